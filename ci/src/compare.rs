@@ -1,0 +1,386 @@
+//! `cargo xtask compare`: the same `.beam` files on OTP and on Beamline, in turns.
+//!
+//! Each workload is run once on either runtime in every round, OTP first in odd rounds and Beamline
+//! first in even ones, so that what else the machine does hits both. The table has the medians.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::place::{Place, words};
+use crate::{fetch, paths, run};
+
+/// Options of `cargo xtask compare`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Rows to measure, by their names; all if none is given
+    rows: Vec<String>,
+    /// The command that starts OTP
+    #[arg(long, default_value = "erl", value_name = "COMMAND")]
+    erl: String,
+    /// The command that compiles the workloads
+    #[arg(long, default_value = "erlc", value_name = "COMMAND")]
+    erlc: String,
+    /// Run OTP in this directory as its root; the build folder must be below it
+    #[arg(long, value_name = "DIR")]
+    chroot: Option<PathBuf>,
+    /// Where the workloads are compiled [default: compare/ in the build folder]
+    #[arg(long, value_name = "DIR")]
+    build: Option<PathBuf>,
+    /// OTP's source tree, for the row `compile` [default: fetched]
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// How often each workload is run on either runtime
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+/// What a row measures.
+#[derive(Clone, Copy)]
+enum Measure {
+    /// From the start of the runtime to its end, a line printed between.
+    Start,
+    /// The memory of the runtime's process when it has started.
+    Resident,
+    /// What the workload says of itself.
+    Inside,
+    /// The workload under the profiler: OTP's tprof, and `beamline profile`.
+    Profiled(&'static str),
+}
+
+/// A row of the table.
+struct Row {
+    name: &'static str,
+    workload: &'static str,
+    measure: Measure,
+    /// The ratio to OTP that we want to stay below.
+    most: f64,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Nanoseconds,
+    Bytes,
+}
+
+const fn row(name: &'static str, workload: &'static str, measure: Measure, most: f64) -> Row {
+    let unit = Unit::Nanoseconds;
+    Row {
+        name,
+        workload,
+        measure,
+        most,
+        unit,
+    }
+}
+
+const ROWS: [Row; 13] = [
+    row("start", "", Measure::Start, 1.5),
+    row("fib", "fib", Measure::Inside, 3.5),
+    row("map_sum", "map_sum", Measure::Inside, 3.0),
+    row("tuples", "tuples", Measure::Inside, 3.0),
+    row("messages", "messages", Measure::Inside, 1.2),
+    row("gen_server", "gen_server", Measure::Inside, 1.2),
+    row("compile", "compile", Measure::Inside, 4.0),
+    Row {
+        unit: Unit::Bytes,
+        ..row("resident", "", Measure::Resident, 1.2)
+    },
+    Row {
+        unit: Unit::Bytes,
+        ..row("idle_bytes", "idle_bytes", Measure::Inside, 1.0)
+    },
+    row("idle_spawn", "idle_spawn", Measure::Inside, 1.0),
+    row(
+        "fib_call_count",
+        "fib",
+        Measure::Profiled("call_count"),
+        1.2,
+    ),
+    row("fib_call_time", "fib", Measure::Profiled("call_time"), 0.35),
+    row(
+        "fib_call_memory",
+        "fib",
+        Measure::Profiled("call_memory"),
+        0.5,
+    ),
+];
+
+/// One measurement: the value, and the hash of what came out where the workload gives one.
+#[derive(Clone, Debug, PartialEq)]
+struct Sample {
+    value: f64,
+    digest: Option<String>,
+}
+
+/// A runtime that is measured.
+struct Runtime {
+    erl: Vec<String>,
+    place: Place,
+    /// The directory of the workloads as this runtime sees it.
+    beams: String,
+    /// Ours: then profiles are made by `beamline profile`.
+    beamline: Option<OtpRoot>,
+}
+
+/// The OTP whose libraries Beamline runs.
+struct OtpRoot(PathBuf);
+
+/// Measures all rows and prints the table.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let rows: Vec<_> = ROWS.iter().filter(|row| wanted(options, row)).collect();
+    if let Some(unknown) = options
+        .rows
+        .iter()
+        .find(|name| !ROWS.iter().any(|row| row.name == **name))
+    {
+        bail!(
+            "no row {unknown}; there are: {}",
+            ROWS.map(|row| row.name).join(", ")
+        );
+    }
+    let dir = prepare(options)?;
+    let otp_place = Place::new(options.chroot.as_deref())?;
+    let otp = Runtime {
+        erl: words(&options.erl),
+        beams: otp_place.inside(&dir)?,
+        place: otp_place,
+        beamline: None,
+    };
+    let root = fetch::otp()?.root;
+    let here = Place::new(None)?;
+    let ours = Runtime {
+        erl: paths::beamline_run(&root, &["erl"])?,
+        beams: here.inside(&dir)?,
+        place: here,
+        beamline: Some(OtpRoot(root)),
+    };
+    println!("| what | OTP | Beamline | ratio | at most | |\n|---|---:|---:|---:|---:|---|");
+    let mut failed = 0;
+    for row in rows {
+        match in_turns(row, [&otp, &ours], &dir, options.rounds.max(1)) {
+            Ok([otp, ours]) => println!("{}", line(row, &otp, &ours)),
+            Err(error) => {
+                failed += 1;
+                println!("| {} | | | | {} | failed |", row.name, row.most);
+                eprintln!("{}: {error:#}", row.name);
+            }
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} rows could not be measured");
+    }
+    Ok(())
+}
+
+fn wanted(options: &Options, row: &Row) -> bool {
+    options.rows.is_empty() || options.rows.iter().any(|name| name == row.name)
+}
+
+/// Compiles the workloads and puts the source of stdlib's `lists` beside them.
+fn prepare(options: &Options) -> Result<PathBuf> {
+    let dir = options
+        .build
+        .clone()
+        .unwrap_or_else(|| paths::target().join("compare"));
+    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let dir = dir.canonicalize()?;
+    let workloads = paths::workspace().join("benches/workloads/compare_work.erl");
+    fs::copy(&workloads, dir.join("compare_work.erl")).context("copying the workloads")?;
+    let place = Place::new(options.chroot.as_deref())?;
+    run::output(
+        place
+            .command(&dir, &words(&options.erlc))?
+            .arg("compare_work.erl"),
+    )?;
+    let wants_source = |row: &Row| row.name == "compile" && wanted(options, row);
+    if ROWS.iter().any(wants_source) {
+        let source = match &options.source {
+            Some(dir) => dir.clone(),
+            None => fetch::source(false)?,
+        };
+        let lists = source.join("lib/stdlib/src/lists.erl");
+        fs::copy(&lists, dir.join("lists.erl"))
+            .with_context(|| format!("copying {}", lists.display()))?;
+    }
+    Ok(dir)
+}
+
+/// The medians of OTP and of ours.
+fn in_turns(
+    row: &Row,
+    runtimes: [&Runtime; 2],
+    dir: &std::path::Path,
+    rounds: usize,
+) -> Result<[Sample; 2]> {
+    let mut samples = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        for turn in 0..2 {
+            let who = (round + turn) % 2;
+            let name = if who == 0 { "OTP" } else { "Beamline" };
+            let sample = measure(row, runtimes[who], dir).with_context(|| format!("on {name}"))?;
+            samples[who].push(sample);
+        }
+    }
+    let [otp, ours] = samples;
+    let digests = |samples: &[Sample]| {
+        samples
+            .iter()
+            .map(|sample| sample.digest.clone())
+            .collect::<Vec<_>>()
+    };
+    if digests(&otp) != digests(&ours) {
+        bail!(
+            "the results differ: OTP {:?}, Beamline {:?}",
+            digests(&otp),
+            digests(&ours)
+        );
+    }
+    Ok([median(otp), median(ours)])
+}
+
+fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample> {
+    let base = ["-noshell", "-pa", &runtime.beams];
+    match row.measure {
+        Measure::Start => {
+            let mut command = runtime.place.command(dir, &runtime.erl)?;
+            command.args(["-noshell", "-eval", "io:format(\"hi~n\"), halt()."]);
+            let begin = Instant::now();
+            let printed = run::output(&mut command)?;
+            let value = begin.elapsed().as_nanos() as f64;
+            if printed != "hi\n" {
+                bail!("it printed {printed:?}");
+            }
+            Ok(Sample {
+                value,
+                digest: None,
+            })
+        }
+        Measure::Resident => resident(runtime, dir),
+        Measure::Inside => {
+            let mut command = runtime.place.command(dir, &runtime.erl)?;
+            command
+                .args(base)
+                .args(["-run", "compare_work", "main", row.workload]);
+            result(command.env("COMPARE_SOURCE", format!("{}/lists.erl", runtime.beams)))
+        }
+        Measure::Profiled(kind) => {
+            let (words, task) = match &runtime.beamline {
+                None => (runtime.erl.clone(), vec!["tprof", kind, row.workload]),
+                Some(OtpRoot(root)) => {
+                    let verb = ["profile", "--type", kind, "--json", "profile.json"];
+                    (
+                        paths::beamline_words(&verb, root, &["erl"])?,
+                        vec!["main", row.workload],
+                    )
+                }
+            };
+            let mut command = runtime.place.command(dir, &words)?;
+            result(command.args(base).args(["-run", "compare_work"]).args(task))
+        }
+    }
+}
+
+/// Runs a workload and reads its line `RESULT Value Digest`.
+fn result(command: &mut Command) -> Result<Sample> {
+    let printed = run::output(command)?;
+    let line = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("RESULT "));
+    let line = line.with_context(|| format!("no RESULT line in {printed:?}"))?;
+    let (value, digest) = line.split_once(' ').context("no digest")?;
+    Ok(Sample {
+        value: value.parse()?,
+        digest: Some(digest.to_owned()),
+    })
+}
+
+/// Starts the runtime, waits until its memory no longer grows, and ends it.
+fn resident(runtime: &Runtime, dir: &std::path::Path) -> Result<Sample> {
+    let mut command = runtime.place.command(dir, &runtime.erl)?;
+    // The program itself says which process to look at: the one we start may only have started it.
+    let program = "io:format(\"~s~n\", [os:getpid()]), receive after 2000 -> halt() end.";
+    command
+        .args(["-noshell", "-eval", program])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().context("starting the runtime")?;
+    let stdout = child.stdout.take().context("the pipe was asked for")?;
+    let mut pid = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut pid)?;
+    std::thread::sleep(Duration::from_millis(1000));
+    let file = format!("/proc/{}/status", pid.trim());
+    let status = fs::read_to_string(&file).with_context(|| format!("reading {file}"));
+    child.wait()?;
+    let status = status?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line
+        .and_then(|line| line.split_whitespace().next())
+        .context("no VmRSS")?;
+    Ok(Sample {
+        value: kib.parse::<f64>()? * 1024.0,
+        digest: None,
+    })
+}
+
+/// The sample whose value is in the middle.
+fn median(mut samples: Vec<Sample>) -> Sample {
+    samples.sort_by(|a, b| a.value.total_cmp(&b.value));
+    samples.swap_remove(samples.len() / 2)
+}
+
+fn line(row: &Row, otp: &Sample, ours: &Sample) -> String {
+    let ratio = ours.value / otp.value;
+    let verdict = if ratio <= row.most { "" } else { "over" };
+    let (otp, ours) = (shown(otp.value, row.unit), shown(ours.value, row.unit));
+    format!(
+        "| {} | {otp} | {ours} | {ratio:.2} | {} | {verdict} |",
+        row.name, row.most
+    )
+}
+
+fn shown(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Nanoseconds => format!("{:.1} ms", value / 1e6),
+        Unit::Bytes if value >= 1e6 => format!("{:.1} MB", value / 1e6),
+        Unit::Bytes => format!("{value:.0} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(value: f64) -> Sample {
+        Sample {
+            value,
+            digest: None,
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_table() {
+        let row = row("fib", "fib", Measure::Inside, 3.5);
+        let within = line(&row, &sample(2e6), &sample(6e6));
+        assert_eq!(within, "| fib | 2.0 ms | 6.0 ms | 3.00 | 3.5 |  |");
+        let over = line(&row, &sample(2e6), &sample(8e6));
+        assert_eq!(over, "| fib | 2.0 ms | 8.0 ms | 4.00 | 3.5 | over |");
+    }
+
+    #[test]
+    fn the_median_is_a_sample() {
+        let samples = [5.0, 1.0, 9.0, 2.0, 7.0].map(sample).to_vec();
+        assert_eq!(median(samples).value, 5.0);
+    }
+
+    #[test]
+    fn rows_have_names_of_their_own() {
+        let mut names = ROWS.map(|row| row.name);
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

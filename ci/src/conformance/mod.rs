@@ -1,0 +1,262 @@
+//! `cargo xtask conformance`: OTP's own test suites on our runtime.
+//!
+//! The suites are compiled from OTP's source, run one runtime instance a suite by the runner in
+//! `ci/conformance/src`, and compared case by case with what OTP 29 reaches under that runner.
+
+mod build;
+mod compare;
+mod runner;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::place::{Place, words};
+use crate::{fetch, paths};
+use compare::{Expected, Table, Verdict};
+
+/// Options of `cargo xtask conformance`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Suites, with or without _SUITE; all of ci/conformance/suites.txt if none is named
+    suites: Vec<String>,
+    /// Command that compiles the suites [default: erlc on Beamline]
+    #[arg(long, value_name = "COMMAND")]
+    erlc: Option<String>,
+    /// Command that runs the suites [default: erl on Beamline]
+    #[arg(long, value_name = "COMMAND")]
+    erl: Option<String>,
+    /// Run both commands in this directory as their root; the build folder must be below it
+    #[arg(long, value_name = "DIR")]
+    chroot: Option<PathBuf>,
+    /// OTP's source tree [default: fetched]
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// Where compiled suites, logs and results go [default: conformance/ in the build folder]
+    #[arg(long, value_name = "DIR")]
+    build: Option<PathBuf>,
+    /// Suites that run at the same time
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Longest time of one case, in seconds
+    #[arg(long, default_value_t = 60)]
+    case_seconds: u64,
+    /// Longest time of one suite, in seconds; cases not begun by then are skipped
+    #[arg(long, default_value_t = 180)]
+    suite_seconds: u64,
+}
+
+impl Options {
+    /// What `cargo xtask test` runs: the suites of the gate, all by default.
+    fn of_gate(suites: Vec<String>) -> Self {
+        Self {
+            suites,
+            erlc: None,
+            erl: None,
+            chroot: None,
+            source: None,
+            build: None,
+            jobs: 2,
+            case_seconds: 60,
+            suite_seconds: 180,
+        }
+    }
+}
+
+/// Where suites are compiled and run, and by which commands.
+struct Setup {
+    /// Compiled suites, and below it their data, logs and scratch directories.
+    dir: PathBuf,
+    place: Place,
+    erlc: Vec<String>,
+    erl: Vec<String>,
+    case_limit: Duration,
+    suite_limit: Duration,
+    jobs: usize,
+}
+
+/// Compiles and runs the suites, prints the table, and fails if a case did what is not expected.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let suites = chosen(&options.suites)?;
+    let source = match &options.source {
+        Some(dir) => dir.clone(),
+        None => fetch::source(false)?,
+    };
+    let setup = setup(options)?;
+    build::build(&setup, &source, &suites)?;
+    let table = Table::parse(&read("otp29.txt")?)?;
+    let expected = Expected::parse(&read("expected_failures.toml")?)?;
+    let skips = read("skip.txt")?;
+    let verdicts = run_all(&setup, &suites, &skips, &table, &expected)?;
+    print!("{}", compare::render(&verdicts));
+    let wrong = verdicts
+        .iter()
+        .map(|verdict| verdict.unexpected.len())
+        .sum::<usize>();
+    if wrong > 0 {
+        bail!(
+            "{wrong} cases did what is not expected; logs are in {}",
+            setup.dir.join("logs").display()
+        );
+    }
+    Ok(())
+}
+
+/// The suites of the gate, as `cargo xtask test` runs them.
+pub(crate) fn gate() -> Result<()> {
+    let suites = names(&read("gate.txt")?);
+    if suites.is_empty() {
+        eprintln!("no conformance suite is in the gate (ci/conformance/gate.txt)");
+        return Ok(());
+    }
+    main(&Options::of_gate(suites))
+}
+
+fn setup(options: &Options) -> Result<Setup> {
+    let command = |given: &Option<String>, ours: &[&str]| match given {
+        Some(command) => Ok(words(command)),
+        None => paths::beamline_run(&fetch::otp()?.root, ours),
+    };
+    let dir = options.build.clone();
+    let dir = dir.unwrap_or_else(|| paths::target().join("conformance"));
+    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    Ok(Setup {
+        dir: dir.canonicalize()?,
+        place: Place::new(options.chroot.as_deref())?,
+        erlc: command(&options.erlc, &["erlc"])?,
+        erl: command(&options.erl, &["erl", "-noshell"])?,
+        case_limit: Duration::from_secs(options.case_seconds),
+        suite_limit: Duration::from_secs(options.suite_seconds),
+        jobs: options.jobs.max(1),
+    })
+}
+
+fn run_all(
+    setup: &Setup,
+    suites: &[Suite],
+    skips: &str,
+    table: &Table,
+    expected: &Expected,
+) -> Result<Vec<Verdict>> {
+    let waiting = Mutex::new(suites.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let work = || -> Result<()> {
+        loop {
+            let next = waiting.lock().expect("no thread panics with it").next();
+            let Some((index, suite)) = next else {
+                return Ok(());
+            };
+            let outcome = runner::run(setup, &suite.module, skips)?;
+            let verdict = compare::judge(&suite.module, &outcome, table, expected);
+            eprintln!("{}", verdict.line());
+            done.lock()
+                .expect("no thread panics with it")
+                .push((index, verdict));
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..setup.jobs).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("a suite's thread panicked"))
+    })?;
+    let mut done = done.into_inner().expect("no thread panics with it");
+    done.sort_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, verdict)| verdict).collect())
+}
+
+/// A suite of `suites.txt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Suite {
+    /// Such as `lists_SUITE`.
+    module: String,
+    /// Its directory in OTP's source tree.
+    dir: String,
+}
+
+fn chosen(named: &[String]) -> Result<Vec<Suite>> {
+    let all: Vec<_> = listed(&read("suites.txt")?)
+        .into_iter()
+        .map(|(dir, name)| Suite {
+            module: format!("{name}_SUITE"),
+            dir,
+        })
+        .collect();
+    if named.is_empty() {
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        let module = format!("{}_SUITE", name.trim_end_matches("_SUITE"));
+        let found = all.iter().find(|suite| suite.module == module).cloned();
+        found.with_context(|| format!("{module} is not in ci/conformance/suites.txt"))
+    };
+    named.iter().map(find).collect()
+}
+
+/// Reads lines of a directory and the names in it; `#` begins a comment.
+fn listed(text: &str) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let mut words = line
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace();
+        let Some(dir) = words.next() else { continue };
+        rows.extend(words.map(|name| (dir.to_owned(), name.to_owned())));
+    }
+    rows
+}
+
+/// The words of a file whose comments begin with `#`.
+fn names(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
+    lines
+        .flat_map(str::split_whitespace)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn read(file: &str) -> Result<String> {
+    let path = paths::workspace().join("ci/conformance").join(file);
+    fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_suites_and_of_names() {
+        let text = "# where, what\na/test x y # and\n\nb/test z\n";
+        let row = |dir: &str, name: &str| (dir.to_owned(), name.to_owned());
+        assert_eq!(
+            listed(text),
+            [row("a/test", "x"), row("a/test", "y"), row("b/test", "z")]
+        );
+        assert_eq!(names("# none\nx y\nz # w\n"), ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn the_committed_files_fit_each_other() {
+        let table = Table::parse(&read("otp29.txt").unwrap()).unwrap();
+        let suites = chosen(&[]).unwrap();
+        for suite in &suites {
+            assert!(
+                table.has_suite(&suite.module),
+                "{} is not in otp29.txt",
+                suite.module
+            );
+        }
+        chosen(&names(&read("gate.txt").unwrap())).unwrap();
+        let expected = Expected::parse(&read("expected_failures.toml").unwrap()).unwrap();
+        for case in expected.cases() {
+            assert!(table.status(case).is_some(), "{case} is not in otp29.txt");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Running one suite, in a runtime instance of its own.
+//!
+//! The runner in the instance appends its lines to a file as it goes (`START`, `CASE`, `CONF`,
+//! `SUITE`). When the instance dies or hangs, the case that had begun is reported as `crash`, and the
+//! suite goes on in a new instance without the cases that are done.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::Setup;
+
+/// How often a suite is started again after its instance has died.
+const RESTARTS: usize = 20;
+
+/// The end of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Status {
+    Pass,
+    Fail,
+    Skip,
+    Timeout,
+    Crash,
+}
+
+impl Status {
+    /// Reads it as it stands in a `CASE` line.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "pass" => Self::Pass,
+            "fail" => Self::Fail,
+            "skip" => Self::Skip,
+            "timeout" => Self::Timeout,
+            "crash" => Self::Crash,
+            _ => return None,
+        })
+    }
+
+    /// As it stands in a `CASE` line.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Skip => "skip",
+            Self::Timeout => "timeout",
+            Self::Crash => "crash",
+        }
+    }
+}
+
+/// What a case did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Case {
+    /// `SUITE:GROUP/CASE`.
+    pub(super) name: String,
+    pub(super) status: Status,
+    /// The reason, cut to one line.
+    pub(super) why: String,
+}
+
+/// What a suite did.
+pub(super) struct Outcome {
+    pub(super) cases: Vec<Case>,
+    pub(super) took: Duration,
+}
+
+/// Runs the suite `module`. `skips` is the text of `skip.txt`.
+pub(super) fn run(setup: &Setup, module: &str, skips: &str) -> Result<Outcome> {
+    let began = Instant::now();
+    let logs = setup.dir.join("logs");
+    fs::create_dir_all(&logs)?;
+    let log = File::create(logs.join(format!("{module}.log")))?;
+    let mut cases: Vec<Case> = Vec::new();
+    for _ in 0..=RESTARTS {
+        let scratch = Scratch::new(setup, module)?;
+        let left = setup.suite_limit.saturating_sub(began.elapsed());
+        let left = left.max(Duration::from_secs(1));
+        let mut command = command(setup, module, &scratch, left)?;
+        let done: Vec<_> = cases.iter().map(|case| path_in_suite(&case.name)).collect();
+        command.env("CTLITE_EXCLUDE", done.join(","));
+        command.env("CTLITE_SKIP", skipped(skips, module).join(","));
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log.try_clone()?);
+        // A group of its own: what the suite starts is stopped with it.
+        let child = command.process_group(0).spawn();
+        let mut child = child.with_context(|| format!("starting {}", setup.erl.join(" ")))?;
+        let status = wait(
+            &mut child,
+            left + setup.case_limit + Duration::from_secs(60),
+        )?;
+        let printed = fs::read(&scratch.out)?;
+        let printed = parse(&String::from_utf8_lossy(&printed));
+        let last = printed.cases.last().map(|case| case.name.clone());
+        let progress = last.is_some();
+        cases.extend(printed.cases);
+        if printed.ended {
+            break;
+        }
+        let why = format!("the runtime ended: {}", shown(status));
+        let blamed = printed
+            .started
+            .filter(|started| Some(started) != last.as_ref());
+        let between = blamed.is_none();
+        let name = blamed.unwrap_or_else(|| format!("{module}:suite"));
+        cases.push(Case {
+            name,
+            status: Status::Crash,
+            why,
+        });
+        if between && !progress {
+            break;
+        }
+    }
+    save(&logs.join(format!("{module}.cases")), &cases)?;
+    Ok(Outcome {
+        cases,
+        took: began.elapsed(),
+    })
+}
+
+/// An empty working directory and private directory for one instance; removed when dropped.
+struct Scratch {
+    dir: PathBuf,
+    out: PathBuf,
+}
+
+impl Scratch {
+    fn new(setup: &Setup, module: &str) -> Result<Self> {
+        let dir = setup.dir.join("run").join(module);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("cwd"))?;
+        fs::create_dir_all(dir.join("priv"))?;
+        let out = dir.join("out");
+        File::create(&out)?;
+        Ok(Self { dir, out })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn command(setup: &Setup, module: &str, scratch: &Scratch, left: Duration) -> Result<Command> {
+    let dir = setup.place.inside(&setup.dir)?;
+    let mut command = setup.place.command(&scratch.dir.join("cwd"), &setup.erl)?;
+    command.args(["-pa", &dir, "-pa", &format!("{dir}/nopeer")]);
+    command.args(["-run", "ctlite", "main", module]);
+    command.env("CTLITE_DIR", &dir);
+    command.env(
+        "CTLITE_PRIV",
+        setup.place.inside(&scratch.dir.join("priv"))?,
+    );
+    command.env("CTLITE_OUT", setup.place.inside(&scratch.out)?);
+    command.env("CTLITE_CAP_MS", setup.case_limit.as_millis().to_string());
+    command.env("CTLITE_SUITE_MS", left.as_millis().to_string());
+    command.env("CTLITE_START", "1");
+    command.env("CTLITE_PEER", "0");
+    Ok(command)
+}
+
+/// Waits for the instance; one that takes longer than `limit` is killed with all it has started.
+fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
+    let end = Instant::now() + limit;
+    let group = format!("-{}", child.id());
+    let kill = || {
+        Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status()
+    };
+    loop {
+        if let Some(status) = child.try_wait()? {
+            // What the suite has left behind; mostly there is nothing.
+            kill()?;
+            return Ok(status);
+        }
+        if Instant::now() > end {
+            kill()?;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn shown(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+/// What an instance has printed.
+#[derive(Debug, PartialEq, Eq)]
+struct Printed {
+    cases: Vec<Case>,
+    /// The case of the last `START` line.
+    started: Option<String>,
+    /// The suite has been run to its end.
+    ended: bool,
+}
+
+fn parse(text: &str) -> Printed {
+    let mut printed = Printed {
+        cases: Vec::new(),
+        started: None,
+        ended: false,
+    };
+    for line in text.lines() {
+        let mut words = line.splitn(5, ' ');
+        match (words.next(), words.next()) {
+            (Some("START"), Some(name)) => printed.started = Some(name.to_owned()),
+            (Some("SUITE"), Some(_)) => printed.ended = true,
+            (Some("CASE"), Some(name)) => {
+                // A line cut short by the instance's death counts as not printed.
+                let status = words.next().and_then(Status::parse);
+                let (Some(status), Some(why)) = (status, words.nth(1)) else {
+                    continue;
+                };
+                printed.cases.push(Case {
+                    name: name.to_owned(),
+                    status,
+                    why: why.to_owned(),
+                });
+            }
+            _ => {}
+        }
+    }
+    printed
+}
+
+/// `GROUP/CASE` of `SUITE:GROUP/CASE`.
+fn path_in_suite(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, path)| path)
+}
+
+/// The cases of `module` that `skip.txt` names.
+fn skipped<'a>(skips: &'a str, module: &str) -> Vec<&'a str> {
+    let lines = skips.lines().filter(|line| !line.starts_with('#'));
+    let names = lines.filter_map(|line| line.split_whitespace().next()?.split_once(':'));
+    names
+        .filter(|(suite, _)| *suite == module)
+        .map(|(_, path)| path)
+        .collect()
+}
+
+fn save(file: &Path, cases: &[Case]) -> Result<()> {
+    use std::io::Write;
+    let mut out = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .open(file)?;
+    for case in cases {
+        writeln!(
+            out,
+            "CASE {} {} {}",
+            case.name,
+            case.status.word(),
+            case.why
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_an_instance_that_died() {
+        let printed = parse(
+            "START a_SUITE:g/x\nCASE a_SUITE:g/x fail 12 [L3] {badmatch, 1}\n\
+             CONF a_SUITE:g/end_per_group fail why\nSTART a_SUITE:y\nCASE a_SUITE:y pa",
+        );
+        let case = Case {
+            name: "a_SUITE:g/x".to_owned(),
+            status: Status::Fail,
+            why: "[L3] {badmatch, 1}".to_owned(),
+        };
+        assert_eq!(printed.cases, [case]);
+        assert_eq!(printed.started.as_deref(), Some("a_SUITE:y"));
+        assert!(!printed.ended);
+        assert!(parse("SUITE a_SUITE 1 passed, 0 failed, 0 skipped\n").ended);
+    }
+
+    #[test]
+    fn skips_of_a_suite() {
+        let skips = "# SUITE:case why\na_SUITE:g/x  slow\nb_SUITE:y  odd\n";
+        assert_eq!(skipped(skips, "a_SUITE"), ["g/x"]);
+        assert_eq!(path_in_suite("a_SUITE:g/x"), "g/x");
+    }
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask`: the project's tasks. Each subcommand is a module.
+
+mod apt;
+mod bifs;
+mod compare;
+mod conformance;
+mod demo;
+mod fetch;
+mod paths;
+mod place;
+mod run;
+mod test;
+
+#[expect(
+    unreachable_pub,
+    reason = "the runtime's file, compiled a second time: depending on the runtime would build it for every task"
+)]
+#[path = "../../runtime/src/otp_home.rs"]
+mod otp_home;
+
+use clap::{Parser, Subcommand};
+
+/// The project's tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Fetch OTP 29 and Elixir into the build folder, from the mirror that this machine's apt uses
+    Fetch(fetch::Options),
+    /// Profile a real workload: print its table, write its flame graph under target/demo
+    Demo(demo::Options),
+    /// Run all tests: the workspace's, then the conformance suites of the gate
+    Test(test::Options),
+    /// Run OTP's own test suites and compare each case with what OTP reaches
+    Conformance(conformance::Options),
+    /// Print how many of OTP 29's BIFs the runtime has
+    Bifs(bifs::Options),
+    /// Run the same programs on OTP and on Beamline, in turns, and print the ratios
+    Compare(compare::Options),
+}
+
+fn main() -> std::process::ExitCode {
+    let done = match Cli::parse().task {
+        Task::Fetch(options) => fetch::main(&options),
+        Task::Demo(options) => demo::main(&options),
+        Task::Test(options) => test::main(&options),
+        Task::Conformance(options) => conformance::main(&options),
+        Task::Bifs(options) => bifs::main(&options),
+        Task::Compare(options) => compare::main(&options),
+    };
+    match done {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

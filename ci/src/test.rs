@@ -1,0 +1,31 @@
+//! `cargo xtask test`: everything that must pass before a change goes in.
+
+use anyhow::Result;
+
+use crate::{conformance, run};
+
+/// Options of `cargo xtask test`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Leave the conformance suites out
+    #[arg(long)]
+    quick: bool,
+}
+
+/// The workspace's own tests, the runtime's under `gc_zeal`, then OTP's suites that are in the gate.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    if run::on_path("cargo-nextest") {
+        run::cargo(&["nextest", "run", "--workspace", "--no-tests=pass"])?;
+        // nextest runs no documentation tests.
+        run::cargo(&["test", "--workspace", "--doc"])?;
+    } else {
+        run::cargo(&["test", "--workspace"])?;
+    }
+    // Once more with a collection, and a check of the heap, at every safepoint.
+    let zeal = ["--package", "beamline-runtime", "--lib", "--features"];
+    run::cargo(&[&["test"], &zeal[..], &["gc_zeal"]].concat())?;
+    if options.quick {
+        return Ok(());
+    }
+    conformance::gate()
+}

@@ -1,0 +1,16 @@
+//! Profile and recording data types, reports and exports.
+//!
+//! Nothing here knows the runtime: it writes these types when a run ends, and whoever reports
+//! works from the files alone.
+//!
+//! * [`profile`]: one run's counts as plain data, with a file format of its own;
+//! * [`table`]: the text table, as OTP's `tprof` prints it;
+//! * [`flamegraph`]: folded stacks and the SVG drawn from them;
+//! * [`json`]: the export for other programs;
+//! * [`name`]: how atoms and functions are written.
+
+pub mod flamegraph;
+pub mod json;
+pub mod name;
+pub mod profile;
+pub mod table;

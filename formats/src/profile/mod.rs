@@ -1,0 +1,154 @@
+//! The profile of one run, or of several merged, as plain data.
+//!
+//! The runtime hands counts to a [`Writer`] when the run ends; the command that started it reads
+//! the files back ([`Profile::read`]) and puts them together ([`Profile::merge`]). The file format
+//! is described in `docs/internals/ProfileFile.md`.
+
+mod layout;
+mod merge;
+mod reader;
+mod request;
+mod writer;
+
+pub use layout::VERSION;
+pub use reader::ReadError;
+pub use request::{ParsePatternError, Pattern, Request};
+pub use writer::{AtomicFile, Writer};
+
+use serde::{Deserialize, Serialize};
+
+/// What the breakpoints of a run measured; the names are those of OTP's `trace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Type {
+    /// Calls of each function, of all processes together.
+    CallCount,
+    /// Calls and own time of each function, per process.
+    CallTime,
+    /// Calls and words allocated in each function, per process.
+    CallMemory,
+}
+
+impl Type {
+    /// The name as OTP writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::CallCount => "call_count",
+            Type::CallTime => "call_time",
+            Type::CallMemory => "call_memory",
+        }
+    }
+}
+
+/// What is known of a whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What was measured.
+    pub kind: Type,
+    /// The emulator's command line, program first.
+    pub command: Vec<String>,
+    /// The machine's name.
+    pub host: String,
+    /// The OTP release whose libraries ran, such as `29.1.1`.
+    pub otp: String,
+    /// From the start of the emulator to the writing of the profile, in nanoseconds.
+    pub run_ns: u64,
+    /// The emulator's process number in the operating system.
+    pub os_pid: u32,
+    /// Processes that existed in this run, alive or dead.
+    pub processes: u64,
+}
+
+/// A function that was called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Function {
+    /// The module, unquoted.
+    pub module: String,
+    /// The name, unquoted.
+    pub name: String,
+    /// The number of arguments.
+    pub arity: u32,
+}
+
+/// An Erlang process that called something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Index into [`Profile::runs`].
+    pub run: u32,
+    /// The pid as Erlang writes it, such as `<0.86.0>`.
+    pub pid: String,
+    /// The registered name, or else the initial call.
+    pub name: String,
+    /// Reductions over the whole life of the process.
+    pub reductions: u64,
+}
+
+/// What was measured in one place; a number that the type of run does not measure is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// How often it was called.
+    pub calls: u64,
+    /// Own time in nanoseconds: without that of traced functions it called.
+    pub time_ns: u64,
+    /// Own words allocated on the process heap.
+    pub words: u64,
+}
+
+impl Cost {
+    /// Adds another cost; stays at the largest number instead of starting again from 0.
+    pub fn add(&mut self, other: Cost) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
+        self.words = self.words.saturating_add(other.words);
+    }
+}
+
+/// The cost of one function in one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Index into [`Profile::functions`].
+    pub function: u32,
+    /// Index into [`Profile::processes`]; none where calls are not told apart by process.
+    pub process: Option<u32>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// One call path of one process: a node of its call tree.
+///
+/// A function that calls itself, directly or not, is folded: it goes back to its own node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Index into [`Profile::processes`].
+    pub process: u32,
+    /// Index of the caller's node, smaller than this node's own; none for a first call.
+    pub parent: Option<u32>,
+    /// Index into [`Profile::functions`].
+    pub function: u32,
+    /// Own cost, without that of the nodes below.
+    pub cost: Cost,
+    /// Own reductions.
+    pub reductions: u64,
+}
+
+/// The counts of one run, or of several that measured the same.
+///
+/// Every index in it is valid, and every node's parent comes before it and belongs to the same
+/// process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The runs it was made from.
+    pub runs: Vec<Header>,
+    /// Every function named by a count or a node.
+    pub functions: Vec<Function>,
+    /// Every process named by a count or a node.
+    pub processes: Vec<Process>,
+    /// The cost per function and process.
+    pub counts: Vec<Count>,
+    /// The call trees of all processes.
+    pub nodes: Vec<Node>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+use proptest::prelude::*;
+
+use super::layout::{SECTION_HEAD, checksum};
+use super::*;
+
+fn header(kind: Type) -> Header {
+    Header {
+        kind,
+        command: vec!["erl".into(), "-noshell".into()],
+        host: "büro".into(),
+        otp: "29.1".into(),
+        run_ns: 1_234_567,
+        os_pid: 42,
+        processes: 3,
+    }
+}
+
+fn cost() -> impl Strategy<Value = Cost> {
+    (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(calls, time_ns, words)| Cost {
+        calls,
+        time_ns,
+        words,
+    })
+}
+
+prop_compose! {
+    fn profile()(
+        kind in prop_oneof![Just(Type::CallCount), Just(Type::CallTime), Just(Type::CallMemory)],
+        functions in prop::collection::vec(("[a-cé]{0,2}", ".{0,4}", 0_u32..256), 1..40),
+        processes in prop::collection::vec((".{0,9}", ".{0,9}", any::<u64>()), 1..9),
+    )(
+        counts in prop::collection::vec(
+            (0..functions.len(), prop::option::of(0..processes.len()), cost()), 0..60),
+        nodes in prop::collection::vec(
+            (0..functions.len(), any::<prop::sample::Index>(), any::<bool>(),
+             0..processes.len(), cost(), any::<u64>()), 0..60),
+        kind in Just(kind), functions in Just(functions), processes in Just(processes),
+    ) -> Profile {
+        let small = |i: usize| u32::try_from(i).expect("small");
+        let mut tree: Vec<Node> = Vec::new();
+        for (function, parent, root, process, cost, reductions) in nodes {
+            let parent = (!root && !tree.is_empty()).then(|| parent.index(tree.len()));
+            let process = parent.map_or(small(process), |p| tree[p].process);
+            let (parent, function) = (parent.map(small), small(function));
+            tree.push(Node { process, parent, function, cost, reductions });
+        }
+        Profile {
+            runs: vec![header(kind)],
+            functions: functions.into_iter()
+                .map(|(module, name, arity)| Function { module, name, arity }).collect(),
+            processes: processes.into_iter()
+                .map(|(pid, name, reductions)| Process { run: 0, pid, name, reductions }).collect(),
+            counts: counts.into_iter().map(|(function, process, cost)| Count {
+                function: small(function), process: process.map(small), cost }).collect(),
+            nodes: tree,
+        }
+    }
+}
+
+fn encode(profile: &Profile) -> Vec<u8> {
+    profile.write(Vec::new()).expect("a Vec takes all")
+}
+
+fn sample() -> Profile {
+    let function = |name: &str| Function {
+        module: "lists".into(),
+        name: name.into(),
+        arity: 2,
+    };
+    let cost = Cost {
+        calls: 300,
+        time_ns: 5_000,
+        words: 70,
+    };
+    let node = |parent, function| Node {
+        process: 0,
+        parent,
+        function,
+        cost,
+        reductions: 4,
+    };
+    Profile {
+        runs: vec![header(Type::CallTime)],
+        functions: vec![function("seq"), function("map")],
+        processes: vec![Process {
+            run: 0,
+            pid: "<0.9.0>".into(),
+            name: "init".into(),
+            reductions: 5,
+        }],
+        counts: vec![Count {
+            function: 1,
+            process: Some(0),
+            cost,
+        }],
+        nodes: vec![node(None, 0), node(Some(0), 1)],
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(profile in profile()) {
+        prop_assert_eq!(Profile::decode(&encode(&profile)), Ok(profile));
+    }
+
+    #[test]
+    fn bytes_of_any_kind_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(Profile::decode(&bytes).is_err());
+        let mut file = encode(&sample())[..12].to_vec();
+        file.extend(bytes);
+        prop_assert!(Profile::decode(&file).is_err());
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let bytes = encode(&sample());
+    for length in 0..bytes.len() {
+        let error = Profile::decode(&bytes[..length]).expect_err("cut short");
+        assert!(error.offset <= length, "{error}");
+        assert!(!error.to_string().contains('\n'));
+    }
+}
+
+#[test]
+fn every_changed_byte_is_refused() {
+    let bytes = encode(&sample());
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << bit;
+            Profile::decode(&bytes).expect_err("changed");
+        }
+    }
+}
+
+/// Payloads changed under a checksum that is right: the reader's own checks are all there is.
+#[test]
+fn changed_payloads_with_a_right_checksum_never_break_an_index() {
+    let bytes = encode(&sample());
+    let (mut read, mut refused) = (0, 0);
+    let mut at = 12;
+    while at < bytes.len() {
+        let size = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().expect("4")) as usize;
+        for byte in at + SECTION_HEAD..at + SECTION_HEAD + size {
+            for value in 0..=255 {
+                let mut bytes = bytes.clone();
+                bytes[byte] = value;
+                let end = at + SECTION_HEAD + size;
+                let sum = checksum(&[&bytes[at..at + 8], &bytes[at + SECTION_HEAD..end]]);
+                bytes[at + 8..at + 12].copy_from_slice(&sum.to_le_bytes());
+                match Profile::decode(&bytes) {
+                    Ok(profile) => {
+                        // Written again, the writer's own checks pass on every index.
+                        encode(&profile);
+                        read += 1;
+                    }
+                    Err(error) => {
+                        assert!(error.offset >= at && error.offset <= bytes.len());
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        at += SECTION_HEAD + size;
+    }
+    assert!(read > 100 && refused > 100, "{read} {refused}");
+}
+
+#[test]
+fn errors_name_the_section_and_the_offset() {
+    let bytes = encode(&sample());
+    let message = |bytes: &[u8]| Profile::decode(bytes).expect_err("refused").to_string();
+    assert_eq!(
+        message(b"hello"),
+        "section file, offset 0: not a Beamline profile"
+    );
+    assert_eq!(
+        message(&bytes[..20]),
+        "section file, offset 12: ends within a section's head"
+    );
+    let mut changed = bytes.clone();
+    changed[26] ^= 1;
+    assert_eq!(
+        message(&changed),
+        "section HEAD, offset 24: checksum does not match"
+    );
+    let mut newer = bytes.clone();
+    newer[8] = 9;
+    assert_eq!(
+        message(&newer),
+        "section file, offset 8: version 9, this program reads version 1"
+    );
+    let end = bytes.len() - SECTION_HEAD - 5;
+    let cut = message(&bytes[..end]);
+    assert!(cut.ends_with("the file is cut short"), "{cut}");
+}
+
+#[test]
+fn long_tables_take_several_sections() {
+    let mut profile = sample();
+    for i in 0..40_000 {
+        profile.functions.push(Function {
+            module: "m".into(),
+            name: format!("f{i}"),
+            arity: 1,
+        });
+    }
+    let bytes = encode(&profile);
+    assert!(bytes.windows(4).filter(|w| w == b"FUNS").count() > 5);
+    assert_eq!(Profile::decode(&bytes), Ok(profile));
+}
+
+#[test]
+fn the_file_appears_when_it_is_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("1.blprof");
+    let writer = Writer::create(&path, &header(Type::CallCount)).expect("created");
+    assert!(!path.exists() && folder.path().join("1.blprof.tmp").exists());
+    writer.commit().expect("renamed");
+    let profile = Profile::read(&path).expect("read");
+    assert_eq!(profile.kind(), Some(Type::CallCount));
+    assert_eq!(Request::files(folder.path()).expect("listed"), [path]);
+
+    let given_up = folder.path().join("2.blprof");
+    drop(Writer::create(&given_up, &header(Type::CallCount)).expect("created"));
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("listed").count(),
+        1,
+        "a file given up is removed"
+    );
+}
+
+#[test]
+fn the_writer_refuses_indices_it_did_not_give() {
+    let mut w = Writer::new(Vec::new(), &header(Type::CallTime)).expect("started");
+    w.function(0, "f", 1).expect_err("no module yet");
+    let m = w.module("m").expect("added");
+    let f = w.function(m, "f", 1).expect("added");
+    w.count(f, Some(0), Cost::default())
+        .expect_err("no process yet");
+    let p = w.process("<0.1.0>", "a", 0).expect("added");
+    let q = w.process("<0.2.0>", "b", 0).expect("added");
+    let node = w.node(p, None, f, Cost::default(), 0).expect("added");
+    w.node(q, Some(node), f, Cost::default(), 0)
+        .expect_err("another process");
+    let profile = Profile::decode(&w.finish().expect("finished")).expect("read");
+    assert_eq!((profile.nodes.len(), profile.counts.len()), (1, 0));
+}
+
+#[test]
+fn merging_joins_functions_and_keeps_processes_apart() {
+    let mut other = sample();
+    other.functions.reverse();
+    other.counts[0].function = 0;
+    let merged = Profile::merge([sample(), other]).expect("same type");
+    assert_eq!(merged.functions.len(), 2);
+    assert_eq!(merged.processes[1].run, 1);
+    assert_eq!(merged.counts[0].function, merged.counts[1].function);
+    assert_eq!(merged.nodes[3].parent, Some(2));
+    assert_eq!(merged.nodes[3].process, 1);
+    assert_eq!(Profile::decode(&encode(&merged)), Ok(merged));
+
+    let mut counted = sample();
+    counted.runs[0].kind = Type::CallCount;
+    let error = Profile::merge([sample(), counted]).expect_err("two types");
+    assert_eq!(
+        error,
+        "a profile of type call_count cannot be joined to one of type call_time"
+    );
+}
+
+#[test]
+fn patterns() {
+    let parse = |text: &str| {
+        text.parse::<Pattern>()
+            .map(|p| (p.module, p.function, p.arity))
+            .map_err(|e| e.to_string())
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        parse("lists:seq/2"),
+        Ok((some("lists"), some("seq"), Some(2)))
+    );
+    assert_eq!(parse("lists:seq"), Ok((some("lists"), some("seq"), None)));
+    assert_eq!(parse("lists"), Ok((some("lists"), None, None)));
+    assert_eq!(parse("_:_/_"), Ok((None, None, None)));
+    assert_eq!(parse("_:init/1"), Ok((None, some("init"), Some(1))));
+    assert_eq!(
+        parse("erlang://2"),
+        Ok((some("erlang"), some("/"), Some(2)))
+    );
+    assert_eq!(
+        parse("'Elixir.Enum':map/2"),
+        Ok((some("Elixir.Enum"), some("map"), Some(2)))
+    );
+    assert_eq!(
+        parse("m:'-f/1-fun-0-'/1"),
+        Ok((some("m"), some("-f/1-fun-0-"), Some(1)))
+    );
+    assert_eq!(
+        parse("m:-f/1-fun-0-/1"),
+        Ok((some("m"), some("-f/1-fun-0-"), Some(1)))
+    );
+    let hint = "expected M:F/A, M:F or M, with _ for any";
+    for (text, why) in [
+        ("", "the module is missing"),
+        ("lists:", "the function is missing"),
+        ("lists:seq/x", "the arity 'x' is not 0 to 255"),
+        ("lists:seq/256", "the arity '256' is not 0 to 255"),
+        ("'lists", "the module has no closing quote"),
+        ("'a'b", "a ':' is missing after the module"),
+    ] {
+        assert_eq!(parse(text), Err(format!("{why} in '{text}'; {hint}")));
+    }
+}
+
+#[test]
+fn a_request_survives_its_environment_variable() {
+    let request = Request {
+        kind: Type::CallMemory,
+        patterns: ["lists:seq/2", "_", "'it\\'s a':'x:y'/1", "erlang://2"]
+            .map(|p| p.parse().expect("a pattern"))
+            .to_vec(),
+        call_tree: true,
+        folder: "/tmp/a b".into(),
+    };
+    let value = request.to_variable().expect("UTF-8");
+    assert_eq!(Request::from_variable(&value), Ok(request.clone()));
+    assert!(Request::from_variable("{}").is_err());
+    assert!(request.patterns[0].matches("lists", "seq", 2));
+    assert!(!request.patterns[0].matches("lists", "seq", 3));
+    assert!(request.patterns[1].matches("any", "thing", 9));
+}

@@ -1,0 +1,304 @@
+//! The table of functions, byte for byte as OTP's `tprof` prints it.
+//!
+//! Source: `tprof.erl`, `inspect/3` and `format/2`, OTP 29. Differs: where `tprof` leaves equal
+//! rows in the order of a map, they are in the order of module, function and arity here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::name;
+use crate::profile::{Cost, Profile, Type};
+
+/// Whose calls make one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum By {
+    /// All processes in one table.
+    Total,
+    /// A table for each process; of `call_count`, which knows none, still one.
+    #[default]
+    Process,
+}
+
+/// The column that orders the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Column {
+    /// The module's name.
+    Module,
+    /// The function's name, then its arity.
+    Function,
+    /// The number of calls.
+    Calls,
+    /// The calls, time or words, by type of profile.
+    Measurement,
+    /// The measurement divided by the calls.
+    MeasurementPerCall,
+    /// The share of all that was measured.
+    #[default]
+    Percent,
+}
+
+/// A column and a direction; rows ascend unless said otherwise, so that the largest come last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sort {
+    /// What is compared.
+    pub column: Column,
+    /// Whether the largest come first.
+    pub descending: bool,
+}
+
+impl FromStr for Sort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (column, direction) = text.split_once(':').unwrap_or((text, "ascending"));
+        let column = match column {
+            "module" => Column::Module,
+            "function" => Column::Function,
+            "calls" => Column::Calls,
+            "measurement" | "time" | "words" => Column::Measurement,
+            "measurement_per_call" | "per_call" => Column::MeasurementPerCall,
+            "percent" => Column::Percent,
+            other => {
+                return Err(format!(
+                    "'{other}' is no column; columns are module, function, calls, \
+                     measurement (or time, words), per_call, percent"
+                ));
+            }
+        };
+        let descending = match direction {
+            "ascending" | "asc" => false,
+            "descending" | "desc" => true,
+            other => return Err(format!("'{other}' is no direction; use asc or desc")),
+        };
+        Ok(Sort { column, descending })
+    }
+}
+
+/// What one profile line measures, in the table's unit: calls, microseconds or words.
+fn measurement(kind: Type, cost: Cost) -> u64 {
+    match kind {
+        Type::CallCount => cost.calls,
+        Type::CallTime => cost.time_ns / 1_000,
+        Type::CallMemory => cost.words,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    function: usize,
+    calls: u64,
+    value: u64,
+}
+
+/// The tables of a profile, ready to print with `{}`.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables<'a> {
+    /// What is shown.
+    pub profile: &'a Profile,
+    /// One table, or one for each process.
+    pub by: By,
+    /// The order of the rows.
+    pub sort: Sort,
+}
+
+impl Tables<'_> {
+    /// Rows of one table per group; `group` says which a count belongs to.
+    fn rows(
+        &self,
+        kind: Type,
+        groups: usize,
+        group: impl Fn(Option<u32>) -> usize,
+    ) -> Vec<Vec<Row>> {
+        let profile = self.profile;
+        let mut counts: Vec<_> = profile
+            .counts
+            .iter()
+            .map(|c| (group(c.process), c.function as usize, c.cost))
+            .filter(|(_, _, cost)| match kind {
+                Type::CallCount | Type::CallTime => cost.calls > 0,
+                // A function that allocated nothing has no line, as in tprof.
+                Type::CallMemory => cost.words > 0,
+            })
+            .collect();
+        counts.sort_by(|a, b| {
+            let function = |i: usize| &profile.functions[i];
+            (a.0, function(a.1)).cmp(&(b.0, function(b.1)))
+        });
+        let mut tables = vec![Vec::<Row>::new(); groups];
+        for (group, function, cost) in counts {
+            let value = measurement(kind, cost);
+            match tables[group].last_mut() {
+                Some(row) if profile.functions[row.function] == profile.functions[function] => {
+                    row.calls = row.calls.saturating_add(cost.calls);
+                    row.value = row.value.saturating_add(value);
+                }
+                _ => tables[group].push(Row {
+                    function,
+                    calls: cost.calls,
+                    value,
+                }),
+            }
+        }
+        tables
+    }
+
+    fn order(&self, rows: &mut [Row], total: u64) {
+        let function = |row: &Row| &self.profile.functions[row.function];
+        let by_ratio = |a: f64, b: f64| a.total_cmp(&b);
+        match self.sort.column {
+            Column::Module => rows.sort_by_key(|r| &function(r).module),
+            Column::Function => rows.sort_by_key(|r| (&function(r).name, function(r).arity)),
+            Column::Calls => rows.sort_by_key(|r| r.calls),
+            Column::Measurement => rows.sort_by_key(|r| r.value),
+            Column::MeasurementPerCall => {
+                rows.sort_by(|a, b| by_ratio(ratio(a.value, a.calls), ratio(b.value, b.calls)));
+            }
+            Column::Percent => {
+                rows.sort_by(|a, b| by_ratio(percent(a.value, total), percent(b.value, total)));
+            }
+        }
+        if self.sort.descending {
+            rows.reverse();
+        }
+    }
+
+    fn table(&self, f: &mut fmt::Formatter<'_>, kind: Type, mut rows: Vec<Row>) -> fmt::Result {
+        let total = sum(&rows);
+        self.order(&mut rows, total);
+        let label = match kind {
+            Type::CallCount => None,
+            Type::CallTime => Some("TIME (us)"),
+            Type::CallMemory => Some("WORDS"),
+        };
+        let mut widths = match label {
+            None => vec![0, 5, 5],
+            Some(label) => vec![0, 5, label.len().max(total.to_string().len()), 8, 5],
+        };
+        let mut lines = Vec::with_capacity(rows.len());
+        for row in rows {
+            let function = &self.profile.functions[row.function];
+            let mut line = vec![
+                name::mfa(&function.module, &function.name, function.arity),
+                row.calls.to_string(),
+            ];
+            if label.is_some() {
+                line.push(row.value.to_string());
+                line.push(two_decimals(ratio(row.value, row.calls)));
+            }
+            line.push(two_decimals(percent(row.value, total)));
+            for (width, cell) in widths.iter_mut().zip(&line) {
+                *width = (*width).max(cell.chars().count());
+            }
+            lines.push(line);
+        }
+        let own = |cells: &[&str]| cells.iter().map(|&c| c.to_owned()).collect::<Vec<_>>();
+        match label {
+            None => {
+                lines.insert(0, own(&["FUNCTION", "CALLS", "%"]));
+                lines.push(own(&[" ", " ", "100.0"]));
+            }
+            Some(label) => {
+                lines.insert(0, own(&["FUNCTION", "CALLS", label, "PER CALL", "%"]));
+                lines.push(own(&[" ", " ", &total.to_string(), " ", "100.0"]));
+            }
+        }
+        lines
+            .iter()
+            .try_for_each(|line| write_line(f, &widths, line))
+    }
+
+    fn processes(&self, f: &mut fmt::Formatter<'_>, kind: Type) -> fmt::Result {
+        let profile = self.profile;
+        let none = profile.processes.len();
+        let tables = self.rows(kind, none + 1, |p| p.map_or(none, |p| p as usize));
+        let total = tables
+            .iter()
+            .fold(0_u64, |total, rows| total.saturating_add(sum(rows)));
+        if tables.iter().all(Vec::is_empty) {
+            return writeln!(f, "Trace is empty");
+        }
+        for (i, rows) in tables.into_iter().enumerate() {
+            if rows.is_empty() {
+                continue;
+            }
+            let share = two_decimals(percent(sum(&rows), total));
+            let mut title = "of unknown pid".to_owned();
+            if let Some(process) = profile.processes.get(i) {
+                title.clone_from(&process.pid);
+                if profile.runs.len() > 1 {
+                    let os_pid = profile.runs[process.run as usize].os_pid;
+                    title = format!("{title} (OS process {os_pid})");
+                }
+            }
+            writeln!(f)?;
+            writeln!(f, "****** Process {title}  --  {share}% of total *** ")?;
+            self.table(f, kind, rows)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(kind) = self.profile.kind() else {
+            return writeln!(f, "Trace is empty");
+        };
+        if self.by == By::Process && kind != Type::CallCount {
+            return self.processes(f, kind);
+        }
+        match self.rows(kind, 1, |_| 0).pop() {
+            Some(rows) if !rows.is_empty() => self.table(f, kind, rows),
+            _ => writeln!(f, "Trace is empty"),
+        }
+    }
+}
+
+/// The function to the left, numbers to the right, the share in brackets at the end.
+fn write_line(f: &mut fmt::Formatter<'_>, widths: &[usize], cells: &[String]) -> fmt::Result {
+    let last = cells.len() - 1;
+    for (i, (width, cell)) in widths.iter().zip(cells).enumerate() {
+        match i {
+            0 => write!(f, "{cell:width$}")?,
+            i if i == last => writeln!(f, "  [{cell:>width$}]")?,
+            _ => write!(f, "  {cell:>width$}")?,
+        }
+    }
+    Ok(())
+}
+
+fn sum(rows: &[Row]) -> u64 {
+    rows.iter()
+        .fold(0, |total, row| row.value.saturating_add(total))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share in percent needs no more than 53 bits"
+)]
+fn ratio(value: u64, by: u64) -> f64 {
+    if by == 0 {
+        0.0
+    } else {
+        value as f64 / by as f64
+    }
+}
+
+fn percent(value: u64, total: u64) -> f64 {
+    ratio(value.saturating_mul(100), total)
+}
+
+/// Writes a float as `float_to_list(F, [{decimals, 2}])`: halves go away from zero.
+///
+/// Source: `sys_double_to_chars_fast()`, which rounds the fraction alone, OTP 29.
+fn two_decimals(value: f64) -> String {
+    let whole = value.floor();
+    let hundredths = ((value - whole) * 100.0).round();
+    if hundredths >= 100.0 {
+        format!("{:.0}.00", whole + 1.0)
+    } else {
+        format!("{whole:.0}.{hundredths:02.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use super::*;
+use crate::profile::{Count, Function, Header, Process};
+
+/// Rows are (module, function, arity, process, calls, time in µs, words).
+type Line = (&'static str, &'static str, u32, u32, u64, u64, u64);
+
+fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
+    let mut profile = Profile::default();
+    profile.runs.push(Header {
+        kind,
+        command: Vec::new(),
+        host: String::new(),
+        otp: String::new(),
+        run_ns: 0,
+        os_pid: 7,
+        processes: 0,
+    });
+    for pid in pids {
+        profile.processes.push(Process {
+            run: 0,
+            pid: (*pid).to_owned(),
+            name: String::new(),
+            reductions: 0,
+        });
+    }
+    for (i, &(module, name, arity, process, calls, time_us, words)) in lines.iter().enumerate() {
+        profile.functions.push(Function {
+            module: module.to_owned(),
+            name: name.to_owned(),
+            arity,
+        });
+        profile.counts.push(Count {
+            function: u32::try_from(i).expect("few"),
+            process: (kind != Type::CallCount).then_some(process),
+            cost: Cost {
+                calls,
+                time_ns: time_us * 1_000 + 999,
+                words,
+            },
+        });
+    }
+    profile
+}
+
+fn check(profile: &Profile, by: By, sort: &str, expect: &str) {
+    let sort = sort.parse().expect("a column");
+    let text = Tables { profile, by, sort }.to_string();
+    assert!(text == expect, "got:\n{text}\nexpected:\n{expect}");
+}
+
+// The expected texts below are tprof's own output for these numbers, OTP 29.
+
+#[test]
+fn call_count() {
+    let lines = [
+        ("lists", "seq_loop", 3, 0, 2501, 0, 0),
+        ("lists", "seq", 2, 0, 1, 0, 0),
+        ("lists", "map", 2, 0, 0, 0, 0),
+    ];
+    let expect = "\
+FUNCTION          CALLS  [    %]
+lists:seq/2           1  [ 0.04]
+lists:seq_loop/3   2501  [99.96]
+                         [100.0]
+";
+    let counted = profile(Type::CallCount, &[], &lines);
+    check(&counted, By::Total, "percent", expect);
+    check(&counted, By::Process, "percent", expect);
+}
+
+#[test]
+fn call_time_by_process() {
+    let lines = [
+        ("lists", "seq", 2, 0, 1, 12, 0),
+        ("lists", "seq_loop", 3, 0, 2501, 2044, 0),
+    ];
+    let expect = "
+****** Process <0.86.0>  --  100.00% of total *** 
+FUNCTION          CALLS  TIME (us)  PER CALL  [    %]
+lists:seq/2           1         12     12.00  [ 0.58]
+lists:seq_loop/3   2501       2044      0.82  [99.42]
+                              2056            [100.0]
+";
+    let timed = profile(Type::CallTime, &["<0.86.0>"], &lines);
+    check(&timed, By::Process, "percent", expect);
+}
+
+#[test]
+fn call_memory_hides_what_allocated_nothing_and_widens_the_share() {
+    let lines = [
+        ("lists", "seq", 2, 0, 1, 0, 0),
+        ("lists", "seq_loop", 3, 0, 2501, 0, 20_000),
+    ];
+    let expect = "
+****** Process <0.88.0>  --  100.00% of total *** 
+FUNCTION          CALLS  WORDS  PER CALL  [     %]
+lists:seq_loop/3   2501  20000      8.00  [100.00]
+                         20000            [ 100.0]
+";
+    let words = profile(Type::CallMemory, &["<0.88.0>", "<0.89.0>"], &lines);
+    check(&words, By::Process, "percent", expect);
+    let total = expect.split_once("*** \n").expect("a title").1;
+    check(&words, By::Total, "percent", total);
+}
+
+#[test]
+fn processes_are_apart_and_joined_in_total() {
+    let lines = [
+        ("lists", "seq", 2, 0, 2, 3, 0),
+        ("erl_eval", "'", 1, 0, 1, 1, 0),
+        ("lists", "seq", 2, 1, 5, 28, 0),
+    ];
+    let timed = profile(Type::CallTime, &["<0.90.0>", "<0.91.0>"], &lines);
+    let apart = "
+****** Process <0.90.0>  --  12.50% of total *** 
+FUNCTION         CALLS  TIME (us)  PER CALL  [    %]
+erl_eval:'\\''/1      1          1      1.00  [25.00]
+lists:seq/2          2          3      1.50  [75.00]
+                                4            [100.0]
+
+****** Process <0.91.0>  --  87.50% of total *** 
+FUNCTION     CALLS  TIME (us)  PER CALL  [     %]
+lists:seq/2      5         28      5.60  [100.00]
+                           28            [ 100.0]
+";
+    check(&timed, By::Process, "percent", apart);
+    let joined = "\
+FUNCTION         CALLS  TIME (us)  PER CALL  [    %]
+lists:seq/2          7         31      4.43  [96.88]
+erl_eval:'\\''/1      1          1      1.00  [ 3.13]
+                               32            [100.0]
+";
+    check(&timed, By::Total, "percent:desc", joined);
+}
+
+#[test]
+fn sorting_is_by_any_column() {
+    let lines = [
+        ("b", "x", 1, 0, 4, 8, 0),
+        ("a", "z", 1, 0, 1, 6, 0),
+        ("c", "y", 1, 0, 9, 2, 0),
+    ];
+    let timed = profile(Type::CallTime, &["<0.1.0>"], &lines);
+    for (sort, expect) in [
+        ("module", "abc"),
+        ("module:desc", "cba"),
+        ("function", "bca"),
+        ("calls", "abc"),
+        ("measurement", "cab"),
+        ("time:descending", "bac"),
+        ("per_call", "cba"),
+        ("percent:asc", "cab"),
+    ] {
+        let sort = sort.parse().expect("a column");
+        let tables = Tables {
+            profile: &timed,
+            by: By::Total,
+            sort,
+        };
+        let text = tables.to_string();
+        let order: String = text
+            .lines()
+            .filter(|l| l.contains(':'))
+            .map(|l| &l[..1])
+            .collect();
+        assert_eq!(order, expect, "{sort:?}");
+    }
+    assert!(
+        "speed"
+            .parse::<Sort>()
+            .expect_err("none")
+            .contains("columns are")
+    );
+    assert!(
+        "calls:up"
+            .parse::<Sort>()
+            .expect_err("none")
+            .contains("asc or desc")
+    );
+}
+
+#[test]
+fn nothing_measured_is_said() {
+    for kind in [Type::CallCount, Type::CallTime, Type::CallMemory] {
+        for by in [By::Total, By::Process] {
+            check(
+                &profile(kind, &["<0.1.0>"], &[]),
+                by,
+                "percent",
+                "Trace is empty\n",
+            );
+        }
+    }
+    check(
+        &Profile::default(),
+        By::Total,
+        "percent",
+        "Trace is empty\n",
+    );
+}
+
+#[test]
+fn two_decimals_round_halves_away_from_zero() {
+    for (value, expect) in [
+        (3.125, "3.13"),
+        (15.625, "15.63"),
+        (0.005, "0.01"),
+        (99.999, "100.00"),
+        (0.0, "0.00"),
+        (12.04, "12.04"),
+    ] {
+        assert_eq!(two_decimals(value), expect);
+    }
+}

@@ -1,0 +1,330 @@
+//! The command line of `beamline`: arguments become typed options.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use beamline_formats::flamegraph::Width;
+use beamline_formats::profile::{Pattern, Profile, Request, Type};
+use beamline_formats::table::{By, Sort};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::launch::{self, Launch};
+use crate::report;
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  Count the calls of everything an escript does:
+    beamline profile -- escript prime.escript 100
+  Own time per function of a compilation, and a flame graph:
+    beamline profile --type call_time --flamegraph out.svg -- erlc lists.erl
+  Words allocated by two modules, a table for each process, the largest first:
+    beamline profile --type call_memory --pattern json --pattern lists:map/2 \\
+        --by process --sort words:desc -- mix test
+  Run a program on Beamline's runtime without a profile:
+    beamline run -- elixir -e 'IO.puts(1 + 1)'
+";
+
+/// A low-overhead profiler for Erlang and Elixir.
+#[derive(Debug, Parser)]
+#[command(name = "beamline", version, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run a command and profile every emulator it starts.
+    #[command(after_help = EXAMPLES)]
+    Profile(ProfileArgs),
+    /// Run a command on Beamline's runtime, without a profile.
+    Run(RunArgs),
+    /// Print a report of profile files written before.
+    Report(ReportArgs),
+    /// Print the generic instructions of a .beam file.
+    Disasm {
+        /// The .beam file.
+        file: PathBuf,
+    },
+    /// Show the built-in functions of the runtime.
+    Bifs {
+        /// Print them, one to a line.
+        #[arg(long, required = true)]
+        list: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
+    #[arg(long, value_name = "DIR")]
+    otp: Option<PathBuf>,
+    /// What to run: a command that starts erl, or a .erl, .beam or .exs file, and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct ProfileArgs {
+    /// What to measure.
+    #[arg(long = "type", value_enum, default_value = "call_count")]
+    kind: Kind,
+    /// Functions to trace, as M:F/A, M:F or M, with _ for any; may be repeated [default: all].
+    #[arg(long = "pattern", value_name = "M:F/A")]
+    patterns: Vec<Pattern>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+struct ReportArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Profile files; those of several runs of one type are put together.
+    #[arg(required = true, value_name = "PROFILE")]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct OutputArgs {
+    /// The order of rows: module, function, calls, measurement (or time, words), per_call,
+    /// percent; with :desc the largest first.
+    #[arg(long, value_name = "COLUMN[:asc|:desc]", default_value = "percent")]
+    sort: Sort,
+    /// One table, or one for each process.
+    #[arg(long, value_enum, default_value = "total")]
+    by: ByArg,
+    /// Write a flame graph of the call paths.
+    #[arg(long, value_name = "FILE.svg")]
+    flamegraph: Option<PathBuf>,
+    /// What the widths of the flame graph show [default: what was measured].
+    #[arg(long, value_enum)]
+    width: Option<WidthArg>,
+    /// Write the profile as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the profile itself, for `beamline report`.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    #[value(name = "call_count")]
+    Count,
+    #[value(name = "call_time")]
+    Time,
+    #[value(name = "call_memory")]
+    Memory,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    Total,
+    Process,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WidthArg {
+    Calls,
+    Time,
+    Words,
+}
+
+impl From<&OutputArgs> for report::Options {
+    fn from(args: &OutputArgs) -> Self {
+        report::Options {
+            title: None,
+            sort: args.sort,
+            by: match args.by {
+                ByArg::Total => By::Total,
+                ByArg::Process => By::Process,
+            },
+            flamegraph: args.flamegraph.clone(),
+            width: args.width.map(|width| match width {
+                WidthArg::Calls => Width::Calls,
+                WidthArg::Time => Width::Time,
+                WidthArg::Words => Width::Words,
+            }),
+            json: args.json.clone(),
+            output: args.output.clone(),
+        }
+    }
+}
+
+impl From<Kind> for Type {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Count => Type::CallCount,
+            Kind::Time => Type::CallTime,
+            Kind::Memory => Type::CallMemory,
+        }
+    }
+}
+
+/// Does what the arguments say (the program's name first).
+///
+/// The exit code is the profiled program's own; 1 where Beamline itself failed, 2 for a command
+/// line that is wrong.
+#[must_use]
+pub fn run(arguments: &[String]) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help asked for goes to standard output; where that is closed, nobody reads it.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
+        }
+    };
+    let done = match cli.command {
+        Verb::Profile(args) => profile(&args),
+        Verb::Run(args) => plain(args),
+        Verb::Report(args) => from_files(&args),
+        Verb::Disasm { file } => disasm(&file),
+        Verb::Bifs { list: _ } => bifs(),
+    };
+    done.unwrap_or_else(|message| {
+        report::error(&message);
+        ExitCode::from(1)
+    })
+}
+
+/// Whether all was written; says what was not.
+fn reported(profile: &Profile, options: &report::Options) -> bool {
+    let errors = report::report(profile, options).err();
+    for error in errors.iter().flatten() {
+        report::error(error);
+    }
+    errors.is_none()
+}
+
+fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
+    let request = Request {
+        kind: args.kind.into(),
+        patterns: args.patterns.clone(),
+        call_tree: args.output.flamegraph.is_some()
+            || args.output.json.is_some()
+            || args.output.output.is_some(),
+        folder: PathBuf::new(),
+    };
+    let ended = launch::run(&Launch {
+        otp: args.run.otp.clone(),
+        request: Some(request),
+        command: args.run.command.clone(),
+    })?;
+    let all_written = match &ended.profile {
+        Some(profile) => {
+            let options = report::Options {
+                title: Some(args.run.command.join(" ")),
+                ..report::Options::from(&args.output)
+            };
+            reported(profile, &options)
+        }
+        None => {
+            report::error("no profile was written: the command started no emulator to its end");
+            false
+        }
+    };
+    if ended.status.success() && !all_written {
+        return Ok(ExitCode::from(1));
+    }
+    Ok(ended.exit_code())
+}
+
+fn plain(args: RunArgs) -> Result<ExitCode, String> {
+    let launch = Launch {
+        otp: args.otp,
+        request: None,
+        command: args.command,
+    };
+    Ok(launch::run(&launch)?.exit_code())
+}
+
+fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
+    let profiles = args.files.iter().map(|file| Profile::read(file));
+    let profile = Profile::merge(profiles.collect::<Result<Vec<_>, _>>()?)?;
+    let all_written = reported(&profile, &report::Options::from(&args.output));
+    Ok(if all_written {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+fn disasm(file: &PathBuf) -> Result<ExitCode, String> {
+    use beamline_runtime::beam::BeamModule;
+    use beamline_runtime::beam::disasm::Disasm;
+    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let module = BeamModule::decode(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+    report::print(&Disasm::new(&module).to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bifs() -> Result<ExitCode, String> {
+    let mut lines: Vec<String> = beamline_runtime::bif::all()
+        .iter()
+        .map(|bif| beamline_formats::name::mfa(bif.module, bif.function, u32::from(bif.arity)))
+        .collect();
+    lines.sort();
+    report::print(&lines.iter().map(|l| format!("{l}\n")).collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn parse(line: &str) -> Result<Cli, String> {
+        Cli::try_parse_from(line.split(' ')).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn arguments_become_options() {
+        let line = "beamline profile --type call_memory --pattern lists:seq/2 --pattern m \
+                    --sort words:desc --by process --width time -o p -- erl -noshell -- --by";
+        let Ok(Verb::Profile(args)) = parse(line).map(|cli| cli.command) else {
+            panic!("not parsed");
+        };
+        assert_eq!(Type::from(args.kind), Type::CallMemory);
+        let patterns: Vec<String> = args.patterns.iter().map(ToString::to_string).collect();
+        assert_eq!(patterns, ["'lists':'seq'/2", "'m':_/_"]);
+        assert_eq!(args.run.command, ["erl", "-noshell", "--", "--by"]);
+        let options = report::Options::from(&args.output);
+        assert!(options.sort.descending && options.by == By::Process);
+        assert_eq!(options.width, Some(Width::Time));
+        assert_eq!(options.output, Some("p".into()));
+    }
+
+    #[test]
+    fn wrong_arguments_are_explained() {
+        for (line, expect) in [
+            ("beamline profile", "COMMAND"),
+            (
+                "beamline profile --type speed -- erl",
+                "call_count, call_time, call_memory",
+            ),
+            (
+                "beamline profile --pattern a:b/c -- erl",
+                "the arity 'c' is not 0 to 255",
+            ),
+            ("beamline profile --sort x -- erl", "'x' is no column"),
+            ("beamline bifs", "--list"),
+        ] {
+            let error = parse(line).expect_err(line);
+            assert!(error.contains(expect), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Running a command so that every emulator it starts is ours.
+//!
+//! A private folder at the front of PATH holds `erl`, `erlc` and `escript` as links to this
+//! executable, which looks at the name it was called by. `erl` translates its command line as
+//! OTP's `erlexec` does, then executes itself again as the emulator, with that environment.
+
+mod arguments;
+mod erl;
+mod erlc;
+mod escript;
+mod source_file;
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::thread;
+
+use beamline_formats::profile::{Profile, Request};
+use beamline_runtime::otp_home::{self, Lookup};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::report;
+
+/// The name under which this executable is the emulator.
+pub(crate) const EMULATOR: &str = "beam.smp";
+
+/// The variable with the folder of links, which stays at the front of PATH.
+const FOLDER: &str = "BEAMLINE_PATH";
+
+/// What the translations look at outside of their arguments.
+trait Environment {
+    /// The value of an environment variable.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// The text of a file.
+    fn file(&self, name: &str) -> io::Result<String>;
+    /// The first part of a file, as text.
+    fn head(&self, name: &str) -> io::Result<String>;
+}
+
+/// The environment of this process.
+struct Here;
+
+impl Environment for Here {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn file(&self, name: &str) -> io::Result<String> {
+        fs::read_to_string(name)
+    }
+
+    fn head(&self, name: &str) -> io::Result<String> {
+        let mut head = Vec::new();
+        fs::File::open(name)?
+            .take(8 * 1024)
+            .read_to_end(&mut head)?;
+        Ok(String::from_utf8_lossy(&head).into_owned())
+    }
+}
+
+/// Why `erl`, `erlc` or `escript` does not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Failure {
+    /// One line, and the usage after it.
+    Usage(String),
+    /// One line.
+    Error(String),
+}
+
+impl Failure {
+    fn missing(flag: &str) -> Self {
+        Failure::Usage(format!("Missing argument(s) for '{flag}'."))
+    }
+}
+
+/// The OTP whose libraries are run, as `init` is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Otp {
+    root: String,
+    bindir: String,
+}
+
+impl Otp {
+    fn find(option: Option<&Path>) -> Result<Self, String> {
+        let lookup = Lookup::of_process(option.map(Path::to_owned));
+        let home = otp_home::find(&lookup).map_err(|e| e.to_string())?;
+        let root = home.root.to_str();
+        let root = root.ok_or_else(|| format!("{}: not UTF-8", home.root.display()))?;
+        let started = fs::read_to_string(home.root.join("releases/start_erl.data"));
+        let version = started.ok().and_then(|text| {
+            let last = text.lines().last()?;
+            Some(last.split_whitespace().next()?.to_owned())
+        });
+        // Where the release does not say, the folder's own name does.
+        let erts = match version {
+            Some(version) => format!("erts-{version}"),
+            None => fs::read_dir(&home.root)
+                .map_err(|e| format!("{root}: {e}"))?
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .find(|name| name.starts_with("erts-"))
+                .ok_or_else(|| format!("{root}: no erts-VERSION in it"))?,
+        };
+        Ok(Self {
+            root: root.to_owned(),
+            bindir: format!("{root}/{erts}/bin"),
+        })
+    }
+}
+
+/// Is one of OTP's programs: translates its command line and becomes the emulator.
+pub(crate) fn as_program(name: &str, arguments: &[String]) -> ExitCode {
+    let (program, own) = match arguments.split_first() {
+        Some((program, own)) => (program.as_str(), own),
+        None => (name, arguments),
+    };
+    match become_emulator(name, program, own) {
+        Ok(code) => code,
+        Err(Failure::Error(line)) => {
+            report::error(&format!("{name}: {line}"));
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(line)) => {
+            report::error(&format!("{name}: {line}"));
+            report::error("usage: erl [+FLAG [VALUE]]... [-FLAG [VALUE]...]... [-extra ARG...]");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode, Failure> {
+    let otp = Otp::find(None).map_err(Failure::Error)?;
+    let mut variables: Vec<(String, String)> = Vec::new();
+    let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
+    let command_line = match name {
+        "erlc" => {
+            set("ESCRIPT_NAME", program);
+            erlc::translate(own)?
+        }
+        "escript" => {
+            let script = escript::translate(own, &Here)?;
+            set("ESCRIPT_NAME", &script.name);
+            script.arguments
+        }
+        _ => own.to_vec(),
+    };
+    set("ROOTDIR", &otp.root);
+    set("BINDIR", &otp.bindir);
+    set("EMU", "beam");
+    set("PROGNAME", "erl");
+    if let Some(path) = path_with(&otp, &Here) {
+        set("PATH", &path);
+    }
+    match erl::translate(&command_line, &otp, &Here)? {
+        erl::Action::Print(text) => report::print(&text)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(Failure::Error),
+        erl::Action::Start {
+            arguments,
+            variables: more,
+        } => {
+            let this = std::env::current_exe()
+                .map_err(|e| Failure::Error(format!("this executable: {e}")))?;
+            // Only a failed exec returns.
+            let error = Command::new(&this)
+                .arg0(format!("{}/{EMULATOR}", otp.bindir))
+                .args(arguments)
+                .envs(variables)
+                .envs(more)
+                .exec();
+            Err(Failure::Error(format!("{}: {error}", this.display())))
+        }
+    }
+}
+
+/// PATH with OTP's folders in it, behind the folder of links, so that `erl` stays ours.
+fn path_with(otp: &Otp, environment: &dyn Environment) -> Option<String> {
+    let path = environment.variable("PATH").unwrap_or_default();
+    let links = environment.variable(FOLDER);
+    let mut folders: Vec<&str> = Vec::new();
+    folders.extend(links.as_deref());
+    folders.push(&otp.bindir);
+    let bin = format!("{}/bin", otp.root);
+    if !path.contains(&otp.root) {
+        folders.push(&bin);
+    }
+    let own = folders.len();
+    for folder in path.split(':') {
+        if !folders[..own].contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    Some(folders.join(":"))
+}
+
+/// A command to run, on which OTP, with what recorded.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The OTP named by option.
+    pub otp: Option<PathBuf>,
+    /// What to record; its folder is chosen here.
+    pub request: Option<Request>,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+}
+
+/// How a command ended, and what its emulators recorded.
+#[derive(Debug)]
+pub struct Ended {
+    /// The command's own end.
+    pub status: ExitStatus,
+    /// The profiles of all its emulators; none where nothing was recorded.
+    pub profile: Option<Profile>,
+}
+
+impl Ended {
+    /// Ends this process as the command ended: with its code, or by its signal.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        if let Some(signal) = self.status.signal() {
+            // Returns for a signal that ends nothing; the shell's number stands for it then.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            return ExitCode::from(u8::try_from(128 + signal).unwrap_or(1));
+        }
+        let code = self.status.code().unwrap_or(1);
+        ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+}
+
+/// Runs a command to its end and reads what was recorded.
+///
+/// # Errors
+/// One line: there is no OTP, the command does not start or compile, or a profile is damaged.
+pub fn run(launch: &Launch) -> Result<Ended, String> {
+    let otp = Otp::find(launch.otp.as_deref())?;
+    let folder = tempfile::Builder::new()
+        .prefix("beamline-")
+        .tempdir()
+        .map_err(|e| format!("a temporary folder: {e}"))?;
+    let make = |name: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok::<_, String>(path)
+    };
+    let links = make("bin")?;
+    link(&links)?;
+    let path = search_path(&links, &otp)?;
+    let start = |command: &[String], request: Option<&Request>| {
+        let (program, arguments) = command.split_first().ok_or("no command is given")?;
+        let mut started = Command::new(on_path(program, &path));
+        started
+            .args(arguments)
+            .env("PATH", &path)
+            .env(FOLDER, &links)
+            .env(otp_home::ENV, &otp.root)
+            .env_remove(Request::VARIABLE);
+        if let Some(request) = request {
+            started.env(Request::VARIABLE, request.to_variable()?);
+        }
+        wait(&mut started).map_err(|e| format!("{program}: {e}"))
+    };
+    let command = match source_file::plan(&launch.command, &make("ebin")?)? {
+        source_file::Plan::Command(command) => command,
+        source_file::Plan::Compile { compile, run } => {
+            let status = start(&compile, None)?;
+            if !status.success() {
+                return Ok(Ended {
+                    status,
+                    profile: None,
+                });
+            }
+            run
+        }
+    };
+    let Some(request) = &launch.request else {
+        let status = start(&command, None)?;
+        return Ok(Ended {
+            status,
+            profile: None,
+        });
+    };
+    let request = Request {
+        folder: make("profiles")?,
+        ..request.clone()
+    };
+    let status = start(&command, Some(&request))?;
+    let files = Request::files(&request.folder)?;
+    let profiles = files.iter().map(|file| Profile::read(file));
+    let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
+    let profile = (!profiles.is_empty())
+        .then(|| Profile::merge(profiles))
+        .transpose()?;
+    Ok(Ended { status, profile })
+}
+
+fn link(folder: &Path) -> Result<(), String> {
+    let this = std::env::current_exe().map_err(|e| format!("this executable: {e}"))?;
+    for name in ["erl", "erlc", "escript", "werl"] {
+        let path = folder.join(name);
+        std::os::unix::fs::symlink(&this, &path).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// PATH for the command: our links first, and last the Elixir that came with the OTP.
+fn search_path(links: &Path, otp: &Otp) -> Result<String, String> {
+    let mut folders = vec![links.to_owned()];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&path));
+    let elixir = Path::new(&otp.root).join("../elixir/bin");
+    if let Ok(elixir) = elixir.canonicalize() {
+        folders.push(elixir);
+    }
+    let path = std::env::join_paths(folders).map_err(|e| format!("PATH: {e}"))?;
+    path.into_string()
+        .map_err(|_| "PATH is not UTF-8".to_owned())
+}
+
+/// The program as the new PATH finds it; a name with a slash is a path already.
+fn on_path(program: &str, path: &str) -> PathBuf {
+    if program.contains('/') {
+        return PathBuf::from(program);
+    }
+    std::env::split_paths(path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| PathBuf::from(program))
+}
+
+/// Starts a command and waits for its end, whatever signals come meanwhile.
+///
+/// The keys of a terminal (Ctrl-C, Ctrl-\) signal the command as well, so those are only outlived;
+/// the other signals that ask for an end are passed on.
+fn wait(command: &mut Command) -> io::Result<ExitStatus> {
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let handle = signals.handle();
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let forwarder = thread::spawn(move || {
+        for signal in signals.forever() {
+            let passed = match signal {
+                SIGTERM => rustix::process::Signal::TERM,
+                SIGHUP => rustix::process::Signal::HUP,
+                _ => continue,
+            };
+            if let Some(pid) = pid {
+                // A command that has just ended needs no signal any more.
+                let _ = rustix::process::kill_process(pid, passed);
+            }
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    // The thread ends with its signals; a panic in it would be no reason to lose the profile.
+    let _ = forwarder.join();
+    status
+}
+
+#[cfg(test)]
+mod tests;

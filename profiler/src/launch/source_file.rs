@@ -1,0 +1,77 @@
+//! A `.erl`, `.beam` or `.exs` file given as the command.
+
+use std::path::Path;
+
+/// What to do with a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Run it as it is.
+    Command(Vec<String>),
+    /// Compile the first argument into `folder`, then run the second.
+    Compile {
+        /// The command that compiles.
+        compile: Vec<String>,
+        /// The command that runs the module.
+        run: Vec<String>,
+    },
+}
+
+/// Plans how a command is run; compiled modules go to `folder`.
+///
+/// # Errors
+/// One line for a file that does not exist or is named as no module can be.
+pub(super) fn plan(command: &[String], folder: &Path) -> Result<Plan, String> {
+    let Some((file, arguments)) = command.split_first() else {
+        return Err("no command is given".to_owned());
+    };
+    let path = Path::new(file);
+    let extension = path.extension().and_then(|e| e.to_str());
+    let Some(extension @ ("erl" | "beam" | "exs")) = extension else {
+        return Ok(Plan::Command(command.to_vec()));
+    };
+    if !path.is_file() {
+        return Err(format!("{file}: no such file"));
+    }
+    let own = |words: &[&str]| words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>();
+    if extension == "exs" {
+        let mut run = own(&["elixir", file]);
+        run.extend_from_slice(arguments);
+        return Ok(Plan::Command(run));
+    }
+    let module = path.file_stem().and_then(|stem| stem.to_str());
+    let module = module.ok_or_else(|| format!("{file}: the name is not UTF-8"))?;
+    let folder = folder
+        .to_str()
+        .ok_or_else(|| "the temporary folder's name is not UTF-8".to_owned())?;
+    let from = match (extension, path.parent().and_then(Path::to_str)) {
+        ("erl", _) => folder,
+        (_, None | Some("")) => ".",
+        (_, Some(parent)) => parent,
+    };
+    let mut run = own(&[
+        "erl",
+        "-noshell",
+        "-pa",
+        from,
+        "-eval",
+        &call(module),
+        "-extra",
+    ]);
+    run.extend_from_slice(arguments);
+    Ok(if extension == "erl" {
+        let compile = own(&["erlc", "+debug_info", "-o", folder, file]);
+        Plan::Compile { compile, run }
+    } else {
+        Plan::Command(run)
+    })
+}
+
+/// Calls `main/1` with the arguments, as an escript's, or else `main/0`.
+fn call(module: &str) -> String {
+    let module = beamline_formats::name::atom(module);
+    format!(
+        "{{module,_}}=code:ensure_loaded({module}), \
+         case erlang:function_exported({module},main,1) of \
+         true->{module}:main(init:get_plain_arguments()); false->{module}:main() end, halt()."
+    )
+}

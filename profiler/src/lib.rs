@@ -1,0 +1,34 @@
+//! The `beamline` command, and under other names `erl`, `erlc` and `escript`.
+//!
+//! Order: [`cli`] makes typed options of arguments, [`launch`] runs the command, [`report`] prints
+//! and writes what its profile files hold.
+
+pub mod cli;
+mod emulator;
+pub mod launch;
+pub mod report;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Does what the name and the arguments of this process say.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut arguments = Vec::new();
+    for argument in std::env::args_os() {
+        match argument.into_string() {
+            Ok(argument) => arguments.push(argument),
+            Err(argument) => {
+                report::error(&format!("an argument is not UTF-8: {}", argument.display()));
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let name = arguments.first().map_or("", String::as_str);
+    let name = Path::new(name).file_name().and_then(|n| n.to_str());
+    match name {
+        Some(name @ ("erl" | "werl" | "erlc" | "escript")) => launch::as_program(name, &arguments),
+        Some(launch::EMULATOR) => emulator::start(&arguments),
+        _ => cli::run(&arguments),
+    }
+}

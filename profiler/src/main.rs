@@ -1,0 +1,7 @@
+//! The `beamline` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    beamline::main()
+}

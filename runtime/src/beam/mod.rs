@@ -1,0 +1,23 @@
+//! Compiled code as it lies in a `.beam` file: bytes in, a checked module or an error out.
+//!
+//! Does no I/O and knows no terms: literals, attributes and compile information stay bytes of the
+//! external term format, atoms are rows of the module's own table. Everything that a file says is
+//! checked here, so that what comes after may index without looking: see [`BeamModule`].
+
+pub mod chunks;
+mod code;
+pub mod disasm;
+pub mod error;
+pub mod genop;
+pub mod module;
+pub mod operand;
+mod reader;
+mod tables;
+
+pub use error::{BeamError, BeamErrorKind};
+pub use genop::Op;
+pub use module::BeamModule;
+pub use operand::Arg;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! A small writer of `.beam` files, so that tests have files of every shape.
+
+use std::io::Write as _;
+
+/// One compact term: tag and number.
+pub(super) fn term(tag: u8, value: i128) -> Vec<u8> {
+    match value {
+        0..16 => vec![(value as u8) << 4 | tag],
+        16..2048 => vec![((value >> 8) as u8) << 5 | 0x08 | tag, value as u8],
+        _ => long_term(tag, &minimal(value)),
+    }
+}
+
+/// A compact term whose number has these bytes, of which there are at least two.
+pub(super) fn long_term(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = match bytes.len() {
+        n @ 2..=8 => vec![(n as u8 - 2) << 5 | 0x18 | tag],
+        n => [&[0xf8 | tag][..], &term(0, n as i128 - 9)].concat(),
+    };
+    out.extend_from_slice(bytes);
+    out
+}
+
+/// The shortest two's complement of two bytes or more.
+fn minimal(value: i128) -> Vec<u8> {
+    let bytes = value.to_be_bytes();
+    let redundant = |w: &&[u8]| matches!((w[0], w[1] & 0x80), (0, 0) | (0xff, 0x80));
+    let skip = bytes.windows(2).take_while(redundant).count().min(14);
+    bytes[skip..].to_vec()
+}
+
+pub(super) fn u(value: i128) -> Vec<u8> {
+    term(0, value)
+}
+pub(super) fn i(value: i128) -> Vec<u8> {
+    term(1, value)
+}
+pub(super) fn a(value: i128) -> Vec<u8> {
+    term(2, value)
+}
+pub(super) fn x(value: i128) -> Vec<u8> {
+    term(3, value)
+}
+pub(super) fn y(value: i128) -> Vec<u8> {
+    term(4, value)
+}
+pub(super) fn f(value: i128) -> Vec<u8> {
+    term(5, value)
+}
+pub(super) fn ext(kind: i128, rest: &[Vec<u8>]) -> Vec<u8> {
+    [term(7, kind), rest.concat()].concat()
+}
+pub(super) fn list(args: &[Vec<u8>]) -> Vec<u8> {
+    [term(7, 1), u(args.len() as i128), args.concat()].concat()
+}
+pub(super) fn lit(row: i128) -> Vec<u8> {
+    ext(4, &[u(row)])
+}
+
+pub(super) fn words(words: &[i32]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_be_bytes()).collect()
+}
+
+/// A file of these chunks.
+pub(super) fn file(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+    let mut form = b"BEAM".to_vec();
+    for (id, data) in chunks {
+        form.extend_from_slice(*id);
+        form.extend_from_slice(&(data.len() as u32).to_be_bytes());
+        form.extend_from_slice(data);
+        form.resize(form.len().next_multiple_of(4), 0);
+    }
+    let mut out = b"FOR1".to_vec();
+    out.extend_from_slice(&(form.len() as u32).to_be_bytes());
+    out.extend_from_slice(&form);
+    out
+}
+
+pub(super) fn zlib(data: &[u8]) -> Vec<u8> {
+    let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    z.write_all(data).expect("memory");
+    z.finish().expect("memory")
+}
+
+pub(super) fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut z = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    z.write_all(data).expect("memory");
+    z.finish().expect("memory")
+}
+
+/// The parts of the sample module, to be changed by a test before it makes the file.
+pub(super) struct Sample {
+    pub(super) chunks: Vec<(&'static [u8; 4], Vec<u8>)>,
+}
+
+pub(super) const ATOMS: &[&str] = &[
+    "sample",
+    "f",
+    "g",
+    "erlang",
+    "+",
+    "-f/1-fun-0-",
+    "string",
+    "Ünïted 'atom'",
+    "true",
+    "user",
+    "name",
+    "age",
+    "integer",
+    "copy",
+];
+
+impl Sample {
+    pub(super) fn new() -> Sample {
+        let header = [16, 0, 191, 8, 3];
+        let code = [words(&header), sample_code()].concat();
+        let literal = b"\x83k\x00\x02hi";
+        let literals = [words(&[1, literal.len() as i32]), literal.to_vec()].concat();
+        let lines = [
+            words(&[0, 1, 2, 3, 1]),
+            [i(7), a(1), i(300), i(70_000)].concat(),
+            b"\x00\x09inc/x.hrl".to_vec(),
+        ];
+        let types = [
+            words(&[4, 3]),
+            vec![0x1f, 0xff],
+            [
+                &[0x60, 0x20][..],
+                &0i64.to_be_bytes(),
+                &255i64.to_be_bytes(),
+            ]
+            .concat(),
+            vec![0x80, 0x03, 7],
+        ];
+        let record = [vec![5], a(10), a(9), list(&[a(11), u(0), a(12), i(-1)])];
+        Sample {
+            chunks: vec![
+                (b"AtU8", long_atoms(ATOMS)),
+                (b"Code", code),
+                (b"StrT", b"abc\x01\xff".to_vec()),
+                (b"ImpT", words(&[2, 4, 5, 2, 1, 2, 1])),
+                (b"ExpT", words(&[1, 2, 1, 2])),
+                (b"LocT", words(&[2, 6, 2, 6, 3, 2, 4])),
+                (b"FunT", words(&[1, 6, 2, 6, 0, 1, 12345])),
+                (b"LitT", [words(&[0]), literals].concat()),
+                (b"Line", lines.concat()),
+                (b"Type", types.concat()),
+                (b"Recs", [words(&[0, 1, 2]), record.concat()].concat()),
+                (b"Attr", b"\x83j".to_vec()),
+            ],
+        }
+    }
+
+    pub(super) fn set(mut self, id: &'static [u8; 4], data: Vec<u8>) -> Sample {
+        self.chunks.retain(|(chunk, _)| *chunk != id);
+        self.chunks.push((id, data));
+        self
+    }
+
+    pub(super) fn get(&self, id: &[u8; 4]) -> &[u8] {
+        let chunk = self.chunks.iter().find(|(chunk, _)| *chunk == id);
+        &chunk.expect("a chunk of the sample").1
+    }
+
+    pub(super) fn file(&self) -> Vec<u8> {
+        file(&self.chunks)
+    }
+}
+
+pub(super) fn long_atoms(atoms: &[&str]) -> Vec<u8> {
+    let mut out = words(&[-(atoms.len() as i32)]);
+    for atom in atoms {
+        out.extend(u(atom.len() as i128));
+        out.extend_from_slice(atom.as_bytes());
+    }
+    out
+}
+
+pub(super) fn short_atoms(atoms: &[&str]) -> Vec<u8> {
+    let mut out = words(&[atoms.len() as i32]);
+    for atom in atoms {
+        out.push(atom.len() as u8);
+        out.extend_from_slice(atom.as_bytes());
+    }
+    out
+}
+
+/// An instruction's bytes.
+pub(super) fn op(number: u8, args: &[Vec<u8>]) -> Vec<u8> {
+    [vec![number], args.concat()].concat()
+}
+
+fn sample_code() -> Vec<u8> {
+    let big = term(1, 1 << 90);
+    let alloc = ext(3, &[u(2), u(0), u(4), u(1), u(1)]);
+    let seg = [a(7), u(1), u(8), a(0), u(0), i(3)];
+    let typed = ext(5, &[x(0), u(1)]);
+    [
+        op(1, &[u(1)]),
+        op(153, &[u(1)]),
+        op(2, &[a(1), a(2), u(1)]),
+        op(1, &[u(2)]),
+        op(13, &[u(1), alloc, u(1)]),
+        op(125, &[f(0), u(1), u(0), typed, i(-5), x(0)]),
+        op(64, &[big, x(1)]),
+        op(64, &[lit(0), y(0)]),
+        op(96, &[x(0), ext(2, &[u(3)])]),
+        op(59, &[x(0), f(7), list(&[a(8), f(7), i(3000), f(7)])]),
+        op(1, &[u(7)]),
+        op(171, &[u(0), x(2), list(&[x(0)])]),
+        op(153, &[u(2)]),
+        op(7, &[u(1), u(1)]),
+        op(177, &[f(0), u(0), u(2), u(8), x(0), list(&seg)]),
+        op(132, &[f(7), x(0), u(12), u(3)]),
+        op(5, &[u(2), f(4), u(1)]),
+        op(1, &[u(3)]),
+        op(153, &[u(3)]),
+        op(2, &[a(1), a(3), u(2)]),
+        op(1, &[u(4)]),
+        op(19, &[]),
+        op(1, &[u(5)]),
+        op(2, &[a(1), a(6), u(2)]),
+        op(1, &[u(6)]),
+        op(64, &[a(0), x(0)]),
+        op(19, &[]),
+        op(3, &[]),
+    ]
+    .concat()
+}

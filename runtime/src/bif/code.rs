@@ -1,0 +1,331 @@
+//! Loading, purging and asking about code; funs.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{BifResult, Raise, badarg, bifs};
+use crate::beam;
+use crate::code::entry::{export, find_export};
+use crate::code::load::{LoadError, chunk_term, prepare};
+use crate::code::module::{self, Module};
+use crate::heap::MagicBinary;
+use crate::process::{Process, refs};
+use crate::term::{Atom, Term, am};
+
+bifs! {
+    bif erts_internal:"prepare_loading"/2 => prepare_loading_2;
+    bif erlang:"finish_loading"/1 => finish_loading_1;
+    bif erlang:"has_prepared_code_on_load"/1 => has_prepared_code_on_load_1;
+    bif erlang:"call_on_load_function"/1 => call_on_load_function_1;
+    bif erlang:"finish_after_on_load"/2 => finish_after_on_load_2;
+    bif erlang:"check_old_code"/1 => check_old_code_1;
+    bif erlang:"delete_module"/1 => delete_module_1;
+    bif erts_internal:"purge_module"/2 => purge_module_2;
+    bif erts_literal_area_collector:"release_area_switch"/0 => release_area_switch_0;
+    bif erlang:"module_loaded"/1 => module_loaded_1;
+    bif erlang:"loaded"/0 => loaded_0;
+    bif erlang:"pre_loaded"/0 => pre_loaded_0;
+    bif erlang:"function_exported"/3 => function_exported_3;
+    bif erlang:"is_builtin"/3 => is_builtin_3;
+    bif erlang:"get_module_info"/1 => get_module_info_1;
+    bif erlang:"get_module_info"/2 => get_module_info_2;
+    bif erts_internal:"beamfile_chunk"/2 => beamfile_chunk_2;
+    bif erts_internal:"beamfile_module_md5"/1 => beamfile_module_md5_1;
+    bif code:"coverage_support"/0 => coverage_support_0;
+    bif code:"get_coverage_mode"/0 => get_coverage_mode_0;
+    bif erlang:"nif_error"/1 => nif_error_1;
+    bif erlang:"nif_error"/2 => nif_error_2;
+    bif erlang:"make_fun"/3 => make_fun_3;
+    bif erlang:"fun_info"/2 => fun_info_2;
+    bif erlang:"fun_info_mfa"/1 => fun_info_mfa_1;
+}
+
+/// Modules that are there from the start, not loaded by the code server.
+static PRELOADED: Mutex<Vec<Atom>> = Mutex::new(Vec::new());
+
+/// Says that `module` is there from the start.
+pub(crate) fn add_preloaded(module: Atom) {
+    PRELOADED.lock().push(module);
+}
+
+/// Code made ready by `prepare_loading`; taken by `finish_loading`.
+struct Prepared(Mutex<Option<Arc<Module>>>);
+
+fn prepare_loading_2<'p>(p: &'p Process, [name, code]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let bytes = code.as_binary().ok_or_else(badarg)?.bytes();
+    p.bump_reds(bytes.len() as i64 / 10);
+    let failed = |reason: Atom| Ok(p.tuple(&[am::error.term(), reason.term()]));
+    match prepare(&bytes) {
+        Ok(module) if module.name == name => {
+            let prepared = Prepared(Mutex::new(Some(module)));
+            let magic = MagicBinary::new(refs::make_ref(), Box::new(prepared));
+            Ok(p.magic_reference(magic))
+        }
+        Ok(_) => failed(am::badfile),
+        Err(LoadError::SystemLimit) => Err(super::system_limit()),
+        Err(error @ LoadError::Badfile(_)) => {
+            eprintln!("Loading of module {name} failed: {error}");
+            failed(am::badfile)
+        }
+    }
+}
+
+fn prepared<'p>(term: Term<'p>) -> Result<&'p Prepared, Raise<'p>> {
+    let magic = term.as_ref().and_then(|r| r.magic());
+    magic
+        .and_then(|magic| magic.get::<Prepared>())
+        .ok_or_else(badarg)
+}
+
+fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+    let mut all: Vec<Arc<Module>> = Vec::new();
+    let mut duplicates = false;
+    for element in list.list_iter() {
+        let prepared = prepared(element.map_err(|_| badarg())?)?;
+        let module = prepared.0.lock().clone().ok_or_else(badarg)?;
+        duplicates |= all.iter().any(|other| other.name == module.name);
+        all.push(module);
+    }
+    let several = all.len() > 1;
+    let with_on_load: Vec<Term<'_>> = all
+        .iter()
+        .filter(|m| m.on_load.is_some())
+        .map(|m| m.name.term())
+        .collect();
+    if duplicates {
+        return Ok(p.tuple(&[am::duplicated.term(), Term::NIL]));
+    }
+    if several && !with_on_load.is_empty() {
+        return Ok(p.tuple(&[am::on_load.term(), p.list(&with_on_load)]));
+    }
+    let on_load = !with_on_load.is_empty();
+    let names: Vec<Term<'_>> = all.iter().map(|module| module.name.term()).collect();
+    if let Err(name) = module::make_current(all) {
+        return Ok(p.tuple(&[am::not_purged.term(), p.list(&[name.term()])]));
+    }
+    for element in list.list_iter().flatten() {
+        prepared(element)?.0.lock().take();
+    }
+    if on_load {
+        return Ok(p.tuple(&[am::on_load.term(), p.list(&names)]));
+    }
+    Ok(am::ok.term())
+}
+
+fn has_prepared_code_on_load_1<'p>(_: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
+    let prepared = prepared(code)?.0.lock();
+    let module = prepared.as_ref().ok_or_else(badarg)?;
+    Ok(Term::bool(module.on_load.is_some()))
+}
+
+fn call_on_load_function_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let pending = module::versions(name).pending.ok_or_else(badarg)?;
+    let entry = pending.on_load.ok_or_else(badarg)?;
+    Err(Raise::TrapTo(pending.address(entry)))
+}
+
+fn finish_after_on_load_2<'p>(_: &'p Process, [name, keep]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let keep = keep.as_bool().ok_or_else(badarg)?;
+    module::finish_on_load(name, keep).map_err(|_| badarg())?;
+    Ok(Term::bool(true))
+}
+
+fn check_old_code_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    Ok(Term::bool(module::versions(name).old.is_some()))
+}
+
+fn delete_module_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    match module::delete(name) {
+        Ok(true) => Ok(Term::bool(true)),
+        Ok(false) => Ok(am::undefined.term()),
+        Err(_) => Err(badarg()),
+    }
+}
+
+fn purge_module_2<'p>(_: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let has_old = module::versions(name).old.is_some();
+    let done = match step.as_atom().ok_or_else(badarg)? {
+        am::prepare | am::prepare_on_load => has_old,
+        am::abort => has_old,
+        am::complete => module::purge_old(name).is_some(),
+        _ => return Err(badarg()),
+    };
+    Ok(Term::bool(done))
+}
+
+/// Literals are never freed, so there is never an area to release.
+fn release_area_switch_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(Term::bool(false))
+}
+
+fn module_loaded_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    Ok(Term::bool(module::versions(name).current.is_some()))
+}
+
+fn loaded_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let names: Vec<Term<'_>> = module::loaded()
+        .iter()
+        .map(|module| module.name.term())
+        .collect();
+    Ok(p.list(&names))
+}
+
+fn pre_loaded_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let names: Vec<Term<'_>> = PRELOADED.lock().iter().map(|name| name.term()).collect();
+    Ok(p.list(&names))
+}
+
+fn mfa<'p>(m: Term<'p>, f: Term<'p>, a: Term<'p>) -> Result<(Atom, Atom, Option<u8>), Raise<'p>> {
+    let arity = a.as_small().ok_or_else(badarg)?;
+    let (m, f) = (
+        m.as_atom().ok_or_else(badarg)?,
+        f.as_atom().ok_or_else(badarg)?,
+    );
+    Ok((m, f, u8::try_from(arity).ok()))
+}
+
+fn function_exported_3<'p>(_: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (m, f, a) = mfa(m, f, a)?;
+    let defined = a
+        .and_then(|a| find_export(m, f, a))
+        .is_some_and(|export| export.is_defined());
+    let is_bif = a.is_some_and(|a| super::find(m, f, a).is_some());
+    Ok(Term::bool(defined || is_bif))
+}
+
+fn is_builtin_3<'p>(_: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (m, f, a) = mfa(m, f, a)?;
+    let apply = m == am::erlang && f == am::apply && matches!(a, Some(2 | 3));
+    Ok(Term::bool(
+        apply || a.is_some_and(|a| super::find(m, f, a).is_some()),
+    ))
+}
+
+fn get_module_info_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let items = [
+        am::module,
+        am::exports,
+        am::attributes,
+        am::compile,
+        am::md5,
+    ];
+    let mut info = Vec::with_capacity(items.len());
+    for item in items {
+        let value = get_module_info_2(p, [name, item.term()])?;
+        info.push(p.tuple(&[item.term(), value]));
+    }
+    Ok(p.list(&info))
+}
+
+fn get_module_info_2<'p>(p: &'p Process, [name, what]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let module = module::versions(name).current.ok_or_else(badarg)?;
+    let functions = |rows: &mut dyn Iterator<Item = &(Atom, u8, u32)>| {
+        let pair = |f: Atom, a: u8| p.tuple(&[f.term(), Term::small(i64::from(a))]);
+        let rows: Vec<Term<'p>> = rows.map(|&(f, a, _)| pair(f, a)).collect();
+        p.list(&rows)
+    };
+    Ok(match what.as_atom().ok_or_else(badarg)? {
+        am::module => name.term(),
+        am::md5 => p.binary(&module.md5),
+        am::exports => functions(&mut module.exports.iter()),
+        am::functions => functions(&mut module.exports.iter().chain(&module.locals)),
+        am::nifs | am::native_addresses => Term::NIL,
+        am::attributes => p.attach(chunk_term(&module.attributes)),
+        am::compile => p.attach(chunk_term(&module.compile_info)),
+        am::native => Term::bool(false),
+        _ => return Err(badarg()),
+    })
+}
+
+fn beamfile_chunk_2<'p>(p: &'p Process, [code, id]: [Term<'p>; 2]) -> BifResult<'p> {
+    let bytes = code.as_binary().ok_or_else(badarg)?.bytes();
+    let id: Option<Vec<u8>> = id
+        .list_iter()
+        .map(|c| {
+            c.ok()
+                .and_then(Term::as_small)
+                .and_then(|c| u8::try_from(c).ok())
+        })
+        .collect();
+    let id: [u8; 4] = id.and_then(|id| id.try_into().ok()).ok_or_else(badarg)?;
+    let found = beam::chunks::find_chunk(&bytes, id).ok().flatten();
+    Ok(found.map_or(am::undefined.term(), |chunk| p.binary(chunk)))
+}
+
+fn beamfile_module_md5_1<'p>(p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
+    let bytes = code.as_binary().ok_or_else(badarg)?.bytes();
+    let md5 = beam::chunks::unpack(&bytes)
+        .and_then(|file| beam::chunks::Chunks::parse(&file).and_then(|chunks| chunks.md5()));
+    Ok(md5.map_or(am::undefined.term(), |md5| p.binary(&md5)))
+}
+
+fn coverage_support_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(Term::bool(false))
+}
+
+fn get_coverage_mode_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(am::none.term())
+}
+
+fn nif_error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
+    Err(Raise::ErrorArgs(reason, am::none.term(), Term::NIL))
+}
+
+fn nif_error_2<'p>(_: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(Raise::ErrorArgs(reason, args, Term::NIL))
+}
+
+fn make_fun_3<'p>(p: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (m, f, a) = mfa(m, f, a)?;
+    Ok(p.external_fun(export(m, f, a.ok_or_else(badarg)?)))
+}
+
+fn fun_info_2<'p>(p: &'p Process, [fun, what]: [Term<'p>; 2]) -> BifResult<'p> {
+    let f = fun.as_fun().ok_or_else(badarg)?;
+    let local = f.entry();
+    let name = local.map(|entry| module::function_at(entry.address()).map(|mfa| mfa.function));
+    let or_undefined = |value: Option<Term<'p>>| value.unwrap_or(am::undefined.term());
+    let value = match what.as_atom().ok_or_else(badarg)? {
+        am::type_ => if local.is_some() {
+            am::local
+        } else {
+            am::external
+        }
+        .term(),
+        am::pid => or_undefined(local.map(|_| crate::start::init_pid().term())),
+        am::module => match f.export() {
+            Some(export) => export.module.term(),
+            None => local.ok_or_else(badarg)?.module.term(),
+        },
+        am::new_index | am::index => or_undefined(local.map(|e| p.unsigned(u64::from(e.index)))),
+        am::new_uniq => or_undefined(local.map(|entry| p.binary(&entry.uniq))),
+        am::uniq => or_undefined(local.map(|entry| p.unsigned(u64::from(entry.old_uniq)))),
+        am::env => p.list(f.env()),
+        am::refc => or_undefined(local.map(|_| Term::small(1))),
+        am::arity => Term::small(i64::from(f.arity())),
+        am::name => match (f.export(), name.flatten()) {
+            (Some(export), _) => export.function.term(),
+            (None, Some(name)) => name.term(),
+            (None, None) => Term::NIL,
+        },
+        _ => return Err(badarg()),
+    };
+    Ok(p.tuple(&[what, value]))
+}
+
+fn fun_info_mfa_1<'p>(p: &'p Process, [fun]: [Term<'p>; 1]) -> BifResult<'p> {
+    let f = fun.as_fun().ok_or_else(badarg)?;
+    let arity = Term::small(i64::from(f.arity()));
+    let entry = f.entry().ok_or_else(badarg)?;
+    let name = module::function_at(entry.address()).map_or(Term::NIL, |mfa| mfa.function.term());
+    Ok(p.tuple(&[entry.module.term(), name, arity]))
+}

@@ -1,0 +1,79 @@
+//! The process dictionary.
+
+use super::{BifResult, bifs};
+use crate::process::Process;
+use crate::term::compare::eq_exact;
+use crate::term::hash::internal_hash;
+use crate::term::{RawTerm, Term, am};
+
+bifs! {
+    bif erlang:"get"/0 => get_0;
+    bif erlang:"get"/1 => get_1;
+    bif erlang:"get_keys"/0 => get_keys_0;
+    bif erlang:"get_keys"/1 => get_keys_1;
+    bif erlang:"put"/2 => put_2;
+    bif erlang:"erase"/0 => erase_0;
+    bif erlang:"erase"/1 => erase_1;
+}
+
+pub(super) fn pairs<'p>(p: &'p Process, entries: &[[RawTerm; 2]]) -> Term<'p> {
+    entries.iter().fold(Term::NIL, |rest, entry| {
+        let [key, value] = entry.map(|word| p.own(word));
+        p.cons(p.tuple(&[key, value]), rest)
+    })
+}
+
+fn find(p: &Process, key: Term<'_>) -> Option<usize> {
+    let dictionary = p.dictionary();
+    let is_key =
+        |word: RawTerm| word == key.raw() || (!word.is_immed() && eq_exact(p.own(word), key));
+    dictionary.find(|| internal_hash(key), is_key)
+}
+
+fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(pairs(p, p.dictionary().entries()))
+}
+
+/// The value of `key`.
+pub(crate) fn get<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
+    find(p, key).map(|place| p.own(p.dictionary().value(place)))
+}
+
+fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(get(p, key).unwrap_or(am::undefined.term()))
+}
+
+fn get_keys_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let dictionary = p.dictionary();
+    let entries = dictionary.entries().iter();
+    Ok(entries.fold(Term::NIL, |rest, [key, _]| p.cons(p.own(*key), rest)))
+}
+
+fn get_keys_1<'p>(p: &'p Process, [wanted]: [Term<'p>; 1]) -> BifResult<'p> {
+    let dictionary = p.dictionary();
+    let entries = dictionary.entries().iter();
+    let keys = entries.filter(|[_, value]| eq_exact(p.own(*value), wanted));
+    Ok(keys.fold(Term::NIL, |rest, [key, _]| p.cons(p.own(*key), rest)))
+}
+
+fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    if let Some(place) = find(p, key) {
+        let old = p.dictionary_mut().replace(place, value.raw());
+        return Ok(p.own(old));
+    }
+    let hash = |word: RawTerm| internal_hash(p.own(word));
+    p.dictionary_mut().add(key.raw(), value.raw(), hash);
+    Ok(am::undefined.term())
+}
+
+fn erase_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let entries = p.dictionary_mut().take();
+    Ok(pairs(p, &entries))
+}
+
+fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+    let Some(place) = find(p, key) else {
+        return Ok(am::undefined.term());
+    };
+    Ok(p.own(p.dictionary_mut().remove(place)))
+}

@@ -1,0 +1,141 @@
+//! `erl_ddll`: drivers in C are not loaded. What asks for one gets the error of a machine that cannot;
+//! no driver is linked in either.
+//! Source: `erl_bif_ddll.c`, OTP 29.
+
+use super::{BifResult, Raise, badarg, bifs};
+use crate::process::{Process, Signal, deliver, refs};
+use crate::term::{Term, View, am, iolist};
+
+bifs! {
+    bif erl_ddll:"try_load"/3 => try_load_3;
+    bif erl_ddll:"try_unload"/2 => try_unload_2;
+    bif erl_ddll:"loaded_drivers"/0 => loaded_drivers_0;
+    bif erl_ddll:"info"/2 => info_2;
+    bif erl_ddll:"format_error_int"/1 => format_error_int_1;
+    bif erl_ddll:"monitor"/2 => monitor_2;
+    bif erl_ddll:"demonitor"/1 => demonitor_1;
+}
+
+/// A name or path: an atom, or a list of bytes that is not empty.
+fn check_name(term: Term<'_>) -> Result<(), Raise<'static>> {
+    let ok = match term.view() {
+        View::Atom(_) => true,
+        View::Cons(_) => iolist::to_vec(term).is_ok(),
+        _ => false,
+    };
+    if ok { Ok(()) } else { Err(badarg()) }
+}
+
+/// Checks each element of a proper list.
+fn check_each<'p>(list: Term<'p>, check: impl Fn(Term<'p>) -> bool) -> Result<(), Raise<'static>> {
+    for element in list.list_iter() {
+        if !element.is_ok_and(&check) {
+            return Err(badarg());
+        }
+    }
+    Ok(())
+}
+
+fn is_pending(value: Term<'_>) -> bool {
+    value == am::pending_driver || value == am::pending
+}
+
+fn is_load_option(option: Term<'_>) -> bool {
+    let Some(&[key, value]) = option.as_tuple().map(|t| t.elements()) else {
+        return false;
+    };
+    match key.as_atom() {
+        Some(am::driver_options) => check_each(value, |option| option == am::kill_ports).is_ok(),
+        Some(am::monitor | am::reload) => is_pending(value),
+        _ => false,
+    }
+}
+
+fn is_unload_option(option: Term<'_>) -> bool {
+    match option.as_tuple().map(|t| t.elements()) {
+        Some(&[key, value]) => key == am::monitor && is_pending(value),
+        _ => option == am::kill_ports,
+    }
+}
+
+fn error<'p>(p: &'p Process, reason: Term<'p>) -> Term<'p> {
+    p.tuple(&[am::error.term(), reason])
+}
+
+fn try_load_3<'p>(p: &'p Process, [path, name, options]: [Term<'p>; 3]) -> BifResult<'p> {
+    check_each(options, is_load_option)?;
+    check_name(name)?;
+    check_name(path)?;
+    Ok(error(p, am::no_ddll_available.term()))
+}
+
+fn try_unload_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    check_each(options, is_unload_option)?;
+    check_name(name)?;
+    Ok(error(p, am::not_loaded.term()))
+}
+
+fn loaded_drivers_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.tuple(&[am::ok.term(), Term::NIL]))
+}
+
+/// Of a driver that is not there nothing is known.
+fn info_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(badarg())
+}
+
+fn format_error_int_1<'p>(p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
+    let text = match code.as_atom() {
+        Some(am::no_ddll_available) => "DDLL functionality not available on this platform",
+        Some(am::not_loaded) => "DDLL driver is not loaded",
+        _ => return Err(badarg()),
+    };
+    Ok(p.string(text))
+}
+
+/// Whatever is waited for, the driver is not there: `{'DOWN', Ref, driver, Name, unloaded}` comes at once.
+fn monitor_2<'p>(p: &'p Process, [what, description]: [Term<'p>; 2]) -> BifResult<'p> {
+    let Some(&[name, when]) = description.as_tuple().map(|t| t.elements()) else {
+        return Err(badarg());
+    };
+    let known = matches!(
+        when.as_atom(),
+        Some(am::loaded | am::unloaded | am::unloaded_only)
+    );
+    if what != am::driver || !known {
+        return Err(badarg());
+    }
+    check_name(name)?;
+    let reference = p.reference(refs::make_ref());
+    let down = [am::DOWN.term(), reference, what, name, am::unloaded.term()];
+    deliver(p.pid(), Signal::message(p.tuple(&down), p.pid()));
+    Ok(reference)
+}
+
+fn demonitor_1<'p>(_p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    reference.as_ref().ok_or_else(badarg)?;
+    Ok(Term::bool(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_driver_is_loaded() {
+        let p = &Process::new(233);
+        let name = p.string("a_driver");
+        let options = p.list(&[p.tuple(&[am::monitor.term(), am::pending.term()])]);
+        let failed = try_load_3(p, [name, name, options])
+            .ok()
+            .expect("no exception");
+        assert_eq!(failed.display().to_string(), "{error,no_ddll_available}");
+        let failed = try_unload_2(p, [name, Term::NIL])
+            .ok()
+            .expect("no exception");
+        assert_eq!(failed.display().to_string(), "{error,not_loaded}");
+        assert!(try_load_3(p, [name, name, p.list(&[am::ok.term()])]).is_err());
+        assert!(try_load_3(p, [Term::small(1), name, Term::NIL]).is_err());
+        assert!(monitor_2(p, [am::driver.term(), name]).is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! What an emulator is asked for that this one does without: DTrace tags, code coverage, the debugger's
+//! instrumentation, sequential tracing, distribution's capabilities. Each answers as an OTP that was
+//! built or started without it. And the settings of `+pc` and `+W`.
+//! Source: `bif.c`, `erl_bif_coverage.c`, `erl_debugger.c`, `erl_bif_trace.c`, OTP 29.
+
+use std::sync::OnceLock;
+
+use super::{BifResult, badarg, bifs, notsup};
+use crate::code::module;
+use crate::process::Process;
+use crate::term::{Atom, Term, View, am, tag};
+
+bifs! {
+    bif io:"printable_range"/0 => printable_range_0;
+    bif error_logger:"warning_map"/0 => warning_map_0;
+    bif net_kernel:"dflag_unicode_io"/1 => dflag_unicode_io_1;
+    bif erts_internal:"get_dflags"/0 => notsup_0;
+    bif erts_internal:"get_creation"/0 => undefined_0;
+    bif erts_internal:"no_aux_work_threads"/0 => no_aux_work_threads_0;
+    bif erts_internal:"gather_alloc_histograms"/1 => badarg_1;
+    bif erts_internal:"gather_carrier_info"/1 => badarg_1;
+    bif erlang:"dt_put_tag"/1 => undefined_1;
+    bif erlang:"dt_get_tag"/0 => undefined_0;
+    bif erlang:"dt_get_tag_data"/0 => undefined_0;
+    bif erlang:"dt_spread_tag"/1 => dt_tag_1;
+    bif erlang:"dt_restore_tag"/1 => dt_tag_1;
+    bif erlang:"dt_prepend_vm_tag_data"/1 => same_1;
+    bif erlang:"dt_append_vm_tag_data"/1 => same_1;
+    bif code:"get_coverage_mode"/1 => of_module_1;
+    bif code:"set_coverage_mode"/1 => set_coverage_mode_1;
+    bif code:"get_coverage"/2 => badarg_2;
+    bif code:"reset_coverage"/1 => badarg_1;
+    bif code:"get_debug_info"/1 => of_module_1;
+    bif erl_debugger:"supported"/0 => false_0;
+    bif erl_debugger:"instrumentations"/0 => undef_0;
+    bif erl_debugger:"toggle_instrumentations"/1 => undef_1;
+    bif erl_debugger:"register"/1 => undef_1;
+    bif erl_debugger:"unregister"/2 => undef_2;
+    bif erl_debugger:"whereis"/0 => undef_0;
+    bif erl_debugger:"breakpoint"/3 => undef_3;
+    bif erl_debugger:"breakpoints"/1 => undef_1;
+    bif erl_debugger:"breakpoints"/3 => undef_3;
+    bif erl_debugger:"stack_frames"/2 => undef_2;
+    bif erl_debugger:"peek_stack_frame_slot"/4 => undef_4;
+    bif erl_debugger:"xregs_count"/1 => undef_1;
+    bif erl_debugger:"peek_xreg"/3 => undef_3;
+    bif erts_internal:"notify_breakpoint_hit"/3 => badarg_3;
+    bif erlang:"seq_trace"/2 => seq_trace_2;
+    bif erlang:"seq_trace_info"/1 => seq_trace_info_1;
+    bif erlang:"seq_trace_print"/1 => seq_trace_print_1;
+    bif erlang:"seq_trace_print"/2 => seq_trace_print_2;
+}
+
+/// What the emulator's flags set: the range of `+pc`, the level of `+W`.
+struct Settings {
+    printable: Atom,
+    warnings: Atom,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Reads `-pc RANGE` and `-W LEVEL` of the emulator's arguments, once, before the first process.
+///
+/// # Errors
+/// The value, where it is none of the flag's.
+pub(crate) fn set_flags(printable: Option<&str>, warnings: Option<&str>) -> Result<(), String> {
+    let printable = match printable {
+        None | Some("latin1") => am::latin1,
+        Some("unicode") => am::unicode,
+        Some(other) => return Err(other.to_owned()),
+    };
+    let warnings = match warnings {
+        None | Some("w") => am::warning,
+        Some("i") => am::info,
+        Some("e") => am::error,
+        Some(other) => return Err(other.to_owned()),
+    };
+    SETTINGS.get_or_init(|| Settings {
+        printable,
+        warnings,
+    });
+    Ok(())
+}
+
+/// A handler of each arity that gives `$result`.
+macro_rules! constant {
+    ($($name:ident $arity:literal => $result:expr;)*) => {
+        $(fn $name<'p>(_p: &'p Process, _: [Term<'p>; $arity]) -> BifResult<'p> {
+            $result
+        })*
+    };
+}
+
+constant! {
+    undefined_0 0 => Ok(am::undefined.term());
+    undefined_1 1 => Ok(am::undefined.term());
+    false_0 0 => Ok(Term::bool(false));
+    notsup_0 0 => Err(notsup());
+    badarg_1 1 => Err(badarg());
+    badarg_2 2 => Err(badarg());
+    badarg_3 3 => Err(badarg());
+    undef_0 0 => Err(am::undef.into());
+    undef_1 1 => Err(am::undef.into());
+    undef_2 2 => Err(am::undef.into());
+    undef_3 3 => Err(am::undef.into());
+    undef_4 4 => Err(am::undef.into());
+    seq_trace_print_1 1 => Ok(Term::bool(false));
+    seq_trace_print_2 2 => Ok(Term::bool(false));
+}
+
+fn printable_range_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(SETTINGS.get().map_or(am::latin1, |s| s.printable).term())
+}
+
+fn warning_map_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(SETTINGS.get().map_or(am::warning, |s| s.warnings).term())
+}
+
+/// Does the node of this pid take Unicode in I/O requests? All nodes do that one can be connected to.
+fn dflag_unicode_io_1<'p>(_p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    match pid.view() {
+        View::Pid(_) => Ok(Term::bool(true)),
+        View::External(it) if it.kind() == tag::EXTERNAL_PID => Ok(Term::bool(false)),
+        _ => Err(badarg()),
+    }
+}
+
+/// The schedulers, and nobody else.
+fn no_aux_work_threads_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(Term::small(crate::sched::schedulers() as i64))
+}
+
+fn dt_tag_1<'p>(_p: &'p Process, [spread]: [Term<'p>; 1]) -> BifResult<'p> {
+    spread.as_bool().ok_or_else(badarg)?;
+    Ok(Term::bool(true))
+}
+
+fn same_1<'p>(_p: &'p Process, [data]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(data)
+}
+
+/// `none` of a module that is loaded.
+fn of_module_1<'p>(_p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    module::versions(name).current.ok_or_else(badarg)?;
+    Ok(am::none.term())
+}
+
+fn set_coverage_mode_1<'p>(_p: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
+    Err(badarg())
+}
+
+/// Flags of a token.
+fn is_token_flag(item: Atom) -> bool {
+    const FLAGS: &[&str] = &[
+        "send",
+        "receive",
+        "print",
+        "timestamp",
+        "monotonic_timestamp",
+        "strict_monotonic_timestamp",
+    ];
+    FLAGS.contains(&item.name())
+}
+
+/// Takes the token away, which is not there; to set one is refused.
+fn seq_trace_2<'p>(_p: &'p Process, [item, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    match item.as_atom().ok_or_else(badarg)? {
+        am::sequential_trace_token if value.is_nil() => Ok(Term::NIL),
+        am::label | am::serial | am::sequential_trace_token => Err(notsup()),
+        flag if is_token_flag(flag) => {
+            value.as_bool().ok_or_else(badarg)?;
+            Err(notsup())
+        }
+        _ => Err(badarg()),
+    }
+}
+
+/// What is told where there is no token.
+fn seq_trace_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
+    match item.as_atom().ok_or_else(badarg)? {
+        am::label | am::serial => Ok(Term::NIL),
+        flag if is_token_flag(flag) => Ok(p.tuple(&[item, Term::bool(false)])),
+        _ => Err(badarg()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_token_there_is_nothing_to_tell() {
+        let p = &Process::new(233);
+        let info = |item: &str| {
+            let result = seq_trace_info_1(p, [Atom::new(item).term()]);
+            result.ok().map(|info| info.display().to_string())
+        };
+        assert_eq!(info("label").as_deref(), Some("[]"));
+        assert_eq!(info("send").as_deref(), Some("{send,false}"));
+        assert_eq!(info("token"), None);
+        let token = am::sequential_trace_token.term();
+        assert!(seq_trace_2(p, [token, Term::NIL]).is_ok_and(|old| old.is_nil()));
+        assert!(seq_trace_2(p, [am::label.term(), Term::small(1)]).is_err());
+    }
+}

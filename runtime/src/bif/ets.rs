@@ -1,0 +1,561 @@
+//! `ets`: making and deleting tables; one object or key at a time.
+
+use super::{BifResult, Raise, badarg, bifs};
+use crate::ets::{
+    HashKind, Heir, Kind, Options, Protection, Table, WriteConcurrency, error, registry,
+};
+use crate::heap::{Message, Stored};
+use crate::process::{self, Process, Signal, refs};
+use crate::sched;
+use crate::term::{Term, View, am};
+
+bifs! {
+    bif ets:"new"/2 => new_2;
+    bif ets:"whereis"/1 => whereis_1;
+    bif ets:"rename"/2 => rename_2;
+    bif ets:"delete"/1 => delete_1;
+    bif ets:"give_away"/3 => give_away_3;
+    bif ets:"setopts"/2 => setopts_2;
+    bif ets:"safe_fixtable"/2 => safe_fixtable_2;
+    bif ets:"internal_request_all"/0 => internal_request_all_0;
+    bif erts_internal:"ets_super_user"/1 => ets_super_user_1;
+    bif ets:"insert"/2 => insert_2;
+    bif ets:"insert_new"/2 => insert_new_2;
+    bif ets:"lookup"/2 => lookup_2;
+    bif ets:"lookup_element"/3 => lookup_element_3;
+    bif ets:"lookup_element"/4 => lookup_element_4;
+    bif ets:"member"/2 => member_2;
+    bif ets:"delete"/2 => delete_2;
+    bif ets:"delete_object"/2 => delete_object_2;
+    bif ets:"internal_delete_all"/2 => internal_delete_all_2;
+    bif ets:"take"/2 => take_2;
+    bif ets:"first"/1 => first_1;
+    bif ets:"last"/1 => last_1;
+    bif ets:"next"/2 => next_2;
+    bif ets:"prev"/2 => prev_2;
+    bif ets:"first_lookup"/1 => first_lookup_1;
+    bif ets:"last_lookup"/1 => last_lookup_1;
+    bif ets:"next_lookup"/2 => next_lookup_2;
+    bif ets:"prev_lookup"/2 => prev_lookup_2;
+    bif ets:"slot"/2 => slot_2;
+    bif erts_internal:"ets_raw_first"/1 => first_1;
+    bif erts_internal:"ets_raw_next"/2 => next_2;
+    bif erts_internal:"ets_lookup_binary_info"/2 => ets_lookup_binary_info_2;
+}
+
+/// What `ets:new/2` was asked for.
+struct Wanted {
+    options: Options,
+    protection: Protection,
+    heir: Option<Heir>,
+    decentralized: Option<bool>,
+}
+
+fn write_concurrency(wanted: &mut Options, value: Term<'_>) -> Option<()> {
+    let ordered = wanted.kind == Kind::OrderedSet;
+    match value.view() {
+        View::Atom(am::auto) => {
+            wanted.write_concurrency = WriteConcurrency::Auto;
+            wanted.decentralized_counters = true;
+        }
+        View::Atom(am::true_) => {
+            wanted.write_concurrency = WriteConcurrency::Yes;
+            wanted.decentralized_counters &= ordered;
+        }
+        View::Atom(am::false_) => wanted.write_concurrency = WriteConcurrency::No,
+        View::Tuple(tuple) => {
+            let [name, locks] = tuple.elements() else {
+                return None;
+            };
+            let locks = u64::try_from(locks.as_small()?).ok()?;
+            if !(*name == am::debug_hash_fixed_number_of_locks) || !(1..=32768).contains(&locks) {
+                return None;
+            }
+            wanted.write_concurrency = WriteConcurrency::Locks(locks.next_power_of_two());
+            wanted.decentralized_counters = true;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn pair_option(wanted: &mut Wanted, name: Term<'_>, value: Term<'_>) -> Option<()> {
+    let options = &mut wanted.options;
+    match name.as_atom()? {
+        am::keypos => options.keypos = value.as_index().filter(|keypos| *keypos > 0)?,
+        am::write_concurrency => write_concurrency(options, value)?,
+        am::read_concurrency => options.read_concurrency = value.as_bool()?,
+        am::decentralized_counters => wanted.decentralized = Some(value.as_bool()?),
+        am::heir if value == am::none => wanted.heir = None,
+        am::heir => {
+            let pid = value.as_pid()?;
+            wanted.heir = Some(Heir { pid, data: None });
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
+    let options = &mut wanted.options;
+    if let Some(tuple) = option.as_tuple() {
+        return match tuple.elements() {
+            [name, value] => pair_option(wanted, *name, *value),
+            [name, pid, data] if *name == am::heir => {
+                let (pid, data) = (pid.as_pid()?, Some(Message::copy_of(*data)));
+                wanted.heir = Some(Heir { pid, data });
+                Some(())
+            }
+            _ => None,
+        };
+    }
+    match option.as_atom()? {
+        am::set | am::protected => {}
+        am::bag => options.kind = Kind::Hash(HashKind::Bag),
+        am::duplicate_bag => options.kind = Kind::Hash(HashKind::DuplicateBag),
+        am::ordered_set => {
+            options.kind = Kind::OrderedSet;
+            options.decentralized_counters = true;
+        }
+        am::public => wanted.protection = Protection::Public,
+        am::private => wanted.protection = Protection::Private,
+        am::named_table => options.named = true,
+        am::compressed => options.compressed = true,
+        _ => return None,
+    }
+    Some(())
+}
+
+impl Wanted {
+    fn parse(list: Term<'_>) -> Option<Wanted> {
+        let mut wanted = Wanted {
+            options: Options {
+                kind: Kind::Hash(HashKind::Set),
+                keypos: 1,
+                named: false,
+                compressed: false,
+                read_concurrency: false,
+                write_concurrency: WriteConcurrency::No,
+                decentralized_counters: false,
+            },
+            protection: Protection::Protected,
+            heir: None,
+            decentralized: None,
+        };
+        for element in list.list_iter() {
+            option(&mut wanted, element.ok()?)?;
+        }
+        wanted.settle()?;
+        Some(wanted)
+    }
+
+    /// What the options mean together.
+    fn settle(&mut self) -> Option<()> {
+        let options = &mut self.options;
+        if let Some(decentralized) = self.decentralized {
+            options.decentralized_counters = decentralized;
+        }
+        let locks = matches!(options.write_concurrency, WriteConcurrency::Locks(_));
+        if locks && options.kind == Kind::OrderedSet {
+            return None;
+        }
+        if self.protection == Protection::Private {
+            options.write_concurrency = WriteConcurrency::No;
+            options.read_concurrency = false;
+        }
+        // Only tables with several locks have counters to spread.
+        options.decentralized_counters &= options.write_concurrency != WriteConcurrency::No;
+        Some(())
+    }
+}
+
+fn new_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    let atom = name.as_atom().ok_or_else(badarg)?;
+    let wanted = Wanted::parse(options).ok_or_else(badarg)?;
+    let Wanted {
+        options,
+        protection,
+        heir,
+        ..
+    } = wanted;
+    let table = Table::new(atom, p.pid(), heir, protection, options);
+    match registry::add(table) {
+        None => Err(error(am::already_exists)),
+        Some(_) if options.named => Ok(name),
+        Some(reference) => Ok(p.magic_reference(reference)),
+    }
+}
+
+fn whereis_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    name.as_atom().ok_or_else(badarg)?;
+    Ok(match registry::find(name) {
+        Ok(handle) if handle.table().info(name).is_ok() => handle.tid(p, name),
+        _ => am::undefined.term(),
+    })
+}
+
+fn rename_2<'p>(p: &'p Process, [id, name]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let table = handle.table();
+    let mut state = table.write(p, id)?;
+    let new = name.as_atom().ok_or_else(badarg)?;
+    if !registry::rename(table, &mut state, new) {
+        return Err(badarg());
+    }
+    Ok(if table.options.named { name } else { id })
+}
+
+fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    p.bump_reds((state.objects.len() / 10) as i64);
+    registry::delete(handle.table(), &mut state);
+    Ok(am::true_.term())
+}
+
+fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    let to = to.as_pid().filter(|pid| process::exists(*pid));
+    let to = to.ok_or_else(badarg)?;
+    if state.owner != p.pid() {
+        return Err(error(am::not_owner));
+    }
+    if to == p.pid() {
+        return Err(error(am::owner));
+    }
+    let reference = registry::transfer(handle.table(), &mut state, to).ok_or_else(badarg)?;
+    drop(state);
+    registry::send_transfer(to, p.pid(), &reference, data);
+    Ok(am::true_.term())
+}
+
+/// The options of `setopts/2`, each given at most once.
+fn new_options(options: Term<'_>) -> Option<(Option<Option<Heir>>, Option<Protection>)> {
+    let (mut heir, mut protection) = (None, None);
+    let single = options.as_tuple().map(|_| Ok(options));
+    let list = options
+        .list_iter()
+        .take(if single.is_some() { 0 } else { usize::MAX });
+    for option in single.into_iter().chain(list) {
+        match option.ok()?.as_tuple()?.elements() {
+            [name, value, data @ ..] if *name == am::heir && data.len() < 2 && heir.is_none() => {
+                heir = Some(if *value == am::none && data.is_empty() {
+                    None
+                } else {
+                    let data = data.first().map(|data| Message::copy_of(*data));
+                    Some(Heir {
+                        pid: value.as_pid()?,
+                        data,
+                    })
+                });
+            }
+            [name, value] if *name == am::protection && protection.is_none() => {
+                protection = Some(match value.as_atom()? {
+                    am::private => Protection::Private,
+                    am::protected => Protection::Protected,
+                    am::public => Protection::Public,
+                    _ => return None,
+                });
+            }
+            _ => return None,
+        }
+    }
+    Some((heir, protection))
+}
+
+fn setopts_2<'p>(p: &'p Process, [id, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    let (heir, protection) = new_options(options).ok_or_else(badarg)?;
+    if state.owner != p.pid() {
+        return Err(badarg());
+    }
+    if let Some(heir) = heir {
+        state.heir = heir;
+    }
+    state.protection = protection.unwrap_or(state.protection);
+    Ok(am::true_.term())
+}
+
+fn safe_fixtable_2<'p>(p: &'p Process, [id, fix]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let table = handle.table();
+    let mut state = table.read_exclusive(p, id)?;
+    let pid = p.pid();
+    match fix.as_bool().ok_or_else(badarg)? {
+        true => {
+            let now = crate::sched::clock::monotonic_ns();
+            if state.fixes.add(pid, now.cast_signed()) {
+                registry::note_fix(pid, table);
+            }
+        }
+        false => {
+            if state.fixes.remove(pid) {
+                registry::note_unfix(pid, table);
+            }
+            if !state.fixes.any() {
+                state.objects.unfixed();
+            }
+        }
+    }
+    Ok(am::true_.term())
+}
+
+/// `ets:all/0` waits for as many answers as there are schedulers; the first one has all tables.
+fn internal_request_all_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let reference = p.reference(refs::make_ref());
+    let tables: Vec<_> = registry::all();
+    let tables: Vec<_> = tables
+        .iter()
+        .map(|table| registry::term_of(p, table))
+        .collect();
+    let mut answer = p.list(&tables);
+    for _ in 0..sched::schedulers() {
+        let message = p.tuple(&[reference, answer]);
+        process::deliver(p.pid(), Signal::message(message, p.pid()));
+        answer = Term::NIL;
+    }
+    Ok(reference)
+}
+
+fn ets_super_user_1<'p>(p: &'p Process, [yes]: [Term<'p>; 1]) -> BifResult<'p> {
+    registry::set_super_user(p.pid(), yes.as_bool().ok_or_else(badarg)?);
+    Ok(am::ok.term())
+}
+
+/// The tuple `object`, if it is long enough for a key at `keypos`.
+pub(super) fn object<'p>(
+    object: Term<'p>,
+    keypos: usize,
+) -> Result<crate::term::Tuple<'p>, Raise<'static>> {
+    object
+        .as_tuple()
+        .filter(|tuple| tuple.arity() >= keypos)
+        .ok_or_else(badarg)
+}
+
+fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let keypos = handle.table().options.keypos;
+    let mut state = handle.table().write(p, id)?;
+    if objects.as_tuple().is_some() {
+        let tuple = object(objects, keypos)?;
+        if new && !state.objects.get(tuple.get(keypos - 1)).is_empty() {
+            return Ok(am::false_.term());
+        }
+        state.objects.insert(Stored::new(tuple));
+        return Ok(am::true_.term());
+    }
+    if objects.as_cons().is_none() && !objects.is_nil() {
+        return Err(badarg());
+    }
+    let mut tuples = Vec::new();
+    for element in objects.list_iter() {
+        tuples.push(object(element.map_err(|_| badarg())?, keypos)?);
+    }
+    p.bump_reds((tuples.len() / 10) as i64);
+    let keys = tuples.iter().map(|tuple| tuple.get(keypos - 1));
+    if new
+        && keys
+            .into_iter()
+            .any(|key| !state.objects.get(key).is_empty())
+    {
+        return Ok(am::false_.term());
+    }
+    for tuple in tuples {
+        state.objects.insert(Stored::new(tuple));
+    }
+    Ok(am::true_.term())
+}
+
+fn insert_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'p> {
+    insert(p, id, objects, false)
+}
+
+fn insert_new_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'p> {
+    insert(p, id, objects, true)
+}
+
+/// The list of copies of `objects`.
+fn copies<'p>(p: &'p Process, objects: &[Stored]) -> Term<'p> {
+    let objects = objects.iter().rev();
+    objects.fold(Term::NIL, |rest, object| {
+        p.cons(p.copy_stored(object), rest)
+    })
+}
+
+fn lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let state = handle.table().read(p, id)?;
+    Ok(copies(p, state.objects.get(key)))
+}
+
+/// The elements at `position` of the objects with `key`; `None` where there is no object.
+fn element<'p>(
+    p: &'p Process,
+    id: Term<'p>,
+    key: Term<'p>,
+    position: Term<'p>,
+) -> Result<Option<Term<'p>>, Raise<'p>> {
+    let handle = registry::find(id)?;
+    let state = handle.table().read(p, id)?;
+    let index = position
+        .as_index()
+        .and_then(|position| position.checked_sub(1));
+    let index = index.ok_or_else(badarg)?;
+    let objects = state.objects.get(key);
+    if objects
+        .iter()
+        .any(|object| index >= object.elements().len())
+    {
+        return Err(badarg());
+    }
+    let mut elements = objects
+        .iter()
+        .rev()
+        .map(|object| p.copy_in(object.elements()[index]));
+    if handle.table().options.kind.is_set() {
+        return Ok(elements.next());
+    }
+    let list = elements.fold(Term::NIL, |rest, element| p.cons(element, rest));
+    Ok(Some(list).filter(|list| !list.is_nil()))
+}
+
+fn lookup_element_3<'p>(p: &'p Process, [id, key, position]: [Term<'p>; 3]) -> BifResult<'p> {
+    element(p, id, key, position)?.ok_or_else(|| error(am::badkey))
+}
+
+fn lookup_element_4<'p>(
+    p: &'p Process,
+    [id, key, position, default]: [Term<'p>; 4],
+) -> BifResult<'p> {
+    Ok(element(p, id, key, position)?.unwrap_or(default))
+}
+
+fn member_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let state = handle.table().read(p, id)?;
+    Ok(Term::bool(!state.objects.get(key).is_empty()))
+}
+
+fn delete_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    let fixed = state.fixes.any();
+    state.objects.remove(key, fixed);
+    Ok(am::true_.term())
+}
+
+fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let keypos = handle.table().options.keypos;
+    let mut state = handle.table().write(p, id)?;
+    let key = object(old, keypos)?.get(keypos - 1);
+    let fixed = state.fixes.any();
+    state.objects.remove_object(old, key, fixed);
+    Ok(am::true_.term())
+}
+
+fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    let fixed = state.fixes.any();
+    let count = state.objects.clear(fixed);
+    p.bump_reds((count / 10) as i64);
+    Ok(p.unsigned(count as u64))
+}
+
+fn take_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    let fixed = state.fixes.any();
+    let objects = state.objects.remove(key, fixed);
+    Ok(copies(p, &objects))
+}
+
+/// Where a step through a table begins.
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    First,
+    Last,
+    Next(Term<'p>),
+    Prev(Term<'p>),
+}
+
+/// The key there, with its objects where they are wanted.
+fn step<'p>(p: &'p Process, id: Term<'p>, step: Step<'p>, lookup: bool) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let state = handle.table().read(p, id)?;
+    let objects = match step {
+        Step::First => state.objects.first(),
+        Step::Last => state.objects.last(),
+        Step::Next(key) => state.objects.next(key, false).ok_or_else(badarg)?,
+        Step::Prev(key) => state.objects.next(key, true).ok_or_else(badarg)?,
+    };
+    let Some(object) = objects.first() else {
+        return Ok(am::end_of_table.term());
+    };
+    let key = p.copy_in(object.elements()[handle.table().options.keypos - 1]);
+    if !lookup {
+        return Ok(key);
+    }
+    Ok(p.tuple(&[key, copies(p, objects)]))
+}
+
+fn first_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    step(p, id, Step::First, false)
+}
+
+fn last_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    step(p, id, Step::Last, false)
+}
+
+fn next_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    step(p, id, Step::Next(key), false)
+}
+
+fn prev_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    step(p, id, Step::Prev(key), false)
+}
+
+fn first_lookup_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    step(p, id, Step::First, true)
+}
+
+fn last_lookup_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    step(p, id, Step::Last, true)
+}
+
+fn next_lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    step(p, id, Step::Next(key), true)
+}
+
+fn prev_lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    step(p, id, Step::Prev(key), true)
+}
+
+fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let state = handle.table().read(p, id)?;
+    let index = index.as_index().ok_or_else(badarg)?;
+    match state.objects.slot(index) {
+        Ok(objects) => Ok(copies(p, objects)),
+        Err(true) => Ok(am::end_of_table.term()),
+        Err(false) => Err(badarg()),
+    }
+}
+
+/// The binaries that the objects with `key` refer to: `[{Address, Bytes, Holders}]`.
+fn ets_lookup_binary_info_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let state = handle.table().info(id)?;
+    let mut list = Term::NIL;
+    for object in state.objects.get(key) {
+        object.for_each_binary(|address, bytes, holders| {
+            let numbers = [address, bytes, holders].map(|n| p.unsigned(n as u64));
+            list = p.cons(p.tuple(&numbers), list);
+        });
+    }
+    Ok(list)
+}

@@ -1,0 +1,196 @@
+//! `ets:info/1,2`.
+
+use super::{BifResult, Raise, badarg, bifs};
+use crate::code;
+use crate::ets::registry::Handle;
+use crate::ets::{Objects, State, Table, WriteConcurrency, registry};
+use crate::process::Process;
+use crate::term::{Atom, Term, am};
+
+bifs! {
+    bif ets:"info"/1 => info_1;
+    bif ets:"info"/2 => info_2;
+}
+
+/// What `info/1` shows, in its order.
+const ITEMS: [Atom; 15] = [
+    am::id,
+    am::decentralized_counters,
+    am::read_concurrency,
+    am::write_concurrency,
+    am::compressed,
+    am::memory,
+    am::owner,
+    am::heir,
+    am::name,
+    am::size,
+    am::node,
+    am::named_table,
+    am::type_,
+    am::keypos,
+    am::protection,
+];
+
+/// A table of which something is shown.
+struct Shown<'p, 't> {
+    p: &'p Process,
+    id: Term<'p>,
+    handle: &'t Handle<'p>,
+    table: &'t Table,
+    state: &'t State,
+}
+
+impl<'p> Shown<'p, '_> {
+    fn item(&self, item: Atom) -> Option<Term<'p>> {
+        let options = &self.table.options;
+        Some(match item {
+            am::id => self.handle.tid(self.p, self.id),
+            am::decentralized_counters => Term::bool(options.decentralized_counters),
+            am::read_concurrency => Term::bool(options.read_concurrency),
+            am::write_concurrency => self.write_concurrency(options.write_concurrency),
+            am::compressed => Term::bool(options.compressed),
+            am::memory => self.p.unsigned(self.state.words() as u64),
+            am::owner => self.state.owner.term(),
+            am::heir => match &self.state.heir {
+                Some(heir) => heir.pid.term(),
+                None => am::none.term(),
+            },
+            am::name => self.state.name.term(),
+            am::size => self.p.unsigned(self.state.objects.len() as u64),
+            am::node => am::nonode_at_nohost.term(),
+            am::named_table => Term::bool(options.named),
+            am::type_ => options.kind.atom().term(),
+            am::keypos => Term::small(options.keypos as i64),
+            am::protection => self.state.protection.atom().term(),
+            am::fixed => Term::bool(self.state.fixes.any()),
+            am::safe_fixed_monotonic_time => self.fixed(true),
+            am::safe_fixed => self.fixed(false),
+            am::stats => self.stats(),
+            _ => return None,
+        })
+    }
+
+    fn write_concurrency(&self, kind: WriteConcurrency) -> Term<'p> {
+        match kind {
+            WriteConcurrency::No => am::false_.term(),
+            WriteConcurrency::Yes => am::true_.term(),
+            WriteConcurrency::Auto => am::auto.term(),
+            WriteConcurrency::Locks(locks) => {
+                let name = am::debug_hash_fixed_number_of_locks.term();
+                self.p.tuple(&[name, self.p.unsigned(locks)])
+            }
+        }
+    }
+
+    /// `{Time, [{Pid, Count}]}`, or `false`.
+    fn fixed(&self, monotonic: bool) -> Term<'p> {
+        let p = self.p;
+        if !self.state.fixes.any() {
+            return am::false_.term();
+        }
+        let (by, since) = self.state.fixes.list();
+        let list = by.iter().rev().fold(Term::NIL, |rest, (pid, count)| {
+            p.cons(p.tuple(&[pid.term(), p.unsigned(*count as u64)]), rest)
+        });
+        let time = if monotonic {
+            p.integer(since)
+        } else {
+            let now = crate::sched::clock::monotonic_ns().cast_signed();
+            let micros = (crate::sys::time::os_system_time() - (now - since)) / 1000;
+            let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+            let parts = [seconds / 1_000_000, seconds % 1_000_000, micros];
+            p.tuple(&parts.map(|part| p.integer(part)))
+        };
+        p.tuple(&[time, list])
+    }
+
+    /// Of hash tables: buckets, average, standard deviation and its expectation, shortest and longest
+    /// chain, objects kept for traversals, locks.
+    fn stats(&self) -> Term<'p> {
+        let p = self.p;
+        let Objects::Hash(hash) = &self.state.objects else {
+            return am::false_.term();
+        };
+        let chains = hash.chains();
+        let buckets = chains.len() as f64;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for length in &chains {
+            sum += *length as f64;
+            squares += (length * length) as f64;
+        }
+        let average = sum / buckets;
+        let deviation = ((squares - sum * sum / buckets) / buckets).max(0.0).sqrt();
+        let expected = (average * (1.0 - 1.0 / buckets)).sqrt();
+        let locks = match self.table.options.write_concurrency {
+            WriteConcurrency::Locks(locks) => locks,
+            _ => 0,
+        };
+        let shortest = chains.iter().min().copied().unwrap_or(0);
+        let longest = chains.iter().max().copied().unwrap_or(0);
+        p.tuple(&[
+            p.unsigned(chains.len() as u64),
+            p.float(average),
+            p.float(deviation),
+            p.float(expected),
+            p.unsigned(shortest as u64),
+            p.unsigned(longest as u64),
+            p.unsigned(hash.kept() as u64),
+            p.unsigned(locks),
+        ])
+    }
+}
+
+/// The table `id` names; `None` where it is gone.
+fn existing<'p>(id: Term<'p>) -> Result<Option<Handle<'p>>, Raise<'p>> {
+    match registry::find(id) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(_) if id.as_atom().is_some() => Ok(None),
+        Err(raise) => Err(raise),
+    }
+}
+
+fn info_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    let Some(handle) = existing(id)? else {
+        return Ok(am::undefined.term());
+    };
+    let table = handle.table();
+    let Ok(state) = table.info(id) else {
+        return Ok(am::undefined.term());
+    };
+    let shown = Shown {
+        p,
+        id,
+        handle: &handle,
+        table,
+        state: &state,
+    };
+    let mut list = Term::NIL;
+    for item in ITEMS.iter().rev() {
+        let value = shown.item(*item).ok_or_else(badarg)?;
+        list = p.cons(p.tuple(&[item.term(), value]), list);
+    }
+    Ok(list)
+}
+
+fn info_2<'p>(p: &'p Process, [id, item]: [Term<'p>; 2]) -> BifResult<'p> {
+    if item == am::binary {
+        let export = code::entry::export(am::erts_internal, am::ets_info_binary, 1);
+        return Err(Raise::Trap(export, vec![id]));
+    }
+    let Some(handle) = existing(id)? else {
+        return Ok(am::undefined.term());
+    };
+    let table = handle.table();
+    let Ok(state) = table.info(id) else {
+        return Ok(am::undefined.term());
+    };
+    let shown = Shown {
+        p,
+        id,
+        handle: &handle,
+        table,
+        state: &state,
+    };
+    let item = item.as_atom().ok_or_else(badarg)?;
+    shown.item(item).ok_or_else(badarg)
+}

@@ -1,0 +1,140 @@
+//! The external term format's BIFs.
+
+use super::{BifResult, Raise, badarg, bifs, system_limit};
+use crate::process::Process;
+use crate::term::external::{
+    self, DecodeOptions, EncodeOptions, Piece, TooLarge, encode, encode_pieces, external_size,
+};
+use crate::term::{Term, am};
+
+bifs! {
+    bif erlang:"term_to_binary"/1 => term_to_binary_1;
+    bif erlang:"term_to_binary"/2 => term_to_binary_2;
+    bif erlang:"term_to_iovec"/1 => term_to_iovec_1;
+    bif erlang:"term_to_iovec"/2 => term_to_iovec_2;
+    bif erlang:"external_size"/1 => external_size_1;
+    bif erlang:"external_size"/2 => external_size_2;
+    bif erlang:"binary_to_term"/1 => binary_to_term_1;
+    bif erlang:"binary_to_term"/2 => binary_to_term_2;
+}
+
+impl From<TooLarge> for Raise<'static> {
+    fn from(_: TooLarge) -> Self {
+        system_limit()
+    }
+}
+
+/// Bytes written or read for one reduction.
+const BYTES_PER_RED: usize = 64;
+
+fn bump(p: &Process, bytes: usize) {
+    p.bump_reds((bytes / BYTES_PER_RED) as i64 + 1);
+}
+
+fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'static>> {
+    let mut options = EncodeOptions::default();
+    for option in list.list_iter() {
+        let option = option.map_err(|_| badarg())?;
+        match option.as_atom() {
+            Some(am::compressed) => options.level = -1,
+            Some(am::deterministic) => options.deterministic = true,
+            Some(am::local) => options.local = true,
+            Some(_) => return Err(badarg()),
+            None => {
+                let pair = option.as_tuple().map(|t| t.elements());
+                let Some([name, value]) = pair else {
+                    return Err(badarg());
+                };
+                let value = value.as_small().ok_or_else(badarg)?;
+                match (name.as_atom(), value) {
+                    (Some(am::minor_version), 0..=2) => options.minor_version = value as u8,
+                    (Some(am::compressed), 0..=9) => options.level = value as i32,
+                    _ => return Err(badarg()),
+                }
+            }
+        }
+    }
+    if options.deterministic && options.local {
+        return Err(badarg());
+    }
+    Ok(options)
+}
+
+fn to_binary<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifResult<'p> {
+    let bytes = encode(term, options)?;
+    bump(p, bytes.len());
+    Ok(p.binary_from_vec(bytes))
+}
+
+fn term_to_binary_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
+    to_binary(p, term, EncodeOptions::default())
+}
+
+fn term_to_binary_2<'p>(p: &'p Process, [term, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    to_binary(p, term, encode_options(options)?)
+}
+
+fn term_to_iovec_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
+    to_iovec(p, term, EncodeOptions::default())
+}
+
+fn term_to_iovec_2<'p>(p: &'p Process, [term, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    to_iovec(p, term, encode_options(options)?)
+}
+
+fn to_iovec<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifResult<'p> {
+    if options.level != 0 {
+        return Ok(p.list(&[to_binary(p, term, options)?]));
+    }
+    let mut list = Vec::new();
+    for piece in encode_pieces(term, options)? {
+        list.push(match piece {
+            Piece::Bytes(bytes) => {
+                bump(p, bytes.len());
+                p.binary_from_vec(bytes)
+            }
+            Piece::Shared(bits) => p.sub_bits(bits, 0, bits.byte_len() * 8),
+        });
+    }
+    Ok(p.list(&list))
+}
+
+fn external_size_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(p.unsigned(external_size(term, EncodeOptions::default())? as u64))
+}
+
+fn external_size_2<'p>(p: &'p Process, [term, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    Ok(p.unsigned(external_size(term, encode_options(options)?)? as u64))
+}
+
+fn binary_to_term_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(from_binary(p, a, DecodeOptions::default())?.0)
+}
+
+fn binary_to_term_2<'p>(p: &'p Process, [a, list]: [Term<'p>; 2]) -> BifResult<'p> {
+    let mut options = DecodeOptions::default();
+    let mut used = false;
+    for option in list.list_iter() {
+        match option.map_err(|_| badarg())?.as_atom() {
+            Some(am::safe) => options.safe = true,
+            Some(am::used) => used = true,
+            _ => return Err(badarg()),
+        }
+    }
+    let (term, size) = from_binary(p, a, options)?;
+    if used {
+        return Ok(p.tuple(&[term, p.unsigned(size as u64)]));
+    }
+    Ok(term)
+}
+
+fn from_binary<'p>(
+    p: &'p Process,
+    a: Term<'p>,
+    options: DecodeOptions,
+) -> Result<(Term<'p>, usize), Raise<'p>> {
+    let bytes = a.as_binary().ok_or_else(badarg)?.bytes();
+    let (term, used) = external::decode(p, &bytes, options).map_err(|_| badarg())?;
+    bump(p, used);
+    Ok((term, used))
+}

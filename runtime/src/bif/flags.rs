@@ -1,0 +1,175 @@
+//! `process_flag`.
+
+use super::process::reply;
+use super::{BifResult, Next, Raise, badarg, bifs};
+use crate::process::refs::make_ref;
+use crate::process::{Exception, MaxHeap, Process, Signal, min_heap_words, options, send};
+use crate::term::{Atom, Term, am, map};
+
+bifs! {
+    hbif erlang:"process_flag"/2 => process_flag_2;
+    bif erts_internal:"process_flag"/3 => process_flag_3;
+}
+
+/// Longest list of saved calls. Source: `process_flag_aux()`.
+const MOST_SAVED_CALLS: i64 = 10_000;
+
+fn process_flag_2(p: &mut Process) -> Next {
+    let size = p.x(1).as_index();
+    let old = match (p.x(0).as_atom(), size) {
+        (Some(am::fullsweep_after), Some(new)) => p.set_fullsweep_after(new),
+        (Some(am::min_heap_size), Some(new)) => p.set_min_heap_words(new.max(min_heap_words())),
+        (Some(am::min_bin_vheap_size), Some(new)) => p.set_min_bin_vheap_words(new),
+        (Some(am::max_heap_size), _) => return set_max_heap(p),
+        _ => {
+            let result = process_flag(p, [p.x(0), p.x(1)]);
+            return match result {
+                Ok(old) => {
+                    p.set_x(0, old);
+                    Next::Return
+                }
+                Err(raise) => {
+                    let exception = Exception::from_raise(&raise);
+                    p.exception = exception.unwrap_or_default();
+                    Next::Raise
+                }
+            };
+        }
+    };
+    p.set_x(0, p.unsigned(old as u64));
+    Next::Return
+}
+
+fn set_max_heap(p: &mut Process) -> Next {
+    let new = options::max_heap(p.x(1));
+    let least = p.min_heap_words();
+    let Some(new) = new.filter(|new| new.words == 0 || new.words >= least) else {
+        return p.raise(badarg());
+    };
+    p.set_x(0, max_heap_map(p, &p.max_heap()));
+    p.set_max_heap(new);
+    Next::Return
+}
+
+/// Subscribes, or ends all subscriptions; tells how many there were.
+fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> BifResult<'p> {
+    let subscribe = value.as_bool().ok_or_else(badarg)?;
+    let mut rare = p.rare();
+    let old = rare.node_subscriptions;
+    rare.node_subscriptions = if subscribe { old + 1 } else { 0 };
+    Ok(Term::small(i64::from(old)))
+}
+
+fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    let badopt = || Raise::ErrorCause(am::badarg.term(), am::badopt.term());
+    if let Some(pair) = flag.as_tuple() {
+        let is_monitor = pair.arity() == 2 && pair.get(0) == am::monitor_nodes;
+        return if is_monitor {
+            monitor_nodes(p, value)
+        } else {
+            Err(badopt())
+        };
+    }
+    let flag = flag.as_atom().ok_or_else(badopt)?;
+    match flag {
+        am::trap_exit | am::async_dist | am::sensitive => set_flag(p, flag, value),
+        am::error_handler => {
+            let handler = value.as_atom().ok_or_else(badarg)?;
+            let old = p.rare().error_handler.replace(handler);
+            Ok(old.unwrap_or(am::error_handler).term())
+        }
+        am::priority => {
+            let new = options::priority(value).ok_or_else(badarg)?;
+            let old = p.shared().priority();
+            p.shared().set_priority(new);
+            Ok(options::priority_name(old).term())
+        }
+        // A process is bound to no scheduler; a wish for one is checked, and not followed.
+        am::scheduler => {
+            let id = value.as_index().ok_or_else(badarg)?;
+            if id > crate::sched::schedulers() {
+                return Err(badarg());
+            }
+            Ok(Term::small(0))
+        }
+        am::message_queue_data => {
+            let new = options::queue_data(value).ok_or_else(badarg)?;
+            let old = p.flags.get().off_heap_messages;
+            p.change_flags(|flags| flags.off_heap_messages = new);
+            Ok(queue_data_name(old).term())
+        }
+        // Valid ones were set before.
+        am::fullsweep_after | am::min_heap_size | am::min_bin_vheap_size => Err(badarg()),
+        am::save_calls => save_calls(p, value).ok_or_else(badopt),
+        // Without distribution no node comes or goes.
+        am::monitor_nodes => monitor_nodes(p, value),
+        _ => Err(badopt()),
+    }
+}
+
+fn set_flag<'p>(p: &'p Process, flag: Atom, value: Term<'p>) -> BifResult<'p> {
+    let new = value.as_bool().ok_or_else(badarg)?;
+    let mut old = false;
+    p.change_flags(|flags| {
+        let flag = match flag {
+            am::trap_exit => &mut flags.trap_exit,
+            am::async_dist => &mut flags.async_dist,
+            _ => &mut flags.sensitive,
+        };
+        old = std::mem::replace(flag, new);
+    });
+    Ok(Term::bool(old))
+}
+
+pub(crate) fn queue_data_name(off_heap: bool) -> Atom {
+    if off_heap { am::off_heap } else { am::on_heap }
+}
+
+/// `max_heap_size` as a map.
+pub(crate) fn max_heap_map<'p>(p: &'p Process, max: &MaxHeap) -> Term<'p> {
+    let pairs = [
+        (am::error_logger.term(), Term::bool(max.error_logger)),
+        (
+            am::include_shared_binaries.term(),
+            Term::bool(max.include_shared_binaries),
+        ),
+        (am::kill.term(), Term::bool(max.kill)),
+        (am::size.term(), p.unsigned(max.words as u64)),
+    ];
+    map::from_pairs(p, &pairs)
+}
+
+fn save_calls<'p>(p: &'p Process, value: Term<'_>) -> Option<Term<'p>> {
+    let count = value.as_small()?;
+    if !(0..=MOST_SAVED_CALLS).contains(&count) {
+        return None;
+    }
+    let old = std::mem::replace(&mut p.rare().save_calls, count as u32);
+    Some(Term::small(i64::from(old)))
+}
+
+/// Sets `save_calls` of another process: a reference, for which `{Ref, Result}` comes.
+fn process_flag_3<'p>(p: &'p Process, [pid, flag, value]: [Term<'p>; 3]) -> BifResult<'p> {
+    let Some(pid) = pid.as_pid() else {
+        return Ok(am::badtype.term());
+    };
+    let is_flag = flag == am::save_calls;
+    if pid == p.pid() {
+        let old = if is_flag { save_calls(p, value) } else { None };
+        return Ok(old.unwrap_or(am::badarg.term()));
+    }
+    let reference = make_ref();
+    let count = value.as_small().filter(|_| is_flag);
+    let asker = p.pid();
+    let request = Signal::request(move |p| {
+        let Some(p) = p else {
+            return reply(asker, reference, am::badarg.term());
+        };
+        let old = count.and_then(|count| save_calls(p, Term::small(count)));
+        reply(asker, reference, old.unwrap_or(am::badarg.term()));
+    });
+    match send(pid, request) {
+        Ok(()) => Ok(p.reference(reference)),
+        Err(_) => Ok(am::badtype.term()),
+    }
+}

@@ -1,0 +1,223 @@
+//! `erts_debug:get_internal_state/1` and `set_internal_state/2`: doors for OTP's own test suites, shut
+//! until `available_internal_state` is set. What is not known here is a `badarg`, as in ERTS.
+//! Source: `erl_bif_info.c`, OTP 29.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::process::all_pids;
+use super::{BifResult, Next, Raise, badarg, bifs};
+use crate::heap::{MagicBinary, Message};
+use crate::process::{Exception, Process, exists, refs};
+use crate::term::{Atom, Term, View, am, hash, tag};
+
+bifs! {
+    bif erts_debug:"get_internal_state"/1 => get_internal_state_1;
+    hbif erts_debug:"set_internal_state"/2 => set_internal_state_2;
+}
+
+static AVAILABLE: AtomicBool = AtomicBool::new(false);
+
+fn get_internal_state_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
+    if !AVAILABLE.load(Ordering::Relaxed) {
+        return Err(am::undef.into());
+    }
+    match item.view() {
+        View::Atom(name) => state(p, name),
+        View::Tuple(tuple) => match *tuple.elements() {
+            [name, of] => state_of(p, name.as_atom().ok_or_else(badarg)?, of),
+            _ => Err(badarg()),
+        },
+        _ => Err(badarg()),
+    }
+}
+
+fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
+    Ok(match name.name() {
+        "available_internal_state" => Term::bool(true),
+        "reds_left" => p.integer(p.fcalls.get().max(0)),
+        "process_info_args" => {
+            let items = super::process_info::ITEMS.iter();
+            p.list(&items.map(|item| item.term()).collect::<Vec<_>>())
+        }
+        "processes" => all_pids(p),
+        "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
+        "lc_graph" | "flxctr_memory_usage" => am::notsup.term(),
+        "unique_monotonic_integer_state" => p.unsigned(refs::monotonic_state()),
+        "min_unique_monotonic_integer" | "min_unique_integer" => p.integer(tag::MIN_SMALL),
+        _ => return Err(badarg()),
+    })
+}
+
+fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> BifResult<'p> {
+    Ok(match name.name() {
+        "process_status" => match of.as_pid() {
+            Some(pid) if pid == p.pid() => Atom::new("running").term(),
+            Some(pid) if !exists(pid) => am::undefined.term(),
+            // Others' states may have changed before they are told.
+            _ => return Err(badarg()),
+        },
+        "internal_hash" => p.unsigned(hash::internal_hash(of)),
+        "atom" => {
+            let index = of.as_index().and_then(|index| u32::try_from(index).ok());
+            let index = index.filter(|&index| (index as usize) < crate::term::atom::count());
+            Atom::from_index(index.ok_or_else(badarg)?).term()
+        }
+        "magic_ref" => match of.as_ref().and_then(|r| r.magic()) {
+            Some(magic) => {
+                let address = std::ptr::from_ref(magic) as u64;
+                p.tuple(&[Term::small(1), p.unsigned(address), Term::bool(true)])
+            }
+            None => Term::bool(false),
+        },
+        "dist_ctrl" if of.as_atom().is_some() => am::undefined.term(),
+        _ => return Err(badarg()),
+    })
+}
+
+fn set_internal_state_2(p: &mut Process) -> Next {
+    match set(p) {
+        Ok(next) => next,
+        Err(raise) => p.raise(raise),
+    }
+}
+
+fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
+    let name = p.x(0).as_atom();
+    if name == Some(am::available_internal_state)
+        && let Some(on) = p.x(1).as_bool()
+    {
+        let before = AVAILABLE.swap(on, Ordering::Relaxed);
+        if on {
+            warn(p);
+        }
+        p.set_x(0, Term::bool(before));
+        return Ok(Next::Return);
+    }
+    if !AVAILABLE.load(Ordering::Relaxed) {
+        return Err(am::undef.into());
+    }
+    match name.ok_or_else(badarg)?.name() {
+        "force_gc" => {
+            // The killed process of a heap past its limit ends at its next safepoint.
+            return Ok(match p.garbage_collect(0, 2) {
+                Ok(()) => {
+                    p.set_x(0, Term::bool(true));
+                    Next::Return
+                }
+                Err(_) => Next::Exit,
+            });
+        }
+        "wait" => {
+            // What is freed is freed at once: to have given way is to have waited.
+            match p.x(1).as_atom().map(Atom::name) {
+                Some("deallocations" | "timer_cancellations" | "aux_work" | "thread_progress") => {}
+                _ => return Err(badarg()),
+            }
+            p.set_x(0, am::ok.term());
+            return Ok(Next::Yield);
+        }
+        _ => {}
+    }
+    let result = change(p, [p.x(0), p.x(1)]);
+    match result {
+        Ok(value) => p.set_x(0, value),
+        Err(raise) => {
+            let exception = Exception::from_raise(&raise);
+            p.exception = exception.unwrap_or_default();
+            return Ok(Next::Raise);
+        }
+    }
+    Ok(Next::Return)
+}
+
+/// What needs no collection.
+fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    Ok(match name.name() {
+        "reds_left" => {
+            let reds = value.as_small().ok_or_else(badarg)?;
+            if (0..=crate::process::CONTEXT_REDS).contains(&reds) {
+                p.fcalls.set(reds);
+            }
+            Term::bool(true)
+        }
+        "sleep" | "block" | "block_scheduler" => {
+            let milliseconds = value.as_small().ok_or_else(badarg)?;
+            std::thread::sleep(Duration::from_millis(
+                u64::try_from(milliseconds).unwrap_or(0),
+            ));
+            Term::bool(true)
+        }
+        "unique_monotonic_integer_state" => {
+            let state = match value.view() {
+                View::Small(state) => u64::try_from(state).ok(),
+                View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => {
+                    Some(big.limbs()[0])
+                }
+                _ => None,
+            };
+            Term::bool(state.is_some_and(refs::set_monotonic_state))
+        }
+        "fill_heap" => {
+            p.filler(p.free_words());
+            am::ok.term()
+        }
+        "make" if value.as_atom().map(Atom::name) == Some("magic_ref") => {
+            let magic = MagicBinary::new(refs::make_ref(), Box::new(()));
+            let address = std::sync::Arc::as_ptr(&magic) as u64;
+            p.tuple(&[p.magic_reference(magic), p.unsigned(address)])
+        }
+        "binary" => {
+            let size = value.as_index().ok_or_else(badarg)?;
+            let binary = crate::heap::Binary::from_vec(vec![0; size], size);
+            p.off_heap_bits(binary, size * 8)
+        }
+        "ets_force_trap" => am::notsup.term(),
+        "mbuf" => p.attach(Message::copy_of(value)),
+        _ => return Err(badarg()),
+    })
+}
+
+fn warn(p: &Process) {
+    let text = "Process ~p enabled access to the emulator internal state.\n\
+                NOTE: This is an erts internal test feature and should *only* be used by OTP \
+                test-suites.\n";
+    crate::process::logger::log_warning(p, text, p.list(&[p.pid().term()]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_door_is_shut_until_it_is_opened() {
+        let p = &Process::new(233);
+        let named = |name: &str| Atom::new(name).term();
+        let set = |name: &str, value: Term<'static>| change(p, [named(name), value]);
+        let reds = named("reds_left");
+        assert!(get_internal_state_1(p, [reds]).is_err());
+        AVAILABLE.store(true, Ordering::Relaxed);
+        assert!(set("reds_left", Term::small(7)).is_ok());
+        assert!(get_internal_state_1(p, [reds]).is_ok_and(|r| r.as_small() == Some(7)));
+        assert!(get_internal_state_1(p, [named("no_such_state")]).is_err());
+        AVAILABLE.store(false, Ordering::Relaxed);
+        assert!(get_internal_state_1(p, [reds]).is_err());
+    }
+
+    #[test]
+    fn states_are_changed() {
+        let p = &Process::new(233);
+        let set = |name: &str, value: Term<'static>| change(p, [Atom::new(name).term(), value]);
+        assert!(set("no_such_state", Term::small(7)).is_err());
+        let binary = set("binary", Term::small(3)).ok().and_then(|t| t.as_bits());
+        assert!(binary.is_some_and(|bits| bits.is_sub() && bits.byte_len() == 3));
+        let made = set("make", Atom::new("magic_ref").term()).ok();
+        let pair = made.and_then(|t| t.as_tuple()).expect("a pair");
+        let found = state_of(p, Atom::new("magic_ref"), pair.get(0)).ok();
+        let found = found.and_then(|t| t.as_tuple()).expect("it is magic");
+        assert_eq!(found.get(1).as_index(), pair.get(1).as_index());
+        assert!(set("fill_heap", Term::small(0)).is_ok());
+        assert_eq!(p.free_words(), 0);
+    }
+}

@@ -1,0 +1,147 @@
+//! BIFs: functions of `erlang`, `lists`, `maps`, ... that the runtime gives in Rust.
+//!
+//! Each family's file opens with its table, a [`bifs!`] list whose rows are the only place a BIF is
+//! named: `kind module:"function"/arity => handler`. A row's kind says what its handler may do:
+//!
+//! - `bif`, `ubif` (guards and operators, as in `bif.tab`): `fn(&Process, [Term; N])`. Cannot collect:
+//!   what it builds when the heap is full goes to a heap fragment.
+//! - `hbif`: `fn(&mut Process)`, arguments and result in `x(0)..`. May collect, wait or end the process.
+//!
+//! An exception is a value, [`Raise`]. Source of names and kinds: `bif.tab`, OTP 29.
+
+mod arith;
+#[cfg(test)]
+mod arith_property;
+mod atomics;
+mod binary;
+mod binary_search;
+mod calendar;
+mod compare;
+mod convert;
+mod debug;
+pub(crate) mod dictionary;
+mod drivers;
+pub(crate) mod emulator;
+mod error;
+mod ets;
+mod ets_info;
+mod ets_select;
+mod ets_update;
+mod external;
+mod flags;
+#[cfg(test)]
+mod golden;
+mod internal_state;
+mod lists;
+mod maps;
+mod memory;
+mod node;
+pub mod os;
+mod persistent_term;
+pub(crate) mod process;
+mod process_info;
+mod re;
+mod records;
+mod send;
+pub mod system;
+mod system_task;
+mod table;
+mod time;
+mod trace;
+mod tuples;
+mod unicode;
+
+pub(crate) use system_task::resume as resume_suspended;
+pub(crate) use table::bifs;
+pub mod code;
+
+pub use table::{Bif, Call, Kind, all, find, missing};
+
+use crate::code::Export;
+use crate::process::Process;
+use crate::term::{Atom, Term, am};
+
+/// What a BIF returns.
+pub type BifResult<'p> = Result<Term<'p>, Raise<'p>>;
+
+/// Why a BIF did not return.
+#[derive(Clone)]
+pub enum Raise<'p> {
+    /// `error:Reason`; the stack trace shows the call with its arguments.
+    Error(Term<'p>),
+    /// As `Error`, with the `cause` that `erl_erts_errors` formats.
+    ErrorCause(Term<'p>, Term<'p>),
+    /// `erlang:error/2,3`: reason, arguments (a list or `none`), options.
+    ErrorArgs(Term<'p>, Term<'p>, Term<'p>),
+    /// `exit:Reason`.
+    Exit(Term<'p>),
+    /// `throw:Value`.
+    Throw(Term<'p>),
+    /// `erlang:raise/3`: class, reason, stack trace.
+    Raise(Atom, Term<'p>, Term<'p>),
+    /// The call goes on in another function, as a tail call.
+    Trap(&'static Export, Vec<Term<'p>>),
+    /// The same, by address: for code that no export names yet.
+    TrapTo(*const u64),
+    /// The process must wait: the BIF is called again, with the same arguments, when it is woken.
+    Wait,
+    /// Time is used up: the BIF is called again, with the same arguments, in the next slice.
+    Yield,
+}
+
+impl From<Atom> for Raise<'static> {
+    fn from(reason: Atom) -> Self {
+        Raise::Error(reason.term())
+    }
+}
+
+/// `error:badarg`.
+#[must_use]
+pub fn badarg() -> Raise<'static> {
+    am::badarg.into()
+}
+
+/// `error:badarith`.
+#[must_use]
+pub fn badarith() -> Raise<'static> {
+    am::badarith.into()
+}
+
+/// `error:system_limit`.
+#[must_use]
+pub fn system_limit() -> Raise<'static> {
+    am::system_limit.into()
+}
+
+/// `error:notsup`: what is refused on purpose.
+#[must_use]
+pub fn notsup() -> Raise<'static> {
+    am::notsup.into()
+}
+
+/// `error:{Tag, Value}`, as `badmap` and `badkey` are raised.
+#[must_use]
+pub fn tagged<'p>(p: &'p Process, tag: Atom, value: Term<'p>) -> Raise<'p> {
+    Raise::Error(p.tuple(&[tag.term(), value]))
+}
+
+/// How a BIF that has the process to itself ends; its result is in `x(0)`.
+pub enum Next {
+    /// Returns to its caller.
+    Return,
+    /// Goes on at what it set up (`apply`, `hibernate`): the interpreter takes the process's `pc`.
+    Jump,
+    /// Calls the function at the process's `pc`, its arguments in the registers, as a tail call.
+    Call,
+    /// Returns, and gives up the rest of the time slice.
+    Yield,
+    /// Waits for what the process says ([`Process::wait`]), with the registers it says are live, and goes
+    /// on at the process's `pc`: ends the turn with `Outcome::Wait`.
+    Sleep,
+    /// Waits; called again with the same arguments when the process is woken.
+    Wait,
+    /// The process is exiting: its exit reason is set.
+    Exit,
+    /// An exception that has been stored in the process ([`Process::store_exception`]).
+    Raise,
+}

@@ -1,0 +1,86 @@
+//! Nodes. There is no distribution: this node is `nonode@nohost` and knows no other.
+
+use super::{BifResult, Raise, badarg, bifs, notsup};
+use crate::process::Process;
+use crate::term::{Term, View, am, tag};
+
+bifs! {
+    ubif erlang:"node"/0 => node_0;
+    ubif erlang:"node"/1 => node_1;
+    bif erlang:"nodes"/0 => nodes_0;
+    bif erlang:"nodes"/1 => nodes_1;
+    bif erlang:"nodes"/2 => nodes_2;
+    bif erlang:"setnode"/2 => setnode_2;
+    bif erlang:"monitor_node"/2 => monitor_node_2;
+    bif erlang:"monitor_node"/3 => monitor_node_3;
+}
+
+fn node_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(am::nonode_at_nohost.term())
+}
+
+fn node_1<'p>(_: &'p Process, [thing]: [Term<'p>; 1]) -> BifResult<'p> {
+    match thing.view() {
+        View::Pid(_) | View::Port(_) | View::Ref(_) => Ok(am::nonode_at_nohost.term()),
+        View::External(external) => {
+            debug_assert!(
+                external.kind() >= tag::EXTERNAL_PID,
+                "kinds of external things"
+            );
+            Ok(external.node().name.term())
+        }
+        _ => Err(badarg()),
+    }
+}
+
+fn nodes_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(Term::NIL)
+}
+
+/// The nodes of a kind, or of a list of kinds.
+fn nodes<'p>(p: &'p Process, kinds: Term<'p>) -> Result<Vec<Term<'p>>, Raise<'p>> {
+    let mut found = Vec::new();
+    let one = [kinds];
+    let list: Vec<Term<'p>> = match kinds.view() {
+        View::Atom(_) => one.to_vec(),
+        _ => kinds
+            .list_iter()
+            .collect::<Result<_, _>>()
+            .map_err(|_| badarg())?,
+    };
+    let _ = p;
+    for kind in list {
+        match kind.as_atom().ok_or_else(badarg)? {
+            am::this | am::known => found = vec![am::nonode_at_nohost.term()],
+            am::visible | am::hidden | am::connected => {}
+            _ => return Err(badarg()),
+        }
+    }
+    Ok(found)
+}
+
+fn nodes_1<'p>(p: &'p Process, [kinds]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(p.list(&nodes(p, kinds)?))
+}
+
+fn nodes_2<'p>(p: &'p Process, [kinds, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    options.as_map().ok_or_else(badarg)?;
+    let info = p.flat_map(p.tuple(&[]), &[]);
+    let rows: Vec<Term<'p>> = nodes(p, kinds)?
+        .into_iter()
+        .map(|node| p.tuple(&[node, info]))
+        .collect();
+    Ok(p.list(&rows))
+}
+
+fn setnode_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(notsup())
+}
+
+fn monitor_node_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(am::notalive.into())
+}
+
+fn monitor_node_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
+    Err(am::notalive.into())
+}

@@ -1,0 +1,589 @@
+//! Processes: their birth, what binds them to others, what they know of themselves.
+
+use super::{BifResult, Next, Raise, badarg, bifs, system_limit};
+use crate::code::entry::export;
+use crate::heap::{Heap, Message};
+use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
+use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
+use crate::process::{
+    Alias, AliasEnd, Monitored, Origin, Peer, Process, Signal, deliver, exists, registry, send,
+};
+use crate::term::{Atom, Pid, Term, View, am};
+
+bifs! {
+    ubif erlang:"self"/0 => self_0;
+    bif erlang:"spawn"/3 => spawn_3;
+    bif erlang:"spawn_link"/3 => spawn_link_3;
+    bif erlang:"spawn_opt"/4 => spawn_opt_4;
+    bif erts_internal:"spawn_request"/4 => spawn_request_4;
+    bif erlang:"spawn_request_abandon"/1 => spawn_request_abandon_1;
+    bif erts_internal:"spawn_system_process"/3 => spawn_system_process_3;
+    bif erlang:"link"/1 => link_1;
+    bif erlang:"link"/2 => link_2;
+    bif erlang:"unlink"/1 => unlink_1;
+    bif erlang:"monitor"/2 => monitor_2;
+    bif erlang:"monitor"/3 => monitor_3;
+    bif erlang:"demonitor"/1 => demonitor_1;
+    bif erlang:"demonitor"/2 => demonitor_2;
+    bif erlang:"alias"/1 => alias_1;
+    bif erlang:"unalias"/1 => unalias_1;
+    bif erlang:"exit"/2 => exit_2;
+    bif erlang:"exit"/3 => exit_3;
+    bif erlang:"exit_signal"/2 => exit_signal_2;
+    bif erlang:"exit_signal"/3 => exit_signal_3;
+    bif erlang:"register"/2 => register_2;
+    bif erlang:"unregister"/1 => unregister_1;
+    bif erlang:"whereis"/1 => whereis_1;
+    bif erlang:"registered"/0 => registered_0;
+    bif erlang:"processes"/0 => processes_0;
+    bif erts_internal:"processes_next"/1 => processes_next_1;
+    bif erlang:"is_process_alive"/1 => is_process_alive_1;
+    bif erts_internal:"is_process_alive"/2 => is_process_alive_2;
+    bif erlang:"group_leader"/0 => group_leader_0;
+    bif erts_internal:"group_leader"/2 => group_leader_2;
+    bif erts_internal:"group_leader"/3 => group_leader_3;
+    bif erlang:"bump_reductions"/1 => bump_reductions_1;
+    hbif erlang:"hibernate"/3 => hibernate_3;
+}
+
+/// `error:badarg` with the cause `badopt`.
+fn badopt() -> Raise<'static> {
+    Raise::ErrorCause(am::badarg.term(), am::badopt.term())
+}
+
+impl From<BadOptions> for Raise<'static> {
+    fn from(_: BadOptions) -> Self {
+        badopt()
+    }
+}
+
+fn local_pid(term: Term<'_>) -> Result<Pid, Raise<'static>> {
+    term.as_pid().ok_or_else(badarg)
+}
+
+fn self_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.pid().term())
+}
+
+fn spawn_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
+    let (request, _) = options::spawn_options(Term::NIL, false);
+    Ok(spawn(p, mfa, &request)?.0.term())
+}
+
+fn spawn_link_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
+    let (mut request, _) = options::spawn_options(Term::NIL, false);
+    request.link = Some(false);
+    Ok(spawn(p, mfa, &request)?.0.term())
+}
+
+fn spawn_opt_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifResult<'p> {
+    let (request, parsed) = options::spawn_options(opts, false);
+    parsed?;
+    let (pid, reference) = spawn(p, [m, f, a], &request)?;
+    if request.monitor.is_some() {
+        return Ok(p.tuple(&[pid.term(), p.reference_of(reference)]));
+    }
+    Ok(pid.term())
+}
+
+/// Spawns and links and monitors as `request` says; the pid and the reference of the monitor.
+fn spawn<'p>(
+    p: &'p Process,
+    [m, f, a]: [Term<'p>; 3],
+    request: &SpawnRequest<'p>,
+) -> Result<(Pid, RefNumbers), Raise<'p>> {
+    let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
+        return Err(badarg());
+    };
+    if a.list_iter().any(|element| element.is_err()) {
+        return Err(badarg());
+    }
+    let child = p
+        .bear(module, function, a, &request.options)
+        .map_err(|_| system_limit())?;
+    let reference = bind(p, &child.process, request);
+    Ok((child.start(), reference))
+}
+
+/// Links and monitors a child that does not run yet. The reference of the monitor or of the request.
+fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>) -> RefNumbers {
+    if let Some(priority) = request.link {
+        p.relations().link(child.pid().into(), priority);
+        child.relations().link(p.pid().into(), false);
+    }
+    let Some(monitor) = request.monitor else {
+        return make_ref();
+    };
+    let reference = new_ref(monitor.alias);
+    let mut relations = p.relations();
+    if let Some(end) = monitor.alias {
+        let priority = false;
+        relations.aliases.insert(reference, Alias { end, priority });
+    }
+    let origin = Origin {
+        target: Monitored::Process(child.pid()),
+        tag: monitor.tag.map(Message::copy_of),
+        priority: monitor.priority,
+    };
+    relations.origins.insert(reference, origin);
+    child.relations().targets.insert(reference, p.pid());
+    reference
+}
+
+fn new_ref(alias: Option<AliasEnd>) -> RefNumbers {
+    if alias.is_some() {
+        make_pid_ref()
+    } else {
+        make_ref()
+    }
+}
+
+fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifResult<'p> {
+    let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
+        return Ok(am::badarg.term());
+    };
+    let arity = a.list_iter().try_fold(0usize, |n, e| e.map(|_| n + 1));
+    let Ok(arity) = arity else {
+        return Ok(am::badarg.term());
+    };
+    let (request, parsed) = options::spawn_options(opts, true);
+    let error = match parsed {
+        Err(BadOptions::NoList) => return Ok(am::badopt.term()),
+        Err(BadOptions::Option) => am::badopt,
+        Ok(()) => {
+            let mfa = p.tuple(&[m, f, a]);
+            let (init, args) = (am::spawn_init, p.list(&[mfa]));
+            match p.bear(am::erts_internal, init, args, &request.options) {
+                Err(_) => am::system_limit,
+                Ok(child) => {
+                    let call = (module, function, arity.min(255) as u8);
+                    child.process.initial_call.set(call);
+                    let reference = p.reference_of(bind(p, &child.process, &request));
+                    if request.reply_ok {
+                        let pid = child.pid().term();
+                        let reply = [request.reply_tag, reference, am::ok.term(), pid];
+                        deliver(p.pid(), Signal::message(p.tuple(&reply), p.pid()));
+                    }
+                    child.start();
+                    return Ok(reference);
+                }
+            }
+        }
+    };
+    let reference = p.reference_of(make_ref());
+    if request.reply_error {
+        let reply = [
+            request.reply_tag,
+            reference,
+            am::error.term(),
+            Atom::term(error),
+        ];
+        deliver(p.pid(), Signal::message(p.tuple(&reply), p.pid()));
+    }
+    Ok(reference)
+}
+
+/// A spawn of this node has always been done when its request returns: none is outstanding.
+fn spawn_request_abandon_1<'p>(_: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    match reference.view() {
+        View::Ref(_) => Ok(Term::bool(false)),
+        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => {
+            Ok(Term::bool(false))
+        }
+        _ => Err(badarg()),
+    }
+}
+
+fn spawn_system_process_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
+    let (mut request, _) = options::spawn_options(Term::NIL, false);
+    request.options.system = true;
+    request.options.priority = Some(crate::sched::run_queue::Priority::High);
+    Ok(spawn(p, mfa, &request)?.0.term())
+}
+
+fn link_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
+    link(p, other, false)
+}
+
+fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
+    link(p, other, options::priority_option(opts)?)
+}
+
+fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
+    let Some(peer) = Peer::of(other) else {
+        // What is on another node cannot be linked to without a connection to it.
+        return match other.view() {
+            View::External(_) => Err(am::noproc.into()),
+            _ => Err(badarg()),
+        };
+    };
+    let gone = match peer.pid() {
+        Some(pid) => !exists(pid),
+        None => !crate::process::ports::exists(other.as_port().ok_or_else(badarg)?),
+    };
+    if gone && !p.flags.get().trap_exit {
+        return Err(am::noproc.into());
+    }
+    p.link(peer, priority);
+    Ok(Term::bool(true))
+}
+
+fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
+    match Peer::of(other) {
+        Some(peer) => p.unlink(peer),
+        None if matches!(other.view(), View::External(_)) => {}
+        None => return Err(badarg()),
+    }
+    Ok(Term::bool(true))
+}
+
+fn monitor_2<'p>(p: &'p Process, [kind, target]: [Term<'p>; 2]) -> BifResult<'p> {
+    monitor(p, kind, target, MonitorOptions::default())
+}
+
+fn monitor_3<'p>(p: &'p Process, [kind, target, opts]: [Term<'p>; 3]) -> BifResult<'p> {
+    monitor(p, kind, target, options::monitor_options(opts)?)
+}
+
+fn monitor<'p>(
+    p: &'p Process,
+    kind: Term<'p>,
+    target: Term<'p>,
+    options: MonitorOptions<'p>,
+) -> BifResult<'p> {
+    let target = match kind.as_atom() {
+        Some(am::process) => monitored_process(target)?,
+        Some(am::port) => monitored_port(target)?,
+        Some(am::time_offset) if target == am::clock_service => Monitored::TimeOffset,
+        Some(am::time_offset) => return Err(badarg()),
+        _ => {
+            return Err(Raise::ErrorCause(am::badarg.term(), am::badtype.term()));
+        }
+    };
+    let by_name = matches!(target, Monitored::Name(_, _, Some(pid)) if pid == p.pid());
+    if target == Monitored::Process(p.pid()) || by_name {
+        // Nobody monitors itself: a reference, and nothing else.
+        return Ok(p.reference_of(new_ref(options.alias)));
+    }
+    let alias = options.alias.map(|end| Alias {
+        end,
+        priority: false,
+    });
+    let tag = options.tag.map(Message::copy_of);
+    let reference = p.monitor(target, tag, alias, options.priority);
+    Ok(p.reference_of(reference))
+}
+
+fn monitored_process(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
+    let by_name = |name: Atom, node: Atom| {
+        let here = node == am::nonode_at_nohost;
+        let pid = match registry::whereis(name) {
+            Some(registry::Named::Process(pid)) if here => Some(pid),
+            _ => None,
+        };
+        Monitored::Name(name, node, pid)
+    };
+    match target.view() {
+        View::Pid(pid) => Ok(Monitored::Process(pid)),
+        View::Atom(name) => Ok(by_name(name, am::nonode_at_nohost)),
+        View::Tuple(tuple) => match tuple.elements() {
+            [name, node] => match (name.as_atom(), node.as_atom()) {
+                // A node that is not alive knows no other by name.
+                (Some(name), Some(am::nonode_at_nohost)) => Ok(by_name(name, am::nonode_at_nohost)),
+                _ => Err(badarg()),
+            },
+            _ => Err(badarg()),
+        },
+        _ => Err(badarg()),
+    }
+}
+
+fn monitored_port(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
+    let by_name = |name: Atom| {
+        let port = match registry::whereis(name) {
+            Some(registry::Named::Port(port)) => Some(port),
+            _ => None,
+        };
+        Monitored::NamedPort(name, am::nonode_at_nohost, port)
+    };
+    match target.view() {
+        View::Port(port) => Ok(Monitored::Port(port)),
+        View::Atom(name) => Ok(by_name(name)),
+        View::Tuple(tuple) => match tuple.elements() {
+            [name, node] if *node == am::nonode_at_nohost => {
+                name.as_atom().map(by_name).ok_or_else(badarg)
+            }
+            _ => Err(badarg()),
+        },
+        _ => Err(badarg()),
+    }
+}
+
+fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    demonitor(p, reference)?;
+    Ok(Term::bool(true))
+}
+
+/// `false` when there is no such monitor; `badarg` when it is another process's alias.
+fn demonitor(p: &Process, reference: Term<'_>) -> Result<bool, Raise<'static>> {
+    match reference.view() {
+        View::Ref(reference) => Ok(p.demonitor(reference.numbers())),
+        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => Ok(false),
+        _ => Err(badarg()),
+    }
+}
+
+fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResult<'p> {
+    let (mut flush, mut info) = (false, false);
+    for option in opts.list_iter() {
+        match option.map_err(|_| badarg())?.as_atom() {
+            Some(am::flush) => flush = true,
+            Some(am::info) => info = true,
+            _ => return Err(badarg()),
+        }
+    }
+    if demonitor(p, reference)? {
+        return Ok(Term::bool(true));
+    }
+    let result = Term::bool(!info);
+    if flush {
+        let flush = export(am::erts_internal, am::flush_monitor_messages, 3);
+        return Err(Raise::Trap(
+            flush,
+            vec![reference, Term::bool(false), result],
+        ));
+    }
+    Ok(result)
+}
+
+fn alias_1<'p>(p: &'p Process, [opts]: [Term<'p>; 1]) -> BifResult<'p> {
+    let mut alias = Alias {
+        end: AliasEnd::Explicit,
+        priority: false,
+    };
+    for option in opts.list_iter() {
+        match option.map_err(|_| badarg())?.as_atom() {
+            Some(am::explicit_unalias) => alias.end = AliasEnd::Explicit,
+            Some(am::reply) => alias.end = AliasEnd::Reply,
+            Some(am::priority) => alias.priority = true,
+            _ => return Err(badarg()),
+        }
+    }
+    let reference = make_pid_ref();
+    p.relations().aliases.insert(reference, alias);
+    Ok(p.reference_of(reference))
+}
+
+fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
+    let reference = match alias.view() {
+        View::Ref(reference) => reference,
+        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => {
+            return Ok(Term::bool(false));
+        }
+        _ => return Err(badarg()),
+    };
+    let owner = reference.pid().ok_or_else(badarg)?;
+    if owner != p.pid() {
+        return Ok(Term::bool(false));
+    }
+    let removed = p
+        .some_relations()
+        .and_then(|mut relations| relations.aliases.remove(&reference.numbers()));
+    Ok(Term::bool(removed.is_some()))
+}
+
+fn exit_2<'p>(p: &'p Process, [to, reason]: [Term<'p>; 2]) -> BifResult<'p> {
+    exit_signal(p, to, reason, false, true)
+}
+
+fn exit_3<'p>(p: &'p Process, [to, reason, opts]: [Term<'p>; 3]) -> BifResult<'p> {
+    exit_signal(p, to, reason, options::priority_option(opts)?, true)
+}
+
+fn exit_signal_2<'p>(p: &'p Process, [to, reason]: [Term<'p>; 2]) -> BifResult<'p> {
+    exit_signal(p, to, reason, false, false)
+}
+
+fn exit_signal_3<'p>(p: &'p Process, [to, reason, opts]: [Term<'p>; 3]) -> BifResult<'p> {
+    exit_signal(p, to, reason, options::priority_option(opts)?, false)
+}
+
+fn exit_signal<'p>(
+    p: &'p Process,
+    to: Term<'p>,
+    reason: Term<'p>,
+    priority: bool,
+    exit2: bool,
+) -> BifResult<'p> {
+    match to.view() {
+        View::Pid(pid) => {
+            // exit/2 to itself: even `normal` ends it, and does so before the call returns.
+            let suicide =
+                exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);
+            p.send_exit(pid, None, reason, suicide, priority);
+            if suicide {
+                return Err(Raise::Wait);
+            }
+        }
+        View::Ref(alias) => {
+            if let Some(pid) = alias.pid() {
+                p.send_exit(pid, Some(alias.numbers()), reason, false, priority);
+            }
+        }
+        View::Port(port) => crate::process::ports::send_exit(p, port, reason),
+        // Without a connection nothing gets there.
+        View::External(other) if other.kind() != crate::term::tag::EXTERNAL_PORT => {}
+        _ => return Err(badarg()),
+    }
+    Ok(Term::bool(true))
+}
+
+fn register_2<'p>(_: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = name.as_atom().filter(|name| *name != am::undefined);
+    let name = name.ok_or_else(badarg)?;
+    let registered = match who.view() {
+        View::Pid(pid) => registry::register_process(name, pid),
+        View::Port(port) => {
+            crate::process::ports::exists(port)
+                && registry::name_of(registry::Named::Port(port)).is_none()
+                && registry::register_port(name, port)
+        }
+        _ => false,
+    };
+    if registered {
+        Ok(Term::bool(true))
+    } else {
+        Err(badarg())
+    }
+}
+
+fn unregister_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    registry::unregister(name).ok_or_else(badarg)?;
+    Ok(Term::bool(true))
+}
+
+fn whereis_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let named = registry::whereis(name).map(registry::Named::term);
+    Ok(named.unwrap_or(am::undefined.term()))
+}
+
+fn registered_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let names = registry::registered();
+    let names: Vec<Term<'_>> = names.into_iter().map(Atom::term).collect();
+    Ok(p.list(&names))
+}
+
+pub(super) fn all_pids(p: &Process) -> Term<'_> {
+    let guard = crate::sched::ptab::pin();
+    let table = crate::process::table().iter(&guard);
+    let pids: Vec<Term<'_>> = table.map(|shared| shared.pid().term()).collect();
+    p.bump_reds(pids.len() as i64 / 10);
+    p.list(&pids)
+}
+
+fn processes_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(all_pids(p))
+}
+
+/// All pids come with the first call; the second finds none left.
+fn processes_next_1<'p>(p: &'p Process, [iterator]: [Term<'p>; 1]) -> BifResult<'p> {
+    match iterator.as_small().ok_or_else(badarg)? {
+        0 => Ok(p.tuple(&[Term::small(1), all_pids(p)])),
+        _ => Ok(am::none.term()),
+    }
+}
+
+fn is_process_alive_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    let pid_of = local_pid(pid)?;
+    if pid_of == p.pid() {
+        return Ok(Term::bool(true));
+    }
+    if !exists(pid_of) {
+        return Ok(Term::bool(false));
+    }
+    // Its answer comes behind the signals already sent to it.
+    let ask = export(am::erts_internal, am::is_process_alive, 1);
+    Err(Raise::Trap(ask, vec![pid]))
+}
+
+fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> BifResult<'p> {
+    let pid = local_pid(pid)?;
+    let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
+    let asker = p.pid();
+    deliver(
+        pid,
+        Signal::request(move |p| {
+            let alive = p.is_some_and(|p| !p.is_exiting());
+            reply(asker, reference, Term::bool(alive));
+        }),
+    );
+    Ok(am::ok.term())
+}
+
+/// Sends `{Ref, Value}` to who asked.
+pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
+    let heap = Heap::detached();
+    let reference = heap.reference(reference);
+    let message = Signal::message(heap.tuple(&[reference, value]), to);
+    // Gone: then nobody waits for the answer.
+    let _ = send(to, message);
+}
+
+fn group_leader_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.group_leader.get().term())
+}
+
+/// `false` for another process: then `group_leader/3` asks it.
+fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult<'p> {
+    let (Some(leader), Some(pid)) = (leader.as_pid(), pid.as_pid()) else {
+        return Ok(am::badarg.term());
+    };
+    if pid == p.pid() {
+        p.group_leader.set(leader);
+        return Ok(Term::bool(true));
+    }
+    if exists(pid) {
+        return Ok(Term::bool(false));
+    }
+    Ok(am::badarg.term())
+}
+
+fn group_leader_3<'p>(p: &'p Process, [leader, pid, reference]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (leader, pid) = (local_pid(leader)?, local_pid(pid)?);
+    let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
+    let asker = p.pid();
+    deliver(
+        pid,
+        Signal::request(move |p| {
+            let done = p.map(|p| p.group_leader.set(leader)).is_some();
+            let answer = if done { am::true_ } else { am::badarg };
+            reply(asker, reference, Atom::term(answer));
+        }),
+    );
+    Ok(am::ok.term())
+}
+
+fn bump_reductions_1<'p>(p: &'p Process, [reds]: [Term<'p>; 1]) -> BifResult<'p> {
+    let reds = match reds.view() {
+        View::Small(n) if n >= 0 => n,
+        View::Big(big) if !big.is_negative() => i64::from(i32::MAX),
+        _ => return Err(badarg()),
+    };
+    p.bump_reds(reds.min(crate::process::CONTEXT_REDS));
+    Ok(Term::bool(true))
+}
+
+/// `hibernate/3`: the stack goes, the heap shrinks to what the call needs, and the process waits for a
+/// message; it goes on with `apply(M, F, A)`.
+fn hibernate_3(p: &mut Process) -> Next {
+    let valid = p.x(0).as_atom().is_some()
+        && p.x(1).as_atom().is_some()
+        && p.x(2).list_iter().all(|element| element.is_ok());
+    if !valid {
+        p.store_exception(crate::process::Class::Error, am::badarg.raw());
+        return Next::Raise;
+    }
+    p.hibernate()
+}

@@ -1,0 +1,374 @@
+//! `process_info`: what a process tells of itself, also to others, which ask it by a signal.
+//! Source: `process_info_aux()` in `erl_bif_info.c`, OTP 29.
+
+use super::flags::{max_heap_map, queue_data_name};
+use super::process::reply;
+use super::{Next, bifs};
+use crate::code::entry::export;
+use crate::heap::Message;
+use crate::process::refs::make_ref;
+use crate::process::{Class, Monitored, Process, Signal, options, send};
+use crate::term::{Atom, Term, am};
+
+bifs! {
+    hbif erlang:"process_info"/1 => process_info_1;
+    hbif erlang:"process_info"/2 => process_info_2;
+}
+
+/// The items of `process_info/1`, in their order.
+const ITEMS_1: &[Atom] = &[
+    am::registered_name,
+    am::current_function,
+    am::initial_call,
+    am::status,
+    am::message_queue_len,
+    am::links,
+    am::dictionary,
+    am::trap_exit,
+    am::error_handler,
+    am::priority,
+    am::group_leader,
+    am::total_heap_size,
+    am::heap_size,
+    am::stack_size,
+    am::reductions,
+    am::garbage_collection,
+    am::suspending,
+];
+
+/// All items but `{dictionary, Key}`.
+pub(super) const ITEMS: &[Atom] = &[
+    am::registered_name,
+    am::current_function,
+    am::initial_call,
+    am::status,
+    am::messages,
+    am::message_queue_len,
+    am::links,
+    am::monitors,
+    am::monitored_by,
+    am::dictionary,
+    am::trap_exit,
+    am::error_handler,
+    am::heap_size,
+    am::stack_size,
+    am::memory,
+    am::garbage_collection,
+    am::group_leader,
+    am::reductions,
+    am::priority,
+    am::trace,
+    am::binary,
+    am::sequential_trace_token,
+    am::catchlevel,
+    am::last_calls,
+    am::total_heap_size,
+    am::suspending,
+    am::min_heap_size,
+    am::min_bin_vheap_size,
+    am::max_heap_size,
+    am::current_location,
+    am::current_stacktrace,
+    am::message_queue_data,
+    am::garbage_collection_info,
+    am::magic_ref,
+    am::fullsweep_after,
+    am::parent,
+    am::async_dist,
+    am::label,
+    am::priority_messages,
+];
+
+/// How the items are asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `process_info/1`: a name is left out where there is none.
+    All,
+    /// One item: its pair.
+    One,
+    /// A list of items: a list of pairs.
+    List,
+}
+
+fn process_info_1(p: &mut Process) -> Next {
+    let items = Message::copy_of(p.list(&ITEMS_1.iter().map(|a| a.term()).collect::<Vec<_>>()));
+    answer(p, items, Form::All)
+}
+
+fn process_info_2(p: &mut Process) -> Next {
+    let wanted = p.x(1);
+    let form = if wanted.as_cons().is_some() || wanted.is_nil() {
+        Form::List
+    } else {
+        Form::One
+    };
+    let valid = match form {
+        Form::One => is_item(wanted),
+        _ => wanted
+            .list_iter()
+            .all(|item| item.is_ok_and(|item| is_item(item))),
+    };
+    if !valid {
+        return badarg(p);
+    }
+    let items = match form {
+        Form::One => Message::copy_of(p.list(&[wanted])),
+        _ => Message::copy_of(wanted),
+    };
+    answer(p, items, form)
+}
+
+fn badarg(p: &mut Process) -> Next {
+    p.store_exception(Class::Error, am::badarg.raw());
+    Next::Raise
+}
+
+fn is_item(item: Term<'_>) -> bool {
+    match item.as_atom() {
+        Some(atom) => ITEMS.contains(&atom),
+        None => matches!(
+            item.as_tuple().map(crate::term::Tuple::elements),
+            Some([kind, _]) if *kind == am::dictionary
+        ),
+    }
+}
+
+fn answer(p: &mut Process, items: Message, form: Form) -> Next {
+    let Some(pid) = p.x(0).as_pid() else {
+        return badarg(p);
+    };
+    if pid == p.pid() {
+        // What has been sent to it so far is in its mailbox when it looks.
+        p.fetch_signals();
+        if p.is_exiting() {
+            return Next::Exit;
+        }
+        let info = info(p, items.term(), form, false).raw();
+        p.set_x(0, p.own(info));
+        return Next::Return;
+    }
+    let reference = make_ref();
+    let asker = p.pid();
+    let request = Signal::request(move |p| match p.filter(|p| !p.is_exiting()) {
+        None => reply(asker, reference, am::undefined.term()),
+        Some(p) => reply(asker, reference, info(p, items.term(), form, true)),
+    });
+    if send(pid, request).is_err() {
+        p.set_x(0, am::undefined.term());
+        return Next::Return;
+    }
+    let reference = p.reference(reference).raw();
+    p.set_x(0, p.own(reference));
+    p.pc.set(export(am::erts_internal, am::await_result, 1).address());
+    Next::Call
+}
+
+/// The items, as they were asked for. For another process, what waits is `waiting`.
+fn info<'p>(p: &'p Process, items: Term<'_>, form: Form, for_other: bool) -> Term<'p> {
+    let mut pairs = Vec::new();
+    for item in items.list_iter().flatten() {
+        let Some(value) = value_of(p, item, form, for_other) else {
+            if form == Form::One {
+                return Term::NIL;
+            }
+            continue;
+        };
+        pairs.push(p.tuple(&[p.copy_in(item), value]));
+    }
+    p.bump_reds(pairs.len() as i64);
+    match form {
+        Form::One => pairs[0],
+        _ => p.list(&pairs),
+    }
+}
+
+/// The value of an item; `None` for a name that is not there, where that is not said.
+fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> Option<Term<'p>> {
+    let Some(name) = item.as_atom() else {
+        let key = item.as_tuple()?.get(1);
+        return Some(super::dictionary::get(p, key).unwrap_or(am::undefined.term()));
+    };
+    Some(match name {
+        am::registered_name => match p.shared().name() {
+            Some(name) => name.term(),
+            None if form == Form::List => Term::NIL,
+            None => return None,
+        },
+        am::links | am::monitors | am::monitored_by | am::suspending => relations(p, name),
+        am::status => status(p, for_other),
+        am::messages => messages(p),
+        am::message_queue_len => Term::small(p.mailbox.len() as i64),
+        am::dictionary => {
+            if p.flags.get().sensitive {
+                Term::NIL
+            } else {
+                super::dictionary::pairs(p, p.dictionary().entries())
+            }
+        }
+        am::initial_call => {
+            let (module, function, arity) = p.initial_call.get();
+            let arity = Term::small(i64::from(arity));
+            p.tuple(&[module.term(), function.term(), arity])
+        }
+        am::group_leader => p.group_leader.get().term(),
+        am::parent => match p.parent.get() {
+            parent if parent == p.pid() => am::undefined.term(),
+            parent => parent.term(),
+        },
+        am::trap_exit => Term::bool(p.flags.get().trap_exit),
+        am::async_dist => Term::bool(p.flags.get().async_dist),
+        am::priority_messages => Term::bool(p.accepts_priority_messages()),
+        am::error_handler => {
+            let handler = p.of_rare(|rare| rare.error_handler).flatten();
+            handler.unwrap_or(am::error_handler).term()
+        }
+        am::priority => options::priority_name(p.shared().priority()).term(),
+        am::message_queue_data => queue_data_name(p.flags.get().off_heap_messages).term(),
+        am::max_heap_size => max_heap_map(p, &p.max_heap()),
+        am::binary => binaries(p),
+        am::garbage_collection => garbage_collection(p),
+        am::garbage_collection_info => garbage_collection_info(p),
+        am::last_calls => match p.of_rare(|rare| rare.save_calls) {
+            None | Some(0) => Term::bool(false),
+            Some(_) => Term::NIL,
+        },
+        am::label => {
+            let key = Atom::term(am::process_label);
+            super::dictionary::get(p, key).unwrap_or(am::undefined.term())
+        }
+        am::sequential_trace_token | am::magic_ref => Term::NIL,
+        am::current_function | am::current_location | am::current_stacktrace => {
+            crate::interp::exception::where_is(p, name)
+        }
+        _ => p.unsigned(count(p, name) as u64),
+    })
+}
+
+/// Items that are numbers.
+fn count(p: &Process, name: Atom) -> usize {
+    let (old, _) = p.old_words();
+    match name {
+        am::heap_size => p.block_words(),
+        am::stack_size => p.stack_words(),
+        am::total_heap_size => p.block_words() + old + p.fragment_words() + p.mailbox_words(),
+        am::memory => p.memory_bytes(),
+        am::reductions => p.reductions() as usize,
+        am::catchlevel => p.catches.get() as usize,
+        am::min_heap_size => p.min_heap_words(),
+        am::min_bin_vheap_size => p.min_bin_vheap_words(),
+        am::fullsweep_after => p.fullsweep_after(),
+        // `trace`: no flags of the first trace session are kept here.
+        _ => 0,
+    }
+}
+
+fn status(p: &Process, for_other: bool) -> Term<'static> {
+    let status = if p.is_suspended() {
+        am::suspended
+    } else if !for_other {
+        am::running
+    } else if p.was_waiting() {
+        am::waiting
+    } else {
+        am::runnable
+    };
+    status.term()
+}
+
+fn messages(p: &Process) -> Term<'_> {
+    if p.flags.get().sensitive {
+        return Term::NIL;
+    }
+    let messages: Vec<Term<'_>> = p.mailbox.messages().map(|m| p.copy_in(m.term())).collect();
+    p.bump_reds(messages.len() as i64 / 4);
+    p.list(&messages)
+}
+
+fn relations(p: &Process, name: Atom) -> Term<'_> {
+    let Some(relations) = p.some_relations() else {
+        return Term::NIL;
+    };
+    let items: Vec<Term<'_>> = match name {
+        am::links => relations.linked().map(|peer| peer.term()).collect(),
+        am::monitored_by => relations.targets.values().map(|pid| pid.term()).collect(),
+        am::monitors => {
+            let targets = relations.origins.values().map(|origin| origin.target);
+            targets.map(|target| monitored(p, target)).collect()
+        }
+        _ => relations
+            .suspending
+            .iter()
+            .map(|(pid, count)| {
+                p.tuple(&[pid.term(), Term::small(i64::from(*count)), Term::small(0)])
+            })
+            .collect(),
+    };
+    p.list(&items)
+}
+
+fn monitored(p: &Process, target: Monitored) -> Term<'_> {
+    let (kind, item) = match target {
+        Monitored::Process(pid) => (am::process, pid.term()),
+        Monitored::Name(name, node, _) => (am::process, p.tuple(&[name.term(), node.term()])),
+        Monitored::Port(port) => (am::port, port.term()),
+        Monitored::NamedPort(name, node, _) => (am::port, p.tuple(&[name.term(), node.term()])),
+        Monitored::TimeOffset => (am::time_offset, am::clock_service.term()),
+    };
+    p.tuple(&[kind.term(), item])
+}
+
+/// `[{Address, Bytes, Holders}]`.
+fn binaries(p: &Process) -> Term<'_> {
+    let mut all = Vec::new();
+    p.for_each_binary(|address, bytes, holders| all.push([address, bytes, holders]));
+    let all: Vec<Term<'_>> = all
+        .into_iter()
+        .map(|numbers| p.tuple(&numbers.map(|n| p.unsigned(n as u64))))
+        .collect();
+    p.list(&all)
+}
+
+fn pair_list<'p>(p: &'p Process, pairs: &[(Atom, Term<'p>)]) -> Term<'p> {
+    let pairs: Vec<Term<'_>> = pairs
+        .iter()
+        .map(|(key, value)| p.tuple(&[key.term(), *value]))
+        .collect();
+    p.list(&pairs)
+}
+
+fn garbage_collection(p: &Process) -> Term<'_> {
+    let number = |n: usize| p.unsigned(n as u64);
+    pair_list(
+        p,
+        &[
+            (am::max_heap_size, max_heap_map(p, &p.max_heap())),
+            (am::min_bin_vheap_size, number(p.min_bin_vheap_words())),
+            (am::min_heap_size, number(p.min_heap_words())),
+            (am::fullsweep_after, number(p.fullsweep_after())),
+            (am::minor_gcs, number(p.collections_since_fullsweep())),
+        ],
+    )
+}
+
+/// The sizes of a process's heaps, as traces of collections give them, too.
+pub(crate) fn garbage_collection_info(p: &Process) -> Term<'_> {
+    let number = |n: usize| p.unsigned(n as u64);
+    let (old_block, old) = p.old_words();
+    let [vheap, vheap_limit, old_vheap, old_vheap_limit] = p.bin_vheap();
+    pair_list(
+        p,
+        &[
+            (am::old_heap_block_size, number(old_block)),
+            (am::heap_block_size, number(p.block_words())),
+            (am::mbuf_size, number(p.fragment_words())),
+            (am::recent_size, number(p.mature_words())),
+            (am::stack_size, number(p.stack_words())),
+            (am::old_heap_size, number(old)),
+            (am::heap_size, number(p.used_words())),
+            (am::bin_vheap_size, number(vheap)),
+            (am::bin_vheap_block_size, number(vheap_limit)),
+            (am::bin_old_vheap_size, number(old_vheap)),
+            (am::bin_old_vheap_block_size, number(old_vheap_limit)),
+        ],
+    )
+}

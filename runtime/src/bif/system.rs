@@ -1,0 +1,596 @@
+//! What the machine tells about itself: `erlang:system_info/1`, `system_flag/2`, `statistics/1`.
+//! Source: `erl_bif_info.c`, `bif.c`, OTP 29.
+//!
+//! Items that describe ERTS's allocators, polling and locks have no counterpart here; asking for them
+//! is a `badarg`, or answered as by an ERTS that was built without them.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
+
+use super::{BifResult, badarg, bifs, notsup};
+use crate::heap;
+use crate::interp::exception;
+use crate::native::atom;
+use crate::port;
+use crate::process::{self, MaxHeap, Process};
+use crate::sched;
+use crate::sys::{cpu, time};
+use crate::term::{Term, View, am, atom as atoms, map};
+
+bifs! {
+    bif erlang:"system_info"/1 => system_info_1;
+    bif erlang:"system_flag"/2 => system_flag_2;
+    bif erlang:"statistics"/1 => statistics_1;
+}
+
+/// The OTP whose libraries run: release (`"29"`) and the version of its ERTS (`"17.1"`).
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// `otp_release`.
+    pub otp: String,
+    /// `version`.
+    pub erts: String,
+}
+
+static RELEASE: OnceLock<Release> = OnceLock::new();
+
+/// Says which OTP's libraries run. The first call counts.
+pub fn set_release(release: Release) {
+    let _ = RELEASE.set(release);
+}
+
+fn release() -> &'static Release {
+    RELEASE.get_or_init(|| Release {
+        otp: "29".into(),
+        erts: "17.1".into(),
+    })
+}
+
+/// As `configure` names the machine; OTP's tools parse it.
+const ARCHITECTURE: &str = if cfg!(target_os = "macos") {
+    if cfg!(target_arch = "aarch64") {
+        "aarch64-apple-darwin"
+    } else {
+        "x86_64-apple-darwin"
+    }
+} else if cfg!(target_arch = "aarch64") {
+    "aarch64-unknown-linux-gnu"
+} else {
+    "x86_64-pc-linux-gnu"
+};
+
+/// I/O threads for dirty work, as many as ERTS starts.
+const DIRTY_IO_SCHEDULERS: i64 = 10;
+
+/// Settings that `system_flag/2` changes.
+struct Flags {
+    max_heap: parking_lot::Mutex<MaxHeap>,
+    min_bin_vheap_words: AtomicUsize,
+    trace_control_word: AtomicU32,
+    outstanding_system_requests: AtomicI64,
+    system_logger: parking_lot::Mutex<Option<crate::term::Pid>>,
+}
+
+fn flags() -> &'static Flags {
+    static FLAGS: OnceLock<Flags> = OnceLock::new();
+    FLAGS.get_or_init(|| Flags {
+        max_heap: parking_lot::Mutex::default(),
+        min_bin_vheap_words: AtomicUsize::new(46_422),
+        trace_control_word: AtomicU32::new(0),
+        outstanding_system_requests: AtomicI64::new(4),
+        system_logger: parking_lot::Mutex::new(None),
+    })
+}
+
+fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
+    match item.view() {
+        View::Atom(name) => {
+            let name = name.name();
+            release_info(p, name)
+                .or_else(|| scheduler_info(p, name))
+                .or_else(|| limit_info(p, name))
+                .or_else(|| heap_info(p, name))
+                .or_else(|| feature_info(name))
+                .or_else(|| clock_info(p, name))
+                .ok_or_else(badarg)
+        }
+        View::Tuple(tuple) => match tuple.elements() {
+            [sel, kind] if sel.same(atom("wordsize")) => {
+                match kind.as_atom().map(|kind| kind.name()) {
+                    Some("internal" | "external") => Ok(Term::small(8)),
+                    _ => Err(badarg()),
+                }
+            }
+            [sel, _] if sel.same(atom("cpu_topology")) => Ok(am::undefined.term()),
+            // There are no allocators to tell of.
+            [sel, _] if sel.same(atom("allocator")) => Ok(Term::NIL),
+            [sel, _] if sel.same(atom("allocator_sizes")) => Ok(Term::NIL),
+            _ => Err(badarg()),
+        },
+        _ => Err(badarg()),
+    }
+}
+
+fn number(n: usize) -> Term<'static> {
+    Term::small(n as i64)
+}
+
+/// What this is, and where it runs.
+fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
+    Some(match name {
+        "otp_release" => p.string(&release().otp),
+        "version" => p.string(&release().erts),
+        "compat_rel" => Term::small(release().otp.parse().unwrap_or(29)),
+        "machine" => p.string("BEAM"),
+        "system_architecture" => p.string(ARCHITECTURE),
+        "system_version" => {
+            let Release { otp, erts } = release();
+            let n = sched::schedulers();
+            p.string(&format!(
+                "Erlang/OTP {otp} [erts-{erts}] [beamline] [64-bit] [smp:{n}:{n}] \
+                 [ds:{n}:{n}:{DIRTY_IO_SCHEDULERS}]\n"
+            ))
+        }
+        "driver_version" => p.string("3.3"),
+        "nif_version" => p.string("2.18"),
+        "emu_flavor" => atom("emu"),
+        "emu_type" | "build_type" => atom("opt"),
+        "os_type" => p.tuple(&[atom("unix"), atom(os_name())]),
+        "os_version" => {
+            let version: Vec<Term<'p>> = os_version().map(number).to_vec();
+            p.tuple(&version)
+        }
+        "wordsize" => Term::small(8),
+        "endian" => atom(if cfg!(target_endian = "big") {
+            "big"
+        } else {
+            "little"
+        }),
+        "creation" => Term::small(0),
+        "c_compiler_used" => p.tuple(&[am::undefined.term(), am::undefined.term()]),
+        "hipe_architecture" => am::undefined.term(),
+        "dist_ctrl" => Term::NIL,
+        _ => return None,
+    })
+}
+
+fn os_name() -> &'static str {
+    if cfg!(target_os = "macos") {
+        "darwin"
+    } else {
+        std::env::consts::OS
+    }
+}
+
+/// Major, minor and patch number of the system's release.
+fn os_version() -> [usize; 3] {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    std::array::from_fn(|_| numbers.next().unwrap_or(0))
+}
+
+/// Schedulers and processors.
+fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
+    let n = number(sched::schedulers());
+    let io = Term::small(DIRTY_IO_SCHEDULERS);
+    Some(match name {
+        "schedulers"
+        | "schedulers_total"
+        | "schedulers_online"
+        | "schedulers_active"
+        | "run_queues"
+        | "dirty_cpu_schedulers"
+        | "dirty_cpu_schedulers_online" => n,
+        "dirty_io_schedulers" => io,
+        "schedulers_state" => p.tuple(&[n, n, n]),
+        "all_schedulers_state" => {
+            let normal = p.tuple(&[am::normal.term(), n, n, n]);
+            let cpu = p.tuple(&[atom("dirty_cpu"), n, n, n]);
+            let io = p.tuple(&[atom("dirty_io"), io, io, io]);
+            p.list(&[normal, cpu, io])
+        }
+        "scheduler_id" => number(sched::current_id()? + 1),
+        "multi_scheduling" => atom("enabled"),
+        "multi_scheduling_blockers" | "normal_multi_scheduling_blockers" => Term::NIL,
+        "scheduler_bind_type" => atom("unbound"),
+        "scheduler_bindings" => {
+            let unbound = vec![atom("unbound"); sched::schedulers()];
+            p.tuple(&unbound)
+        }
+        "cpu_topology" => am::undefined.term(),
+        "update_cpu_info" => atom("unchanged"),
+        "logical_processors" | "logical_processors_online" => number(cpu::online_processors()),
+        "logical_processors_available" => {
+            number(std::thread::available_parallelism().map_or(1, Into::into))
+        }
+        "cpu_quota" => atom("unknown"),
+        "context_reductions" => Term::small(process::CONTEXT_REDS),
+        "thread_pool_size" => Term::small(1),
+        _ => return None,
+    })
+}
+
+/// Tables and their limits.
+fn limit_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
+    Some(match name {
+        "process_count" => number(process::table().len()),
+        "process_limit" => number(process::table().limit()),
+        "port_count" => number(port::table().len()),
+        "port_limit" => number(port::table().limit()),
+        "atom_count" => number(atoms::count()),
+        "atom_limit" => number(atoms::limit()),
+        "ets_count" => number(crate::ets::registry::all().len()),
+        // The limit of tables is a hint only, in ERTS too.
+        "ets_limit" => Term::small(8192),
+        "outstanding_system_requests_limit" => {
+            p.integer(flags().outstanding_system_requests.load(Ordering::Relaxed))
+        }
+        "dist_buf_busy_limit" => Term::small(1 << 20),
+        "delayed_node_table_gc" => Term::small(60),
+        "halt_flush_timeout" => am::infinity.term(),
+        "max_integer" => p.big(false, &[u64::MAX; MAX_BIG_LIMBS]),
+        _ => return None,
+    })
+}
+
+/// Limbs of the largest integer there may be. Source: `BIG_ARITY_MAX` in `big.h`.
+const MAX_BIG_LIMBS: usize = (1 << 16) - 1;
+
+/// Heaps and collection.
+fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
+    let fullsweep_after = || {
+        let after = Term::small(process::fullsweep_after().into());
+        p.tuple(&[atom("fullsweep_after"), after])
+    };
+    let min_heap = || p.tuple(&[atom("min_heap_size"), number(process::min_heap_words())]);
+    let min_bin_vheap = || {
+        let words = flags().min_bin_vheap_words.load(Ordering::Relaxed);
+        p.tuple(&[atom("min_bin_vheap_size"), number(words)])
+    };
+    let max_heap = *flags().max_heap.lock();
+    Some(match name {
+        "garbage_collection" => p.list(&[
+            p.tuple(&[atom("max_heap_size"), number(max_heap.words)]),
+            min_bin_vheap(),
+            min_heap(),
+            fullsweep_after(),
+        ]),
+        "fullsweep_after" => fullsweep_after(),
+        "min_heap_size" => min_heap(),
+        "min_bin_vheap_size" => min_bin_vheap(),
+        "max_heap_size" => max_heap_map(p, max_heap),
+        "heap_sizes" => {
+            let mut sizes = vec![];
+            let mut words = heap::next_heap_size(1, false);
+            while words < MAX_HEAP_SIZE_WORDS {
+                sizes.push(number(words));
+                words = heap::next_heap_size(words + 1, false);
+            }
+            p.list(&sizes)
+        }
+        "heap_type" => atom("private"),
+        "message_queue_data" => atom("on_heap"),
+        _ => return None,
+    })
+}
+
+/// Above all sizes that ERTS lists, and below the next.
+const MAX_HEAP_SIZE_WORDS: usize = 1_000_000_000_000_000;
+
+/// `max_heap_size` as a map.
+fn max_heap_map(p: &Process, max: MaxHeap) -> Term<'_> {
+    map::from_pairs(
+        p,
+        &[
+            (atom("error_logger"), max.error_logger.into()),
+            (
+                atom("include_shared_binaries"),
+                max.include_shared_binaries.into(),
+            ),
+            (atom("kill"), max.kill.into()),
+            (atom("size"), number(max.words)),
+        ],
+    )
+}
+
+/// What is built in, and what is not.
+fn feature_info(name: &str) -> Option<Term<'static>> {
+    Some(match name {
+        "smp_support"
+        | "threads"
+        | "kernel_poll"
+        | "constant_pool_support"
+        | "port_tasks"
+        | "eager_check_io" => true.into(),
+        "async_dist"
+        | "port_parallelism"
+        | "break_ignored"
+        | "lock_checking"
+        | "lock_counting"
+        | "debug_compiled"
+        | "dynamic_trace_probes"
+        | "io_thread"
+        | "ets_always_compress"
+        | "ets_realloc_moves"
+        | "beam_jump_table" => false.into(),
+        "dynamic_trace" => am::none.term(),
+        "literal_test" => atom("range"),
+        "modified_timing_level" => am::undefined.term(),
+        "alloc_util_allocators" => Term::NIL,
+        "trace_control_word" => {
+            Term::small(flags().trace_control_word.load(Ordering::Relaxed).into())
+        }
+        "system_logger" => match *flags().system_logger.lock() {
+            Some(pid) => pid.term(),
+            None => am::undefined.term(),
+        },
+        _ => return None,
+    })
+}
+
+/// The last time that `erlang:monotonic_time/0` may give, nanoseconds, as ERTS says it.
+const END_TIME: i64 = 8_646_911_283_000_000_000;
+
+/// Clocks.
+fn clock_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
+    let source = |clock: &str, now: i64, rest: &[(&str, Term<'p>)]| {
+        let resolution = Term::small(1_000_000_000);
+        let mut items = vec![
+            p.tuple(&[atom("function"), atom("clock_gettime")]),
+            p.tuple(&[atom("clock_id"), atom(clock)]),
+            p.tuple(&[atom("resolution"), resolution]),
+        ];
+        items.extend(
+            rest.iter()
+                .map(|(key, value)| p.tuple(&[atom(key), *value])),
+        );
+        items.push(p.tuple(&[atom("parallel"), atom("yes")]));
+        items.push(p.tuple(&[atom("time"), p.integer(now)]));
+        p.list(&items)
+    };
+    Some(match name {
+        "os_monotonic_time_source" => source(
+            "CLOCK_MONOTONIC",
+            time::os_monotonic_time(),
+            &[
+                ("used_resolution", Term::small(1_000_000_000)),
+                ("extended", atom("no")),
+            ],
+        ),
+        "os_system_time_source" => source("CLOCK_REALTIME", time::os_system_time(), &[]),
+        "start_time" => p.integer(sched::clock::BEGIN_NS),
+        "end_time" => p.integer(END_TIME),
+        "time_correction" => true.into(),
+        "time_warp_mode" => atom("no_time_warp"),
+        "time_offset" => atom("final"),
+        "tolerant_timeofday" => atom("enabled"),
+        _ => return None,
+    })
+}
+
+fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    let name = flag.as_atom().ok_or_else(badarg)?.name();
+    let size = || value.as_index().ok_or_else(badarg);
+    let word = |w: u32| Term::small(w.into());
+    Ok(match name {
+        "fullsweep_after" => {
+            let after = size()?.min(u16::MAX.into()) as u32;
+            word(process::set_fullsweep_after(after))
+        }
+        "min_heap_size" => {
+            let words = heap::next_heap_size(size()?, false);
+            number(process::set_min_heap_words(words))
+        }
+        "trace_control_word" => {
+            let new = u32::try_from(size()?).map_err(|_| badarg())?;
+            word(flags().trace_control_word.swap(new, Ordering::Relaxed))
+        }
+        "outstanding_system_requests_limit" => {
+            let new = size()? as i64;
+            if !(1..=134_217_727).contains(&new) {
+                return Err(badarg());
+            }
+            let old = &flags().outstanding_system_requests;
+            p.integer(old.swap(new, Ordering::Relaxed))
+        }
+        "system_logger" => {
+            let new = match value.view() {
+                View::Pid(pid) => Some(pid),
+                View::Atom(name) if name.name() == "undefined" => None,
+                _ => return Err(badarg()),
+            };
+            match std::mem::replace(&mut *flags().system_logger.lock(), new) {
+                Some(pid) => pid.term(),
+                None => am::undefined.term(),
+            }
+        }
+        "schedulers_online" | "dirty_cpu_schedulers_online" => {
+            let n = sched::schedulers();
+            match size()? {
+                new if new == n => number(n),
+                new if (1..n).contains(&new) => return Err(notsup()),
+                _ => return Err(badarg()),
+            }
+        }
+        "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
+        "multi_scheduling"
+        | "max_heap_size"
+        | "min_bin_vheap_size"
+        | "sequential_tracer"
+        | "reset_seq_trace"
+        | "scheduler_wall_time"
+        | "time_offset"
+        | "microstate_accounting"
+        | "cpu_topology"
+        | "scheduler_bind_type"
+        | "erts_alloc" => {
+            return Err(notsup());
+        }
+        _ => return Err(badarg()),
+    })
+}
+
+/// Source: `MAX_BACKTRACE_SIZE` in `error.h`.
+const MAX_BACKTRACE: usize = 64;
+
+/// The trace control word, which match specifications read and set.
+#[must_use]
+pub fn trace_control_word() -> u32 {
+    flags().trace_control_word.load(Ordering::Relaxed)
+}
+
+/// Sets the trace control word; tells the old one.
+pub fn set_trace_control_word(word: u32) -> u32 {
+    flags().trace_control_word.swap(word, Ordering::Relaxed)
+}
+
+/// Who gets the emulator's log messages.
+#[must_use]
+pub fn system_logger() -> Option<crate::term::Pid> {
+    *flags().system_logger.lock()
+}
+
+/// A total that is also told as the difference to the time it was asked for before.
+struct Since(AtomicI64);
+
+impl Since {
+    /// `{Total, SinceLastCall}`.
+    fn pair<'p>(&self, p: &'p Process, total: i64) -> Term<'p> {
+        let before = self.0.swap(total, Ordering::Relaxed);
+        p.tuple(&[p.integer(total), p.integer(total - before)])
+    }
+}
+
+fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
+    static REDUCTIONS: Since = Since(AtomicI64::new(0));
+    static EXACT_REDUCTIONS: Since = Since(AtomicI64::new(0));
+    static RUNTIME: Since = Since(AtomicI64::new(0));
+    static WALL_CLOCK: Since = Since(AtomicI64::new(0));
+    let [switches, reductions, collections] = sched::totals();
+    let queues = sched::run_queue_lengths;
+    Ok(match item.as_atom().ok_or_else(badarg)?.name() {
+        "context_switches" => p.tuple(&[p.unsigned(switches), Term::small(0)]),
+        "garbage_collection" => p.tuple(&[
+            p.unsigned(collections),
+            p.unsigned(heap::reclaimed_words()),
+            Term::small(0),
+        ]),
+        "reductions" => REDUCTIONS.pair(p, reductions as i64),
+        "exact_reductions" => EXACT_REDUCTIONS.pair(p, reductions as i64),
+        "runtime" => {
+            let cpu = time::process_cpu_times();
+            RUNTIME.pair(p, (cpu.user_ns + cpu.system_ns) / 1_000_000)
+        }
+        "wall_clock" => WALL_CLOCK.pair(p, wall_clock_ms()),
+        "run_queue" | "total_run_queue_lengths" | "total_run_queue_lengths_all" => {
+            number(queues().iter().sum())
+        }
+        "total_active_tasks" | "total_active_tasks_all" => {
+            number(queues().iter().sum::<usize>() + 1)
+        }
+        // Behind the schedulers' queues come those of dirty work: none waits there.
+        "run_queue_lengths" | "active_tasks" => p.list(&queue_lengths(queues(), 1)),
+        "run_queue_lengths_all" | "active_tasks_all" => p.list(&queue_lengths(queues(), 2)),
+        "run_queues" => p.tuple(&queue_lengths(queues(), 2)),
+        "io" => {
+            let (input, output) = port::io_bytes();
+            p.tuple(&[
+                p.tuple(&[atom("input"), p.unsigned(input)]),
+                p.tuple(&[atom("output"), p.unsigned(output)]),
+            ])
+        }
+        // Not switched on, which `system_flag/2` refuses.
+        "scheduler_wall_time" | "scheduler_wall_time_all" | "microstate_accounting" => {
+            am::undefined.term()
+        }
+        _ => return Err(badarg()),
+    })
+}
+
+fn queue_lengths(mut lengths: Vec<usize>, dirty: usize) -> Vec<Term<'static>> {
+    lengths.resize(lengths.len() + dirty, 0);
+    lengths.into_iter().map(number).collect()
+}
+
+/// Milliseconds since the machine started (since it was first asked, or [`start_clock`] was called).
+fn wall_clock_ms() -> i64 {
+    (time::os_monotonic_time() - start_clock()) / 1_000_000
+}
+
+/// Starts the wall clock of `statistics/1` with the first call; tells when that was, in nanoseconds.
+pub fn start_clock() -> i64 {
+    static START: OnceLock<i64> = OnceLock::new();
+    *START.get_or_init(time::os_monotonic_time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value<'p>(result: BifResult<'p>) -> Term<'p> {
+        result.ok().expect("no exception")
+    }
+
+    fn info<'p>(p: &'p Process, item: &str) -> Term<'p> {
+        value(system_info_1(p, [atom(item)]))
+    }
+
+    #[test]
+    fn items_are_those_of_otp() {
+        let p = &Process::new(233);
+        assert_eq!(info(p, "wordsize").as_small(), Some(8));
+        assert_eq!(info(p, "process_limit").as_small(), Some(1_048_576));
+        assert_eq!(info(p, "atom_limit").as_small(), Some(1_048_576));
+        assert_eq!(
+            info(p, "max_integer").as_big().unwrap().limbs().len(),
+            65_535
+        );
+        assert!(
+            info(p, "os_type")
+                .as_tuple()
+                .unwrap()
+                .get(0)
+                .same(atom("unix"))
+        );
+        assert_eq!(info(p, "os_version").as_tuple().unwrap().arity(), 3);
+        let sizes: Vec<_> = info(p, "heap_sizes")
+            .list_iter()
+            .map_while(Result::ok)
+            .collect();
+        let some = [0, 1, 5, 12, 100, sizes.len() - 1].map(|i| sizes[i].as_small().unwrap());
+        assert_eq!(some[..4], [12, 38, 233, 6772]);
+        assert_eq!(some[5], 885_767_171_276_247);
+        assert!(system_info_1(p, [atom("no_such_item")]).is_err());
+        assert!(system_info_1(p, [Term::NIL]).is_err());
+    }
+
+    #[test]
+    fn a_flag_tells_its_old_value() {
+        let p = &Process::new(233);
+        let set = |n| system_flag_2(p, [atom("trace_control_word"), Term::small(n)]);
+        assert_eq!(value(set(17)).as_small(), Some(0));
+        assert_eq!(trace_control_word(), 17);
+        assert_eq!(value(set(0)).as_small(), Some(17));
+        assert!(set(-1).is_err());
+        assert!(set(1 << 32).is_err());
+        assert!(system_flag_2(p, [atom("no_such_flag"), Term::small(1)]).is_err());
+    }
+
+    #[test]
+    fn a_statistic_tells_what_is_new() {
+        let p = &Process::new(233);
+        let pair = |item| {
+            let pair = value(statistics_1(p, [atom(item)])).as_tuple().unwrap();
+            [0, 1].map(|i| pair.get(i).as_small().unwrap())
+        };
+        start_clock();
+        let [first, _] = pair("wall_clock");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let [second, since] = pair("wall_clock");
+        assert!(since >= 19 && second - first == since);
+        assert!(statistics_1(p, [atom("no_such_item")]).is_err());
+    }
+}

@@ -1,0 +1,236 @@
+//! What a process has done to another in the other's context: collections, checks of its code,
+//! suspension.
+
+use super::process::reply;
+use super::{BifResult, Next, badarg, bifs};
+use crate::heap::{Heap, Message};
+use crate::process::refs::make_ref;
+use crate::process::{Process, Signal, check_process_code, options, send};
+use crate::term::{Atom, Pid, Term, am};
+
+bifs! {
+    hbif erts_internal:"garbage_collect"/1 => garbage_collect_1;
+    hbif erts_internal:"check_process_code"/1 => check_process_code_1;
+    bif erts_internal:"request_system_task"/3 => request_system_task_3;
+    bif erts_internal:"request_system_task"/4 => request_system_task_4;
+    bif erts_internal:"suspend_process"/2 => suspend_process_2;
+    bif erlang:"resume_process"/1 => resume_process_1;
+    bif erts_internal:"is_process_executing_dirty"/1 => is_process_executing_dirty_1;
+    bif erts_internal:"dirty_process_handle_signals"/1 => dirty_process_handle_signals_1;
+    bif erts_internal:"is_system_process"/1 => is_system_process_1;
+}
+
+fn garbage_collect_1(p: &mut Process) -> Next {
+    let major = match p.x(0).as_atom() {
+        Some(am::major) => true,
+        Some(am::minor) => false,
+        _ => return p.raise(badarg()),
+    };
+    if p.collect_now(major).is_err() {
+        return Next::Exit;
+    }
+    p.set_x(0, Term::bool(true));
+    Next::Return
+}
+
+fn check_process_code_1(p: &mut Process) -> Next {
+    let Some(module) = p.x(0).as_atom() else {
+        return p.raise(badarg());
+    };
+    let refers = check_process_code(p, module);
+    p.set_x(0, Term::bool(refers));
+    Next::Return
+}
+
+/// A system task: what to do in the context of another process.
+#[derive(Clone, Copy)]
+enum Task {
+    Collect { major: bool },
+    CheckCode { module: Atom },
+}
+
+impl Task {
+    fn run(self, p: &mut Process) -> bool {
+        match self {
+            Task::Collect { major } => p.collect_now(major).is_ok(),
+            Task::CheckCode { module } => check_process_code(p, module),
+        }
+    }
+}
+
+fn request_system_task_3<'p>(p: &'p Process, [pid, priority, op]: [Term<'p>; 3]) -> BifResult<'p> {
+    request(p, p.pid(), pid, priority, op)
+}
+
+fn request_system_task_4<'p>(
+    p: &'p Process,
+    [requester, pid, priority, op]: [Term<'p>; 4],
+) -> BifResult<'p> {
+    let requester = requester.as_pid().ok_or_else(badarg)?;
+    request(p, requester, pid, priority, op)
+}
+
+/// The answer is a message to the requester: `{Type, RequestId, Result}`.
+fn request<'p>(
+    _: &'p Process,
+    requester: Pid,
+    pid: Term<'p>,
+    priority: Term<'p>,
+    operation: Term<'p>,
+) -> BifResult<'p> {
+    let pid = pid.as_pid().ok_or_else(badarg)?;
+    if priority != am::inherit && options::priority(priority).is_none() {
+        return Err(badarg());
+    }
+    let operation = operation.as_tuple().ok_or_else(badarg)?;
+    let [kind, id, argument] = operation.elements() else {
+        return Err(badarg());
+    };
+    let (kind, argument) = (kind.as_atom(), argument.as_atom().ok_or_else(badarg)?);
+    let task = match (kind, argument) {
+        (Some(am::garbage_collect), am::major) => Task::Collect { major: true },
+        (Some(am::garbage_collect), am::minor) => Task::Collect { major: false },
+        (Some(am::check_process_code), module) => Task::CheckCode { module },
+        _ => return Err(badarg()),
+    };
+    let kind = kind.ok_or_else(badarg)?;
+    let id = Message::copy_of(*id);
+    let signal = Signal::request(move |p| {
+        let done = p.filter(|p| !p.is_exiting()).is_some_and(|p| task.run(p));
+        let heap = Heap::detached();
+        let answer = heap.tuple(&[kind.term(), id.term(), Term::bool(done)]);
+        let answer = Signal::message(answer, requester);
+        // Gone: then nobody waits for it.
+        let _ = send(requester, answer);
+    });
+    crate::process::deliver(pid, signal);
+    Ok(am::ok.term())
+}
+
+fn suspend_process_2<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> BifResult<'p> {
+    let Some(pid) = pid.as_pid().filter(|pid| *pid != p.pid()) else {
+        return Ok(am::badarg.term());
+    };
+    let (mut unless_suspending, mut asynchronous, mut tag) = (false, false, None);
+    for option in opts.list_iter() {
+        let Ok(option) = option else {
+            return Ok(am::badopt.term());
+        };
+        let pair = option.as_tuple().map(crate::term::Tuple::elements);
+        match (option.as_atom(), pair) {
+            (Some(am::unless_suspending), _) => unless_suspending = true,
+            (Some(am::asynchronous), _) => asynchronous = true,
+            (_, Some([key, value])) if *key == am::asynchronous => {
+                asynchronous = true;
+                tag = Some(*value);
+            }
+            _ => return Ok(am::badopt.term()),
+        }
+    }
+    let first = {
+        let mut relations = p.relations();
+        let count = relations.suspending.entry(pid).or_default();
+        let first = *count == 0;
+        if first || !unless_suspending {
+            *count += 1;
+        } else {
+            return Ok(Term::bool(false));
+        }
+        first
+    };
+    if first && send(pid, Signal::request(suspend)).is_err() {
+        p.relations().suspending.remove(&pid);
+        if !asynchronous {
+            return Ok(am::badarg.term());
+        }
+    }
+    confirm(p, pid, asynchronous, tag)
+}
+
+/// Has the suspended process confirm, behind the signals sent to it so far.
+fn confirm<'p>(
+    p: &'p Process,
+    pid: Pid,
+    asynchronous: bool,
+    tag: Option<Term<'p>>,
+) -> BifResult<'p> {
+    let asker = p.pid();
+    if !asynchronous {
+        let reference = make_ref();
+        let signal = Signal::request(move |p| {
+            let result = if p.is_some() { am::true_ } else { am::exited };
+            reply(asker, reference, Atom::term(result));
+        });
+        crate::process::deliver(pid, signal);
+        return Ok(p.reference(reference));
+    }
+    if let Some(tag) = tag {
+        let tag = Message::copy_of(tag);
+        let signal = Signal::request(move |p| {
+            let state = match p {
+                None => am::exited,
+                Some(p) if p.is_suspended() => am::suspended,
+                Some(_) => am::not_suspended,
+            };
+            let heap = Heap::detached();
+            let answer = heap.tuple(&[tag.term(), Atom::term(state)]);
+            // Gone: then nobody waits for it.
+            let _ = send(asker, Signal::message(answer, asker));
+        });
+        crate::process::deliver(pid, signal);
+    }
+    Ok(Term::bool(true))
+}
+
+fn suspend(p: Option<&mut Process>) {
+    if let Some(p) = p {
+        p.rare().suspended += 1;
+    }
+}
+
+/// Ends one suspension: in the context of the suspended process.
+pub(crate) fn resume(p: Option<&mut Process>) {
+    if let Some(p) = p {
+        let mut rare = p.rare();
+        rare.suspended = rare.suspended.saturating_sub(1);
+    }
+}
+
+fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    let pid = pid.as_pid().ok_or_else(badarg)?;
+    let last = {
+        let mut relations = p.some_relations().ok_or_else(badarg)?;
+        let count = relations.suspending.get_mut(&pid).ok_or_else(badarg)?;
+        *count -= 1;
+        let last = *count == 0;
+        if last {
+            relations.suspending.remove(&pid);
+        }
+        last
+    };
+    if last {
+        crate::process::deliver(pid, Signal::request(resume));
+    }
+    Ok(Term::bool(true))
+}
+
+/// No process runs on a dirty scheduler as an Erlang process.
+fn is_process_executing_dirty_1<'p>(_: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    pid.as_pid().ok_or_else(badarg)?;
+    Ok(Term::bool(false))
+}
+
+fn dirty_process_handle_signals_1<'p>(_: &'p Process, [_pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(am::normal.term())
+}
+
+fn is_system_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    let pid = pid.as_pid().ok_or_else(badarg)?;
+    let system = if pid == p.pid() {
+        p.flags.get().system
+    } else {
+        let guard = crate::sched::ptab::pin();
+        crate::process::lookup(pid, &guard).is_some_and(crate::process::ProcShared::is_system)
+    };
+    Ok(Term::bool(system))
+}

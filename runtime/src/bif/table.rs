@@ -1,0 +1,187 @@
+//! The table of BIFs, put together from the families' tables.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::{BifResult, Next};
+use crate::process::Process;
+use crate::term::{Atom, Term};
+
+/// What a BIF may do, as in `bif.tab`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ordinary.
+    Bif,
+    /// Allowed in guards, or an operator.
+    Ubif,
+    /// May collect.
+    Hbif,
+}
+
+/// The handler of a BIF.
+#[derive(Clone, Copy)]
+pub enum Call {
+    /// Cannot collect.
+    Plain(for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
+    /// Has the process to itself.
+    Exclusive(fn(&mut Process) -> Next),
+}
+
+/// One row of the table.
+pub struct Bif {
+    /// Module.
+    pub module: &'static str,
+    /// Function.
+    pub function: &'static str,
+    /// Arity.
+    pub arity: u8,
+    /// What it may do.
+    pub kind: Kind,
+    /// Its handler.
+    pub call: Call,
+}
+
+/// Declares a family's table, `TABLE`.
+macro_rules! bifs {
+    ($($kind:ident $module:ident : $function:literal / $arity:literal => $handler:path;)*) => {
+        /// The family's rows.
+        pub(crate) const TABLE: &[$crate::bif::Bif] = &[$(
+            $crate::bif::Bif {
+                module: stringify!($module),
+                function: $function,
+                arity: $arity,
+                kind: bifs!(@kind $kind),
+                call: bifs!(@call $kind $arity $handler),
+            },
+        )*];
+    };
+    (@kind bif) => { $crate::bif::Kind::Bif };
+    (@kind ubif) => { $crate::bif::Kind::Ubif };
+    (@kind hbif) => { $crate::bif::Kind::Hbif };
+    (@call hbif $arity:literal $handler:path) => { $crate::bif::Call::Exclusive($handler) };
+    (@call $kind:ident $arity:literal $handler:path) => {{
+        fn call<'p>(
+            p: &'p $crate::process::Process,
+            args: &[$crate::term::Term<'p>],
+        ) -> $crate::bif::BifResult<'p> {
+            let args: &[$crate::term::Term<'p>; $arity] =
+                args.try_into().expect("a BIF is called with its arity");
+            $handler(p, *args)
+        }
+        $crate::bif::Call::Plain(call)
+    }};
+}
+pub(crate) use bifs;
+
+/// The families. A new file of BIFs adds its table here.
+const FAMILIES: &[&[Bif]] = &[
+    super::trace::TABLE,
+    crate::halt::TABLE,
+    crate::port::TABLE,
+    super::arith::TABLE,
+    super::atomics::TABLE,
+    super::binary::TABLE,
+    super::binary_search::TABLE,
+    super::calendar::TABLE,
+    super::code::TABLE,
+    super::compare::TABLE,
+    super::convert::TABLE,
+    super::debug::TABLE,
+    super::drivers::TABLE,
+    super::emulator::TABLE,
+    super::internal_state::TABLE,
+    super::dictionary::TABLE,
+    super::error::TABLE,
+    super::ets::TABLE,
+    super::ets_info::TABLE,
+    super::ets_select::TABLE,
+    super::ets_update::TABLE,
+    super::external::TABLE,
+    super::flags::TABLE,
+    super::lists::TABLE,
+    super::maps::TABLE,
+    super::node::TABLE,
+    super::memory::TABLE,
+    super::os::TABLE,
+    super::persistent_term::TABLE,
+    super::process::TABLE,
+    super::process_info::TABLE,
+    super::re::TABLE,
+    super::records::TABLE,
+    super::send::TABLE,
+    super::system::TABLE,
+    super::system_task::TABLE,
+    super::time::TABLE,
+    super::tuples::TABLE,
+    super::unicode::TABLE,
+];
+
+type Key = (Atom, Atom, u8);
+
+struct Table {
+    rows: Vec<&'static Bif>,
+    by_name: HashMap<Key, usize>,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let rows: Vec<&'static Bif> = FAMILIES
+            .iter()
+            .chain(crate::native::FAMILIES)
+            .flat_map(|family| family.iter())
+            .collect();
+        let by_name = rows
+            .iter()
+            .enumerate()
+            .map(|(i, bif)| {
+                (
+                    (Atom::new(bif.module), Atom::new(bif.function), bif.arity),
+                    i,
+                )
+            })
+            .collect();
+        Table { rows, by_name }
+    })
+}
+
+/// The index of the BIF `module:function/arity`.
+#[must_use]
+pub fn find(module: Atom, function: Atom, arity: u8) -> Option<usize> {
+    table().by_name.get(&(module, function, arity)).copied()
+}
+
+/// All BIFs, in the order of their indices.
+#[must_use]
+pub fn all() -> &'static [&'static Bif] {
+    &table().rows
+}
+
+/// A row for a guard BIF that code calls and the table lacks: raises `undef`.
+#[must_use]
+pub fn missing(arity: u8) -> &'static Bif {
+    fn undef<'p>(_: &'p Process, _: &[Term<'p>]) -> BifResult<'p> {
+        Err(crate::term::am::undef.into())
+    }
+    const fn row(arity: u8) -> Bif {
+        Bif {
+            module: "erlang",
+            function: "undefined_bif",
+            arity,
+            kind: Kind::Ubif,
+            call: Call::Plain(undef),
+        }
+    }
+    static ROWS: [Bif; 4] = [row(0), row(1), row(2), row(3)];
+    &ROWS[usize::from(arity.min(3))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bif_is_declared_twice() {
+        assert_eq!(table().by_name.len(), table().rows.len());
+    }
+}

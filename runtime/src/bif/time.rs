@@ -1,0 +1,291 @@
+//! Time, timers, references and unique integers.
+
+use super::{BifResult, Raise, badarg, bifs};
+use crate::heap::Message;
+use crate::num::time::convert_unit;
+use crate::process::refs::{RefNumbers, make_ref, monotonic_integer, unique_integer};
+use crate::process::{Process, Signal, deliver};
+use crate::sched::clock::{clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, time_offset_ns};
+use crate::sched::user_timers::{self, Receiver};
+use crate::sys::time::{NATIVE_PER_SECOND, os_perf_counter, os_system_time};
+use crate::term::{Atom, Term, View, am};
+
+bifs! {
+    bif erlang:"make_ref"/0 => make_ref_0;
+    bif erlang:"unique_integer"/0 => unique_integer_0;
+    bif erlang:"unique_integer"/1 => unique_integer_1;
+    bif erlang:"monotonic_time"/0 => monotonic_time_0;
+    bif erlang:"monotonic_time"/1 => monotonic_time_1;
+    bif erlang:"system_time"/0 => system_time_0;
+    bif erlang:"system_time"/1 => system_time_1;
+    bif erlang:"time_offset"/0 => time_offset_0;
+    bif erlang:"time_offset"/1 => time_offset_1;
+    bif erlang:"timestamp"/0 => timestamp_0;
+    bif erlang:"now"/0 => now_0;
+    bif os:"timestamp"/0 => os_timestamp_0;
+    bif erts_internal:"scheduler_wall_time"/1 => scheduler_wall_time_1;
+    bif os:"system_time"/0 => os_system_time_0;
+    bif os:"system_time"/1 => os_system_time_1;
+    bif os:"perf_counter"/0 => os_perf_counter_0;
+    bif erts_internal:"time_unit"/0 => time_unit_0;
+    bif erts_internal:"perf_counter_unit"/0 => time_unit_0;
+    bif erlang:"start_timer"/3 => start_timer_3;
+    bif erlang:"start_timer"/4 => start_timer_4;
+    bif erlang:"send_after"/3 => send_after_3;
+    bif erlang:"send_after"/4 => send_after_4;
+    bif erlang:"cancel_timer"/1 => cancel_timer_1;
+    bif erlang:"cancel_timer"/2 => cancel_timer_2;
+    bif erlang:"read_timer"/1 => read_timer_1;
+    bif erlang:"read_timer"/2 => read_timer_2;
+}
+
+fn make_ref_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.reference(make_ref()))
+}
+
+/// The first integer of each kind that may be negative: the smallest small one.
+const FIRST: i64 = crate::term::tag::MIN_SMALL;
+
+fn unique_integer_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.integer(FIRST + unique_integer() as i64))
+}
+
+fn unique_integer_1<'p>(p: &'p Process, [options]: [Term<'p>; 1]) -> BifResult<'p> {
+    let (mut positive, mut monotonic) = (false, false);
+    for option in options.list_iter() {
+        match option.map_err(|_| badarg())?.as_atom() {
+            Some(am::positive) => positive = true,
+            Some(am::monotonic) => monotonic = true,
+            _ => return Err(badarg()),
+        }
+    }
+    let count = if monotonic {
+        monotonic_integer()
+    } else {
+        unique_integer() as i64
+    };
+    Ok(p.integer(if positive { count + 1 } else { FIRST + count }))
+}
+
+/// Parts a second of a unit, as `erlang:monotonic_time/1` takes it.
+fn unit(term: Term<'_>) -> Result<u64, Raise<'static>> {
+    match term.view() {
+        View::Atom(am::second | am::seconds) => Ok(1),
+        View::Atom(am::millisecond | am::milli_seconds) => Ok(1_000),
+        View::Atom(am::microsecond | am::micro_seconds) => Ok(1_000_000),
+        View::Atom(am::nanosecond | am::nano_seconds) => Ok(1_000_000_000),
+        View::Atom(am::native | am::perf_counter) => Ok(NATIVE_PER_SECOND),
+        View::Small(parts) if parts > 0 => Ok(parts.unsigned_abs()),
+        View::Big(parts) if !parts.is_negative() && parts.limbs().len() == 1 => {
+            Ok(parts.limbs()[0])
+        }
+        _ => Err(badarg()),
+    }
+}
+
+fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
+    let time = convert_unit(ns, NATIVE_PER_SECOND, unit(to)?).ok_or_else(badarg)?;
+    Ok(p.integer(time))
+}
+
+fn system_ns() -> i64 {
+    erlang_monotonic_ns() + time_offset_ns()
+}
+
+fn monotonic_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.integer(erlang_monotonic_ns()))
+}
+
+fn monotonic_time_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
+    in_unit(p, erlang_monotonic_ns(), to)
+}
+
+fn system_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.integer(system_ns()))
+}
+
+fn system_time_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
+    in_unit(p, system_ns(), to)
+}
+
+fn time_offset_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.integer(time_offset_ns()))
+}
+
+fn time_offset_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
+    in_unit(p, time_offset_ns(), to)
+}
+
+/// `{MegaSeconds, Seconds, MicroSeconds}`.
+fn triple(p: &Process, microseconds: i64) -> Term<'_> {
+    let seconds = microseconds.div_euclid(1_000_000);
+    p.tuple(&[
+        Term::small(seconds.div_euclid(1_000_000)),
+        Term::small(seconds.rem_euclid(1_000_000)),
+        Term::small(microseconds.rem_euclid(1_000_000)),
+    ])
+}
+
+fn timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(triple(p, system_ns().div_euclid(1000)))
+}
+
+/// As `timestamp/0`, but later each time, on all schedulers.
+fn now_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = system_ns().div_euclid(1000);
+    let later = |last: i64| Some(now.max(last + 1));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    Ok(triple(p, now.max(last.unwrap_or(0) + 1)))
+}
+
+/// Schedulers keep no account of their wall time: it can be switched off, not on.
+fn scheduler_wall_time_1<'p>(_: &'p Process, [enable]: [Term<'p>; 1]) -> BifResult<'p> {
+    match enable.as_bool().ok_or_else(badarg)? {
+        false => Ok(Term::bool(false)),
+        true => Err(super::notsup()),
+    }
+}
+
+fn os_timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(triple(p, os_system_time().div_euclid(1000)))
+}
+
+fn os_system_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.integer(os_system_time()))
+}
+
+fn os_system_time_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
+    in_unit(p, os_system_time(), to)
+}
+
+fn os_perf_counter_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.integer(os_perf_counter()))
+}
+
+fn time_unit_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.unsigned(NATIVE_PER_SECOND))
+}
+
+fn start_timer_3<'p>(p: &'p Process, [time, to, message]: [Term<'p>; 3]) -> BifResult<'p> {
+    start_timer(p, time, to, message, Term::NIL, true)
+}
+
+fn start_timer_4<'p>(p: &'p Process, [time, to, message, opts]: [Term<'p>; 4]) -> BifResult<'p> {
+    start_timer(p, time, to, message, opts, true)
+}
+
+fn send_after_3<'p>(p: &'p Process, [time, to, message]: [Term<'p>; 3]) -> BifResult<'p> {
+    start_timer(p, time, to, message, Term::NIL, false)
+}
+
+fn send_after_4<'p>(p: &'p Process, [time, to, message, opts]: [Term<'p>; 4]) -> BifResult<'p> {
+    start_timer(p, time, to, message, opts, false)
+}
+
+/// `{Key, true | false}` of an option list.
+fn flags<'p, const N: usize>(
+    options: Term<'p>,
+    keys: [Atom; N],
+    mut values: [bool; N],
+) -> Result<[bool; N], Raise<'p>> {
+    for option in options.list_iter() {
+        let option = option
+            .map_err(|_| badarg())?
+            .as_tuple()
+            .ok_or_else(badarg)?;
+        let [key, value] = option.elements() else {
+            return Err(badarg());
+        };
+        let at = keys.iter().position(|known| *key == *known);
+        values[at.ok_or_else(badarg)?] = value.as_bool().ok_or_else(badarg)?;
+    }
+    Ok(values)
+}
+
+fn start_timer<'p>(
+    p: &'p Process,
+    time: Term<'p>,
+    to: Term<'p>,
+    message: Term<'p>,
+    options: Term<'p>,
+    wrap: bool,
+) -> BifResult<'p> {
+    let [absolute] = flags(options, [am::abs], [false])?;
+    let milliseconds = time.as_small().ok_or_else(badarg)?;
+    let deadline = if absolute {
+        clock_of_erlang_ns(milliseconds.checked_mul(1_000_000).ok_or_else(badarg)?)
+    } else {
+        let milliseconds = u64::try_from(milliseconds).map_err(|_| badarg())?;
+        // Source: `ERTS_TIMER_... MAX`: longer than the clock can count is refused.
+        let ns = milliseconds.checked_mul(1_000_000).ok_or_else(badarg)?;
+        monotonic_ns().checked_add(ns).ok_or_else(badarg)?
+    };
+    let receiver = match to.view() {
+        View::Pid(pid) => Receiver::Pid(pid),
+        View::Atom(name) => Receiver::Name(name),
+        _ => return Err(badarg()),
+    };
+    let reference = user_timers::start(deadline, receiver, |reference| {
+        if !wrap {
+            return Message::copy_of(message);
+        }
+        let reference = p.reference(reference);
+        Message::copy_of(p.tuple(&[am::timeout.term(), reference, message]))
+    });
+    Ok(p.reference(reference))
+}
+
+fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
+    let reference = numbers(timer)?;
+    Ok(left(p, reference.and_then(user_timers::cancel)))
+}
+
+fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    let [is_async, info] = flags(options, [am::async_, am::info], [false, true])?;
+    let reference = numbers(timer)?;
+    let result = reference.and_then(user_timers::cancel);
+    if !info {
+        return Ok(am::ok.term());
+    }
+    if is_async {
+        send_result(p, am::cancel_timer, timer, result);
+        return Ok(am::ok.term());
+    }
+    Ok(left(p, result))
+}
+
+fn read_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
+    let reference = numbers(timer)?;
+    Ok(left(p, reference.and_then(user_timers::read)))
+}
+
+fn read_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    let [is_async] = flags(options, [am::async_], [false])?;
+    let result = numbers(timer)?.and_then(user_timers::read);
+    if is_async {
+        send_result(p, am::read_timer, timer, result);
+        return Ok(am::ok.term());
+    }
+    Ok(left(p, result))
+}
+
+/// The numbers of a reference; `None` for one of another node, which is no timer here.
+fn numbers(timer: Term<'_>) -> Result<Option<RefNumbers>, Raise<'static>> {
+    match timer.view() {
+        View::Ref(reference) => Ok(Some(reference.numbers())),
+        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => Ok(None),
+        _ => Err(badarg()),
+    }
+}
+
+fn left(p: &Process, milliseconds: Option<u64>) -> Term<'_> {
+    milliseconds.map_or(Term::bool(false), |ms| p.unsigned(ms))
+}
+
+/// The result of an asynchronous call: `{Tag, TimerRef, Result}`.
+fn send_result(p: &Process, tag: Atom, timer: Term<'_>, result: Option<u64>) {
+    let message = p.tuple(&[tag.term(), timer, left(p, result)]);
+    deliver(p.pid(), Signal::message(message, p.pid()));
+}

@@ -1,0 +1,221 @@
+//! Export and fun entries: what a call of another module, or of a fun, goes through.
+//!
+//! An entry is made once and lives for ever, so that terms and code may point to it.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+
+use super::op::{Op, entry};
+use crate::bif;
+use crate::term::{Atom, am};
+
+/// Code generations: one active, one being staged, one that some thread may still read.
+pub const GENERATIONS: usize = 3;
+
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// The code generation that calls use.
+#[inline(always)]
+#[must_use]
+pub fn active() -> usize {
+    ACTIVE.load(Ordering::Acquire)
+}
+
+/// The generation that the next [`commit`] makes active.
+#[must_use]
+pub fn staging() -> usize {
+    (active() + 1) % GENERATIONS
+}
+
+/// Makes the staged generation active: the one store that changes code.
+pub(super) fn commit() {
+    ACTIVE.store(staging(), Ordering::Release);
+}
+
+/// `M:F/A` as others call it.
+#[repr(C)]
+pub struct Export {
+    /// Where calls go, for each code generation.
+    pub addresses: [AtomicU64; GENERATIONS],
+    /// A function's head and one instruction, for exports without code of their own.
+    stub: [AtomicU64; entry::WORDS + 2],
+    /// Module.
+    pub module: Atom,
+    /// Function.
+    pub function: Atom,
+    /// Arity.
+    pub arity: u8,
+    /// The BIF it is, as an index into the table of BIFs.
+    pub bif: Option<u32>,
+    /// A BIF under a breakpoint: calls go through its entry.
+    pub is_bif_traced: AtomicBool,
+}
+
+impl Export {
+    fn new(module: Atom, function: Atom, arity: u8) -> &'static Export {
+        let bif = bif::find(module, function, arity).map(|index| index as u32);
+        let first = stub_instruction(module, function, arity, bif);
+        let second = bif.map_or(0, |index| {
+            std::ptr::from_ref(bif::all()[index as usize]) as u64
+        });
+        let words = [
+            Op::FuncInfo.word(0, 0, 0),
+            0,
+            module.raw().0,
+            function.raw().0,
+            u64::from(arity),
+            first,
+            second,
+        ];
+        let export: &'static Export = Box::leak(Box::new(Export {
+            addresses: Default::default(),
+            stub: words.map(AtomicU64::new),
+            module,
+            function,
+            arity,
+            bif,
+            is_bif_traced: AtomicBool::new(false),
+        }));
+        for address in &export.addresses {
+            address.store(export.stub_address(), Ordering::Release);
+        }
+        export
+    }
+
+    /// Entry of its own stub.
+    #[must_use]
+    pub fn stub_address(&self) -> u64 {
+        std::ptr::from_ref(&self.stub[entry::WORDS]) as u64
+    }
+
+    /// Where a call goes now.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> *const u64 {
+        self.addresses[active()].load(Ordering::Acquire) as *const u64
+    }
+
+    /// Has code, or is a BIF.
+    #[must_use]
+    pub fn is_defined(&self) -> bool {
+        self.bif.is_some() || self.address() as u64 != self.stub_address()
+    }
+}
+
+/// The first instruction of a function without loaded code, or of one that the runtime gives.
+pub(super) fn stub_instruction(module: Atom, function: Atom, arity: u8, bif: Option<u32>) -> u64 {
+    let op = match bif {
+        _ if module == am::erlang && function == am::apply && arity == 3 => Op::ApplyEntry,
+        _ if module == am::erlang && function == am::apply && arity == 2 => Op::ApplyFunEntry,
+        Some(_) => Op::BifEntry,
+        None => Op::ErrorHandler,
+    };
+    op.word(u16::from(arity), 0, 0)
+}
+
+type Mfa = (Atom, Atom, u8);
+
+fn exports() -> &'static RwLock<HashMap<Mfa, &'static Export>> {
+    static TABLE: OnceLock<RwLock<HashMap<Mfa, &'static Export>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+/// The export entry of `module:function/arity`, made if there is none.
+#[must_use]
+pub fn export(module: Atom, function: Atom, arity: u8) -> &'static Export {
+    if let Some(export) = find_export(module, function, arity) {
+        return export;
+    }
+    let mut table = exports().write();
+    table
+        .entry((module, function, arity))
+        .or_insert_with(|| Export::new(module, function, arity))
+}
+
+/// The export entry of `module:function/arity`, if any code or term has named it.
+#[must_use]
+pub fn find_export(module: Atom, function: Atom, arity: u8) -> Option<&'static Export> {
+    exports().read().get(&(module, function, arity)).copied()
+}
+
+/// All export entries, in no order.
+#[must_use]
+pub fn all_exports() -> Vec<&'static Export> {
+    exports().read().values().copied().collect()
+}
+
+/// A fun of a module: identity and where its code is.
+#[repr(C)]
+pub struct FunEntry {
+    /// Where calls go, for each code generation; 0 while its module is not loaded.
+    pub addresses: [AtomicU64; GENERATIONS],
+    /// Module it was made in.
+    pub module: Atom,
+    /// MD5 of that module's code.
+    pub uniq: [u8; 16],
+    /// Hash of its source, as the compiler gave it.
+    pub old_uniq: u32,
+    /// Its place among the module's funs.
+    pub index: u32,
+    /// Arguments its code takes: those of a call and the free variables.
+    pub arity: u8,
+}
+
+impl FunEntry {
+    /// Where a call goes now; null while its module is not loaded.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> *const u64 {
+        self.addresses[active()].load(Ordering::Acquire) as *const u64
+    }
+}
+
+type FunKey = (Atom, [u8; 16], u32);
+
+fn funs() -> &'static RwLock<HashMap<FunKey, &'static FunEntry>> {
+    static TABLE: OnceLock<RwLock<HashMap<FunKey, &'static FunEntry>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+/// The entry of fun `index` of the module whose code has the MD5 `uniq`, made if there is none.
+/// `arity` counts the free variables.
+#[must_use]
+pub fn fun_entry(
+    module: Atom,
+    uniq: [u8; 16],
+    index: u32,
+    old_uniq: u32,
+    arity: u8,
+) -> &'static FunEntry {
+    let mut table = funs().write();
+    table.entry((module, uniq, index)).or_insert_with(|| {
+        Box::leak(Box::new(FunEntry {
+            addresses: Default::default(),
+            module,
+            uniq,
+            old_uniq,
+            index,
+            arity,
+        }))
+    })
+}
+
+/// Starts staging: the staged generation begins as a copy of the active one.
+pub(super) fn start_staging() {
+    let (from, to) = (active(), staging());
+    for export in exports().read().values() {
+        export.addresses[to].store(
+            export.addresses[from].load(Ordering::Relaxed),
+            Ordering::Relaxed,
+        );
+    }
+    for fun in funs().read().values() {
+        fun.addresses[to].store(
+            fun.addresses[from].load(Ordering::Relaxed),
+            Ordering::Relaxed,
+        );
+    }
+}

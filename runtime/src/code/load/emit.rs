@@ -1,0 +1,85 @@
+//! The emitter: words, labels, and the addresses that are known only at the end.
+
+use std::sync::atomic::AtomicU64;
+
+use crate::code::op::Op;
+
+/// Code being made.
+#[derive(Default)]
+pub(super) struct Emitter {
+    words: Vec<u64>,
+    /// Where each label stands, as an offset in words.
+    labels: Vec<Option<u32>>,
+    /// Words that hold a label's number and must become its address.
+    patches: Vec<u32>,
+    /// Words that hold an offset into the string table and must become an address.
+    strings: Vec<u32>,
+}
+
+impl Emitter {
+    pub(super) fn new(label_count: u32) -> Emitter {
+        Emitter {
+            labels: vec![None; label_count as usize + 1],
+            ..Emitter::default()
+        }
+    }
+    /// Offset of the next word.
+    pub(super) fn here(&self) -> u32 {
+        self.words.len() as u32
+    }
+    pub(super) fn op(&mut self, op: Op, a: u16, b: u16, c: u16) {
+        self.words.push(op.word(a, b, c));
+    }
+    pub(super) fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+    /// A word that becomes the address of `label`; 0 stays 0.
+    pub(super) fn label_ref(&mut self, label: u32) {
+        if label != 0 {
+            self.patches.push(self.here());
+        }
+        self.words.push(u64::from(label));
+    }
+    /// A word that becomes the address of the string table's byte at `offset`.
+    pub(super) fn string_ref(&mut self, offset: u64) {
+        self.strings.push(self.here());
+        self.words.push(offset);
+    }
+    pub(super) fn bind(&mut self, label: u32) {
+        self.labels[label as usize] = Some(self.here());
+    }
+    pub(super) fn offset(&self, label: u32) -> Option<u32> {
+        self.labels[label as usize]
+    }
+    /// Sets the first operand of the instruction at `offset`.
+    pub(super) fn set_a(&mut self, offset: u32, a: u16) {
+        let word = &mut self.words[offset as usize];
+        *word = (*word & !0xffff_0000) | (u64::from(a) << 16);
+    }
+
+    /// Puts the code where it stays.
+    ///
+    /// # Errors
+    /// A label that is jumped to and stands nowhere.
+    pub(super) fn finish(mut self, strings: &'static [u8]) -> Result<&'static [AtomicU64], u32> {
+        let code: &'static mut [u64] =
+            Box::leak(std::mem::take(&mut self.words).into_boxed_slice());
+        let base = code.as_ptr() as u64;
+        for at in self.patches {
+            let label = code[at as usize] as u32;
+            let offset = self.labels[label as usize].ok_or(label)?;
+            code[at as usize] = base + u64::from(offset) * 8;
+        }
+        for at in self.strings {
+            code[at as usize] += strings.as_ptr() as u64;
+        }
+        Ok(as_atomic(code))
+    }
+}
+
+fn as_atomic(code: &'static mut [u64]) -> &'static [AtomicU64] {
+    // Exclusive access turns into shared access through atomics, for ever.
+    let (pointer, len) = (code.as_mut_ptr(), code.len());
+    // SAFETY: C1: same size and alignment; the exclusive borrow is given up here.
+    unsafe { std::slice::from_raw_parts(pointer.cast::<AtomicU64>(), len) }
+}

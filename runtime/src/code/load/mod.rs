@@ -1,0 +1,155 @@
+//! The loader: generic instructions become specific ones, in memory but not yet callable.
+
+#![expect(unsafe_code, reason = "constant operands are terms at rest")]
+
+mod emit;
+mod slow;
+mod transform;
+
+use std::sync::Arc;
+
+use super::entry::fun_entry;
+use super::module::Module;
+use super::record;
+use crate::beam::module::RecordDef;
+use crate::beam::{Arg, BeamModule};
+use crate::heap::{Heap, Message, make_literal};
+use crate::num::limbs::{Endian, Int};
+use crate::term::{Atom, RawTerm, Term, external};
+
+/// Why a module cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadError {
+    /// The file is not what a compiler makes; the text says where.
+    Badfile(String),
+    /// The atom table is full.
+    SystemLimit,
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LoadError::Badfile(text) => f.write_str(text),
+            LoadError::SystemLimit => f.write_str("the atom table is full"),
+        }
+    }
+}
+
+/// What of a module's tables the transformation needs, as terms and atoms of this machine.
+struct Tables<'a> {
+    beam: &'a BeamModule,
+    name: Atom,
+    atoms: Vec<Atom>,
+    literals: Vec<RawTerm>,
+    /// Definitions of its native records.
+    records: Vec<(Atom, record::Defined)>,
+}
+
+impl Tables<'_> {
+    fn atom(&self, index: u32) -> Atom {
+        self.atoms[index as usize]
+    }
+
+    /// The word of a constant operand.
+    fn constant(&self, arg: Arg) -> Option<RawTerm> {
+        Some(match arg {
+            Arg::Nil => RawTerm::NIL,
+            Arg::Atom(index) => self.atom(index).raw(),
+            Arg::I(value) => literal(|heap| heap.integer(value)),
+            Arg::Big(row) => {
+                let bytes = self.beam.big(row);
+                let int = Int::from_bits(bytes, bytes.len() * 8, Endian::Big, true);
+                literal(|heap| heap.big(int.is_negative(), int.mag()))
+            }
+            Arg::Literal(row) => self.literals[row as usize],
+            _ => return None,
+        })
+    }
+}
+
+fn literal(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> RawTerm {
+    let heap = Heap::detached();
+    make_literal(build(&heap)).raw()
+}
+
+/// Reads `file` and prepares its code.
+///
+/// # Errors
+/// [`LoadError::Badfile`] names the chunk and the offset. Nothing of a refused module stays but
+/// atoms and literals.
+pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
+    let beam = BeamModule::decode(file).map_err(|error| LoadError::Badfile(error.to_string()))?;
+    let atoms = intern(&beam)?;
+    let name = atoms[beam.name as usize];
+    let literals = decode_literals(&beam)?;
+    let mut tables = Tables {
+        beam: &beam,
+        name,
+        atoms,
+        literals,
+        records: Vec::new(),
+    };
+    tables.records = records(&tables);
+    transform::module(&tables).map(Arc::new)
+}
+
+fn intern(beam: &BeamModule) -> Result<Vec<Atom>, LoadError> {
+    // Index 0 is no atom; its place is never looked at.
+    let mut atoms = vec![Atom::from_bool(false); beam.atoms.len() + 1];
+    for (index, text) in beam.atoms.iter() {
+        atoms[index as usize] = Atom::try_new(text).map_err(|_| LoadError::SystemLimit)?;
+    }
+    Ok(atoms)
+}
+
+fn decode_literals(beam: &BeamModule) -> Result<Vec<RawTerm>, LoadError> {
+    let mut literals = Vec::with_capacity(beam.literals.len());
+    for (row, bytes) in beam.literals.iter().enumerate() {
+        let heap = Heap::detached();
+        let (term, _) = external::decode(&heap, bytes, external::DecodeOptions::default())
+            .map_err(|error| LoadError::Badfile(format!("chunk LitT: literal {row}: {error}")))?;
+        literals.push(make_literal(term).raw());
+    }
+    Ok(literals)
+}
+
+fn records(tables: &Tables<'_>) -> Vec<(Atom, record::Defined)> {
+    let define = |row: &RecordDef| {
+        let field = |&(name, default): &(u32, Option<Arg>)| {
+            let default = default
+                .and_then(|arg| tables.constant(arg))
+                .map(constant_term);
+            (tables.atom(name), default)
+        };
+        let fields: Vec<record::Field<'_>> = row.fields.iter().map(field).collect();
+        let name = tables.atom(row.name);
+        (
+            name,
+            record::define(tables.name, name, row.exported, &fields),
+        )
+    };
+    tables.beam.records.iter().map(define).collect()
+}
+
+/// The term of a constant operand's word.
+fn constant_term(word: RawTerm) -> Term<'static> {
+    // SAFETY: H6: a constant is an immediate or a literal.
+    unsafe { Term::new(word) }
+}
+
+/// Decodes a module's `Attr` or `CInf` chunk.
+#[must_use]
+pub fn chunk_term(bytes: &[u8]) -> Message {
+    let heap = Heap::detached();
+    let decoded = external::decode(&heap, bytes, external::DecodeOptions::default());
+    Message::copy_of(decoded.map_or(Term::NIL, |(term, _)| term))
+}
+
+/// The entries of the funs that the module makes.
+fn lambdas(tables: &Tables<'_>) -> Vec<&'static super::FunEntry> {
+    let beam = tables.beam;
+    let entry = |l: &crate::beam::module::Lambda| {
+        fun_entry(tables.name, beam.md5, l.index, l.old_uniq, l.arity)
+    };
+    beam.lambdas.iter().map(entry).collect()
+}

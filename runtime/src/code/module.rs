@@ -1,0 +1,345 @@
+//! Loaded modules: their code, and the table that finds them by name and by address.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::entry::{self, FunEntry};
+use super::op::entry as head;
+use super::record::{self, Defined};
+use crate::term::{Atom, RawTerm, Term};
+
+/// The code of one version of a module.
+///
+/// C1: `code` never moves; its words change only by atomic stores of whole instruction words
+/// (breakpoints) after it has been made active.
+pub struct Module {
+    /// Its name.
+    pub name: Atom,
+    code: &'static [AtomicU64],
+    /// Offsets of function entries, in words, ascending.
+    pub functions: Vec<u32>,
+    /// Exported functions: name, arity, offset of the entry.
+    pub exports: Vec<(Atom, u8, u32)>,
+    /// All functions but the exported ones.
+    pub locals: Vec<(Atom, u8, u32)>,
+    /// Funs that the module makes, and the offsets of their code.
+    pub lambdas: Vec<(&'static FunEntry, u32)>,
+    /// Where lines start: offset, and row of `places`; ascending.
+    pub lines: Vec<(u32, u32)>,
+    /// Places: row of `files`, line.
+    pub places: Vec<(u32, u32)>,
+    /// Source files.
+    pub files: Vec<String>,
+    /// Offset of the `on_load` function.
+    pub on_load: Option<u32>,
+    /// `Attr` chunk, in the external term format.
+    pub attributes: Vec<u8>,
+    /// Native records it defines, by name; see [`record::define`].
+    pub records: Vec<(Atom, Defined)>,
+    /// `CInf` chunk, in the external term format.
+    pub compile_info: Vec<u8>,
+    /// Checksum of the code.
+    pub md5: [u8; 16],
+}
+
+/// A function, as its head names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mfa {
+    /// Module.
+    pub module: Atom,
+    /// Function.
+    pub function: Atom,
+    /// Arity.
+    pub arity: u8,
+}
+
+impl std::fmt::Display for Mfa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}/{}", self.module, self.function, self.arity)
+    }
+}
+
+impl Module {
+    pub(super) fn new(name: Atom, code: &'static [AtomicU64], md5: [u8; 16]) -> Module {
+        Module {
+            name,
+            code,
+            functions: Vec::new(),
+            exports: Vec::new(),
+            locals: Vec::new(),
+            lambdas: Vec::new(),
+            lines: Vec::new(),
+            places: Vec::new(),
+            files: Vec::new(),
+            on_load: None,
+            records: Vec::new(),
+            attributes: Vec::new(),
+            compile_info: Vec::new(),
+            md5,
+        }
+    }
+
+    /// Address of the word at `offset`.
+    #[must_use]
+    pub fn address(&self, offset: u32) -> *const u64 {
+        self.code[offset as usize].as_ptr()
+    }
+    /// Its code's words.
+    #[must_use]
+    pub fn code(&self) -> &'static [AtomicU64] {
+        self.code
+    }
+    /// The offset of `address`, if it lies in this code (or just behind it, as a return may).
+    #[must_use]
+    pub fn offset_of(&self, address: *const u64) -> Option<u32> {
+        let from = self.code.as_ptr() as usize;
+        let offset = (address as usize).wrapping_sub(from) / 8;
+        (address as usize >= from && offset <= self.code.len()).then_some(offset as u32)
+    }
+    /// The entry of the function that the word at `offset` belongs to.
+    #[must_use]
+    pub fn function_at(&self, offset: u32) -> Option<u32> {
+        // A function's head, which raises `function_clause`, stands before its entry.
+        let first = offset + head::WORDS as u32;
+        let n = self.functions.partition_point(|&entry| entry <= first);
+        n.checked_sub(1).map(|i| self.functions[i])
+    }
+    /// The name of the function with this entry.
+    #[must_use]
+    pub fn mfa(&self, entry: u32) -> Mfa {
+        let word = |at: isize| {
+            let offset = entry as isize + at;
+            self.code[offset as usize].load(Ordering::Relaxed)
+        };
+        let atom = |at| {
+            Term::immed(RawTerm(word(at)))
+                .as_atom()
+                .expect("a head names its function")
+        };
+        Mfa {
+            module: atom(head::MODULE),
+            function: atom(head::FUNCTION),
+            arity: word(head::ARITY) as u8,
+        }
+    }
+    /// File and line of the instruction at `offset`.
+    #[must_use]
+    pub fn place_at(&self, offset: u32) -> Option<(&str, u32)> {
+        let n = self.lines.partition_point(|&(from, _)| from <= offset);
+        let (_, place) = *self.lines.get(n.checked_sub(1)?)?;
+        let (file, line) = *self.places.get(place as usize)?;
+        (place != 0 && line != 0).then(|| (self.files[file as usize].as_str(), line))
+    }
+    /// Offset of the entry of a function, exported or not.
+    #[must_use]
+    pub fn find(&self, function: Atom, arity: u8) -> Option<u32> {
+        let all = self.exports.iter().chain(&self.locals);
+        all.copied()
+            .find(|&(f, a, _)| f == function && a == arity)
+            .map(|(_, _, offset)| offset)
+    }
+}
+
+/// No version of the module waits for its `on_load` function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotThere;
+
+/// The module has old code, which must be purged first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HasOldCode;
+
+/// The versions of a module that processes may run.
+#[derive(Clone, Default)]
+pub struct Versions {
+    /// What calls reach.
+    pub current: Option<Arc<Module>>,
+    /// What was current before; only processes still in it run it.
+    pub old: Option<Arc<Module>>,
+    /// Loaded, its `on_load` function not yet done.
+    pub pending: Option<Arc<Module>>,
+}
+
+fn modules() -> &'static RwLock<HashMap<Atom, Versions>> {
+    static TABLE: OnceLock<RwLock<HashMap<Atom, Versions>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+/// All code by address, ascending.
+fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
+    static TABLE: OnceLock<RwLock<Vec<Arc<Module>>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+/// Held by whoever changes code: loading, purging, breakpoints (ERTS's code modification permission).
+pub static MODIFICATION: Mutex<()> = Mutex::new(());
+
+/// The versions of `name` there are.
+#[must_use]
+pub fn versions(name: Atom) -> Versions {
+    modules().read().get(&name).cloned().unwrap_or_default()
+}
+
+/// Modules with current code.
+#[must_use]
+pub fn loaded() -> Vec<Arc<Module>> {
+    modules()
+        .read()
+        .values()
+        .filter_map(|versions| versions.current.clone())
+        .collect()
+}
+
+/// All code that processes may run: every version of every module.
+#[must_use]
+pub(crate) fn all_versions() -> Vec<Arc<Module>> {
+    ranges().read().clone()
+}
+
+/// The code that `address` lies in.
+#[must_use]
+pub fn module_at(address: *const u64) -> Option<(Arc<Module>, u32)> {
+    let ranges = ranges().read();
+    let n = ranges.partition_point(|module| module.code.as_ptr() as usize <= address as usize);
+    let module = &ranges[n.checked_sub(1)?];
+    let offset = module.offset_of(address)?;
+    Some((module.clone(), offset))
+}
+
+/// The function that the code at `address` belongs to.
+#[must_use]
+pub fn function_at(address: *const u64) -> Option<Mfa> {
+    let (module, offset) = module_at(address)?;
+    module.function_at(offset).map(|entry| module.mfa(entry))
+}
+
+fn add_range(module: &Arc<Module>) {
+    let mut ranges = ranges().write();
+    let at = ranges.partition_point(|m| (m.code.as_ptr() as usize) < module.code.as_ptr() as usize);
+    if !ranges
+        .get(at)
+        .is_some_and(|there| Arc::ptr_eq(there, module))
+    {
+        ranges.insert(at, module.clone());
+    }
+}
+
+/// Makes `module` the current version, as one change with all others in `all`: what was current
+/// becomes old. A module with an `on_load` function stays pending until it has run.
+///
+/// # Errors
+/// `Err(name)` for a module that has old code already; nothing is changed then.
+pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
+    let _permission = MODIFICATION.lock();
+    let mut table = modules().write();
+    let has_old = |m: &&Arc<Module>| {
+        table
+            .get(&m.name)
+            .is_some_and(|v| v.old.is_some() && v.current.is_some())
+    };
+    if let Some(module) = all.iter().find(has_old) {
+        return Err(module.name);
+    }
+    entry::start_staging();
+    for module in all {
+        add_range(&module);
+        crate::trace::on_load(&module);
+        let versions = table.entry(module.name).or_default();
+        if module.on_load.is_some() {
+            versions.pending = Some(module);
+            continue;
+        }
+        stage(versions, module);
+    }
+    entry::commit();
+    Ok(())
+}
+
+/// Stages all that a call of `module` goes through, and moves its versions on.
+fn stage(versions: &mut Versions, module: Arc<Module>) {
+    let staging = entry::staging();
+    if let Some(current) = versions.current.take() {
+        for &(function, arity, _) in &current.exports {
+            let export = entry::export(module.name, function, arity);
+            export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);
+        }
+        versions.old = Some(current);
+    }
+    for &(function, arity, offset) in &module.exports {
+        let export = entry::export(module.name, function, arity);
+        export.addresses[staging].store(module.address(offset) as u64, Ordering::Release);
+    }
+    for &(fun, offset) in &module.lambdas {
+        fun.addresses[staging].store(module.address(offset) as u64, Ordering::Release);
+    }
+    record::publish(module.name, &module.records);
+    versions.current = Some(module);
+}
+
+/// Ends loading of a module whose `on_load` function has run: it becomes current if `keep`.
+///
+/// # Errors
+/// When nothing is pending.
+pub fn finish_on_load(name: Atom, keep: bool) -> Result<(), NotThere> {
+    let _permission = MODIFICATION.lock();
+    let mut table = modules().write();
+    let versions = table.get_mut(&name).ok_or(NotThere)?;
+    let module = versions.pending.take().ok_or(NotThere)?;
+    if keep {
+        entry::start_staging();
+        stage(versions, module);
+        entry::commit();
+    }
+    Ok(())
+}
+
+/// Makes the current version old, so that calls find no code.
+///
+/// # Errors
+/// When there is old code already.
+pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
+    let _permission = MODIFICATION.lock();
+    let mut table = modules().write();
+    let Some(versions) = table.get_mut(&name) else {
+        return Ok(false);
+    };
+    if versions.old.is_some() {
+        return Err(HasOldCode);
+    }
+    let Some(current) = versions.current.take() else {
+        return Ok(false);
+    };
+    entry::start_staging();
+    let staging = entry::staging();
+    for &(function, arity, _) in &current.exports {
+        let export = entry::export(name, function, arity);
+        export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);
+    }
+    versions.old = Some(current);
+    record::publish(name, &[]);
+    entry::commit();
+    Ok(true)
+}
+
+/// Drops the old version. No process may run it any more; its funs without newer code lose theirs.
+///
+/// Its code words stay allocated: a return address or a fun kept somewhere must never reach freed
+/// memory, and versions are few.
+pub fn purge_old(name: Atom) -> Option<Arc<Module>> {
+    let _permission = MODIFICATION.lock();
+    let mut table = modules().write();
+    let old = table.get_mut(&name)?.old.take()?;
+    entry::start_staging();
+    let staging = entry::staging();
+    for &(fun, offset) in &old.lambdas {
+        let address = &fun.addresses[staging];
+        if address.load(Ordering::Relaxed) == old.address(offset) as u64 {
+            address.store(0, Ordering::Relaxed);
+        }
+    }
+    entry::commit();
+    ranges().write().retain(|module| !Arc::ptr_eq(module, &old));
+    Some(old)
+}

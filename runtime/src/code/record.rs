@@ -1,0 +1,176 @@
+//! Definitions of native records: literals, and the table of those that loaded modules define.
+//!
+//! A definition is a literal tuple as ERTS's `ErtsRecordDefinition` (see [`crate::term::record`] for its
+//! elements), shared by all records made with it. The table keeps it in a cell with the tuple of default
+//! values, in the order of the definition's keys; a field without a default has [`NO_DEFAULT`] there.
+//! Source: `erl_record.c`, `beam_file.c`, OTP 29.
+//!
+//! Invariant:
+//! - R1: the words in the tables are literals.
+#![expect(unsafe_code, reason = "literals at rest in tables that threads share")]
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use parking_lot::RwLock;
+
+use crate::hash::portable::Hash2;
+use crate::heap::{Heap, build_literal};
+use crate::term::{Atom, RawTerm, Term, tag};
+
+/// Stands for the default value of a field that has none: no term of the program's.
+pub const NO_DEFAULT: RawTerm = RawTerm(tag::CATCH);
+
+/// A field: its name, and its default value where it has one.
+pub type Field<'h> = (Atom, Option<Term<'h>>);
+
+type Key = (Atom, Atom);
+
+/// The literals of the table: definition and defaults, as words at rest.
+fn table() -> &'static RwLock<HashMap<Key, RawTerm>> {
+    static TABLE: OnceLock<RwLock<HashMap<Key, RawTerm>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+/// What makes two definitions the same.
+type Shape = (Atom, Atom, bool, Vec<Atom>);
+
+/// Definitions that were made, so that each is made once.
+fn made() -> &'static RwLock<HashMap<Shape, RawTerm>> {
+    static MADE: OnceLock<RwLock<HashMap<Shape, RawTerm>>> = OnceLock::new();
+    MADE.get_or_init(RwLock::default)
+}
+
+/// The definition of `module`'s record `name` with these fields (all different), in the order of the
+/// source.
+#[must_use]
+pub fn definition(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> Term<'static> {
+    let shape = (module, name, exported, fields.to_vec());
+    if let Some(&raw) = made().read().get(&shape) {
+        return literal(raw);
+    }
+    let hash = hash(module, name, exported, fields);
+    let sorted = sorted(fields);
+    let mut order = vec![Term::small(0); fields.len()];
+    for (at, &from) in sorted.iter().enumerate() {
+        order[from] = Term::small(at as i64);
+    }
+    let definition = build_literal(|heap: &Heap| {
+        let mut elements = vec![
+            heap.tuple(&order),
+            Term::small(i64::from(hash)),
+            module.term(),
+            name.term(),
+            Term::bool(exported),
+        ];
+        elements.extend(sorted.iter().map(|&from| fields[from].term()));
+        heap.tuple(&elements)
+    });
+    let raw = *made().write().entry(shape).or_insert(definition.raw());
+    literal(raw)
+}
+
+/// Places of the fields in the order of their atoms' indices.
+fn sorted(fields: &[Atom]) -> Vec<usize> {
+    let mut sorted: Vec<usize> = (0..fields.len()).collect();
+    sorted.sort_by_key(|&at| fields[at].index());
+    sorted
+}
+
+/// The part of `phash2` that a definition is: that of a tuple of all that makes it.
+fn hash(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> u32 {
+    let mut hash = Hash2::new();
+    hash.tuple(3 + fields.len() as u32);
+    for atom in [module, name, Atom::from_bool(exported)]
+        .iter()
+        .chain(fields)
+    {
+        hash.atom(atom.hash());
+    }
+    hash.value()
+}
+
+fn literal(raw: RawTerm) -> Term<'static> {
+    // SAFETY: R1, T1, H6: a literal lives for ever.
+    unsafe { Term::new(raw) }
+}
+
+/// A literal cell of a definition and its defaults, at rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defined(RawTerm);
+
+impl Defined {
+    /// The cell.
+    #[must_use]
+    pub fn term(self) -> Term<'static> {
+        literal(self.0)
+    }
+}
+
+/// Makes what [`find`] returns.
+#[must_use]
+pub fn define(module: Atom, name: Atom, exported: bool, fields: &[Field<'_>]) -> Defined {
+    let names: Vec<Atom> = fields.iter().map(|(name, _)| *name).collect();
+    let definition = definition(module, name, exported, &names);
+    let cell = build_literal(|heap| {
+        let defaults: Vec<Term<'_>> = sorted(&names)
+            .iter()
+            .map(|&from| {
+                fields[from]
+                    .1
+                    .map_or(Term::immed(NO_DEFAULT), |t| heap.copy_in(t))
+            })
+            .collect();
+        heap.cons(definition, heap.tuple(&defaults))
+    });
+    Defined(cell.raw())
+}
+
+/// Makes `definitions` (by name) those of `module`, and no others.
+pub fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
+    let mut table = table().write();
+    table.retain(|(owner, _), _| *owner != module);
+    for (name, definition) in definitions {
+        table.insert((module, *name), definition.0);
+    }
+}
+
+/// The definition and defaults (a cell) of `module`'s record `name`, where it is loaded and has one.
+#[must_use]
+pub fn find(module: Atom, name: Atom) -> Option<Term<'static>> {
+    table().read().get(&(module, name)).copied().map(literal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `phash2(R, 1 bsl 32)` of `#somemod:somename{x=1, b=2}`, exported, and of `#nr:empty{}`, local.
+    #[test]
+    fn hashes_are_those_of_otp() {
+        let atom = Atom::new;
+        let (module, name, fields) = (atom("somemod"), atom("somename"), [atom("x"), atom("b")]);
+        let mut whole = Hash2::new();
+        whole.record(2, hash(module, name, true, &fields));
+        whole.small(1);
+        whole.small(2);
+        assert_eq!(whole.value(), 2_989_076_469);
+        let mut empty = Hash2::new();
+        empty.record(0, hash(atom("nr"), atom("empty"), false, &[]));
+        assert_eq!(empty.value(), 1_329_235_676);
+    }
+
+    #[test]
+    fn definitions_are_made_once_and_found_by_name() {
+        let (module, name) = (Atom::new("module_of_definitions"), Atom::new("name_of_one"));
+        let fields = [Atom::new("z_field"), Atom::new("a_field")];
+        let first = definition(module, name, true, &fields);
+        assert!(first.same(definition(module, name, true, &fields)));
+        assert!(!first.same(definition(module, name, false, &fields)));
+        assert!(find(module, name).is_none());
+        publish(module, &[(name, define(module, name, true, &[]))]);
+        assert!(find(module, name).is_some());
+        publish(module, &[]);
+        assert!(find(module, name).is_none());
+    }
+}

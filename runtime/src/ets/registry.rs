@@ -1,0 +1,311 @@
+//! Which tables there are: by name, by owner; and what becomes of them when a process exits.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Once};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{Table, error};
+use crate::bif::Raise;
+use crate::hash::internal::mix64;
+use crate::heap::MagicBinary;
+use crate::process::{self, Process, Signal, refs};
+use crate::term::{Atom, Pid, Term, View, am};
+
+/// Hashes atoms and pids, which are numbers.
+#[derive(Default)]
+pub(super) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = mix64(self.0 ^ value);
+    }
+}
+
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+
+/// A table as others hold it.
+pub(crate) type TableRef = Arc<MagicBinary>;
+
+static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
+
+/// What processes have.
+#[derive(Default)]
+struct Owned {
+    tables: Map<Pid, Vec<TableRef>>,
+    /// Tables that a process has fixed.
+    fixed: Map<Pid, Vec<TableRef>>,
+    super_users: Vec<Pid>,
+}
+
+static OWNED: LazyLock<Mutex<Owned>> = LazyLock::new(Mutex::default);
+static TABLES: AtomicUsize = AtomicUsize::new(0);
+static SUPER_USERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The table in a reference.
+fn table_of(reference: &MagicBinary) -> Option<&Table> {
+    reference.get()
+}
+
+/// The table that an Erlang term names, as long as the term or this is held.
+pub(crate) enum Handle<'p> {
+    /// Through a reference in hand.
+    Reference(&'p MagicBinary),
+    /// Through its name.
+    Named(TableRef),
+}
+
+impl Handle<'_> {
+    /// The table.
+    #[inline]
+    pub(crate) fn table(&self) -> &Table {
+        let reference = match self {
+            Handle::Reference(reference) => reference,
+            Handle::Named(reference) => &**reference,
+        };
+        table_of(reference).expect("a handle is made of tables only")
+    }
+
+    /// A reference to it, in addition to `id`, by which it was found.
+    pub(crate) fn tid<'p>(&self, p: &'p Process, id: Term<'p>) -> Term<'p> {
+        match self {
+            Handle::Reference(_) => id,
+            Handle::Named(reference) => p.magic_reference(Arc::clone(reference)),
+        }
+    }
+}
+
+/// The table that `id` names.
+///
+/// # Errors
+/// `badarg`, because of `type` where `id` is no identifier, of `id` where there is no such table.
+#[inline]
+pub(crate) fn find<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
+    match id.view() {
+        View::Ref(reference) => match reference.magic() {
+            Some(magic) if table_of(magic).is_some() => Ok(Handle::Reference(magic)),
+            _ => Err(error(am::type_)),
+        },
+        View::Atom(name) => match NAMES.read().get(&name) {
+            Some(table) => Ok(Handle::Named(Arc::clone(table))),
+            None => Err(error(am::id)),
+        },
+        _ => Err(error(am::type_)),
+    }
+}
+
+/// Makes `table` known, for its owner; `None` where its name is taken.
+pub(crate) fn add(table: Table) -> Option<TableRef> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| process::add_exit_hook(exited));
+    let named = table.options.named;
+    let (name, owner) = {
+        let state = table.state();
+        (state.name, state.owner)
+    };
+    let reference = MagicBinary::new(refs::make_ref(), Box::new(table));
+    if let Some(table) = table_of(&reference) {
+        let _ = table.this.set(Arc::downgrade(&reference));
+    }
+    if named {
+        let mut names = NAMES.write();
+        if names.contains_key(&name) {
+            return None;
+        }
+        names.insert(name, Arc::clone(&reference));
+    }
+    TABLES.fetch_add(1, Ordering::Relaxed);
+    let mut owned = OWNED.lock();
+    let tables = owned.tables.entry(owner).or_default();
+    tables.push(Arc::clone(&reference));
+    Some(reference)
+}
+
+/// All tables.
+pub(crate) fn all() -> Vec<TableRef> {
+    let owned = OWNED.lock();
+    let tables = owned.tables.values().flatten();
+    tables.map(Arc::clone).collect()
+}
+
+/// Words that all tables take.
+pub(crate) fn all_words() -> usize {
+    let tables = all();
+    let tables = tables.iter().filter_map(|reference| table_of(reference));
+    tables.map(|table| table.state().words()).sum()
+}
+
+/// How a table is called: its name, or a reference.
+pub(crate) fn term_of<'p>(p: &'p crate::heap::Heap, reference: &TableRef) -> Term<'p> {
+    match table_of(reference) {
+        Some(table) if table.options.named => table.state().name.term(),
+        _ => p.magic_reference(Arc::clone(reference)),
+    }
+}
+
+fn is_same(reference: &TableRef, table: &Table) -> bool {
+    table_of(reference).is_some_and(|other| std::ptr::eq(other, table))
+}
+
+/// Takes `table` away from `owner`.
+fn disown(owner: Pid, table: &Table) -> Option<TableRef> {
+    let mut owned = OWNED.lock();
+    let tables = owned.tables.get_mut(&owner)?;
+    let at = tables.iter().position(|other| is_same(other, table))?;
+    let reference = tables.swap_remove(at);
+    if tables.is_empty() {
+        owned.tables.remove(&owner);
+    }
+    Some(reference)
+}
+
+fn own(owner: Pid, reference: TableRef) {
+    let mut owned = OWNED.lock();
+    owned.tables.entry(owner).or_default().push(reference);
+}
+
+/// Deletes `table`, whose state is `state`.
+pub(crate) fn delete(table: &Table, state: &mut super::State) {
+    if table.options.named {
+        let mut names = NAMES.write();
+        if names
+            .get(&state.name)
+            .is_some_and(|other| is_same(other, table))
+        {
+            names.remove(&state.name);
+        }
+    }
+    state.deleted = true;
+    state.heir = None;
+    state.objects.clear(false);
+    state.fixes = super::Fixes::default();
+    if disown(state.owner, table).is_some() {
+        TABLES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives `table` another name; `false` where that is taken.
+pub(crate) fn rename(table: &Table, state: &mut super::State, name: Atom) -> bool {
+    if table.options.named {
+        let mut names = NAMES.write();
+        if names.contains_key(&name) {
+            return false;
+        }
+        if let Some(reference) = names.remove(&state.name) {
+            names.insert(name, reference);
+        }
+    }
+    state.name = name;
+    true
+}
+
+/// Makes `to` the owner of `table`.
+pub(crate) fn transfer(table: &Table, state: &mut super::State, to: Pid) -> Option<TableRef> {
+    let reference = disown(state.owner, table)?;
+    state.owner = to;
+    own(to, Arc::clone(&reference));
+    Some(reference)
+}
+
+/// Tells `to` that `reference` is its table now.
+pub(crate) fn send_transfer(to: Pid, from: Pid, reference: &TableRef, data: Term<'_>) {
+    let heap = crate::heap::Heap::detached();
+    let table = term_of(&heap, reference);
+    let data = heap.copy_in(data);
+    let message = heap.tuple(&[am::ETS_TRANSFER.term(), table, from.term(), data]);
+    process::deliver(to, Signal::message(message, from));
+}
+
+/// Notes that `pid` has fixed `table`.
+pub(crate) fn note_fix(pid: Pid, table: &Table) {
+    if let Some(reference) = table.reference() {
+        let mut owned = OWNED.lock();
+        owned.fixed.entry(pid).or_default().push(reference);
+    }
+}
+
+/// Notes that `pid` has given up its last fixation of `table`.
+pub(crate) fn note_unfix(pid: Pid, table: &Table) {
+    let mut owned = OWNED.lock();
+    if let Some(tables) = owned.fixed.get_mut(&pid) {
+        tables.retain(|other| !is_same(other, table));
+        if tables.is_empty() {
+            owned.fixed.remove(&pid);
+        }
+    }
+}
+
+/// May `pid` do all with any table? Set by `erts_internal:ets_super_user/1`.
+pub(crate) fn is_super_user(pid: Pid) -> bool {
+    SUPER_USERS.load(Ordering::Relaxed) > 0 && OWNED.lock().super_users.contains(&pid)
+}
+
+/// Says whether `pid` may do all with any table.
+pub(crate) fn set_super_user(pid: Pid, yes: bool) {
+    let mut owned = OWNED.lock();
+    owned.super_users.retain(|other| *other != pid);
+    if yes {
+        owned.super_users.push(pid);
+    }
+    SUPER_USERS.store(owned.super_users.len(), Ordering::Relaxed);
+}
+
+/// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end.
+fn exited(p: &mut Process) {
+    if TABLES.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let pid = p.pid();
+    set_super_user(pid, false);
+    let (fixed, mut tables) = {
+        let mut owned = OWNED.lock();
+        let tables = owned.tables.get(&pid).cloned();
+        (owned.fixed.remove(&pid), tables.unwrap_or_default())
+    };
+    for reference in fixed.unwrap_or_default() {
+        if let Some(table) = table_of(&reference) {
+            let mut state = table.state();
+            state.fixes.remove_all(pid);
+            if !state.fixes.any() {
+                state.objects.unfixed();
+            }
+        }
+    }
+    while let Some(reference) = tables.pop() {
+        if let Some(table) = table_of(&reference) {
+            leave(pid, table);
+        }
+    }
+}
+
+/// What becomes of a table when its owner exits.
+fn leave(pid: Pid, table: &Table) {
+    let mut state = table.state();
+    if state.deleted || state.owner != pid {
+        return;
+    }
+    let heir = state.heir.take();
+    if let Some(heir) = heir.filter(|heir| heir.pid != pid && process::exists(heir.pid)) {
+        if let Some(reference) = transfer(table, &mut state, heir.pid) {
+            drop(state);
+            if let Some(data) = heir.data {
+                send_transfer(heir.pid, pid, &reference, data.term());
+            }
+        }
+        return;
+    }
+    delete(table, &mut state);
+}

@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::heap::Heap;
+use crate::term::compare::{cmp, eq_exact};
+
+/// What is done to a table.
+#[derive(Clone, Debug)]
+enum Change {
+    Insert(u8, u8),
+    Remove(u8),
+    RemoveObject(u8, u8),
+    Clear,
+    Purge,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        8 => (0..40u8, 0..4u8).prop_map(|(k, v)| Change::Insert(k, v)),
+        3 => (0..40u8).prop_map(Change::Remove),
+        3 => (0..40u8, 0..4u8).prop_map(|(k, v)| Change::RemoveObject(k, v)),
+        1 => Just(Change::Clear),
+        1 => Just(Change::Purge),
+    ]
+}
+
+/// Keys that compare equal in pairs, as integers and floats.
+fn key(heap: &Heap, key: u8) -> Term<'_> {
+    let number = i64::from(key / 2);
+    if key.is_multiple_of(2) {
+        Term::small(number)
+    } else {
+        heap.float(number as f64)
+    }
+}
+
+fn object(heap: &Heap, k: u8, v: u8) -> Term<'_> {
+    heap.tuple(&[key(heap, k), heap.list(&[Term::small(v.into())])])
+}
+
+/// The model: objects of each key in the order of their insertion.
+type Model = BTreeMap<u8, Vec<(u8, u8)>>;
+
+/// The model's name of a key.
+fn name(kind: Kind, key: u8) -> u8 {
+    if kind == Kind::OrderedSet {
+        key / 2
+    } else {
+        key
+    }
+}
+
+fn apply(kind: Kind, model: &mut Model, change: &Change) {
+    match *change {
+        Change::Insert(k, v) => {
+            let objects = model.entry(name(kind, k)).or_default();
+            match kind {
+                Kind::Hash(HashKind::DuplicateBag) => objects.push((k, v)),
+                Kind::Hash(HashKind::Bag) => {
+                    if !objects.contains(&(k, v)) {
+                        objects.push((k, v));
+                    }
+                }
+                _ => *objects = vec![(k, v)],
+            }
+        }
+        Change::Remove(k) => {
+            model.remove(&name(kind, k));
+        }
+        Change::RemoveObject(k, v) => {
+            if let Some(objects) = model.get_mut(&name(kind, k)) {
+                objects.retain(|object| *object != (k, v));
+            }
+        }
+        Change::Clear => model.clear(),
+        Change::Purge => {}
+    }
+    model.retain(|_, objects| !objects.is_empty());
+}
+
+fn check(kind: Kind, fixed: bool, changes: &[Change]) {
+    let heap = Heap::new(4000);
+    let mut objects = match kind {
+        Kind::Hash(kind) => Objects::Hash(Hash::new(kind, 1)),
+        Kind::OrderedSet => Objects::Tree(Tree::new(1)),
+    };
+    let empty = match &objects {
+        Objects::Hash(hash) => hash.words(),
+        Objects::Tree(tree) => tree.words(),
+    };
+    let mut model = Model::new();
+    for change in changes {
+        apply(kind, &mut model, change);
+        match *change {
+            Change::Insert(k, v) => {
+                let tuple = object(&heap, k, v);
+                objects.insert(Stored::new(tuple.as_tuple().expect("a tuple")));
+            }
+            Change::Remove(k) => drop(objects.remove(key(&heap, k), fixed)),
+            Change::RemoveObject(k, v) => {
+                objects.remove_object(object(&heap, k, v), key(&heap, k), fixed);
+            }
+            Change::Clear => drop(objects.clear(fixed)),
+            Change::Purge => objects.unfixed(),
+        }
+        let count: usize = model.values().map(Vec::len).sum();
+        assert_eq!(objects.len(), count);
+        for k in 0..40 {
+            let found = objects.get(key(&heap, k));
+            let expected = model.get(&name(kind, k)).map_or(&[][..], Vec::as_slice);
+            assert_eq!(found.len(), expected.len(), "objects of key {k}");
+            for (found, (k, v)) in found.iter().zip(expected) {
+                assert!(eq_exact(found.term(), object(&heap, *k, *v)));
+            }
+        }
+    }
+    walk(kind, &objects, &model);
+    objects.unfixed();
+    objects.clear(false);
+    let words = match &objects {
+        Objects::Hash(hash) => hash.words(),
+        Objects::Tree(tree) => tree.words(),
+    };
+    assert_eq!(words, empty, "no words are lost");
+}
+
+/// Walks through the table by its keys, there and (where there is an order) back.
+fn walk(kind: Kind, objects: &Objects, model: &Model) {
+    let mut seen = 0;
+    let mut at = objects.first();
+    while let Some(object) = at.first() {
+        seen += at.len();
+        let key = object.elements()[0];
+        let next = objects.next(key, false).expect("the key is known");
+        if kind == Kind::OrderedSet
+            && let Some(after) = next.first()
+        {
+            assert!(cmp(key, after.elements()[0]).is_lt());
+            let before = objects.next(after.elements()[0], true);
+            let before = before.and_then(|objects| objects.first());
+            assert!(before.is_some_and(|before| eq_exact(before.elements()[0], key)));
+        }
+        at = next;
+    }
+    assert_eq!(seen, model.values().map(Vec::len).sum::<usize>());
+}
+
+proptest! {
+    #[test]
+    fn tables_do_as_the_model(
+        changes in prop::collection::vec(change(), 0..60),
+        fixed: bool,
+    ) {
+        for kind in [
+            Kind::Hash(HashKind::Set),
+            Kind::Hash(HashKind::Bag),
+            Kind::Hash(HashKind::DuplicateBag),
+            Kind::OrderedSet,
+        ] {
+            check(kind, fixed, &changes);
+        }
+    }
+}
+
+#[test]
+fn a_deleted_key_of_a_fixed_table_leads_on() {
+    let heap = Heap::new(4000);
+    let mut objects = Objects::Hash(Hash::new(HashKind::Set, 1));
+    for k in 0..10 {
+        objects.insert(Stored::of_elements(&[Term::small(k)]));
+    }
+    let mut seen = 0;
+    let mut key = objects
+        .first()
+        .first()
+        .map(|object| heap.copy_in(object.elements()[0]));
+    while let Some(at) = key {
+        seen += 1;
+        objects.remove(at, true);
+        let next = objects.next(at, false).expect("the key is still known");
+        key = next
+            .first()
+            .map(|object| heap.copy_in(object.elements()[0]));
+    }
+    assert_eq!(seen, 10);
+    assert_eq!(objects.len(), 0);
+    objects.unfixed();
+    assert!(objects.next(Term::small(3), false).is_none());
+}

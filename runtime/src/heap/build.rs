@@ -1,0 +1,457 @@
+//! Building terms on a heap. Nothing here collects.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::off_heap::OffHeap;
+use super::{Binary, Heap, MagicBinary, Node, SharedBytes, heap_bits_words};
+use crate::code::{Export, FunEntry};
+use crate::term::tag::{self, size};
+use crate::term::{Bits, ORDINARY_REF_MARKER, Pid, RawTerm, Term};
+
+impl Heap {
+    /// # Safety
+    /// H1: the words at `ptr` are a complete thing of this heap.
+    #[inline]
+    unsafe fn boxed(&self, ptr: *mut u64) -> Term<'_> {
+        // SAFETY: T1: by contract.
+        unsafe { Term::new(RawTerm::boxed(ptr)) }
+    }
+
+    /// `[head | tail]`. 2 words.
+    #[inline]
+    pub fn cons<'h>(&'h self, head: Term<'h>, tail: Term<'h>) -> Term<'h> {
+        let ptr = self.alloc(2);
+        // SAFETY: H1: two fresh words.
+        unsafe {
+            *ptr = head.raw().0;
+            *ptr.add(1) = tail.raw().0;
+            Term::new(RawTerm::list(ptr))
+        }
+    }
+
+    /// A list of `elements` that ends in `tail`. 2 words an element.
+    pub fn list_with_tail<'h>(&'h self, elements: &[Term<'h>], tail: Term<'h>) -> Term<'h> {
+        elements
+            .iter()
+            .rev()
+            .fold(tail, |rest, &element| self.cons(element, rest))
+    }
+
+    /// A proper list. 2 words an element.
+    pub fn list<'h>(&'h self, elements: &[Term<'h>]) -> Term<'h> {
+        self.list_with_tail(elements, Term::NIL)
+    }
+
+    /// A list of small integers, one for each byte.
+    pub fn byte_list<'h>(&'h self, bytes: &[u8]) -> Term<'h> {
+        bytes.iter().rev().fold(Term::NIL, |rest, &b| {
+            self.cons(Term::small(i64::from(b)), rest)
+        })
+    }
+
+    /// A string: a list of code points.
+    pub fn string<'h>(&'h self, text: &str) -> Term<'h> {
+        text.chars().rev().fold(Term::NIL, |rest, c| {
+            self.cons(Term::small(i64::from(u32::from(c))), rest)
+        })
+    }
+
+    /// A thing of `header` with `words` behind it.
+    #[inline]
+    fn thing(&self, header: u64, words: impl ExactSizeIterator<Item = u64>) -> Term<'_> {
+        let ptr = self.alloc(1 + words.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = header;
+            for (i, word) in words.enumerate() {
+                *ptr.add(1 + i) = word;
+            }
+            self.boxed(ptr)
+        }
+    }
+
+    /// A tuple. 1 word and one an element; the empty tuple is one literal for all.
+    #[inline]
+    pub fn tuple<'h>(&'h self, elements: &[Term<'h>]) -> Term<'h> {
+        if elements.is_empty() {
+            return super::literal::empty_tuple();
+        }
+        let header = tag::make_header(elements.len(), tag::ARITYVAL);
+        self.thing(header, elements.iter().map(|e| e.raw().0))
+    }
+
+    /// A float. 2 words.
+    #[inline]
+    pub fn float(&self, value: f64) -> Term<'_> {
+        self.thing(
+            tag::make_header(size::FLOAT - 1, tag::FLOAT),
+            [value.to_bits()].into_iter(),
+        )
+    }
+
+    /// An integer: small where it fits, else big (2 words).
+    #[inline]
+    pub fn integer(&self, value: i64) -> Term<'_> {
+        if (tag::MIN_SMALL..=tag::MAX_SMALL).contains(&value) {
+            return Term::immed(RawTerm::small(value));
+        }
+        self.big(value < 0, &[value.unsigned_abs()])
+    }
+
+    /// An integer that is not negative.
+    #[inline]
+    pub fn unsigned(&self, value: u64) -> Term<'_> {
+        if value <= tag::MAX_SMALL as u64 {
+            return Term::immed(RawTerm::small(value as i64));
+        }
+        self.big(false, &[value])
+    }
+
+    /// The integer with these limbs, least significant first (leading zeros allowed): small where it
+    /// fits, else big (1 word and one a limb).
+    pub fn big(&self, negative: bool, limbs: &[u64]) -> Term<'_> {
+        let used = limbs
+            .iter()
+            .rposition(|&limb| limb != 0)
+            .map_or(0, |last| last + 1);
+        let limbs = &limbs[..used];
+        if used == 0 {
+            return Term::small(0);
+        }
+        if used == 1 {
+            let limit = tag::MAX_SMALL as u64 + u64::from(negative);
+            if limbs[0] <= limit {
+                let value = (limbs[0] as i64).wrapping_neg();
+                return Term::small(if negative { value } else { limbs[0] as i64 });
+            }
+        }
+        let kind = if negative { tag::NEG_BIG } else { tag::POS_BIG };
+        self.thing(tag::make_header(used, kind), limbs.iter().copied())
+    }
+
+    /// A binary of `bytes`: on the heap up to 64 bytes, else off-heap.
+    pub fn binary(&self, bytes: &[u8]) -> Term<'_> {
+        self.bitstring(bytes, bytes.len() * 8)
+    }
+
+    /// A bitstring of the first `bit_len` bits of `bytes`.
+    pub fn bitstring(&self, bytes: &[u8], bit_len: usize) -> Term<'_> {
+        let bytes = &bytes[..bit_len.div_ceil(8)];
+        if bytes.len() <= tag::ONHEAP_BINARY_LIMIT {
+            let mut hp = self.alloc(heap_bits_words(bit_len));
+            // SAFETY: H1: as many fresh words as such a bitstring takes.
+            return unsafe { Term::new(write_heap_bits(&mut hp, bytes, bit_len)) };
+        }
+        self.off_heap_bits(Binary::with_capacity(bytes, bytes.len()), bit_len)
+    }
+
+    /// A binary that takes over `bytes` without a copy where it is off-heap.
+    pub fn binary_from_vec(&self, bytes: Vec<u8>) -> Term<'_> {
+        if bytes.len() <= tag::ONHEAP_BINARY_LIMIT {
+            return self.binary(&bytes);
+        }
+        let size = bytes.len();
+        self.off_heap_bits(Binary::from_vec(bytes, size), size * 8)
+    }
+
+    /// The first `bit_len` bits of `binary`, whose one count this takes over. 8 words.
+    pub fn off_heap_bits(&self, binary: NonNull<Binary>, bit_len: usize) -> Term<'_> {
+        let ptr = self.alloc(size::REFC_BITS);
+        // SAFETY: H1: eight fresh words; H4: the count moves to the thing listed here.
+        unsafe {
+            let bin_ref = ptr.add(size::SUB_BITS);
+            write_bin_ref(bin_ref, binary.as_ptr(), self.off_heap());
+            let data = binary.as_ref().data() as u64;
+            write_sub_bits(ptr, data, 0, bit_len, RawTerm::boxed(bin_ref));
+            self.boxed(ptr)
+        }
+    }
+
+    /// The bytes from index `from` on, shared where they are too many for the heap.
+    pub fn shared_bytes<'h>(&'h self, bytes: &SharedBytes, from: usize) -> Term<'h> {
+        let all = bytes.as_slice();
+        let rest = &all[from..];
+        if rest.len() <= tag::ONHEAP_BINARY_LIMIT {
+            return self.binary(rest);
+        }
+        let whole = self.off_heap_bits(bytes.retained(), all.len() * 8);
+        match whole.as_bits() {
+            Some(bits) if from > 0 => self.sub_bits(bits, from * 8, all.len() * 8),
+            _ => whole,
+        }
+    }
+
+    /// Bits `from..to` of `bits`: a copy on the heap where that is small, else a sub-bitstring
+    /// (5 words) that shares the bytes.
+    pub fn sub_bits<'h>(&'h self, bits: Bits<'h>, from: usize, to: usize) -> Term<'h> {
+        assert!(
+            from <= to && to <= bits.bit_len(),
+            "a part of the bitstring"
+        );
+        let start = bits.bit_offset() + from;
+        let Some(binary) = bits
+            .binary()
+            .filter(|_| to - from > tag::ONHEAP_BINARY_LIMIT * 8)
+        else {
+            let mut hp = self.alloc(heap_bits_words(to - from));
+            // SAFETY: H1: as many fresh words as such a bitstring takes; T1 for the source bits.
+            return unsafe { Term::new(copy_to_heap_bits(&mut hp, bits.base(), start, to - from)) };
+        };
+        self.refer(bits, binary, start, start + to - from)
+    }
+
+    /// Bits `start..end` of `binary`, which `bits` refers to. 5 words.
+    fn refer<'h>(&'h self, bits: Bits<'h>, binary: &Binary, start: usize, end: usize) -> Term<'h> {
+        let ptr = self.alloc(size::SUB_BITS);
+        // SAFETY: T1: a sub-bitstring's `orig` is its `BIN_REF`; H1: five fresh words.
+        unsafe {
+            let orig = RawTerm(*bits.ptr().add(4));
+            let volatile = *bits.ptr().add(1) & crate::term::sub_bits_volatile();
+            write_sub_bits(ptr, binary.data() as u64 | volatile, start, end, orig);
+            self.boxed(ptr)
+        }
+    }
+
+    /// A copy of `bits` that starts `offset` bits into a byte, off-heap whatever its size. 13 words.
+    pub fn unaligned_bits<'h>(&'h self, bits: Bits<'h>, offset: usize) -> Term<'h> {
+        let end = offset + bits.bit_len();
+        let size = end.div_ceil(8).max(tag::ONHEAP_BINARY_LIMIT + 1);
+        let mut bytes = vec![0u8; size];
+        // SAFETY: T1 for the source bits; the target has room for as many behind `offset`.
+        unsafe {
+            super::copy_bits(
+                bits.base(),
+                bits.bit_offset(),
+                bytes.as_mut_ptr(),
+                offset,
+                bits.bit_len(),
+            );
+        }
+        let whole = self.off_heap_bits(Binary::from_vec(bytes, size), size * 8);
+        let whole = whole.as_bits().expect("just made");
+        let binary = whole.binary().expect("off-heap");
+        self.refer(whole, binary, offset, end)
+    }
+
+    /// A reference with these numbers. 3 words.
+    pub fn reference(&self, numbers: [u32; 3]) -> Term<'_> {
+        self.thing(
+            tag::make_header(size::REF - 1, tag::REF),
+            ref_words(numbers).into_iter(),
+        )
+    }
+
+    /// The reference with these numbers, which have come from outside: to the object they stand for, where
+    /// they are those of one. 3 words.
+    pub fn known_reference(&self, numbers: [u32; 3]) -> Term<'_> {
+        match MagicBinary::find(numbers) {
+            Some(magic) => self.magic_reference(magic),
+            None => self.reference(numbers),
+        }
+    }
+
+    /// A reference that names a process too (aliases). 4 words.
+    pub fn pid_reference(&self, numbers: [u32; 3], pid: Pid) -> Term<'_> {
+        let [a, b] = ref_words(numbers);
+        self.thing(
+            tag::make_header(size::PID_REF - 1, tag::REF),
+            [a, b, pid.0].into_iter(),
+        )
+    }
+
+    /// A reference that keeps an object of the runtime's alive. 3 words.
+    pub fn magic_reference(&self, magic: Arc<MagicBinary>) -> Term<'_> {
+        let words = [Arc::into_raw(magic) as u64, 0];
+        let term = self.thing(tag::make_header(size::REF - 1, tag::REF), words.into_iter());
+        // SAFETY: H4: the count moves to the thing listed here.
+        unsafe { self.off_heap().push(term.raw().ptr()) };
+        term
+    }
+
+    /// Pid, port or reference of another node: `kind` is the header's tag; for `data` see
+    /// [`crate::term::External::data`]. 3 words and the data.
+    pub fn external(&self, kind: u64, node: Arc<Node>, data: &[u64]) -> Term<'_> {
+        let ptr = self.alloc(size::EXTERNAL_HEAD + data.len());
+        // SAFETY: H1: as many fresh words; H4: the count moves to the thing listed here.
+        unsafe {
+            *ptr = tag::make_header(size::EXTERNAL_HEAD - 1 + data.len(), kind);
+            *ptr.add(1) = Arc::into_raw(node) as u64;
+            data.iter()
+                .enumerate()
+                .for_each(|(i, word)| *ptr.add(size::EXTERNAL_HEAD + i) = *word);
+            self.off_heap().push(ptr);
+            self.boxed(ptr)
+        }
+    }
+
+    /// A local fun. 2 words and one a free variable.
+    pub fn local_fun<'h>(&'h self, entry: &'static FunEntry, env: &[Term<'h>]) -> Term<'h> {
+        let header = tag::fun::make_header(entry.arity - env.len() as u8, env.len() as u8, false);
+        let first = std::iter::once(std::ptr::from_ref(entry) as u64);
+        let words: Vec<u64> = first.chain(env.iter().map(|t| t.raw().0)).collect();
+        self.thing(header, words.into_iter())
+    }
+
+    /// `fun M:F/A`. 2 words.
+    pub fn external_fun(&self, export: &'static Export) -> Term<'_> {
+        let header = tag::fun::make_header(export.arity, 0, true);
+        self.thing(header, [std::ptr::from_ref(export) as u64].into_iter())
+    }
+
+    /// A native record of `definition` (a literal). 2 words and one a value.
+    pub fn record<'h>(&'h self, definition: Term<'h>, values: &[Term<'h>]) -> Term<'h> {
+        let ptr = self.alloc(2 + values.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = tag::make_header(1 + values.len(), tag::RECORD);
+            *ptr.add(1) = definition.raw().0;
+            values
+                .iter()
+                .enumerate()
+                .for_each(|(i, v)| *ptr.add(2 + i) = v.raw().0);
+            self.boxed(ptr)
+        }
+    }
+
+    /// A flat map of these sorted, distinct keys (a tuple) and their values. 3 words and the values.
+    /// `maps` keeps the order; see `term::map`.
+    pub(crate) fn flat_map<'h>(&'h self, keys: Term<'h>, values: &[Term<'h>]) -> Term<'h> {
+        let ptr = self.alloc(tag::map::FLAT_WORDS + values.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = tag::map::FLAT | (1 << (tag::ARITY_SHIFT + 2));
+            *ptr.add(1) = values.len() as u64;
+            *ptr.add(2) = keys.raw().0;
+            let first = ptr.add(tag::map::FLAT_WORDS);
+            values
+                .iter()
+                .enumerate()
+                .for_each(|(i, v)| *first.add(i) = v.raw().0);
+            self.boxed(ptr)
+        }
+    }
+
+    /// `words` that hold nothing: where ERTS leaves a hole, so that counts of words agree.
+    pub(crate) fn filler(&self, words: usize) {
+        if words > 0 {
+            let ptr = self.alloc(words);
+            // SAFETY: H1: as many fresh words; what is behind such a header is never looked at.
+            unsafe { *ptr = tag::make_header(words - 1, tag::POS_BIG) };
+        }
+    }
+
+    /// A node of a hash trie: a root where `size` is given. 1 word (a root: 2) and the children.
+    pub(crate) fn trie_node<'h>(
+        &'h self,
+        size: Option<usize>,
+        bitmap: u32,
+        children: &[Term<'h>],
+    ) -> Term<'h> {
+        debug_assert_eq!(
+            bitmap.count_ones() as usize,
+            children.len(),
+            "a child for each bit"
+        );
+        let kind = match size {
+            None => tag::map::NODE_BITMAP,
+            Some(_) if bitmap == 0xffff => tag::map::HEAD_ARRAY,
+            Some(_) => tag::map::HEAD_BITMAP,
+        };
+        let from = 1 + usize::from(size.is_some());
+        let ptr = self.alloc(from + children.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = tag::map::node_header(kind, bitmap);
+            if let Some(size) = size {
+                *ptr.add(1) = size as u64;
+            }
+            children
+                .iter()
+                .enumerate()
+                .for_each(|(i, c)| *ptr.add(from + i) = c.raw().0);
+            self.boxed(ptr)
+        }
+    }
+}
+
+fn ref_words(numbers: [u32; 3]) -> [u64; 2] {
+    [
+        (u64::from(numbers[0]) << 32) | ORDINARY_REF_MARKER,
+        u64::from(numbers[1]) | (u64::from(numbers[2]) << 32),
+    ]
+}
+
+/// Writes a bitstring of `bit_len` bits to `*hp`, bits behind the last cleared.
+///
+/// # Safety
+/// H1: `heap_bits_words(bit_len)` words are free at `*hp`.
+pub(crate) unsafe fn write_heap_bits(hp: &mut *mut u64, bytes: &[u8], bit_len: usize) -> RawTerm {
+    // SAFETY: by contract; `bytes` has the bits.
+    unsafe { copy_to_heap_bits(hp, bytes.as_ptr(), 0, bit_len) }
+}
+
+/// Copies `bit_len` bits that start `bit_offset` bits into `base` to a new bitstring at `*hp`.
+///
+/// # Safety
+/// H1: as [`write_heap_bits`]; T1: the source bits are readable.
+unsafe fn copy_to_heap_bits(
+    hp: &mut *mut u64,
+    base: *const u8,
+    bit_offset: usize,
+    bit_len: usize,
+) -> RawTerm {
+    let words = heap_bits_words(bit_len);
+    let ptr = *hp;
+    // SAFETY: by contract.
+    unsafe {
+        *hp = ptr.add(words);
+        *ptr = tag::make_header(words - 1, tag::HEAP_BITS);
+        *ptr.add(1) = bit_len as u64;
+        if words > 2 {
+            *ptr.add(words - 1) = 0;
+        }
+        let to: *mut u8 = ptr.add(2).cast();
+        let n = bit_len.div_ceil(8);
+        super::copy_bits(base, bit_offset, to, 0, bit_len);
+        if !bit_len.is_multiple_of(8) {
+            *to.add(n - 1) &= 0xffu8 << (8 - bit_len % 8);
+        }
+    }
+    RawTerm::boxed(ptr)
+}
+
+/// Writes a handle to `binary`, one count of which it takes over, and lists it.
+///
+/// # Safety
+/// H1: three words are free at `ptr`; H4: the caller gives the count.
+pub(crate) unsafe fn write_bin_ref(ptr: *mut u64, binary: *const Binary, off_heap: &OffHeap) {
+    // SAFETY: by contract.
+    unsafe {
+        *ptr = tag::make_header(size::BIN_REF - 1, tag::BIN_REF);
+        *ptr.add(1) = binary as u64;
+        off_heap.push(ptr);
+    }
+}
+
+/// Writes a sub-bitstring of bits `start..end` counted from `base` (flags in its low bits), which
+/// `orig` keeps alive. The base's own low bits are moved to the offsets.
+///
+/// # Safety
+/// H1: five words are free at `ptr`; T1: the bits are readable as long as `orig` lives.
+pub(crate) unsafe fn write_sub_bits(
+    ptr: *mut u64,
+    base: u64,
+    start: usize,
+    end: usize,
+    orig: RawTerm,
+) {
+    // SAFETY: by contract.
+    unsafe {
+        *ptr = tag::make_header(size::SUB_BITS - 1, tag::SUB_BITS);
+        *ptr.add(1) = base;
+        *ptr.add(2) = start as u64;
+        *ptr.add(3) = end as u64;
+        *ptr.add(4) = orig.0;
+    }
+}

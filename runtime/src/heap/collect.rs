@@ -1,0 +1,516 @@
+//! The collector: generational, copying, per heap. Source of its policy: `erl_gc.c`, OTP 29
+//! (`minor_collection()`, `major_collection()`, `adjust_after_fullsweep()`).
+//!
+//! Differs: a heap that must grow or shrink after a sweep is swept once more into a block of the right
+//! size, where ERTS moves it by offsets.
+
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::off_heap::{self, OffHeap};
+use super::sizes::MIN_VHEAP_WORDS;
+use super::verify::{ZEAL, ZEAL_GENERATIONS};
+use super::{Block, Heap, RESERVED_WORDS, copy, literal, next_heap_size};
+use crate::term::tag;
+use crate::term::{RawTerm, sub_bits};
+
+/// What a collection did.
+#[derive(Clone, Copy, Debug)]
+pub struct Collected {
+    /// A full sweep, not only the young generation.
+    pub major: bool,
+    /// Cost in reductions.
+    pub reds: usize,
+}
+
+/// The heap would exceed `max_heap_size`; nothing was changed.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapLimit {
+    /// Words the process would have used, old and new heaps at once, as ERTS counts.
+    pub total_words: usize,
+}
+
+/// Terms outside the heap that the collector must see and may change.
+pub trait Roots {
+    /// Calls `visit` with every slot, in slices; slots may hold anything a stack may.
+    fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm]));
+}
+
+impl Roots for &mut [RawTerm] {
+    fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(self);
+    }
+}
+
+/// Moves live terms out of the places being collected.
+struct Sweep {
+    /// Where live terms go, and the next free word there.
+    to: *mut u64,
+    /// Mature terms of a minor collection go here instead.
+    old_top: *mut u64,
+    mature_start: usize,
+    mature_bytes: usize,
+    /// Addresses that stay where they are: literals, and the old heap in a minor collection.
+    literals: (usize, usize),
+    kept: (usize, usize),
+}
+
+impl Sweep {
+    #[inline(always)]
+    fn stays(&self, ptr: *mut u64) -> bool {
+        let at = ptr as usize;
+        (at >= self.literals.0 && at < self.literals.1) || (at >= self.kept.0 && at < self.kept.1)
+    }
+
+    #[inline(always)]
+    fn destination(&mut self, from: *mut u64) -> &mut *mut u64 {
+        if (from as usize).wrapping_sub(self.mature_start) < self.mature_bytes {
+            &mut self.old_top
+        } else {
+            &mut self.to
+        }
+    }
+
+    /// Moves what `slot` points to, if it must move, and updates `slot`.
+    ///
+    /// # Safety
+    /// H1: the slot holds a term, header, code address or catch tag; the destinations have room for
+    /// all that is live.
+    #[inline]
+    unsafe fn slot(&mut self, slot: *mut u64) {
+        // SAFETY: by contract.
+        unsafe {
+            let word = RawTerm(*slot);
+            match word.0 & tag::PRIMARY_MASK {
+                tag::LIST => {
+                    let ptr = word.ptr();
+                    let head = *ptr;
+                    if head == 0 {
+                        *slot = *ptr.add(1);
+                    } else if !self.stays(ptr) {
+                        *slot = self.move_cons(ptr, head);
+                    }
+                }
+                tag::BOXED => {
+                    let ptr = word.ptr();
+                    let header = RawTerm(*ptr);
+                    if !header.is_header() {
+                        *slot = header.0;
+                    } else if !self.stays(ptr) {
+                        *slot = self.move_boxed(ptr, header.0);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Sweep::slot`]; `ptr` is a cell that must move.
+    #[inline]
+    unsafe fn move_cons(&mut self, ptr: *mut u64, head: u64) -> u64 {
+        // SAFETY: by contract.
+        unsafe {
+            let top = self.destination(ptr);
+            let to = *top;
+            *top = to.add(2);
+            *to = head;
+            *to.add(1) = *ptr.add(1);
+            let moved = RawTerm::list(to).0;
+            // A moved cell has no term as its head and its new place as its tail.
+            *ptr = 0;
+            *ptr.add(1) = moved;
+            moved
+        }
+    }
+
+    /// # Safety
+    /// As [`Sweep::slot`]; `ptr` is a thing with `header` that must move.
+    #[inline]
+    unsafe fn move_boxed(&mut self, ptr: *mut u64, header: u64) -> u64 {
+        // SAFETY: by contract.
+        unsafe {
+            let words = tag::shape(header, *ptr.add(1)).words;
+            let top = self.destination(ptr);
+            let to = *top;
+            *top = to.add(words);
+            std::ptr::copy_nonoverlapping(ptr, to, words);
+            let moved = RawTerm::boxed(to).0;
+            *ptr = moved;
+            moved
+        }
+    }
+
+    /// Visits every term in `from..` until the moving top of that area.
+    ///
+    /// # Safety
+    /// As [`Sweep::slot`]; `scan` is the start of things that this sweep moved.
+    unsafe fn scan(&mut self, mut scan: *mut u64, old: bool) -> *mut u64 {
+        // SAFETY: by contract.
+        unsafe {
+            while scan < if old { self.old_top } else { self.to } {
+                let word = *scan;
+                if word & tag::PRIMARY_MASK != tag::HEADER {
+                    self.slot(scan);
+                    scan = scan.add(1);
+                    continue;
+                }
+                let shape = tag::shape(word, *scan.add(1));
+                for i in shape.terms_from..shape.words {
+                    self.slot(scan.add(i));
+                }
+                if word & tag::HEADER_MASK == tag::SUB_BITS {
+                    rebase(scan);
+                }
+                scan = scan.add(shape.words);
+            }
+            scan
+        }
+    }
+
+    /// # Safety
+    /// As [`Sweep::slot`].
+    unsafe fn scan_all(&mut self, mut young: *mut u64, mut old: *mut u64) {
+        // SAFETY: by contract.
+        unsafe {
+            loop {
+                let (young_before, old_before) = (young, old);
+                young = self.scan(young, false);
+                old = self.scan(old, true);
+                if young == young_before && old == old_before {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A match context into a bitstring on the heap points to its bytes; they have moved with it.
+///
+/// # Safety
+/// `ptr` is a complete `SUB_BITS` whose `orig` is up to date.
+unsafe fn rebase(ptr: *mut u64) {
+    // SAFETY: by contract.
+    unsafe {
+        let orig = RawTerm(*ptr.add(4)).ptr();
+        if *orig & tag::HEADER_MASK == tag::HEAP_BITS {
+            *ptr.add(1) = orig.add(2) as u64 | (*ptr.add(1) & sub_bits::MASK);
+        }
+    }
+}
+
+/// Words that all collections so far have reclaimed.
+static RECLAIMED_WORDS: AtomicU64 = AtomicU64::new(0);
+
+/// Words that all collections so far have reclaimed, for `erlang:statistics(garbage_collection)`.
+#[must_use]
+pub fn reclaimed_words() -> u64 {
+    RECLAIMED_WORDS.load(Ordering::Relaxed)
+}
+
+impl Heap {
+    fn count_reclaimed(&mut self, words: usize) {
+        self.reclaimed_words += words as u64;
+        RECLAIMED_WORDS.fetch_add(words as u64, Ordering::Relaxed);
+    }
+
+    /// Collects, so that `need` words are free afterwards.
+    ///
+    /// # Errors
+    /// When the heap would grow past `max_heap_size`, or past what can be addressed.
+    pub fn collect(&mut self, need: usize, roots: &mut dyn Roots) -> Result<Collected, HeapLimit> {
+        let collected = self.collect_generation(need, roots)?;
+        if ZEAL {
+            self.verify(roots);
+        }
+        Ok(collected)
+    }
+
+    fn collect_generation(
+        &mut self,
+        need: usize,
+        roots: &mut dyn Roots,
+    ) -> Result<Collected, HeapLimit> {
+        let young = self.used_words() + self.fragment_words();
+        let mature = self.mature_words();
+        let need = need + RESERVED_WORDS;
+        let fullsweep = self.need_fullsweep
+            || self.gen_gcs >= self.max_gen_gcs
+            || (ZEAL && self.gen_gcs >= ZEAL_GENERATIONS)
+            || self.bin_old_vheap >= self.bin_old_vheap_limit;
+        if !fullsweep {
+            if self.old.words == 0 && mature != 0 {
+                self.check_limit(self.minor_total(young, need, next_heap_size(young, true)))?;
+                self.old = Block::new(next_heap_size(young, true));
+                self.old_top = self.old.start;
+            } else {
+                self.check_limit(self.minor_total(young, need, 0))?;
+            }
+            let old_free = (self.old.end() as usize - self.old_top as usize) / 8;
+            if mature <= old_free {
+                return Ok(self.minor(young, need, roots));
+            }
+        }
+        self.major(young, need, roots)
+    }
+
+    fn check_limit(&self, total_words: usize) -> Result<(), HeapLimit> {
+        if self.max_heap_words != 0 && total_words > self.max_heap_words {
+            return Err(HeapLimit { total_words });
+        }
+        Ok(())
+    }
+
+    /// Words in all heaps while a minor collection runs, as ERTS counts them.
+    fn minor_total(&self, young: usize, need: usize, new_old: usize) -> usize {
+        let stack = self.block.words - self.used_words();
+        let new = next_heap_size(stack + young.max(need), false);
+        young + new_old + self.old.words + new
+    }
+
+    fn minor(&mut self, young: usize, need: usize, roots: &mut dyn Roots) -> Collected {
+        let stack = self.stack_words();
+        let size = self.size_for(stack + young.max(need));
+        let mature = (self.block.start as usize, self.high_water as usize);
+        let promoted_from = self.old_top;
+        let block = Block::new(size);
+        let mut sweep = Sweep {
+            to: block.start,
+            old_top: self.old_top,
+            mature_start: mature.0,
+            mature_bytes: mature.1 - mature.0,
+            literals: literal::range(),
+            kept: (self.old.start as usize, self.old.end() as usize),
+        };
+        self.sweep_into(&mut sweep, block, roots);
+        self.old_top = sweep.old_top;
+        self.sweep_off_heap(false);
+        let promoted = (self.old_top as usize - promoted_from as usize) / 8;
+        self.high_water = self.htop.get();
+        let after = promoted + self.used_words();
+        self.count_reclaimed(young.saturating_sub(after));
+        self.gen_gcs += 1;
+        self.minor_gcs += 1;
+        let adjusted = self.resize_after_minor(stack, need, roots);
+        Collected {
+            major: false,
+            reds: cost(after, adjusted),
+        }
+    }
+
+    fn resize_after_minor(&mut self, stack: usize, need: usize, roots: &mut dyn Roots) -> usize {
+        let need_after = self.used_words() + need + stack;
+        let size = self.block.words;
+        let old = self.old.words;
+        if size > 3000 && 4 * need_after < size && (size > 8000 || size > old) {
+            let mut wanted = 3 * need_after;
+            if wanted * 9 < old {
+                wanted = wanted.max(old / 8);
+            }
+            let wanted = self.size_for(wanted);
+            if wanted < size {
+                self.move_to(wanted, roots);
+                return self.used_words();
+            }
+        } else if size < need_after {
+            self.move_to(self.size_for(need_after), roots);
+            return self.used_words();
+        }
+        0
+    }
+
+    fn major(
+        &mut self,
+        young: usize,
+        need: usize,
+        roots: &mut dyn Roots,
+    ) -> Result<Collected, HeapLimit> {
+        let old_used = (self.old_top as usize - self.old.start as usize) / 8;
+        let before = young + old_used;
+        let stack = self.stack_words();
+        let mut size = self.size_for(stack + before + RESERVED_WORDS);
+        if size == self.block.words && self.grow_next {
+            size = next_heap_size(size, true);
+        }
+        let unused = (self.old.words - old_used) + (self.block.words - self.used_words());
+        self.check_limit(before + unused + size)?;
+        self.grow_next = false;
+        self.need_fullsweep = false;
+        self.full_sweep(size, roots);
+        let after = self.used_words();
+        self.count_reclaimed(before.saturating_sub(after));
+        self.gen_gcs = 0;
+        let adjusted = self.resize_after_major(stack, need, roots);
+        Ok(Collected {
+            major: true,
+            reds: cost(after, adjusted),
+        })
+    }
+
+    fn resize_after_major(&mut self, stack: usize, need: usize, roots: &mut dyn Roots) -> usize {
+        let need_after = self.used_words() + need + stack + RESERVED_WORDS;
+        let size = self.block.words;
+        if size < need_after {
+            self.move_to(self.size_for(need_after), roots);
+            return self.used_words();
+        }
+        if 3 * size < 4 * need_after {
+            self.grow_next = true;
+        } else if 4 * need_after < size && size > self.min_heap_words as usize {
+            let wanted = self.size_for(2 * need_after);
+            if wanted < size {
+                self.move_to(wanted, roots);
+                return self.used_words();
+            }
+        }
+        0
+    }
+
+    /// The least heap size of at least `words`, not under the process's minimum.
+    fn size_for(&self, words: usize) -> usize {
+        next_heap_size(words, false).max(self.min_heap_words as usize)
+    }
+
+    /// Sweeps everything into one new young block of `size` words and drops the old generation.
+    fn full_sweep(&mut self, size: usize, roots: &mut dyn Roots) {
+        let block = Block::new(size);
+        let mut sweep = Sweep {
+            to: block.start,
+            old_top: null_mut(),
+            mature_start: 0,
+            mature_bytes: 0,
+            literals: literal::range(),
+            kept: (0, 0),
+        };
+        self.sweep_into(&mut sweep, block, roots);
+        self.sweep_off_heap(true);
+        self.old = Block::EMPTY;
+        self.old_top = null_mut();
+        self.high_water = self.htop.get();
+    }
+
+    /// Moves the young block's terms, all alive, to a block of `size` words.
+    fn move_to(&mut self, size: usize, roots: &mut dyn Roots) {
+        let block = Block::new(size);
+        let mature = (self.high_water as usize - self.block.start as usize) / 8;
+        let mut sweep = Sweep {
+            to: block.start,
+            old_top: null_mut(),
+            mature_start: 0,
+            mature_bytes: 0,
+            literals: literal::range(),
+            kept: (self.old.start as usize, self.old.end() as usize),
+        };
+        self.sweep_into(&mut sweep, block, roots);
+        self.sweep_off_heap(false);
+        // All that was there survived a collection just now, wherever it has been moved to.
+        self.high_water = if mature == 0 {
+            self.block.start
+        } else {
+            self.htop.get()
+        };
+    }
+
+    /// Runs `sweep` from all roots, the stack moved to the end of `block`, which becomes the young
+    /// block; the old one and the fragments are freed once the off-heap lists have been walked.
+    fn sweep_into(&mut self, sweep: &mut Sweep, block: Block, roots: &mut dyn Roots) {
+        // Every sweep leaves the high-water mark at the heap's top: what is above it is new.
+        self.collected_words = self.allocated_words();
+        let stack = self.stack_words();
+        let (young_from, old_from) = (sweep.to, sweep.old_top);
+        // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and
+        // the stack; roots hold terms of this heap.
+        unsafe {
+            let stop = block.end().sub(stack);
+            std::ptr::copy_nonoverlapping(self.stop.get(), stop, stack);
+            for i in 0..stack {
+                sweep.slot(stop.add(i));
+            }
+            for root in &mut *self.roots.get() {
+                sweep.slot(&raw mut root.0);
+            }
+            roots.for_each(&mut |slots| {
+                for slot in slots {
+                    sweep.slot(&raw mut slot.0);
+                }
+            });
+            sweep.scan_all(young_from, old_from);
+            self.stop.set(stop);
+        }
+        self.htop.set(sweep.to);
+        self.retired = (
+            std::mem::replace(&mut self.block, block),
+            self.fragments.take(),
+        );
+        self.fragment_words.set(0);
+    }
+
+    /// Gives up the counts of dead things, and moves the links of live ones. Frees what was retired.
+    fn sweep_off_heap(&mut self, full: bool) {
+        let young = OffHeap::default();
+        let mut ptr = self.off_heap.take();
+        // SAFETY: H4: each listed thing is either forwarded or dead; its place is still readable.
+        unsafe {
+            ptr = self.sort_off_heap(ptr, &young);
+            debug_assert!(ptr.is_null());
+            if full {
+                let old = self.old_off_heap.take();
+                self.sort_off_heap(old, &young);
+                self.bin_old_vheap = 0;
+                self.bin_old_vheap_limit = MIN_VHEAP_WORDS as usize;
+            }
+        }
+        self.off_heap.append(&young);
+        let (used, least) = (
+            self.off_heap.overhead_words.get(),
+            self.min_bin_vheap_words as usize,
+        );
+        self.bin_vheap_limit = next_vheap_size(self.bin_vheap_limit.max(least), used);
+        self.bin_old_vheap = self.old_off_heap.overhead_words.get();
+        let (block, fragments) = std::mem::replace(&mut self.retired, (Block::EMPTY, None));
+        if ZEAL {
+            block.poison();
+        }
+        drop(block);
+        self.free_fragments(fragments);
+    }
+
+    /// # Safety
+    /// H4: `ptr` heads a list of things that a sweep has visited.
+    unsafe fn sort_off_heap(&self, mut ptr: *mut u64, young: &OffHeap) -> *mut u64 {
+        while !ptr.is_null() {
+            // SAFETY: H4: by contract: the link is in the thing's old place still.
+            unsafe {
+                let next = off_heap::next(ptr);
+                let header = RawTerm(*ptr);
+                if header.is_boxed() {
+                    let moved = header.ptr();
+                    debug_assert!(copy::is_listed(moved), "only listed things are in the list");
+                    if self.old.contains(moved) {
+                        self.old_off_heap.push(moved);
+                    } else {
+                        young.push(moved);
+                    }
+                } else {
+                    off_heap::release(ptr);
+                }
+                ptr = next;
+            }
+        }
+        ptr
+    }
+}
+
+/// Limit of a virtual binary heap after a collection left `used` words.
+fn next_vheap_size(limit: usize, used: usize) -> usize {
+    if used > limit {
+        next_heap_size(used, true)
+    } else {
+        limit
+    }
+}
+
+/// Reductions a collection costs: its work in words, as `gc_cost()` counts.
+fn cost(moved_words: usize, resized_words: usize) -> usize {
+    (moved_words + resized_words) / 10
+}

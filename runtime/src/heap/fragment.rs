@@ -1,0 +1,101 @@
+//! Heap fragments: blocks of terms beside a heap. A message arrives in one; a BIF that finds its
+//! process's heap full builds in one.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use super::off_heap::OffHeap;
+
+/// Head of a fragment; its words follow.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) next: Cell<Option<NonNull<Header>>>,
+    pub(crate) capacity_words: usize,
+    pub(crate) used_words: Cell<usize>,
+    pub(crate) off_heap: OffHeap,
+}
+
+/// A fragment that is in no heap: a message on its way, a term kept outside processes.
+///
+/// Its terms point into itself and to literals only.
+pub struct Fragment(NonNull<Header>);
+
+// SAFETY: H2: a fragment's words are reached through its one owner only; counts are atomic.
+unsafe impl Send for Fragment {}
+
+const HEADER_WORDS: usize = size_of::<Header>() / 8;
+
+fn layout(words: usize) -> Layout {
+    Layout::array::<u64>(HEADER_WORDS + words).expect("a fragment's size fits the address space")
+}
+
+impl Fragment {
+    /// An empty fragment with room for `words` words.
+    pub(crate) fn with_capacity(words: usize) -> Fragment {
+        let layout = layout(words);
+        // SAFETY: the layout has the header's size at least.
+        let ptr = unsafe { alloc(layout) }.cast::<Header>();
+        let Some(ptr) = NonNull::new(ptr) else {
+            handle_alloc_error(layout)
+        };
+        let header = Header {
+            next: Cell::new(None),
+            capacity_words: words,
+            used_words: Cell::new(0),
+            off_heap: OffHeap::default(),
+        };
+        // SAFETY: freshly allocated with room for it.
+        unsafe { ptr.write(header) };
+        Fragment(ptr)
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: H2: alive as long as its owner.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// First word.
+    pub(crate) fn words(&self) -> *mut u64 {
+        Header::words(self.0)
+    }
+
+    /// Words in use.
+    #[must_use]
+    pub fn used_words(&self) -> usize {
+        self.header().used_words.get()
+    }
+
+    /// Gives the fragment up to a heap's chain.
+    pub(crate) fn into_raw(self) -> NonNull<Header> {
+        let ptr = self.0;
+        std::mem::forget(self);
+        ptr
+    }
+
+    /// Takes a fragment back from a chain.
+    ///
+    /// # Safety
+    /// H2: the caller takes it out of the chain it was in.
+    pub(crate) unsafe fn from_raw(ptr: NonNull<Header>) -> Fragment {
+        Fragment(ptr)
+    }
+}
+
+impl Header {
+    pub(crate) fn words(this: NonNull<Header>) -> *mut u64 {
+        // SAFETY: the words follow the header in one allocation.
+        unsafe { this.as_ptr().cast::<u64>().add(HEADER_WORDS) }
+    }
+}
+
+impl Drop for Fragment {
+    fn drop(&mut self) {
+        // SAFETY: H2, H4: its owner is gone, so nothing reads its terms; allocated with this layout.
+        unsafe {
+            self.header().off_heap.release_all();
+            let layout = layout(self.header().capacity_words);
+            dealloc(self.0.as_ptr().cast(), layout);
+        }
+    }
+}

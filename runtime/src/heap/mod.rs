@@ -1,0 +1,579 @@
+//! Heaps: where terms live.
+//!
+//! ```text
+//! start          high_water     htop            stop              hend
+//!   │ mature terms   │ new terms ▶ │     free      ◀ │ y registers, CPs │
+//! ```
+//! A process has one young block with its stack at the end, an old block after its first collections,
+//! and a chain of fragments (messages it took, terms that BIFs built when the block was full).
+//!
+//! The rule on which everything rests: `&Heap` can allocate but never collects; `&mut Heap` may. So a
+//! term cannot be kept in hand across a collection:
+//!
+//! ```compile_fail,E0502
+//! use beamline_runtime::heap::Heap;
+//! use beamline_runtime::term::{RawTerm, Term};
+//!
+//! let mut heap = Heap::new(233);
+//! let stale = heap.tuple(&[Term::small(1)]);
+//! let mut roots: &mut [RawTerm] = &mut [];
+//! heap.collect(0, &mut roots).unwrap();
+//! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
+//! ```
+//!
+//! but as a root, or read again from where the collector found it:
+//!
+//! ```
+//! use beamline_runtime::heap::Heap;
+//! use beamline_runtime::term::{RawTerm, Term};
+//!
+//! let mut heap = Heap::new(233);
+//! let kept = heap.root(heap.tuple(&[Term::small(1)]));
+//! let mut roots: &mut [RawTerm] = &mut [];
+//! heap.collect(0, &mut roots).unwrap();
+//! assert_eq!(heap.get(&kept).as_tuple().unwrap().arity(), 1);
+//! ```
+//!
+//! Nor can it outlive its heap:
+//!
+//! ```compile_fail,E0505
+//! use beamline_runtime::heap::Heap;
+//! use beamline_runtime::term::Term;
+//!
+//! let heap = Heap::new(233);
+//! let stale = heap.tuple(&[Term::small(1)]);
+//! drop(heap);
+//! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
+//! ```
+//!
+//! Invariants:
+//! - H1: `start <= high_water <= htop <= stop <= hend`, all in one allocation of `u64`s; words below
+//!   `htop` are complete things or cells, words from `stop` on are terms, code addresses or catch tags.
+//! - H2: a fragment belongs to exactly one owner: a message, a [`Fragment`] value, or one heap's chain.
+//! - H3: a heap is used by one thread at a time; its cells are never borrowed across a call.
+//! - H4: a thing that holds a count is in exactly one off-heap list, the one of the heap it lies in, and
+//!   gives its count up when the collector finds it dead or the heap ends.
+//! - H5: a binary is grown only by the process that owns its one writable thing.
+//! - H6: literals never move and are never freed.
+//! - H7: a [`Stored`] object's block points to itself and to literals only.
+#![expect(unsafe_code, reason = "heaps are raw words")]
+
+mod bits_copy;
+mod build;
+mod collect;
+mod copy;
+mod fragment;
+mod literal;
+mod off_heap;
+mod sizes;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::{Cell, UnsafeCell};
+use std::ptr::{NonNull, null_mut};
+
+pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};
+pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};
+pub use collect::{Collected, HeapLimit, Roots, reclaimed_words};
+pub use copy::{Literals, heap_bits_words, size, size_shared};
+pub use fragment::Fragment;
+pub use literal::{
+    Literal, LiteralCell, build as build_literal, make as make_literal, used_bytes as literal_bytes,
+};
+pub use off_heap::{Binary, MagicBinary, Node, SharedBytes, binary_bytes};
+pub use sizes::next_heap_size;
+pub use stored::Stored;
+
+use crate::term::{RawTerm, Term};
+use fragment::Header;
+use off_heap::OffHeap;
+
+/// Words between heap and stack that terms never take: a return address pushed without a frame, and the
+/// frame of a call that a BIF or a breakpoint makes (`S_RESERVED`).
+pub(crate) const RESERVED_WORDS: usize = 4;
+
+/// A block of words.
+pub(crate) struct Block {
+    pub(crate) start: *mut u64,
+    pub(crate) words: usize,
+}
+
+impl Block {
+    pub(crate) const EMPTY: Block = Block {
+        start: null_mut(),
+        words: 0,
+    };
+
+    fn layout(words: usize) -> Layout {
+        Layout::array::<u64>(words).expect("a heap's size fits the address space")
+    }
+    pub(crate) fn new(words: usize) -> Block {
+        if words == 0 {
+            return Block::EMPTY;
+        }
+        let layout = Block::layout(words);
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc(layout) }.cast::<u64>();
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        HEAP_WORDS.fetch_add(words, std::sync::atomic::Ordering::Relaxed);
+        let block = Block { start, words };
+        if verify::ZEAL {
+            block.poison();
+        }
+        block
+    }
+    pub(crate) fn end(&self) -> *mut u64 {
+        self.start.wrapping_add(self.words)
+    }
+    pub(crate) fn contains(&self, ptr: *const u64) -> bool {
+        (ptr as usize).wrapping_sub(self.start as usize) < self.words * 8
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.words != 0 {
+            HEAP_WORDS.fetch_sub(self.words, std::sync::atomic::Ordering::Relaxed);
+            // SAFETY: allocated by `new` with this layout.
+            unsafe { dealloc(self.start.cast(), Block::layout(self.words)) };
+        }
+    }
+}
+
+static HEAP_WORDS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Bytes of all processes' heap blocks, for `erlang:memory(processes)`.
+#[must_use]
+pub fn heap_bytes() -> usize {
+    HEAP_WORDS.load(std::sync::atomic::Ordering::Relaxed) * 8
+}
+
+/// A heap and the stack at its end.
+pub struct Heap {
+    block: Block,
+    pub(crate) htop: Cell<*mut u64>,
+    pub(crate) stop: Cell<*mut u64>,
+    high_water: *mut u64,
+    old: Block,
+    old_top: *mut u64,
+    fragments: Cell<Option<NonNull<Header>>>,
+    /// Words in use in the fragments (`mbuf_sz`).
+    fragment_words: Cell<usize>,
+    off_heap: OffHeap,
+    old_off_heap: OffHeap,
+    /// Terms kept by native code across collections; see [`Root`].
+    roots: UnsafeCell<Vec<RawTerm>>,
+    /// What a sweep has emptied, kept until the off-heap lists have been walked.
+    retired: (Block, Option<NonNull<Header>>),
+    /// Collections since the last full sweep, and how many there may be.
+    pub(crate) gen_gcs: u32,
+    pub(crate) max_gen_gcs: u32,
+    pub(crate) min_heap_words: u32,
+    pub(crate) min_bin_vheap_words: u32,
+    bin_vheap_limit: usize,
+    bin_old_vheap: usize,
+    bin_old_vheap_limit: usize,
+    pub(crate) max_heap_words: usize,
+    grow_next: bool,
+    pub(crate) need_fullsweep: bool,
+    pub(crate) minor_gcs: u64,
+    pub(crate) reclaimed_words: u64,
+    /// Words that were allocated since the collection before, at each collection.
+    collected_words: u64,
+}
+
+// SAFETY: H3: a heap moves between threads with its process, never shared.
+unsafe impl Send for Heap {}
+
+/// A term kept across collections by native code: an index, not an address.
+#[derive(Debug)]
+pub struct Root(u32);
+
+impl Heap {
+    /// A heap of `min_words` (rounded up as ERTS rounds), its stack empty.
+    #[must_use]
+    pub fn new(min_words: usize) -> Heap {
+        let words = next_heap_size(min_words, false);
+        let block = Block::new(words);
+        let (start, end) = (block.start, block.end());
+        let mut heap = Heap::detached();
+        heap.htop = Cell::new(start);
+        heap.stop = Cell::new(end);
+        heap.high_water = start;
+        heap.block = block;
+        heap.min_heap_words = words as u32;
+        heap
+    }
+
+    /// A heap without a block: all it builds goes to fragments. For terms kept outside processes.
+    #[must_use]
+    pub fn detached() -> Heap {
+        Heap {
+            block: Block::EMPTY,
+            htop: Cell::new(null_mut()),
+            stop: Cell::new(null_mut()),
+            high_water: null_mut(),
+            old: Block::EMPTY,
+            old_top: null_mut(),
+            fragments: Cell::new(None),
+            fragment_words: Cell::new(0),
+            off_heap: OffHeap::default(),
+            old_off_heap: OffHeap::default(),
+            roots: UnsafeCell::new(Vec::new()),
+            retired: (Block::EMPTY, None),
+            gen_gcs: 0,
+            max_gen_gcs: u32::MAX,
+            min_heap_words: 0,
+            min_bin_vheap_words: sizes::MIN_VHEAP_WORDS,
+            bin_vheap_limit: sizes::MIN_VHEAP_WORDS as usize,
+            bin_old_vheap: 0,
+            bin_old_vheap_limit: sizes::MIN_VHEAP_WORDS as usize,
+            max_heap_words: 0,
+            grow_next: false,
+            need_fullsweep: false,
+            minor_gcs: 0,
+            reclaimed_words: 0,
+            collected_words: 0,
+        }
+    }
+
+    /// `words` fresh words, in the block or else in a fragment. Never collects.
+    ///
+    /// The caller fills all of them with complete things before anything looks at the heap.
+    #[inline]
+    pub(crate) fn alloc(&self, words: usize) -> *mut u64 {
+        let top = self.htop.get();
+        if (self.stop.get() as usize) - (top as usize) >= (words + RESERVED_WORDS) * 8 {
+            self.htop.set(top.wrapping_add(words));
+            return top;
+        }
+        self.alloc_in_fragment(words)
+    }
+
+    #[cold]
+    fn alloc_in_fragment(&self, words: usize) -> *mut u64 {
+        if let Some(fragment) = self.fragments.get() {
+            // SAFETY: H2: the chain's fragments are ours.
+            let header = unsafe { fragment.as_ref() };
+            let used = header.used_words.get();
+            if header.capacity_words - used >= words {
+                header.used_words.set(used + words);
+                self.fragment_words.set(self.fragment_words.get() + words);
+                return Header::words(fragment).wrapping_add(used);
+            }
+        }
+        // Grows with what has been built, so that a BIF that builds a long list takes few of them.
+        let capacity = words.max(self.fragment_words.get().clamp(32, 64 * 1024));
+        let fragment = Fragment::with_capacity(capacity);
+        fragment.header().used_words.set(words);
+        let ptr = fragment.words();
+        self.push_fragment(fragment);
+        ptr
+    }
+
+    fn push_fragment(&self, fragment: Fragment) {
+        self.fragment_words
+            .set(self.fragment_words.get() + fragment.used_words());
+        self.off_heap.append(&fragment.header().off_heap);
+        let raw = fragment.into_raw();
+        // SAFETY: H2: ours now.
+        unsafe { raw.as_ref() }.next.set(self.fragments.get());
+        self.fragments.set(Some(raw));
+    }
+
+    /// Takes over `fragment`: its terms are this heap's from now on. `root`, a term of it, is in hand.
+    pub fn attach<'h>(&'h self, message: Message) -> Term<'h> {
+        let Message { fragment, root } = message;
+        if let Some(fragment) = fragment {
+            self.push_fragment(fragment);
+        }
+        // SAFETY: T1: the fragment that holds it is ours now, or it is a literal or an immediate.
+        unsafe { Term::new(root) }
+    }
+
+    /// Takes over the fragment of `message` and leaves it as a slot that refers to this heap, which the
+    /// collector must see from now on ([`Message::attached_root`]).
+    pub(crate) fn attach_in_place(&self, message: &mut Message) -> RawTerm {
+        if let Some(fragment) = message.fragment.take() {
+            self.push_fragment(fragment);
+        }
+        message.root
+    }
+
+    /// A copy of `term`, of any heap, in this one.
+    pub fn copy_in<'h>(&'h self, term: Term<'_>) -> Term<'h> {
+        if term.raw().is_immed() {
+            return Term::immed(term.raw());
+        }
+        let words = size(term, Literals::Share);
+        let mut hp = self.alloc(words);
+        // SAFETY: T1: `term` is in hand; H1: `words` are free at `hp`.
+        unsafe { Term::new(copy::copy(term.raw(), &mut hp, &self.off_heap)) }
+    }
+
+    /// Takes all that was built on this detached heap as a message with `root`.
+    ///
+    /// # Panics
+    /// When the heap has a block.
+    #[must_use]
+    pub fn into_message(self, root: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Message {
+        let root = root(&self);
+        Message::copy_of(root)
+    }
+
+    /// Keeps `term` across collections.
+    #[must_use]
+    pub fn root(&self, term: Term<'_>) -> Root {
+        // SAFETY: H3: nothing else borrows the vector across this line.
+        let roots = unsafe { &mut *self.roots.get() };
+        roots.push(term.raw());
+        Root(roots.len() as u32 - 1)
+    }
+
+    /// The term a root keeps.
+    #[must_use]
+    pub fn get<'h>(&'h self, root: &Root) -> Term<'h> {
+        // SAFETY: H3, T1: the collector keeps roots up to date.
+        unsafe { Term::new((&*self.roots.get())[root.0 as usize]) }
+    }
+
+    /// Drops `root` and every root made after it.
+    pub fn unroot(&self, root: Root) {
+        // SAFETY: H3.
+        unsafe { &mut *self.roots.get() }.truncate(root.0 as usize);
+    }
+
+    /// Is `term` an immediate, a literal, or in this heap? For checks in debug builds.
+    #[must_use]
+    pub fn owns(&self, term: Term<'_>) -> bool {
+        let raw = term.raw();
+        raw.is_immed() || literal::contains(raw.ptr()) || self.contains(raw.ptr())
+    }
+
+    fn contains(&self, ptr: *const u64) -> bool {
+        if self.block.contains(ptr) || self.old.contains(ptr) {
+            return true;
+        }
+        let mut next = self.fragments.get();
+        while let Some(fragment) = next {
+            // SAFETY: H2: the chain's fragments are ours.
+            let header = unsafe { fragment.as_ref() };
+            let words = Header::words(fragment) as usize;
+            if (ptr as usize).wrapping_sub(words) < header.capacity_words * 8 {
+                return true;
+            }
+            next = header.next.get();
+        }
+        false
+    }
+
+    /// Words between heap top and stack top, those kept for the stack left out.
+    #[inline]
+    #[must_use]
+    pub fn free_words(&self) -> usize {
+        ((self.stop.get() as usize - self.htop.get() as usize) / 8).saturating_sub(RESERVED_WORDS)
+    }
+    /// Words of the young block (`heap_size`).
+    #[must_use]
+    pub fn block_words(&self) -> usize {
+        self.block.words
+    }
+    /// Words in use in the young block.
+    #[must_use]
+    pub fn used_words(&self) -> usize {
+        (self.htop.get() as usize - self.block.start as usize) / 8
+    }
+    /// Words in use on the stack.
+    #[must_use]
+    pub fn stack_words(&self) -> usize {
+        (self.block.end() as usize - self.stop.get() as usize) / 8
+    }
+    /// Words of the old block, and in use in it.
+    #[must_use]
+    pub fn old_words(&self) -> (usize, usize) {
+        (
+            self.old.words,
+            (self.old_top as usize - self.old.start as usize) / 8,
+        )
+    }
+    /// Words in fragments (`mbuf_size`).
+    #[must_use]
+    pub fn fragment_words(&self) -> usize {
+        self.fragment_words.get()
+    }
+    /// Words allocated before the last collection since the process began, messages it took included.
+    #[inline]
+    #[must_use]
+    pub(crate) fn collected_words(&self) -> u64 {
+        self.collected_words
+    }
+    /// Words allocated since the process began, messages it took included. Only differences mean anything
+    /// to a program: a message given back makes the number smaller. Source: `get_allocated_words()` in
+    /// `beam_bp.c`.
+    #[inline]
+    #[must_use]
+    pub(crate) fn allocated_words(&self) -> u64 {
+        let young = (self.htop.get() as usize).wrapping_sub(self.high_water as usize) / 8;
+        self.collected_words + (young + self.fragment_words.get()) as u64
+    }
+    /// Words in use below the high-water mark (`recent_size`'s complement).
+    #[must_use]
+    pub fn mature_words(&self) -> usize {
+        (self.high_water as usize - self.block.start as usize) / 8
+    }
+    /// Virtual binary heap: words in use and limit, young and old.
+    #[must_use]
+    pub fn bin_vheap(&self) -> [usize; 4] {
+        let young = self.off_heap.overhead_words.get();
+        [
+            young,
+            self.bin_vheap_limit,
+            self.bin_old_vheap,
+            self.bin_old_vheap_limit,
+        ]
+    }
+    /// Did the thing at `ptr` come after the last collection, so that a term in the young block may be
+    /// put into it?
+    #[inline]
+    pub(crate) fn is_above_high_water(&self, ptr: *const u64) -> bool {
+        ptr >= self.high_water.cast_const() && ptr < self.htop.get().cast_const()
+    }
+    /// First word of the stack (highest address).
+    #[inline]
+    pub(crate) fn hend(&self) -> *mut u64 {
+        self.block.end()
+    }
+    /// Ought to collect before the next instruction: fragments or binaries weigh more than the heap.
+    #[inline]
+    #[must_use]
+    pub fn wants_collection(&self) -> bool {
+        verify::ZEAL
+            || self.fragment_words.get() > self.block.words
+            || self.off_heap.overhead_words.get() > self.bin_vheap_limit
+    }
+    pub(crate) fn off_heap(&self) -> &OffHeap {
+        &self.off_heap
+    }
+    /// Counts a binary of the young generation that grew from `from` to `to` bytes.
+    pub(crate) fn note_binary_growth(&self, from: usize, to: usize) {
+        let words = &self.off_heap.overhead_words;
+        words.set(words.get() + to / 8 - from / 8);
+    }
+    /// Every off-heap binary the heap refers to, once for each thing that does: address, bytes, holders.
+    pub fn for_each_binary(&self, mut visit: impl FnMut(usize, usize, usize)) {
+        for_each_binary_in(&self.off_heap, &mut visit);
+        for_each_binary_in(&self.old_off_heap, &mut visit);
+    }
+}
+
+fn for_each_binary_in(list: &OffHeap, mut visit: impl FnMut(usize, usize, usize)) {
+    let mut ptr = list.first();
+    while !ptr.is_null() {
+        // SAFETY: H4: listed things are live and hold their counts.
+        unsafe {
+            if *ptr & crate::term::tag::HEADER_MASK == crate::term::tag::BIN_REF {
+                let binary = &*(*ptr.add(1) as *const Binary);
+                visit(*ptr.add(1) as usize, binary.size(), binary.refs());
+            }
+            ptr = off_heap::next(ptr);
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: H4: the heap ends; `&mut` says that no term of it is in hand.
+        unsafe {
+            self.off_heap.release_all();
+            self.old_off_heap.release_all();
+        }
+        self.free_fragments(self.fragments.get());
+    }
+}
+
+impl Heap {
+    fn free_fragments(&self, mut next: Option<NonNull<Header>>) {
+        while let Some(fragment) = next {
+            // SAFETY: H2: taken out of the chain; its counts are in the heap's own list.
+            unsafe {
+                next = fragment.as_ref().next.get();
+                let fragment = Fragment::from_raw(fragment);
+                if verify::ZEAL {
+                    fragment.poison();
+                }
+                drop(fragment);
+            }
+        }
+    }
+}
+
+/// A term on its way between heaps, or kept outside any: the fragment that holds it, and the term.
+pub struct Message {
+    fragment: Option<Fragment>,
+    root: RawTerm,
+}
+
+// SAFETY: H2: a message is the one owner of its fragment.
+unsafe impl Send for Message {}
+// SAFETY: H2: a shared message is only read; its fragment changes hands with the message alone.
+unsafe impl Sync for Message {}
+
+impl Message {
+    /// A copy of `term`. Takes no memory for immediates and literals.
+    #[must_use]
+    pub fn copy_of(term: Term<'_>) -> Message {
+        let raw = term.raw();
+        if raw.is_immed() || literal::contains(raw.ptr()) {
+            return Message {
+                fragment: None,
+                root: raw,
+            };
+        }
+        let words = size(term, Literals::Share);
+        let fragment = Fragment::with_capacity(words);
+        let mut hp = fragment.words();
+        // SAFETY: T1: `term` is in hand; the fragment has room for `words`.
+        let root = unsafe { copy::copy(raw, &mut hp, &fragment.header().off_heap) };
+        fragment.header().used_words.set(words);
+        debug_assert_eq!(
+            hp,
+            fragment.words().wrapping_add(words),
+            "size and copy agree"
+        );
+        Message {
+            fragment: Some(fragment),
+            root,
+        }
+    }
+
+    /// The term, as long as the message is not given away.
+    #[must_use]
+    pub fn term(&self) -> Term<'_> {
+        // SAFETY: T1: the message owns what the term points to.
+        unsafe { Term::new(self.root) }
+    }
+
+    /// A slot for a term of the heap `term` is of: not to be sent, and a root of that heap's collector.
+    pub(crate) fn attached(term: Term<'_>) -> Message {
+        Message {
+            fragment: None,
+            root: term.raw(),
+        }
+    }
+
+    /// The slot, where it has no fragment of its own: after [`Heap::attach_in_place`].
+    pub(crate) fn attached_root(&mut self) -> Option<&mut RawTerm> {
+        self.fragment.is_none().then_some(&mut self.root)
+    }
+
+    /// Words it takes.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.fragment.as_ref().map_or(0, Fragment::used_words)
+    }
+}

@@ -1,0 +1,352 @@
+//! What terms refer to outside any heap: binaries, magic binaries, nodes. Counted, and kept in a list
+//! threaded through the heap things that hold the counts, as ERTS's MSO list.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::RwLock;
+
+use crate::term::{Atom, tag};
+
+/// Bytes shared by reference. Only the heap thing that made it writable may append to it.
+pub struct Binary {
+    refs: AtomicUsize,
+    writable: AtomicBool,
+    size: AtomicUsize,
+    data: std::sync::atomic::AtomicPtr<u8>,
+    capacity: AtomicUsize,
+}
+
+impl Binary {
+    /// A binary of `capacity` bytes of which the first `bytes.len()` are `bytes`, the rest zero.
+    #[must_use]
+    pub fn with_capacity(bytes: &[u8], capacity: usize) -> NonNull<Binary> {
+        let capacity = capacity.max(bytes.len());
+        let mut data = Vec::with_capacity(capacity);
+        data.extend_from_slice(bytes);
+        data.resize(capacity, 0);
+        Binary::from_vec(data, bytes.len())
+    }
+
+    /// A binary that takes over `data`, of which `size` bytes are in use.
+    #[must_use]
+    pub fn from_vec(mut data: Vec<u8>, size: usize) -> NonNull<Binary> {
+        data.resize(data.capacity(), 0);
+        let data: Box<[u8]> = data.into_boxed_slice();
+        let capacity = data.len();
+        let binary = Box::new(Binary {
+            refs: AtomicUsize::new(1),
+            writable: AtomicBool::new(false),
+            size: AtomicUsize::new(size),
+            data: Box::into_raw(data).cast::<u8>().into(),
+            capacity: AtomicUsize::new(capacity),
+        });
+        USED_BYTES.fetch_add(capacity, Ordering::Relaxed);
+        NonNull::from(Box::leak(binary))
+    }
+
+    /// First byte.
+    #[inline]
+    #[must_use]
+    pub fn data(&self) -> *const u8 {
+        self.data.load(Ordering::Acquire)
+    }
+    /// Bytes in use.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+    /// Bytes there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+    /// Things that hold it.
+    #[must_use]
+    pub fn refs(&self) -> usize {
+        self.refs.load(Ordering::Acquire)
+    }
+    /// May still be appended to in place.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.writable.load(Ordering::Acquire)
+    }
+    /// Says whether it may be appended to in place.
+    pub fn set_writable(&self, writable: bool) {
+        self.writable.store(writable, Ordering::Release);
+    }
+
+    /// Grows the room to `capacity` bytes and sets the size in use; the bytes may move.
+    ///
+    /// # Safety
+    /// H5: the caller runs the process that owns the one writable thing, and nobody holds a pointer
+    /// to the bytes.
+    pub unsafe fn grow(&self, size: usize, capacity: usize) {
+        let old = self.capacity();
+        if capacity > old {
+            // SAFETY: H5: made by `from_vec` with this capacity.
+            let mut data = unsafe { Vec::from_raw_parts(self.data().cast_mut(), old, old) };
+            data.reserve_exact(capacity - old);
+            data.resize(capacity, 0);
+            let mut data = std::mem::ManuallyDrop::new(data.into_boxed_slice());
+            self.data.store(data.as_mut_ptr(), Ordering::Release);
+            self.capacity.store(capacity, Ordering::Relaxed);
+            USED_BYTES.fetch_add(capacity - old, Ordering::Relaxed);
+        }
+        self.size.store(size, Ordering::Release);
+    }
+
+    /// One more holder.
+    #[inline]
+    pub fn retain(&self) {
+        self.refs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One holder less; frees it with the last.
+    ///
+    /// # Safety
+    /// H4: the caller gives up a count it holds.
+    pub unsafe fn release(this: *const Binary) {
+        // SAFETY: H4: the count keeps it alive until here; the last one frees what `from_vec` made.
+        unsafe {
+            if (*this).refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let binary = Box::from_raw(this.cast_mut());
+                let capacity = binary.capacity();
+                USED_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+                drop(Vec::from_raw_parts(
+                    binary.data().cast_mut(),
+                    capacity,
+                    capacity,
+                ));
+            }
+        }
+    }
+}
+
+/// One count of a binary that nobody appends to, held outside any heap: bytes in a queue of the
+/// runtime's own that terms may share.
+pub struct SharedBytes(NonNull<Binary>);
+
+// SAFETY: H5: never writable, so its bytes do not change; the count is atomic.
+unsafe impl Send for SharedBytes {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for SharedBytes {}
+
+impl SharedBytes {
+    /// Takes over `bytes`.
+    #[must_use]
+    pub fn from_vec(bytes: Vec<u8>) -> SharedBytes {
+        let size = bytes.len();
+        SharedBytes(Binary::from_vec(bytes, size))
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: H4, H5: the count keeps the bytes, which do not change.
+        unsafe {
+            let binary = self.0.as_ref();
+            std::slice::from_raw_parts(binary.data(), binary.size())
+        }
+    }
+
+    /// A count for a heap thing to hold.
+    pub(super) fn retained(&self) -> NonNull<Binary> {
+        // SAFETY: H4: the count keeps it alive.
+        unsafe { self.0.as_ref() }.retain();
+        self.0
+    }
+}
+
+impl Drop for SharedBytes {
+    fn drop(&mut self) {
+        // SAFETY: H4: gives up the count it was made with.
+        unsafe { Binary::release(self.0.as_ptr()) };
+    }
+}
+
+static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of all off-heap binaries, for `erlang:memory(binary)`.
+#[must_use]
+pub fn binary_bytes() -> usize {
+    USED_BYTES.load(Ordering::Relaxed)
+}
+
+/// An object of the runtime's own behind a reference (ETS table, file, atomics array, ...).
+pub struct MagicBinary {
+    numbers: [u32; 3],
+    this: Weak<MagicBinary>,
+    saved: AtomicBool,
+    object: Box<dyn Any + Send + Sync>,
+}
+
+/// Objects whose numbers have left the heaps, by their numbers. Source: `erl_bif_unique.c`, OTP 29.
+static SAVED: RwLock<BTreeMap<[u32; 3], Weak<MagicBinary>>> = RwLock::new(BTreeMap::new());
+
+impl MagicBinary {
+    /// Wraps `object`; `numbers` are those of the reference that stands for it.
+    #[must_use]
+    pub fn new(numbers: [u32; 3], object: Box<dyn Any + Send + Sync>) -> Arc<MagicBinary> {
+        Arc::new_cyclic(|this| MagicBinary {
+            numbers,
+            this: this.clone(),
+            saved: AtomicBool::new(false),
+            object,
+        })
+    }
+    /// Makes the object found by its numbers, as long as it lives: they are being written down.
+    pub fn save(&self) {
+        if !self.saved.swap(true, Ordering::Relaxed) {
+            SAVED.write().insert(self.numbers, self.this.clone());
+        }
+    }
+    /// The object that was saved under these numbers.
+    #[must_use]
+    pub fn find(numbers: [u32; 3]) -> Option<Arc<MagicBinary>> {
+        SAVED.read().get(&numbers)?.upgrade()
+    }
+    /// The numbers of the reference.
+    #[must_use]
+    pub fn ref_numbers(&self) -> [u32; 3] {
+        self.numbers
+    }
+    /// The object, if it is a `T`.
+    #[must_use]
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.object.downcast_ref()
+    }
+}
+
+impl Drop for MagicBinary {
+    fn drop(&mut self) {
+        if *self.saved.get_mut() {
+            SAVED.write().remove(&self.numbers);
+        }
+    }
+}
+
+/// Another node, or another incarnation of this one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Its name.
+    pub name: Atom,
+    /// Its creation number.
+    pub creation: u32,
+}
+
+/// The list of things that hold counts, threaded through their third words.
+#[derive(Default)]
+pub(crate) struct OffHeap {
+    first: Cell<*mut u64>,
+    /// Bytes of the binaries in the list, in words: ERTS's virtual binary heap.
+    pub(crate) overhead_words: Cell<usize>,
+}
+
+/// Offset of the link in a listed thing.
+const NEXT: usize = 2;
+
+impl OffHeap {
+    pub(crate) fn first(&self) -> *mut u64 {
+        self.first.get()
+    }
+
+    /// Lists the thing at `ptr`, which holds a count.
+    ///
+    /// # Safety
+    /// H4: `ptr` is a complete listed thing in the heap that owns this list, and in no list yet.
+    #[inline]
+    pub(crate) unsafe fn push(&self, ptr: *mut u64) {
+        // SAFETY: H4: a listed thing has its link in its third word.
+        unsafe { *ptr.add(NEXT) = self.first.get() as u64 };
+        self.first.set(ptr);
+        // SAFETY: H4: a `BIN_REF`'s second word is its binary.
+        unsafe {
+            if *ptr & tag::HEADER_MASK == tag::BIN_REF {
+                let words = (*(*ptr.add(1) as *const Binary)).size() / 8;
+                self.overhead_words.set(self.overhead_words.get() + words);
+            }
+        }
+    }
+
+    /// Takes the whole list.
+    pub(crate) fn take(&self) -> *mut u64 {
+        self.overhead_words.set(0);
+        self.first.replace(std::ptr::null_mut())
+    }
+
+    /// Moves all of `other`'s things here.
+    pub(crate) fn append(&self, other: &OffHeap) {
+        let mut ptr = other.take();
+        while !ptr.is_null() {
+            // SAFETY: H4: `ptr` came off a list and goes onto this one.
+            unsafe {
+                let next = *ptr.add(NEXT) as *mut u64;
+                self.push(ptr);
+                ptr = next;
+            }
+        }
+    }
+
+    /// Gives up every count in the list.
+    ///
+    /// # Safety
+    /// H4: nothing reads the things any more.
+    pub(crate) unsafe fn release_all(&self) {
+        let mut ptr = self.take();
+        while !ptr.is_null() {
+            // SAFETY: H4: taken off the list, so its count is ours to give up.
+            unsafe {
+                let next = *ptr.add(NEXT) as *mut u64;
+                release(ptr);
+                ptr = next;
+            }
+        }
+    }
+}
+
+/// The link of a listed thing.
+///
+/// # Safety
+/// H4: `ptr` is a listed thing.
+pub(crate) unsafe fn next(ptr: *mut u64) -> *mut u64 {
+    // SAFETY: H4.
+    unsafe { *ptr.add(NEXT) as *mut u64 }
+}
+
+/// Gives up the count that the thing at `ptr` holds.
+///
+/// # Safety
+/// H4: the thing is in no list and is not read again.
+pub(crate) unsafe fn release(ptr: *mut u64) {
+    // SAFETY: H4: each kind's second word is the counted pointer it was made with.
+    unsafe {
+        let counted = *ptr.add(1);
+        match *ptr & tag::HEADER_MASK {
+            tag::BIN_REF => Binary::release(counted as *const Binary),
+            tag::REF => drop(Arc::from_raw(counted as *const MagicBinary)),
+            _ => drop(Arc::from_raw(counted as *const Node)),
+        }
+    }
+}
+
+/// One more count for what the thing at `ptr` holds, for a copy of the thing.
+///
+/// # Safety
+/// H4: `ptr` is a listed thing, or a copy of one not yet listed.
+pub(crate) unsafe fn retain(ptr: *const u64) {
+    // SAFETY: H4: as in `release`.
+    unsafe {
+        let counted = *ptr.add(1);
+        match *ptr & tag::HEADER_MASK {
+            tag::BIN_REF => (*(counted as *const Binary)).retain(),
+            tag::REF => Arc::increment_strong_count(counted as *const MagicBinary),
+            _ => Arc::increment_strong_count(counted as *const Node),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Terms survive collections and copies unchanged.
+
+use super::{Heap, Literals, Message, Roots, build_literal, size};
+use crate::term::{Atom, RawTerm, Term, View, am};
+
+/// A text of a term's whole structure, for comparisons across heaps.
+fn shape_of(term: Term<'_>) -> String {
+    match term.view() {
+        View::Small(n) => n.to_string(),
+        View::Big(b) => format!(
+            "big{}{:?}",
+            if b.is_negative() { "-" } else { "" },
+            b.limbs()
+        ),
+        View::Float(f) => format!("{f:?}"),
+        View::Atom(a) => a.name().to_string(),
+        View::Nil => "[]".into(),
+        View::Cons(c) => format!("[{}|{}]", shape_of(c.head()), shape_of(c.tail())),
+        View::Tuple(t) => {
+            let parts: Vec<_> = t.elements().iter().map(|e| shape_of(*e)).collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        View::Bits(b) => format!("<<{:?}:{}>>", b.to_vec(), b.bit_len()),
+        View::Ref(r) => format!("#{:?}", r.numbers()),
+        View::Map(m) => {
+            let (keys, values) = m.flat().expect("tests make flat maps");
+            let keys: Vec<_> = keys.elements().iter().map(|k| shape_of(*k)).collect();
+            let values: Vec<_> = values.iter().map(|v| shape_of(*v)).collect();
+            format!("#{{{keys:?}=>{values:?}}}")
+        }
+        _ => panic!("not made here"),
+    }
+}
+
+fn sample<'h>(heap: &'h Heap, seed: u64) -> Term<'h> {
+    let bytes: Vec<u8> = (0..200u64).map(|i| (i * seed) as u8).collect();
+    let long = heap.binary(&bytes);
+    let bits = long.as_bits().expect("a binary");
+    let key = heap.tuple(&[am::value.term(), Term::small(1)]);
+    let map = heap.flat_map(
+        heap.tuple(&[am::ok.term(), key]),
+        &[heap.float(1.5), Term::NIL],
+    );
+    heap.list(&[
+        Term::small(seed as i64),
+        heap.integer(i64::MIN),
+        heap.big(true, &[1, 2, seed]),
+        heap.binary(b"short"),
+        long,
+        heap.sub_bits(bits, 3, 1203),
+        heap.sub_bits(bits, 5, 22),
+        heap.tuple(&[heap.string("text"), Term::NIL, heap.tuple(&[])]),
+        map,
+        heap.reference([1, 2, seed as u32]),
+        Atom::new("an atom of the test").term(),
+    ])
+}
+
+#[test]
+fn terms_survive_collections() {
+    let mut heap = Heap::new(233);
+    let mut slots: Vec<RawTerm> = Vec::new();
+    let mut expect = Vec::new();
+    for round in 0..60 {
+        for i in 0..5 {
+            let term = sample(&heap, round * 5 + i + 1);
+            expect.push(shape_of(term));
+            slots.push(term.raw());
+        }
+        // Every third term dies.
+        if round % 3 == 0 {
+            slots.remove(round as usize);
+            expect.remove(round as usize);
+        }
+        heap.need_fullsweep = round % 7 == 0;
+        let mut roots: &mut [RawTerm] = &mut slots;
+        heap.collect(300, &mut roots).expect("no limit is set");
+        assert!(heap.free_words() >= 300);
+        assert_eq!(heap.fragment_words(), 0);
+        for (slot, expect) in slots.iter().zip(&expect) {
+            // SAFETY: T1: the collector has updated the slot, which roots the term.
+            let term: Term<'_> = unsafe { Term::new(*slot) };
+            assert!(heap.owns(term));
+            assert_eq!(&shape_of(term), expect);
+        }
+    }
+    let mut none: &mut [RawTerm] = &mut [];
+    heap.need_fullsweep = true;
+    heap.collect(0, &mut none).expect("no limit is set");
+    assert_eq!(heap.used_words(), 0);
+    assert_eq!(heap.bin_vheap()[0], 0);
+}
+
+#[test]
+fn roots_move_with_their_terms() {
+    let mut heap = Heap::new(0);
+    let kept = heap.root(sample(&heap, 3));
+    let expect = shape_of(heap.get(&kept));
+    let mut none: &mut [RawTerm] = &mut [];
+    for _ in 0..4 {
+        heap.collect(10, &mut none).expect("no limit is set");
+        assert_eq!(shape_of(heap.get(&kept)), expect);
+    }
+    heap.unroot(kept);
+}
+
+#[test]
+fn messages_and_literals_hold_copies() {
+    let heap = Heap::new(233);
+    let term = sample(&heap, 9);
+    let expect = shape_of(term);
+    let message = Message::copy_of(term);
+    assert_eq!(message.words(), size(term, Literals::Share));
+    assert_eq!(shape_of(message.term()), expect);
+    let literal = build_literal(|scratch| sample(scratch, 9));
+    assert_eq!(shape_of(literal), expect);
+    let other = Heap::new(233);
+    assert_eq!(size(literal, Literals::Share), 0);
+    assert_eq!(other.copy_in(literal).raw(), literal.raw());
+    let taken = other.attach(message);
+    drop(heap);
+    assert_eq!(shape_of(taken), expect);
+}
+
+#[test]
+fn a_stack_moves_with_its_heap() {
+    let mut heap = Heap::new(233);
+    let term = sample(&heap, 4).raw();
+    let stop = heap.stop.get().wrapping_sub(2);
+    heap.stop.set(stop);
+    // SAFETY: H1: two words of the block's free end.
+    unsafe {
+        *stop = 0x1000;
+        *stop.add(1) = term.0;
+    }
+    let mut none: &mut [RawTerm] = &mut [];
+    heap.collect(5000, &mut none).expect("no limit is set");
+    // SAFETY: H1: the stack's two words; T1: the collector keeps them up to date.
+    let (cp, moved) = unsafe {
+        (
+            *heap.stop.get(),
+            Term::new(RawTerm(*heap.stop.get().add(1))),
+        )
+    };
+    assert_eq!(cp, 0x1000);
+    assert_eq!(heap.hend() as usize - heap.stop.get() as usize, 16);
+    assert_eq!(shape_of(moved), shape_of(sample(&heap, 4)));
+    let _: &mut dyn Roots = &mut none;
+}

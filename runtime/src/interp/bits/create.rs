@@ -1,0 +1,546 @@
+//! `bs_create_bin`: construction of bitstrings, and appending to them in place.
+//!
+//! Operands: fail, alloc (words needed behind the bitstring), live, unit, destination, count, then for
+//! each segment: type, number, unit, flags, source, size. A `string` segment's source is the address of
+//! its bytes, its size their number.
+
+use super::{flag, flags_of, float16};
+use crate::heap::{Binary, copy_bits, heap_bits_words, write_field};
+use crate::interp::slow::{Flow, Slow};
+use crate::num::limbs::{Endian, IntRef};
+use crate::process::{Class, Process};
+use crate::term::tag::{self, size};
+use crate::term::{Atom, Bits, RawTerm, Term, View, am, sub_bits};
+
+const FAIL: usize = 0;
+const ALLOC: usize = 1;
+const LIVE: usize = 2;
+const DST: usize = 4;
+const COUNT: usize = 5;
+const LIST: usize = 6;
+const SEGMENT_WORDS: usize = 6;
+
+const APPEND: u64 = am::append.raw().0;
+const PRIVATE_APPEND: u64 = am::private_append.raw().0;
+const BINARY: u64 = am::binary.raw().0;
+const INTEGER: u64 = am::integer.raw().0;
+const FLOAT: u64 = am::float.raw().0;
+const STRING: u64 = am::string.raw().0;
+const UTF8: u64 = am::utf8.raw().0;
+const UTF16: u64 = am::utf16.raw().0;
+const UTF32: u64 = am::utf32.raw().0;
+
+/// Bits copied for one reduction. Source: `ERL_BITS_PER_REDUCTION`.
+const BITS_PER_REDUCTION: usize = 8 * 1024;
+/// Least room of a binary made to be appended to.
+const MIN_APPEND_BYTES: usize = 256;
+/// Room of a writable binary where the compiler knows no size.
+const DEFAULT_WRITABLE_BYTES: usize = 1024;
+
+/// Why a segment cannot be built.
+#[derive(Debug)]
+struct Bad {
+    /// `badarg` or `system_limit`.
+    reason: Atom,
+    /// What is wrong, in the words of `erl_erts_errors`.
+    what: Atom,
+    /// What it is wrong of.
+    value: RawTerm,
+}
+
+fn bad(what: Atom, value: Term<'_>) -> Bad {
+    Bad {
+        reason: am::badarg,
+        what,
+        value: value.raw(),
+    }
+}
+
+fn too_large(what: Atom, value: Term<'_>) -> Bad {
+    Bad {
+        reason: am::system_limit,
+        ..bad(what, value)
+    }
+}
+
+/// One segment: where its operands start.
+#[derive(Clone, Copy)]
+struct Segment(usize);
+
+impl Segment {
+    fn kind(self, s: &Slow<'_>) -> u64 {
+        s.raw(self.0)
+    }
+    fn unit(self, s: &Slow<'_>) -> usize {
+        s.size(self.0 + 2)
+    }
+    fn flags(self, s: &Slow<'_>) -> u64 {
+        flags_of(s.src(self.0 + 3))
+    }
+    fn src<'s>(self, s: &'s Slow<'_>) -> Term<'s> {
+        s.src(self.0 + 4)
+    }
+    fn size<'s>(self, s: &'s Slow<'_>) -> Term<'s> {
+        s.src(self.0 + 5)
+    }
+    /// Takes all of its source.
+    fn is_all(self, s: &Slow<'_>) -> bool {
+        self.size(s) == am::all
+    }
+    /// The bits that size and unit tell.
+    fn bits(self, s: &Slow<'_>) -> Result<usize, Bad> {
+        let size = self.size(s);
+        match size.view() {
+            View::Small(n) => {
+                let n = usize::try_from(n).map_err(|_| bad(am::size, size))?;
+                n.checked_mul(self.unit(s))
+                    .filter(|&bits| isize::try_from(bits).is_ok())
+                    .ok_or_else(|| too_large(am::size, size))
+            }
+            View::Big(big) if !big.is_negative() => Err(too_large(am::size, size)),
+            _ => Err(bad(am::size, size)),
+        }
+    }
+    /// Bits it will take; what can be wrong only while it is written is not seen here.
+    fn bit_len(self, s: &Slow<'_>) -> Result<usize, Bad> {
+        match self.kind(s) {
+            APPEND | PRIVATE_APPEND => Ok(0),
+            BINARY if self.is_all(s) => {
+                let src = self.src(s);
+                let bits = src.as_bits().ok_or_else(|| bad(am::type_, src))?;
+                Ok(bits.bit_len())
+            }
+            BINARY | INTEGER | FLOAT => self.bits(s),
+            STRING => Ok(self.size(s).as_index().expect("a string's length") * 8),
+            UTF8 => Ok(match self.src(s).as_small() {
+                Some(0..0x80) => 8,
+                Some(0x80..0x800) => 16,
+                Some(0x800..0x10000) => 24,
+                _ => 32,
+            }),
+            UTF16 => Ok(match self.src(s).as_small() {
+                Some(0..0x10000) => 16,
+                _ => 32,
+            }),
+            UTF32 => code_point(self.src(s)).map(|_| 32),
+            other => unreachable!("the loader lets no segment {other:#x} pass"),
+        }
+    }
+}
+
+/// The Unicode scalar value that `term` is.
+fn code_point(term: Term<'_>) -> Result<char, Bad> {
+    term.as_small()
+        .and_then(|n| u32::try_from(n).ok())
+        .and_then(char::from_u32)
+        .ok_or_else(|| bad(am::type_, term))
+}
+
+/// Where segments are written: bytes, and the next bit.
+struct Output {
+    base: *mut u8,
+    at: usize,
+}
+
+impl Output {
+    /// # Safety
+    /// T1: the bits are readable, and the output has room for them, as `Segment::bit_len` told.
+    unsafe fn put_bits(&mut self, src: *const u8, src_bit: usize, len: usize) {
+        // SAFETY: by contract; the output is fresh or behind all that others may read.
+        unsafe { copy_bits(src, src_bit, self.base, self.at, len) };
+        self.at += len;
+    }
+
+    /// Writes the lowest `len` (up to 64) bits of `value`, in the byte order that `flags` tell.
+    fn put_field(&mut self, value: u64, len: usize, flags: u64) {
+        let little = flags & (flag::LITTLE | flag::NATIVE) != 0;
+        // SAFETY: T1: the output has room for all segments' bits.
+        unsafe {
+            if !little || len <= 8 {
+                write_field(self.base, self.at, len, value);
+                self.at += len;
+                return;
+            }
+            let mut bytes = value.to_le_bytes();
+            if !len.is_multiple_of(8) {
+                bytes[len / 8] <<= 8 - len % 8;
+            }
+            self.put_bits(bytes.as_ptr(), 0, len);
+        }
+    }
+
+    fn put_integer(&mut self, term: Term<'_>, len: usize, flags: u64) -> Result<(), Bad> {
+        let mut limb = [0];
+        let int = match term.view() {
+            View::Small(n) if len <= 64 => {
+                self.put_field(n as u64, len, flags);
+                return Ok(());
+            }
+            View::Small(n) => IntRef::of_i64(n, &mut limb),
+            View::Big(big) if len <= 64 => {
+                let low = big.limbs()[0];
+                let low = if big.is_negative() {
+                    low.wrapping_neg()
+                } else {
+                    low
+                };
+                self.put_field(low, len, flags);
+                return Ok(());
+            }
+            View::Big(big) => IntRef::new(big.is_negative(), big.limbs()),
+            _ => return Err(bad(am::type_, term)),
+        };
+        let little = flags & (flag::LITTLE | flag::NATIVE) != 0;
+        let endian = if little { Endian::Little } else { Endian::Big };
+        let mut bytes = vec![0; len.div_ceil(8)];
+        int.to_bits(&mut bytes, len, endian);
+        // SAFETY: T1: `bytes` has the bits, the output the room.
+        unsafe { self.put_bits(bytes.as_ptr(), 0, len) };
+        Ok(())
+    }
+
+    fn put_float(&mut self, term: Term<'_>, len: usize, flags: u64) -> Result<(), Bad> {
+        if !matches!(len, 16 | 32 | 64) {
+            let len = i64::try_from(len)
+                .unwrap_or(tag::MAX_SMALL)
+                .min(tag::MAX_SMALL);
+            return Err(bad(am::invalid, Term::small(len)));
+        }
+        let value = match term.view() {
+            View::Float(value) => value,
+            View::Small(n) => n as f64,
+            View::Big(big) => IntRef::new(big.is_negative(), big.limbs())
+                .to_f64()
+                .ok_or_else(|| bad(am::no_float, term))?,
+            _ => return Err(bad(am::type_, term)),
+        };
+        let word = match len {
+            16 => u64::from(float16::from_f64(value)),
+            32 => u64::from((value as f32).to_bits()),
+            _ => value.to_bits(),
+        };
+        self.put_field(word, len, flags);
+        Ok(())
+    }
+
+    fn put_part(&mut self, p: &Process, term: Term<'_>, len: usize) -> Result<(), Bad> {
+        let bits = term.as_bits().ok_or_else(|| bad(am::type_, term))?;
+        if len > bits.bit_len() {
+            return Err(bad(am::short, term));
+        }
+        self.put_all(p, bits, len);
+        Ok(())
+    }
+
+    fn put_all(&mut self, p: &Process, bits: Bits<'_>, len: usize) {
+        // SAFETY: T1: a bitstring's bits are readable; the output has the room.
+        unsafe { self.put_bits(bits.base(), bits.bit_offset(), len) };
+        p.bump_reds((len / BITS_PER_REDUCTION) as i64);
+    }
+
+    fn put_utf16(&mut self, c: char, flags: u64) {
+        for &unit in &*c.encode_utf16(&mut [0; 2]) {
+            self.put_field(u64::from(unit), 16, flags);
+        }
+    }
+
+    fn put_utf8(&mut self, c: char) {
+        let mut bytes = [0; 4];
+        let len = c.encode_utf8(&mut bytes).len() * 8;
+        // SAFETY: T1: the array has the bits, the output the room.
+        unsafe { self.put_bits(bytes.as_ptr(), 0, len) };
+    }
+
+    /// Writes one segment.
+    fn put(&mut self, s: &Slow<'_>, segment: Segment) -> Result<(), Bad> {
+        let src = || segment.src(s);
+        match segment.kind(s) {
+            STRING => {
+                let len = segment.bit_len(s)?;
+                // SAFETY: I1: the loader put the address of as many bytes there.
+                unsafe { self.put_bits(s.raw(segment.0 + 4) as *const u8, 0, len) };
+            }
+            BINARY if segment.is_all(s) => {
+                let bits = src().as_bits().ok_or_else(|| bad(am::type_, src()))?;
+                if !bits.bit_len().is_multiple_of(segment.unit(s)) {
+                    return Err(bad(am::unit, src()));
+                }
+                self.put_all(s.p, bits, bits.bit_len());
+            }
+            BINARY => self.put_part(s.p, src(), segment.bits(s)?)?,
+            INTEGER => self.put_integer(src(), segment.bits(s)?, segment.flags(s))?,
+            FLOAT => self.put_float(src(), segment.bits(s)?, segment.flags(s))?,
+            UTF8 => self.put_utf8(code_point(src())?),
+            UTF16 => self.put_utf16(code_point(src())?, segment.flags(s)),
+            UTF32 => {
+                let c = u64::from(u32::from(code_point(src())?));
+                self.put_field(c, 32, segment.flags(s));
+            }
+            other => unreachable!("the loader lets no segment {other:#x} pass"),
+        }
+        Ok(())
+    }
+}
+
+/// `bs_create_bin`.
+pub(crate) fn bs_create_bin(s: &mut Slow<'_>) -> Flow {
+    let end = LIST + s.size(COUNT);
+    let mut at = LIST;
+    let mut bit_len = 0usize;
+    while at < end {
+        match Segment(at).bit_len(s) {
+            Ok(len) => bit_len = bit_len.saturating_add(len),
+            Err(bad) => return fail(s, at, &bad),
+        }
+        at += SEGMENT_WORDS;
+    }
+    at = LIST;
+    let made = match Segment(at).kind(s) {
+        APPEND => append(s, Segment(at), bit_len),
+        PRIVATE_APPEND => private_append(s, Segment(at), bit_len),
+        _ => fresh(s, bit_len),
+    };
+    let (term, mut output) = match made {
+        Ok(made) => made,
+        Err(Stop::Bad(bad)) => return fail(s, at, &bad),
+        Err(Stop::Flow(flow)) => return flow,
+    };
+    if matches!(Segment(at).kind(s), APPEND | PRIVATE_APPEND) {
+        at += SEGMENT_WORDS;
+    }
+    while at < end {
+        if let Err(bad) = output.put(s, Segment(at)) {
+            return fail(s, at, &bad);
+        }
+        at += SEGMENT_WORDS;
+    }
+    s.set_dst_raw(DST, term);
+    Flow::Next
+}
+
+/// Why there is nothing to write to.
+enum Stop {
+    Bad(Bad),
+    Flow(Flow),
+}
+
+impl From<Bad> for Stop {
+    fn from(bad: Bad) -> Stop {
+        Stop::Bad(bad)
+    }
+}
+
+impl From<Flow> for Stop {
+    fn from(flow: Flow) -> Stop {
+        Stop::Flow(flow)
+    }
+}
+
+/// The bitstring being made (at rest: nothing collects until it is in its register), and its output.
+type Made = Result<(RawTerm, Output), Stop>;
+
+/// A new bitstring.
+fn fresh(s: &mut Slow<'_>, bit_len: usize) -> Made {
+    let (alloc, live) = (s.size(ALLOC), s.size(LIVE));
+    if bit_len > tag::ONHEAP_BINARY_LIMIT * 8 {
+        s.ensure_heap(alloc + size::REFC_BITS, live)?;
+        let binary = Binary::from_vec(vec![0; bit_len.div_ceil(8)], bit_len.div_ceil(8));
+        // SAFETY: H4: made just now, counted once.
+        let base = unsafe { binary.as_ref() }.data().cast_mut();
+        let term = s.p.off_heap_bits(binary, bit_len).raw();
+        return Ok((term, Output { base, at: 0 }));
+    }
+    let words = heap_bits_words(bit_len);
+    s.ensure_heap(alloc + words, live)?;
+    let ptr = s.p.alloc(words);
+    // SAFETY: H1: as many fresh words as are written.
+    unsafe {
+        std::ptr::write_bytes(ptr, 0, words);
+        *ptr = tag::make_header(words - 1, tag::HEAP_BITS);
+        *ptr.add(1) = bit_len as u64;
+    }
+    let base = ptr.wrapping_add(2).cast();
+    Ok((RawTerm::boxed(ptr), Output { base, at: 0 }))
+}
+
+/// Room that a binary of `bytes` bytes that grows is given. Source: `GROW_PROC_BIN_SIZE`.
+fn room(bytes: usize) -> usize {
+    if bytes > 1 << 24 {
+        bytes + bytes / 5
+    } else {
+        2 * bytes
+    }
+}
+
+/// Is the thing the one through which its binary may be appended to?
+fn is_writable(bits: Bits<'_>) -> bool {
+    const WRITABLE: u64 = sub_bits::MUTABLE | sub_bits::VOLATILE;
+    // SAFETY: T1: a `SUB_BITS`'s second word holds its flags.
+    let flags = || unsafe { *bits.ptr().add(1) } & sub_bits::MASK;
+    bits.binary()
+        .is_some_and(|binary| flags() == WRITABLE && binary.is_writable())
+}
+
+/// Appends `add` bits' room to the segment's source: in place where that is writable, else to a copy
+/// that is.
+fn append(s: &mut Slow<'_>, segment: Segment, add: usize) -> Made {
+    let (alloc, live, unit) = (s.size(ALLOC), s.size(LIVE), segment.unit(s));
+    let src = segment.src(s);
+    let Some(bits) = src.as_bits() else {
+        return Err(bad(am::type_, src).into());
+    };
+    let len = bits.bit_len();
+    if unit > 1 && !len.is_multiple_of(unit) {
+        return Err(bad(am::unit, src).into());
+    }
+    let Some(total) = len.checked_add(add) else {
+        return Err(too_large(am::size, src).into());
+    };
+    let writable = is_writable(bits);
+    let need = match (add, writable) {
+        (0, true) => 0,
+        (_, true) => size::SUB_BITS,
+        (_, false) => size::REFC_BITS,
+    };
+    s.set_scratch(live, src.raw());
+    s.ensure_heap(need + alloc, live + 1)?;
+    let src = s.p.x(live);
+    if add == 0 {
+        let output = Output {
+            base: std::ptr::null_mut(),
+            at: 0,
+        };
+        return Ok((src.raw(), output));
+    }
+    let bits = src.as_bits().expect("looked at before the collection");
+    if writable {
+        Ok(append_in_place(s.p, bits, total))
+    } else {
+        Ok(append_to_copy(s.p, bits, total))
+    }
+}
+
+/// Grows the binary of `bits`, which is writable, to `total` bits; a new thing becomes its writer.
+fn append_in_place(p: &Process, bits: Bits<'_>, total: usize) -> (RawTerm, Output) {
+    let binary = bits.binary().expect("a writable bitstring has a binary");
+    let len = bits.bit_len();
+    grow(p, binary, len, total);
+    let base = binary.data().cast_mut();
+    let ptr = p.alloc(size::SUB_BITS);
+    // SAFETY: H1: five fresh words; T1: the old thing's words: it is no writer from now on.
+    unsafe {
+        let old = bits.ptr().cast_mut();
+        *old.add(1) &= !sub_bits::MUTABLE;
+        let flags = sub_bits::MUTABLE | sub_bits::VOLATILE;
+        let orig = RawTerm(*old.add(4));
+        crate::heap::write_sub_bits(ptr, base as u64 | flags, 0, total, orig);
+    }
+    (RawTerm::boxed(ptr), Output { base, at: len })
+}
+
+/// Gives `binary`, of which `len` bits are in use, room for `total`.
+fn grow(p: &Process, binary: &Binary, len: usize, total: usize) {
+    let bytes = total.div_ceil(8);
+    let capacity = if binary.capacity() < bytes {
+        p.bump_reds((len / BITS_PER_REDUCTION) as i64);
+        room(bytes)
+    } else {
+        binary.capacity()
+    };
+    // SAFETY: H5: this process runs and owns the writable thing; addresses are taken again.
+    unsafe { binary.grow(bytes, capacity) };
+    p.note_binary_growth(len.div_ceil(8), bytes);
+}
+
+/// A writable copy of `bits` with room for `total` bits.
+fn append_to_copy(p: &Process, bits: Bits<'_>, total: usize) -> (RawTerm, Output) {
+    let len = bits.bit_len();
+    let bytes = total.div_ceil(8);
+    let (term, base) = writable(p, bytes, room(bytes).max(MIN_APPEND_BYTES), total);
+    // SAFETY: T1: a bitstring's bits are readable; the new bytes hold `total`.
+    unsafe { copy_bits(bits.base(), bits.bit_offset(), base, 0, len) };
+    p.bump_reds((len / BITS_PER_REDUCTION) as i64);
+    (term, Output { base, at: len })
+}
+
+/// A writable bitstring of `bit_len` bits, `bytes` bytes counted as used and `capacity` there. 8 words.
+fn writable(p: &Process, bytes: usize, capacity: usize, bit_len: usize) -> (RawTerm, *mut u8) {
+    let binary = Binary::from_vec(vec![0; capacity], bytes);
+    // SAFETY: H4: made just now, counted once.
+    let base = unsafe {
+        binary.as_ref().set_writable(true);
+        binary.as_ref().data().cast_mut()
+    };
+    let term = p.off_heap_bits(binary, bit_len).raw();
+    // SAFETY: T1: a `SUB_BITS`'s second word, which nobody has looked at yet.
+    unsafe { *term.ptr().add(1) |= sub_bits::MUTABLE | sub_bits::VOLATILE };
+    (term, base)
+}
+
+/// Appends `add` bits' room to the segment's source, of which the compiler knows that nobody else has
+/// it: the thing itself grows.
+fn private_append(s: &mut Slow<'_>, segment: Segment, add: usize) -> Made {
+    s.ensure_heap(s.size(ALLOC), s.size(LIVE))?;
+    let src = segment.src(s);
+    let Some(bits) = src.as_bits() else {
+        return Err(bad(am::type_, src).into());
+    };
+    let len = bits.bit_len();
+    let Some(total) = len.checked_add(add) else {
+        return Err(too_large(am::size, src).into());
+    };
+    if !is_writable(bits) {
+        // Whoever traces has been given the bytes in the meantime.
+        return Ok(append_to_copy(s.p, bits, total));
+    }
+    let binary = bits.binary().expect("a writable bitstring has a binary");
+    grow(s.p, binary, len, total);
+    // SAFETY: T1: a `SUB_BITS`'s end; the bytes are there now.
+    unsafe { *bits.ptr().cast_mut().add(3) = total as u64 };
+    let base = binary.data().cast_mut();
+    Ok((src.raw(), Output { base, at: len }))
+}
+
+/// `bs_init_writable`: makes an empty writable binary in `x(0)`, with room for as many bytes as `x(0)`
+/// tells.
+pub(crate) fn bs_init_writable(s: &mut Slow<'_>) -> Flow {
+    let bytes = s.p.x(0).as_index().unwrap_or(DEFAULT_WRITABLE_BYTES);
+    if let Err(end) = s.ensure_heap(size::REFC_BITS, 0) {
+        return end;
+    }
+    // Some bytes in any case, so that their address is one.
+    let (term, _) = writable(s.p, bytes, bytes.max(8), 0);
+    s.set_scratch(0, term);
+    Flow::Next
+}
+
+/// Jumps, or raises with what `erl_erts_errors` needs to say which segment is wrong.
+fn fail(s: &mut Slow<'_>, at: usize, bad: &Bad) -> Flow {
+    if s.raw(FAIL) != 0 {
+        return Flow::Jump(s.raw(FAIL) as *const u64);
+    }
+    let kind = match s.raw(at) {
+        APPEND | PRIVATE_APPEND => am::binary,
+        _ => s.atom(at).expect("a segment's type"),
+    };
+    let info = fail_info(s.p, s.raw(at + 1) as i64, kind, bad);
+    s.p.store_exception(Class::Error, bad.reason.term().raw());
+    s.p.exception.from_bif = false;
+    s.p.exception.info = info;
+    Flow::Raise
+}
+
+/// `#{cause => {Segment, Type, What, Value}, ...}`: the `error_info` that `erlang:error/3` takes.
+fn fail_info(p: &Process, segment: i64, kind: Atom, bad: &Bad) -> RawTerm {
+    // SAFETY: T1: an operand's value; nothing has collected since it was read.
+    let value = unsafe { Term::new(bad.value) };
+    let cause = p.tuple(&[Term::small(segment), kind.term(), bad.what.term(), value]);
+    let mut pairs = [
+        (am::cause, cause),
+        (am::function, am::format_bs_fail.term()),
+        (am::module, am::erl_erts_errors.term()),
+    ];
+    pairs.sort_by_key(|(key, _)| key.index());
+    let keys = p.tuple(&pairs.map(|(key, _)| key.term()));
+    p.flat_map(keys, &pairs.map(|(_, value)| value)).raw()
+}

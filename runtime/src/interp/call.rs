@@ -1,0 +1,200 @@
+//! Calls by name and through funs: finding the entry and laying out the arguments.
+
+use crate::bif::{Raise, badarg, system_limit};
+use crate::code::Export;
+use crate::code::entry::export;
+use crate::process::{Process, X_REGISTERS};
+use crate::term::{Atom, RawTerm, Term, am};
+
+/// A call ready to be made: its arguments are in the registers.
+pub(super) struct Ready {
+    pub(super) entry: *const u64,
+}
+
+/// Lays out `apply(module, function, args)`. `apply` of `apply/3` itself is unfolded.
+pub(super) fn apply<'p>(
+    p: &'p Process,
+    mut module: Term<'p>,
+    mut function: Term<'p>,
+    mut args: Term<'p>,
+) -> Result<Ready, Raise<'p>> {
+    loop {
+        let (Some(m), Some(f)) = (module.as_atom(), function.as_atom()) else {
+            return Err(badarg());
+        };
+        if m != am::erlang || f != am::apply {
+            let arity = spread(p, args)?;
+            return Ok(Ready {
+                entry: export(m, f, arity).address(),
+            });
+        }
+        let elements: Option<Vec<Term<'p>>> = args.list_iter().take(4).map(Result::ok).collect();
+        match elements.as_deref() {
+            Some(&[inner_module, inner_function, inner_args]) => {
+                (module, function, args) = (inner_module, inner_function, inner_args);
+            }
+            _ => {
+                let arity = spread(p, args)?;
+                return Ok(Ready {
+                    entry: export(m, f, arity).address(),
+                });
+            }
+        }
+    }
+}
+
+/// Copies a list of arguments to `x(0)..`; returns how many there are.
+fn spread<'p>(p: &'p Process, args: Term<'p>) -> Result<u8, Raise<'p>> {
+    let elements: Vec<Term<'p>> = args
+        .list_iter()
+        .collect::<Result<_, _>>()
+        .map_err(|_| badarg())?;
+    let arity = u8::try_from(elements.len()).map_err(|_| system_limit())?;
+    elements
+        .iter()
+        .enumerate()
+        .for_each(|(i, element)| p.set_x(i, *element));
+    Ok(arity)
+}
+
+/// `Module:Function` with `arity` arguments in the registers, module and function behind them.
+pub(super) fn fixed_apply<'p>(p: &'p Process, arity: usize) -> Result<Ready, Raise<'p>> {
+    let (Some(module), Some(function)) = (p.x(arity).as_atom(), p.x(arity + 1).as_atom()) else {
+        return Err(badarg());
+    };
+    Ok(Ready {
+        entry: export(module, function, arity as u8).address(),
+    })
+}
+
+/// A call of `fun` with `arity` arguments in the registers.
+pub(super) fn call_fun<'p>(
+    p: &'p Process,
+    fun: Term<'p>,
+    arity: usize,
+) -> Result<Ready, Raise<'p>> {
+    let Some(f) = fun.as_fun() else {
+        return Err(crate::bif::tagged(p, am::badfun, fun));
+    };
+    if usize::from(f.arity()) != arity {
+        let args: Vec<Term<'p>> = (0..arity).map(|i| p.x(i)).collect();
+        let call = p.tuple(&[fun, p.list(&args)]);
+        return Err(crate::bif::tagged(p, am::badarity, call));
+    }
+    if let Some(export) = f.export() {
+        return Ok(Ready {
+            entry: export.address(),
+        });
+    }
+    let entry = f.entry().expect("a fun is local or external");
+    let address = entry.address();
+    if address.is_null() {
+        return undefined_lambda(p, entry.module, fun, arity);
+    }
+    f.env()
+        .iter()
+        .enumerate()
+        .for_each(|(i, term)| p.set_x(arity + i, *term));
+    Ok(Ready { entry: address })
+}
+
+/// `apply(Fun, Args)`.
+pub(super) fn apply_fun<'p>(
+    p: &'p Process,
+    fun: Term<'p>,
+    args: Term<'p>,
+) -> Result<Ready, Raise<'p>> {
+    let arity = spread(p, args)?;
+    call_fun(p, fun, usize::from(arity))
+}
+
+fn arguments<'p>(p: &'p Process, arity: usize) -> Term<'p> {
+    let args: Vec<Term<'p>> = (0..arity).map(|i| p.x(i)).collect();
+    p.list(&args)
+}
+
+fn undefined_lambda<'p>(
+    p: &'p Process,
+    module: Atom,
+    fun: Term<'p>,
+    arity: usize,
+) -> Result<Ready, Raise<'p>> {
+    let handler = export(handler_module(p), am::undefined_lambda, 3);
+    if !handler.is_defined() {
+        return Err(crate::bif::tagged(p, am::badfun, fun));
+    }
+    let args = arguments(p, arity);
+    p.set_x(0, module.term());
+    p.set_x(1, fun);
+    p.set_x(2, args);
+    Ok(Ready {
+        entry: handler.address(),
+    })
+}
+
+/// The module whose functions handle calls of undefined functions and funs.
+fn handler_module(p: &Process) -> Atom {
+    p.of_rare(|rare| rare.error_handler)
+        .flatten()
+        .unwrap_or(am::error_handler)
+}
+
+/// The call of the process's error handler for the undefined function whose entry is `entry`.
+pub(super) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready, Raise<'p>> {
+    let handler = export(handler_module(p), am::undefined_function, 3);
+    if !handler.is_defined() {
+        return Err(am::undef.into());
+    }
+    let args = arguments(p, usize::from(called.arity));
+    p.set_x(0, called.module.term());
+    p.set_x(1, called.function.term());
+    p.set_x(2, args);
+    Ok(Ready {
+        entry: handler.address(),
+    })
+}
+
+/// A function as the words before its entry name it.
+#[derive(Clone, Copy)]
+pub(super) struct Called {
+    pub(super) module: Atom,
+    pub(super) function: Atom,
+    pub(super) arity: u8,
+}
+
+impl Called {
+    /// # Safety
+    /// I1: `entry` is a function's entry.
+    pub(super) unsafe fn at(entry: *const u64) -> Called {
+        use crate::code::op::entry as head;
+        // SAFETY: I1: the head stands before the entry.
+        let (module, function, arity) = unsafe {
+            (
+                *entry.offset(head::MODULE),
+                *entry.offset(head::FUNCTION),
+                *entry.offset(head::ARITY),
+            )
+        };
+        let atom = |word| {
+            Term::immed(RawTerm(word))
+                .as_atom()
+                .expect("a head names its function")
+        };
+        Called {
+            module: atom(module),
+            function: atom(function),
+            arity: arity as u8,
+        }
+    }
+}
+
+/// Lays out a call that a BIF traps to.
+pub(super) fn trap(p: &Process, to: &'static Export, args: &[Term<'_>]) -> Ready {
+    debug_assert!(args.len() < X_REGISTERS, "a function's arity");
+    args.iter()
+        .enumerate()
+        .for_each(|(i, arg)| p.set_x(i, *arg));
+    Ready {
+        entry: to.address(),
+    }
+}

@@ -1,0 +1,359 @@
+//! Raising: the saved trace, the search for a handler, and the stack trace that a program sees.
+//!
+//! A saved trace is a term only the runtime reads: `[[Args | Info] | Trace]`, where `Trace` looks like a
+//! big integer to the collector and holds the current function and return addresses. Source:
+//! `save_stacktrace()`, `next_catch()`, `build_stacktrace()` in `beam_common.c`.
+
+use crate::code::module::{self, Mfa};
+use crate::heap::Heap;
+use crate::process::{Class, Process};
+use crate::term::{Atom, RawTerm, Term, View, am, tag};
+use crate::trace::breakpoint::is_trace_return;
+
+/// Return addresses kept, the current function included (`backtrace_depth`).
+static DEPTH: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(8);
+
+/// Sets how many entries a stack trace has; returns the old number.
+pub(crate) fn set_backtrace_depth(depth: usize) -> usize {
+    DEPTH.swap(depth, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// What was running when an exception was raised.
+#[derive(Clone, Copy)]
+pub(super) enum Current {
+    /// The instruction at this address; the function is looked up from it.
+    Code(*const u64),
+    /// A BIF, or a function whose head refused its arguments: known by name. The address is the
+    /// caller's, if the BIF was called from code.
+    Function(Mfa, Option<*const u64>),
+}
+
+/// Flags in the first word of a saved trace.
+mod flag {
+    pub(super) const HAS_ARGS: u64 = 1;
+    pub(super) const FROM_BIF: u64 = 2;
+    pub(super) const BY_NAME: u64 = 4;
+    pub(super) const GIVEN: u64 = 8;
+    pub(super) const CLASS_SHIFT: u32 = 8;
+}
+
+const FIXED: usize = 4;
+
+/// Saves the trace of the exception stored in `p`, unless it has one.
+pub(super) fn save_trace(p: &mut Process, current: Current) {
+    let given = p.exception.trace;
+    // SAFETY: T1: the exception's slots hold terms of this process.
+    if given != RawTerm::NONE && is_saved_trace(unsafe { Term::new(given) }) {
+        return;
+    }
+    let depth = DEPTH
+        .load(std::sync::atomic::Ordering::Relaxed)
+        .saturating_sub(1);
+    let exception = p.exception;
+    let mut words = vec![0; FIXED];
+    words[0] = (exception.class as u64) << flag::CLASS_SHIFT;
+    if given != RawTerm::NONE {
+        // By `erlang:raise/3`: the trace is the one it was given.
+        words[0] |= flag::GIVEN;
+        // SAFETY: T1, as above.
+        let about = unsafe { p.cons(Term::new(given), Term::NIL) };
+        let trace = opaque(p, &words);
+        p.exception.trace = p.cons(about, trace).raw();
+        return;
+    }
+    if exception.args != RawTerm::NONE {
+        words[0] |= flag::HAS_ARGS;
+    }
+    match current {
+        Current::Code(pc) => words[1] = pc as u64,
+        Current::Function(mfa, caller) => {
+            words[0] |= flag::BY_NAME
+                | if exception.from_bif {
+                    flag::FROM_BIF
+                } else {
+                    0
+                };
+            words[1] = mfa.module.raw().0;
+            words[2] = mfa.function.raw().0;
+            words[3] = u64::from(mfa.arity);
+            words.extend(caller.map(|pc| pc as u64));
+        }
+    }
+    let mut left = depth.saturating_sub(words.len() - FIXED);
+    let mut last = std::ptr::null();
+    for_each_return(p, |address| {
+        // A recursive call's return address, many times in a row, is told once, as in ERTS.
+        if left > 0 && address != last {
+            last = address;
+            // One word back lies in the call.
+            words.push(address as u64 - 8);
+            left -= 1;
+        }
+        left > 0
+    });
+    // As many words as ERTS takes, whatever the depth of the stack: programs see what they allocate.
+    words.resize(FIXED + depth, 0);
+    let slot = |word: RawTerm| {
+        if word == RawTerm::NONE {
+            RawTerm::NIL
+        } else {
+            word
+        }
+    };
+    // SAFETY: T1: the exception's slots hold terms of this process.
+    let (args, info) = unsafe {
+        (
+            Term::new(slot(exception.args)),
+            Term::new(slot(exception.info)),
+        )
+    };
+    let trace = opaque(p, &words);
+    p.exception.trace = p.cons(p.cons(args, info), trace).raw();
+}
+
+/// A thing of these words that the collector copies and does not look into.
+fn opaque<'h>(heap: &'h Heap, words: &[u64]) -> Term<'h> {
+    let ptr = heap.alloc(1 + words.len());
+    // SAFETY: H1: as many fresh words as are written; shaped as a big integer.
+    unsafe {
+        *ptr = tag::make_header(words.len(), tag::POS_BIG);
+        words
+            .iter()
+            .enumerate()
+            .for_each(|(i, word)| *ptr.add(1 + i) = *word);
+        Term::new(RawTerm::boxed(ptr))
+    }
+}
+
+/// Calls `visit` with every return address on the stack, innermost first, while it says so.
+pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(*const u64) -> bool) {
+    let mut at = p.stop.get();
+    while at < p.hend() {
+        // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
+        let word = RawTerm(unsafe { *at });
+        let is_return =
+            word.is_header() && word != RawTerm::NONE && !is_trace_return(word.0 as *const u64);
+        if is_return && !visit(word.0 as *const u64) {
+            return;
+        }
+        at = at.wrapping_add(1);
+    }
+}
+
+/// A catch tag for the handler at `address`.
+#[inline]
+pub(super) fn catch_tag(address: *const u64) -> u64 {
+    ((address as u64) << 6) | tag::CATCH
+}
+
+/// Cuts the stack down to the innermost frame with a catch tag; returns the handler's address.
+pub(super) fn unwind(p: &Process) -> Option<*const u64> {
+    let mut at = p.stop.get();
+    let mut frame = at;
+    while at < p.hend() {
+        // SAFETY: H1.
+        let word = unsafe { *at };
+        if word & tag::IMMED2_MASK == tag::CATCH {
+            p.stop.set(frame);
+            return Some((word >> 6) as *const u64);
+        }
+        at = at.wrapping_add(1);
+        if word & tag::PRIMARY_MASK == tag::HEADER && word != 0 {
+            frame = at;
+        }
+    }
+    None
+}
+
+/// The stack trace that `saved`, an exception's trace, stands for.
+pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> {
+    let Some(cell) = saved.as_cons() else {
+        return Term::NIL;
+    };
+    let (Some(about), Some(trace)) = (cell.head().as_cons(), cell.tail().as_big()) else {
+        return saved;
+    };
+    let words = trace.limbs();
+    if words[0] & flag::GIVEN != 0 {
+        return about.head();
+    }
+    let mut items = Vec::with_capacity(words.len());
+    let args = (words[0] & flag::HAS_ARGS != 0).then(|| about.head());
+    let first = if words[0] & flag::BY_NAME != 0 {
+        let atom = |word| {
+            Term::immed(RawTerm(word))
+                .as_atom()
+                .expect("a name was saved")
+        };
+        let mfa = Mfa {
+            module: atom(words[1]),
+            function: atom(words[2]),
+            arity: words[3] as u8,
+        };
+        let place = module::versions(mfa.module).current.and_then(|code| {
+            let entry = code.find(mfa.function, mfa.arity)?;
+            let at = entry.checked_sub(crate::code::op::entry::WORDS as u32)?;
+            code.place_at(at)
+                .map(|(file, line)| (file.to_string(), line))
+        });
+        let place = if words[0] & flag::FROM_BIF != 0 {
+            None
+        } else {
+            place
+        };
+        Some((mfa, place))
+    } else {
+        lookup(words[1] as *const u64)
+    };
+    if let Some((mfa, place)) = first {
+        let info = error_info(p, mfa, words[0], about.tail());
+        items.push(item(p, mfa, args, place, info));
+    }
+    for &address in &words[FIXED..] {
+        if let Some((mfa, place)) = lookup(address as *const u64) {
+            items.push(item(p, mfa, None, place, None));
+        }
+    }
+    p.list(&items)
+}
+
+/// Where a process that does not run, or that called a BIF, is in its code: `current_function`,
+/// `current_location` or `current_stacktrace` as `process_info/2` gives them.
+pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
+    let mut frames = Vec::new();
+    let depth = if name == am::current_stacktrace {
+        DEPTH.load(std::sync::atomic::Ordering::Relaxed)
+    } else {
+        1
+    };
+    let pc = p.pc.get();
+    if !pc.is_null() {
+        frames.extend(lookup(pc));
+    }
+    if frames.len() < depth {
+        for_each_return(p, |address| {
+            frames.extend(lookup(address));
+            frames.len() < depth
+        });
+    }
+    if name == am::current_stacktrace {
+        let items: Vec<_> = frames
+            .into_iter()
+            .map(|(mfa, place)| item(p, mfa, None, place, None))
+            .collect();
+        return p.list(&items);
+    }
+    let Some((mfa, place)) = frames.into_iter().next() else {
+        return am::undefined.term();
+    };
+    if name == am::current_location {
+        return item(p, mfa, None, place, None);
+    }
+    let arity = Term::small(i64::from(mfa.arity));
+    p.tuple(&[mfa.module.term(), mfa.function.term(), arity])
+}
+
+type Place = Option<(String, u32)>;
+
+fn lookup(address: *const u64) -> Option<(Mfa, Place)> {
+    let (module, offset) = module::module_at(address)?;
+    let entry = module.function_at(offset)?;
+    let place = module
+        .place_at(offset)
+        .map(|(file, line)| (file.to_string(), line));
+    Some((module.mfa(entry), place))
+}
+
+/// The `error_info` element of the top entry, if it has one.
+fn error_info<'p>(p: &'p Process, mfa: Mfa, flags: u64, info: Term<'p>) -> Option<Term<'p>> {
+    if flags & flag::FROM_BIF == 0 {
+        // `erlang:error/3`: the map that the caller gave.
+        return info
+            .as_map()
+            .map(|_| p.tuple(&[am::error_info.term(), info]));
+    }
+    let formatter = match mfa.module {
+        am::atomics | am::counters | am::erlang | am::erts_internal | am::persistent_term => {
+            am::erl_erts_errors
+        }
+        am::code | am::os => am::erl_kernel_errors,
+        am::binary | am::ets | am::lists | am::maps | am::math | am::re | am::unicode => {
+            am::erl_stdlib_errors
+        }
+        _ => return None,
+    };
+    let module = (am::module.term(), formatter.term());
+    let map = if info.is_nil() {
+        crate::term::map::from_pairs(p, &[module])
+    } else {
+        crate::term::map::from_pairs(p, &[module, (am::cause.term(), info)])
+    };
+    Some(p.tuple(&[am::error_info.term(), map]))
+}
+
+/// `{M, F, Arity or Args, Location}`.
+fn item<'p>(
+    p: &'p Process,
+    mfa: Mfa,
+    args: Option<Term<'p>>,
+    place: Place,
+    info: Option<Term<'p>>,
+) -> Term<'p> {
+    let mut location = Vec::with_capacity(3);
+    if let Some((file, line)) = place {
+        location.push(p.tuple(&[am::file.term(), p.string(&file)]));
+        location.push(p.tuple(&[am::line.term(), p.unsigned(u64::from(line))]));
+    }
+    location.extend(info);
+    let arity = args.unwrap_or(Term::small(i64::from(mfa.arity)));
+    let location = p.list(&location);
+    p.tuple(&[mfa.module.term(), mfa.function.term(), arity, location])
+}
+
+/// What a `catch` returns for the exception `class`, `value`, `saved`.
+pub(super) fn caught<'p>(
+    p: &'p Process,
+    class: Atom,
+    value: Term<'p>,
+    saved: Term<'p>,
+) -> Term<'p> {
+    match Class::from_atom(class) {
+        Some(Class::Throw) => value,
+        Some(Class::Error) => {
+            let reason = p.tuple(&[value, build_stacktrace(p, saved)]);
+            p.tuple(&[am::EXIT.term(), reason])
+        }
+        _ => p.tuple(&[am::EXIT.term(), value]),
+    }
+}
+
+/// The reason that an uncaught exception ends its process with.
+pub(crate) fn exit_reason<'p>(p: &'p Process) -> Term<'p> {
+    let exception = &p.exception;
+    // SAFETY: T1: the exception's slots hold terms of this process.
+    let (value, saved) = unsafe { (Term::new(exception.value), Term::new(exception.trace)) };
+    match exception.class {
+        Class::Exit => value,
+        Class::Error => p.tuple(&[value, build_stacktrace(p, saved)]),
+        Class::Throw => {
+            let reason = p.tuple(&[am::nocatch.term(), value]);
+            p.tuple(&[reason, build_stacktrace(p, saved)])
+        }
+    }
+}
+
+/// Is `term` a trace saved by [`save_trace`], not yet a list the program can read?
+fn is_saved_trace(term: Term<'_>) -> bool {
+    matches!(term.view(), View::Cons(cell)
+        if cell.head().as_cons().is_some() && cell.tail().as_big().is_some())
+}
+
+/// The class of the exception that a saved trace belongs to.
+pub(super) fn class_of(saved: Term<'_>) -> Class {
+    let trace = saved.as_cons().and_then(|cell| cell.tail().as_big());
+    match trace.map(|trace| (trace.limbs()[0] >> flag::CLASS_SHIFT) & 3) {
+        Some(1) => Class::Exit,
+        Some(2) => Class::Throw,
+        _ => Class::Error,
+    }
+}

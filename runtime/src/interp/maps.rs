@@ -1,0 +1,234 @@
+//! Maps: the instructions that read and change several keys at once. Sizes and errors are those of
+//! `erts_gc_update_map_assoc()` and its like in `beam_common.c`, OTP 29.
+
+use std::cmp::Ordering;
+
+use smallvec::SmallVec;
+
+use super::slow::{Flow, Slow};
+use crate::process::Process;
+use crate::term::compare::{cmp_flatmap_keys, eq_exact};
+use crate::term::map::{self, Changed};
+use crate::term::tag::map::{FLAT_WORDS, SMALL_LIMIT};
+use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
+
+const FAIL: usize = 0;
+const MAP: usize = 1;
+const DST: usize = 2;
+const LIVE: usize = 3;
+const COUNT: usize = 4;
+const LIST: usize = 5;
+
+#[cfg(test)]
+mod tests;
+
+type Pairs<'p> = SmallVec<[(Term<'p>, Term<'p>); 8]>;
+
+/// Keys and values of an update, in the order of a flat map's keys.
+fn pairs<'s>(s: &'s Slow<'_>) -> Pairs<'s> {
+    let list = (LIST..LIST + s.size(COUNT)).step_by(2);
+    let mut pairs: Pairs<'s> = list.map(|at| (s.src(at), s.src(at + 1))).collect();
+    let order = |a: &(Term<'s>, Term<'s>), b: &(Term<'s>, Term<'s>)| cmp_flatmap_keys(a.0, b.0);
+    if !pairs.is_sorted_by(|a, b| order(a, b) != Ordering::Greater) {
+        pairs.sort_by(order);
+    }
+    pairs
+}
+
+/// Where `keys` has `key`.
+#[inline]
+fn index_of(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
+    if key.raw().is_immed() {
+        return keys.iter().position(|k| k.same(key));
+    }
+    keys.iter().position(|k| eq_exact(*k, key))
+}
+
+/// Makes sure of `need` words, and that the map operand is in `x(live)`, live or not.
+fn prepare(s: &mut Slow<'_>, need: usize) -> Result<(), Flow> {
+    let live = s.size(LIVE);
+    s.set_scratch(live, s.src(MAP).raw());
+    s.ensure_heap(need, live + 1)
+}
+
+/// `put_map_assoc`. Operands: fail, map, destination, live, count, then key and value each.
+pub(crate) fn put_map_assoc(s: &mut Slow<'_>) -> Flow {
+    let Some(map) = s.src(MAP).as_map() else {
+        return bad_map(s);
+    };
+    let updates = s.size(COUNT) / 2;
+    let need = match map.flat() {
+        Some(_) if map.is_empty() => 2 * updates + 1 + FLAT_WORDS,
+        Some((_, values)) => 2 * (values.len() + updates) + 1 + FLAT_WORDS,
+        None => 0,
+    };
+    if let Err(end) = prepare(s, need) {
+        return end;
+    }
+    let map = s.p.x(s.size(LIVE)).as_map().expect("a map still");
+    let changed = match map.flat() {
+        None => trie_put(s.p, map, &pairs(s)),
+        Some(_) if map.is_empty() => map::from_pairs(s.p, &pairs(s)),
+        Some((keys, values)) => flat_put(s.p, map, keys, values, &pairs(s)),
+    };
+    s.set_dst(DST, changed);
+    Flow::Next
+}
+
+fn trie_put<'p>(p: &'p Process, map: Map<'p>, pairs: &[(Term<'p>, Term<'p>)]) -> Term<'p> {
+    let put = |map: Map<'p>, &(key, value): &(Term<'p>, Term<'p>)| {
+        let changed = map::put(p, map, key, value);
+        changed.as_map().expect("a map with a key more is a map")
+    };
+    pairs.iter().fold(map, put).term()
+}
+
+/// A flat map with `pairs` put into it.
+fn flat_put<'p>(
+    p: &'p Process,
+    map: Map<'p>,
+    keys: Tuple<'p>,
+    values: &[Term<'p>],
+    pairs: &[(Term<'p>, Term<'p>)],
+) -> Term<'p> {
+    if let Some(replaced) = replaced(p, map, keys, values, pairs) {
+        return replaced.unwrap_or(map.term());
+    }
+    let old = keys.elements();
+    let mut merged: SmallVec<[(Term<'p>, Term<'p>); 36]> = SmallVec::new();
+    let (mut at, mut from) = (0, 0);
+    while at < old.len() || from < pairs.len() {
+        let order = match (old.get(at), pairs.get(from)) {
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+            (Some(key), Some((new, _))) if key.same(*new) => Ordering::Equal,
+            (Some(key), Some((new, _))) => cmp_flatmap_keys(*key, *new),
+        };
+        if order == Ordering::Less {
+            merged.push((old[at], values[at]));
+        } else {
+            merged.push(pairs[from]);
+            from += 1;
+        }
+        at += usize::from(order != Ordering::Greater);
+    }
+    if merged.len() > SMALL_LIMIT {
+        return trie_put(p, map, pairs);
+    }
+    let (keys, values): (SmallVec<[Term<'p>; 36]>, SmallVec<[Term<'p>; 36]>) =
+        merged.into_iter().unzip();
+    let key_tuple = p.tuple(&keys);
+    let made = p.flat_map(key_tuple, &values);
+    // ERTS leaves a hole where some of the keys were there before.
+    p.filler(old.len() + pairs.len() - keys.len());
+    made
+}
+
+/// A flat map with the values of `pairs`, all of whose keys it has; `Some(None)` where nothing changes,
+/// `None` where a key is missing.
+#[expect(clippy::option_option, reason = "three outcomes, told in the comment")]
+fn replaced<'p>(
+    p: &'p Process,
+    map: Map<'p>,
+    keys: Tuple<'p>,
+    values: &[Term<'p>],
+    pairs: &[(Term<'p>, Term<'p>)],
+) -> Option<Option<Term<'p>>> {
+    let mut new: SmallVec<[Term<'p>; 32]> = SmallVec::from_slice(values);
+    let mut changed = false;
+    for (key, value) in pairs {
+        let at = index_of(keys.elements(), *key)?;
+        changed |= !new[at].same(*value);
+        new[at] = *value;
+    }
+    Some(changed.then(|| p.flat_map(map.keys_term(), &new)))
+}
+
+/// `put_map_exact`. Operands as `put_map_assoc`.
+pub(crate) fn put_map_exact(s: &mut Slow<'_>) -> Flow {
+    let Some(map) = s.src(MAP).as_map() else {
+        return bad_map(s);
+    };
+    let need = map
+        .flat()
+        .map_or(0, |(_, values)| FLAT_WORDS + values.len());
+    if let Err(end) = prepare(s, need) {
+        return end;
+    }
+    let map = s.p.x(s.size(LIVE)).as_map().expect("a map still");
+    let pairs = pairs(s);
+    let changed = match map.flat() {
+        None => trie_update(s.p, map, &pairs),
+        Some((keys, values)) => replaced(s.p, map, keys, values, &pairs)
+            .map(|new| new.unwrap_or(map.term()))
+            .ok_or_else(|| {
+                let missing = |key: Term<'_>| index_of(keys.elements(), key).is_none();
+                let first = pairs.iter().find(|(key, _)| missing(*key));
+                first.expect("a key is missing").0.raw()
+            }),
+    };
+    match changed {
+        Ok(map) => {
+            s.set_dst(DST, map);
+            Flow::Next
+        }
+        Err(key) => {
+            drop(pairs);
+            s.fail_with(FAIL, |p| tagged(p, am::badkey, key))
+        }
+    }
+}
+
+/// A trie with its values replaced. Errors: the first key it does not have.
+fn trie_update<'p>(
+    p: &'p Process,
+    map: Map<'p>,
+    pairs: &[(Term<'p>, Term<'p>)],
+) -> Result<Term<'p>, RawTerm> {
+    let mut now = map;
+    for (key, value) in pairs {
+        match map::update(p, now, *key, *value) {
+            Changed::To(term) => now = term.as_map().expect("an updated map is a map"),
+            Changed::NoKey => return Err(key.raw()),
+        }
+    }
+    Ok(now.term())
+}
+
+fn bad_map(s: &mut Slow<'_>) -> Flow {
+    let map = s.src(MAP).raw();
+    s.fail_with(FAIL, |p| tagged(p, am::badmap, map))
+}
+
+fn tagged(p: &Process, tag: Atom, value: RawTerm) -> RawTerm {
+    // SAFETY: T1: an operand's value; nothing has collected since it was read.
+    p.tuple(&[tag.term(), unsafe { Term::new(value) }]).raw()
+}
+
+/// `has_map_fields`. Operands: fail, map, count, then keys.
+pub(crate) fn has_map_fields(s: &mut Slow<'_>) -> Flow {
+    let has_all = s
+        .src(MAP)
+        .as_map()
+        .is_some_and(|map| (3..3 + s.size(2)).all(|at| map.contains_key(s.src(at))));
+    if has_all {
+        Flow::Next
+    } else {
+        s.fail(FAIL, am::badmatch)
+    }
+}
+
+/// `get_map_elements`. Operands: fail, map, count, then key and destination each.
+pub(crate) fn get_map_elements(s: &mut Slow<'_>) -> Flow {
+    let source = s.src(MAP).raw();
+    // SAFETY: T1: the source's value, though a destination may be its register; nothing collects here.
+    let source = unsafe { Term::new(source) };
+    let map: Option<Map<'_>> = source.as_map();
+    for at in (3..3 + s.size(2)).step_by(2) {
+        match map.and_then(|map| map.get(s.src(at))) {
+            Some(value) => s.set_dst(at + 1, value),
+            None => return s.fail(FAIL, am::badmatch),
+        }
+    }
+    Flow::Next
+}

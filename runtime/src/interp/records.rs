@@ -1,0 +1,251 @@
+//! Records: `update_record` for tuples, and native records. Source: `erl_record.c`, OTP 29.
+
+use smallvec::SmallVec;
+
+use super::slow::{Flow, Slow};
+use crate::code::record;
+use crate::process::Process;
+use crate::term::tag;
+use crate::term::{Atom, RawTerm, Record, Term, am};
+
+#[cfg(test)]
+mod tests;
+
+type Values<'p> = SmallVec<[Term<'p>; 16]>;
+
+/// `update_record`. Operands: hint, size, source, destination, count, then index from 1 and value each.
+/// The compiler has made sure of the heap.
+pub(crate) fn update_record(s: &mut Slow<'_>) -> Flow {
+    let (size, count) = (s.size(1), s.size(4));
+    let updates = || (5..5 + count).step_by(2);
+    let source = s.src(2);
+    let ptr = source.raw().ptr();
+    // SAFETY: I1: the compiler knows a tuple of `size` elements, and indices within it.
+    let element = |index: usize| unsafe { RawTerm(*ptr.add(index)) };
+    if s.raw(0) == am::reuse.raw().0 && count == 2 && element(s.size(5)) == s.src(6).raw() {
+        s.set_dst(3, source);
+        return Flow::Next;
+    }
+    let mut in_place = s.raw(0) == am::inplace.raw().0;
+    if in_place && !s.p.is_above_high_water(ptr) {
+        // A mature tuple must not come to point to a young term.
+        in_place = updates().all(|at| s.src(at + 1).raw().is_immed());
+    }
+    let target = if in_place { ptr } else { s.p.alloc(1 + size) };
+    // SAFETY: H1: `1 + size` fresh words, or the tuple itself, which nobody else has: the compiler says.
+    unsafe {
+        if !in_place {
+            std::ptr::copy_nonoverlapping(ptr, target, 1 + size);
+        }
+        for at in updates() {
+            *target.add(s.size(at)) = s.src(at + 1).raw().0;
+        }
+    }
+    s.set_dst_raw(3, RawTerm::boxed(target));
+    Flow::Next
+}
+
+/// `is_any_native_record`. Operands: fail, source.
+pub(crate) fn is_any_native_record(s: &mut Slow<'_>) -> Flow {
+    if s.src(1).as_record().is_some() {
+        Flow::Next
+    } else {
+        s.fail(0, am::badrecord)
+    }
+}
+
+/// `is_native_record`. Operands: fail, source, module, name.
+pub(crate) fn is_native_record(s: &mut Slow<'_>) -> Flow {
+    let same = |r: Record<'_>| Some(r.module()) == s.atom(2) && Some(r.name()) == s.atom(3);
+    if s.src(1).as_record().is_some_and(same) {
+        Flow::Next
+    } else {
+        s.fail(0, am::badrecord)
+    }
+}
+
+/// The value of field `key`.
+fn field<'h>(record: Record<'h>, key: Term<'_>) -> Option<Term<'h>> {
+    let at = record.keys().iter().position(|k| k.same(key))?;
+    Some(record.values()[at])
+}
+
+/// `get_record_elements`. Operands: fail, source, count, then field and destination each.
+pub(crate) fn get_record_elements(s: &mut Slow<'_>) -> Flow {
+    let source = s.src(1).raw();
+    // SAFETY: T1: the source's value, though a destination may be its register; nothing collects here.
+    let record = unsafe { Term::new(source) }.as_record();
+    for at in (3..3 + s.size(2)).step_by(2) {
+        let Some(value) = record.and_then(|record| field(record, s.src(at))) else {
+            return s.fail(0, am::badrecord);
+        };
+        s.set_dst(at + 1, value);
+    }
+    Flow::Next
+}
+
+/// `is_record_accessible`. Operands: fail, source, scope: `external`, or the module that asks.
+pub(crate) fn is_record_accessible(s: &mut Slow<'_>) -> Flow {
+    let accessible = |r: Record<'_>| r.is_exported() || Some(r.module()) == s.atom(2);
+    if s.src(1).as_record().is_some_and(accessible) {
+        Flow::Next
+    } else {
+        s.fail(0, am::badrecord)
+    }
+}
+
+/// `get_record_field`. Operands: fail, source, id, field, destination. An id is `_` (any record), a name,
+/// or `{Module, Name}` of a record that must be exported.
+pub(crate) fn get_record_field(s: &mut Slow<'_>) -> Flow {
+    let source = s.src(1);
+    let Some(record) = source.as_record().filter(|r| is_record_of(*r, s.src(2))) else {
+        let source = source.raw();
+        return s.fail_with(0, |p| error(p, am::badrecord, source));
+    };
+    if let Some(value) = field(record, s.src(3)) {
+        s.set_dst(4, value);
+        return Flow::Next;
+    }
+    let (id, key) = ((record.module(), record.name()), s.raw(3));
+    s.fail_with(0, |p| field_error(p, am::badfield, id, RawTerm(key)))
+}
+
+fn is_record_of(record: Record<'_>, id: Term<'_>) -> bool {
+    match id.as_tuple() {
+        None => id == am::underscore || id == record.name(),
+        Some(id) => {
+            id.get(0) == record.module() && id.get(1) == record.name() && record.is_exported()
+        }
+    }
+}
+
+/// `{tag, Value}`.
+fn error(p: &Process, tag: Atom, value: RawTerm) -> RawTerm {
+    // SAFETY: T1: a source operand's value; nothing has collected since it was read.
+    p.tuple(&[tag.term(), unsafe { Term::new(value) }]).raw()
+}
+
+/// `{tag, {{Module, Name}, Field}}`.
+pub(crate) fn field_reason<'p>(
+    p: &'p Process,
+    tag: Atom,
+    id: (Atom, Atom),
+    field: Term<'p>,
+) -> Term<'p> {
+    let id = p.tuple(&[id.0.term(), id.1.term()]);
+    let what = p.tuple(&[id, field]);
+    p.tuple(&[tag.term(), what])
+}
+
+/// As [`field_reason`], of a field's name at rest.
+fn field_error(p: &Process, tag: Atom, id: (Atom, Atom), field: RawTerm) -> RawTerm {
+    field_reason(p, tag, id, Term::immed(field)).raw()
+}
+
+/// `put_record`. Operands: fail, id, source, destination, live, count, then field and value each.
+///
+/// Without a source (nil), makes a record; the id is `{Module, Name}`, or for a record of the code's own
+/// module its definition with defaults. Otherwise updates the source.
+pub(crate) fn put_record(s: &mut Slow<'_>) -> Flow {
+    if s.raw(2) == tag::NIL {
+        create(s)
+    } else {
+        update(s)
+    }
+}
+
+fn create(s: &mut Slow<'_>) -> Flow {
+    let id = s.src(1);
+    let Some(cell) = creatable(id) else {
+        let id = id.raw();
+        return s.fail_with(0, |p| error(p, am::badrecord, id));
+    };
+    let cell = cell.as_cons().expect("a definition and its defaults");
+    let definition = cell.head();
+    let defaults = cell.tail().as_tuple().expect("default values").elements();
+    if let Err(end) = s.ensure_heap(2 + defaults.len(), s.size(4)) {
+        return end;
+    }
+    let definition_tuple = definition.as_tuple().expect("a definition is a tuple");
+    let keys = &definition_tuple.elements()[crate::term::record::KEYS..];
+    let (tag, key) = match merged(s, keys, defaults) {
+        Ok(values) => {
+            s.set_dst(3, s.p.record(definition, &values));
+            return Flow::Next;
+        }
+        Err(wrong) => wrong,
+    };
+    let atom = |at: usize| definition_tuple.get(at).as_atom().expect("an atom");
+    let id = (
+        atom(crate::term::record::MODULE),
+        atom(crate::term::record::NAME),
+    );
+    s.fail_with(0, |p| field_error(p, tag, id, key))
+}
+
+/// Definition and defaults of the record that `id` names, if code with that id may make one.
+fn creatable(id: Term<'_>) -> Option<Term<'static>> {
+    if id.as_cons().is_some() {
+        // SAFETY: I1, H6: the loader put this literal there.
+        return Some(unsafe { Term::new(id.raw()) });
+    }
+    let id = id.as_tuple()?;
+    let found = record::find(id.get(0).as_atom()?, id.get(1).as_atom()?)?;
+    let definition = found.as_cons()?.head().as_tuple()?;
+    (definition.get(crate::term::record::IS_EXPORTED) == am::true_).then_some(found)
+}
+
+/// Values for `keys`: those of the instruction, else `old` ones. Errors: what is wrong, of which field.
+fn merged<'s>(
+    s: &'s Slow<'_>,
+    keys: &[Term<'_>],
+    old: &[Term<'s>],
+) -> Result<Values<'s>, (Atom, RawTerm)> {
+    let mut values: Values<'s> = SmallVec::from_slice(old);
+    let mut unknown: Option<Atom> = None;
+    for at in (6..6 + s.size(5)).step_by(2) {
+        let key = s.src(at);
+        match keys.iter().position(|k| k.same(key)) {
+            Some(i) => values[i] = s.src(at + 1),
+            None => {
+                let key = key.as_atom().expect("a field's name");
+                // Of several, the one that comes first in the order of keys.
+                unknown = unknown
+                    .into_iter()
+                    .chain([key])
+                    .min_by_key(|atom| atom.index());
+            }
+        }
+    }
+    if let Some(key) = unknown {
+        return Err((am::badfield, key.raw()));
+    }
+    match values.iter().position(|v| v.raw() == record::NO_DEFAULT) {
+        Some(i) => Err((am::novalue, keys[i].raw())),
+        None => Ok(values),
+    }
+}
+
+fn update(s: &mut Slow<'_>) -> Flow {
+    let source = s.src(2);
+    let Some(old) = source.as_record() else {
+        let source = source.raw();
+        return s.fail_with(0, |p| error(p, am::badrecord, source));
+    };
+    let live = s.size(4);
+    let need = 2 + old.values().len();
+    s.set_scratch(live, source.raw());
+    if let Err(end) = s.ensure_heap(need, live + 1) {
+        return end;
+    }
+    let old = s.p.x(live).as_record().expect("a record still");
+    let id = (old.module(), old.name());
+    let (tag, key) = match merged(s, old.keys(), old.values()) {
+        Ok(values) => {
+            s.set_dst(3, s.p.record(old.definition_term(), &values));
+            return Flow::Next;
+        }
+        Err(wrong) => wrong,
+    };
+    s.fail_with(0, |p| field_error(p, tag, id, key))
+}

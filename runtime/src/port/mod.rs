@@ -1,0 +1,422 @@
+//! Ports: programs and descriptors that processes talk to. Source: `io.c`, `sys_drivers.c`, OTP 29.
+//!
+//! A port's state is under its lock. Processes call into it (`bif`), the poll thread calls it when a
+//! descriptor is ready, a thread of its own tells it that its program has ended. All of them send what
+//! processes must hear while they hold the lock, so that it is heard in order; nothing that may come
+//! back to the port is sent under it.
+//!
+//! Differs from ERTS: commands are run by their caller, and a port that is sent `{Owner, {command, _}}`
+//! while it is busy queues it.
+
+mod bif;
+mod framing;
+mod open;
+mod signals;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use rustix::io::Errno;
+
+pub(crate) use bif::TABLE;
+use framing::{Framing, Input, Piece};
+
+use crate::heap::{Heap, Message};
+use crate::native::atom;
+use crate::process::refs::RefNumbers;
+use crate::process::registry::{self, Named};
+use crate::process::{Peer, Signal, deliver};
+use crate::sched::ptab::{PTab, PTabElement, pin};
+use crate::sys::errno;
+use crate::sys::poll::{self, Interest, WatchId};
+use crate::term::{Pid, Port as PortId, Term, am};
+
+/// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.
+const PORT_LIMIT: usize = 65_536;
+
+/// Bytes of one read. Source: `ERTS_SYS_READ_BUF_SZ`.
+const READ_BYTES: usize = 64 * 1024;
+
+static INPUT_BYTES: AtomicU64 = AtomicU64::new(0);
+static OUTPUT_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// The port table.
+pub(crate) fn table() -> &'static PTab<Port> {
+    static TABLE: OnceLock<PTab<Port>> = OnceLock::new();
+    TABLE.get_or_init(|| PTab::new(PORT_LIMIT))
+}
+
+/// Bytes that all ports have read and written.
+#[must_use]
+pub(crate) fn io_bytes() -> (u64, u64) {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    (read(&INPUT_BYTES), read(&OUTPUT_BYTES))
+}
+
+/// A port.
+pub(crate) struct Port {
+    id: PortId,
+    state: Mutex<State>,
+}
+
+impl PTabElement for Port {
+    fn data(&self) -> u64 {
+        self.id.0
+    }
+}
+
+/// A descriptor of a port.
+enum Descriptor {
+    /// Closed with the port.
+    Own(OwnedFd),
+    /// The program's: `{fd, In, Out}`.
+    Lent(RawFd),
+}
+
+impl Descriptor {
+    fn raw(&self) -> RawFd {
+        match self {
+            Descriptor::Own(fd) => fd.as_raw_fd(),
+            Descriptor::Lent(fd) => *fd,
+        }
+    }
+}
+
+/// How a port was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    framing: Framing,
+    binary: bool,
+    eof: bool,
+    exit_status: bool,
+    parallelism: bool,
+    /// Queued bytes at which callers must wait, and below which they go on.
+    busy: (usize, usize),
+}
+
+struct State {
+    owner: Pid,
+    name: Vec<u8>,
+    mode: Mode,
+    links: BTreeSet<Peer>,
+    monitors: Vec<(RefNumbers, Pid)>,
+    data: Message,
+    gone: bool,
+
+    input: Option<Descriptor>,
+    input_watch: Option<WatchId>,
+    reader: Input,
+    input_bytes: u64,
+
+    output: Option<Descriptor>,
+    output_watch: Option<WatchId>,
+    queue: VecDeque<Vec<u8>>,
+    /// Bytes of the queue's first piece that are written.
+    written: usize,
+    queued_bytes: usize,
+    output_bytes: u64,
+    is_busy: bool,
+    /// Who waits for the port not to be busy.
+    waiting: Vec<Pid>,
+    /// Set when the port is to end once all is written: why, and whether its owner asked for it.
+    closing: Option<(Message, bool)>,
+
+    os_pid: Option<i32>,
+    /// Exit status of the program that has ended.
+    exited: Option<i32>,
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// The port is gone, or going.
+    Gone,
+    /// The caller is to wait.
+    Busy,
+}
+
+impl Port {
+    /// The port as a peer of processes.
+    fn peer(&self) -> Peer {
+        Peer::from(self.id)
+    }
+
+    /// The port with this identifier.
+    fn lookup(id: PortId) -> Option<Arc<Port>> {
+        table().lookup(id.0)
+    }
+
+    fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+        let message = Heap::detached().into_message(build);
+        deliver(to, Signal::Message { message, from: to });
+    }
+
+    /// Has the port called when there is something to read.
+    fn watch_input(self: &Arc<Self>, state: &mut State) {
+        if let Some(input) = &state.input {
+            let port = Arc::clone(self);
+            let watch = poll::watch(input.raw(), Interest::Read, move || port.ready_input());
+            state.input_watch = Some(watch);
+        }
+    }
+
+    fn ready_input(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        state.input_watch = None;
+        let Some(input) = state.input.as_ref().filter(|_| !state.gone) else {
+            return;
+        };
+        let mut bytes = vec![0; READ_BYTES];
+        match crate::sys::file::read(input.raw(), &mut bytes) {
+            Ok(0) => {
+                state.input = None;
+                let rest = state.reader.finish();
+                self.deliver_pieces(&mut state, rest);
+                self.end_of_input(state);
+            }
+            Ok(n) => {
+                INPUT_BYTES.fetch_add(n as u64, Ordering::Relaxed);
+                state.input_bytes += n as u64;
+                let pieces = state.reader.push(&bytes[..n]);
+                self.deliver_pieces(&mut state, pieces);
+                self.watch_input(&mut state);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => self.watch_input(&mut state),
+            Err(e) => self.fail(state, e),
+        }
+    }
+
+    /// Sends `{Port, {data, Data}}` for each piece.
+    fn deliver_pieces(&self, state: &mut State, pieces: impl IntoIterator<Item = Piece>) {
+        let (owner, binary) = (state.owner, state.mode.binary);
+        for piece in pieces {
+            self.tell(owner, |heap| {
+                let (tag, bytes) = match piece {
+                    Piece::Data(bytes) => (None, bytes),
+                    Piece::Eol(bytes) => (Some("eol"), bytes),
+                    Piece::NoEol(bytes) => (Some("noeol"), bytes),
+                };
+                let data = if binary {
+                    heap.binary_from_vec(bytes)
+                } else {
+                    heap.byte_list(&bytes)
+                };
+                let data = match tag {
+                    Some(tag) => heap.tuple(&[atom(tag), data]),
+                    None => data,
+                };
+                let data = heap.tuple(&[atom("data"), data]);
+                heap.tuple(&[self.id.term(), data])
+            });
+        }
+    }
+
+    /// There is nothing more to read, or nothing to read and the program has ended.
+    fn end_of_input(self: &Arc<Self>, state: parking_lot::MutexGuard<'_, State>) {
+        if state.mode.exit_status {
+            let Some(status) = state.exited else {
+                // Goes on when the program ends.
+                return;
+            };
+            self.tell(state.owner, |heap| {
+                let status = heap.tuple(&[atom("exit_status"), Term::small(status.into())]);
+                heap.tuple(&[self.id.term(), status])
+            });
+        }
+        if state.mode.eof {
+            self.tell(state.owner, |heap| {
+                heap.tuple(&[self.id.term(), atom("eof")])
+            });
+            return;
+        }
+        self.close(state, am::normal.term(), false);
+    }
+
+    /// The program has ended.
+    fn program_ended(self: &Arc<Self>, status: i32) {
+        let mut state = self.state.lock();
+        state.exited = Some(status);
+        if state.mode.exit_status && state.input.is_none() && !state.gone {
+            self.end_of_input(state);
+        }
+    }
+
+    fn fail(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State>, e: Errno) {
+        state.queue.clear();
+        state.queued_bytes = 0;
+        let reason = atom(errno::errno_name(e.raw_os_error()));
+        self.close(state, reason, false);
+    }
+
+    /// Writes `data`, or queues it. `caller` is woken when a busy port takes data again; without one,
+    /// the data is taken whether the port is busy or not.
+    fn command(self: &Arc<Self>, data: Vec<u8>, caller: Option<Pid>) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        if state.gone || state.closing.is_some() {
+            return Err(Refused::Gone);
+        }
+        if let Some(caller) = caller.filter(|_| state.is_busy) {
+            if !state.waiting.contains(&caller) {
+                state.waiting.push(caller);
+            }
+            return Err(Refused::Busy);
+        }
+        let Some(header) = state.mode.framing.header(data.len()) else {
+            self.fail(state, Errno::INVAL);
+            return Ok(());
+        };
+        state.output_bytes += data.len() as u64;
+        OUTPUT_BYTES.fetch_add(data.len() as u64, Ordering::Relaxed);
+        if state.output.is_none() {
+            // Opened for input only: what is sent to it goes nowhere.
+            return Ok(());
+        }
+        for piece in [header, data] {
+            if !piece.is_empty() {
+                state.queued_bytes += piece.len();
+                state.queue.push_back(piece);
+            }
+        }
+        if state.output_watch.is_none() {
+            self.write_queue(state);
+        }
+        Ok(())
+    }
+
+    fn ready_output(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        state.output_watch = None;
+        if !state.gone {
+            self.write_queue(state);
+        }
+    }
+
+    /// Writes as much of the queue as the descriptor takes; has the port called for the rest.
+    fn write_queue(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State>) {
+        let Some(fd) = state.output.as_ref().map(Descriptor::raw) else {
+            return;
+        };
+        while let Some(piece) = state.queue.front() {
+            let left = piece.len() - state.written;
+            match crate::sys::file::write(fd, &piece[state.written..]) {
+                Ok(n) => {
+                    state.queued_bytes -= n;
+                    if n == left {
+                        state.queue.pop_front();
+                        state.written = 0;
+                    } else {
+                        state.written += n;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let port = Arc::clone(self);
+                    let watch = poll::watch(fd, Interest::Write, move || port.ready_output());
+                    state.output_watch = Some(watch);
+                    break;
+                }
+                Err(e) => {
+                    self.fail(state, e);
+                    return;
+                }
+            }
+        }
+        let (high, low) = state.mode.busy;
+        if state.queued_bytes >= high {
+            state.is_busy = true;
+        } else if state.is_busy && state.queued_bytes < low.max(1) {
+            state.is_busy = false;
+            wake(&mut state.waiting);
+        }
+        if state.queue.is_empty()
+            && let Some((reason, asked)) = state.closing.take()
+        {
+            self.terminate(state, reason.term(), asked);
+        }
+    }
+
+    /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner
+    /// is told so, if it `asked` for it.
+    fn close(
+        self: &Arc<Self>,
+        mut state: parking_lot::MutexGuard<'_, State>,
+        reason: Term<'_>,
+        asked: bool,
+    ) {
+        if state.gone || state.closing.is_some() {
+            return;
+        }
+        let lent = matches!(state.output, Some(Descriptor::Lent(_)));
+        if lent && !state.queue.is_empty() {
+            state.closing = Some((Message::copy_of(reason), asked));
+            return;
+        }
+        self.terminate(state, reason, asked);
+    }
+
+    fn terminate(
+        &self,
+        mut state: parking_lot::MutexGuard<'_, State>,
+        reason: Term<'_>,
+        asked: bool,
+    ) {
+        state.gone = true;
+        let watches = [state.input_watch.take(), state.output_watch.take()];
+        for watch in watches.into_iter().flatten() {
+            poll::unwatch(watch);
+        }
+        if let Some(name) = registry::name_of(Named::Port(self.id)) {
+            registry::unregister(name);
+        }
+        table().remove(self.id.0);
+        let me = self.peer();
+        for peer in std::mem::take(&mut state.links) {
+            if let Some(pid) = peer.pid() {
+                deliver(pid, Signal::link_exit(me, reason));
+            }
+        }
+        for (reference, pid) in std::mem::take(&mut state.monitors) {
+            let reason = Message::copy_of(reason);
+            deliver(pid, Signal::MonitorDown { reference, reason });
+        }
+        if asked {
+            self.tell(state.owner, |heap| {
+                heap.tuple(&[self.id.term(), atom("closed")])
+            });
+        }
+        wake(&mut state.waiting);
+        state.input = None;
+        state.output = None;
+        state.queue.clear();
+    }
+}
+
+/// Wakes processes that wait for a port: each tries its call again.
+fn wake(waiting: &mut Vec<Pid>) {
+    for pid in waiting.drain(..) {
+        deliver(pid, Signal::request(|_| ()));
+    }
+}
+
+/// Before the machine ends: writes what is queued for lent descriptors.
+fn flush() {
+    let guard = pin();
+    for port in table().iter(&guard) {
+        let state = port.state.lock();
+        let Some(Descriptor::Lent(fd)) = state.output else {
+            continue;
+        };
+        for (i, piece) in state.queue.iter().enumerate() {
+            let from = if i == 0 { state.written } else { 0 };
+            if crate::sys::file::write_all(fd, &piece[from..]).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

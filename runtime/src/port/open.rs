@@ -1,0 +1,383 @@
+//! Opening a port: its options, its program. Source: `open_port()` in `erl_bif_port.c`,
+//! `spawn_start()` in `sys_drivers.c`, OTP 29.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::{Descriptor, Framing, Input, Mode, Port, State, signals, table};
+use crate::bif::os;
+use crate::heap::Message;
+use crate::native::names;
+use crate::process::Process;
+use crate::sys::{errno, file, spawn};
+use crate::term::{Port as PortId, Term, View, am};
+
+/// Why no port was opened: what `erts_internal:open_port/2` answers.
+pub(super) enum Error {
+    /// `badarg`: the name.
+    Badarg,
+    /// `badopt`: the options.
+    Badopt,
+    /// There are as many ports as there may be.
+    SystemLimit,
+    /// The system refused.
+    Os(&'static str),
+}
+
+impl From<std::io::Error> for Error {
+    fn from(e: std::io::Error) -> Self {
+        Error::Os(errno::name_of(&e))
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(e: rustix::io::Errno) -> Self {
+        Error::Os(errno::errno_name(e.raw_os_error()))
+    }
+}
+
+/// What is opened.
+enum Name {
+    /// A command for the shell.
+    Command(Vec<u8>),
+    /// A program.
+    Executable(Vec<u8>),
+    /// Two descriptors.
+    Descriptors(RawFd, RawFd),
+}
+
+/// Bytes queued at which a port is busy, and below which it is no more.
+const BUSY_BYTES: (usize, usize) = (8192, 4096);
+
+struct Options {
+    packet: usize,
+    line: Option<usize>,
+    use_stdio: bool,
+    stderr_to_stdout: bool,
+    read: bool,
+    write: bool,
+    binary: bool,
+    eof: bool,
+    exit_status: bool,
+    parallelism: bool,
+    busy: (usize, usize),
+    environment: BTreeMap<Vec<u8>, Vec<u8>>,
+    args: Option<Vec<Vec<u8>>>,
+    arg0: Option<Vec<u8>>,
+    cd: Option<Vec<u8>>,
+}
+
+impl Options {
+    fn parse(list: Term<'_>) -> Option<Options> {
+        let mut options = Options {
+            packet: 0,
+            line: None,
+            use_stdio: true,
+            stderr_to_stdout: false,
+            read: false,
+            write: false,
+            binary: false,
+            eof: false,
+            exit_status: false,
+            parallelism: false,
+            busy: BUSY_BYTES,
+            environment: os::environment_copy(),
+            args: None,
+            arg0: None,
+            cd: None,
+        };
+        for option in list.list_iter() {
+            let option = option.ok()?;
+            match option.view() {
+                View::Atom(name) => options.flag(name.name())?,
+                View::Tuple(pair) => {
+                    let [key, value] = pair.elements() else {
+                        return None;
+                    };
+                    options.setting(key.as_atom()?.name(), *value)?;
+                }
+                _ => return None,
+            }
+        }
+        if !options.read && !options.write {
+            (options.read, options.write) = (true, true);
+        }
+        let exclusive = (options.line.is_some() && options.packet != 0)
+            || (options.stderr_to_stdout && !options.use_stdio);
+        (!exclusive).then_some(options)
+    }
+
+    fn flag(&mut self, name: &str) -> Option<()> {
+        match name {
+            "stream" => self.packet = 0,
+            "use_stdio" => self.use_stdio = true,
+            "nouse_stdio" => self.use_stdio = false,
+            "stderr_to_stdout" => self.stderr_to_stdout = true,
+            "line" => self.line = Some(512),
+            "binary" => self.binary = true,
+            "in" => self.read = true,
+            "out" => self.write = true,
+            "eof" => self.eof = true,
+            "exit_status" => self.exit_status = true,
+            "hide" | "overlapped_io" => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn setting(&mut self, key: &str, value: Term<'_>) -> Option<()> {
+        match key {
+            "packet" => {
+                self.packet = value.as_index().filter(|n| matches!(n, 1 | 2 | 4))?;
+            }
+            "line" => self.line = Some(value.as_index().filter(|&n| n > 0)?),
+            "env" => self.environment(value)?,
+            "args" => {
+                let args = value
+                    .list_iter()
+                    .map(|arg| names::native_or_raw_name(arg.ok()?));
+                self.args = Some(args.collect::<Option<_>>()?);
+            }
+            "arg0" => self.arg0 = Some(names::native_or_raw_name(value)?),
+            "cd" => self.cd = Some(names::native_or_raw_name(value)?),
+            "parallelism" => self.parallelism = value.as_bool()?,
+            "busy_limits_port" => self.busy = busy_limits(value)?,
+            // There is no message queue between a process and a port.
+            "busy_limits_msgq" => {
+                busy_limits(value)?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// `{env, List}`: from the environment as it is now; `false` and the empty string unset.
+    fn environment(&mut self, list: Term<'_>) -> Option<()> {
+        self.environment = os::environment_copy();
+        for pair in list.list_iter() {
+            let pair = pair.ok()?.as_tuple()?;
+            let [key, value] = pair.elements() else {
+                return None;
+            };
+            let key = os::native_key(*key)?;
+            if value.is_nil() || *value == am::false_ {
+                self.environment.remove(&key);
+            } else {
+                self.environment.insert(key, os::native_value(*value)?);
+            }
+        }
+        Some(())
+    }
+
+    fn mode(&self) -> Mode {
+        let framing = match (self.line, self.packet) {
+            (Some(limit), _) => Framing::Line(limit),
+            (None, 0) => Framing::Stream,
+            (None, bytes) => Framing::Packet(bytes),
+        };
+        Mode {
+            framing,
+            binary: self.binary,
+            eof: self.eof,
+            exit_status: self.exit_status,
+            parallelism: self.parallelism,
+            busy: self.busy,
+        }
+    }
+}
+
+/// `{Low, High}`, or `disabled`.
+fn busy_limits(value: Term<'_>) -> Option<(usize, usize)> {
+    if value.same(crate::native::atom("disabled")) {
+        return Some((usize::MAX, usize::MAX));
+    }
+    let [low, high] = value.as_tuple()?.elements() else {
+        return None;
+    };
+    let (low, high) = (low.as_index()?, high.as_index()?);
+    if low == 0 || high == 0 {
+        return None;
+    }
+    Some((high, low.min(high)))
+}
+
+fn parse_name(name: Term<'_>) -> Option<Name> {
+    let elements = name.as_tuple()?.elements();
+    match (elements.first()?.as_atom()?.name(), elements) {
+        ("spawn", [_, command]) => names::native_or_raw_name(*command).map(Name::Command),
+        ("spawn_executable", [_, file]) => names::native_or_raw_name(*file).map(Name::Executable),
+        // There are no drivers: a name of one is no name of a port.
+        ("fd", [_, input, output]) => {
+            let fd = |t: &Term<'_>| t.as_small().and_then(|n| RawFd::try_from(n).ok());
+            Some(Name::Descriptors(fd(input)?, fd(output)?))
+        }
+        _ => None,
+    }
+}
+
+/// Opens a port with `p` as its owner, linked to it.
+pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<PortId, Error> {
+    signals::listen();
+    let options = Options::parse(options).ok_or(Error::Badopt)?;
+    let name = parse_name(name).ok_or(Error::Badarg)?;
+    let is_executable = matches!(name, Name::Executable(_));
+    if !is_executable && (options.args.is_some() || options.arg0.is_some()) {
+        return Err(Error::Badarg);
+    }
+    let (name, ends) = match name {
+        Name::Command(command) => {
+            let line = [b"exec ", &command[..]].concat();
+            let args = [b"sh".to_vec(), b"-c".to_vec(), line];
+            (command, start(b"/bin/sh", &args, &options)?)
+        }
+        Name::Executable(file) => {
+            let args = arguments(&file, &options);
+            rustix::fs::access(&c_string(&file)?, rustix::fs::Access::EXEC_OK)?;
+            let ends = start(&file, &args, &options)?;
+            (file, ends)
+        }
+        Name::Descriptors(input, output) => {
+            if options.exit_status {
+                return Err(Error::Badarg);
+            }
+            let name = format!("{input}/{output}").into_bytes();
+            (name, lent(input, output, &options)?)
+        }
+    };
+    let port = insert(p, name, &options, ends)?;
+    p.link(port.peer(), false);
+    if let Some(pid) = port.state.lock().os_pid {
+        reap(&port, pid)?;
+    }
+    port.watch_input(&mut port.state.lock());
+    Ok(port.id)
+}
+
+/// Our ends of a program, and its process number.
+struct Ends {
+    input: Option<Descriptor>,
+    output: Option<Descriptor>,
+    os_pid: Option<i32>,
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, Error> {
+    CString::new(bytes).map_err(|_| Error::Badarg)
+}
+
+fn arguments(file: &[u8], options: &Options) -> Vec<Vec<u8>> {
+    let arg0 = options.arg0.as_deref().unwrap_or(file).to_vec();
+    let rest = options.args.iter().flatten().cloned();
+    std::iter::once(arg0).chain(rest).collect()
+}
+
+/// A pipe, and which end is ours made not to wait.
+fn pipe(ours_reads: bool) -> Result<(OwnedFd, OwnedFd), Error> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let ours = if ours_reads { &read } else { &write };
+    rustix::io::ioctl_fionbio(ours, true)?;
+    Ok((read, write))
+}
+
+fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error> {
+    let from_program = options.read.then(|| pipe(true)).transpose()?;
+    let to_program = options.write.then(|| pipe(false)).transpose()?;
+    let (its_input, its_output) = if options.use_stdio { (0, 1) } else { (3, 4) };
+    let mut fds = Vec::new();
+    if let Some((read, _)) = &to_program {
+        fds.push((read, its_input));
+    }
+    if let Some((_, write)) = &from_program {
+        fds.push((write, its_output));
+        if options.stderr_to_stdout {
+            fds.push((write, 2));
+        }
+    }
+    let variables = options.environment.iter();
+    let env = variables.map(|(key, value)| c_string(&[key, &b"="[..], value].concat()));
+    let args = args.iter().map(|arg| c_string(arg));
+    let cd = options.cd.as_deref().map(c_string).transpose()?;
+    let pid = spawn::spawn(&spawn::Program {
+        path: &c_string(path)?,
+        args: &args.collect::<Result<Vec<_>, _>>()?,
+        env: &env.collect::<Result<Vec<_>, _>>()?,
+        cd: cd.as_deref(),
+        fds: &fds,
+    })?;
+    Ok(Ends {
+        input: from_program.map(|(read, _)| Descriptor::Own(read)),
+        output: to_program.map(|(_, write)| Descriptor::Own(write)),
+        os_pid: Some(pid),
+    })
+}
+
+fn lent(input: RawFd, output: RawFd, options: &Options) -> Result<Ends, Error> {
+    for (used, fd) in [(options.read, input), (options.write, output)] {
+        if used && !file::is_open(fd) {
+            return Err(Error::Os("ebadf"));
+        }
+    }
+    static FLUSHED: std::sync::Once = std::sync::Once::new();
+    FLUSHED.call_once(|| crate::halt::add_hook(super::flush));
+    Ok(Ends {
+        input: options.read.then_some(Descriptor::Lent(input)),
+        output: options.write.then_some(Descriptor::Lent(output)),
+        os_pid: None,
+    })
+}
+
+fn insert(p: &Process, name: Vec<u8>, options: &Options, ends: Ends) -> Result<Arc<Port>, Error> {
+    let mode = options.mode();
+    let make = |data| {
+        Arc::new(Port {
+            id: PortId(data),
+            state: Mutex::new(State {
+                owner: p.pid(),
+                name,
+                mode,
+                links: BTreeSet::new(),
+                monitors: Vec::new(),
+                data: Message::copy_of(am::undefined.term()),
+                gone: false,
+                input: ends.input,
+                input_watch: None,
+                reader: Input::new(mode.framing),
+                input_bytes: 0,
+                output: ends.output,
+                output_watch: None,
+                queue: std::collections::VecDeque::new(),
+                written: 0,
+                queued_bytes: 0,
+                output_bytes: 0,
+                is_busy: false,
+                waiting: Vec::new(),
+                closing: None,
+                os_pid: ends.os_pid,
+                exited: None,
+            }),
+        })
+    };
+    table().insert(make).map_err(|_| Error::SystemLimit)
+}
+
+/// Stack of a thread that only waits for a program.
+const REAPER_STACK_BYTES: usize = 64 * 1024;
+
+/// Waits for the program's end in a thread of its own.
+fn reap(port: &Arc<Port>, pid: i32) -> Result<(), Error> {
+    let port = Arc::downgrade(port);
+    std::thread::Builder::new()
+        .name("child".into())
+        .stack_size(REAPER_STACK_BYTES)
+        .spawn(move || {
+            let status = spawn::wait(pid);
+            if let Some(port) = port.upgrade() {
+                port.program_ended(status);
+            }
+        })?;
+    Ok(())
+}

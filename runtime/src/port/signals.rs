@@ -1,0 +1,157 @@
+//! What processes send to ports: links, monitors, exit signals, and the messages of the port protocol.
+
+use std::sync::Arc;
+
+use super::Port;
+use crate::native::iolist_bytes;
+use crate::process::ports::{self, Hooks};
+use crate::process::signal::ExitSignal;
+use crate::process::{NoSuchName, Peer, Process, Signal, deliver, exists};
+use crate::term::{Atom, Pid, Port as PortId, Term, am};
+
+/// Has what processes send to ports brought here.
+pub(super) fn listen() {
+    ports::set_hooks(Hooks {
+        signal,
+        message,
+        exit,
+        exists: |id| Port::lookup(id).is_some(),
+    });
+}
+
+/// Takes a signal; gives it back when the port is gone.
+fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
+    let Some(port) = Port::lookup(to) else {
+        return Err(signal);
+    };
+    let mut state = port.state.lock();
+    if state.gone {
+        return Err(signal);
+    }
+    match signal {
+        Signal::Link { from } => {
+            state.links.insert(from);
+        }
+        Signal::Unlink { from, id } => {
+            state.links.remove(&from);
+            drop(state);
+            let ack = Signal::UnlinkAck {
+                from: port.peer(),
+                id,
+            };
+            if let Some(pid) = from.pid() {
+                deliver(pid, ack);
+            }
+        }
+        Signal::Monitor { reference, from } => state.monitors.push((reference, from)),
+        Signal::Demonitor { reference } => state.monitors.retain(|row| row.0 != reference),
+        Signal::Exit(exit) => {
+            let ExitSignal { from, reason, .. } = *exit;
+            if state.links.remove(&from) {
+                port.exit(state, from, reason.term());
+            }
+        }
+        // Ports monitor nobody and are asked nothing.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// An exit signal of `exit/2`.
+fn exit(p: &Process, to: PortId, reason: Term<'_>) {
+    if let Some(port) = Port::lookup(to) {
+        port.exit(port.state.lock(), p.pid().into(), reason);
+    }
+}
+
+impl Port {
+    /// An exit signal ends the port, but for `normal` from others than its owner.
+    fn exit(
+        self: &Arc<Self>,
+        state: parking_lot::MutexGuard<'_, super::State>,
+        from: Peer,
+        reason: Term<'_>,
+    ) {
+        if reason == am::normal && from != state.owner.into() {
+            return;
+        }
+        let reason = if reason == am::kill {
+            Atom::term(am::killed)
+        } else {
+            reason
+        };
+        self.close(state, reason, false);
+    }
+
+    /// Makes `pid` the owner. With `link`, they are linked. `false` when the port is gone.
+    pub(super) fn connect(&self, pid: Pid, link: bool) -> bool {
+        let mut state = self.state.lock();
+        if state.gone {
+            return false;
+        }
+        state.owner = pid;
+        if link && state.links.insert(pid.into()) {
+            // Not under the lock: a process that is gone answers at once.
+            drop(state);
+            deliver(pid, Signal::Link { from: self.peer() });
+        }
+        true
+    }
+
+    fn owner(&self) -> Pid {
+        self.state.lock().owner
+    }
+}
+
+/// `Port ! Message`: the port protocol. Everything else is answered with exit signal `badsig`.
+fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NoSuchName> {
+    let Some(port) = Port::lookup(to) else {
+        return Ok(());
+    };
+    if protocol(&port, message).is_none() {
+        let signal = Signal::Exit(Box::new(ExitSignal {
+            from: port.peer(),
+            reason: crate::heap::Message::copy_of(crate::native::atom("badsig")),
+            alias: None,
+            linked: false,
+            normal_kills: false,
+            priority: false,
+        }));
+        deliver(p.pid(), signal);
+    }
+    Ok(())
+}
+
+/// `{Owner, Request}`; `None` when it is none, or not of the owner.
+fn protocol(port: &Arc<Port>, message: Term<'_>) -> Option<()> {
+    let [owner, request] = message.as_tuple()?.elements() else {
+        return None;
+    };
+    if owner.as_pid()? != port.owner() {
+        return None;
+    }
+    if request.same(crate::native::atom("close")) {
+        port.close(port.state.lock(), am::normal.term(), true);
+        return Some(());
+    }
+    let [tag, argument] = request.as_tuple()?.elements() else {
+        return None;
+    };
+    match tag.as_atom()?.name() {
+        "command" => {
+            // A port that is going takes no more, which is nobody's fault.
+            let _ = port.command(iolist_bytes(*argument)?, None);
+        }
+        "connect" => {
+            let new = argument.as_pid().filter(|pid| exists(*pid))?;
+            let old = port.owner();
+            if port.connect(new, false) {
+                port.tell(old, |heap| {
+                    heap.tuple(&[port.id.term(), crate::native::atom("connected")])
+                });
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,143 @@
+//! The exception a process is handling: class, reason, stack trace, at rest where the collector
+//! finds them.
+
+use super::Process;
+use crate::bif::Raise;
+use crate::term::{Atom, RawTerm, Term, am};
+
+/// Class of an exception.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// `error`.
+    #[default]
+    Error,
+    /// `exit`.
+    Exit,
+    /// `throw`.
+    Throw,
+}
+
+impl Class {
+    /// Its name.
+    #[must_use]
+    pub fn atom(self) -> Atom {
+        match self {
+            Class::Error => am::error,
+            Class::Exit => am::exit,
+            Class::Throw => am::throw,
+        }
+    }
+    /// The class of that name.
+    #[must_use]
+    pub fn from_atom(atom: Atom) -> Option<Class> {
+        [Class::Error, Class::Exit, Class::Throw]
+            .into_iter()
+            .find(|class| class.atom() == atom)
+    }
+}
+
+/// What is known of an exception before and while its stack trace is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Exception {
+    /// Class.
+    pub class: Class,
+    /// Reason or thrown value.
+    pub value: RawTerm,
+    /// Arguments for the top of the stack trace: a list, or no term.
+    pub args: RawTerm,
+    /// `erlang:error/3`'s options, or a BIF's cause; no term where there is none.
+    pub info: RawTerm,
+    /// Given by `erlang:raise/3`, or built already; no term where it is still to be built.
+    pub trace: RawTerm,
+    /// Raised by a BIF called from code: the trace shows the BIF with its arguments.
+    pub from_bif: bool,
+}
+
+impl Default for Exception {
+    fn default() -> Self {
+        let none = RawTerm::NONE;
+        let class = Class::Error;
+        Exception {
+            class,
+            value: none,
+            args: none,
+            info: none,
+            trace: none,
+            from_bif: false,
+        }
+    }
+}
+
+impl Exception {
+    /// `error:reason`, raised by code.
+    #[must_use]
+    pub fn error(reason: RawTerm) -> Exception {
+        Exception {
+            value: reason,
+            ..Exception::default()
+        }
+    }
+
+    /// The slots the collector must see.
+    pub(crate) fn slots(&mut self) -> [&mut RawTerm; 4] {
+        [
+            &mut self.value,
+            &mut self.args,
+            &mut self.info,
+            &mut self.trace,
+        ]
+    }
+
+    /// The exception that a BIF's `raise` stands for; `None` for what is no exception (a trap, a wait).
+    #[must_use]
+    pub fn from_raise(raise: &Raise<'_>) -> Option<Exception> {
+        let none = RawTerm::NONE;
+        let at = |class, value: &Term<'_>| Exception {
+            class,
+            value: value.raw(),
+            ..Exception::default()
+        };
+        Some(match raise {
+            Raise::Error(reason) => Exception {
+                from_bif: true,
+                ..at(Class::Error, reason)
+            },
+            Raise::ErrorCause(reason, cause) => Exception {
+                from_bif: true,
+                info: cause.raw(),
+                ..at(Class::Error, reason)
+            },
+            Raise::ErrorArgs(reason, args, info) => {
+                let args = if *args == am::none { none } else { args.raw() };
+                Exception {
+                    args,
+                    info: info.raw(),
+                    ..at(Class::Error, reason)
+                }
+            }
+            Raise::Exit(reason) => at(Class::Exit, reason),
+            Raise::Throw(value) => at(Class::Throw, value),
+            Raise::Raise(class, reason, trace) => {
+                let class = Class::from_atom(*class)?;
+                Exception {
+                    trace: trace.raw(),
+                    ..at(class, reason)
+                }
+            }
+            Raise::Trap(..) | Raise::TrapTo(_) | Raise::Wait | Raise::Yield => return None,
+        })
+    }
+}
+
+impl Process {
+    /// Puts an exception to rest in the process: for handlers that have it to themselves, which then
+    /// end with [`crate::bif::Next::Raise`].
+    pub fn store_exception(&mut self, class: Class, value: RawTerm) {
+        self.exception = Exception {
+            class,
+            value,
+            from_bif: true,
+            ..Exception::default()
+        };
+    }
+}

@@ -1,0 +1,134 @@
+//! How a process ends. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
+
+use parking_lot::RwLock;
+
+use super::handle::send_demonitor;
+use super::logger::log_uncaught;
+use super::signal::deliver_to_peer;
+use super::{Class, Peer, Process, Signal, deliver, registry, table};
+use crate::heap::Message;
+use crate::term::{RawTerm, Term};
+
+type ExitHook = fn(&mut Process);
+
+static EXIT_HOOKS: RwLock<Vec<ExitHook>> = RwLock::new(Vec::new());
+
+/// Has `hook` called with each process that exits, before its links and monitors are told: for what a
+/// process may own (tables, ports, files).
+pub fn add_exit_hook(hook: fn(&mut Process)) {
+    EXIT_HOOKS.write().push(hook);
+}
+
+impl Process {
+    /// The process exits with `reason`, at the end of this turn at the latest.
+    pub fn set_exit_reason(&self, reason: Term<'_>) {
+        debug_assert!(self.owns(reason), "a reason is the process's own term");
+        if !self.is_exiting() {
+            self.exit_reason.set(reason.raw());
+        }
+    }
+
+    /// Whether an exit reason is set: its code must run no further.
+    #[inline]
+    #[must_use]
+    pub fn is_exiting(&self) -> bool {
+        self.exit_reason.get() != RawTerm::NONE
+    }
+
+    /// Its exit reason.
+    #[must_use]
+    pub fn exit_reason(&self) -> Option<Term<'_>> {
+        // SAFETY: T1: a reason lies on this heap, and the collector keeps it.
+        self.is_exiting()
+            .then(|| unsafe { Term::new(self.exit_reason.get()) })
+    }
+
+    /// Its code has ended the process with no exit reason set: by an exception nobody caught, which is
+    /// logged unless it is an exit.
+    pub(crate) fn note_uncaught(&mut self) {
+        if self.is_exiting() {
+            return;
+        }
+        let reason = crate::interp::exception::exit_reason(self);
+        if self.exception.class != Class::Exit {
+            log_uncaught(self, reason);
+        }
+        self.set_exit_reason(reason);
+    }
+
+    /// Whether it may not run for now.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.of_rare(|rare| rare.suspended > 0).unwrap_or(false)
+    }
+
+    /// The last turn: gives up all it has and tells all who are bound to it.
+    pub(crate) fn terminate(&mut self) {
+        self.end_receive_timer();
+        let hooks = EXIT_HOOKS.read().clone();
+        for hook in hooks {
+            hook(self);
+        }
+        registry::unregister_exiting(&self.shared);
+        let pid = self.pid();
+        table().remove(pid.0);
+        // From here on nothing can be sent to it; what was is answered as by a process that is gone.
+        let sent = self.shared.signals.close();
+        self.mailbox.middle.append(sent);
+        while let Some(signal) = self.mailbox.middle.pop() {
+            self.answer_while_exiting(signal);
+        }
+        self.tell_relations();
+    }
+
+    /// A signal that was sent while the process still was: it may change who is to be told.
+    fn answer_while_exiting(&mut self, signal: Signal) {
+        match signal {
+            Signal::Unlink { from, id } => {
+                if let Some(mut relations) = self.some_relations() {
+                    relations.links.remove(&from);
+                }
+                Signal::Unlink { from, id }.answer_for_gone(self.pid());
+            }
+            Signal::UnlinkAck { from, id } => self.relations().end_unlink(from, id),
+            Signal::Exit(exit) if exit.linked => {
+                if let Some(mut relations) = self.some_relations() {
+                    relations.links.remove(&exit.from);
+                }
+            }
+            Signal::Demonitor { reference } => {
+                if let Some(mut relations) = self.some_relations() {
+                    relations.targets.remove(&reference);
+                }
+            }
+            Signal::MonitorDown { reference, .. } => {
+                if let Some(mut relations) = self.some_relations() {
+                    relations.remove_origin(reference);
+                }
+            }
+            other => other.answer_for_gone(self.pid()),
+        }
+    }
+
+    fn tell_relations(&mut self) {
+        let Some(relations) = self.relations.get_mut().take() else {
+            return;
+        };
+        let me: Peer = self.pid().into();
+        let raw = self.exit_reason.get();
+        // SAFETY: T1: the reason lies on this heap.
+        let reason: Term<'_> = unsafe { Term::new(raw) };
+        for peer in relations.linked() {
+            deliver_to_peer(peer, Signal::link_exit(me, reason));
+        }
+        for (reference, from) in &relations.targets {
+            let (reference, reason) = (*reference, Message::copy_of(reason));
+            deliver(*from, Signal::MonitorDown { reference, reason });
+        }
+        for (reference, origin) in &relations.origins {
+            send_demonitor(&origin.target, *reference);
+        }
+        for pid in relations.suspending.keys() {
+            deliver(*pid, Signal::request(crate::bif::resume_suspended));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Collection of a process's heap: its roots, its limit, its cost.
+
+use super::Process;
+use crate::heap::{HeapLimit, Roots};
+use crate::term::{Atom, RawTerm, am};
+
+/// `max_heap_size` of a process.
+#[derive(Clone, Copy, Debug)]
+pub struct MaxHeap {
+    /// 0: no limit.
+    pub words: usize,
+    /// Past the limit the process is killed.
+    pub kill: bool,
+    /// Past the limit an error is logged.
+    pub error_logger: bool,
+    /// Off-heap binaries count.
+    pub include_shared_binaries: bool,
+}
+
+impl Default for MaxHeap {
+    fn default() -> Self {
+        MaxHeap {
+            words: 0,
+            kill: true,
+            error_logger: true,
+            include_shared_binaries: false,
+        }
+    }
+}
+
+/// What the collector must see of a process, beside its heap and stack.
+struct ProcessRoots<'a> {
+    live: &'a mut [RawTerm],
+    saved_x: &'a mut [RawTerm],
+    exception: &'a mut super::Exception,
+    mailbox: &'a mut super::Mailbox,
+    exit_reason: &'a mut RawTerm,
+    dictionary: &'a mut super::dictionary::Dictionary,
+}
+
+impl Roots for ProcessRoots<'_> {
+    fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(self.live);
+        visit(self.saved_x);
+        for slot in self.exception.slots() {
+            visit(std::slice::from_mut(slot));
+        }
+        visit(std::slice::from_mut(self.exit_reason));
+        self.mailbox.visit(visit);
+        self.dictionary.visit(visit);
+    }
+}
+
+impl Process {
+    /// Collects, so that `need` words are free; keeps `x(0)` to `x(live-1)`.
+    ///
+    /// # Errors
+    /// When the heap would exceed `max_heap_size` and the process is to be killed for it: it is exiting
+    /// then, and its turn must end with `Outcome::Exit`.
+    pub(crate) fn garbage_collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
+        match self.collect(need, live) {
+            Ok(()) => Ok(()),
+            Err(limit) => self.heap_limit_reached(limit, need, live),
+        }
+    }
+
+    fn collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
+        let live: &mut [RawTerm] = if live == 0 {
+            &mut []
+        } else {
+            // SAFETY: P2: `live` registers hold terms.
+            unsafe { std::slice::from_raw_parts_mut(self.x.get(), live) }
+        };
+        let mut roots = ProcessRoots {
+            live,
+            saved_x: &mut self.saved_x,
+            exception: &mut self.exception,
+            mailbox: &mut self.mailbox,
+            exit_reason: self.exit_reason.get_mut(),
+            dictionary: self.dictionary.get_mut(),
+        };
+        let collected = self.heap.collect(need, &mut roots)?;
+        crate::sched::count_collection();
+        self.bump_reds(collected.reds as i64);
+        Ok(())
+    }
+
+    #[cold]
+    fn heap_limit_reached(
+        &mut self,
+        limit: HeapLimit,
+        need: usize,
+        live: usize,
+    ) -> Result<(), HeapLimit> {
+        let max = self.of_rare(|rare| rare.max_heap).unwrap_or_default();
+        if max.kill {
+            self.set_exit_reason(Atom::term(am::killed));
+            return Err(limit);
+        }
+        let words = std::mem::replace(&mut self.heap.max_heap_words, 0);
+        let collected = self.collect(need, live);
+        self.heap.max_heap_words = words;
+        collected
+    }
+}

@@ -1,0 +1,305 @@
+//! Handling signals, in the context of their receiver.
+
+use super::relation::{AliasEnd, Monitored};
+use super::signal::{ExitSignal, deliver_to_peer};
+use super::{Peer, Process, Signal, WaitFor};
+use crate::heap::Message;
+use crate::sched::timers::{self, TimerId};
+use crate::term::{Atom, Pid, RawTerm, Term, am};
+
+/// Signals handled in one go, before others get a turn.
+const SIGNALS_A_TURN: usize = 20_000;
+
+/// The timer of the receive that the process is in.
+pub(super) struct ReceiveTimer {
+    /// Tells its signal from that of an earlier receive.
+    id: u64,
+    /// Set in the wheel; none once it has gone off.
+    wheel: Option<TimerId>,
+    armed: bool,
+    timed_out: bool,
+    timeout_pc: *const u64,
+}
+
+impl Process {
+    /// Takes what has been sent so far and handles it. `false` when there was nothing.
+    pub(crate) fn fetch_signals(&mut self) -> bool {
+        // Before the look, so that what comes behind it wakes us.
+        let _ = self.shared.run_state.take_wake();
+        let sent = self.shared.signals.take_all();
+        self.mailbox.middle.append(sent);
+        if self.mailbox.middle.is_empty() {
+            return false;
+        }
+        let mut left = SIGNALS_A_TURN;
+        while left > 0
+            && !self.is_exiting()
+            && let Some(signal) = self.mailbox.middle.pop()
+        {
+            left -= 1;
+            self.handle(signal);
+        }
+        self.bump_reds(((SIGNALS_A_TURN - left) / 20) as i64);
+        true
+    }
+
+    /// Whether signals taken from the outer queue are still to be handled.
+    pub(crate) fn has_unhandled_signals(&self) -> bool {
+        !self.mailbox.middle.is_empty()
+    }
+
+    fn handle(&mut self, signal: Signal) {
+        match signal {
+            Signal::Message { message, .. } => self.mailbox.push(message),
+            Signal::AliasMessage {
+                alias,
+                message,
+                priority,
+            } => {
+                if let Some(alias) = self.through_alias(alias) {
+                    if alias.priority && priority {
+                        self.mailbox.push_priority(message);
+                    } else {
+                        self.mailbox.push(message);
+                    }
+                }
+            }
+            Signal::Exit(exit) => self.handle_exit(*exit),
+            Signal::Link { from } => self.handle_link(from),
+            Signal::Unlink { from, id } => {
+                self.relations().links.remove(&from);
+                let me = self.pid().into();
+                deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
+            }
+            Signal::UnlinkAck { from, id } => self.relations().end_unlink(from, id),
+            Signal::Monitor { reference, from } => {
+                self.relations().targets.insert(reference, from);
+            }
+            Signal::Demonitor { reference } => {
+                if let Some(mut relations) = self.some_relations() {
+                    relations.targets.remove(&reference);
+                }
+            }
+            Signal::MonitorDown { reference, reason } => self.handle_down(reference, reason),
+            Signal::ReceiveTimeout { id } => {
+                if let Some(timer) = self.timer.as_mut().filter(|timer| timer.id == id) {
+                    timer.timed_out = timer.armed;
+                    timer.wheel = None;
+                }
+            }
+            Signal::Request(run) => run(Some(self)),
+        }
+    }
+
+    fn handle_link(&mut self, from: Peer) {
+        // A link that this end is giving up stays so: the other end's signal passed ours.
+        self.relations().links.entry(from).or_default();
+    }
+
+    /// The alias, if it is active; one that is for a single reply ends here.
+    fn through_alias(&mut self, reference: super::refs::RefNumbers) -> Option<super::Alias> {
+        let alias = self
+            .some_relations()
+            .and_then(|relations| relations.aliases.get(&reference).copied())?;
+        if alias.end == AliasEnd::Reply {
+            self.relations().aliases.remove(&reference);
+            self.demonitor(reference);
+        }
+        Some(alias)
+    }
+
+    /// A message of the runtime's own, built on this heap.
+    fn push_own(&mut self, term: RawTerm, priority: bool) {
+        // SAFETY: T1: built on this heap just now.
+        let message = Message::attached(unsafe { Term::new(term) });
+        self.mailbox.push_attached(message, priority);
+    }
+
+    fn handle_exit(&mut self, exit: ExitSignal) {
+        let ExitSignal {
+            from,
+            alias,
+            reason,
+            linked,
+            normal_kills,
+            mut priority,
+        } = exit;
+        if let Some(alias) = alias {
+            match self.through_alias(alias) {
+                None => return,
+                Some(alias) => priority &= alias.priority,
+            }
+        } else if !linked {
+            priority = false;
+        }
+        if linked {
+            let link = self
+                .some_relations()
+                .and_then(|mut relations| relations.links.remove(&from));
+            match link {
+                None => return,
+                // Unlinked meanwhile: whoever exited acknowledges nothing any more.
+                Some(link) if link.unlinking != 0 => return,
+                Some(link) => priority |= link.priority,
+            }
+        }
+        if !linked && reason.term() == am::kill {
+            self.set_exit_reason(Atom::term(am::killed));
+            return;
+        }
+        if self.flags.get().trap_exit {
+            let heap = &self.heap;
+            let reason = heap.attach(reason);
+            let message = heap.tuple(&[Atom::term(am::EXIT), from.term(), reason]);
+            let message = message.raw();
+            self.push_own(message, priority);
+            return;
+        }
+        if reason.term() == am::normal && !normal_kills {
+            return;
+        }
+        let reason = self.heap.attach(reason);
+        self.exit_reason.set(reason.raw());
+    }
+
+    fn handle_down(&mut self, reference: super::refs::RefNumbers, reason: Message) {
+        let Some(origin) = self
+            .some_relations()
+            .and_then(|mut relations| relations.remove_origin(reference))
+        else {
+            return;
+        };
+        let heap = &self.heap;
+        let reason = heap.attach(reason);
+        let tag = match origin.tag {
+            Some(tag) => heap.attach(tag),
+            None => Atom::term(am::DOWN),
+        };
+        let (kind, item) = match origin.target {
+            Monitored::Process(pid) => (am::process, pid.term()),
+            Monitored::Name(name, node, _) => {
+                (am::process, heap.tuple(&[name.term(), node.term()]))
+            }
+            Monitored::Port(port) => (am::port, port.term()),
+            Monitored::NamedPort(name, node, _) => {
+                (am::port, heap.tuple(&[name.term(), node.term()]))
+            }
+            Monitored::TimeOffset => return,
+        };
+        let reference = self.reference_of(reference);
+        let message = heap.tuple(&[tag, reference, kind.term(), item, reason]);
+        let message = message.raw();
+        self.push_own(message, origin.priority);
+    }
+
+    /// A reference of this process's with these numbers, as it was made: one that is or was an alias
+    /// names the process.
+    pub(crate) fn reference_of(&self, numbers: super::refs::RefNumbers) -> Term<'_> {
+        if super::refs::is_pid_ref(numbers) {
+            self.heap.pid_reference(numbers, self.pid())
+        } else {
+            self.heap.reference(numbers)
+        }
+    }
+
+    /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none.
+    pub(crate) fn demonitor(&self, reference: super::refs::RefNumbers) -> bool {
+        let Some(origin) = self
+            .some_relations()
+            .and_then(|mut relations| relations.remove_origin(reference))
+        else {
+            return false;
+        };
+        send_demonitor(&origin.target, reference);
+        true
+    }
+
+    /// Gives up the stack and collects; the process goes on with a call of `x(0):x(1)` with the
+    /// arguments `x(2)`, when it has a message.
+    pub(crate) fn hibernate(&mut self) -> crate::bif::Next {
+        self.heap.stop.set(self.heap.hend());
+        self.catches.set(0);
+        self.pc.set(std::ptr::null());
+        self.live.set(3);
+        self.heap.need_fullsweep = true;
+        if self.garbage_collect(0, 3).is_err() {
+            return crate::bif::Next::Exit;
+        }
+        self.mailbox.restart();
+        self.wait();
+        crate::bif::Next::Sleep
+    }
+
+    /// Whether a process at rest has something to run for, now that its signals are handled.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self.wait_for {
+            WaitFor::Signal => true,
+            WaitFor::Message => self.mailbox.has_new() || self.receive_timed_out(),
+        }
+    }
+
+    pub(super) fn receive_timed_out(&self) -> bool {
+        self.timer.as_ref().is_some_and(|timer| timer.timed_out)
+    }
+
+    /// Starts the timer of the receive, unless it runs already.
+    pub(super) fn start_receive_timer(&mut self, milliseconds: u64, timeout_pc: *const u64) {
+        let pid = self.pid();
+        let timer = self.timer.get_or_insert_with(|| {
+            Box::new(ReceiveTimer {
+                id: 0,
+                wheel: None,
+                armed: false,
+                timed_out: false,
+                timeout_pc,
+            })
+        });
+        if timer.armed {
+            return;
+        }
+        timer.id += 1;
+        timer.armed = true;
+        timer.timeout_pc = timeout_pc;
+        timer.wheel = Some(timers::set_receive(milliseconds, pid, timer.id));
+    }
+
+    /// The receive has ended.
+    #[inline]
+    pub(super) fn end_receive_timer(&mut self) {
+        if let Some(timer) = &mut self.timer {
+            timer.armed = false;
+            timer.timed_out = false;
+            if let Some(id) = timer.wheel.take() {
+                timers::cancel(id);
+            }
+        }
+    }
+
+    /// Sets where to go on: behind the `wait_timeout` if the receive's time is up and no message came.
+    pub(crate) fn resume_receive(&mut self) {
+        let waited = std::mem::take(&mut self.wait_for);
+        if waited == WaitFor::Message
+            && !self.mailbox.has_new()
+            && let Some(timer) = self.timer.as_ref().filter(|timer| timer.timed_out)
+        {
+            self.pc.set(timer.timeout_pc);
+        }
+    }
+}
+
+/// Tells what was monitored that it is so no more.
+pub(super) fn send_demonitor(target: &Monitored, reference: super::refs::RefNumbers) {
+    let target: Option<Pid> = match target {
+        Monitored::Process(pid) => Some(*pid),
+        Monitored::Name(_, _, pid) => *pid,
+        Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
+            super::ports::deliver(*port, Signal::Demonitor { reference });
+            None
+        }
+        Monitored::NamedPort(_, _, None) | Monitored::TimeOffset => None,
+    };
+    if let Some(pid) = target {
+        // Gone: then its 'DOWN' finds no monitor.
+        let _ = super::send(pid, Signal::Demonitor { reference });
+    }
+}

@@ -1,0 +1,286 @@
+//! The mailbox: messages that have been taken from the signal queue, and where `receive` stands in it.
+//!
+//! What the interpreter uses, by instruction:
+//!
+//! | instruction | call |
+//! |---|---|
+//! | `loop_rec L` | [`Process::peek_message`]: the message at the save pointer; signals are fetched when there is none. `None`: jump to `L` (but end the turn first if [`Process::is_exiting`]) |
+//! | `loop_rec_end` | [`Process::next_message`] |
+//! | `remove_message` | [`Process::remove_message`] |
+//! | `timeout` | [`Process::timeout_reset_save`] |
+//! | `wait L` | `pc` = `L`, no live registers; [`Process::wait`], and end the turn with `Outcome::Wait` |
+//! | `wait_timeout L T` | [`Process::wait_timeout`], and do as it says |
+//! | `recv_marker_reserve` | [`Process::recv_marker_reserve`] |
+//! | `recv_marker_bind` | [`Process::recv_marker_bind`] |
+//! | `recv_marker_clear` | [`Process::recv_marker_clear`] |
+//! | `recv_marker_use` | [`Process::recv_marker_use`] |
+//!
+//! A message keeps its fragment until it is examined: then its terms are the heap's, and the slot is a
+//! root of the collector.
+
+use std::collections::VecDeque;
+
+use super::refs::RefNumbers;
+use super::{Process, Signal};
+use crate::heap::Message;
+use crate::sched::sig_queue::Batch;
+use crate::term::{RawTerm, Term, View, am};
+
+/// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
+const MARKERS: usize = 8;
+
+/// A position in the mailbox before which no message holds a certain reference.
+struct Marker {
+    id: u32,
+    reference: Option<RefNumbers>,
+    at: usize,
+}
+
+/// Messages a process has received and not taken.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    queue: VecDeque<Message>,
+    /// How many at the front are priority messages.
+    priority: usize,
+    /// Where the next `loop_rec` looks.
+    save: usize,
+    /// No message from here on has been examined.
+    examined: usize,
+    /// Signals taken from the outer queue and not handled yet.
+    pub(super) middle: Batch<Signal>,
+    #[expect(
+        clippy::box_collection,
+        reason = "most processes have none at any time"
+    )]
+    markers: Option<Box<Vec<Marker>>>,
+    next_marker: u32,
+}
+
+/// Room that an empty mailbox keeps.
+const KEPT_CAPACITY: usize = 64;
+
+impl Mailbox {
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+    pub(crate) fn push(&mut self, message: Message) {
+        self.queue.push_back(message);
+    }
+    /// A priority message goes behind the other priority messages, before all others.
+    pub(crate) fn push_priority(&mut self, message: Message) {
+        let at = self.priority;
+        self.queue.insert(at, message);
+        self.priority += 1;
+        if self.examined > at {
+            self.examined += 1;
+        }
+        // What was passed over stays so; the new message is still to be looked at.
+        self.save = self.save.min(at);
+        for marker in self.markers.iter_mut().flat_map(|m| m.iter_mut()) {
+            marker.at = marker.at.min(at);
+        }
+    }
+    /// A message that lies on the process's heap already: a root from now on.
+    pub(super) fn push_attached(&mut self, message: Message, priority: bool) {
+        if priority {
+            self.push_priority(message);
+            self.examined = self.examined.max(self.priority);
+        } else {
+            self.push(message);
+            self.examined = self.queue.len();
+        }
+    }
+    /// Is there a message that the current `receive` has not looked at?
+    pub(crate) fn has_new(&self) -> bool {
+        self.save < self.queue.len()
+    }
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.queue.iter()
+    }
+    /// The next receive starts at the first message.
+    pub(crate) fn restart(&mut self) {
+        self.save = 0;
+    }
+
+    /// Visits the slots that refer to the heap.
+    pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        for message in self.queue.iter_mut().take(self.examined) {
+            if let Some(root) = message.attached_root() {
+                visit(std::slice::from_mut(root));
+            }
+        }
+    }
+
+    fn take_current(&mut self) {
+        let at = self.save;
+        if self.queue.remove(at).is_none() {
+            return;
+        }
+        if at < self.priority {
+            self.priority -= 1;
+        }
+        if at < self.examined {
+            self.examined -= 1;
+        }
+        for marker in self.markers.iter_mut().flat_map(|m| m.iter_mut()) {
+            if marker.at > at {
+                marker.at -= 1;
+            }
+        }
+        self.save = 0;
+        if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
+            self.queue = VecDeque::new();
+        }
+    }
+}
+
+/// What a `wait_timeout` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitTimeout {
+    /// The process waits: end the turn with `Outcome::Wait`.
+    Wait,
+    /// The time is up: go on behind the instruction.
+    Elapsed,
+    /// The time is no timeout: raise `error:timeout_value`.
+    BadTimeout,
+}
+
+impl Process {
+    /// The message at the save pointer, attached to the heap. Handles signals when there is none: check
+    /// [`Process::is_exiting`] on `None`. May collect, and run what other processes asked for; nothing
+    /// but y registers survives.
+    pub fn peek_message(&mut self) -> Option<RawTerm> {
+        loop {
+            let Mailbox {
+                queue,
+                save,
+                examined,
+                ..
+            } = &mut self.mailbox;
+            if let Some(message) = queue.get_mut(*save) {
+                *examined = (*examined).max(*save + 1);
+                return Some(self.heap.attach_in_place(message));
+            }
+            if !self.fetch_signals() || self.is_exiting() {
+                return None;
+            }
+        }
+    }
+
+    /// The save pointer moves on (`loop_rec_end`).
+    #[inline]
+    pub fn next_message(&mut self) {
+        self.mailbox.save += 1;
+    }
+
+    /// Takes the message at the save pointer out of the mailbox, and ends the receive's timer.
+    #[inline]
+    pub fn remove_message(&mut self) {
+        self.mailbox.take_current();
+        self.end_receive_timer();
+    }
+
+    /// The receive has timed out: the next one starts at the first message.
+    #[inline]
+    pub fn timeout_reset_save(&mut self) {
+        self.mailbox.save = 0;
+        self.end_receive_timer();
+    }
+
+    /// The process is about to wait for a message, at `pc`.
+    #[inline]
+    pub fn wait(&mut self) {
+        self.wait_for = super::WaitFor::Message;
+    }
+
+    /// As [`Process::wait`], but not longer than `timeout` (milliseconds or `infinity`) from the first
+    /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
+    pub fn wait_timeout(&mut self, timeout: RawTerm, timeout_pc: *const u64) -> WaitTimeout {
+        // SAFETY: T1: the interpreter hands over a register's or a literal's term.
+        let timeout = unsafe { Term::new(timeout) };
+        if timeout == am::infinity {
+            self.wait();
+            return WaitTimeout::Wait;
+        }
+        let milliseconds = match timeout.view() {
+            View::Small(n) => u32::try_from(n).ok(),
+            _ => None,
+        };
+        let Some(milliseconds) = milliseconds else {
+            return WaitTimeout::BadTimeout;
+        };
+        if milliseconds == 0 || self.receive_timed_out() {
+            return WaitTimeout::Elapsed;
+        }
+        self.start_receive_timer(u64::from(milliseconds), timeout_pc);
+        self.wait();
+        WaitTimeout::Wait
+    }
+
+    /// Reserves a receive marker here: no message behind which it stands holds a reference made later.
+    /// The handle, a small integer, is for [`Process::recv_marker_bind`].
+    pub fn recv_marker_reserve(&mut self) -> Term<'static> {
+        let mailbox = &mut self.mailbox;
+        let id = mailbox.next_marker;
+        mailbox.next_marker = id.wrapping_add(1);
+        let at = mailbox.queue.len();
+        let markers = mailbox.markers.get_or_insert_default();
+        if markers.len() == MARKERS {
+            markers.remove(0);
+        }
+        markers.push(Marker {
+            id,
+            reference: None,
+            at,
+        });
+        Term::small(i64::from(id))
+    }
+
+    /// Binds the marker to a reference made since it was reserved.
+    pub fn recv_marker_bind(&mut self, marker: RawTerm, reference: RawTerm) {
+        let (id, Some(reference)) = (marker, numbers_of(reference)) else {
+            return;
+        };
+        let markers = self.mailbox.markers.iter_mut().flat_map(|m| m.iter_mut());
+        for marker in markers {
+            if RawTerm::small(i64::from(marker.id)) == id {
+                marker.reference = Some(reference);
+            }
+        }
+    }
+
+    /// Drops the marker of `reference`.
+    pub fn recv_marker_clear(&mut self, reference: RawTerm) {
+        let Some(reference) = numbers_of(reference) else {
+            return;
+        };
+        if let Some(markers) = &mut self.mailbox.markers {
+            markers.retain(|marker| marker.reference != Some(reference));
+            if markers.is_empty() {
+                self.mailbox.markers = None;
+            }
+        }
+    }
+
+    /// The save pointer goes to the marker of `reference`, if there is one.
+    pub fn recv_marker_use(&mut self, reference: RawTerm) {
+        let Some(reference) = numbers_of(reference) else {
+            return;
+        };
+        let markers = self.mailbox.markers.iter().flat_map(|m| m.iter());
+        let at = markers
+            .filter(|marker| marker.reference == Some(reference))
+            .map(|marker| marker.at)
+            .next_back();
+        if let Some(at) = at {
+            self.mailbox.save = self.mailbox.save.max(at);
+        }
+    }
+}
+
+fn numbers_of(reference: RawTerm) -> Option<RefNumbers> {
+    // SAFETY: T1: the interpreter hands over a register's term.
+    unsafe { Term::new(reference) }
+        .as_ref()
+        .map(|r| r.numbers())
+}

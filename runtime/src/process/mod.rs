@@ -1,0 +1,329 @@
+//! Processes: who owns a heap.
+//!
+//! [`Process`] (heap, stack, registers, mailbox, dictionary) belongs to whoever runs it and to nobody
+//! else; what others touch (identity, signal queue, run state) is its [`ProcShared`].
+//!
+//! - `&Process` allocates and reads: BIFs, guards, instructions that cannot collect.
+//! - `&mut Process` may collect: a term borrowed from the process does not live across such a call.
+//!
+//! Invariants:
+//! - P1: a process is run by one scheduler at a time (`sched::run_state`); only that one reaches it.
+//! - P2: while it runs, `x` points to the registers of its scheduler: [`X_REGISTERS`] words, all of them
+//!   terms or no terms.
+//! - P3: `pc` is null or a code address that the interpreter stored; `saved_x` holds the registers that
+//!   are live there while the process does not run.
+#![expect(unsafe_code, reason = "registers are raw words")]
+
+mod code_hooks;
+pub(crate) mod dictionary;
+mod exception;
+mod exit;
+mod gc;
+mod handle;
+pub(crate) mod logger;
+mod mailbox;
+mod ops;
+pub(crate) mod options;
+pub(crate) mod ports;
+pub mod refs;
+pub mod registry;
+mod relation;
+mod shared;
+pub(crate) mod signal;
+mod spawn;
+mod state;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+pub use exception::{Class, Exception};
+pub use exit::add_exit_hook;
+pub use gc::MaxHeap;
+pub use mailbox::WaitTimeout;
+pub(crate) use ops::send_with;
+pub use ops::{NoSuchName, send_to};
+pub use shared::{ProcShared, exists, lookup, set_process_limit, table};
+pub use spawn::{
+    SpawnOptions, fullsweep_after, min_heap_words, processes_made, set_fullsweep_after,
+    set_min_heap_words, spawn_first, spawn_native,
+};
+
+pub(crate) use code_hooks::{check_process_code, set_check_process_code};
+pub(crate) use mailbox::Mailbox;
+pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
+pub(crate) use shared::{ProcRef, deliver, send};
+pub(crate) use signal::{Peer, Signal};
+
+use crate::heap::{Heap, next_heap_size};
+use crate::sched::Outcome;
+use crate::sched::run_queue::Priority;
+use crate::term::{Atom, Pid, RawTerm, Term};
+
+/// X registers there are; the last one is the loader's scratch register.
+pub const X_REGISTERS: usize = 1024;
+
+/// What a process that does not run waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    /// Any signal, or nothing at all.
+    #[default]
+    Signal,
+    /// A message that its receive has not looked at, or the receive's time-out.
+    Message,
+}
+
+/// A process whose code is Rust: run once a turn.
+type NativeBody = Box<dyn FnMut(&mut Process) -> Outcome + Send>;
+
+/// Flags of a process. Most are set by `process_flag/2`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) trap_exit: bool,
+    pub(crate) sensitive: bool,
+    pub(crate) async_dist: bool,
+    /// `message_queue_data` is `off_heap`.
+    pub(crate) off_heap_messages: bool,
+    /// Made by `erts_internal:spawn_system_process/3`.
+    pub(crate) system: bool,
+}
+
+/// What few processes have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    pub(crate) native: Option<NativeBody>,
+    /// How often it is suspended, and by whom.
+    pub(crate) suspended: u32,
+    /// `process_flag(error_handler, _)`; `error_handler` where none was set.
+    pub(crate) error_handler: Option<Atom>,
+    pub(crate) save_calls: u32,
+    /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
+    pub(crate) node_subscriptions: u32,
+    pub(crate) max_heap: MaxHeap,
+}
+
+/// A process, as who runs it sees it.
+pub struct Process {
+    heap: Heap,
+    x: Cell<*mut RawTerm>,
+    /// Reductions left in this time slice; below zero when it is over-spent.
+    pub(crate) fcalls: Cell<i64>,
+    /// The exception being handled; see [`Process::store_exception`].
+    pub(crate) exception: Exception,
+    /// Catch tags on the stack.
+    pub(crate) catches: Cell<u32>,
+    /// Where to go on; null: with a call of `x(0):x(1)` with the argument list `x(2)`.
+    pub(crate) pc: Cell<*const u64>,
+    /// X registers that are live at `pc` when a turn begins or ends.
+    pub(crate) live: Cell<u32>,
+    /// Those registers while the process does not run (P3).
+    saved_x: SmallVec<[RawTerm; 3]>,
+    shared: Arc<ProcShared>,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) wait_for: WaitFor,
+    timer: Option<Box<handle::ReceiveTimer>>,
+    relations: RefCell<Option<Box<Relations>>>,
+    pub(crate) flags: Cell<Flags>,
+    pub(crate) group_leader: Cell<Pid>,
+    pub(crate) parent: Cell<Pid>,
+    pub(crate) initial_call: Cell<(Atom, Atom, u8)>,
+    /// Reductions of the turns that have ended.
+    reductions: Cell<u64>,
+    /// Why it exits; no term while it does not.
+    exit_reason: Cell<RawTerm>,
+    dictionary: RefCell<dictionary::Dictionary>,
+    rare: RefCell<Option<Box<Rare>>>,
+    /// Where its traced calls are measured.
+    pub(crate) meters: Option<Box<crate::trace::Meters>>,
+    /// The entry of a traced BIF that is to be called again, as the same call.
+    pub(crate) resumed_bif: Cell<*const u64>,
+}
+
+// SAFETY: P1: one thread at a time reaches a process; it moves between threads whole.
+unsafe impl Send for Process {}
+
+impl Deref for Process {
+    type Target = Heap;
+    #[inline(always)]
+    fn deref(&self) -> &Heap {
+        &self.heap
+    }
+}
+
+/// Reductions of a time slice (`CONTEXT_REDS`).
+pub const CONTEXT_REDS: i64 = 4000;
+
+impl Process {
+    /// A process with a heap of at least `min_heap_words` and no registers yet, in no table: nobody can
+    /// send to it, and no scheduler runs it.
+    #[must_use]
+    pub fn new(min_heap_words: usize) -> Process {
+        let pid = Pid(crate::sched::ptab::INVALID_DATA);
+        let shared = Arc::new(ProcShared::new(pid, Priority::Normal, false));
+        Process::of(shared, min_heap_words, 0)
+    }
+
+    fn of(shared: Arc<ProcShared>, min_heap_words: usize, need_words: usize) -> Process {
+        let pid = shared.pid();
+        let mut heap = Heap::new(min_heap_words.max(need_words));
+        heap.min_heap_words = next_heap_size(min_heap_words, false) as u32;
+        heap.max_gen_gcs = spawn::fullsweep_after();
+        Process {
+            heap,
+            x: Cell::new(std::ptr::null_mut()),
+            fcalls: Cell::new(CONTEXT_REDS),
+            exception: Exception::default(),
+            catches: Cell::new(0),
+            pc: Cell::new(std::ptr::null()),
+            live: Cell::new(0),
+            saved_x: SmallVec::new(),
+            shared,
+            mailbox: Mailbox::default(),
+            wait_for: WaitFor::Signal,
+            timer: None,
+            relations: RefCell::new(None),
+            flags: Cell::new(Flags::default()),
+            group_leader: Cell::new(pid),
+            parent: Cell::new(pid),
+            initial_call: Cell::new((crate::term::am::erlang, crate::term::am::apply, 2)),
+            reductions: Cell::new(0),
+            exit_reason: Cell::new(RawTerm::NONE),
+            dictionary: RefCell::default(),
+            rare: RefCell::new(None),
+            meters: None,
+            resumed_bif: Cell::new(std::ptr::null()),
+        }
+    }
+
+    /// Its pid.
+    #[inline]
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.shared.pid()
+    }
+
+    /// What others may touch of it.
+    #[inline]
+    #[must_use]
+    pub fn shared(&self) -> &ProcShared {
+        &self.shared
+    }
+
+    /// Reductions so far, those of this turn included.
+    #[must_use]
+    pub fn reductions(&self) -> u64 {
+        let now = (CONTEXT_REDS - self.fcalls.get()).max(0);
+        self.reductions.get() + now as u64
+    }
+
+    /// Ends the account of a turn and starts a new time slice.
+    pub(crate) fn new_slice(&self) {
+        self.reductions.set(self.reductions());
+        self.fcalls.set(CONTEXT_REDS);
+    }
+
+    /// What few processes have, to be changed.
+    pub(crate) fn rare(&self) -> std::cell::RefMut<'_, Rare> {
+        std::cell::RefMut::map(self.rare.borrow_mut(), |rare| {
+            &mut **rare.get_or_insert_default()
+        })
+    }
+
+    /// Something of it, if there is any; nothing is made.
+    pub(crate) fn of_rare<T>(&self, get: impl FnOnce(&Rare) -> T) -> Option<T> {
+        self.rare.borrow().as_deref().map(get)
+    }
+
+    /// A term of this process that rests in one of its slots.
+    pub(crate) fn own(&self, word: RawTerm) -> Term<'_> {
+        // SAFETY: T1: slots hold the process's own terms, which the collector keeps.
+        unsafe { Term::new(word) }
+    }
+
+    /// The process dictionary.
+    pub(crate) fn dictionary(&self) -> std::cell::Ref<'_, dictionary::Dictionary> {
+        self.dictionary.borrow()
+    }
+
+    /// The process dictionary, to be changed.
+    pub(crate) fn dictionary_mut(&self) -> std::cell::RefMut<'_, dictionary::Dictionary> {
+        self.dictionary.borrow_mut()
+    }
+
+    /// Changes its flags.
+    pub(crate) fn change_flags(&self, change: impl FnOnce(&mut Flags)) {
+        let mut flags = self.flags.get();
+        change(&mut flags);
+        self.flags.set(flags);
+    }
+
+    /// Puts the live registers to rest, at the end of a turn.
+    pub(crate) fn save_registers(&mut self) {
+        let live = self.live.get() as usize;
+        if live > 0 {
+            // SAFETY: P2, P3: `live` registers hold terms.
+            let x = unsafe { std::slice::from_raw_parts(self.x.get(), live) };
+            self.saved_x = SmallVec::from_slice(x);
+        }
+        self.x.set(std::ptr::null_mut());
+    }
+
+    /// Fills the live registers again, at the start of a turn.
+    ///
+    /// # Safety
+    /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's turn.
+    pub(crate) unsafe fn restore_registers(&mut self, x: *mut RawTerm) {
+        for (i, word) in self.saved_x.iter().enumerate() {
+            // SAFETY: P2.
+            unsafe { *x.add(i) = *word };
+        }
+        self.live.set(self.saved_x.len() as u32);
+        self.saved_x = SmallVec::new();
+        self.x.set(x);
+    }
+
+    /// Gives the process the registers of the scheduler that runs it.
+    ///
+    /// # Safety
+    /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's turn.
+    pub unsafe fn set_registers(&self, x: *mut RawTerm) {
+        self.x.set(x);
+    }
+
+    /// The first of its registers.
+    #[inline(always)]
+    pub(crate) fn registers(&self) -> *mut RawTerm {
+        self.x.get()
+    }
+
+    /// `x(index)`.
+    #[inline]
+    #[must_use]
+    pub fn x(&self, index: usize) -> Term<'_> {
+        assert!(index < X_REGISTERS, "no such register");
+        // SAFETY: P2, T1: a live register holds a term of this process.
+        unsafe { Term::new(*self.x.get().add(index)) }
+    }
+
+    /// Sets `x(index)`.
+    #[inline]
+    pub fn set_x(&self, index: usize, term: Term<'_>) {
+        assert!(index < X_REGISTERS, "no such register");
+        debug_assert!(
+            self.heap.owns(term),
+            "a register holds the process's own terms"
+        );
+        // SAFETY: P2.
+        unsafe { *self.x.get().add(index) = term.raw() };
+    }
+
+    /// Takes `reds` from the time slice, as ERTS's `BUMP_REDS`.
+    #[inline]
+    pub fn bump_reds(&self, reds: i64) {
+        self.fcalls.set(self.fcalls.get().saturating_sub(reds));
+    }
+}

@@ -1,0 +1,171 @@
+//! What a process does to others: sends, links, monitors, exit signals.
+
+use super::refs::{RefNumbers, make_pid_ref, make_ref};
+use super::registry::{Named, whereis};
+use super::signal::{ExitSignal, deliver_to_peer};
+use super::{Alias, Monitored, Origin, Peer, Process, Signal, deliver, send};
+use crate::heap::Message;
+use crate::term::{Atom, Pid, Term, View, am};
+
+/// `!` or a BIF was given what names nobody: `badarg`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchName;
+
+/// Sends `message` from `p` to a pid, port, alias, registered name, or `{Name, Node}`, as `!` does.
+///
+/// # Errors
+/// When the receiver is an atom that nobody is registered as, or no receiver at all.
+#[inline]
+pub fn send_to(p: &Process, to: Term<'_>, message: Term<'_>) -> Result<(), NoSuchName> {
+    send_with(p, to, message, false)
+}
+
+/// As [`send_to`]; with `priority`, a message through an alias that allows it goes before others.
+///
+/// # Errors
+/// As [`send_to`].
+pub(crate) fn send_with(
+    p: &Process,
+    to: Term<'_>,
+    message: Term<'_>,
+    priority: bool,
+) -> Result<(), NoSuchName> {
+    match to.view() {
+        View::Pid(pid) => {
+            // Gone: then the message goes nowhere, as ever.
+            let _ = send(pid, Signal::message(message, p.pid()));
+        }
+        View::Atom(name) => match whereis(name).ok_or(NoSuchName)? {
+            Named::Process(pid) => {
+                let _ = send(pid, Signal::message(message, p.pid()));
+            }
+            Named::Port(port) => super::ports::send(p, port, message)?,
+        },
+        View::Port(port) => super::ports::send(p, port, message)?,
+        View::Ref(reference) => {
+            if let Some(pid) = reference.pid() {
+                let alias = reference.numbers();
+                let message = Message::copy_of(message);
+                let signal = Signal::AliasMessage {
+                    alias,
+                    message,
+                    priority,
+                };
+                let _ = send(pid, signal);
+            }
+        }
+        // Without distribution other nodes cannot be reached: what is sent there is lost, as in OTP
+        // when a connection cannot be made.
+        View::External(_) => {}
+        View::Tuple(tuple) => {
+            let [name, node] = tuple.elements() else {
+                return Err(NoSuchName);
+            };
+            let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
+                return Err(NoSuchName);
+            };
+            if node == am::nonode_at_nohost && whereis(name).is_some() {
+                return send_to(p, name.term(), message);
+            }
+        }
+        _ => return Err(NoSuchName),
+    }
+    Ok(())
+}
+
+impl Process {
+    /// Links to `peer`. What is gone answers with an exit signal `noproc`.
+    pub(crate) fn link(&self, peer: Peer, priority: bool) {
+        if peer == self.pid().into() {
+            return;
+        }
+        if self.relations().link(peer, priority) {
+            let from = self.pid().into();
+            deliver_to_peer(peer, Signal::Link { from });
+        }
+    }
+
+    /// Gives up the link to `peer`: no exit signal of it comes from now on.
+    pub(crate) fn unlink(&self, peer: Peer) {
+        let begun = self
+            .some_relations()
+            .and_then(|mut relations| relations.begin_unlink(peer));
+        if let Some(id) = begun {
+            let from = self.pid().into();
+            deliver_to_peer(peer, Signal::Unlink { from, id });
+        }
+    }
+
+    /// Monitors `target`; the reference's numbers. With `alias`, the reference is an alias, too.
+    pub(crate) fn monitor(
+        &self,
+        target: Monitored,
+        tag: Option<Message>,
+        alias: Option<Alias>,
+        priority: bool,
+    ) -> RefNumbers {
+        let reference = if alias.is_some() {
+            make_pid_ref()
+        } else {
+            make_ref()
+        };
+        {
+            let mut relations = self.relations();
+            if let Some(alias) = alias {
+                relations.aliases.insert(reference, alias);
+            }
+            let origin = Origin {
+                target,
+                tag,
+                priority,
+            };
+            relations.origins.insert(reference, origin);
+        }
+        let from = self.pid();
+        let signal = Signal::Monitor { reference, from };
+        match target {
+            Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => deliver(pid, signal),
+            Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
+                super::ports::deliver(port, signal);
+            }
+            Monitored::Name(_, node, None) | Monitored::NamedPort(_, node, None) => {
+                let reason = if node == am::nonode_at_nohost {
+                    am::noproc
+                } else {
+                    am::noconnection
+                };
+                self.down_to_self(reference, reason);
+            }
+            Monitored::TimeOffset => {}
+        }
+        reference
+    }
+
+    /// What is monitored cannot be: the process hears so as from it.
+    pub(crate) fn down_to_self(&self, reference: RefNumbers, reason: Atom) {
+        let reason = Message::copy_of(Atom::term(reason));
+        deliver(self.pid(), Signal::MonitorDown { reference, reason });
+    }
+
+    /// Sends an exit signal, as `exit/2`, to the process `to`, or only to its alias. `normal_kills` says
+    /// that it ends the process even with reason `normal`.
+    pub(crate) fn send_exit(
+        &self,
+        to: Pid,
+        alias: Option<RefNumbers>,
+        reason: Term<'_>,
+        normal_kills: bool,
+        priority: bool,
+    ) {
+        let signal = Signal::Exit(Box::new(ExitSignal {
+            from: self.pid().into(),
+            alias,
+            reason: Message::copy_of(reason),
+            linked: false,
+            normal_kills,
+            priority,
+        }));
+        // Gone: then there is nothing to end.
+        let _ = send(to, signal);
+    }
+}

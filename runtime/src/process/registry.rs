@@ -1,0 +1,106 @@
+//! Registered names of processes and ports.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use parking_lot::RwLock;
+
+use super::shared::{ProcShared, lookup};
+use crate::sched::ptab::pin;
+use crate::term::{Atom, Pid, Port, Term};
+
+/// Who has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A process.
+    Process(Pid),
+    /// A port.
+    Port(Port),
+}
+
+impl Named {
+    /// The pid or port as a term.
+    #[must_use]
+    pub fn term(self) -> Term<'static> {
+        match self {
+            Named::Process(pid) => pid.term(),
+            Named::Port(port) => port.term(),
+        }
+    }
+}
+
+fn names() -> &'static RwLock<HashMap<Atom, Named>> {
+    static NAMES: OnceLock<RwLock<HashMap<Atom, Named>>> = OnceLock::new();
+    NAMES.get_or_init(RwLock::default)
+}
+
+/// Who has `name`.
+#[must_use]
+pub fn whereis(name: Atom) -> Option<Named> {
+    names().read().get(&name).copied()
+}
+
+/// The name that `who` has: a walk through all names.
+#[must_use]
+pub fn name_of(who: Named) -> Option<Atom> {
+    let names = names().read();
+    let mut names = names.iter();
+    names
+        .find(|(_, named)| **named == who)
+        .map(|(name, _)| *name)
+}
+
+/// Gives `name` to a process. `false` when the name is taken, or the process has one or is gone.
+pub(crate) fn register_process(name: Atom, pid: Pid) -> bool {
+    let guard = pin();
+    let Some(shared) = lookup(pid, &guard) else {
+        return false;
+    };
+    let mut names = names().write();
+    if names.contains_key(&name) || !shared.set_name(name) {
+        return false;
+    }
+    names.insert(name, Named::Process(pid));
+    true
+}
+
+/// Gives `name` to a port. `false` when the name is taken; that the port has no other is for the
+/// caller to see to.
+pub(crate) fn register_port(name: Atom, port: Port) -> bool {
+    let mut names = names().write();
+    if names.contains_key(&name) {
+        return false;
+    }
+    names.insert(name, Named::Port(port));
+    true
+}
+
+/// Frees `name`; tells who had it.
+pub(crate) fn unregister(name: Atom) -> Option<Named> {
+    let mut names = names().write();
+    let named = names.remove(&name);
+    if let Some(Named::Process(pid)) = named
+        && let Some(shared) = lookup(pid, &pin())
+    {
+        shared.clear_name(name);
+    }
+    named
+}
+
+/// Takes the name of a process that exits, and lets it get no other.
+pub(super) fn unregister_exiting(shared: &ProcShared) {
+    if let Some(name) = shared.refuse_names() {
+        let mut names = names().write();
+        if names.get(&name) == Some(&Named::Process(shared.pid())) {
+            names.remove(&name);
+        }
+    }
+}
+
+/// All names, in the order of their atoms' indices.
+#[must_use]
+pub fn registered() -> Vec<Atom> {
+    let mut all: Vec<Atom> = names().read().keys().copied().collect();
+    all.sort_unstable();
+    all
+}

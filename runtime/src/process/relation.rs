@@ -1,0 +1,156 @@
+//! What binds a process to others: links, monitors, aliases.
+//!
+//! Source: `erl_monitor_link.c`, OTP 29.
+
+use std::cell::RefMut;
+use std::collections::BTreeMap;
+
+use super::Process;
+use super::refs::RefNumbers;
+use super::signal::Peer;
+use crate::heap::Message;
+use crate::term::{Atom, Pid, Port};
+
+/// What is monitored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Monitored {
+    /// A process, by its pid.
+    Process(Pid),
+    /// A process that had a name of `node` when it was asked for; what it was then, if it was.
+    Name(Atom, Atom, Option<Pid>),
+    /// A port.
+    Port(Port),
+    /// A port, by a name it had at this node.
+    NamedPort(Atom, Atom, Option<Port>),
+    /// `time_offset`: changes never come, as time does not warp.
+    TimeOffset,
+}
+
+/// When an alias ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AliasEnd {
+    /// By `unalias/1` alone.
+    Explicit,
+    /// With its monitor, too.
+    Demonitor,
+    /// With its monitor, or the first message that comes through it.
+    Reply,
+}
+
+/// An alias of the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias {
+    pub(crate) end: AliasEnd,
+    /// Messages through it are priority messages.
+    pub(crate) priority: bool,
+}
+
+/// A monitor this process has on something.
+pub(crate) struct Origin {
+    pub(crate) target: Monitored,
+    /// What stands in place of `'DOWN'`.
+    pub(crate) tag: Option<Message>,
+    /// Its message goes before others.
+    pub(crate) priority: bool,
+}
+
+/// Links, monitors and aliases of a process.
+#[derive(Default)]
+pub(crate) struct Relations {
+    /// Links: 0, or the number of the unlink that waits for its acknowledgement.
+    pub(crate) links: BTreeMap<Peer, Link>,
+    next_unlink: u64,
+    /// Monitors on others.
+    pub(crate) origins: BTreeMap<RefNumbers, Origin>,
+    /// Others' monitors on this process.
+    pub(crate) targets: BTreeMap<RefNumbers, Pid>,
+    pub(crate) aliases: BTreeMap<RefNumbers, Alias>,
+    /// Processes this one suspends, and how often.
+    pub(crate) suspending: BTreeMap<Pid, u32>,
+}
+
+/// A link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Link {
+    /// 0, or the number of the unlink that waits for its acknowledgement.
+    pub(crate) unlinking: u64,
+    /// Exit signals through it give priority messages.
+    pub(crate) priority: bool,
+}
+
+impl Relations {
+    /// Links to `peer`. `false` when it was linked already.
+    pub(crate) fn link(&mut self, peer: Peer, priority: bool) -> bool {
+        use std::collections::btree_map::Entry;
+        match self.links.entry(peer) {
+            Entry::Occupied(mut entry) => {
+                let was_unlinking = entry.get().unlinking != 0;
+                entry.insert(Link {
+                    unlinking: 0,
+                    priority,
+                });
+                was_unlinking
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(Link {
+                    unlinking: 0,
+                    priority,
+                });
+                true
+            }
+        }
+    }
+
+    /// Begins to unlink `peer`; the number of the unlink, or `None` where there is no link.
+    pub(crate) fn begin_unlink(&mut self, peer: Peer) -> Option<u64> {
+        let link = self.links.get_mut(&peer).filter(|l| l.unlinking == 0)?;
+        self.next_unlink += 1;
+        link.unlinking = self.next_unlink;
+        Some(link.unlinking)
+    }
+
+    /// The other end has acknowledged unlink `id`.
+    pub(crate) fn end_unlink(&mut self, peer: Peer, id: u64) {
+        if self.links.get(&peer).is_some_and(|l| l.unlinking == id) {
+            self.links.remove(&peer);
+        }
+    }
+
+    /// Those linked now, in order.
+    pub(crate) fn linked(&self) -> impl Iterator<Item = Peer> {
+        let links = self.links.iter();
+        links
+            .filter(|(_, link)| link.unlinking == 0)
+            .map(|(peer, _)| *peer)
+    }
+
+    /// Ends the monitor `reference`, with the alias that ends with it.
+    pub(crate) fn remove_origin(&mut self, reference: RefNumbers) -> Option<Origin> {
+        let origin = self.origins.remove(&reference)?;
+        if self
+            .aliases
+            .get(&reference)
+            .is_some_and(|alias| alias.end != AliasEnd::Explicit)
+        {
+            self.aliases.remove(&reference);
+        }
+        Some(origin)
+    }
+}
+
+impl Process {
+    /// Links, monitors and aliases, to be changed.
+    pub(crate) fn relations(&self) -> RefMut<'_, Relations> {
+        RefMut::map(self.relations.borrow_mut(), |relations| {
+            &mut **relations.get_or_insert_default()
+        })
+    }
+
+    /// The same, if there are any; nothing is made.
+    pub(crate) fn some_relations(&self) -> Option<RefMut<'_, Relations>> {
+        RefMut::filter_map(self.relations.borrow_mut(), |relations| {
+            relations.as_deref_mut()
+        })
+        .ok()
+    }
+}

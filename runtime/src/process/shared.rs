@@ -1,0 +1,222 @@
+//! What others may touch of a process, and the table that finds it by its pid.
+//!
+//! Invariants:
+//! - S1: `home` is written and read only by the thread that began the process's turn
+//!   (`run_state`: QUEUED to RUNNING) and has not ended it, or before the process is first woken.
+//! - S2: a process is taken out of the table only in its last turn, so that one that is queued
+//!   (or runs) is alive: run queues hold plain pointers.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+use super::{Process, Signal};
+use crate::sched;
+use crate::sched::ptab::{self, Guard, PTab, PTabElement};
+use crate::sched::run_queue::Priority;
+use crate::sched::run_state::RunState;
+use crate::sched::sig_queue::SigQueue;
+use crate::term::{Atom, Pid};
+
+/// In `name`: exiting, so that no name can be given to it any more.
+const NAMELESS: u32 = u32::MAX;
+
+/// The part of a process that others may touch.
+pub struct ProcShared {
+    pid: Pid,
+    pub(crate) signals: SigQueue<Signal>,
+    pub(crate) run_state: RunState,
+    /// Which sessions trace it, and how.
+    pub(crate) tracee: crate::trace::Tracee,
+    priority: AtomicU8,
+    /// Index of the atom it is registered as, plus one; 0 for none, [`NAMELESS`] once it exits.
+    name: AtomicU32,
+    system: bool,
+    home: UnsafeCell<Option<Box<Process>>>,
+}
+
+// SAFETY: S1: `home` is reached by one thread at a time; the rest is made for sharing.
+unsafe impl Sync for ProcShared {}
+// SAFETY: a process moves between threads whole (P1).
+unsafe impl Send for ProcShared {}
+
+impl PTabElement for ProcShared {
+    fn data(&self) -> u64 {
+        self.pid.0
+    }
+}
+
+impl fmt::Debug for ProcShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<0.{}.{}>", self.pid.number(), self.pid.serial())
+    }
+}
+
+impl ProcShared {
+    pub(crate) fn new(pid: Pid, priority: Priority, system: bool) -> ProcShared {
+        ProcShared {
+            pid,
+            signals: SigQueue::new(),
+            run_state: RunState::new(),
+            tracee: crate::trace::Tracee::default(),
+            priority: AtomicU8::new(priority as u8),
+            name: AtomicU32::new(0),
+            system,
+            home: UnsafeCell::new(None),
+        }
+    }
+
+    /// Its pid.
+    #[inline]
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Made by the runtime for itself.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        self.system
+    }
+
+    /// Its priority, as run queues use it.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        match self.priority.load(Ordering::Relaxed) {
+            0 => Priority::Max,
+            1 => Priority::High,
+            3 => Priority::Low,
+            _ => Priority::Normal,
+        }
+    }
+
+    pub(crate) fn set_priority(&self, priority: Priority) {
+        self.priority.store(priority as u8, Ordering::Relaxed);
+    }
+
+    /// The name it is registered as.
+    #[must_use]
+    pub fn name(&self) -> Option<Atom> {
+        match self.name.load(Ordering::Acquire) {
+            0 | NAMELESS => None,
+            index => Some(Atom::from_index(index - 1)),
+        }
+    }
+
+    /// Notes its name; `false` when it has one, or exits. Under the registry's lock.
+    pub(super) fn set_name(&self, name: Atom) -> bool {
+        let index = name.index() + 1;
+        self.name
+            .compare_exchange(0, index, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// It has no name any more. Under the registry's lock.
+    pub(super) fn clear_name(&self, name: Atom) {
+        let index = name.index() + 1;
+        let _ = self
+            .name
+            .compare_exchange(index, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// From now on it gets no name. Gives back the one it has, which its caller unregisters.
+    pub(super) fn refuse_names(&self) -> Option<Atom> {
+        match self.name.swap(NAMELESS, Ordering::AcqRel) {
+            0 | NAMELESS => None,
+            index => Some(Atom::from_index(index - 1)),
+        }
+    }
+
+    /// Takes the process out of its resting place.
+    ///
+    /// # Safety
+    /// S1: the caller began its turn.
+    pub(crate) unsafe fn take_home(&self) -> Option<Box<Process>> {
+        // SAFETY: S1.
+        unsafe { (*self.home.get()).take() }
+    }
+
+    /// Lays the process to rest.
+    ///
+    /// # Safety
+    /// S1: the caller began its turn and ends it next, or the process has not been woken yet.
+    pub(crate) unsafe fn put_home(&self, process: Box<Process>) {
+        // SAFETY: S1.
+        unsafe { *self.home.get() = Some(process) };
+    }
+
+    /// Asks for a turn of the process, on the scheduler of this thread if it is one.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        if self.run_state.wake() {
+            sched::enqueue(ProcRef(NonNull::from(self)));
+        }
+    }
+}
+
+/// A process in a run queue: S2 keeps it alive.
+#[derive(Clone, Copy)]
+pub(crate) struct ProcRef(NonNull<ProcShared>);
+
+// SAFETY: S2: it stands for a `&ProcShared`, which is `Sync`.
+unsafe impl Send for ProcRef {}
+
+impl ProcRef {
+    /// # Safety
+    /// S2: the process is queued, or runs on this thread, as long as the result is used.
+    pub(crate) unsafe fn get<'a>(self) -> &'a ProcShared {
+        // SAFETY: S2.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+static PROCESS_LIMIT: AtomicUsize = AtomicUsize::new(1_048_576);
+
+/// Sets how many processes there may be at once (`+P`); only before the first one is made.
+pub fn set_process_limit(limit: usize) {
+    PROCESS_LIMIT.store(limit, Ordering::Relaxed);
+}
+
+/// The process table.
+pub fn table() -> &'static PTab<ProcShared> {
+    static TABLE: OnceLock<PTab<ProcShared>> = OnceLock::new();
+    TABLE.get_or_init(|| PTab::new(PROCESS_LIMIT.load(Ordering::Relaxed)))
+}
+
+/// The process with this pid, if it is alive.
+#[inline]
+pub fn lookup(pid: Pid, guard: &Guard) -> Option<&ProcShared> {
+    table().get(pid.0, guard)
+}
+
+/// Is there a process with this pid (it may be exiting)?
+#[must_use]
+pub fn exists(pid: Pid) -> bool {
+    lookup(pid, &ptab::pin()).is_some()
+}
+
+/// Sends `signal`.
+///
+/// # Errors
+/// Gives the signal back when the process is gone.
+#[inline]
+pub(crate) fn send(to: Pid, signal: Signal) -> Result<(), Signal> {
+    let guard = ptab::pin();
+    let Some(target) = lookup(to, &guard) else {
+        return Err(signal);
+    };
+    if target.signals.push(signal)? {
+        target.wake();
+    }
+    Ok(())
+}
+
+/// Sends `signal`; when the process is gone, answers it as a process that is gone would.
+#[inline]
+pub(crate) fn deliver(to: Pid, signal: Signal) {
+    if let Err(signal) = send(to, signal) {
+        signal.answer_for_gone(to);
+    }
+}

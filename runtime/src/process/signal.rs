@@ -1,0 +1,173 @@
+//! Signals: all that goes from one process to another, in one ordered queue for each receiver.
+//!
+//! A signal is handled by its receiver, in its own context (`handle`). One that reaches no process any
+//! more is answered in its stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
+//! Source: `erl_proc_sig_queue.c`, OTP 29.
+
+use super::refs::RefNumbers;
+use super::{Process, deliver};
+use crate::heap::Message;
+use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
+
+/// What runs in the context of the receiver; without a process when it is gone.
+pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
+
+/// What one process sends to another.
+pub(crate) enum Signal {
+    /// A message.
+    Message {
+        message: Message,
+        /// Who sent it; itself for messages of the runtime's own.
+        #[expect(
+            dead_code,
+            reason = "asked for by those who trace what a process receives"
+        )]
+        from: Pid,
+    },
+    /// A message to an alias of the receiver.
+    AliasMessage {
+        alias: RefNumbers,
+        message: Message,
+        /// Goes before others, if the alias allows it.
+        priority: bool,
+    },
+    /// An exit signal.
+    Exit(Box<ExitSignal>),
+    /// `from` has linked itself to the receiver.
+    Link { from: Peer },
+    /// `from` gives up its link; answered by `UnlinkAck` with the same `id`.
+    Unlink { from: Peer, id: u64 },
+    /// The link is gone on both sides.
+    UnlinkAck { from: Peer, id: u64 },
+    /// `from` monitors the receiver.
+    Monitor { reference: RefNumbers, from: Pid },
+    /// No more.
+    Demonitor { reference: RefNumbers },
+    /// What the receiver monitors is gone.
+    MonitorDown {
+        reference: RefNumbers,
+        reason: Message,
+    },
+    /// The timer of a `receive ... after` that was set as number `id` of this process.
+    ReceiveTimeout { id: u64 },
+    /// Anything else.
+    Request(Request),
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Signal>() <= 32, "a signal's node fits 40 bytes");
+
+/// An exit signal.
+pub(crate) struct ExitSignal {
+    pub(crate) from: Peer,
+    /// Meant for this alias only.
+    pub(crate) alias: Option<RefNumbers>,
+    pub(crate) reason: Message,
+    /// Because of a link; else sent by `exit/2`.
+    pub(crate) linked: bool,
+    /// `exit(self(), normal)` ends the process, as a `normal` from others does not.
+    pub(crate) normal_kills: bool,
+    /// Its message, if it becomes one, goes before others.
+    pub(crate) priority: bool,
+}
+
+/// The other end of a link: a pid or port of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Peer(u64);
+
+impl Peer {
+    /// The peer that a term stands for.
+    pub(crate) fn of(term: Term<'_>) -> Option<Peer> {
+        matches!(term.view(), View::Pid(_) | View::Port(_)).then(|| Peer(term.raw().0))
+    }
+    pub(crate) fn term(self) -> Term<'static> {
+        Term::immed(RawTerm(self.0))
+    }
+    pub(crate) fn pid(self) -> Option<Pid> {
+        self.term().as_pid()
+    }
+}
+
+impl From<Pid> for Peer {
+    fn from(pid: Pid) -> Peer {
+        Peer(pid.term().raw().0)
+    }
+}
+
+impl From<Port> for Peer {
+    fn from(port: Port) -> Peer {
+        Peer(port.term().raw().0)
+    }
+}
+
+/// Sends `signal` to the other end of a link.
+pub(crate) fn deliver_to_peer(peer: Peer, signal: Signal) {
+    match peer.term().view() {
+        View::Pid(pid) => deliver(pid, signal),
+        View::Port(port) => crate::process::ports::deliver(port, signal),
+        _ => unreachable!("a peer is a pid or a port"),
+    }
+}
+
+impl Signal {
+    /// A message from `from`.
+    pub(crate) fn message(term: Term<'_>, from: Pid) -> Signal {
+        Signal::Message {
+            message: Message::copy_of(term),
+            from,
+        }
+    }
+
+    /// An exit signal because of a link.
+    pub(crate) fn link_exit(from: Peer, reason: Term<'_>) -> Signal {
+        Signal::Exit(Box::new(ExitSignal {
+            from,
+            alias: None,
+            reason: Message::copy_of(reason),
+            linked: true,
+            normal_kills: false,
+            priority: false,
+        }))
+    }
+
+    /// A request to be run in the context of the receiver.
+    pub(crate) fn request(run: impl FnOnce(Option<&mut Process>) + Send + 'static) -> Signal {
+        Signal::Request(Box::new(run))
+    }
+
+    /// Answers the signal as a process `to` that is gone does.
+    #[cold]
+    pub(crate) fn answer_for_gone(self, to: Pid) {
+        match self {
+            Signal::Link { from } => {
+                let noproc = noproc_term();
+                deliver_to_peer(from, Signal::link_exit(to.into(), noproc));
+            }
+            Signal::Unlink { from, id } => {
+                deliver_to_peer(
+                    from,
+                    Signal::UnlinkAck {
+                        from: to.into(),
+                        id,
+                    },
+                );
+            }
+            Signal::Monitor { reference, from } => {
+                let reason = Message::copy_of(noproc_term());
+                deliver(from, Signal::MonitorDown { reference, reason });
+            }
+            Signal::Request(run) => run(None),
+            Signal::Message { .. }
+            | Signal::AliasMessage { .. }
+            | Signal::Exit(_)
+            | Signal::UnlinkAck { .. }
+            | Signal::Demonitor { .. }
+            | Signal::MonitorDown { .. }
+            | Signal::ReceiveTimeout { .. } => {}
+        }
+    }
+}
+
+fn noproc_term() -> Term<'static> {
+    Atom::term(am::noproc)
+}

@@ -1,0 +1,205 @@
+//! How a process begins.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use smallvec::smallvec;
+
+use super::{MaxHeap, NativeBody, ProcShared, Process, table};
+use crate::heap::Heap;
+use crate::sched::Outcome;
+use crate::sched::run_queue::Priority;
+use crate::term::{Atom, Pid, RawTerm, Term};
+
+/// There are as many processes as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SystemLimit;
+
+/// Words of a new heap (`+hms`). Source: `H_DEFAULT_SIZE` in `erl_vm.h`.
+static MIN_HEAP_WORDS: AtomicUsize = AtomicUsize::new(233);
+
+/// Sets how large new heaps are at least (`+hms`, `system_flag(min_heap_size, _)`); tells the old value.
+pub fn set_min_heap_words(words: usize) -> usize {
+    MIN_HEAP_WORDS.swap(words, Ordering::Relaxed)
+}
+
+/// How large new heaps are at least.
+#[must_use]
+pub fn min_heap_words() -> usize {
+    MIN_HEAP_WORDS.load(Ordering::Relaxed)
+}
+
+/// Minor collections between full sweeps (`ERL_FULLSWEEP_AFTER`). Source: `erl_init.c`.
+static FULLSWEEP_AFTER: AtomicU32 = AtomicU32::new(65535);
+
+/// Sets how many minor collections new processes make between full sweeps; tells the old value.
+pub fn set_fullsweep_after(collections: u32) -> u32 {
+    FULLSWEEP_AFTER.swap(collections, Ordering::Relaxed)
+}
+
+/// How many minor collections new processes make between full sweeps.
+#[must_use]
+pub fn fullsweep_after() -> u32 {
+    FULLSWEEP_AFTER.load(Ordering::Relaxed)
+}
+
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+/// How many processes there have been.
+#[must_use]
+pub fn processes_made() -> u64 {
+    MADE.load(Ordering::Relaxed)
+}
+
+/// How a new process differs from others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpawnOptions {
+    /// `priority`.
+    pub priority: Option<Priority>,
+    /// `min_heap_size`, words.
+    pub min_heap_words: Option<usize>,
+    /// `min_bin_vheap_size`, words.
+    pub min_bin_vheap_words: Option<usize>,
+    /// `fullsweep_after`.
+    pub fullsweep_after: Option<u32>,
+    /// `max_heap_size`.
+    pub max_heap: Option<MaxHeap>,
+    /// `{message_queue_data, off_heap}`, or `on_heap`.
+    pub off_heap_messages: Option<bool>,
+    /// `{async_dist, _}`.
+    pub async_dist: Option<bool>,
+    /// Of the runtime's own (`erts_internal:spawn_system_process/3`).
+    pub system: bool,
+}
+
+/// A process that has its pid and is not yet in the table.
+pub(crate) struct Newborn {
+    pub(crate) process: Box<Process>,
+    reservation: crate::sched::ptab::Reservation<'static, ProcShared>,
+    shared: Arc<ProcShared>,
+}
+
+impl Newborn {
+    /// A process that is to have room for `need_words` at once.
+    pub(crate) fn new(options: &SpawnOptions, need_words: usize) -> Result<Newborn, SystemLimit> {
+        let reservation = table().reserve().map_err(|_| SystemLimit)?;
+        let pid = Pid(reservation.data());
+        let priority = options.priority.unwrap_or(Priority::Normal);
+        let shared = Arc::new(ProcShared::new(pid, priority, options.system));
+        MADE.fetch_add(1, Ordering::Relaxed);
+        crate::trace::born(&shared);
+        let least = options.min_heap_words.unwrap_or_else(min_heap_words);
+        let mut process = Box::new(Process::of(Arc::clone(&shared), least, need_words));
+        process.apply_options(options);
+        Ok(Newborn {
+            process,
+            reservation,
+            shared,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.shared.pid()
+    }
+
+    /// It will call `module:function` with `args`, a list of its own heap.
+    pub(crate) fn set_call(&mut self, module: Atom, function: Atom, args: RawTerm, arity: u8) {
+        self.process.saved_x = smallvec![module.raw(), function.raw(), args];
+        self.process.initial_call.set((module, function, arity));
+    }
+
+    /// Puts it in the table and has it run.
+    pub(crate) fn start(self) -> Pid {
+        let pid = self.pid();
+        // SAFETY: S1: nobody has woken it yet.
+        unsafe { self.shared.put_home(self.process) };
+        self.reservation.publish(Arc::clone(&self.shared));
+        self.shared.wake();
+        pid
+    }
+}
+
+impl Process {
+    fn apply_options(&mut self, options: &SpawnOptions) {
+        if let Some(words) = options.min_bin_vheap_words {
+            self.heap.min_bin_vheap_words = u32::try_from(words).unwrap_or(u32::MAX);
+        }
+        if let Some(after) = options.fullsweep_after {
+            self.heap.max_gen_gcs = after;
+        }
+        if let Some(max) = options.max_heap {
+            self.set_max_heap(max);
+        }
+        self.change_flags(|flags| {
+            flags.off_heap_messages = options.off_heap_messages.unwrap_or(false);
+            flags.async_dist = options.async_dist.unwrap_or(false);
+            flags.system = options.system;
+        });
+    }
+
+    /// Sets `max_heap_size`.
+    pub(crate) fn set_max_heap(&mut self, max: MaxHeap) {
+        self.heap.max_heap_words = max.words;
+        self.rare().max_heap = max;
+    }
+
+    pub(crate) fn take_native(&mut self) -> Option<NativeBody> {
+        self.rare.get_mut().as_mut()?.native.take()
+    }
+
+    pub(crate) fn put_native(&mut self, body: NativeBody) {
+        self.rare().native = Some(body);
+    }
+
+    /// Makes a process that calls `module:function(args...)`; `options` and the parent's group leader.
+    /// It does not run before [`Newborn::start`].
+    pub(crate) fn bear(
+        &self,
+        module: Atom,
+        function: Atom,
+        args: Term<'_>,
+        options: &SpawnOptions,
+    ) -> Result<Newborn, SystemLimit> {
+        let words = crate::heap::size(args, crate::heap::Literals::Share);
+        let mut child = Newborn::new(options, words)?;
+        crate::trace::inherit(self.shared(), &child.shared);
+        let arity = args.list_iter().count() as u8;
+        let copy = child.process.copy_in(args).raw();
+        child.set_call(module, function, copy, arity);
+        child.process.group_leader.set(self.group_leader.get());
+        child.process.parent.set(self.pid());
+        Ok(child)
+    }
+}
+
+/// Starts a process without a parent that calls `module:function` with the list that `args` builds;
+/// its own group leader. For `init`.
+///
+/// # Panics
+/// When the process table is full.
+pub fn spawn_first(
+    module: Atom,
+    function: Atom,
+    args: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
+    options: &SpawnOptions,
+) -> Pid {
+    let mut child = Newborn::new(options, 0).expect("room for a process");
+    let list = args(&child.process);
+    let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
+    child.set_call(module, function, raw, arity);
+    child.start()
+}
+
+/// Starts a process whose code is Rust: `body` is called for each of its turns, and may use no terms
+/// from one turn in the next but those in `x(0)..`, as many as it says are live.
+///
+/// # Panics
+/// When the process table is full.
+pub fn spawn_native(
+    options: &SpawnOptions,
+    body: impl FnMut(&mut Process) -> Outcome + Send + 'static,
+) -> Pid {
+    let child = Newborn::new(options, 0).expect("room for a process");
+    child.process.rare().native = Some(Box::new(body));
+    child.start()
+}

@@ -1,0 +1,512 @@
+//! Processes whose code is Rust closures, on real schedulers.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::sched;
+use crate::term::am;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn spawn(body: impl FnMut(&mut Process) -> Outcome + Send + 'static) -> Pid {
+    sched::start();
+    spawn_native(&SpawnOptions::default(), body)
+}
+
+/// Waits for the next message and hands it to `then`.
+fn receive(p: &mut Process, mut then: impl FnMut(&Process, Term<'_>) -> Outcome) -> Outcome {
+    loop {
+        let Some(message) = p.peek_message() else {
+            p.wait();
+            return Outcome::Wait;
+        };
+        p.remove_message();
+        // SAFETY: T1: just attached to this heap.
+        let outcome = then(p, unsafe { Term::new(message) });
+        if outcome != Outcome::Wait {
+            return outcome;
+        }
+    }
+}
+
+fn exit(p: &Process, reason: Atom) -> Outcome {
+    p.set_exit_reason(reason.term());
+    Outcome::Exit
+}
+
+/// A process that sends the text of each message it gets to the channel, and traps exits.
+fn reporter() -> (Pid, Receiver<String>) {
+    let (out, texts) = channel::<String>();
+    let pid = spawn(move |p| {
+        p.change_flags(|flags| flags.trap_exit = true);
+        receive(p, |p, message| {
+            if message == am::normal {
+                return exit(p, am::normal);
+            }
+            let _ = out.send(show(message));
+            Outcome::Wait
+        })
+    });
+    (pid, texts)
+}
+
+/// Atoms, small integers and tuples as text; other terms as `_`.
+fn show(term: Term<'_>) -> String {
+    use crate::term::View;
+    match term.view() {
+        View::Atom(atom) => atom.to_string(),
+        View::Small(n) => n.to_string(),
+        View::Tuple(tuple) => {
+            let parts: Vec<_> = tuple.elements().iter().map(|e| show(*e)).collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        _ => "_".into(),
+    }
+}
+
+fn request(to: Pid, run: impl FnOnce(&mut Process) + Send + 'static) {
+    deliver(
+        to,
+        Signal::request(move |p| run(p.expect("the process lives"))),
+    );
+}
+
+/// Runs `run` in the context of `to` and waits for what it gives.
+fn ask<T: Send + 'static>(to: Pid, run: impl FnOnce(&mut Process) -> T + Send + 'static) -> T {
+    let (out, answer): (Sender<T>, _) = channel();
+    request(to, move |p| out.send(run(p)).expect("the test waits"));
+    answer.recv_timeout(LONG).expect("an answer")
+}
+
+fn idle() -> Pid {
+    spawn(|p| receive(p, |p, message| exit(p, message.as_atom().expect("an atom"))))
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LONG, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn send_atom(to: Pid, atom: Atom) {
+    let _ = send(to, Signal::message(atom.term(), to));
+}
+
+#[test]
+fn messages_arrive_in_order_whole() {
+    let (pid, texts) = reporter();
+    let heap = Heap::detached();
+    for i in 0..1000 {
+        let message = heap.tuple(&[am::ok.term(), Term::small(i)]);
+        deliver(pid, Signal::message(message, pid));
+    }
+    for i in 0..1000 {
+        assert_eq!(texts.recv_timeout(LONG).unwrap(), format!("{{ok,{i}}}"));
+    }
+    send_atom(pid, am::normal);
+    eventually("it exits", || !exists(pid));
+}
+
+#[test]
+fn a_link_brings_the_exit_reason_both_ways() {
+    for linker_dies in [true, false] {
+        let (watcher, texts) = reporter();
+        let other = idle();
+        ask(watcher, move |p| p.link(other.into(), false));
+        if linker_dies {
+            // The watcher's exit ends the other, which traps nothing.
+            ask(watcher, |p| p.set_exit_reason(am::error.term()));
+            eventually("the other dies", || !exists(other));
+        } else {
+            send_atom(other, am::badarg);
+            assert_eq!(texts.recv_timeout(LONG).unwrap(), "{EXIT,_,badarg}");
+            send_atom(watcher, am::normal);
+        }
+        eventually("it exits", || !exists(watcher));
+    }
+}
+
+#[test]
+fn linking_the_dead_gives_noproc() {
+    let (watcher, texts) = reporter();
+    let dead = idle();
+    send_atom(dead, am::normal);
+    eventually("it exits", || !exists(dead));
+    ask(watcher, move |p| p.link(dead.into(), false));
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "{EXIT,_,noproc}");
+    let reference = ask(watcher, move |p| {
+        p.monitor(Monitored::Process(dead), None, None, false)
+    });
+    assert_eq!(
+        texts.recv_timeout(LONG).unwrap(),
+        "{DOWN,_,process,_,noproc}"
+    );
+    assert!(!ask(watcher, move |p| p.demonitor(reference)));
+    send_atom(watcher, am::normal);
+}
+
+#[test]
+fn an_exit_signal_ends_what_does_not_trap() {
+    let (watcher, texts) = reporter();
+    for (reason, survives) in [(am::normal, true), (am::kill, false), (am::badarg, false)] {
+        let other = idle();
+        ask(watcher, move |p| {
+            p.monitor(Monitored::Process(other), None, None, false);
+            p.send_exit(other, None, reason.term(), false, false);
+        });
+        if survives {
+            send_atom(other, am::ok);
+        }
+        let expect = if survives {
+            "ok"
+        } else if reason == am::kill {
+            "killed"
+        } else {
+            "badarg"
+        };
+        let down = texts.recv_timeout(LONG).unwrap();
+        assert_eq!(down, format!("{{DOWN,_,process,_,{expect}}}"));
+    }
+    send_atom(watcher, am::normal);
+}
+
+#[test]
+fn no_exit_signal_comes_after_unlink() {
+    let (watcher, texts) = reporter();
+    for _ in 0..if cfg!(miri) { 5 } else { 500 } {
+        let other = idle();
+        ask(watcher, move |p| p.link(other.into(), false));
+        send_atom(other, am::badarg);
+        // The other may be exiting just now.
+        ask(watcher, move |p| {
+            p.unlink(other.into());
+            p.mailbox = super::Mailbox::default();
+        });
+        eventually("it exits", || !exists(other));
+    }
+    send_atom(watcher, am::ok);
+    assert_eq!(
+        texts
+            .iter()
+            .find(|text| !text.starts_with("{EXIT"))
+            .as_deref(),
+        Some("ok")
+    );
+    ask(watcher, |p| assert!(p.relations().links.is_empty()));
+    send_atom(watcher, am::normal);
+}
+
+#[test]
+fn a_receive_times_out() {
+    let (out, times) = channel();
+    let mut started = None;
+    spawn(move |p| {
+        assert!(p.peek_message().is_none());
+        let start = *started.get_or_insert_with(Instant::now);
+        static PLACE: u64 = 0;
+        let here = &raw const PLACE;
+        match p.wait_timeout(RawTerm::small(30), here) {
+            WaitTimeout::Wait => Outcome::Wait,
+            WaitTimeout::Elapsed => {
+                assert_eq!(p.pc.get(), here);
+                out.send(start.elapsed()).unwrap();
+                exit(p, am::normal)
+            }
+            WaitTimeout::BadTimeout => unreachable!("30 is a timeout"),
+        }
+    });
+    let waited = times.recv_timeout(LONG).unwrap();
+    assert!(waited >= Duration::from_millis(29), "{waited:?}");
+}
+
+#[test]
+fn selective_receive_takes_from_the_middle() {
+    let (out, taken) = channel();
+    let pid = spawn(move |p| {
+        // Takes 7 first, then the rest in order.
+        loop {
+            let Some(message) = p.peek_message() else {
+                p.wait();
+                return Outcome::Wait;
+            };
+            if message == RawTerm::small(7) {
+                p.remove_message();
+                break;
+            }
+            p.next_message();
+        }
+        let mut rest = Vec::new();
+        while let Some(message) = p.peek_message() {
+            rest.push(message.small_value());
+            p.remove_message();
+        }
+        out.send(rest).unwrap();
+        exit(p, am::normal)
+    });
+    for i in 0..8 {
+        deliver(pid, Signal::message(Term::small(i), pid));
+    }
+    let rest = taken.recv_timeout(LONG).unwrap();
+    assert_eq!(rest, [0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn examined_messages_survive_collections() {
+    let (out, done) = channel();
+    let mut collected = false;
+    let pid = spawn(move |p| {
+        let mut sum = 0;
+        while p.peek_message().is_some() {
+            p.next_message();
+        }
+        if p.mailbox.len() < 100 {
+            p.wait();
+            return Outcome::Wait;
+        }
+        if !std::mem::replace(&mut collected, true) {
+            p.garbage_collect(10, 0).unwrap();
+            p.garbage_collect(1000, 0).unwrap();
+        }
+        p.timeout_reset_save();
+        while let Some(message) = p.peek_message() {
+            // SAFETY: T1: a message of this heap.
+            let tuple = unsafe { Term::new(message) }.as_tuple().unwrap();
+            sum += tuple.get(1).as_small().unwrap();
+            p.remove_message();
+        }
+        out.send(sum).unwrap();
+        exit(p, am::normal)
+    });
+    let heap = Heap::detached();
+    for i in 0..100 {
+        let message = heap.tuple(&[am::ok.term(), Term::small(i)]);
+        deliver(pid, Signal::message(message, pid));
+    }
+    assert_eq!(done.recv_timeout(LONG).unwrap(), 4950);
+}
+
+#[test]
+fn names_go_with_their_process() {
+    let name = Atom::new("a process of this test");
+    let pid = idle();
+    assert!(registry::register_process(name, pid));
+    assert!(!registry::register_process(Atom::new("another name"), pid));
+    assert_eq!(
+        registry::whereis(name)
+            .map(registry::Named::term)
+            .map(Term::raw),
+        Some(pid.term().raw())
+    );
+    send_atom(pid, am::normal);
+    eventually("the name is free", || registry::whereis(name).is_none());
+    assert!(!registry::register_process(name, pid));
+}
+
+#[test]
+fn crowds_of_linked_processes_die_together() {
+    const CROWD: usize = if cfg!(miri) { 20 } else { 2000 };
+    let first = idle();
+    let others: Vec<Pid> = (0..CROWD).map(|_| idle()).collect();
+    let mut last = first;
+    for pid in &others {
+        let (from, to) = (last, *pid);
+        ask(from, move |p| p.link(to.into(), false));
+        last = *pid;
+    }
+    send_atom(others[CROWD / 2], am::badarg);
+    eventually("all die", || {
+        !exists(first) && others.iter().all(|pid| !exists(*pid))
+    });
+}
+
+#[test]
+fn a_process_at_rest_is_small() {
+    let words = size_of::<Process>() + size_of::<ProcShared>() + 16 + 233 * 8;
+    assert!(words < 2730, "{words} bytes");
+}
+
+/// Calls a BIF in the context of `p`; what it gives as text, exceptions as `error:Reason`.
+fn bif(p: &Process, module: &str, function: &str, args: &[Term<'_>]) -> String {
+    let arity = args.len() as u8;
+    let index = crate::bif::find(Atom::new(module), Atom::new(function), arity);
+    let row = crate::bif::all()[index.expect("a BIF of that name")];
+    let crate::bif::Call::Plain(call) = row.call else {
+        unreachable!("only plain BIFs are called here")
+    };
+    let args: Vec<Term<'_>> = args.iter().map(|arg| p.copy_in(*arg)).collect();
+    match call(p, &args) {
+        Ok(term) => show(term),
+        Err(crate::bif::Raise::Error(reason) | crate::bif::Raise::ErrorCause(reason, _)) => {
+            format!("error:{}", show(reason))
+        }
+        Err(_) => "other".into(),
+    }
+}
+
+#[test]
+fn the_dictionary_keeps_terms_by_equality() {
+    let pid = idle();
+    ask(pid, |p| {
+        let call = |p: &Process, f: &str, args: &[Term<'_>]| bif(p, "erlang", f, args);
+        for i in 0..50 {
+            let key = p.tuple(&[am::ok.term(), Term::small(i)]);
+            assert_eq!(call(p, "put", &[key, Term::small(i)]), "undefined");
+        }
+        p.garbage_collect(100, 0).unwrap();
+        for i in 0..50 {
+            let key = p.tuple(&[am::ok.term(), Term::small(i)]);
+            assert_eq!(call(p, "get", &[key]), i.to_string());
+            assert_eq!(call(p, "put", &[key, am::ok.term()]), i.to_string());
+            assert_eq!(call(p, "erase", &[key]), "ok");
+            assert_eq!(call(p, "get", &[key]), "undefined");
+        }
+        assert_eq!(p.dictionary().len(), 0);
+    });
+    send_atom(pid, am::normal);
+}
+
+#[test]
+fn a_reply_alias_takes_one_message() {
+    let (pid, texts) = reporter();
+    let alias = ask(pid, |p| {
+        let alias = refs::make_pid_ref();
+        let kind = Alias {
+            end: AliasEnd::Reply,
+            priority: false,
+        };
+        p.relations().aliases.insert(alias, kind);
+        alias
+    });
+    for i in 0..3 {
+        let message = crate::heap::Message::copy_of(Term::small(i));
+        deliver(
+            pid,
+            Signal::AliasMessage {
+                alias,
+                message,
+                priority: false,
+            },
+        );
+    }
+    send_atom(pid, am::ok);
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "0");
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "ok");
+    send_atom(pid, am::normal);
+}
+
+#[test]
+fn timers_go_off_and_are_cancelled() {
+    let (pid, texts) = reporter();
+    ask(pid, move |p| {
+        let to = pid.term();
+        let send_after = |ms: i64, message: Atom| {
+            bif(
+                p,
+                "erlang",
+                "send_after",
+                &[Term::small(ms), to, message.term()],
+            )
+        };
+        send_after(40, am::error);
+        send_after(1, am::ok);
+        let reference = sched::user_timers::start(
+            sched::timers::deadline_after(60_000),
+            sched::user_timers::Receiver::Pid(pid),
+            |_| crate::heap::Message::copy_of(am::value.term()),
+        );
+        assert!(sched::user_timers::read(reference).is_some_and(|ms| ms > 50_000));
+        assert!(sched::user_timers::cancel(reference).is_some());
+        assert_eq!(sched::user_timers::cancel(reference), None);
+    });
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "ok");
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "error");
+    send_atom(pid, am::normal);
+}
+
+#[test]
+fn bifs_check_their_arguments() {
+    let pid = idle();
+    ask(pid, |p| {
+        let ok = am::ok.term();
+        for (function, args) in [
+            ("link", vec![ok]),
+            ("unlink", vec![ok]),
+            ("monitor", vec![ok, ok]),
+            ("demonitor", vec![ok]),
+            ("exit", vec![ok, ok]),
+            ("register", vec![ok, ok]),
+            ("unregister", vec![Atom::new("nobody has this name").term()]),
+            ("send", vec![Atom::new("nobody has this name").term(), ok]),
+            ("spawn", vec![ok, ok, ok]),
+            ("spawn_opt", vec![ok, ok, Term::NIL, ok]),
+            ("start_timer", vec![ok, ok, ok]),
+            ("unique_integer", vec![ok]),
+            ("monotonic_time", vec![ok]),
+        ] {
+            assert_eq!(
+                bif(p, "erlang", function, &args),
+                "error:badarg",
+                "{function}"
+            );
+        }
+    });
+    send_atom(pid, am::normal);
+}
+
+#[test]
+fn a_suspended_process_runs_when_it_is_resumed() {
+    let (watcher, texts) = reporter();
+    let suspender = idle();
+    ask(suspender, move |p| {
+        let pid = watcher.term();
+        let options = p.list(&[am::asynchronous.term()]);
+        let suspend = |p: &Process| bif(p, "erts_internal", "suspend_process", &[pid, options]);
+        assert_eq!(suspend(p), "true");
+        assert_eq!(suspend(p), "true");
+    });
+    send_atom(watcher, am::ok);
+    assert!(texts.recv_timeout(Duration::from_millis(30)).is_err());
+    ask(suspender, move |p| {
+        assert_eq!(
+            bif(p, "erlang", "resume_process", &[watcher.term()]),
+            "true"
+        );
+    });
+    assert!(texts.recv_timeout(Duration::from_millis(30)).is_err());
+    // Who suspended it ends: then it runs again.
+    send_atom(suspender, am::normal);
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "ok");
+    send_atom(watcher, am::normal);
+}
+
+#[test]
+fn another_process_collects_when_asked() {
+    let (asker, texts) = reporter();
+    let target = idle();
+    ask(asker, move |p| {
+        let operation = [am::garbage_collect, am::ok, am::major].map(Atom::term);
+        let operation = p.tuple(&operation);
+        let args = [target.term(), am::inherit.term(), operation];
+        assert_eq!(bif(p, "erts_internal", "request_system_task", &args), "ok");
+    });
+    assert_eq!(
+        texts.recv_timeout(LONG).unwrap(),
+        "{garbage_collect,ok,true}"
+    );
+    send_atom(target, am::normal);
+    eventually("it exits", || !exists(target));
+    ask(asker, move |p| {
+        let operation = [am::garbage_collect, am::ok, am::minor].map(Atom::term);
+        let operation = p.tuple(&operation);
+        let args = [target.term(), am::inherit.term(), operation];
+        assert_eq!(bif(p, "erts_internal", "request_system_task", &args), "ok");
+    });
+    assert_eq!(
+        texts.recv_timeout(LONG).unwrap(),
+        "{garbage_collect,ok,false}"
+    );
+    send_atom(asker, am::normal);
+}

@@ -1,0 +1,351 @@
+//! How schedulers sleep and are woken: no wake-up is lost, none is made for nothing.
+//!
+//! A scheduler that finds no work announces itself idle, looks once more, and sleeps:
+//!
+//! ```text
+//!   loop {                                          // in the scheduler `id`
+//!       if let Some(work) = find() { run(work); continue }
+//!       parking.announce(id);
+//!       if has_work() { parking.retract(id); continue }
+//!       parking.sleep(id, next_timer);
+//!   }
+//! ```
+//!
+//! Who makes work for others (surplus in a run queue, a push to another's queue) makes it
+//! first and calls [`Parking::wake_one`] or [`Parking::wake`] then. Both sides write the same
+//! word, so the sleeper sees the work or the waker sees the sleeper.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{
+    AtomicU32, AtomicU64, Condvar, Mutex, Ordering, lock, spin_loop, wait, wait_timeout,
+};
+
+const EMPTY: u32 = 0;
+const PARKED: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+/// Looks at the token before a thread sleeps: some 1 µs, less than a sleep and a wake-up cost.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
+
+/// Why a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// Somebody called.
+    Notified,
+    /// The time was up.
+    TimedOut,
+}
+
+/// One thread's place to sleep: a token that [`Parker::unpark`] leaves and one park takes.
+#[derive(Debug, Default)]
+pub struct Parker {
+    token: AtomicU32,
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Parker {
+    /// Without a token.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            token: AtomicU32::new(EMPTY),
+            lock: Mutex::new(()),
+            wake: Condvar::new(),
+        }
+    }
+
+    fn take_token(&self) -> bool {
+        self.token
+            .compare_exchange(NOTIFIED, EMPTY, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Sleeps until the token is there, or `timeout` has passed; takes the token.
+    ///
+    /// Only one thread may park at a time.
+    pub fn park(&self, timeout: Option<Duration>) -> Woken {
+        for _ in 0..SPINS {
+            if self.take_token() {
+                return Woken::Notified;
+            }
+            spin_loop();
+        }
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut guard = lock(&self.lock);
+        if self
+            .token
+            .compare_exchange(EMPTY, PARKED, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
+            self.token.swap(EMPTY, Ordering::Acquire);
+            return Woken::Notified;
+        }
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return match self.token.swap(EMPTY, Ordering::Acquire) {
+                    NOTIFIED => Woken::Notified,
+                    _ => Woken::TimedOut,
+                };
+            }
+            guard = match left {
+                Some(left) => wait_timeout(&self.wake, guard, left),
+                None => wait(&self.wake, guard),
+            };
+            if self.take_token() {
+                return Woken::Notified;
+            }
+        }
+    }
+
+    /// Leaves the token and wakes the thread that sleeps, if one does.
+    pub fn unpark(&self) {
+        if self.token.swap(NOTIFIED, Ordering::Release) == PARKED {
+            // The sleeper holds the lock between PARKED and its wait: not before it waits.
+            drop(lock(&self.lock));
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// The places of all schedulers, and which of them are idle.
+pub struct Parking {
+    parkers: Box<[CachePadded<Parker>]>,
+    /// A bit for each idle scheduler. Changed *and looked at* by read-modify-writes only: of
+    /// an announcement and a wake-up one comes first, and the other sees all before it.
+    idle: Box<[AtomicU64]>,
+}
+
+impl Parking {
+    /// Places for `schedulers`, none idle.
+    #[must_use]
+    pub fn new(schedulers: usize) -> Self {
+        Self {
+            parkers: (0..schedulers)
+                .map(|_| CachePadded::new(Parker::new()))
+                .collect(),
+            idle: (0..schedulers.div_ceil(64))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        }
+    }
+
+    /// How many are idle; may be stale.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        let count = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
+        self.idle.iter().map(count).sum()
+    }
+
+    /// Scheduler `id` found no work. It must look once more, at all that it is woken for,
+    /// and then call [`Self::sleep`] or [`Self::retract`].
+    pub fn announce(&self, id: usize) {
+        self.idle[id / 64].fetch_or(1 << (id % 64), Ordering::AcqRel);
+    }
+
+    /// Scheduler `id` found work after all. A wake-up made for it meanwhile is passed on,
+    /// as the work found need not be the work that the waker made.
+    pub fn retract(&self, id: usize) {
+        if !self.claim(id) {
+            self.wake_one();
+        }
+    }
+
+    /// Sleeps until woken or until `timeout` has passed. Scheduler `id` is no longer idle then.
+    pub fn sleep(&self, id: usize, timeout: Option<Duration>) -> Woken {
+        let woken = self.parkers[id].park(timeout);
+        // Claimed by a waker whose token is still to come: the next sleep ends at once.
+        let claimed = !self.claim(id);
+        if claimed { Woken::Notified } else { woken }
+    }
+
+    /// Takes the idle bit of `id`: of a sleeper and its wakers one gets it.
+    fn claim(&self, id: usize) -> bool {
+        let bit = 1 << (id % 64);
+        self.idle[id / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    }
+
+    /// Wakes one idle scheduler, the lowest. `false` when none is.
+    pub fn wake_one(&self) -> bool {
+        (0..self.idle.len()).any(|word| {
+            // Not a load: see `idle`.
+            let mut bits = self.idle[word].fetch_or(0, Ordering::AcqRel);
+            while bits != 0 {
+                if self.wake(word * 64 + bits.trailing_zeros() as usize) {
+                    return true;
+                }
+                bits &= bits - 1;
+            }
+            false
+        })
+    }
+
+    /// Wakes scheduler `id` when it is idle; `false` when it is not.
+    pub fn wake(&self, id: usize) -> bool {
+        let claimed = self.claim(id);
+        if claimed {
+            self.parkers[id].unpark();
+        }
+        claimed
+    }
+
+    /// Wakes all that are idle.
+    pub fn wake_all(&self) {
+        for id in 0..self.parkers.len() {
+            self.wake(id);
+        }
+    }
+}
+
+impl fmt::Debug for Parking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parking")
+            .field("schedulers", &self.parkers.len())
+            .field("idle", &self.idle())
+            .finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{sync::Arc, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_token_left_before_ends_the_next_park_at_once() {
+        let parker = Parker::new();
+        parker.unpark();
+        parker.unpark();
+        assert_eq!(parker.park(None), Woken::Notified);
+        let short = Some(Duration::from_millis(5));
+        let start = Instant::now();
+        assert_eq!(parker.park(short), Woken::TimedOut);
+        assert!(start.elapsed() >= Duration::from_millis(5));
+        assert_eq!(parker.park(Some(Duration::ZERO)), Woken::TimedOut);
+    }
+
+    #[test]
+    fn only_idle_schedulers_are_woken_and_each_once() {
+        let parking = Parking::new(3);
+        assert!(!parking.wake_one());
+        parking.announce(1);
+        parking.announce(2);
+        assert_eq!(parking.idle(), 2);
+        assert!(parking.wake_one() && !parking.wake(1));
+        assert_eq!(parking.sleep(1, None), Woken::Notified);
+        parking.retract(2);
+        assert_eq!(parking.idle(), 0);
+        assert!(!parking.wake_one());
+    }
+
+    #[test]
+    fn a_wake_of_a_scheduler_that_found_work_goes_to_another() {
+        let parking = Parking::new(2);
+        parking.announce(0);
+        parking.announce(1);
+        assert!(parking.wake(0));
+        parking.retract(0);
+        assert_eq!(parking.idle(), 0);
+        assert_eq!(parking.sleep(1, None), Woken::Notified);
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_by_another_thread() {
+        let parking = Arc::new(Parking::new(1));
+        for _ in 0..if cfg!(miri) { 5 } else { 500 } {
+            let sleeper = {
+                let parking = Arc::clone(&parking);
+                thread::spawn(move || {
+                    parking.announce(0);
+                    parking.sleep(0, Some(Duration::from_secs(60)))
+                })
+            };
+            while !parking.wake_one() {
+                std::hint::spin_loop();
+            }
+            assert_eq!(sleeper.join().unwrap(), Woken::Notified);
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::{sync::Arc, thread};
+
+    use super::*;
+    use crate::sched::run_queue::{Priority, RunQueue};
+
+    #[test]
+    fn loom_no_unpark_is_lost() {
+        loom::model(|| {
+            let parker = Arc::new(Parker::new());
+            let waker = {
+                let parker = Arc::clone(&parker);
+                thread::spawn(move || {
+                    parker.unpark();
+                })
+            };
+            // Loom fails the model if this never returns.
+            assert_eq!(parker.park(None), Woken::Notified);
+            waker.join().unwrap();
+        });
+    }
+
+    /// Runs until an item comes: deadlocks, which loom reports, if its wake-up is lost.
+    fn scheduler(id: usize, parking: &Parking, queue: &RunQueue<u32>) -> u32 {
+        loop {
+            if let Some(item) = queue.pop() {
+                return item;
+            }
+            parking.announce(id);
+            if queue.is_empty() {
+                parking.sleep(id, None);
+            } else {
+                parking.retract(id);
+            }
+        }
+    }
+
+    #[test]
+    fn loom_no_work_is_left_while_a_scheduler_sleeps() {
+        loom::model(|| {
+            let shared = Arc::new((Parking::new(1), RunQueue::new()));
+            let sleeper = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || scheduler(0, &shared.0, &shared.1))
+            };
+            shared.1.push(Priority::Normal, 7);
+            shared.0.wake_one();
+            assert_eq!(sleeper.join().unwrap(), 7);
+        });
+    }
+
+    #[test]
+    fn loom_two_items_wake_two_schedulers() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let shared = Arc::new((Parking::new(2), RunQueue::new()));
+            let sleepers: Vec<_> = (0..2)
+                .map(|id| {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || scheduler(id, &shared.0, &shared.1))
+                })
+                .collect();
+            for item in 1..=2 {
+                shared.1.push(Priority::Normal, item);
+                shared.0.wake_one();
+            }
+            let got: u32 = sleepers.into_iter().map(|s| s.join().unwrap()).sum();
+            assert_eq!(got, 3);
+        });
+    }
+}

@@ -1,0 +1,343 @@
+//! The scheduler threads.
+//!
+//! Each has a run queue. It runs what is in it, a time slice at a time; steals when it is empty; sleeps
+//! when there is nothing to steal. Who wakes a process puts it in the queue of the scheduler it runs on
+//! itself, so that two processes that talk stay together; a queue with more than one process calls for
+//! a thief.
+//!
+//! Source: `erl_process.c`, OTP 29. Invariants: S1, S2 of `process/shared.rs` and P2 of
+//! `process/mod.rs`.
+#![expect(
+    unsafe_code,
+    reason = "processes are taken from and put to their resting place"
+)]
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::clock::{self, monotonic_ns};
+use super::parker::Parking;
+use super::run_queue::{RunQueue, is_surplus, victims};
+use super::run_state::EndRun;
+use super::thread_progress::ThrPrgr;
+use super::timers::Timers;
+use crate::process::{ProcRef, Process, X_REGISTERS};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::term::RawTerm;
+
+/// How the turn of a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its time slice is used up: `pc` and `live` say where to go on.
+    Yield,
+    /// It waits ([`Process::wait`] says for what); `pc` and `live` say where to go on.
+    Wait,
+    /// It exits: its exit reason is set.
+    Exit,
+}
+
+/// Runs a process, whose registers are set, from its `pc` on.
+pub type Engine = fn(&mut Process) -> Outcome;
+
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+static SCHEDULERS: AtomicUsize = AtomicUsize::new(0);
+static MACHINE: OnceLock<Machine> = OnceLock::new();
+
+/// All that the schedulers share.
+pub(crate) struct Machine {
+    queues: Box<[CachePadded<RunQueue<ProcRef>>]>,
+    pub(super) parking: Parking,
+    pub(super) timers: Timers,
+    progress: ThrPrgr,
+    counters: Box<[CachePadded<Counters>]>,
+    started: AtomicBool,
+    /// Where the next process goes that is woken from outside.
+    next_foreign: AtomicUsize,
+}
+
+/// What a scheduler counts, for `erlang:statistics/1`.
+#[derive(Default)]
+struct Counters {
+    context_switches: AtomicU64,
+    reductions: AtomicU64,
+    collections: AtomicU64,
+}
+
+thread_local! {
+    /// The scheduler that this thread is, plus one; 0 for other threads.
+    static ID: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Sets how many schedulers there are (`+S`). Only before the first process is made.
+pub fn set_schedulers(count: usize) {
+    SCHEDULERS.store(count.clamp(1, 1024), Ordering::Relaxed);
+}
+
+/// How many schedulers there are.
+#[must_use]
+pub fn schedulers() -> usize {
+    machine().queues.len()
+}
+
+pub(crate) fn machine() -> &'static Machine {
+    MACHINE.get_or_init(|| {
+        let wanted = match SCHEDULERS.load(Ordering::Relaxed) {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            count => count,
+        };
+        Machine {
+            queues: (0..wanted).map(|_| CachePadded::default()).collect(),
+            parking: Parking::new(wanted),
+            timers: Timers::new(wanted),
+            progress: ThrPrgr::register(wanted),
+            counters: (0..wanted).map(|_| CachePadded::default()).collect(),
+            started: AtomicBool::new(false),
+            next_foreign: AtomicUsize::new(0),
+        }
+    })
+}
+
+/// Thread progress of the schedulers.
+#[must_use]
+pub fn thread_progress() -> &'static ThrPrgr {
+    &machine().progress
+}
+
+/// The scheduler this thread is, from 0.
+#[inline]
+#[must_use]
+pub fn current_id() -> Option<usize> {
+    ID.with(Cell::get).checked_sub(1)
+}
+
+/// Says what runs processes. The first call counts.
+pub fn set_engine(engine: Engine) {
+    let _ = ENGINE.set(engine);
+}
+
+/// Starts the scheduler threads, once.
+///
+/// # Panics
+/// When the system refuses a thread.
+pub fn start() {
+    let machine = machine();
+    if machine.started.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    for id in 0..machine.queues.len() {
+        std::thread::Builder::new()
+            .name(format!("{}_scheduler", id + 1))
+            .spawn(move || run_scheduler(id))
+            .expect("a thread for each scheduler");
+    }
+}
+
+/// Puts a process that was just woken in a run queue.
+#[inline]
+pub(crate) fn enqueue(process: ProcRef) {
+    // SAFETY: S2: it is queued from here on.
+    let priority = unsafe { process.get() }.priority();
+    let machine = machine();
+    if let Some(id) = current_id() {
+        let len = machine.queues[id].push(priority, process);
+        if is_surplus(len) {
+            machine.parking.wake_one();
+        }
+        return;
+    }
+    let id = machine.next_foreign.fetch_add(1, Ordering::Relaxed) % machine.queues.len();
+    machine.queues[id].push(priority, process);
+    if !machine.parking.wake(id) {
+        machine.parking.wake_one();
+    }
+}
+
+/// Counts a collection, for `erlang:statistics(garbage_collection)`.
+pub(crate) fn count_collection() {
+    if let Some(id) = current_id() {
+        machine().counters[id]
+            .collections
+            .fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Totals over all schedulers: context switches, reductions, collections.
+#[must_use]
+pub fn totals() -> [u64; 3] {
+    let sum = |get: fn(&Counters) -> &AtomicU64| {
+        let counters = machine().counters.iter();
+        counters.map(|c| get(c).load(Ordering::Relaxed)).sum()
+    };
+    [
+        sum(|c| &c.context_switches),
+        sum(|c| &c.reductions),
+        sum(|c| &c.collections),
+    ]
+}
+
+/// Lengths of the run queues.
+#[must_use]
+pub fn run_queue_lengths() -> Vec<usize> {
+    machine().queues.iter().map(|queue| queue.len()).collect()
+}
+
+/// Turns between looks at the clock while there is work.
+const TURNS_A_CLOCK: u32 = 16;
+
+fn run_scheduler(id: usize) {
+    ID.with(|own| own.set(id + 1));
+    let machine = machine();
+    let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
+    let mut turns = 0;
+    machine.progress.active(id);
+    loop {
+        machine.progress.quiescent(id);
+        machine.progress.poll();
+        turns += 1;
+        if turns % TURNS_A_CLOCK == 0 {
+            machine.expire_timers(id);
+        }
+        if let Some(process) = machine.find(id) {
+            machine.run_process(id, process, registers.as_mut_ptr());
+        } else {
+            turns = 0;
+            machine.idle(id);
+        }
+    }
+}
+
+impl Machine {
+    fn expire_timers(&self, id: usize) {
+        let next = self.timers.next_ns(id);
+        if next == u64::MAX {
+            return;
+        }
+        let now = monotonic_ns();
+        if now >= next {
+            self.timers.expire(id, now);
+        }
+    }
+
+    /// Something to run: from the own queue, else from another's.
+    fn find(&self, id: usize) -> Option<ProcRef> {
+        if let Some(process) = self.queues[id].pop() {
+            return Some(process);
+        }
+        victims(id, self.queues.len()).find_map(|victim| {
+            let stolen = self.queues[victim].steal_half(&self.queues[id])?;
+            Some(stolen)
+        })
+    }
+
+    fn has_work(&self) -> bool {
+        self.queues.iter().any(|queue| !queue.is_empty())
+    }
+
+    /// Sleeps until there is work, or a timer is due.
+    fn idle(&self, id: usize) {
+        self.expire_timers(id);
+        self.parking.announce(id);
+        if self.has_work() {
+            self.parking.retract(id);
+            return;
+        }
+        self.progress.inactive(id);
+        self.progress.poll();
+        match self.timers.next_ns(id) {
+            u64::MAX => {
+                self.parking.sleep(id, None);
+            }
+            next if clock::is_virtual() => {
+                self.parking.retract(id);
+                clock::advance_to(next);
+            }
+            next => {
+                let wait = next.saturating_sub(monotonic_ns());
+                self.parking.sleep(id, Some(Duration::from_nanos(wait)));
+            }
+        }
+        self.progress.active(id);
+        self.expire_timers(id);
+    }
+
+    /// One turn of a process taken from a run queue.
+    fn run_process(&self, id: usize, process: ProcRef, x: *mut RawTerm) {
+        // SAFETY: S2: it was queued, and runs from here until its turn ends.
+        let shared = unsafe { process.get() };
+        shared.run_state.begin_run();
+        // SAFETY: S1: its turn has begun.
+        let home = unsafe { shared.take_home() };
+        let mut p = home.expect("a process that is queued rests at home");
+        let before = p.reductions();
+        // SAFETY: P2: the scheduler's registers outlive the turn.
+        let outcome = unsafe { turn(&mut p, x) };
+        let counters = &self.counters[id];
+        add(&counters.context_switches, 1);
+        add(&counters.reductions, p.reductions() - before);
+        p.new_slice();
+        if outcome == Outcome::Exit {
+            p.terminate();
+            // `p` holds what is shared until it is dropped.
+            shared.run_state.end_last_run();
+            drop(p);
+            return;
+        }
+        let again = outcome == Outcome::Yield || p.has_unhandled_signals();
+        // SAFETY: S1: its turn ends with the next line.
+        unsafe { shared.put_home(p) };
+        if shared.run_state.end_run(again) == EndRun::Requeue {
+            // SAFETY: S2: it is queued again.
+            let priority = unsafe { process.get() }.priority();
+            let len = self.queues[id].push(priority, process);
+            if is_surplus(len) {
+                self.parking.wake_one();
+            }
+        }
+    }
+}
+
+/// Adds to a counter that only this thread changes.
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// Handles the signals of a process and runs it, if it has something to run for.
+///
+/// # Safety
+/// P2: `x` points to [`X_REGISTERS`] words that outlive the turn.
+unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
+    p.fetch_signals();
+    if p.is_exiting() {
+        return Outcome::Exit;
+    }
+    if p.is_suspended() || !p.is_ready() {
+        return Outcome::Wait;
+    }
+    p.resume_receive();
+    // SAFETY: P2.
+    unsafe { p.restore_registers(x) };
+    let native = p.take_native();
+    let outcome = match native {
+        Some(mut body) => {
+            let outcome = body(p);
+            p.put_native(body);
+            outcome
+        }
+        None => match ENGINE.get() {
+            Some(run) => run(p),
+            None => unreachable!("code runs only once the interpreter has been set"),
+        },
+    };
+    p.save_registers();
+    if outcome == Outcome::Exit {
+        p.note_uncaught();
+    }
+    if p.is_exiting() {
+        return Outcome::Exit;
+    }
+    outcome
+}

@@ -1,0 +1,111 @@
+//! Timers: a wheel for each scheduler, which others may cancel in.
+
+use crossbeam_utils::CachePadded;
+
+use super::clock::monotonic_ns;
+use super::wheel::{TimerKey, Wheel};
+use super::{current_id, machine, user_timers};
+use crate::process::refs::RefNumbers;
+use crate::process::{Signal, deliver};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::term::Pid;
+
+/// Nanoseconds of a millisecond.
+const MS_NS: u64 = 1_000_000;
+
+/// A timer that has been set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimerId {
+    wheel: u32,
+    key: TimerKey,
+}
+
+/// What a timer does when it goes off; in a scheduler's thread, outside of any process.
+pub(crate) enum Fire {
+    /// The time of a receive is up.
+    Receive { pid: Pid, id: u64 },
+    /// A timer of `erlang:start_timer` or `erlang:send_after` goes off.
+    User(RefNumbers),
+}
+
+/// The wheels of all schedulers.
+pub(super) struct Timers(Box<[CachePadded<OneWheel>]>);
+
+struct OneWheel {
+    wheel: Mutex<Wheel<Fire>>,
+    /// No timer is due before; `u64::MAX` when there is none.
+    next_ns: AtomicU64,
+}
+
+impl Timers {
+    pub(super) fn new(schedulers: usize) -> Timers {
+        let now = monotonic_ns();
+        let one = || {
+            CachePadded::new(OneWheel {
+                wheel: Mutex::new(Wheel::new(now)),
+                next_ns: AtomicU64::new(u64::MAX),
+            })
+        };
+        Timers((0..schedulers).map(|_| one()).collect())
+    }
+
+    /// When scheduler `id` must look at its wheel next.
+    pub(super) fn next_ns(&self, id: usize) -> u64 {
+        self.0[id].next_ns.load(Ordering::Acquire)
+    }
+
+    /// Lets go off what is due in the wheel of scheduler `id`.
+    pub(super) fn expire(&self, id: usize, now_ns: u64) {
+        let mut due = Vec::new();
+        {
+            let mut wheel = lock(&self.0[id].wheel);
+            wheel.expire(now_ns, &mut due);
+            let next = wheel.next_deadline().unwrap_or(u64::MAX);
+            self.0[id].next_ns.store(next, Ordering::Release);
+        }
+        for fire in due {
+            match fire {
+                Fire::Receive { pid, id } => deliver(pid, Signal::ReceiveTimeout { id }),
+                Fire::User(reference) => user_timers::fire(reference),
+            }
+        }
+    }
+}
+
+/// Sets a timer for `deadline_ns` of [`monotonic_ns`].
+pub(crate) fn set(deadline_ns: u64, fire: Fire) -> TimerId {
+    let own = current_id();
+    let id = own.unwrap_or(0);
+    let machine = machine();
+    let one = &machine.timers.0[id];
+    let key = {
+        let mut wheel = lock(&one.wheel);
+        let key = wheel.insert(deadline_ns, fire);
+        let next = wheel.next_deadline().unwrap_or(u64::MAX);
+        one.next_ns.store(next, Ordering::Release);
+        key
+    };
+    if own.is_none() {
+        machine.parking.wake(id);
+    }
+    TimerId {
+        wheel: id as u32,
+        key,
+    }
+}
+
+/// Sets the timer of a receive.
+pub(crate) fn set_receive(milliseconds: u64, pid: Pid, id: u64) -> TimerId {
+    set(deadline_after(milliseconds), Fire::Receive { pid, id })
+}
+
+/// `milliseconds` from now.
+pub(crate) fn deadline_after(milliseconds: u64) -> u64 {
+    monotonic_ns().saturating_add(milliseconds.saturating_mul(MS_NS))
+}
+
+/// Cancels a timer. `false` when it has gone off or was cancelled before.
+pub(crate) fn cancel(timer: TimerId) -> bool {
+    let one = &machine().timers.0[timer.wheel as usize];
+    lock(&one.wheel).cancel(timer.key).is_some()
+}

@@ -1,0 +1,15 @@
+//! What the operating system gives. Each module is one system interface, made safe.
+
+pub mod cpu;
+pub mod errno;
+pub mod file;
+pub(crate) mod libm;
+pub mod locale;
+pub mod pcre2;
+pub mod poll;
+pub mod signal;
+pub mod spawn;
+pub(crate) mod static_cell;
+pub mod ticks;
+pub mod time;
+pub mod zlib;

@@ -1,0 +1,216 @@
+//! Readiness of descriptors: one thread that waits in `poll(2)` and calls back.
+//!
+//! Not `epoll`: standard input may be a regular file, which only `poll` takes.
+//!
+//! Invariant W1: a watched number may name a closed descriptor, or a newer one: the callback then runs
+//! once for nothing, which its owner sees when it uses the descriptor it owns.
+#![expect(unsafe_code, reason = "descriptors are waited for by number")]
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Data to read, the end of it, or an error.
+    Read,
+    /// Room to write, or an error.
+    Write,
+}
+
+/// A watch that was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchId(u64);
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+struct Watch {
+    id: WatchId,
+    fd: RawFd,
+    interest: Interest,
+    callback: Callback,
+}
+
+struct Poller {
+    watches: Mutex<Watches>,
+    /// Written to make the thread look at the watches again.
+    wake: OwnedFd,
+}
+
+#[derive(Default)]
+struct Watches {
+    set: Vec<Watch>,
+    last_id: u64,
+}
+
+fn poller() -> &'static Poller {
+    static POLLER: OnceLock<Poller> = OnceLock::new();
+    static STARTED: OnceLock<()> = OnceLock::new();
+    let mut woken = None;
+    let poller = POLLER.get_or_init(|| {
+        let (read, write) =
+            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("two descriptors are free");
+        woken = Some(read);
+        Poller {
+            watches: Mutex::default(),
+            wake: write,
+        }
+    });
+    if let Some(woken) = woken {
+        STARTED.get_or_init(|| {
+            std::thread::Builder::new()
+                .name("poll".into())
+                .spawn(move || run(poller, &woken))
+                .expect("a thread can be started");
+        });
+    }
+    poller
+}
+
+/// Calls `callback` once, from the poll thread, when `fd` is ready.
+pub fn watch(fd: RawFd, interest: Interest, callback: impl FnOnce() + Send + 'static) -> WatchId {
+    let poller = poller();
+    let id = {
+        let mut watches = poller.watches.lock();
+        watches.last_id += 1;
+        let id = WatchId(watches.last_id);
+        watches.set.push(Watch {
+            id,
+            fd,
+            interest,
+            callback: Box::new(callback),
+        });
+        id
+    };
+    wake(poller);
+    id
+}
+
+/// Takes a watch back. `false` when its callback has run, or runs now.
+pub fn unwatch(id: WatchId) -> bool {
+    let poller = poller();
+    let removed = {
+        let mut watches = poller.watches.lock();
+        let at = watches.set.iter().position(|watch| watch.id == id);
+        at.map(|at| watches.set.swap_remove(at))
+    };
+    wake(poller);
+    removed.is_some()
+}
+
+fn wake(poller: &Poller) {
+    // A full pipe has woken it already.
+    let _ = rustix::io::write(&poller.wake, &[0]);
+}
+
+fn run(poller: &Poller, woken: &OwnedFd) {
+    loop {
+        let mut fds = vec![pollfd(woken.as_raw_fd(), Interest::Read)];
+        let ids: Vec<WatchId> = {
+            let watches = poller.watches.lock();
+            fds.extend(watches.set.iter().map(|w| pollfd(w.fd, w.interest)));
+            watches.set.iter().map(|watch| watch.id).collect()
+        };
+        // SAFETY: W1: an array of as many entries; the numbers are the kernel's to judge.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
+        if ready <= 0 {
+            continue;
+        }
+        while rustix::io::read(woken, &mut [0u8; 64]).is_ok_and(|n| n > 0) {}
+        for (fd, id) in fds[1..].iter().zip(ids) {
+            if fd.revents == 0 {
+                continue;
+            }
+            let watch = {
+                let mut watches = poller.watches.lock();
+                let at = watches.set.iter().position(|watch| watch.id == id);
+                at.map(|at| watches.set.swap_remove(at))
+            };
+            if let Some(watch) = watch {
+                (watch.callback)();
+            }
+        }
+    }
+}
+
+fn pollfd(fd: RawFd, interest: Interest) -> libc::pollfd {
+    let events = match interest {
+        Interest::Read => libc::POLLIN,
+        Interest::Write => libc::POLLOUT,
+    };
+    libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    }
+}
+
+/// Waits until `fd`, which is in non-blocking mode, takes bytes, or has an error to report.
+pub fn wait_writable(fd: RawFd) {
+    let mut fds = [pollfd(fd, Interest::Write)];
+    // SAFETY: W1: an array of one entry.
+    unsafe { libc::poll(fds.as_mut_ptr(), 1, -1) };
+}
+
+/// Whether the other end of `fd` has hung up: `None` where the system says something else.
+///
+/// # Errors
+/// What `poll` reports.
+pub fn hung_up(fd: RawFd) -> std::io::Result<Option<bool>> {
+    let mut fds = [libc::pollfd {
+        fd,
+        events: libc::POLLHUP,
+        revents: 0,
+    }];
+    // SAFETY: W1: an array of one entry.
+    match unsafe { libc::poll(fds.as_mut_ptr(), 1, 0) } {
+        0 => Ok(Some(false)),
+        n if n < 0 => Err(std::io::Error::last_os_error()),
+        _ if fds[0].revents & libc::POLLHUP != 0 => Ok(Some(true)),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn a_callback_runs_once_when_there_is_data() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (tx, rx) = channel();
+        let tell = tx.clone();
+        watch(read.as_raw_fd(), Interest::Read, move || {
+            tell.send(1).unwrap()
+        });
+        assert!(rx.recv_timeout(Duration::from_millis(30)).is_err());
+        rustix::io::write(&write, b"x").unwrap();
+        assert_eq!(rx.recv_timeout(Duration::from_secs(10)), Ok(1));
+        assert!(rx.recv_timeout(Duration::from_millis(30)).is_err());
+        watch(write.as_raw_fd(), Interest::Write, move || {
+            tx.send(2).unwrap()
+        });
+        assert_eq!(rx.recv_timeout(Duration::from_secs(10)), Ok(2));
+    }
+
+    #[test]
+    fn a_watch_that_is_taken_back_does_not_call() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (tx, rx) = channel();
+        let id = watch(read.as_raw_fd(), Interest::Read, move || {
+            tx.send(()).unwrap()
+        });
+        assert!(unwatch(id));
+        assert!(!unwatch(id));
+        rustix::io::write(&write, b"x").unwrap();
+        assert!(rx.recv_timeout(Duration::from_millis(30)).is_err());
+        assert_eq!(hung_up(read.as_raw_fd()).unwrap(), Some(false));
+        drop(write);
+        assert_eq!(hung_up(read.as_raw_fd()).unwrap(), Some(true));
+    }
+}

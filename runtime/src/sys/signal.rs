@@ -1,0 +1,146 @@
+//! Signals of the system: caught by a handler that only writes to a pipe, told by a thread.
+//!
+//! Invariants:
+//! - G1: `PIPE` is set before a handler is installed, and the descriptor in it is never closed.
+//! - G2: the handler calls `write` alone, which is safe in a signal handler, and keeps `errno`.
+#![expect(unsafe_code, reason = "signal handlers")]
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// What a signal does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Nothing.
+    Ignore,
+    /// What the system does by default.
+    Default,
+    /// It is told to the function given to [`start`].
+    Handle,
+}
+
+/// Signals that programs may name.
+const NAMES: &[(&str, i32)] = &[
+    ("sighup", libc::SIGHUP),
+    ("sigquit", libc::SIGQUIT),
+    ("sigabrt", libc::SIGABRT),
+    ("sigalrm", libc::SIGALRM),
+    ("sigterm", libc::SIGTERM),
+    ("sigusr1", libc::SIGUSR1),
+    ("sigusr2", libc::SIGUSR2),
+    ("sigchld", libc::SIGCHLD),
+    ("sigstop", libc::SIGSTOP),
+    ("sigtstp", libc::SIGTSTP),
+    ("sigcont", libc::SIGCONT),
+    ("sigwinch", libc::SIGWINCH),
+];
+
+/// The number of the signal `name`.
+#[must_use]
+pub fn number(name: &str) -> Option<i32> {
+    NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+/// The name of signal `number`.
+#[must_use]
+pub fn name(number: i32) -> Option<&'static str> {
+    NAMES.iter().find(|row| row.1 == number).map(|row| row.0)
+}
+
+/// The writing end; -1 before [`start`].
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn handler(signal: libc::c_int) {
+    // SAFETY: G1, G2: a byte from the stack into a pipe that is never closed.
+    unsafe {
+        let errno = libc::__errno_location();
+        let saved = *errno;
+        let byte = signal as u8;
+        libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
+        *errno = saved;
+    }
+}
+
+/// Starts the thread that calls `tell` with the name of each signal that is handled. The first call counts.
+///
+/// # Panics
+/// When the system refuses a pipe or a thread.
+pub fn start(tell: fn(&'static str)) {
+    static STARTED: OnceLock<()> = OnceLock::new();
+    STARTED.get_or_init(|| {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).expect("two descriptors are free");
+        rustix::io::ioctl_fionbio(&write, true).expect("a pipe can be non-blocking");
+        PIPE.store(write.into_raw_fd(), Ordering::Relaxed);
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                debug_assert!(read.as_raw_fd() >= 0);
+                let mut signals = [0u8; 64];
+                while let Ok(n) =
+                    rustix::io::retry_on_intr(|| rustix::io::read(&read, &mut signals))
+                {
+                    signals[..n]
+                        .iter()
+                        .filter_map(|&signal| name(signal.into()))
+                        .for_each(tell);
+                }
+            })
+            .expect("a thread can be started");
+    });
+}
+
+/// Says what `signal` does from now on. `false` when the system refuses.
+///
+/// # Panics
+/// When it is to be handled before [`start`].
+pub fn set(signal: i32, disposition: Disposition) -> bool {
+    let action = match disposition {
+        Disposition::Ignore => libc::SIG_IGN,
+        Disposition::Default => libc::SIG_DFL,
+        Disposition::Handle => {
+            assert!(PIPE.load(Ordering::Relaxed) >= 0, "signals are listened to");
+            handler as *const () as libc::sighandler_t
+        }
+    };
+    let mut new = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: G1, G2: a whole structure, with no flag but the restart of interrupted calls.
+    unsafe {
+        let new = new.assume_init_mut();
+        new.sa_sigaction = action;
+        new.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut new.sa_mask);
+        libc::sigaction(signal, new, std::ptr::null_mut()) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::time::{Duration, Instant};
+
+    static TOLD: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+
+    #[test]
+    fn a_handled_signal_is_told_by_name() {
+        start(|name| TOLD.lock().unwrap().push(name));
+        assert!(set(libc::SIGUSR2, Disposition::Handle));
+        // SAFETY: G2: the handler is installed.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while TOLD.lock().unwrap().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(*TOLD.lock().unwrap(), ["sigusr2"]);
+        assert!(set(libc::SIGUSR2, Disposition::Ignore));
+        assert!(!set(libc::SIGSTOP, Disposition::Ignore));
+        assert_eq!(
+            (number("sigterm"), number("sigkill")),
+            (Some(libc::SIGTERM), None)
+        );
+    }
+}

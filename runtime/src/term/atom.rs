@@ -1,0 +1,292 @@
+//! Atoms: interned names. The table only grows; an index is a term's payload.
+
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+
+use super::{RawTerm, Term, tag};
+
+/// Longest name in characters.
+pub const MAX_ATOM_CHARS: usize = 255;
+
+/// An interned name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Atom(u32);
+
+struct Entry {
+    name: Box<str>,
+    /// The name's hash as `phash2` uses it, and its first bytes as a number for fast ordering.
+    hash: u32,
+    order: u32,
+}
+
+const CHUNK: usize = 1024;
+const CHUNKS: usize = 8192;
+type Chunk = [UnsafeCell<Option<Entry>>; CHUNK];
+
+/// The atom table. Invariants:
+/// A1: entries below `len` are written once, before `len` is stored with release, and never change.
+/// A2: a chunk pointer is set once and the chunk is never freed.
+struct Table {
+    chunks: Box<[AtomicPtr<Chunk>]>,
+    len: AtomicUsize,
+    by_name: RwLock<HashMap<&'static str, u32>>,
+}
+
+// SAFETY: A1: writers hold `by_name`'s lock; readers see only entries published through `len`.
+unsafe impl Sync for Table {}
+// SAFETY: the table owns its entries.
+unsafe impl Send for Table {}
+
+/// The table is full (`+t`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtomTableFull;
+
+static LIMIT: AtomicUsize = AtomicUsize::new(1_048_576);
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let table = Table {
+            chunks: (0..CHUNKS)
+                .map(|_| AtomicPtr::new(std::ptr::null_mut()))
+                .collect(),
+            len: AtomicUsize::new(0),
+            by_name: RwLock::new(HashMap::new()),
+        };
+        for name in super::atoms::STATIC {
+            table.insert(name).expect("the static atoms fit");
+        }
+        table
+    })
+}
+
+impl Table {
+    fn get(&self, index: usize) -> &Entry {
+        assert!(
+            index < self.len.load(Ordering::Acquire),
+            "atom index out of range"
+        );
+        let chunk = self.chunks[index / CHUNK].load(Ordering::Acquire);
+        // SAFETY: A1, A2: the index is below `len`, so its chunk is set and its entry is written.
+        unsafe { (*(*chunk)[index % CHUNK].get()).as_ref().unwrap_unchecked() }
+    }
+
+    fn insert(&self, name: &str) -> Result<u32, AtomTableFull> {
+        if let Some(&index) = self.by_name.read().get(name) {
+            return Ok(index);
+        }
+        let mut by_name = self.by_name.write();
+        if let Some(&index) = by_name.get(name) {
+            return Ok(index);
+        }
+        let index = self.len.load(Ordering::Relaxed);
+        if index >= LIMIT.load(Ordering::Relaxed) || index >= CHUNK * CHUNKS {
+            return Err(AtomTableFull);
+        }
+        let slot = &self.chunks[index / CHUNK];
+        let mut chunk = slot.load(Ordering::Relaxed);
+        if chunk.is_null() {
+            let fresh: Box<Chunk> = Box::new(std::array::from_fn(|_| UnsafeCell::new(None)));
+            chunk = Box::into_raw(fresh);
+            slot.store(chunk, Ordering::Release);
+        }
+        let entry = Entry {
+            name: name.into(),
+            hash: name_hash(name),
+            order: order_key(name),
+        };
+        // SAFETY: A1: the write lock is held and nobody reads an entry at or above `len`.
+        let entry = unsafe { (*(*chunk)[index % CHUNK].get()).insert(entry) };
+        // SAFETY: A1, A2: the entry lives as long as the program and does not change.
+        let name: &'static str = unsafe { &*std::ptr::from_ref::<str>(&entry.name) };
+        by_name.insert(name, index as u32);
+        self.len.store(index + 1, Ordering::Release);
+        Ok(index as u32)
+    }
+}
+
+/// The hash of a name as `erlang:phash2/1` defines it.
+/// Source: `atom_hash()` in `atom.c`: PJW over the Latin-1 reading where there is one.
+fn name_hash(name: &str) -> u32 {
+    let mut hash: u32 = 0;
+    let mut step = |byte: u8| {
+        hash = (hash << 4).wrapping_add(u32::from(byte));
+        let high = hash & 0xf000_0000;
+        if high != 0 {
+            hash ^= high >> 24;
+            hash ^= high;
+        }
+    };
+    let bytes = name.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let mut byte = bytes[at];
+        // Two-byte sequences of Latin-1 letters count as the one byte they had before UTF-8 atoms.
+        if byte & 0xFE == 0xC2 && at + 1 < bytes.len() && bytes[at + 1] & 0xC0 == 0x80 {
+            at += 1;
+            byte = (byte << 6) | (bytes[at] & 0x3F);
+        }
+        step(byte);
+        at += 1;
+    }
+    hash
+}
+
+/// The first four bytes as a big-endian number: most comparisons end here.
+fn order_key(name: &str) -> u32 {
+    let mut key = [0u8; 4];
+    let n = name.len().min(4);
+    key[..n].copy_from_slice(&name.as_bytes()[..n]);
+    u32::from_be_bytes(key)
+}
+
+/// Sets the most atoms there may be (`+t`). Takes effect for atoms made from now on.
+pub fn set_limit(limit: usize) {
+    LIMIT.store(limit, Ordering::Relaxed);
+}
+
+/// The most atoms there may be.
+#[must_use]
+pub fn limit() -> usize {
+    LIMIT.load(Ordering::Relaxed)
+}
+
+/// How many atoms there are.
+#[must_use]
+pub fn count() -> usize {
+    table().len.load(Ordering::Acquire)
+}
+
+impl Atom {
+    /// The atom with index `index`; for the static atoms' table.
+    #[must_use]
+    pub const fn from_index(index: u32) -> Atom {
+        Atom(index)
+    }
+
+    /// Its place in the table.
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self.0
+    }
+
+    /// Finds or makes the atom `name`. The caller checks the length.
+    ///
+    /// # Errors
+    /// When the table is full.
+    pub fn try_new(name: &str) -> Result<Atom, AtomTableFull> {
+        table().insert(name).map(Atom)
+    }
+
+    /// Finds or makes the atom `name`.
+    ///
+    /// # Panics
+    /// When the atom table is full, which ends the machine in ERTS too (`system_limit` is raised
+    /// by the BIFs, which use [`Atom::try_new`]).
+    #[must_use]
+    pub fn new(name: &str) -> Atom {
+        Atom::try_new(name).expect("no more index entries in atom_tab")
+    }
+
+    /// The atom `name` if it exists.
+    #[must_use]
+    pub fn existing(name: &str) -> Option<Atom> {
+        table().by_name.read().get(name).map(|&index| Atom(index))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        &table().get(self.0 as usize).name
+    }
+
+    /// The hash of its name as `phash2` uses it.
+    #[must_use]
+    pub fn hash(self) -> u32 {
+        table().get(self.0 as usize).hash
+    }
+
+    /// Order of names, as Erlang's term order has it (by code point, which UTF-8 keeps).
+    #[must_use]
+    pub fn cmp_name(self, other: Atom) -> std::cmp::Ordering {
+        if self == other {
+            return std::cmp::Ordering::Equal;
+        }
+        let (a, b) = (table().get(self.0 as usize), table().get(other.0 as usize));
+        a.order.cmp(&b.order).then_with(|| a.name.cmp(&b.name))
+    }
+
+    /// The atom as a term.
+    #[inline(always)]
+    #[must_use]
+    pub const fn term(self) -> Term<'static> {
+        Term::immed(self.raw())
+    }
+
+    /// The atom as a word.
+    #[inline(always)]
+    #[must_use]
+    pub const fn raw(self) -> RawTerm {
+        RawTerm(((self.0 as u64) << 6) | tag::ATOM)
+    }
+
+    /// `true` or `false`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn from_bool(value: bool) -> Atom {
+        if value {
+            super::am::true_
+        } else {
+            super::am::false_
+        }
+    }
+}
+
+impl fmt::Debug for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::am;
+
+    #[test]
+    fn an_atom_is_made_once() {
+        let a = Atom::new("hello there");
+        assert_eq!(a, Atom::new("hello there"));
+        assert_eq!(a.name(), "hello there");
+        assert_eq!(Atom::existing("hello there"), Some(a));
+        assert_eq!(Atom::existing("surely not an atom yet"), None);
+    }
+
+    #[test]
+    fn static_atoms_stand_at_their_index() {
+        assert_eq!(Atom::new("ok"), am::ok);
+        assert_eq!(Atom::new("true"), am::true_);
+        assert_eq!(Atom::new(""), am::empty);
+    }
+
+    #[test]
+    fn names_order_as_text() {
+        let mut names = ["abcdz", "abcd", "b", "", "abcda", "Z", "å"].map(Atom::new);
+        names.sort_by(|a, b| a.cmp_name(*b));
+        assert_eq!(
+            names.map(Atom::name),
+            ["", "Z", "abcd", "abcda", "abcdz", "b", "å"]
+        );
+    }
+}

@@ -1,0 +1,539 @@
+//! Terms to bytes, byte for byte as `term_to_binary` of OTP 29 writes them.
+
+use super::tags::*;
+use super::{VERSION_MAGIC, local, this_node};
+use crate::num::float::{FloatFormat, format_float};
+use crate::num::limbs::IntRef;
+use crate::term::{Atom, Bits, External, Fun, Map, Pid, Ref, Term, View, compare, tag};
+
+/// How to encode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// Level of compression, 0 (none) to 9; -1 stands for the usual one.
+    pub level: i32,
+    /// 0 writes floats as text, 0 and 1 write atoms in Latin-1 where they can; 2 neither.
+    pub minor_version: u8,
+    /// Writes maps in the order of their keys.
+    pub deterministic: bool,
+    /// For this machine alone.
+    pub local: bool,
+}
+
+impl Default for EncodeOptions {
+    fn default() -> Self {
+        EncodeOptions {
+            level: 0,
+            minor_version: 2,
+            deterministic: false,
+            local: false,
+        }
+    }
+}
+
+/// A bitstring of four gigabytes or more, which the format cannot hold: `system_limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// The bytes of `term`, version included.
+///
+/// # Errors
+/// [`TooLarge`].
+pub fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
+    let mut encoder = Encoder::new(options, false);
+    encoder.version();
+    encoder.run(term)?;
+    let plain = encoder.out;
+    if options.level == 0 {
+        return Ok(plain);
+    }
+    Ok(compress(&plain[1..], options.level).unwrap_or(plain))
+}
+
+/// A run of the bytes of a term.
+#[derive(Clone)]
+pub enum Piece<'h> {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// The whole bytes of an off-heap bitstring, not copied.
+    Shared(Bits<'h>),
+}
+
+/// The bytes of `term`, version included, in pieces that share its off-heap binaries. Not compressed.
+///
+/// # Errors
+/// [`TooLarge`].
+pub fn encode_pieces<'h>(
+    term: Term<'h>,
+    options: EncodeOptions,
+) -> Result<Vec<Piece<'h>>, TooLarge> {
+    let mut encoder = Encoder::new(options, true);
+    encoder.version();
+    encoder.run(term)?;
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    for (at, bits) in encoder.shared {
+        if at > from {
+            pieces.push(Piece::Bytes(encoder.out[from..at].to_vec()));
+        }
+        pieces.push(Piece::Shared(bits));
+        from = at;
+    }
+    if encoder.out.len() > from {
+        pieces.push(Piece::Bytes(encoder.out.split_off(from)));
+    }
+    Ok(pieces)
+}
+
+/// The bytes of `term` without the version, as they stand within other terms.
+///
+/// # Errors
+/// [`TooLarge`].
+pub fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
+    let mut encoder = Encoder::new(options, false);
+    encoder.run(term)?;
+    Ok(encoder.out)
+}
+
+/// Version, tag, size and compressed bytes of `plain`; `None` where that would be no shorter.
+fn compress(plain: &[u8], level: i32) -> Option<Vec<u8>> {
+    let room = plain.len().checked_sub(5)?;
+    let level =
+        u32::try_from(level).map_or(flate2::Compression::default(), flate2::Compression::new);
+    let mut zlib = flate2::Compress::new(level, true);
+    let mut out = Vec::with_capacity(room.max(1));
+    let status = zlib
+        .compress_vec(plain, &mut out, flate2::FlushCompress::Finish)
+        .ok()?;
+    if status != flate2::Status::StreamEnd || out.len() > room {
+        return None;
+    }
+    let head = [VERSION_MAGIC, COMPRESSED];
+    Some([&head[..], &(plain.len() as u32).to_be_bytes(), &out].concat())
+}
+
+/// What waits to be written, or done.
+#[derive(Clone, Copy)]
+enum Todo<'h> {
+    Term(Term<'h>),
+    /// These elements in turn.
+    Elements(&'h [Term<'h>]),
+    /// The rest of a list of `len` elements so far, whose length belongs at `at`.
+    Tail {
+        rest: Term<'h>,
+        at: usize,
+        len: u32,
+    },
+    /// Keys and values in turn.
+    Pairs(&'h [Term<'h>], &'h [Term<'h>]),
+    /// A leaf or a node of a map's trie.
+    Node(Term<'h>),
+    /// The size of a fun belongs at `at`; `shared_bytes` were shared before it.
+    FunSize {
+        at: usize,
+        shared_bytes: usize,
+    },
+}
+
+struct Encoder<'h> {
+    options: EncodeOptions,
+    out: Vec<u8>,
+    todo: Vec<Todo<'h>>,
+    /// Where bytes that are not copied belong; in order.
+    shared: Vec<(usize, Bits<'h>)>,
+    shared_bytes: usize,
+    share: bool,
+}
+
+impl<'h> Encoder<'h> {
+    fn new(options: EncodeOptions, share: bool) -> Self {
+        Encoder {
+            options,
+            out: Vec::new(),
+            todo: Vec::new(),
+            shared: Vec::new(),
+            shared_bytes: 0,
+            share,
+        }
+    }
+
+    fn version(&mut self) {
+        self.out.push(VERSION_MAGIC);
+    }
+
+    fn run(&mut self, term: Term<'h>) -> Result<(), TooLarge> {
+        let from = self.out.len();
+        if self.options.local {
+            self.out.extend([LOCAL_EXT, 0, 0, 0, 0]);
+        }
+        self.todo.push(Todo::Term(term));
+        while let Some(todo) = self.todo.pop() {
+            self.step(todo)?;
+        }
+        if self.options.local {
+            let check_number = self.local_check_number(from + 5);
+            self.out[from + 1..from + 5].copy_from_slice(&check_number.to_be_bytes());
+        }
+        Ok(())
+    }
+
+    /// The check number of all from `from` on, what is shared included.
+    fn local_check_number(&self, from: usize) -> u32 {
+        if self.shared.is_empty() {
+            return local::check_number(&self.out[from..]);
+        }
+        let mut all = Vec::new();
+        let mut at = from;
+        for (to, bits) in &self.shared {
+            all.extend_from_slice(&self.out[at..*to]);
+            all.extend_from_slice(bits.as_bytes().expect("only whole bytes are shared"));
+            at = *to;
+        }
+        all.extend_from_slice(&self.out[at..]);
+        local::check_number(&all)
+    }
+
+    fn step(&mut self, todo: Todo<'h>) -> Result<(), TooLarge> {
+        match todo {
+            Todo::Term(term) => return self.term(term),
+            Todo::Elements([first, rest @ ..]) => {
+                if !rest.is_empty() {
+                    self.todo.push(Todo::Elements(rest));
+                }
+                return self.term(*first);
+            }
+            Todo::Elements([]) => {}
+            Todo::Tail { rest, at, len } => match rest.view() {
+                View::Cons(cell) => {
+                    let rest = cell.tail();
+                    let len = len + 1;
+                    self.todo.push(Todo::Tail { rest, at, len });
+                    return self.term(cell.head());
+                }
+                _ => {
+                    self.out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+                    return self.term(rest);
+                }
+            },
+            Todo::Pairs([key, keys @ ..], [value, values @ ..]) => {
+                if !keys.is_empty() {
+                    self.todo.push(Todo::Pairs(keys, values));
+                }
+                self.todo.push(Todo::Term(*value));
+                return self.term(*key);
+            }
+            Todo::Pairs(..) => {}
+            Todo::Node(node) => return self.node(node),
+            Todo::FunSize { at, shared_bytes } => {
+                let size = self.out.len() - at + self.shared_bytes - shared_bytes;
+                self.out[at..at + 4].copy_from_slice(&(size as u32).to_be_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn term(&mut self, term: Term<'h>) -> Result<(), TooLarge> {
+        match term.view() {
+            View::Nil => self.out.push(NIL_EXT),
+            View::Atom(atom) => self.atom(atom),
+            View::Small(value) => self.small(value),
+            View::Big(big) => self.big(IntRef::new(big.is_negative(), big.limbs())),
+            View::Float(value) => self.float(value),
+            View::Pid(pid) => self.pid(pid),
+            View::Port(port) => {
+                self.out.push(V4_PORT_EXT);
+                let creation = self.this_node();
+                self.out.extend(port.0.to_be_bytes());
+                self.u32(creation);
+            }
+            View::Ref(reference) => self.reference(reference),
+            View::External(external) => self.external(external),
+            View::Cons(_) => self.list(term),
+            View::Tuple(tuple) => {
+                match u8::try_from(tuple.arity()) {
+                    Ok(arity) => self.out.extend([SMALL_TUPLE_EXT, arity]),
+                    Err(_) => self.tag_and_size(LARGE_TUPLE_EXT, tuple.arity()),
+                }
+                self.todo.push(Todo::Elements(tuple.elements()));
+            }
+            View::Map(map) => self.map(map),
+            View::Bits(bits) => return self.bits(bits),
+            View::Fun(fun) => self.fun(fun),
+            View::Record(record) => self.record(record),
+        }
+        Ok(())
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.out.extend(value.to_be_bytes());
+    }
+
+    fn tag_and_size(&mut self, tag: u8, size: usize) {
+        self.out.push(tag);
+        self.u32(size as u32);
+    }
+
+    fn atom(&mut self, atom: Atom) {
+        let name = atom.name();
+        if self.options.minor_version < 2
+            && let Some(latin1) = crate::text::unicode::latin1_from_str(name)
+        {
+            self.out.push(ATOM_EXT);
+            self.out.extend((latin1.len() as u16).to_be_bytes());
+            self.out.extend(latin1);
+            return;
+        }
+        match u8::try_from(name.len()) {
+            Ok(len) => self.out.extend([SMALL_ATOM_UTF8_EXT, len]),
+            Err(_) => {
+                self.out.push(ATOM_UTF8_EXT);
+                self.out.extend((name.len() as u16).to_be_bytes());
+            }
+        }
+        self.out.extend_from_slice(name.as_bytes());
+    }
+
+    fn small(&mut self, value: i64) {
+        if let Ok(byte) = u8::try_from(value) {
+            self.out.extend([SMALL_INTEGER_EXT, byte]);
+        } else if let Ok(value) = i32::try_from(value) {
+            self.out.push(INTEGER_EXT);
+            self.out.extend(value.to_be_bytes());
+        } else {
+            self.big(IntRef::of_i64(value, &mut [0]));
+        }
+    }
+
+    fn big(&mut self, value: IntRef<'_>) {
+        let size = value.bit_len().div_ceil(8) as usize;
+        match u8::try_from(size) {
+            Ok(size) => self.out.extend([SMALL_BIG_EXT, size]),
+            Err(_) => self.tag_and_size(LARGE_BIG_EXT, size),
+        }
+        self.out.push(value.is_negative().into());
+        self.out.extend(value.mag_le_bytes());
+    }
+
+    fn float(&mut self, value: f64) {
+        if self.options.minor_version > 0 {
+            self.out.push(NEW_FLOAT_EXT);
+            self.out.extend(value.to_be_bytes());
+            return;
+        }
+        let text = format_float(value, FloatFormat::DEFAULT).expect("twenty decimals fit");
+        self.out.push(FLOAT_EXT);
+        let end = self.out.len() + 31;
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.resize(end, 0);
+    }
+
+    /// Writes the name of this node and returns its creation.
+    fn this_node(&mut self) -> u32 {
+        if self.options.local {
+            self.out.push(NIL_EXT);
+            return 0;
+        }
+        let (name, creation) = this_node();
+        self.atom(name);
+        creation
+    }
+
+    fn pid(&mut self, pid: Pid) {
+        self.out.push(NEW_PID_EXT);
+        let creation = self.this_node();
+        self.u32(pid.number() as u32);
+        self.u32(pid.serial() as u32);
+        self.u32(creation);
+    }
+
+    fn reference(&mut self, reference: Ref<'_>) {
+        let numbers = reference.numbers();
+        if let Some(magic) = reference.magic() {
+            magic.save();
+        }
+        self.out.push(NEWER_REFERENCE_EXT);
+        match reference.pid() {
+            // One that names a process carries the pid's word too.
+            Some(pid) => {
+                self.out.extend(5u16.to_be_bytes());
+                let creation = self.this_node();
+                self.u32(creation);
+                numbers.iter().for_each(|n| self.u32(*n));
+                let word = pid.term().raw().0;
+                self.u32(word as u32);
+                self.u32((word >> 32) as u32);
+            }
+            None => {
+                self.out.extend(3u16.to_be_bytes());
+                let creation = self.this_node();
+                self.u32(creation);
+                numbers.iter().for_each(|n| self.u32(*n));
+            }
+        }
+    }
+
+    fn external(&mut self, external: External<'_>) {
+        let (node, data) = (external.node(), external.data());
+        match external.kind() {
+            tag::EXTERNAL_PID => {
+                self.out.push(NEW_PID_EXT);
+                self.atom(node.name);
+                self.u32(data[0] as u32);
+                self.u32((data[0] >> 32) as u32);
+                self.u32(node.creation);
+            }
+            tag::EXTERNAL_PORT => {
+                self.out.push(V4_PORT_EXT);
+                self.atom(node.name);
+                self.out.extend(data[0].to_be_bytes());
+                self.u32(node.creation);
+            }
+            _ => {
+                let n = data[0] as u32 as usize;
+                self.out.push(NEWER_REFERENCE_EXT);
+                self.out.extend((n as u16).to_be_bytes());
+                self.atom(node.name);
+                self.u32(node.creation);
+                for i in 1..=n {
+                    self.u32((data[i / 2] >> (32 * (i % 2))) as u32);
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, list: Term<'h>) {
+        if let Some(bytes) = short_string(list) {
+            self.out.push(STRING_EXT);
+            self.out.extend((bytes.len() as u16).to_be_bytes());
+            self.out.extend_from_slice(&bytes);
+            return;
+        }
+        let at = self.out.len() + 1;
+        self.tag_and_size(LIST_EXT, 0);
+        self.todo.push(Todo::Tail {
+            rest: list,
+            at,
+            len: 0,
+        });
+    }
+
+    fn map(&mut self, map: Map<'h>) {
+        self.tag_and_size(MAP_EXT, map.len());
+        if self.options.deterministic {
+            let mut pairs: Vec<_> = map.iter().collect();
+            pairs.sort_by(|(a, _), (b, _)| compare::cmp(*a, *b));
+            for (key, value) in pairs.into_iter().rev() {
+                self.todo.extend([Todo::Term(value), Todo::Term(key)]);
+            }
+            return;
+        }
+        if let Some((keys, values)) = map.flat() {
+            self.todo.push(Todo::Pairs(keys.elements(), values));
+        } else if let Some((_, children)) = map.root() {
+            self.todo.extend(children.iter().copied().map(Todo::Node));
+        }
+    }
+
+    /// Later children come first, as on ERTS's stack.
+    fn node(&mut self, node: Term<'h>) -> Result<(), TooLarge> {
+        match node.view() {
+            View::Cons(leaf) => {
+                self.todo.push(Todo::Term(leaf.tail()));
+                return self.term(leaf.head());
+            }
+            View::Tuple(leaves) => {
+                let leaves = leaves.elements().iter().copied();
+                self.todo.extend(leaves.map(Todo::Node));
+            }
+            _ => {
+                let (_, children) = Map::inner(node).expect("the third kind of node");
+                self.todo.extend(children.iter().copied().map(Todo::Node));
+            }
+        }
+        Ok(())
+    }
+
+    fn bits(&mut self, bits: Bits<'h>) -> Result<(), TooLarge> {
+        let size = bits.bit_len().div_ceil(8);
+        if size >= u32::MAX as usize {
+            return Err(TooLarge);
+        }
+        let last = bits.bit_len() % 8;
+        if last == 0 {
+            self.tag_and_size(BINARY_EXT, size);
+        } else {
+            self.tag_and_size(BIT_BINARY_EXT, size);
+            self.out.push(last as u8);
+        }
+        let share =
+            self.share && size > tag::ONHEAP_BINARY_LIMIT && bits.bit_offset().is_multiple_of(8);
+        if share && bits.bit_len() > tag::ONHEAP_BINARY_LIMIT * 8 {
+            self.shared.push((self.out.len(), bits));
+            self.shared_bytes += bits.byte_len();
+            if last != 0 {
+                self.out.extend(bits.to_vec().last());
+            }
+        } else {
+            self.out.extend_from_slice(&bits.bytes());
+        }
+        Ok(())
+    }
+
+    fn fun(&mut self, fun: Fun<'h>) {
+        if let Some(export) = fun.export() {
+            self.out.push(EXPORT_EXT);
+            self.atom(export.module);
+            self.atom(export.function);
+            self.small(export.arity.into());
+            return;
+        }
+        let entry = fun.entry().expect("a fun is external or local");
+        let at = self.out.len() + 1;
+        self.tag_and_size(NEW_FUN_EXT, 0);
+        self.out.push(fun.arity());
+        self.out.extend(entry.uniq);
+        self.u32(entry.index);
+        self.u32(fun.env().len() as u32);
+        self.atom(entry.module);
+        self.small(entry.index.into());
+        self.small(entry.old_uniq.into());
+        // The process that made it is not known; the format has a place for it all the same.
+        self.pid(Pid(0));
+        let shared_bytes = self.shared_bytes;
+        self.todo.push(Todo::FunSize { at, shared_bytes });
+        self.todo.push(Todo::Elements(fun.env()));
+    }
+
+    /// Fields and values in the order of the definition in the source.
+    fn record(&mut self, record: crate::term::Record<'h>) {
+        /// Words of a definition before its keys: order, hash, module, name, is exported.
+        const FIXED: usize = 5;
+        let definition = record.definition().elements();
+        let order = definition[0].as_tuple().expect("a definition has an order");
+        let atom = |t: Term<'_>| t.as_atom().expect("names are atoms");
+        let place = |t: &Term<'_>| t.as_index().expect("an order is of small integers");
+        self.tag_and_size(RECORD_EXT, record.values().len());
+        self.out
+            .push((definition[4] == crate::term::am::true_).into());
+        self.atom(atom(definition[2]));
+        self.atom(atom(definition[3]));
+        for at in order.elements() {
+            self.atom(atom(definition[FIXED + place(at)]));
+        }
+        for at in order.elements().iter().rev() {
+            self.todo.push(Todo::Term(record.values()[place(at)]));
+        }
+    }
+}
+
+/// The bytes of a proper list of at most 65,535 bytes.
+fn short_string(list: Term<'_>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for element in list.list_iter() {
+        let byte = element.ok()?.as_small()?;
+        if bytes.len() == MAX_STRING_LEN {
+            return None;
+        }
+        bytes.push(u8::try_from(byte).ok()?);
+    }
+    Some(bytes)
+}

@@ -1,0 +1,43 @@
+//! Where the format meets loaded code: the entries that decoded funs refer to.
+
+use super::decode::Reason;
+use crate::code::{Export, FunEntry, entry};
+use crate::term::Atom;
+
+/// What the format says of a fun's entry.
+pub(super) struct FunIdentity {
+    pub(super) module: Atom,
+    pub(super) uniq: [u8; 16],
+    pub(super) old_uniq: u32,
+    pub(super) index: u32,
+    /// Arguments and free variables.
+    pub(super) arity: u8,
+}
+
+/// The entry of a fun, made where it is not there.
+pub(super) fn fun_entry(identity: &FunIdentity) -> &'static FunEntry {
+    let FunIdentity {
+        module,
+        uniq,
+        old_uniq,
+        index,
+        arity,
+    } = *identity;
+    entry::fun_entry(module, uniq, index, old_uniq, arity)
+}
+
+/// The export entry of a function, made where it is not there. With `defined` only a function that is
+/// loaded will do.
+pub(super) fn export(
+    module: Atom,
+    function: Atom,
+    arity: u8,
+    defined: bool,
+) -> Result<&'static Export, Reason> {
+    if !defined {
+        return Ok(entry::export(module, function, arity));
+    }
+    entry::find_export(module, function, arity)
+        .filter(|export| export.is_defined())
+        .ok_or(Reason::NotExisting)
+}

@@ -1,0 +1,33 @@
+//! The external term format: terms as bytes, for files, `.beam` literals and other nodes.
+//!
+//! Not here: the distribution header and its atom cache. Source: `external.c`, OTP 29, and the
+//! format's own description in ERTS's documentation.
+//!
+//! Depth-safe in both directions: what waits is on a stack of its own, so that a term of any depth
+//! neither decodes nor encodes by recursion.
+
+mod decode;
+mod encode;
+mod functions;
+mod local;
+#[cfg(test)]
+mod property;
+mod size;
+pub(crate) mod tags;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{DecodeError, DecodeOptions, Reason, decode, decode_bare};
+pub use encode::{EncodeOptions, Piece, TooLarge, encode, encode_bare, encode_pieces};
+pub use size::external_size;
+
+use super::{Atom, am};
+
+/// First byte of every term on its own.
+pub const VERSION_MAGIC: u8 = 131;
+
+/// Name and creation of this node, as pids, ports and references carry them.
+#[must_use]
+pub fn this_node() -> (Atom, u32) {
+    (am::nonode_at_nohost, 0)
+}

@@ -1,0 +1,16 @@
+//! Hashes of terms: the walkers that feed [`crate::hash`].
+
+mod internal;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+pub use internal::{internal_hash, salted_hash};
+pub use portable::{phash, phash2};
+
+/// The hash under which a map's trie keeps a key.
+#[inline]
+#[must_use]
+pub fn map_key_hash(key: super::Term<'_>) -> u64 {
+    internal_hash(key)
+}

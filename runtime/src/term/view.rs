@@ -1,0 +1,754 @@
+//! Views: what a term is, and the parts of each kind.
+
+use std::marker::PhantomData;
+
+use super::{Atom, RawTerm, Term, tag};
+use crate::code::{Export, FunEntry};
+use crate::heap::{Binary, Heap, MagicBinary};
+
+/// A term looked at.
+#[derive(Clone, Copy)]
+pub enum View<'h> {
+    /// Integer of at most 60 bits.
+    Small(i64),
+    /// Larger integer.
+    Big(Big<'h>),
+    /// Float.
+    Float(f64),
+    /// Atom.
+    Atom(Atom),
+    /// Pid of this node.
+    Pid(Pid),
+    /// Port of this node.
+    Port(Port),
+    /// Reference of this node.
+    Ref(Ref<'h>),
+    /// Pid, port or reference of another node.
+    External(External<'h>),
+    /// Fun.
+    Fun(Fun<'h>),
+    /// Tuple.
+    Tuple(Tuple<'h>),
+    /// Native record.
+    Record(Record<'h>),
+    /// The empty list.
+    Nil,
+    /// Cons cell.
+    Cons(Cons<'h>),
+    /// Map.
+    Map(Map<'h>),
+    /// Bitstring (binary or not), or a match context.
+    Bits(Bits<'h>),
+}
+
+macro_rules! thing {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name<'h>(*const u64, PhantomData<&'h Heap>);
+
+        impl<'h> $name<'h> {
+            #[inline(always)]
+            fn word(self, index: usize) -> u64 {
+                // SAFETY: T1: callers stay within the shape that the header tells.
+                unsafe { *self.0.add(index) }
+            }
+            /// Where it lies, for code that walks words.
+            #[inline(always)]
+            #[must_use]
+            pub fn ptr(self) -> *const u64 {
+                self.0
+            }
+        }
+    };
+}
+
+thing! {
+    /// A cons cell.
+    Cons
+}
+thing! {
+    /// A tuple.
+    Tuple
+}
+thing! {
+    /// A native record: definition and values.
+    Record
+}
+thing! {
+    /// A big integer: limbs, least significant first.
+    Big
+}
+thing! {
+    /// A map.
+    Map
+}
+thing! {
+    /// A fun.
+    Fun
+}
+thing! {
+    /// A reference made by this node.
+    Ref
+}
+thing! {
+    /// A pid, port or reference of another node.
+    External
+}
+
+impl<'h> Term<'h> {
+    /// Looks at the term.
+    #[inline]
+    #[must_use]
+    pub fn view(self) -> View<'h> {
+        let word = self.raw().0;
+        match word & tag::PRIMARY_MASK {
+            tag::LIST => View::Cons(Cons(self.raw().ptr(), PhantomData)),
+            tag::BOXED => self.view_boxed(),
+            _ => match word & tag::IMMED1_MASK {
+                tag::SMALL => View::Small(self.raw().small_value()),
+                tag::PID => View::Pid(Pid(word >> 4)),
+                tag::PORT => View::Port(Port(word >> 4)),
+                _ if word == tag::NIL => View::Nil,
+                _ => View::Atom(
+                    self.as_atom()
+                        .expect("catch tags and headers are never in hand"),
+                ),
+            },
+        }
+    }
+
+    #[inline]
+    fn view_boxed(self) -> View<'h> {
+        let ptr: *const u64 = self.raw().ptr();
+        // SAFETY: T1: a boxed term points to a header.
+        let header = unsafe { *ptr };
+        match header & tag::HEADER_MASK {
+            tag::ARITYVAL => View::Tuple(Tuple(ptr, PhantomData)),
+            tag::POS_BIG | tag::NEG_BIG => View::Big(Big(ptr, PhantomData)),
+            // SAFETY: T1: a float's second word is its double.
+            tag::FLOAT => View::Float(f64::from_bits(unsafe { *ptr.add(1) })),
+            tag::REF => View::Ref(Ref(ptr, PhantomData)),
+            tag::FUN => View::Fun(Fun(ptr, PhantomData)),
+            tag::RECORD => View::Record(Record(ptr, PhantomData)),
+            tag::HEAP_BITS | tag::SUB_BITS => View::Bits(Bits::at(ptr)),
+            tag::MAP => View::Map(Map(ptr, PhantomData)),
+            tag::EXTERNAL_PID | tag::EXTERNAL_PORT | tag::EXTERNAL_REF => {
+                View::External(External(ptr, PhantomData))
+            }
+            other => unreachable!("header {other:#x} is no term's"),
+        }
+    }
+}
+
+macro_rules! as_kind {
+    ($($method:ident $variant:ident $out:ty, $what:literal;)*) => {
+        impl<'h> Term<'h> {
+            $(
+                #[doc = concat!("The ", $what, " it is.")]
+                #[inline]
+                #[must_use]
+                pub fn $method(self) -> Option<$out> {
+                    match self.view() {
+                        View::$variant(it) => Some(it),
+                        _ => None,
+                    }
+                }
+            )*
+        }
+    };
+}
+
+as_kind! {
+    as_big Big Big<'h>, "big integer";
+    as_float Float f64, "float";
+    as_pid Pid Pid, "pid of this node";
+    as_port Port Port, "port of this node";
+    as_ref Ref Ref<'h>, "reference of this node";
+    as_external External External<'h>, "thing of another node";
+    as_fun Fun Fun<'h>, "fun";
+    as_tuple Tuple Tuple<'h>, "tuple";
+    as_record Record Record<'h>, "native record";
+    as_cons Cons Cons<'h>, "cons cell";
+    as_map Map Map<'h>, "map";
+    as_bits Bits Bits<'h>, "bitstring";
+}
+
+impl<'h> Term<'h> {
+    /// The bitstring it is, where its size is a whole number of bytes.
+    #[inline]
+    #[must_use]
+    pub fn as_binary(self) -> Option<Bits<'h>> {
+        self.as_bits()
+            .filter(|bits| bits.bit_len().is_multiple_of(8))
+    }
+
+    /// The elements of a proper list of this term, lazily: ends with `Err(tail)` on an improper tail.
+    #[must_use]
+    pub fn list_iter(self) -> ListIter<'h> {
+        ListIter {
+            rest: self,
+            done: false,
+        }
+    }
+}
+
+/// Walks a list. Yields `Ok(element)`, and `Err(tail)` once where the tail is neither cell nor nil.
+#[derive(Clone)]
+pub struct ListIter<'h> {
+    rest: Term<'h>,
+    done: bool,
+}
+
+impl<'h> Iterator for ListIter<'h> {
+    type Item = Result<Term<'h>, Term<'h>>;
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        match self.rest.view() {
+            View::Cons(cell) => {
+                self.rest = cell.tail();
+                Some(Ok(cell.head()))
+            }
+            View::Nil => None,
+            _ => {
+                self.done = true;
+                Some(Err(self.rest))
+            }
+        }
+    }
+}
+
+impl<'h> Cons<'h> {
+    /// First element.
+    #[inline(always)]
+    #[must_use]
+    pub fn head(self) -> Term<'h> {
+        // SAFETY: T1: a cell's first word is a term.
+        unsafe { Term::new(RawTerm(self.word(0))) }
+    }
+    /// The rest.
+    #[inline(always)]
+    #[must_use]
+    pub fn tail(self) -> Term<'h> {
+        // SAFETY: T1: a cell's second word is a term.
+        unsafe { Term::new(RawTerm(self.word(1))) }
+    }
+    /// Head and tail.
+    #[inline(always)]
+    #[must_use]
+    pub fn words(self) -> &'h [Term<'h>; 2] {
+        // SAFETY: T1, T2: a cons cell is two terms; `Term` is a word.
+        unsafe { &*self.0.cast() }
+    }
+}
+
+impl<'h> Tuple<'h> {
+    /// The tuple as a term.
+    #[inline]
+    #[must_use]
+    pub fn term(self) -> Term<'h> {
+        // SAFETY: T1: a live tuple lies there.
+        unsafe { Term::new(RawTerm::boxed(self.0)) }
+    }
+    /// Number of elements.
+    #[inline(always)]
+    #[must_use]
+    pub fn arity(self) -> usize {
+        tag::header_arity(self.word(0))
+    }
+    /// Element `index`, from 0.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self, index: usize) -> Term<'h> {
+        self.elements()[index]
+    }
+    /// The elements.
+    #[inline(always)]
+    #[must_use]
+    pub fn elements(self) -> &'h [Term<'h>] {
+        // SAFETY: T1, T2: `arity` terms stand behind the header; `Term` is a word.
+        unsafe { std::slice::from_raw_parts(self.0.add(1).cast(), self.arity()) }
+    }
+}
+
+/// Elements of a record's definition tuple, counted from 0. Source: `erl_record.h`, OTP 29.
+pub mod record {
+    /// Tuple that maps the source's order of fields to that of keys and values.
+    pub const FIELD_ORDER: usize = 0;
+    /// Hash of what follows, as a small integer.
+    pub const HASH: usize = 1;
+    /// Module.
+    pub const MODULE: usize = 2;
+    /// Name.
+    pub const NAME: usize = 3;
+    /// `true` or `false`.
+    pub const IS_EXPORTED: usize = 4;
+    /// The first of the keys, which are sorted by atom index.
+    pub const KEYS: usize = 5;
+}
+
+impl<'h> Record<'h> {
+    /// The definition (a literal tuple of the runtime's own; see [`record`]).
+    #[must_use]
+    pub fn definition(self) -> Tuple<'h> {
+        Tuple(RawTerm(self.word(1)).ptr(), PhantomData)
+    }
+    /// The definition as a term.
+    #[must_use]
+    pub fn definition_term(self) -> Term<'h> {
+        // SAFETY: T1: a cell's second word is a term.
+        unsafe { Term::new(RawTerm(self.word(1))) }
+    }
+    /// The module that defines it.
+    #[must_use]
+    pub fn module(self) -> Atom {
+        self.definition_atom(record::MODULE)
+    }
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> Atom {
+        self.definition_atom(record::NAME)
+    }
+    /// May be used outside its module.
+    #[must_use]
+    pub fn is_exported(self) -> bool {
+        self.definition().get(record::IS_EXPORTED) == super::am::true_
+    }
+    /// The hash of its definition, a part of its `phash2`.
+    #[must_use]
+    pub fn definition_hash(self) -> u32 {
+        self.definition().get(record::HASH).as_small().unwrap_or(0) as u32
+    }
+    /// Names of the fields, in the order of [`Record::values`].
+    #[must_use]
+    pub fn keys(self) -> &'h [Term<'h>] {
+        &self.definition().elements()[record::KEYS..]
+    }
+    /// For each field in the order of its source, its place among keys and values.
+    pub fn field_order(self) -> impl DoubleEndedIterator<Item = usize> + 'h {
+        let order = self.definition().get(record::FIELD_ORDER).as_tuple();
+        let order = order.map_or(&[][..], Tuple::elements);
+        order.iter().map(|i| i.as_index().unwrap_or(0))
+    }
+    fn definition_atom(self, index: usize) -> Atom {
+        let atom = self.definition().get(index).as_atom();
+        atom.expect("a definition names its module and itself")
+    }
+    /// Values, in the definition's order.
+    #[must_use]
+    pub fn values(self) -> &'h [Term<'h>] {
+        let n = tag::header_arity(self.word(0)) - 1;
+        // SAFETY: T1, T2: the header counts the definition and the values.
+        unsafe { std::slice::from_raw_parts(self.0.add(2).cast(), n) }
+    }
+}
+
+impl<'h> Big<'h> {
+    /// Is below zero.
+    #[inline]
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        self.word(0) & tag::HEADER_MASK == tag::NEG_BIG
+    }
+    /// The magnitude's limbs, least significant first, the last one not zero.
+    #[inline]
+    #[must_use]
+    pub fn limbs(self) -> &'h [u64] {
+        // SAFETY: T1, T2: `arity` limbs stand behind the header.
+        unsafe { std::slice::from_raw_parts(self.0.add(1), tag::header_arity(self.word(0))) }
+    }
+}
+
+/// A pid of this node: index and serial of its slot in the process table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Pid(pub u64);
+
+/// A port of this node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Port(pub u64);
+
+impl Pid {
+    /// The pid as a term.
+    #[inline(always)]
+    #[must_use]
+    pub const fn term(self) -> Term<'static> {
+        Term::immed(RawTerm((self.0 << 4) | tag::PID))
+    }
+    /// The second number of `<0.N.S>`.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0 & 0xfff_ffff
+    }
+    /// The third number of `<0.N.S>`.
+    #[must_use]
+    pub const fn serial(self) -> u64 {
+        self.0 >> 28
+    }
+}
+
+impl Port {
+    /// The port as a term.
+    #[inline(always)]
+    #[must_use]
+    pub const fn term(self) -> Term<'static> {
+        Term::immed(RawTerm((self.0 << 4) | tag::PORT))
+    }
+}
+
+/// In the low half of an ordinary reference's second word; a magic one has a pointer there, whose
+/// low half is never this.
+pub(crate) const ORDINARY_REF_MARKER: u64 = 0xffff_ffff;
+
+impl<'h> Ref<'h> {
+    /// The object of a magic reference.
+    #[must_use]
+    pub fn magic(self) -> Option<&'h MagicBinary> {
+        let word = self.word(1);
+        // SAFETY: T1: without the marker the word is a counted pointer that this thing keeps alive.
+        (word & ORDINARY_REF_MARKER != ORDINARY_REF_MARKER)
+            .then(|| unsafe { &*(word as *const MagicBinary) })
+    }
+    /// Its three numbers, least significant first, as `phash2`, comparison and printing use them.
+    #[must_use]
+    pub fn numbers(self) -> [u32; 3] {
+        match self.magic() {
+            Some(magic) => magic.ref_numbers(),
+            None => {
+                let low = self.word(2);
+                [(self.word(1) >> 32) as u32, low as u32, (low >> 32) as u32]
+            }
+        }
+    }
+    /// All its numbers, least significant first: a reference with a pid has five, of which the last
+    /// two are the pid's word.
+    #[must_use]
+    pub fn all_numbers(self) -> smallvec::SmallVec<[u32; 5]> {
+        let mut numbers = smallvec::SmallVec::from_slice(&self.numbers());
+        if let Some(pid) = self.pid() {
+            let word = pid.term().raw().0;
+            numbers.extend([word as u32, (word >> 32) as u32]);
+        }
+        numbers
+    }
+    /// The pid in a reference made by `alias` and the like.
+    #[must_use]
+    pub fn pid(self) -> Option<Pid> {
+        let is_pid_ref = tag::header_arity(self.word(0)) == tag::size::PID_REF - 1;
+        is_pid_ref.then(|| Pid(self.word(3)))
+    }
+}
+
+impl<'h> Fun<'h> {
+    /// Arguments a call takes.
+    #[inline]
+    #[must_use]
+    pub fn arity(self) -> u8 {
+        tag::fun::arity(self.word(0))
+    }
+    /// `fun M:F/A`.
+    #[inline]
+    #[must_use]
+    pub fn is_external(self) -> bool {
+        tag::fun::is_external(self.word(0))
+    }
+    /// The environment.
+    #[inline]
+    #[must_use]
+    pub fn env(self) -> &'h [Term<'h>] {
+        let n = tag::fun::num_free(self.word(0)) as usize;
+        // SAFETY: T1, T2: the header counts the environment's words.
+        unsafe { std::slice::from_raw_parts(self.0.add(tag::fun::FIXED_WORDS).cast(), n) }
+    }
+    /// The entry of a local fun.
+    #[must_use]
+    pub fn entry(self) -> Option<&'static FunEntry> {
+        // SAFETY: T1: a local fun's second word is a fun entry; entries are never freed.
+        (!self.is_external()).then(|| unsafe { &*(self.word(1) as *const FunEntry) })
+    }
+    /// The export of an external fun.
+    #[must_use]
+    pub fn export(self) -> Option<&'static Export> {
+        // SAFETY: T1: an external fun's second word is an export entry; entries are never freed.
+        self.is_external()
+            .then(|| unsafe { &*(self.word(1) as *const Export) })
+    }
+}
+
+impl<'h> External<'h> {
+    /// Pid, port or reference: the header's tag.
+    #[must_use]
+    pub fn kind(self) -> u64 {
+        self.word(0) & tag::HEADER_MASK
+    }
+    /// The node it belongs to.
+    #[must_use]
+    pub fn node(self) -> &'h crate::heap::Node {
+        // SAFETY: T1: the second word is a counted pointer that this thing keeps alive.
+        unsafe { &*(self.word(1) as *const crate::heap::Node) }
+    }
+    /// The data words: number and serial of a pid (low and high half), a port's number, or a
+    /// reference's numbers as 32-bit halves behind a count in the first half.
+    #[must_use]
+    pub fn data(self) -> &'h [u64] {
+        let n = tag::header_arity(self.word(0)) + 1 - tag::size::EXTERNAL_HEAD;
+        // SAFETY: T1, T2: the header counts them.
+        unsafe { std::slice::from_raw_parts(self.0.add(tag::size::EXTERNAL_HEAD), n) }
+    }
+    /// The numbers of a reference, least significant first.
+    #[must_use]
+    pub fn ref_numbers(self) -> smallvec::SmallVec<[u32; 5]> {
+        let halves = self
+            .data()
+            .iter()
+            .flat_map(|w| [*w as u32, (*w >> 32) as u32]);
+        halves
+            .skip(1)
+            .take(self.data()[0] as u32 as usize)
+            .collect()
+    }
+}
+
+impl<'h> Map<'h> {
+    /// The map as a term.
+    #[inline]
+    #[must_use]
+    pub fn term(self) -> Term<'h> {
+        // SAFETY: T1: a live map lies there.
+        unsafe { Term::new(RawTerm::boxed(self.0)) }
+    }
+    /// Number of keys.
+    #[inline]
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.word(1) as usize
+    }
+    /// Has no keys.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+    /// Keys and values of a flat map, in the map's order; `None` for a trie.
+    #[inline]
+    #[must_use]
+    pub fn flat(self) -> Option<(Tuple<'h>, &'h [Term<'h>])> {
+        if self.word(0) & tag::map::KIND_MASK != tag::map::FLAT {
+            return None;
+        }
+        let keys = Tuple(RawTerm(self.word(2)).ptr(), PhantomData);
+        // SAFETY: T1, T2: a flat map of `len` keys has as many values behind its key tuple.
+        let values = unsafe {
+            std::slice::from_raw_parts(self.0.add(tag::map::FLAT_WORDS).cast(), self.len())
+        };
+        Some((keys, values))
+    }
+    /// The tuple of a flat map's keys, to be shared by another map with the same ones.
+    #[inline]
+    pub(crate) fn keys_term(self) -> Term<'h> {
+        // SAFETY: T1: the keys of a flat map stand in its third word.
+        unsafe { Term::new(RawTerm(self.word(2))) }
+    }
+    /// Bitmap and children of a trie's root; `None` for a flat map.
+    #[must_use]
+    pub fn root(self) -> Option<(u32, &'h [Term<'h>])> {
+        if self.word(0) & tag::map::KIND_MASK == tag::map::FLAT {
+            return None;
+        }
+        Some(self.children(2))
+    }
+    /// Bitmap and children of the inner trie node that `node` is; `None` if it is none (a leaf is a
+    /// cons cell, a collision a tuple).
+    #[must_use]
+    pub fn inner(node: Term<'h>) -> Option<(u32, &'h [Term<'h>])> {
+        let header = node.header()?;
+        (header & tag::map::KIND_MASK == tag::map::NODE_BITMAP)
+            .then(|| Map(node.raw().ptr(), PhantomData).children(1))
+    }
+    fn children(self, from: usize) -> (u32, &'h [Term<'h>]) {
+        let bitmap = tag::map::bitmap(self.word(0));
+        let n = bitmap.count_ones() as usize;
+        // SAFETY: T1, T2: a trie node has one child for each bit.
+        (bitmap, unsafe {
+            std::slice::from_raw_parts(self.0.add(from).cast(), n)
+        })
+    }
+}
+
+/// A bitstring: `bit_len` bits that start `bit_offset` bits into `base`.
+#[derive(Clone, Copy)]
+pub struct Bits<'h> {
+    thing: *const u64,
+    base: *const u8,
+    start: usize,
+    end: usize,
+    owner: PhantomData<&'h Heap>,
+}
+
+/// Flags in the low bits of a `SUB_BITS` base word.
+pub(crate) mod sub_bits {
+    /// The thing itself changes: a match context, or (with `VOLATILE`) a writable binary.
+    pub(crate) const MUTABLE: u64 = 1;
+    /// The bytes may move: it is or was writable.
+    pub(crate) const VOLATILE: u64 = 2;
+    pub(crate) const MASK: u64 = 3;
+}
+
+impl<'h> Bits<'h> {
+    #[inline]
+    fn at(thing: *const u64) -> Bits<'h> {
+        // SAFETY: T1: both kinds have at least two words behind the header read here.
+        unsafe {
+            let (header, second) = (*thing, *thing.add(1));
+            if header & tag::HEADER_MASK == tag::HEAP_BITS {
+                let base = thing.add(2).cast();
+                return Bits {
+                    thing,
+                    base,
+                    start: 0,
+                    end: second as usize,
+                    owner: PhantomData,
+                };
+            }
+            let (start, end) = (*thing.add(2) as usize, *thing.add(3) as usize);
+            let base = if second & sub_bits::VOLATILE == 0 {
+                (second & !sub_bits::MASK) as *const u8
+            } else {
+                Bits::binary_of(thing).map_or(std::ptr::null(), Binary::data)
+            };
+            Bits {
+                thing,
+                base,
+                start,
+                end,
+                owner: PhantomData,
+            }
+        }
+    }
+
+    /// # Safety
+    /// `thing` is a `SUB_BITS` thing of which T1 holds.
+    unsafe fn binary_of(thing: *const u64) -> Option<&'h Binary> {
+        // SAFETY: T1: `orig` is a boxed `BIN_REF` or `HEAP_BITS`; a `BIN_REF` keeps its binary alive.
+        unsafe {
+            let orig = RawTerm(*thing.add(4)).ptr();
+            (*orig & tag::HEADER_MASK == tag::BIN_REF).then(|| &*(*orig.add(1) as *const Binary))
+        }
+    }
+
+    /// Size in bits.
+    #[inline]
+    #[must_use]
+    pub fn bit_len(self) -> usize {
+        self.end - self.start
+    }
+    /// Whole bytes in it.
+    #[inline]
+    #[must_use]
+    pub fn byte_len(self) -> usize {
+        self.bit_len() / 8
+    }
+    /// First bit, counted from the start of [`Bits::base`].
+    #[inline]
+    #[must_use]
+    pub fn bit_offset(self) -> usize {
+        self.start
+    }
+    /// Where offsets are counted from.
+    #[inline]
+    #[must_use]
+    pub fn base(self) -> *const u8 {
+        self.base
+    }
+    /// The bytes, where it starts on a byte's edge; a last part of a byte is left out.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(self) -> Option<&'h [u8]> {
+        // SAFETY: T1, T2: `start..end` lies within the bytes, which are kept alive and only ever
+        // extended behind `end`.
+        (self.start.is_multiple_of(8)).then(|| unsafe {
+            std::slice::from_raw_parts(self.base.add(self.start / 8), self.byte_len())
+        })
+    }
+    /// Bit `index`, from 0, most significant bit of a byte first.
+    #[must_use]
+    pub fn bit(self, index: usize) -> bool {
+        assert!(index < self.bit_len(), "bit index out of range");
+        let at = self.start + index;
+        // SAFETY: T1: `at` is below `end`.
+        unsafe { (*self.base.add(at / 8) >> (7 - at % 8)) & 1 == 1 }
+    }
+    /// The bytes, shifted into place where it does not start on a byte's edge; a last part of a
+    /// byte stands in the high bits, the rest of them zero.
+    #[must_use]
+    pub fn to_vec(self) -> Vec<u8> {
+        let n = self.bit_len().div_ceil(8);
+        let mut out = Vec::with_capacity(n);
+        let shift = self.start % 8;
+        let first = self.start / 8;
+        let last = if self.end == self.start {
+            first
+        } else {
+            (self.end - 1) / 8
+        };
+        for i in 0..n {
+            // SAFETY: T1: bytes `first..=last` hold the bits.
+            let (hi, lo) = unsafe {
+                let hi = *self.base.add(first + i);
+                (
+                    hi,
+                    if first + i < last {
+                        *self.base.add(first + i + 1)
+                    } else {
+                        0
+                    },
+                )
+            };
+            out.push(if shift == 0 {
+                hi
+            } else {
+                (hi << shift) | (lo >> (8 - shift))
+            });
+        }
+        let rest = self.bit_len() % 8;
+        if rest != 0 {
+            let last = out.last_mut().expect("a part of a byte is a byte");
+            *last &= 0xffu8 << (8 - rest);
+        }
+        out
+    }
+    /// The bytes as they lie, or shifted into a buffer.
+    #[must_use]
+    pub fn bytes(self) -> std::borrow::Cow<'h, [u8]> {
+        match self.as_bytes() {
+            Some(bytes) if self.bit_len().is_multiple_of(8) => bytes.into(),
+            _ => self.to_vec().into(),
+        }
+    }
+    /// Is a part of something else (or a match context), not bytes on the heap.
+    #[must_use]
+    pub fn is_sub(self) -> bool {
+        // SAFETY: T1: a thing starts with its header.
+        unsafe { *self.thing & tag::HEADER_MASK == tag::SUB_BITS }
+    }
+    /// A match context, which is no term of the program's.
+    #[must_use]
+    pub fn is_match_context(self) -> bool {
+        // SAFETY: T1: a `SUB_BITS` has its flags in the second word.
+        self.is_sub() && unsafe { *self.thing.add(1) & sub_bits::MASK == sub_bits::MUTABLE }
+    }
+    /// The off-heap binary its bytes are in.
+    #[must_use]
+    pub fn binary(self) -> Option<&'h Binary> {
+        if !self.is_sub() {
+            return None;
+        }
+        // SAFETY: T1: `thing` is a `SUB_BITS`.
+        unsafe { Bits::binary_of(self.thing) }
+    }
+    /// The thing, for code that walks words.
+    #[must_use]
+    pub fn ptr(self) -> *const u64 {
+        self.thing
+    }
+}

@@ -1,0 +1,4 @@
+//! Text algorithms that know no term layout: encodings, and how the emulator prints.
+
+pub mod display;
+pub mod unicode;

@@ -1,0 +1,85 @@
+//! Call counters: a number for each scheduler, far from those of others, added up when read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::sched;
+
+/// Counters made together: for each scheduler a row of numbers of its own.
+struct Block {
+    rows: Box<[AtomicU64]>,
+}
+
+/// Numbers in a row: a page, so that rows of two schedulers share no cache line.
+const ROW: usize = 512;
+
+/// The block that new counters are taken from, and how many it has given.
+static OPEN: Mutex<Option<(Arc<Block>, usize)>> = Mutex::new(None);
+
+/// Counts calls of a function in a session.
+#[derive(Clone)]
+pub(super) struct Counter {
+    block: Arc<Block>,
+    at: usize,
+}
+
+impl Counter {
+    /// At zero.
+    pub(super) fn new() -> Counter {
+        let mut open = OPEN.lock();
+        let (block, given) = open
+            .take()
+            .filter(|(_, given)| *given < ROW)
+            .unwrap_or_else(|| {
+                // One row more than there are schedulers: for whoever is none.
+                let numbers = (sched::schedulers() + 1) * ROW;
+                (
+                    Arc::new(Block {
+                        rows: (0..numbers).map(|_| AtomicU64::new(0)).collect(),
+                    }),
+                    0,
+                )
+            });
+        *open = Some((block.clone(), given + 1));
+        Counter { block, at: given }
+    }
+
+    /// One more.
+    #[inline(always)]
+    pub(super) fn increment(&self) {
+        match sched::current_id() {
+            Some(id) => {
+                // Only this thread writes this number.
+                let number = &self.block.rows[self.at + (id + 1) * ROW];
+                number.store(number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            None => {
+                self.block.rows[self.at].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How many so far.
+    pub(super) fn read(&self) -> u64 {
+        let numbers = self.block.rows.iter().skip(self.at).step_by(ROW);
+        numbers.map(|number| number.load(Ordering::Relaxed)).sum()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_count_apart() {
+        let counters: Vec<Counter> = (0..ROW + 3).map(|_| Counter::new()).collect();
+        for (i, counter) in counters.iter().enumerate() {
+            (0..i % 5).for_each(|_| counter.increment());
+        }
+        for (i, counter) in counters.iter().enumerate() {
+            assert_eq!(counter.read(), (i % 5) as u64);
+        }
+    }
+}

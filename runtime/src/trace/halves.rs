@@ -1,0 +1,170 @@
+//! Two generations of something that running processes read through one index, and the order in which
+//! both are changed under them.
+
+use crate::sync::{AtomicPtr, Ordering};
+
+/// Two generations of something.
+pub(super) struct Halves<T> {
+    halves: [AtomicPtr<T>; 2],
+}
+
+impl<T> Halves<T> {
+    /// Both the same.
+    pub(super) fn new(both: *mut T) -> Halves<T> {
+        Halves {
+            halves: [AtomicPtr::new(both), AtomicPtr::new(both)],
+        }
+    }
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> *mut T {
+        self.halves[index].load(Ordering::Acquire)
+    }
+    pub(super) fn set(&self, index: usize, half: *mut T) {
+        self.halves[index].store(half, Ordering::Release);
+    }
+}
+
+/// What is done once all is staged. Before each step, every scheduler passes a quiescent point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// `Op::Breakpoint` is written to the entries of new breakpoints.
+    Install,
+    /// The staged generation becomes the active one.
+    Commit,
+    /// Entries of disabled breakpoints get their own words back.
+    Uninstall,
+    /// The new staged generation becomes as the active one; what nobody reaches any more is freed.
+    Consolidate,
+}
+
+impl Step {
+    /// The next one.
+    pub(super) fn following(self) -> Option<Step> {
+        match self {
+            Step::Install => Some(Step::Commit),
+            Step::Commit => Some(Step::Uninstall),
+            Step::Uninstall => Some(Step::Consolidate),
+            Step::Consolidate => None,
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::ptr::null_mut;
+
+    use loom::{sync::Arc, thread};
+
+    use super::*;
+    use crate::sched::thread_progress::ThrPrgr;
+    use crate::sync::AtomicUsize;
+
+    const OWN: usize = 0;
+    const BREAKPOINT: usize = 1;
+
+    /// One function: its entry's word, its head's breakpoint, and what is freed so far.
+    struct Function {
+        progress: ThrPrgr,
+        active: AtomicUsize,
+        word: AtomicUsize,
+        /// 1: the head names the breakpoint; 2: the breakpoint has been freed.
+        head: AtomicUsize,
+        halves: Halves<AtomicUsize>,
+        /// What a session wants: 0: it lives; 1: freed.
+        half: Box<AtomicUsize>,
+        counted: AtomicUsize,
+    }
+
+    impl Function {
+        fn new() -> Arc<Function> {
+            Arc::new(Function {
+                progress: ThrPrgr::register(1),
+                active: AtomicUsize::new(0),
+                word: AtomicUsize::new(OWN),
+                head: AtomicUsize::new(0),
+                halves: Halves::new(null_mut()),
+                half: Box::new(AtomicUsize::new(0)),
+                counted: AtomicUsize::new(0),
+            })
+        }
+
+        /// A call, as the interpreter makes it.
+        fn call(&self) {
+            if self.word.load(Ordering::Relaxed) == OWN {
+                return;
+            }
+            assert_eq!(
+                self.head.load(Ordering::Relaxed),
+                1,
+                "no breakpoint, or a freed one"
+            );
+            let half = self.halves.get(self.active.load(Ordering::Relaxed));
+            if half.is_null() {
+                return;
+            }
+            assert_eq!(self.half.load(Ordering::Relaxed), 0, "a freed generation");
+            self.counted.fetch_add(1, Ordering::Relaxed);
+        }
+
+        /// Waits for thread progress; `false` when the model does not get there.
+        fn pass(&self) -> bool {
+            let progress = self.progress.request();
+            for _ in 0..2 {
+                if self.progress.has_reached(progress) {
+                    return true;
+                }
+                thread::yield_now();
+            }
+            false
+        }
+
+        /// Sets the breakpoint (`half`) or removes it (null).
+        fn change(&self, half: *mut AtomicUsize) -> bool {
+            let active = || self.active.load(Ordering::Relaxed);
+            self.head.store(1, Ordering::Release);
+            self.halves.set(active() ^ 1, half);
+            let mut next = Some(Step::Install);
+            while let Some(step) = next {
+                if !self.pass() {
+                    return false;
+                }
+                match step {
+                    Step::Install => self.word.store(BREAKPOINT, Ordering::Release),
+                    Step::Commit => self.active.store(active() ^ 1, Ordering::Release),
+                    Step::Uninstall if half.is_null() => self.word.store(OWN, Ordering::Release),
+                    Step::Uninstall => {}
+                    Step::Consolidate => {
+                        self.halves.set(active() ^ 1, half);
+                        if half.is_null() {
+                            self.half.store(1, Ordering::Relaxed);
+                            self.head.store(2, Ordering::Relaxed);
+                        }
+                    }
+                }
+                next = step.following();
+            }
+            true
+        }
+    }
+
+    #[test]
+    fn loom_a_breakpoint_comes_and_goes_under_calls() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let function = Function::new();
+            let changer = Arc::clone(&function);
+            let thread = thread::spawn(move || {
+                let half: *mut AtomicUsize = std::ptr::from_ref(&*changer.half).cast_mut();
+                changer.change(half) && changer.change(null_mut())
+            });
+            function.progress.active(0);
+            for _ in 0..3 {
+                function.call();
+                function.progress.quiescent(0);
+            }
+            function.progress.inactive(0);
+            thread.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,200 @@
+//! What one process's calls cost: a tree of nodes that it alone writes and anybody may read.
+//!
+//! A node counts the calls of one function, or of one call path. Its numbers are atomics with a single
+//! writer, so that they cost what plain ones cost and a reader never stops the process: it sees each
+//! number as it was at some moment, and all of them as they are once the process has told it something.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::term::{Atom, Pid};
+
+/// The node that every path starts from: no traced function.
+pub(super) const ROOT: u32 = 0;
+/// The account of the root; the least id that a function gets is one more.
+pub(super) const NO_ACCOUNT: u32 = 0;
+
+/// A call path, or a function, of a process.
+#[derive(Default)]
+pub(super) struct Node {
+    account: AtomicU32,
+    parent: AtomicU32,
+    /// The last call from here and the node it led to: next time it is found at once.
+    pub(super) last_account: AtomicU32,
+    pub(super) last_node: AtomicU32,
+    calls: AtomicU64,
+    ticks: AtomicU64,
+    words: AtomicU64,
+    reductions: AtomicU64,
+}
+
+/// What a node has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Calls.
+    pub calls: u64,
+    /// Own time, in ticks of [`crate::sys::ticks`].
+    pub ticks: u64,
+    /// Own words allocated; below zero where messages were given back.
+    pub words: i64,
+    /// Own reductions.
+    pub reductions: u64,
+}
+
+/// Adds to a number that only this thread writes.
+#[inline(always)]
+fn add(number: &AtomicU64, n: u64) {
+    number.store(
+        number.load(Ordering::Relaxed).wrapping_add(n),
+        Ordering::Relaxed,
+    );
+}
+
+impl Node {
+    #[inline(always)]
+    pub(super) fn account(&self) -> u32 {
+        self.account.load(Ordering::Relaxed)
+    }
+    pub(super) fn parent(&self) -> u32 {
+        self.parent.load(Ordering::Relaxed)
+    }
+    #[inline(always)]
+    pub(super) fn called(&self) {
+        add(&self.calls, 1);
+    }
+    #[inline(always)]
+    pub(super) fn add_ticks(&self, ticks: u64) {
+        add(&self.ticks, ticks);
+    }
+    #[inline(always)]
+    pub(super) fn add_words(&self, words: u64) {
+        add(&self.words, words);
+    }
+    #[inline(always)]
+    pub(super) fn add_reductions(&self, reductions: u64) {
+        add(&self.reductions, reductions);
+    }
+    pub(super) fn counted(&self) -> Counted {
+        Counted {
+            calls: self.calls.load(Ordering::Relaxed),
+            ticks: self.ticks.load(Ordering::Relaxed),
+            words: self.words.load(Ordering::Relaxed) as i64,
+            reductions: self.reductions.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Nodes in the first chunk; each further chunk has four times as many.
+const FIRST: u32 = 8;
+const CHUNKS: usize = 12;
+
+/// The nodes of one process in one session. They never move; they live as long as the session or the
+/// process looks at them.
+pub(super) struct Arena {
+    pub(super) pid: Pid,
+    /// What the process was started to call.
+    pub(super) initial_call: (Atom, Atom, u8),
+    /// As [`Atom::index`] plus one; 0 for none. The last name it had.
+    name: AtomicU32,
+    /// Reductions of the process, as of its last turn.
+    reductions: AtomicU64,
+    len: AtomicU32,
+    chunks: [OnceLock<Box<[Node]>>; CHUNKS],
+}
+
+impl Arena {
+    /// With the root as its only node.
+    pub(super) fn new(pid: Pid, initial_call: (Atom, Atom, u8)) -> Arena {
+        let arena = Arena {
+            pid,
+            initial_call,
+            name: AtomicU32::new(0),
+            reductions: AtomicU64::new(0),
+            len: AtomicU32::new(0),
+            chunks: Default::default(),
+        };
+        arena.push(ROOT, NO_ACCOUNT);
+        arena
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn place(index: u32) -> (usize, usize) {
+        let chunk = (3 * u64::from(index / FIRST) + 1).ilog2() / 2;
+        let start = FIRST * (((1u64 << (2 * chunk)) - 1) / 3) as u32;
+        (chunk as usize, (index - start) as usize)
+    }
+
+    /// The node with this index.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[inline(always)]
+    pub(super) fn node(&self, index: u32) -> &Node {
+        let (chunk, at) = Self::place(index);
+        &self.chunks[chunk].get().expect("a node that was pushed")[at]
+    }
+
+    /// Adds a node. Only the process itself does.
+    pub(super) fn push(&self, parent: u32, account: u32) -> u32 {
+        let index = self.len.load(Ordering::Relaxed);
+        let (chunk, at) = Self::place(index);
+        let nodes = self.chunks[chunk].get_or_init(|| {
+            let count = (FIRST as usize) << (2 * chunk);
+            (0..count).map(|_| Node::default()).collect()
+        });
+        nodes[at].account.store(account, Ordering::Relaxed);
+        nodes[at].parent.store(parent, Ordering::Relaxed);
+        self.len.store(index + 1, Ordering::Release);
+        index
+    }
+
+    /// Every node but the root, parents first.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (u32, &Node)> {
+        (1..self.len()).map(|index| (index, self.node(index)))
+    }
+
+    /// Notes what is known of the process at the end of a turn.
+    pub(super) fn note(&self, name: Option<Atom>, reductions: u64) {
+        if let Some(name) = name {
+            self.name.store(name.index() + 1, Ordering::Relaxed);
+        }
+        self.reductions.store(reductions, Ordering::Relaxed);
+    }
+    /// The name the process had last.
+    pub(super) fn name(&self) -> Option<Atom> {
+        self.name
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .map(Atom::from_index)
+    }
+    pub(super) fn reductions(&self) -> u64 {
+        self.reductions.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::am;
+
+    #[test]
+    fn nodes_are_found_where_they_were_pushed() {
+        let arena = Arena::new(Pid(1), (am::erlang, am::apply, 2));
+        for i in 1..10_000 {
+            assert_eq!(arena.push(i - 1, 7 * i), i);
+        }
+        assert_eq!(arena.len(), 10_000);
+        for (i, node) in arena.nodes() {
+            assert_eq!((node.parent(), node.account()), (i - 1, 7 * i));
+        }
+        assert_eq!(Arena::place(0), (0, 0));
+        assert_eq!(Arena::place(7), (0, 7));
+        assert_eq!(Arena::place(8), (1, 0));
+        assert_eq!(Arena::place(39), (1, 31));
+        assert_eq!(Arena::place(40), (2, 0));
+    }
+}

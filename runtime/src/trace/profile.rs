@@ -1,0 +1,341 @@
+//! The profile of a whole run: one session on all functions (or those of the patterns asked for), of all
+//! modules, also those loaded later, and all processes; written as a file when the machine ends.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use beamline_formats::profile::{Cost, Header, Request, Type, Writer};
+
+use super::breakpoint::kind;
+use super::count::Counter;
+use super::meter::Measures;
+use super::node::Arena;
+use super::session::{self, OnLoad, Profiled, Shared};
+use super::{flags, node};
+use crate::code::module::Mfa;
+use crate::process;
+use crate::sys::ticks;
+use crate::term::{Atom, Pid};
+
+/// A run that is profiled.
+pub(super) struct Run {
+    session: Arc<Shared>,
+    request: Request,
+    command: Vec<String>,
+    otp: String,
+    started: Instant,
+    written: Mutex<bool>,
+}
+
+static RUN: OnceLock<Run> = OnceLock::new();
+
+/// Starts the profile that the environment asks for, if it does: call before any module is loaded.
+/// `command` is the emulator's command line, `otp` the release whose libraries run.
+///
+/// # Errors
+/// One line when what the environment asks for cannot be understood.
+pub fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
+    let Some(value) = std::env::var_os(Request::VARIABLE) else {
+        return Ok(());
+    };
+    let value = value
+        .into_string()
+        .map_err(|_| format!("{} is not UTF-8", Request::VARIABLE))?;
+    start(Request::from_variable(&value)?, command, otp);
+    Ok(())
+}
+
+/// Starts a profile. Only the first call does anything.
+pub fn start(request: Request, command: Vec<String>, otp: String) {
+    RUN.get_or_init(|| {
+        let profiled = profiled(&request);
+        let only_count = profiled.only_count;
+        let name = Atom::new("beamline_profile");
+        let session =
+            session::create(name, None, Some(profiled)).expect("the first session there is");
+        let kinds = if only_count {
+            kind::COUNT
+        } else {
+            kind::PROFILE
+        };
+        *session.on_load.lock() = Some(OnLoad { kinds });
+        session
+            .new_flags
+            .store(flags::CALL, std::sync::atomic::Ordering::Relaxed);
+        flags::update_new();
+        // The clock is compared with the time from here on.
+        let _ = ticks::Ticks::clock();
+        Run {
+            command,
+            otp,
+            ..Run::new(session, request)
+        }
+    });
+}
+
+/// Which measures a request asks for, and of which functions.
+pub(super) fn profiled(request: &Request) -> Profiled {
+    let tree = request.call_tree;
+    let only_count = request.kind == Type::CallCount && !tree;
+    let measures = Measures {
+        tree,
+        time: request.kind == Type::CallTime,
+        words: request.kind == Type::CallMemory || tree && request.kind == Type::CallTime,
+        reductions: tree,
+    };
+    let patterns = request.patterns.clone();
+    Profiled {
+        measures,
+        only_count,
+        wanted: Box::new(move |mfa| is_wanted(&patterns, mfa)),
+        counters: parking_lot::Mutex::default(),
+        accounts: parking_lot::Mutex::default(),
+    }
+}
+
+fn is_wanted(patterns: &[beamline_formats::profile::Pattern], mfa: Mfa) -> bool {
+    patterns.is_empty()
+        || patterns.iter().any(|pattern| {
+            pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
+        })
+}
+
+/// Writes the profile so far, where there is one: what is called when the machine ends. Only the first
+/// call does anything.
+pub fn write_at_end() {
+    let Some(profile) = RUN.get() else { return };
+    let mut written = profile
+        .written
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if std::mem::replace(&mut *written, true) {
+        return;
+    }
+    let path = profile.request.file(std::process::id());
+    if let Err(error) = profile.write_file() {
+        eprintln!("beamline: {}: {error}", path.display());
+    }
+}
+
+impl Run {
+    /// A run that begins now.
+    pub(super) fn new(session: Arc<Shared>, request: Request) -> Run {
+        Run {
+            session,
+            request,
+            command: Vec::new(),
+            otp: String::new(),
+            started: Instant::now(),
+            written: Mutex::new(false),
+        }
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            kind: self.request.kind,
+            command: self.command.clone(),
+            host: host_name(),
+            otp: self.otp.clone(),
+            run_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            os_pid: std::process::id(),
+            processes: process::processes_made(),
+        }
+    }
+
+    fn write_file(&self) -> io::Result<()> {
+        let header = self.header();
+        let mut writer = Writer::create(&self.request.file(header.os_pid), &header)?;
+        self.write_to(&mut writer)?;
+        writer.commit()
+    }
+
+    /// Writes the profile so far.
+    #[cfg(test)]
+    pub(super) fn write<W: io::Write>(&self, out: W) -> io::Result<()> {
+        let mut writer = Writer::new(out, &self.header())?;
+        self.write_to(&mut writer)?;
+        writer.finish().map(drop)
+    }
+
+    fn write_to<W: io::Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let profiled = self.session.profile.as_ref().expect("a profile's session");
+        if profiled.only_count {
+            return write_counts(writer, &profiled.counters.lock());
+        }
+        write_measured(writer, self, profiled)
+    }
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// Functions with an index in the file.
+#[derive(Default)]
+struct Names {
+    functions: HashMap<Mfa, u32>,
+}
+
+impl Names {
+    /// Writes the names of these functions, module by module.
+    fn write<W: io::Write>(writer: &mut Writer<W>, mut all: Vec<Mfa>) -> io::Result<Names> {
+        all.sort_by_cached_key(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity));
+        all.dedup();
+        let mut names = Names::default();
+        let mut modules = Vec::new();
+        for mfa in &all {
+            if modules
+                .last()
+                .is_none_or(|(module, _)| *module != mfa.module)
+            {
+                modules.push((mfa.module, writer.module(mfa.module.name())?));
+            }
+        }
+        let modules: HashMap<Atom, u32> = modules.into_iter().collect();
+        for mfa in all {
+            let index = writer.function(
+                modules[&mfa.module],
+                mfa.function.name(),
+                u32::from(mfa.arity),
+            )?;
+            names.functions.insert(mfa, index);
+        }
+        Ok(names)
+    }
+}
+
+/// Counters of functions, of all processes together.
+fn write_counts<W: io::Write>(
+    writer: &mut Writer<W>,
+    counters: &[(Mfa, Counter)],
+) -> io::Result<()> {
+    let mut totals: HashMap<Mfa, u64> = HashMap::new();
+    for (mfa, counter) in counters {
+        *totals.entry(*mfa).or_default() += counter.read();
+    }
+    totals.retain(|_, calls| *calls != 0);
+    let names = Names::write(writer, totals.keys().copied().collect())?;
+    let mut rows: Vec<(u32, u64)> = totals
+        .iter()
+        .map(|(mfa, calls)| (names.functions[mfa], *calls))
+        .collect();
+    rows.sort_unstable();
+    for (function, calls) in rows {
+        writer.count(
+            function,
+            None,
+            Cost {
+                calls,
+                ..Cost::default()
+            },
+        )?;
+    }
+    Ok(())
+}
+
+fn cost(counted: node::Counted) -> Cost {
+    Cost {
+        calls: counted.calls,
+        time_ns: ticks::to_ns(counted.ticks),
+        words: u64::try_from(counted.words).unwrap_or(0),
+    }
+}
+
+/// A process's nodes as they were when looked at.
+struct Seen {
+    arena: Arc<Arena>,
+    nodes: Vec<(u32, u32, node::Counted)>,
+}
+
+fn write_measured<W: io::Write>(
+    writer: &mut Writer<W>,
+    profile: &Run,
+    profiled: &Profiled,
+) -> io::Result<()> {
+    let accounts = profiled.accounts.lock().clone();
+    let arenas = profile.session.arenas.lock().clone();
+    let mut all: Vec<Seen> = Vec::with_capacity(arenas.len());
+    for arena in arenas {
+        let nodes = arena
+            .nodes()
+            .map(|(_, n)| (n.parent(), n.account(), n.counted()))
+            .collect();
+        all.push(Seen { arena, nodes });
+    }
+    all.retain(|seen| !seen.nodes.is_empty());
+    all.sort_by_key(|seen| (seen.arena.pid.number(), seen.arena.pid.serial()));
+    let used = all
+        .iter()
+        .flat_map(|seen| &seen.nodes)
+        .map(|(_, account, _)| accounts[account]);
+    let names = Names::write(writer, used.collect())?;
+    let mut indices = Vec::with_capacity(all.len());
+    for seen in &all {
+        let arena = &seen.arena;
+        indices.push(writer.process(&pid_text(arena.pid), &name_of(arena), arena.reductions())?);
+    }
+    let function = |account: &u32| names.functions[&accounts[account]];
+    let per_process = profile.request.kind != Type::CallCount;
+    let mut totals: HashMap<(u32, Option<u32>), Cost> = HashMap::new();
+    for (seen, process) in all.iter().zip(&indices) {
+        for (_, account, counted) in &seen.nodes {
+            let key = (function(account), per_process.then_some(*process));
+            totals.entry(key).or_default().add(cost(*counted));
+        }
+    }
+    let mut rows: Vec<_> = totals.into_iter().collect();
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    for ((function, process), cost) in rows {
+        writer.count(function, process, cost)?;
+    }
+    if profiled.measures.tree {
+        for (seen, process) in all.iter().zip(&indices) {
+            write_tree(writer, seen, *process, function)?;
+        }
+    }
+    Ok(())
+}
+
+/// The call paths of one process: parents come before their children, as in the arena.
+fn write_tree<W: io::Write>(
+    writer: &mut Writer<W>,
+    seen: &Seen,
+    process: u32,
+    function: impl Fn(&u32) -> u32,
+) -> io::Result<()> {
+    let mut written: Vec<u32> = Vec::with_capacity(seen.nodes.len());
+    for (parent, account, counted) in &seen.nodes {
+        // Node 0 of the arena is the root, which is no call.
+        let parent = parent.checked_sub(1).map(|at| written[at as usize]);
+        let index = writer.node(
+            process,
+            parent,
+            function(account),
+            cost(*counted),
+            counted.reductions,
+        )?;
+        written.push(index);
+    }
+    Ok(())
+}
+
+fn pid_text(pid: Pid) -> String {
+    format!("<0.{}.{}>", pid.number(), pid.serial())
+}
+
+/// Its name, or what it was started to call.
+fn name_of(arena: &Arena) -> String {
+    if let Some(name) = arena.name() {
+        return name.name().to_string();
+    }
+    let (module, function, arity) = arena.initial_call;
+    Mfa {
+        module,
+        function,
+        arity,
+    }
+    .to_string()
+}

@@ -1,0 +1,213 @@
+//! Trace sessions: each with its own patterns, process flags and tracer, isolated from the others.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::breakpoint::kind;
+use super::count::Counter;
+use super::flags;
+use super::meter::{Account, Measures};
+use super::node::Arena;
+use crate::code::module::Mfa;
+use crate::term::{Atom, Pid, am};
+
+/// Sessions there may be at once: each has a bit in a word of every process.
+pub(super) const SESSIONS: usize = 64;
+
+/// What a session keeps, whoever holds it.
+pub(super) struct Shared {
+    /// Never used twice; the legacy session's is 0.
+    pub(super) id: u64,
+    /// Its bit.
+    pub(super) slot: u32,
+    pub(super) name: Atom,
+    /// Who gets its messages; none: whoever turns tracing of a process on.
+    pub(super) tracer: Option<Pid>,
+    alive: AtomicBool,
+    /// Flags that new processes get.
+    pub(super) new_flags: AtomicU32,
+    /// Flags that new ports get.
+    pub(super) new_port_flags: AtomicU32,
+    pub(super) on_load: Mutex<Option<OnLoad>>,
+    /// Whether `send` and `receive` events would be reported.
+    pub(super) send: AtomicBool,
+    pub(super) receive: AtomicBool,
+    /// Functions whose calls would be reported.
+    reported: AtomicUsize,
+    /// Set for the runtime's own profile: what its breakpoints measure.
+    pub(super) profile: Option<Profiled>,
+    /// The nodes of all processes measured.
+    pub(super) arenas: Mutex<Vec<Arc<Arena>>>,
+}
+
+/// What the runtime's own profile measures, and all that it counts.
+pub(super) struct Profiled {
+    pub(super) measures: Measures,
+    /// Count calls only, in one counter a function.
+    pub(super) only_count: bool,
+    pub(super) wanted: Box<dyn Fn(Mfa) -> bool + Send + Sync>,
+    pub(super) counters: Mutex<Vec<(Mfa, Counter)>>,
+    pub(super) accounts: Mutex<HashMap<u32, Mfa>>,
+}
+
+/// The pattern `on_load`: kinds of breakpoints that functions of new modules get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnLoad {
+    pub(super) kinds: u32,
+}
+
+struct Table {
+    slots: [Option<Arc<Shared>>; SESSIONS],
+}
+
+fn table() -> &'static RwLock<Table> {
+    static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut slots = [const { None }; SESSIONS];
+        slots[0] = Some(Arc::new(Shared::new(0, 0, am::legacy, None, None)));
+        RwLock::new(Table { slots })
+    })
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+static NEXT_ACCOUNT: AtomicU32 = AtomicU32::new(1);
+
+impl Shared {
+    fn new(
+        id: u64,
+        slot: u32,
+        name: Atom,
+        tracer: Option<Pid>,
+        profile: Option<Profiled>,
+    ) -> Shared {
+        Shared {
+            id,
+            slot,
+            name,
+            tracer,
+            alive: AtomicBool::new(true),
+            new_flags: AtomicU32::new(0),
+            new_port_flags: AtomicU32::new(0),
+            on_load: Mutex::new(None),
+            send: AtomicBool::new(true),
+            receive: AtomicBool::new(true),
+            reported: AtomicUsize::new(0),
+            profile,
+            arenas: Mutex::default(),
+        }
+    }
+
+    /// A session in no table.
+    #[cfg(test)]
+    pub(super) fn detached() -> Arc<Shared> {
+        Arc::new(Shared::new(u64::MAX, 63, am::legacy, None, None))
+    }
+
+    /// Its bit in a process's word.
+    #[inline(always)]
+    pub(super) fn bit(&self) -> u64 {
+        1 << self.slot
+    }
+    /// Not destroyed.
+    pub(super) fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    /// A function's kinds of breakpoint change.
+    pub(super) fn report(&self, before: u32, after: u32) {
+        let reported = |kinds: u32| kinds & (kind::LOCAL | kind::GLOBAL | kind::META) != 0;
+        match (reported(before), reported(after)) {
+            (false, true) => self.reported.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.reported.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+    }
+
+    /// Would calls of some functions be reported?
+    pub(super) fn reports_calls(&self) -> bool {
+        self.reported.load(Ordering::Relaxed) != 0
+    }
+
+    /// An account that nobody has used.
+    pub(super) fn account(&self, mfa: Mfa) -> Arc<Account> {
+        let id = NEXT_ACCOUNT.fetch_add(1, Ordering::Relaxed);
+        if let Some(profile) = &self.profile {
+            profile.accounts.lock().insert(id, mfa);
+        }
+        Arc::new(Account {
+            id,
+            nodes: Mutex::default(),
+        })
+    }
+
+    /// A counter that nobody has used.
+    pub(super) fn counter(&self, mfa: Mfa) -> Counter {
+        let counter = Counter::new();
+        if let Some(profile) = &self.profile {
+            profile.counters.lock().push((mfa, counter.clone()));
+        }
+        counter
+    }
+}
+
+/// Makes a session; `None` when there are as many as there may be.
+pub(super) fn create(
+    name: Atom,
+    tracer: Option<Pid>,
+    profile: Option<Profiled>,
+) -> Option<Arc<Shared>> {
+    let mut table = table().write();
+    let slot = table.slots.iter().position(Option::is_none)?;
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let session = Arc::new(Shared::new(id, slot as u32, name, tracer, profile));
+    table.slots[slot] = Some(session.clone());
+    Some(session)
+}
+
+/// The session that `erlang:trace*` use.
+pub(super) fn legacy() -> Arc<Shared> {
+    table().read().slots[0]
+        .clone()
+        .expect("it is never destroyed")
+}
+
+/// The session of this name and id.
+pub(super) fn find(name: Atom, id: u64) -> Option<Arc<Shared>> {
+    all()
+        .into_iter()
+        .find(|session| session.id == id && session.name == name && id != 0)
+}
+
+/// All sessions, oldest first.
+pub(super) fn all() -> Vec<Arc<Shared>> {
+    let mut all: Vec<Arc<Shared>> = table().read().slots.iter().flatten().cloned().collect();
+    all.sort_by_key(|session| session.id);
+    all
+}
+
+/// Nothing is traced for it from now on. `false` when it was destroyed already. Its breakpoints are to be
+/// removed next, then [`forget`] gives its slot free.
+pub(super) fn kill(session: &Shared) -> bool {
+    if !session.alive.swap(false, Ordering::AcqRel) {
+        return false;
+    }
+    session.new_flags.store(0, Ordering::Relaxed);
+    session.new_port_flags.store(0, Ordering::Relaxed);
+    *session.on_load.lock() = None;
+    flags::update_new();
+    true
+}
+
+/// Ends a killed session: no process and no breakpoint knows it any more.
+pub(super) fn forget(session: &Shared) {
+    flags::clear_everywhere(session);
+    session.arenas.lock().clear();
+    let mut table = table().write();
+    let slot = &mut table.slots[session.slot as usize];
+    if slot.as_ref().is_some_and(|there| there.id == session.id) {
+        *slot = None;
+    }
+}

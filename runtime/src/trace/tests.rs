@@ -1,0 +1,344 @@
+//! Breakpoints on running code: `tests/beams/traced.erl`. The words are those of OTP 29.
+
+use std::time::{Duration, Instant};
+
+use beamline_formats::profile::{Request, Type};
+
+use super::*;
+use crate::code::{load, module};
+use crate::process::{self, MaxHeap, SpawnOptions};
+use crate::sched;
+use crate::term::Term;
+
+/// Tests share the machine: those that trace all processes take turns.
+static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
+fn machine() {
+    static START: std::sync::Once = std::sync::Once::new();
+    START.call_once(|| {
+        sched::set_engine(crate::interp::run);
+        sched::start();
+        let file = include_bytes!("../../tests/beams/traced.beam");
+        let code = load::prepare(file).expect("a module that the compiler made");
+        module::make_current(vec![code]).expect("no old code");
+    });
+}
+
+fn mfa(function: &str, arity: u8) -> Mfa {
+    Mfa {
+        module: Atom::new("traced"),
+        function: Atom::new(function),
+        arity,
+    }
+}
+
+fn traced() -> Pattern {
+    Pattern {
+        module: Some(Atom::new("traced")),
+        ..Pattern::default()
+    }
+}
+
+/// Starts `traced:run(function, n)`.
+fn spawn(function: &str, n: i64, options: &SpawnOptions) -> Pid {
+    let function = Atom::new(function);
+    let (module, run) = (Atom::new("traced"), Atom::new("run"));
+    process::spawn_first(
+        module,
+        run,
+        |heap| heap.list(&[function.term(), Term::small(n)]),
+        options,
+    )
+}
+
+fn wait(pid: Pid) {
+    let start = Instant::now();
+    while process::exists(pid) {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "the process ends"
+        );
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn run(function: &str, n: i64) -> Pid {
+    let pid = spawn(function, n, &SpawnOptions::default());
+    wait(pid);
+    pid
+}
+
+/// Calls and words of `traced`'s functions in one process, as `call_memory` has them.
+fn words_of(session: &Session, pid: Pid, functions: &[(&str, u8)]) -> Vec<(u64, i64)> {
+    let of = |&(name, arity): &(&str, u8)| {
+        let rows = session.call_memory(mfa(name, arity)).expect("measured");
+        let row = rows.iter().find(|(of, _)| *of == pid);
+        row.map_or((0, 0), |(_, counted)| (counted.calls, counted.words))
+    };
+    functions.iter().map(of).collect()
+}
+
+#[test]
+fn calls_are_counted_while_they_are_asked_for() {
+    machine();
+    let _turn = TURN.lock();
+    let session = Session::create("count").expect("a slot");
+    assert_eq!(session.call_count(mfa("fib", 1)), None);
+    let fib = Pattern {
+        function: Some(Atom::new("fib")),
+        ..traced()
+    };
+    assert_eq!(session.set_pattern(fib, Switch::On, Kinds::COUNT), 1);
+    run("fib", 15);
+    assert_eq!(session.call_count(mfa("fib", 1)), Some(1973));
+    session.set_pattern(fib, Switch::Pause, Kinds::COUNT);
+    run("fib", 15);
+    assert_eq!(session.call_count(mfa("fib", 1)), Some(1973));
+    session.set_pattern(fib, Switch::Restart, Kinds::COUNT);
+    run("fib", 10);
+    assert_eq!(session.call_count(mfa("fib", 1)), Some(177));
+    session.set_pattern(fib, Switch::Off, Kinds::COUNT);
+    assert_eq!(session.call_count(mfa("fib", 1)), None);
+    run("fib", 10);
+    session.destroy();
+}
+
+#[test]
+fn sessions_do_not_disturb_each_other() {
+    machine();
+    let _turn = TURN.lock();
+    let (one, two) = (
+        Session::create("one").expect("a slot"),
+        Session::create("two").expect("a slot"),
+    );
+    one.set_pattern(traced(), Switch::On, Kinds::COUNT.and(Kinds::MEMORY));
+    two.set_pattern(traced(), Switch::On, Kinds::COUNT.and(Kinds::TIME));
+    one.set_all_processes(true);
+    let first = run("fib", 10);
+    two.set_all_processes(true);
+    let second = run("fib", 12);
+    one.destroy();
+    run("loop", 5);
+    assert_eq!(two.call_count(mfa("fib", 1)), Some(177 + 465));
+    assert_eq!(two.call_count(mfa("loop", 1)), Some(6));
+    let times = two.call_time(mfa("fib", 1)).expect("measured");
+    assert!(times.iter().all(|(pid, _)| *pid != first));
+    let (_, counted) = times
+        .iter()
+        .find(|(pid, _)| *pid == second)
+        .expect("it was traced");
+    assert!(counted.calls == 465 && counted.ticks > 0);
+    two.destroy();
+}
+
+#[test]
+fn words_are_those_of_otp() {
+    machine();
+    let _turn = TURN.lock();
+    let session = Session::create("words").expect("a slot");
+    session.set_pattern(traced(), Switch::On, Kinds::MEMORY);
+    session.set_all_processes(true);
+    let functions = [
+        ("run", 2),
+        ("outer", 1),
+        ("list", 2),
+        ("loop", 1),
+        ("keep", 1),
+    ];
+    let pid = run("outer", 100);
+    assert_eq!(
+        words_of(&session, pid, &functions),
+        [(1, 4), (1, 3), (101, 200), (101, 0), (1, 0)]
+    );
+    let pid = run("outer", 10_000);
+    assert_eq!(
+        words_of(&session, pid, &functions),
+        [(1, 4), (1, 3), (10_001, 20_000), (10_001, 0), (1, 0)]
+    );
+    let functions = [("run", 2), ("catches", 1), ("throws", 1)];
+    let pid = run("catches", 7);
+    // As in OTP, what a function allocates after a catch is the thrower's: 3 words thrown, 16 of the saved
+    // trace, 4 of the result.
+    assert_eq!(
+        words_of(&session, pid, &functions),
+        [(1, 4), (1, 0), (1, 23)]
+    );
+    session.destroy();
+}
+
+#[test]
+fn tail_recursion_stays_within_its_stack() {
+    machine();
+    let _turn = TURN.lock();
+    let session = Session::create("stack").expect("a slot");
+    session.set_pattern(traced(), Switch::On, Kinds::TIME.and(Kinds::MEMORY));
+    session.set_all_processes(true);
+    // Past this many words, its stack included, the process would be killed.
+    let max_heap = Some(MaxHeap {
+        words: 2000,
+        ..MaxHeap::default()
+    });
+    let pid = spawn(
+        "loop",
+        1_000_000,
+        &SpawnOptions {
+            max_heap,
+            ..SpawnOptions::default()
+        },
+    );
+    wait(pid);
+    let words = words_of(&session, pid, &[("loop", 1)]);
+    assert_eq!(words, [(1_000_001, 0)]);
+    session.destroy();
+}
+
+#[test]
+fn breakpoints_come_and_go_under_running_processes() {
+    machine();
+    let _turn = TURN.lock();
+    let pids: Vec<Pid> = (0..4)
+        .map(|_| spawn("fib", 23, &SpawnOptions::default()))
+        .collect();
+    let mut changes = 0;
+    while pids.iter().any(|pid| process::exists(*pid)) {
+        let session = Session::create("flicker").expect("a slot");
+        session.set_all_processes(true);
+        session.set_pattern(
+            traced(),
+            Switch::On,
+            Kinds::COUNT.and(Kinds::TIME).and(Kinds::MEMORY),
+        );
+        let before = session.call_count(mfa("fib", 1)).expect("counted");
+        session.set_pattern(traced(), Switch::Pause, Kinds::TIME);
+        assert!(session.call_count(mfa("fib", 1)).expect("counted") >= before);
+        session.set_pattern(traced(), Switch::Off, Kinds::MEMORY);
+        session.destroy();
+        changes += 1;
+    }
+    assert!(changes > 0);
+    // All is as before: nothing counts any more, and calls work.
+    run("fib", 10);
+}
+
+/// Profiles `traced:run(function, n)` and reads back what was written.
+fn profile(
+    kind: Type,
+    call_tree: bool,
+    function: &str,
+    n: i64,
+) -> beamline_formats::profile::Profile {
+    let folder = std::env::temp_dir();
+    let request = Request {
+        kind,
+        patterns: Vec::new(),
+        call_tree,
+        folder,
+    };
+    let profiled = profile::profiled(&request);
+    let kinds = if profiled.only_count {
+        kind::COUNT
+    } else {
+        kind::PROFILE
+    };
+    let name = Atom::new("profile");
+    let session = session::create(name, None, Some(profiled)).expect("a slot");
+    let set = |switch, kinds| {
+        change::with_permission(|| {
+            change::run_here(change::Change::pattern(&session, traced(), switch, kinds))
+        })
+    };
+    set(Switch::On, kinds);
+    let handle = Handle(session.clone());
+    handle.trace_new_processes(true, flags::CALL);
+    run(function, n);
+    handle.trace_new_processes(false, flags::CALL);
+    set(Switch::Off, kind::ALL);
+    let mut file = Vec::new();
+    let run = profile::Run::new(session.clone(), request);
+    run.write(&mut file).expect("written to memory");
+    session::kill(&session);
+    session::forget(&session);
+    beamline_formats::profile::Profile::decode(&file).expect("a whole profile")
+}
+
+/// Of each node of a tree: the path of functions, calls and words.
+fn paths(profile: &beamline_formats::profile::Profile) -> Vec<(String, u64, u64)> {
+    let mut paths: Vec<String> = Vec::new();
+    let mut rows = Vec::new();
+    for node in &profile.nodes {
+        let name = &profile.functions[node.function as usize].name;
+        let path = match node.parent {
+            Some(parent) => format!("{};{name}", paths[parent as usize]),
+            None => name.clone(),
+        };
+        rows.push((path.clone(), node.cost.calls, node.cost.words));
+        paths.push(path);
+    }
+    rows.sort();
+    rows
+}
+
+fn row(path: &str, calls: u64, words: u64) -> (String, u64, u64) {
+    (path.to_owned(), calls, words)
+}
+
+#[test]
+fn a_profile_has_the_calls_of_all_processes() {
+    machine();
+    let _turn = TURN.lock();
+    let profile = profile(Type::CallCount, false, "fib", 15);
+    assert!(profile.nodes.is_empty());
+    let of = |name: &str| {
+        let at = profile
+            .functions
+            .iter()
+            .position(|f| f.name == name)
+            .expect("it was called");
+        let count = profile
+            .counts
+            .iter()
+            .find(|c| c.function == at as u32)
+            .expect("counted");
+        (count.process, count.cost.calls)
+    };
+    assert_eq!((of("fib"), of("run")), ((None, 1973), (None, 1)));
+}
+
+#[test]
+fn a_profile_has_call_paths_with_recursion_folded() {
+    machine();
+    let _turn = TURN.lock();
+    let profile = profile(Type::CallMemory, true, "outer", 100);
+    let rows = [
+        row("run", 1, 4),
+        row("run;outer", 1, 3),
+        row("run;outer;keep", 1, 0),
+        row("run;outer;list", 101, 200),
+        row("run;outer;loop", 101, 0),
+    ];
+    assert_eq!(paths(&profile), rows);
+    let total: u64 = profile.counts.iter().map(|count| count.cost.words).sum();
+    assert_eq!(total, 207);
+    assert!(
+        profile
+            .nodes
+            .iter()
+            .map(|node| node.reductions)
+            .sum::<u64>()
+            >= 204
+    );
+}
+
+#[test]
+fn a_caught_exception_leads_back_on_the_path() {
+    machine();
+    let _turn = TURN.lock();
+    let profile = profile(Type::CallMemory, true, "catches", 7);
+    // What is allocated after the catch is the catcher's: 4 words of the result.
+    let rows = [
+        row("run", 1, 4),
+        row("run;catches", 1, 4),
+        row("run;catches;throws", 1, 19),
+    ];
+    assert_eq!(paths(&profile), rows);
+}
