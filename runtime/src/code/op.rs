@@ -75,6 +75,10 @@ specific_ops! {
     CallApplyFun;
     /// The same as a tail call, `a` words of frame dropped.
     CallApplyFunLast;
+    /// `erlang:yield/0`.
+    Yield;
+    /// `erlang:hibernate/0`.
+    Hibernate;
     /// `M:F` with `a` arguments, module in `x(a)`, function in `x(a+1)`.
     Apply;
     /// The same as a tail call, `b` words of frame dropped.

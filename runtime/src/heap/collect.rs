@@ -226,6 +226,27 @@ impl Heap {
         Ok(collected)
     }
 
+    /// Sweeps everything into a block that has room for what is alive and no more, as
+    /// `erts_garbage_collect_hibernate()` does; it may be less than the process's minimum.
+    pub fn collect_hibernate(&mut self, roots: &mut dyn Roots) -> Collected {
+        let old_used = (self.old_top as usize - self.old.start as usize) / 8;
+        let before = self.used_words() + self.fragment_words() + old_used;
+        let stack = self.stack_words();
+        self.need_fullsweep = false;
+        self.full_sweep(before + stack + RESERVED_WORDS, roots);
+        let after = self.used_words();
+        self.count_reclaimed(before.saturating_sub(after));
+        self.gen_gcs = 0;
+        self.move_to(after + stack + RESERVED_WORDS, roots);
+        if ZEAL {
+            self.verify(roots);
+        }
+        Collected {
+            major: true,
+            reds: cost(after, after),
+        }
+    }
+
     fn collect_generation(
         &mut self,
         need: usize,

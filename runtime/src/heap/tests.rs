@@ -1,6 +1,6 @@
 //! Terms survive collections and copies unchanged.
 
-use super::{Heap, Literals, Message, Roots, build_literal, size};
+use super::{Heap, Literals, Message, RESERVED_WORDS, Roots, build_literal, size};
 use crate::term::{Atom, RawTerm, Term, View, am};
 
 /// A text of a term's whole structure, for comparisons across heaps.
@@ -89,6 +89,26 @@ fn terms_survive_collections() {
     heap.collect(0, &mut none).expect("no limit is set");
     assert_eq!(heap.used_words(), 0);
     assert_eq!(heap.bin_vheap()[0], 0);
+}
+
+#[test]
+fn a_hibernating_heap_has_room_for_what_is_alive_alone() {
+    let mut heap = Heap::new(233);
+    let kept = sample(&heap, 7);
+    let expect = shape_of(kept);
+    let mut slots = [kept.raw()];
+    for seed in 0..50 {
+        sample(&heap, seed);
+    }
+    let mut roots: &mut [RawTerm] = &mut slots;
+    heap.need_fullsweep = true;
+    heap.collect(0, &mut roots).expect("no limit is set");
+    let words = heap.used_words();
+    heap.collect_hibernate(&mut roots);
+    assert_eq!((heap.used_words(), heap.free_words()), (words, 0));
+    assert_eq!(heap.block_words(), words + RESERVED_WORDS);
+    // SAFETY: T1: the collector has updated the slot, which roots the term.
+    assert_eq!(shape_of(unsafe { Term::new(slots[0]) }), expect);
 }
 
 #[test]

@@ -595,6 +595,19 @@ fn run_code(p: &mut Process) -> Outcome {
                         swapout!();
                         ready!(call::apply_fun(p, p.x(0), p.x(1)))
                     }
+                    Op::Yield => {
+                        *x = am::true_.raw().0;
+                        pc = pc.add(1);
+                        pause!(Outcome::Yield, 1)
+                    }
+                    Op::Hibernate => {
+                        swapout!();
+                        p.rest(0);
+                        swapin!();
+                        *x = am::ok.raw().0;
+                        pc = pc.add(1);
+                        pause!(Outcome::Wait, 1)
+                    }
                     Op::Apply => {
                         swapout!();
                         match call::fixed_apply(p, a!() as usize) {

@@ -1,7 +1,7 @@
 //! Collection of a process's heap: its roots, its limit, its cost.
 
 use super::Process;
-use crate::heap::{HeapLimit, Roots};
+use crate::heap::{Collected, Heap, HeapLimit, Roots};
 use crate::term::{Atom, RawTerm, am};
 
 /// `max_heap_size` of a process.
@@ -64,7 +64,24 @@ impl Process {
         }
     }
 
+    /// Collects and shrinks the heap to what is alive; keeps `x(0)` to `x(live-1)`.
+    pub(crate) fn collect_hibernate(&mut self, live: usize) {
+        let collected = self.with_roots(live, Heap::collect_hibernate);
+        self.collected(collected);
+    }
+
     fn collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
+        let collected = self.with_roots(live, |heap, roots| heap.collect(need, roots))?;
+        self.collected(collected);
+        Ok(())
+    }
+
+    fn collected(&self, collected: Collected) {
+        crate::sched::count_collection();
+        self.bump_reds(collected.reds as i64);
+    }
+
+    fn with_roots<R>(&mut self, live: usize, f: impl FnOnce(&mut Heap, &mut dyn Roots) -> R) -> R {
         let live: &mut [RawTerm] = if live == 0 {
             &mut []
         } else {
@@ -79,10 +96,7 @@ impl Process {
             exit_reason: self.exit_reason.get_mut(),
             dictionary: self.dictionary.get_mut(),
         };
-        let collected = self.heap.collect(need, &mut roots)?;
-        crate::sched::count_collection();
-        self.bump_reds(collected.reds as i64);
-        Ok(())
+        f(&mut self.heap, &mut roots)
     }
 
     #[cold]

@@ -221,13 +221,18 @@ impl Process {
         self.catches.set(0);
         self.pc.set(std::ptr::null());
         self.live.set(3);
-        self.heap.need_fullsweep = true;
-        if self.garbage_collect(0, 3).is_err() {
-            return crate::bif::Next::Exit;
-        }
-        self.mailbox.restart();
-        self.wait();
+        self.rest(3);
         crate::bif::Next::Sleep
+    }
+
+    /// Waits for a message, with the least memory if there is none; `x(0)` to `x(live-1)` are kept. A
+    /// message that is there already wakes it at once, also one that a `receive` has looked at.
+    pub(crate) fn rest(&mut self, live: usize) {
+        self.mailbox.restart();
+        if !self.mailbox.has_new() {
+            self.collect_hibernate(live);
+        }
+        self.wait();
     }
 
     /// Whether a process at rest has something to run for, now that its signals are handled.

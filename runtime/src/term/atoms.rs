@@ -472,6 +472,8 @@ static_atoms! {
     lf,
     list,
     match_ = "match",
+    hibernate,
+    yield_ = "yield",
     match_limit,
     match_limit_recursion,
     multiline,

@@ -504,6 +504,19 @@ impl<'a> Transform<'a> {
             self.call_apply(arity, tail);
             return Ok(());
         }
+        if module == am::erlang
+            && arity == 0
+            && (function == am::yield_ || function == am::hibernate)
+        {
+            let op = if function == am::hibernate {
+                Op::Hibernate
+            } else {
+                Op::Yield
+            };
+            self.e.op(op, 0, 0, 0);
+            self.return_of(tail);
+            return Ok(());
+        }
         let entry = export(module, function, arity);
         let Some(row) = entry.bif.map(|index| bif::all()[index as usize]) else {
             match tail {
@@ -521,12 +534,17 @@ impl<'a> Transform<'a> {
         self.e.op(op, u16::from(arity), 0, 0);
         self.e.word(std::ptr::from_ref(row) as u64);
         self.e.word(std::ptr::from_ref(entry) as u64);
+        self.return_of(tail);
+        Ok(())
+    }
+
+    /// What a tail call that is done in place still has to do.
+    fn return_of(&mut self, tail: Tail) {
         match tail {
             Tail::No => {}
             Tail::NoFrame => self.e.op(Op::Return, 0, 0, 0),
             Tail::Frame(words) => self.e.op(Op::DeallocateReturn, words, 0, 0),
         }
-        Ok(())
     }
 
     fn call_apply(&mut self, arity: u8, tail: Tail) {
