@@ -24,6 +24,11 @@ const RUNNER: [&str; 5] = [
     "ct_property_test",
 ];
 
+/// Where suites look for Common Test's headers, below an include directory.
+///
+/// `-include_lib` tries the include directories before it asks for an application of that name.
+const CT_HEADERS: &str = "common_test/include";
+
 /// Compiles the runner, the suites' helpers and `suites` into `setup.dir`.
 pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()> {
     reset_if_changed(setup, source)?;
@@ -36,6 +41,8 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
         copy(&ours.join(format!("{name}.erl")), &out)?;
         modules.push(name.to_owned());
     }
+    fs::create_dir_all(out.join(CT_HEADERS))?;
+    copy_headers(&ours.join("include"), &out.join(CT_HEADERS))?;
     copy(&ours.join("nopeer/peer.erl"), &setup.dir.join("nopeer"))?;
     for (dir, name) in listed(&read("helpers.txt")?) {
         copy(&source.join(&dir).join(format!("{name}.erl")), &out)?;

@@ -1,0 +1,2 @@
+%% What suites use of Common Test's header of events: benchmark results.
+-record(event, {name, data}).
