@@ -218,8 +218,10 @@ external() ->
             [{compressed, 10}], [{compressed, -1}], [x], x, [deterministic | x], [deterministic, local], [{minor_version, a}], [{x, 1}], [iovec]],
     B = [<<131, 106>>, <<131, 97, 7, 1, 2>>, <<131>>, <<>>, <<106>>, a, <<131:16>>, <<131, 106, 1:1>>, term_to_binary(lists:duplicate(50, 0), [compressed]),
          <<(term_to_binary(lists:duplicate(50, 0), [compressed]))/binary, 1, 2>>, <<131, $w, 14, "surely not yet">>],
+    Long = [{N, integer_to_list(N * N), N rem 7} || N <- lists:seq(1, 60)],
     Plain = [<<131, T, 0, 0, 0, 1, 2, 3>> || T <- lists:seq(0, 255), not lists:member(T, "yIK")],
     lists:append([calls(erlang, F, [[T] || T <- Terms] ++ [[T, O] || T <- Terms, O <- Opts]) || F <- [term_to_binary, term_to_iovec, external_size]])
+        ++ calls(erlang, term_to_binary, [[Long, [O]] || O <- [compressed, {compressed, 1}, {compressed, 4}, {compressed, 6}, {compressed, 9}]])
         ++ calls(erlang, binary_to_term, [[X, O] || X <- B, O <- [[], [safe], [used], [safe, used], [x], x, [safe | x]]])
         ++ calls(erlang, binary_to_term, [[X] || X <- B ++ Plain]).
 
