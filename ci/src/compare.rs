@@ -272,7 +272,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             let (words, task) = match &runtime.beamline {
                 None => (runtime.erl.clone(), vec!["tprof", kind, row.workload]),
                 Some(OtpRoot(root)) => {
-                    let verb = ["profile", "--type", kind, "--json", "profile.json"];
+                    let verb = ["profile", "--type", kind];
                     (
                         paths::beamline_words(&verb, root, &["erl"])?,
                         vec!["main", row.workload],
