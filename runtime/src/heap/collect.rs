@@ -134,7 +134,7 @@ impl Sweep {
             let top = self.destination(ptr);
             let to = *top;
             *top = to.add(words);
-            std::ptr::copy_nonoverlapping(ptr, to, words);
+            copy_words(ptr, to, words);
             let moved = RawTerm::boxed(to).0;
             *ptr = moved;
             moved
@@ -152,6 +152,11 @@ impl Sweep {
                 let word = *scan;
                 if word & tag::PRIMARY_MASK != tag::HEADER {
                     self.slot(scan);
+                    scan = scan.add(1);
+                    continue;
+                }
+                if word & tag::HEADER_MASK == tag::ARITYVAL {
+                    // All that follows are terms.
                     scan = scan.add(1);
                     continue;
                 }
@@ -181,6 +186,26 @@ impl Sweep {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Copies `words` words; most things have a few, for which a call is not worth it.
+///
+/// # Safety
+/// As of `copy_nonoverlapping`.
+#[inline(always)]
+unsafe fn copy_words(from: *const u64, to: *mut u64, words: usize) {
+    const FEW: usize = 8;
+    // SAFETY: by contract.
+    unsafe {
+        if words > FEW {
+            std::ptr::copy_nonoverlapping(from, to, words);
+            return;
+        }
+        for i in 0..words {
+            // Volatile, or the compiler makes a call of the loop.
+            to.add(i).write_volatile(*from.add(i));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! All of it works with a stack of its own: depth of terms is bounded by memory alone.
 //! Source: `erts_cmp_compound()` and `eq()` in `utils.c`, OTP 29.
 
+mod nested;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -19,14 +20,14 @@ use crate::num::limbs::{IntRef, cmp_f64};
 #[inline]
 #[must_use]
 pub fn eq_exact(a: Term<'_>, b: Term<'_>) -> bool {
-    a.same(b) || !(a.raw().is_immed() || b.raw().is_immed()) && Equality::run(a, b, true)
+    a.same(b) || !(a.raw().is_immed() || b.raw().is_immed()) && nested::equal(a, b, true)
 }
 
 /// `==`: numbers by value, but for keys of maps.
 #[inline]
 #[must_use]
 pub fn eq(a: Term<'_>, b: Term<'_>) -> bool {
-    a.same(b) || !(a.raw().is_immed() && b.raw().is_immed()) && Equality::run(a, b, false)
+    a.same(b) || !(a.raw().is_immed() && b.raw().is_immed()) && nested::equal(a, b, false)
 }
 
 /// Erlang's term order, numbers by value.

@@ -159,22 +159,54 @@ macro_rules! as_kind {
     };
 }
 
+/// What one header alone tells.
+macro_rules! as_boxed {
+    ($($method:ident $kind:ident $header:path, $what:literal;)*) => {
+        impl<'h> Term<'h> {
+            $(
+                #[doc = concat!("The ", $what, " it is.")]
+                #[inline]
+                #[must_use]
+                pub fn $method(self) -> Option<$kind<'h>> {
+                    if !self.raw().is_boxed() {
+                        return None;
+                    }
+                    let ptr = self.raw().ptr();
+                    // SAFETY: T1: a boxed term's header can be read.
+                    let header = unsafe { *ptr };
+                    (header & tag::HEADER_MASK == $header).then_some($kind(ptr, PhantomData))
+                }
+            )*
+        }
+    };
+}
+
+as_boxed! {
+    as_ref Ref tag::REF, "reference of this node";
+    as_fun Fun tag::FUN, "fun";
+    as_tuple Tuple tag::ARITYVAL, "tuple";
+    as_record Record tag::RECORD, "native record";
+    as_map Map tag::MAP, "map";
+}
+
 as_kind! {
     as_big Big Big<'h>, "big integer";
     as_float Float f64, "float";
     as_pid Pid Pid, "pid of this node";
     as_port Port Port, "port of this node";
-    as_ref Ref Ref<'h>, "reference of this node";
     as_external External External<'h>, "thing of another node";
-    as_fun Fun Fun<'h>, "fun";
-    as_tuple Tuple Tuple<'h>, "tuple";
-    as_record Record Record<'h>, "native record";
-    as_cons Cons Cons<'h>, "cons cell";
-    as_map Map Map<'h>, "map";
     as_bits Bits Bits<'h>, "bitstring";
 }
 
 impl<'h> Term<'h> {
+    /// The cons cell it is.
+    #[inline]
+    #[must_use]
+    pub fn as_cons(self) -> Option<Cons<'h>> {
+        let raw = self.raw();
+        raw.is_list().then(|| Cons(raw.ptr(), PhantomData))
+    }
+
     /// The bitstring it is, where its size is a whole number of bytes.
     #[inline]
     #[must_use]
@@ -206,17 +238,15 @@ impl<'h> Iterator for ListIter<'h> {
         if self.done {
             return None;
         }
-        match self.rest.view() {
-            View::Cons(cell) => {
-                self.rest = cell.tail();
-                Some(Ok(cell.head()))
-            }
-            View::Nil => None,
-            _ => {
-                self.done = true;
-                Some(Err(self.rest))
-            }
+        if let Some(cell) = self.rest.as_cons() {
+            self.rest = cell.tail();
+            return Some(Ok(cell.head()));
         }
+        if self.rest.is_nil() {
+            return None;
+        }
+        self.done = true;
+        Some(Err(self.rest))
     }
 }
 
