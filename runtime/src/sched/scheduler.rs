@@ -246,7 +246,13 @@ impl Machine {
             return;
         }
         self.progress.inactive(id);
-        self.progress.poll();
+        self.progress.poll_inactive();
+        if self.has_work() {
+            // What was due has woken a process.
+            self.parking.retract(id);
+            self.progress.active(id);
+            return;
+        }
         match self.timers.next_ns(id) {
             u64::MAX => {
                 self.parking.sleep(id, None);

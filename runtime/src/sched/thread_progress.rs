@@ -11,12 +11,15 @@ use std::{collections::VecDeque, fmt};
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// In the word of a scheduler that does not count.
 const INACTIVE: u64 = u64::MAX;
 
 type Callback = Box<dyn FnOnce() + Send>;
+
+/// What is to be called, oldest first.
+type Waiting = VecDeque<(Progress, Callback)>;
 
 /// A point in thread progress: see [`ThrPrgr::request`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +34,7 @@ pub struct ThrPrgr {
     /// One for each scheduler. All are changed and compared by read-modify-writes, except for
     /// the store of a quiescent point.
     words: Box<[CachePadded<AtomicU64>]>,
-    later: Mutex<VecDeque<(Progress, Callback)>>,
+    later: Mutex<Waiting>,
     /// Length of `later`, for a look without the lock.
     pending: AtomicUsize,
 }
@@ -125,8 +128,23 @@ impl ThrPrgr {
         called
     }
 
+    /// As [`Self::poll`], but waits for another that polls: it may have looked before this thread became
+    /// inactive. For a scheduler that goes to sleep, so that the last one to do so finds what is due.
+    pub fn poll_inactive(&self) {
+        while self.pending() > 0 {
+            let due = self.pop_due_of(lock(&self.later));
+            let Some(callback) = due else {
+                break;
+            };
+            callback();
+        }
+    }
+
     fn pop_due(&self) -> Option<Callback> {
-        let mut later = self.later.try_lock().ok()?;
+        self.pop_due_of(self.later.try_lock().ok()?)
+    }
+
+    fn pop_due_of(&self, mut later: MutexGuard<'_, Waiting>) -> Option<Callback> {
         let (progress, _) = later.front()?;
         if !self.has_reached(*progress) {
             return None;
