@@ -118,6 +118,9 @@ fn set_flag<'p>(p: &'p Process, flag: Atom, value: Term<'p>) -> BifResult<'p> {
         };
         old = std::mem::replace(flag, new);
     });
+    if flag == am::sensitive {
+        p.shared().tracee.set_sensitive(new);
+    }
     Ok(Term::bool(old))
 }
 

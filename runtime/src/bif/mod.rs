@@ -46,8 +46,9 @@ mod send;
 pub mod system;
 mod system_task;
 mod table;
-mod time;
+pub(crate) mod time;
 mod trace;
+mod trace_info;
 mod tuples;
 mod unicode;
 

@@ -6,9 +6,10 @@ use crate::heap::{Heap, Message};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
-    Alias, AliasEnd, Monitored, Origin, Peer, Process, Signal, deliver, exists, registry, send,
+    Alias, AliasEnd, Monitored, Origin, Peer, Process, SYSTEM, Signal, deliver, exists, registry, send,
 };
 use crate::term::{Atom, Pid, Term, View, am};
+use crate::trace::{Event, events};
 
 bifs! {
     ubif erlang:"self"/0 => self_0;
@@ -99,8 +100,9 @@ fn spawn<'p>(
         return Err(badarg());
     }
     let child = p
-        .bear(module, function, a, &request.options)
+        .bear(module, function, a, &request.options, request.link.is_some())
         .map_err(|_| system_limit())?;
+    events::spawned(p, child.process.shared(), [m, f, a], request.link.is_some());
     let reference = bind(p, &child.process, request);
     Ok((child.start(), reference))
 }
@@ -153,11 +155,13 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
         Ok(()) => {
             let mfa = p.tuple(&[m, f, a]);
             let (init, args) = (am::spawn_init, p.list(&[mfa]));
-            match p.bear(am::erts_internal, init, args, &request.options) {
+            let linked = request.link.is_some();
+            match p.bear(am::erts_internal, init, args, &request.options, linked) {
                 Err(_) => am::system_limit,
                 Ok(child) => {
                     let call = (module, function, arity.min(255) as u8);
                     child.process.initial_call.set(call);
+                    events::spawned(p, child.process.shared(), [m, f, a], linked);
                     let reference = p.reference_of(bind(p, &child.process, &request));
                     if request.reply_ok {
                         let pid = child.pid().term();
@@ -210,6 +214,7 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
+    events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
         // What is on another node cannot be linked to without a connection to it.
         return match other.view() {
@@ -229,6 +234,7 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
 }
 
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
+    events::happened(p.shared(), Event::Unlink, other);
     match Peer::of(other) {
         Some(peer) => p.unlink(peer),
         None if matches!(other.view(), View::External(_)) => {}
@@ -526,7 +532,7 @@ fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> Bi
 pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
     let heap = Heap::detached();
     let reference = heap.reference(reference);
-    let message = Signal::message(heap.tuple(&[reference, value]), to);
+    let message = Signal::message(heap.tuple(&[reference, value]), SYSTEM);
     // Gone: then nobody waits for the answer.
     let _ = send(to, message);
 }

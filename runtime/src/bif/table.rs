@@ -76,6 +76,7 @@ pub(crate) use bifs;
 /// The families. A new file of BIFs adds its table here.
 const FAMILIES: &[&[Bif]] = &[
     super::trace::TABLE,
+    super::trace_info::TABLE,
     crate::halt::TABLE,
     crate::port::TABLE,
     super::arith::TABLE,

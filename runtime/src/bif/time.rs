@@ -117,7 +117,8 @@ fn time_offset_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 /// `{MegaSeconds, Seconds, MicroSeconds}`.
-fn triple(p: &Process, microseconds: i64) -> Term<'_> {
+/// `{MegaSeconds, Seconds, MicroSeconds}`.
+pub(crate) fn triple(p: &crate::heap::Heap, microseconds: i64) -> Term<'_> {
     let seconds = microseconds.div_euclid(1_000_000);
     p.tuple(&[
         Term::small(seconds.div_euclid(1_000_000)),
@@ -130,14 +131,23 @@ fn timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(triple(p, system_ns().div_euclid(1000)))
 }
 
-/// As `timestamp/0`, but later each time, on all schedulers.
 fn now_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(triple(p, now_microseconds()))
+}
+
+/// The next integer of those that `unique_integer([monotonic])` gives.
+pub(crate) fn unique_monotonic() -> i64 {
+    FIRST + monotonic_integer()
+}
+
+/// Time of day that is later each time, on all schedulers.
+pub(crate) fn now_microseconds() -> i64 {
     use std::sync::atomic::{AtomicI64, Ordering};
     static LAST: AtomicI64 = AtomicI64::new(0);
     let now = system_ns().div_euclid(1000);
     let later = |last: i64| Some(now.max(last + 1));
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
-    Ok(triple(p, now.max(last.unwrap_or(0) + 1)))
+    now.max(last.unwrap_or(0) + 1)
 }
 
 /// Schedulers keep no account of their wall time: it can be switched off, not on.

@@ -1,17 +1,15 @@
-//! The BIFs behind OTP's modules `trace`, `tprof`, `cprof` and `erlang:trace*`.
-//!
-//! Built are breakpoints that count (`call_count`, `call_time`, `call_memory`), with sessions, flags and
-//! inheritance. What would have to report to a tracer raises `notsup`; it is accepted where nothing is to
-//! be reported. Source: `erl_bif_trace.c`, OTP 29.
+//! The BIFs behind OTP's modules `trace`, `tprof`, `cprof` and `erlang:trace*`: what sets and clears. Source:
+//! `erl_bif_trace.c`, OTP 29.
 
 use super::{BifResult, Raise, badarg, bifs, notsup};
-use crate::code::module::{self, Mfa};
 use crate::heap::MagicBinary;
-use crate::process::{self, Process, refs};
+use crate::matchspec::Dialect;
+use crate::process::{self, Process, Signal, refs};
 use crate::sched::ptab;
-use crate::sys::ticks;
-use crate::term::{Atom, Pid, Term, View, am};
-use crate::trace::{self, Handle, Kinds, OnLoadChange, Pattern, Switch, flags};
+use crate::term::{Atom, Term, View, am};
+use crate::trace::{
+    self, BadSpec, EventPattern, Handle, Kinds, Pattern, Setting, Spec, Switch, Tracer, flags,
+};
 
 bifs! {
     bif erts_internal:"trace_session_create"/3 => trace_session_create_3;
@@ -20,18 +18,17 @@ bifs! {
     bif erts_internal:"trace"/4 => trace_4;
     bif erts_internal:"trace_pattern"/3 => trace_pattern_3;
     bif erts_internal:"trace_pattern"/4 => trace_pattern_4;
-    bif erts_internal:"trace_info"/3 => trace_info_3;
-    bif erlang:"trace_info"/2 => trace_info_2;
+    bif erlang:"trace_delivered"/1 => trace_delivered_1;
     bif erts_trace_cleaner:"check"/0 => check_0;
     bif erts_trace_cleaner:"send_trace_clean_signal"/1 => send_trace_clean_signal_1;
 }
 
-fn bad(cause: Atom) -> Raise<'static> {
+pub(super) fn bad(cause: Atom) -> Raise<'static> {
     Raise::ErrorCause(am::badarg.term(), cause.term())
 }
 
 /// The session that a strong or weak handle names.
-fn session_of(term: Term<'_>, dead_too: bool) -> Option<Handle> {
+pub(super) fn session_of(term: Term<'_>, dead_too: bool) -> Option<Handle> {
     let [first, second] = *term.as_tuple()?.elements() else {
         return None;
     };
@@ -49,7 +46,7 @@ fn session_of(term: Term<'_>, dead_too: bool) -> Option<Handle> {
     (dead_too || handle.is_alive()).then_some(handle)
 }
 
-fn weak<'p>(p: &'p Process, session: &Handle) -> Term<'p> {
+pub(super) fn weak<'p>(p: &'p Process, session: &Handle) -> Term<'p> {
     p.tuple(&[session.name().term(), p.unsigned(session.id())])
 }
 
@@ -63,9 +60,7 @@ fn trace_session_create_3<'p>(
         .ok_or_else(badarg)?;
     let tracer = match tracer.view() {
         View::Atom(am::undefined) => None,
-        View::Pid(pid) => Some(pid),
-        View::Port(_) | View::Tuple(_) => return Err(notsup()),
-        _ => return Err(badarg()),
+        _ => Some(Tracer::of(tracer).ok_or_else(badarg)?),
     };
     let session = Handle::create(name, tracer).ok_or_else(super::system_limit)?;
     let weak = weak(p, &session);
@@ -102,34 +97,35 @@ fn trace_4<'p>(p: &'p Process, [session, what, how, list]: [Term<'p>; 4]) -> Bif
     trace(p, &session, what, how, list)
 }
 
-/// A list of flags: their bits and the tracer it names.
-fn flags_of(session: &Handle, list: Term<'_>) -> Result<(u32, Option<Pid>), Raise<'static>> {
-    let (mut mask, mut tracer) = (0, None);
+/// What a list of flags asks for.
+#[derive(Default)]
+struct Flags {
+    mask: u32,
+    tracer: Option<Tracer>,
+    cpu_timestamp: bool,
+}
+
+fn flags_of(session: &Handle, list: Term<'_>) -> Result<Flags, Raise<'static>> {
+    let mut flags = Flags::default();
     for item in list.list_iter() {
         let item = item.map_err(|_| bad(am::badopt))?;
         match item.view() {
-            View::Atom(am::cpu_timestamp) => return Err(badarg()),
-            View::Atom(name) => mask |= flags::named(name).ok_or_else(|| bad(am::badopt))?,
-            View::Tuple(t) if session.tracer().is_none() && t.get(0) == am::tracer => {
-                match t.elements() {
-                    [_, to] => match to.view() {
-                        View::Pid(pid) => tracer = Some(pid),
-                        View::Port(_) => return Err(notsup()),
-                        _ => return Err(bad(am::badopt)),
-                    },
-                    [_, module, _] if module.as_atom().is_some() => return Err(notsup()),
-                    _ => return Err(bad(am::badopt)),
-                }
+            View::Atom(am::cpu_timestamp) => flags.cpu_timestamp = true,
+            View::Atom(name) => flags.mask |= flags::named(name).ok_or_else(|| bad(am::badopt))?,
+            View::Tuple(_) if session.tracer().is_none() => {
+                let tracer = Tracer::of_option(am::tracer, item);
+                flags.tracer = Some(tracer.ok_or_else(|| bad(am::badopt))?);
             }
             _ => return Err(bad(am::badopt)),
         }
     }
-    Ok((mask, tracer))
+    Ok(flags)
 }
 
-/// Which processes or ports a specification names. Ports there are have nothing that is reported yet.
+/// Which processes and ports an atom names.
 struct Chosen {
     existing_processes: bool,
+    existing_ports: bool,
     new_processes: bool,
     new_ports: bool,
 }
@@ -150,6 +146,7 @@ impl Chosen {
         };
         Some(Chosen {
             existing_processes: existing && processes && mask & flags::OF_PROCESSES != 0,
+            existing_ports: existing && ports && mask & flags::OF_PORTS != 0,
             new_processes: new && processes && mask & flags::OF_PROCESSES != 0,
             new_ports: new && ports && mask & flags::OF_PORTS != 0,
         })
@@ -163,41 +160,88 @@ fn trace<'p>(
     how: Term<'p>,
     list: Term<'p>,
 ) -> BifResult<'p> {
-    let (mask, tracer) = flags_of(session, list)?;
+    let asked = flags_of(session, list)?;
     let on = how.as_bool().ok_or_else(badarg)?;
-    if on && !session.is_silent(mask) {
-        return Err(notsup());
-    }
-    let tracer = tracer.or(session.tracer()).unwrap_or(p.pid());
+    let own = Tracer::Process(p.pid());
+    let tracer = on.then(|| asked.tracer.or(session.tracer()).unwrap_or(own));
+    let tracer = tracer.or(asked.tracer);
     let guard = ptab::pin();
     let matched = match what.view() {
+        View::Pid(_) | View::Port(_) if asked.cpu_timestamp => return Err(badarg()),
         View::Pid(pid) => {
-            let tracee = process::lookup(pid, &guard).ok_or_else(badarg)?;
-            if !session.trace_process(tracee, on, mask, tracer) {
-                return Err(badarg());
-            }
-            1
+            let tracee = &process::lookup(pid, &guard).ok_or_else(badarg)?.tracee;
+            one(p, session.trace(tracee, what, on, asked.mask, tracer))?
         }
-        View::Port(_) => return Err(notsup()),
+        View::Port(port) => {
+            let port = crate::port::table().get(port.0, &guard).ok_or_else(badarg)?;
+            one(p, session.trace(&port.tracee, what, on, asked.mask, tracer))?
+        }
         View::Atom(name) => {
-            let chosen = Chosen::of(name, mask).ok_or_else(badarg)?;
-            let mut matched = 0;
-            if chosen.existing_processes {
-                for tracee in process::table().iter(&guard) {
-                    matched += i64::from(session.trace_process(tracee, on, mask, tracer));
+            if asked.cpu_timestamp {
+                if name != am::all {
+                    return Err(badarg());
                 }
+                trace::set_cpu_timestamp(on);
             }
-            if chosen.new_processes {
-                session.trace_new_processes(on, mask & flags::OF_PROCESSES);
-            }
-            if chosen.new_ports {
-                session.trace_new_ports(on, mask & flags::OF_PORTS);
-            }
-            matched
+            let chosen = Chosen::of(name, asked.mask).ok_or_else(badarg)?;
+            many(session, &chosen, on, asked.mask, tracer)
         }
         _ => return Err(badarg()),
     };
     Ok(Term::small(matched))
+}
+
+/// One process or port is matched, unless another tracer has it.
+fn one(p: &Process, done: bool) -> Result<i64, Raise<'static>> {
+    if done {
+        return Ok(1);
+    }
+    let text = "** can only have one tracer per process\n";
+    process::logger::log_error(p, text, Term::NIL);
+    Err(badarg())
+}
+
+fn many(session: &Handle, chosen: &Chosen, on: bool, mask: u32, tracer: Option<Tracer>) -> i64 {
+    let guard = ptab::pin();
+    let mut matched = 0;
+    if chosen.existing_processes {
+        for shared in process::table().iter(&guard) {
+            let id = shared.pid().term();
+            matched += i64::from(session.trace(&shared.tracee, id, on, mask, tracer));
+        }
+    }
+    if chosen.existing_ports {
+        for port in crate::port::table().iter(&guard) {
+            matched += i64::from(session.trace(&port.tracee, port.term(), on, mask, tracer));
+        }
+    }
+    if chosen.new_processes {
+        session.trace_new_processes(on, mask & flags::OF_PROCESSES, tracer);
+    }
+    if chosen.new_ports {
+        session.trace_new_ports(on, mask & flags::OF_PORTS, tracer);
+    }
+    matched
+}
+
+/// Messages to tracers are sent at once: when every scheduler has gone on, they have all been delivered.
+fn trace_delivered_1<'p>(p: &'p Process, [target]: [Term<'p>; 1]) -> BifResult<'p> {
+    let target = match target.view() {
+        View::Pid(_) => crate::heap::Message::copy_of(target),
+        View::Atom(am::all) => crate::heap::Message::copy_of(target),
+        _ => return Err(badarg()),
+    };
+    let (asker, numbers) = (p.pid(), refs::make_ref());
+    crate::sched::thread_progress().later(move || {
+        let heap = crate::heap::Heap::detached();
+        let reference = heap.reference(numbers);
+        let parts = [am::trace_delivered.term(), target.term(), reference];
+        let message = crate::heap::Message::of_tuple(&parts);
+        let from = process::SYSTEM;
+        // Gone: then nobody waits for it.
+        let _ = process::send(asker, Signal::Message { message, from });
+    });
+    Ok(p.reference(numbers))
 }
 
 fn trace_pattern_3<'p>(p: &'p Process, [what, spec, list]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -227,12 +271,22 @@ fn matched<'p>(turn: &trace::Turn) -> BifResult<'p> {
 }
 
 /// What a list of pattern flags asks for; no breakpoint at all means calls from other modules (`global`).
-fn kinds_of(list: Term<'_>) -> Result<Kinds, Raise<'static>> {
-    let (mut kinds, mut global) = (Kinds::NONE, false);
+fn kinds_of(
+    p: &Process,
+    session: &Handle,
+    list: Term<'_>,
+) -> Result<(Kinds, Option<Tracer>), Raise<'static>> {
+    let badopt = || bad(am::badopt);
+    let (mut kinds, mut global, mut meta) = (Kinds::NONE, false, None);
     for item in list.list_iter() {
-        let kind = match item.map_err(|_| bad(am::badopt))?.view() {
+        let item = item.map_err(|_| badopt())?;
+        let kind = match item.view() {
             View::Atom(am::local) => Kinds::LOCAL,
-            View::Atom(am::meta) => Kinds::META,
+            View::Atom(am::meta) => {
+                let own = Tracer::Process(p.pid());
+                meta = meta.or(session.tracer()).or(Some(own));
+                Kinds::META
+            }
             View::Atom(am::call_count) => Kinds::COUNT,
             View::Atom(am::call_time) => Kinds::TIME,
             View::Atom(am::call_memory) => Kinds::MEMORY,
@@ -240,15 +294,34 @@ fn kinds_of(list: Term<'_>) -> Result<Kinds, Raise<'static>> {
                 global = true;
                 continue;
             }
-            View::Tuple(t) if t.get(0) == am::meta && t.arity() == 2 => Kinds::META,
-            _ => return Err(bad(am::badopt)),
+            View::Tuple(_) if session.tracer().is_none() => {
+                meta = Some(Tracer::of_option(am::meta, item).ok_or_else(badopt)?);
+                Kinds::META
+            }
+            _ => return Err(badopt()),
         };
-        if global {
-            return Err(bad(am::badopt));
+        if global && !matches!(item.view(), View::Tuple(_)) {
+            return Err(badopt());
         }
         kinds = kinds.and(kind);
     }
-    Ok(kinds)
+    Ok((kinds, meta))
+}
+
+/// A match specification for what `what` names.
+fn compile(what: Term<'_>, spec: Term<'_>) -> Result<std::sync::Arc<Spec>, Raise<'static>> {
+    let dialect = match what.as_atom() {
+        Some(am::receive) => Dialect::RECEIVE,
+        Some(am::send) => Dialect::SEND,
+        _ => Dialect::CALL,
+    };
+    Spec::compile(spec, dialect).map_err(|wrong| {
+        let reason = match wrong {
+            BadSpec::Wrong => am::badarg,
+            BadSpec::TooDeep => am::system_limit,
+        };
+        Raise::ErrorCause(reason.term(), am::match_spec.term())
+    })
 }
 
 fn trace_pattern<'p>(
@@ -258,57 +331,46 @@ fn trace_pattern<'p>(
     spec: Term<'p>,
     list: Term<'p>,
 ) -> BifResult<'p> {
-    let kinds = kinds_of(list)?;
+    let (kinds, meta) = kinds_of(p, session, list)?;
+    let mut setting = Setting { spec: None, meta };
     let switch = match spec.view() {
         View::Atom(am::false_) => Switch::Off,
         View::Atom(am::true_) | View::Nil => Switch::On,
         View::Atom(am::restart) => Switch::Restart,
         View::Atom(am::pause) => Switch::Pause,
-        View::Cons(_) if kinds.only_counts() => return Err(bad(am::call_count)),
-        View::Cons(_) => return Err(notsup()),
-        _ => return Err(bad(am::match_spec)),
+        _ => {
+            setting.spec = Some(compile(what, spec)?);
+            Switch::On
+        }
     };
+    if setting.spec.is_some() && kinds.only_counts() {
+        return Err(bad(am::call_count));
+    }
     match what.view() {
         View::Atom(am::on_load) => {
-            session
-                .change_on_load(OnLoadChange { kinds, switch })
-                .map_err(|()| notsup())?;
+            session.change_on_load(kinds, switch, &setting);
             Ok(Term::small(0))
         }
         View::Atom(event @ (am::send | am::receive)) => {
             if !kinds.is_none() || matches!(switch, Switch::Restart | Switch::Pause) {
                 return Err(bad(am::none));
             }
-            session
-                .set_event(event == am::send, switch == Switch::On)
-                .map_err(|()| notsup())?;
+            let on = switch == Switch::On;
+            let pattern = EventPattern {
+                on,
+                spec: setting.spec,
+            };
+            session.set_event(event == am::send, pattern);
             Ok(Term::small(1))
         }
         View::Tuple(_) => {
             let pattern = pattern_of(what).ok_or_else(|| bad(am::none))?;
-            functions(p, session, pattern, switch, kinds)
+            if let trace::Turn::Go = trace::seize(p.pid()) {
+                session.set_pattern(p.pid(), pattern, switch, kinds, &setting);
+            }
+            Err(Raise::Wait)
         }
         _ => Err(bad(am::none)),
-    }
-}
-
-fn functions<'p>(
-    p: &'p Process,
-    session: &Handle,
-    pattern: Pattern,
-    switch: Switch,
-    kinds: Kinds,
-) -> BifResult<'p> {
-    let pid = p.pid();
-    match trace::seize(pid) {
-        trace::Turn::Go => match session.set_pattern(pid, pattern, switch, kinds) {
-            Ok(()) => Err(Raise::Wait),
-            Err(()) => {
-                trace::release();
-                Err(notsup())
-            }
-        },
-        _ => Err(Raise::Wait),
     }
 }
 
@@ -333,236 +395,6 @@ fn pattern_of(term: Term<'_>) -> Option<Pattern> {
         function: (!wild[1]).then_some(function),
         arity,
     })
-}
-
-fn trace_info_2<'p>(p: &'p Process, [what, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    info(p, &Handle::legacy(), what, key)
-}
-
-fn trace_info_3<'p>(p: &'p Process, [session, what, key]: [Term<'p>; 3]) -> BifResult<'p> {
-    if session == am::any {
-        return info_sessions(p, what, key);
-    }
-    let session = session_of(session, false).ok_or_else(|| bad(am::session))?;
-    info(p, &session, what, key)
-}
-
-fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> BifResult<'p> {
-    let key = key.as_atom().ok_or_else(badarg)?;
-    let value = match what.view() {
-        View::Atom(am::on_load) => info_on_load(p, session, key)?,
-        View::Atom(event @ (am::send | am::receive)) => {
-            if key != am::match_spec {
-                return Err(badarg());
-            }
-            Term::bool(session.event(event == am::send))
-        }
-        View::Atom(am::new | am::new_processes) => {
-            info_flags(p, key, session.new_process_flags(), session.tracer())?
-        }
-        View::Atom(am::new_ports) => {
-            info_flags(p, key, session.new_port_flags(), session.tracer())?
-        }
-        View::Pid(pid) => {
-            let guard = ptab::pin();
-            let Some(tracee) = process::lookup(pid, &guard) else {
-                return Ok(am::undefined.term());
-            };
-            let (flags, tracer) = session.of_process(tracee);
-            info_flags(p, key, flags, tracer)?
-        }
-        View::Port(_) => info_flags(p, key, 0, None)?,
-        View::Tuple(_) => info_function(p, session, mfa_of(what).ok_or_else(badarg)?, key)?,
-        _ => return Err(bad(am::badopt)),
-    };
-    Ok(p.tuple(&[key.term(), value]))
-}
-
-fn mfa_of(term: Term<'_>) -> Option<Mfa> {
-    let [module, function, arity] = *term.as_tuple()?.elements() else {
-        return None;
-    };
-    let arity = u8::try_from(arity.as_small()?).unwrap_or(u8::MAX);
-    Some(Mfa {
-        module: module.as_atom()?,
-        function: function.as_atom()?,
-        arity,
-    })
-}
-
-fn info_flags<'p>(p: &'p Process, key: Atom, flags: u32, tracer: Option<Pid>) -> BifResult<'p> {
-    match key {
-        am::flags => {
-            let set = flags::NAMES
-                .iter()
-                .rev()
-                .filter(|(flag, _)| flags & flag != 0);
-            Ok(p.list(&set.map(|(_, name)| name.term()).collect::<Vec<_>>()))
-        }
-        am::tracer => Ok(tracer.filter(|_| flags != 0).map_or(Term::NIL, Pid::term)),
-        _ => Err(badarg()),
-    }
-}
-
-fn info_on_load<'p>(p: &'p Process, session: &Handle, key: Atom) -> BifResult<'p> {
-    let Some(kinds) = session.on_load_kinds() else {
-        return Ok(am::false_.term());
-    };
-    let has = |kind| Term::bool(kinds.has(kind));
-    let traced = kinds.traced();
-    let match_spec = if traced == am::false_ {
-        am::false_.term()
-    } else {
-        Term::NIL
-    };
-    Ok(match key {
-        am::traced => traced.term(),
-        am::match_spec => match_spec,
-        am::meta | am::meta_match_spec => am::false_.term(),
-        am::call_count => has(Kinds::COUNT),
-        am::call_time => has(Kinds::TIME),
-        am::call_memory => has(Kinds::MEMORY),
-        am::all => pairs(
-            p,
-            &[
-                (am::traced, traced.term()),
-                (am::match_spec, match_spec),
-                (am::meta, am::false_.term()),
-                (am::meta_match_spec, am::false_.term()),
-                (am::call_count, has(Kinds::COUNT)),
-            ],
-        ),
-        _ => return Err(badarg()),
-    })
-}
-
-fn pairs<'p>(p: &'p Process, rows: &[(Atom, Term<'p>)]) -> Term<'p> {
-    let pairs: Vec<Term<'p>> = rows
-        .iter()
-        .map(|(key, value)| p.tuple(&[key.term(), *value]))
-        .collect();
-    p.list(&pairs)
-}
-
-fn info_function<'p>(p: &'p Process, session: &Handle, mfa: Mfa, key: Atom) -> BifResult<'p> {
-    let wanted = match key {
-        am::traced | am::match_spec => Kinds::LOCAL.and(Kinds::GLOBAL),
-        am::meta | am::meta_match_spec => Kinds::META,
-        am::call_count => Kinds::COUNT,
-        am::call_time => Kinds::TIME,
-        am::call_memory => Kinds::MEMORY,
-        am::all => Kinds::ALL,
-        _ => return Err(badarg()),
-    };
-    let code = module::versions(mfa.module).current;
-    if code.is_none_or(|code| trace::find_entry(&code, mfa).is_none()) {
-        return Ok(am::undefined.term());
-    }
-    let kinds = session.kinds_at(mfa);
-    if !kinds.meets(wanted) {
-        return Ok(am::false_.term());
-    }
-    let traced = kinds.traced_at();
-    let match_spec = if traced == am::false_ {
-        am::false_.term()
-    } else {
-        Term::NIL
-    };
-    let or_false = |value: Option<Term<'p>>| value.unwrap_or(am::false_.term());
-    let count = || or_false(session.count_at(mfa).map(|count| p.unsigned(count)));
-    let time = || or_false(session.time_at(mfa).map(|rows| times(p, &rows)));
-    let memory = || or_false(session.memory_at(mfa).map(|rows| words(p, &rows)));
-    Ok(match key {
-        am::traced => traced.term(),
-        am::match_spec => match_spec,
-        am::call_count => count(),
-        am::call_time => time(),
-        am::call_memory => memory(),
-        am::all => pairs(
-            p,
-            &[
-                (am::traced, traced.term()),
-                (am::match_spec, match_spec),
-                (am::meta, am::false_.term()),
-                (am::meta_match_spec, am::false_.term()),
-                (am::call_memory, memory()),
-                (am::call_time, time()),
-                (am::call_count, count()),
-            ],
-        ),
-        _ => am::false_.term(),
-    })
-}
-
-/// `[{Pid, Calls, Seconds, Microseconds}]`.
-fn times<'p>(p: &'p Process, rows: &[(Pid, trace::Counted)]) -> Term<'p> {
-    let row = |(pid, counted): &(Pid, trace::Counted)| {
-        let us = ticks::to_ns(counted.ticks) / 1000;
-        let parts = [
-            p.unsigned(counted.calls),
-            p.unsigned(us / 1_000_000),
-            p.unsigned(us % 1_000_000),
-        ];
-        p.tuple(&[pid.term(), parts[0], parts[1], parts[2]])
-    };
-    p.list(&rows.iter().map(row).collect::<Vec<_>>())
-}
-
-/// `[{Pid, Calls, Words}]`.
-fn words<'p>(p: &'p Process, rows: &[(Pid, trace::Counted)]) -> Term<'p> {
-    let row = |(pid, counted): &(Pid, trace::Counted)| {
-        p.tuple(&[
-            pid.term(),
-            p.unsigned(counted.calls),
-            p.integer(counted.words),
-        ])
-    };
-    p.list(&rows.iter().map(row).collect::<Vec<_>>())
-}
-
-/// `trace:session_info/1`: the sessions that affect something.
-fn info_sessions<'p>(p: &'p Process, what: Term<'p>, key: Term<'p>) -> BifResult<'p> {
-    if key != am::session {
-        return Err(badarg());
-    }
-    let sessions = match what.view() {
-        View::Atom(name) => {
-            let affects: fn(&Handle) -> bool = match name {
-                am::any => |_| true,
-                am::on_load => |s| s.on_load_kinds().is_some(),
-                am::send => |s| s.has_event(true),
-                am::receive => |s| s.has_event(false),
-                am::new | am::new_processes => |s| s.new_process_flags() != 0,
-                am::new_ports => |s| s.new_port_flags() != 0,
-                _ => return Err(bad(am::badopt)),
-            };
-            Handle::all().into_iter().filter(affects).collect()
-        }
-        View::Pid(pid) => {
-            let guard = ptab::pin();
-            let Some(tracee) = process::lookup(pid, &guard) else {
-                return Ok(am::undefined.term());
-            };
-            Handle::of_process_all(tracee)
-        }
-        View::Port(_) => Vec::new(),
-        View::Tuple(_) => {
-            let mfa = mfa_of(what).ok_or_else(badarg)?;
-            let code = module::versions(mfa.module).current;
-            if code.is_none_or(|code| trace::find_entry(&code, mfa).is_none()) {
-                return Ok(p.tuple(&[am::session.term(), am::undefined.term()]));
-            }
-            Handle::at_function(mfa)
-        }
-        _ => return Err(bad(am::badopt)),
-    };
-    // As ERTS builds it: the newest first.
-    let list: Vec<Term<'p>> = sessions
-        .iter()
-        .rev()
-        .map(|session| weak(p, session))
-        .collect();
-    Ok(p.tuple(&[am::session.term(), p.list(&list)]))
 }
 
 /// Sessions are cleaned up by the schedulers themselves: the cleaner process has nothing to do.

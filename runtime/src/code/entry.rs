@@ -40,8 +40,9 @@ pub(super) fn commit() {
 pub struct Export {
     /// Where calls go, for each code generation.
     pub addresses: [AtomicU64; GENERATIONS],
-    /// A function's head and one instruction, for exports without code of their own.
-    stub: [AtomicU64; entry::WORDS + 2],
+    /// A function's head and one instruction, for exports without code of their own; for one under a
+    /// breakpoint the code's address.
+    stub: [AtomicU64; entry::WORDS + 3],
     /// Module.
     pub module: Atom,
     /// Function.
@@ -69,6 +70,7 @@ impl Export {
             u64::from(arity),
             first,
             second,
+            0,
         ];
         let export: &'static Export = Box::leak(Box::new(Export {
             addresses: Default::default(),
@@ -91,6 +93,26 @@ impl Export {
         std::ptr::from_ref(&self.stub[entry::WORDS]) as u64
     }
 
+    /// The word of its stub at `at` from the stub's entry on.
+    pub(crate) fn stub_word(&'static self, at: isize) -> &'static AtomicU64 {
+        &self.stub[(entry::WORDS as isize + at) as usize]
+    }
+
+    /// The word that stands at its stub's entry unless it is traced.
+    pub(crate) fn own_stub(&self) -> u64 {
+        stub_instruction(self.module, self.function, self.arity, self.bif)
+    }
+
+    /// Has calls go to `address` from now on. Under the lock for modifications.
+    pub(crate) fn redirect(&self, address: u64) {
+        self.addresses[active()].store(address, Ordering::Release);
+    }
+
+    /// Calls go through the stub to a breakpoint, and from there to the code.
+    pub(crate) fn is_breakpoint(&self) -> bool {
+        Op::of(self.stub[entry::WORDS].load(Ordering::Acquire)) == Op::Breakpoint
+    }
+
     /// Where a call goes now.
     #[inline(always)]
     #[must_use]
@@ -101,7 +123,9 @@ impl Export {
     /// Has code, or is a BIF.
     #[must_use]
     pub fn is_defined(&self) -> bool {
-        self.bif.is_some() || self.address() as u64 != self.stub_address()
+        self.bif.is_some()
+            || self.address() as u64 != self.stub_address()
+            || self.is_breakpoint()
     }
 }
 

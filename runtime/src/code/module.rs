@@ -261,6 +261,7 @@ pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
 fn stage(versions: &mut Versions, module: Arc<Module>) {
     let staging = entry::staging();
     if let Some(current) = versions.current.take() {
+        crate::trace::exports_unloaded(&current);
         for &(function, arity, _) in &current.exports {
             let export = entry::export(module.name, function, arity);
             export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);
@@ -274,6 +275,7 @@ fn stage(versions: &mut Versions, module: Arc<Module>) {
     for &(fun, offset) in &module.lambdas {
         fun.addresses[staging].store(module.address(offset) as u64, Ordering::Release);
     }
+    crate::trace::exports_staged(&module, staging);
     record::publish(module.name, &module.records);
     versions.current = Some(module);
 }
@@ -313,6 +315,7 @@ pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
     };
     entry::start_staging();
     let staging = entry::staging();
+    crate::trace::exports_unloaded(&current);
     for &(function, arity, _) in &current.exports {
         let export = entry::export(name, function, arity);
         export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);

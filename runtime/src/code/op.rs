@@ -51,6 +51,8 @@ specific_ops! {
 
     /// `L`
     Jump;
+    /// From an export's stub to its code.
+    JumpTarget;
     /// Local call. `L`
     Call;
     /// Local tail call, `a` words of frame dropped. `L`
@@ -419,6 +421,8 @@ pub mod entry {
     pub const FUNCTION: isize = -2;
     /// Arity.
     pub const ARITY: isize = -1;
+    /// In an export's stub: where its code is.
+    pub const TARGET: isize = 2;
     /// Words before the entry.
     pub const WORDS: usize = 5;
 }

@@ -272,6 +272,21 @@ impl Heap {
         }
     }
 
+    fn needs_fullsweep(&self) -> bool {
+        self.need_fullsweep
+            || self.gen_gcs >= self.max_gen_gcs
+            || (ZEAL && self.gen_gcs >= ZEAL_GENERATIONS)
+            || self.bin_old_vheap >= self.bin_old_vheap_limit
+    }
+
+    /// Whether the next collection is a full sweep from the start, and whether it will be one after all.
+    pub(crate) fn next_collection(&self) -> (bool, bool) {
+        let old_free = (self.old.end() as usize - self.old_top as usize) / 8;
+        let full = self.needs_fullsweep();
+        let too_much = self.old.words != 0 && self.mature_words() > old_free;
+        (full, full || too_much)
+    }
+
     fn collect_generation(
         &mut self,
         need: usize,
@@ -280,11 +295,7 @@ impl Heap {
         let young = self.used_words() + self.fragment_words();
         let mature = self.mature_words();
         let need = need + RESERVED_WORDS;
-        let fullsweep = self.need_fullsweep
-            || self.gen_gcs >= self.max_gen_gcs
-            || (ZEAL && self.gen_gcs >= ZEAL_GENERATIONS)
-            || self.bin_old_vheap >= self.bin_old_vheap_limit;
-        if !fullsweep {
+        if !self.needs_fullsweep() {
             if self.old.words == 0 && mature != 0 {
                 self.check_limit(self.minor_total(young, need, next_heap_size(young, true)))?;
                 self.old = Block::new(next_heap_size(young, true));

@@ -551,6 +551,29 @@ impl Message {
         }
     }
 
+    /// A tuple of copies of `elements`, which may be of different heaps.
+    #[must_use]
+    pub fn of_tuple(elements: &[Term<'_>]) -> Message {
+        let inner: usize = elements.iter().map(|e| size(*e, Literals::Share)).sum();
+        let words = 1 + elements.len() + inner;
+        let fragment = Fragment::with_capacity(words);
+        let tuple = fragment.words();
+        let mut hp = tuple.wrapping_add(1 + elements.len());
+        // SAFETY: T1: the elements are in hand; the fragment has room for `words`.
+        unsafe {
+            *tuple = crate::term::tag::make_header(elements.len(), crate::term::tag::ARITYVAL);
+            for (i, element) in elements.iter().enumerate() {
+                let copy = copy::copy(element.raw(), &mut hp, &fragment.header().off_heap);
+                *tuple.add(1 + i) = copy.0;
+            }
+        }
+        fragment.header().used_words.set(words);
+        Message {
+            root: RawTerm::boxed(tuple),
+            fragment: Some(fragment),
+        }
+    }
+
     /// The term, as long as the message is not given away.
     #[must_use]
     pub fn term(&self) -> Term<'_> {

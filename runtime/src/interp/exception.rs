@@ -8,7 +8,7 @@ use crate::code::module::{self, Mfa};
 use crate::heap::Heap;
 use crate::process::{Class, Process};
 use crate::term::{Atom, RawTerm, Term, View, am, tag};
-use crate::trace::breakpoint::is_trace_return;
+use crate::trace::is_trace_return;
 
 /// Return addresses kept, the current function included (`backtrace_depth`).
 static DEPTH: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(8);
@@ -251,6 +251,46 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
     }
     let arity = Term::small(i64::from(mfa.arity));
     p.tuple(&[mfa.module.term(), mfa.function.term(), arity])
+}
+
+/// Who called the function that a breakpoint has been hit in, or rather where it returns to: `{M, F, A}` or
+/// `undefined`. With `line`, `{M, F, A, {File, Line} | undefined}`.
+pub(crate) fn caller(p: &Process, line: bool) -> Term<'_> {
+    let mut found = None;
+    for_each_return(p, |address| {
+        found = lookup(address.wrapping_sub(1));
+        false
+    });
+    let Some((mfa, place)) = found else {
+        return am::undefined.term();
+    };
+    let arity = Term::small(i64::from(mfa.arity));
+    let (module, function) = (mfa.module.term(), mfa.function.term());
+    if !line {
+        return p.tuple(&[module, function, arity]);
+    }
+    let place = match place {
+        Some((file, line)) => p.tuple(&[p.string(&file), p.unsigned(u64::from(line))]),
+        None => am::undefined.term(),
+    };
+    p.tuple(&[module, function, arity, place])
+}
+
+/// The callers of the function that a breakpoint has been hit in, at most `depth` of them, as a stack trace.
+pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
+    let mut items = Vec::new();
+    let (mut left, mut last) = (depth, std::ptr::null());
+    for_each_return(p, |address| {
+        if left > 0 && address != last {
+            last = address;
+            left -= 1;
+            if let Some((mfa, place)) = lookup(address.wrapping_sub(1)) {
+                items.push(item(p, mfa, None, place, None));
+            }
+        }
+        left > 0
+    });
+    p.list(&items)
 }
 
 type Place = Option<(String, u32)>;

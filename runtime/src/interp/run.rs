@@ -96,6 +96,9 @@ pub(crate) fn run(p: &mut Process) -> Outcome {
     trace::breakpoint::scheduled_in(p);
     let outcome = run_code(p);
     trace::breakpoint::scheduled_out(p);
+    if outcome != Outcome::Exit && p.shared().tracee.has(trace::events::AT_TURNS) {
+        trace::events::scheduled_out(p);
+    }
     outcome
 }
 
@@ -403,7 +406,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                     Op::TraceReturn => {
                         swapout!();
-                        let back = trace::breakpoint::returned(p);
+                        let back = trace::breakpoint::returned(p, a!());
                         swapin!();
                         jump!(back)
                     }
@@ -506,6 +509,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
 
                     Op::Jump => jump!(arg!(1)),
+                    Op::JumpTarget => jump!(*pc.offset(head::TARGET)),
                     Op::Call => {
                         push_return!(1);
                         dispatch!(arg!(1) as *const u64)

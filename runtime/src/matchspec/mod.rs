@@ -42,6 +42,18 @@ impl Dialect {
         trace_ops: false,
         fake_destructive: false,
     };
+    /// For traces of messages received: nothing may be acted upon.
+    pub(crate) const RECEIVE: Dialect = Dialect {
+        trace: true,
+        call_trace: false,
+        trace_ops: false,
+        fake_destructive: false,
+    };
+    /// For traces of messages sent: who called is not known.
+    pub(crate) const SEND: Dialect = Dialect {
+        trace_ops: true,
+        ..Dialect::RECEIVE
+    };
     /// For traces of calls.
     pub(crate) const CALL: Dialect = Dialect {
         trace: true,

@@ -59,6 +59,8 @@ pub(crate) fn io_bytes() -> (u64, u64) {
 /// A port.
 pub(crate) struct Port {
     id: PortId,
+    /// Which sessions trace it, and how.
+    pub(crate) tracee: crate::trace::Tracee,
     state: Mutex<State>,
 }
 
@@ -144,6 +146,11 @@ impl Port {
         Peer::from(self.id)
     }
 
+    /// Its identifier.
+    pub(crate) fn term(&self) -> Term<'static> {
+        self.id.term()
+    }
+
     /// The port with this identifier.
     fn lookup(id: PortId) -> Option<Arc<Port>> {
         table().lookup(id.0)
@@ -151,7 +158,8 @@ impl Port {
 
     fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
         let message = Heap::detached().into_message(build);
-        deliver(to, Signal::Message { message, from: to });
+        let from = crate::process::SYSTEM;
+        deliver(to, Signal::Message { message, from });
     }
 
     /// Has the port called when there is something to read.

@@ -334,6 +334,7 @@ fn insert(p: &Process, name: Vec<u8>, options: &Options, ends: Ends) -> Result<A
     let mode = options.mode();
     let make = |data| {
         Arc::new(Port {
+            tracee: crate::trace::Tracee::default(),
             id: PortId(data),
             state: Mutex::new(State {
                 owner: p.pid(),

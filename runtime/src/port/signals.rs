@@ -15,6 +15,12 @@ pub(super) fn listen() {
         signal,
         message,
         exit,
+        command: |id, data| {
+            if let Some(port) = Port::lookup(id) {
+                // One that is going takes no more, which is nobody's fault.
+                let _ = port.command(data, None);
+            }
+        },
         exists: |id| Port::lookup(id).is_some(),
     });
 }

@@ -8,6 +8,7 @@ use super::signal::deliver_to_peer;
 use super::{Class, Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
 use crate::term::{RawTerm, Term};
+use crate::trace::{Event, events};
 
 type ExitHook = fn(&mut Process);
 
@@ -64,6 +65,9 @@ impl Process {
     /// The last turn: gives up all it has and tells all who are bound to it.
     pub(crate) fn terminate(&mut self) {
         self.end_receive_timer();
+        if let Some(reason) = self.exit_reason() {
+            events::happened(&self.shared, Event::Exit, reason);
+        }
         let hooks = EXIT_HOOKS.read().clone();
         for hook in hooks {
             hook(self);
@@ -78,6 +82,7 @@ impl Process {
             self.answer_while_exiting(signal);
         }
         self.tell_relations();
+        events::exited(self);
     }
 
     /// A signal that was sent while the process still was: it may change who is to be told.

@@ -3,6 +3,8 @@
 use super::Process;
 use crate::heap::{Collected, Heap, HeapLimit, Roots};
 use crate::term::{Atom, RawTerm, am};
+use crate::trace::events::{self, Collection};
+use crate::trace::Event;
 
 /// `max_heap_size` of a process.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +60,12 @@ impl Process {
     /// When the heap would exceed `max_heap_size` and the process is to be killed for it: it is exiting
     /// then, and its turn must end with `Outcome::Exit`.
     pub(crate) fn garbage_collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
-        match self.collect(need, live) {
+        let collected = if events::is_asked(&self.shared, Event::GcMinorStart) {
+            self.collect_traced(need, live)
+        } else {
+            self.collect(need, live)
+        };
+        match collected {
             Ok(()) => Ok(()),
             Err(limit) => self.heap_limit_reached(limit, need, live),
         }
@@ -99,6 +106,22 @@ impl Process {
         f(&mut self.heap, &mut roots)
     }
 
+    /// As [`Process::collect`], for tracers to hear.
+    #[cold]
+    fn collect_traced(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
+        let collection = match self.heap.next_collection() {
+            (true, _) => Collection::Major,
+            (false, true) => Collection::Both,
+            (false, false) => Collection::Minor,
+        };
+        events::collecting(self, collection, need);
+        let before = self.heap.reclaimed_words;
+        self.collect(need, live)?;
+        let reclaimed = self.heap.reclaimed_words - before;
+        events::collected(self, collection, reclaimed as usize);
+        Ok(())
+    }
+
     #[cold]
     fn heap_limit_reached(
         &mut self,
@@ -107,6 +130,9 @@ impl Process {
         live: usize,
     ) -> Result<(), HeapLimit> {
         let max = self.of_rare(|rare| rare.max_heap).unwrap_or_default();
+        if events::is_asked(&self.shared, Event::GcMaxHeapSize) {
+            events::collection_event(self, Event::GcMaxHeapSize, 0);
+        }
         if max.kill {
             self.set_exit_reason(Atom::term(am::killed));
             return Err(limit);

@@ -2,10 +2,11 @@
 
 use super::relation::{AliasEnd, Monitored};
 use super::signal::{ExitSignal, deliver_to_peer};
-use super::{Peer, Process, Signal, WaitFor};
+use super::{Peer, Process, SYSTEM, Signal, WaitFor};
 use crate::heap::Message;
 use crate::sched::timers::{self, TimerId};
 use crate::term::{Atom, Pid, RawTerm, Term, am};
+use crate::trace::{Event, events, flags};
 
 /// Signals handled in one go, before others get a turn.
 const SIGNALS_A_TURN: usize = 20_000;
@@ -50,13 +51,17 @@ impl Process {
 
     fn handle(&mut self, signal: Signal) {
         match signal {
-            Signal::Message { message, .. } => self.mailbox.push(message),
+            Signal::Message { message, from } => {
+                self.report_received(from, &message);
+                self.mailbox.push(message);
+            }
             Signal::AliasMessage {
                 alias,
                 message,
                 priority,
             } => {
                 if let Some(alias) = self.through_alias(alias) {
+                    self.report_received(SYSTEM, &message);
                     if alias.priority && priority {
                         self.mailbox.push_priority(message);
                     } else {
@@ -67,7 +72,10 @@ impl Process {
             Signal::Exit(exit) => self.handle_exit(*exit),
             Signal::Link { from } => self.handle_link(from),
             Signal::Unlink { from, id } => {
-                self.relations().links.remove(&from);
+                let link = self.relations().links.remove(&from);
+                if link.is_some_and(|link| link.unlinking == 0) {
+                    events::happened(&self.shared, Event::GettingUnlinked, from.term());
+                }
                 let me = self.pid().into();
                 deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
             }
@@ -93,7 +101,11 @@ impl Process {
 
     fn handle_link(&mut self, from: Peer) {
         // A link that this end is giving up stays so: the other end's signal passed ours.
+        let is_new = !self.relations().links.contains_key(&from);
         self.relations().links.entry(from).or_default();
+        if is_new {
+            events::happened(&self.shared, Event::GettingLinked, from.term());
+        }
     }
 
     /// The alias, if it is active; one that is for a single reply ends here.
@@ -108,10 +120,19 @@ impl Process {
         Some(alias)
     }
 
+    /// A message goes into the queue.
+    #[inline]
+    fn report_received(&self, from: Pid, message: &Message) {
+        if self.shared.tracee.has(flags::RECEIVE) {
+            events::received(self, from, message.term());
+        }
+    }
+
     /// A message of the runtime's own, built on this heap.
     fn push_own(&mut self, term: RawTerm, priority: bool) {
         // SAFETY: T1: built on this heap just now.
         let message = Message::attached(unsafe { Term::new(term) });
+        self.report_received(SYSTEM, &message);
         self.mailbox.push_attached(message, priority);
     }
 
@@ -142,6 +163,7 @@ impl Process {
                 Some(link) if link.unlinking != 0 => return,
                 Some(link) => priority |= link.priority,
             }
+            events::happened(&self.shared, Event::GettingUnlinked, from.term());
         }
         if !linked && reason.term() == am::kill {
             self.set_exit_reason(Atom::term(am::killed));
@@ -219,6 +241,7 @@ impl Process {
     pub(crate) fn hibernate(&mut self) -> crate::bif::Next {
         self.heap.stop.set(self.heap.hend());
         self.catches.set(0);
+        self.trace_frames.set(0);
         self.pc.set(std::ptr::null());
         self.live.set(3);
         self.rest(3);

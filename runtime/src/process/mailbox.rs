@@ -183,6 +183,9 @@ impl Process {
     /// The receive has timed out: the next one starts at the first message.
     #[inline]
     pub fn timeout_reset_save(&mut self) {
+        if self.shared.tracee.has(crate::trace::flags::RECEIVE) {
+            crate::trace::events::timed_out(self);
+        }
         self.mailbox.save = 0;
         self.end_receive_timer();
     }

@@ -57,7 +57,7 @@ pub(crate) use code_hooks::{check_process_code, set_check_process_code};
 pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use shared::{ProcRef, deliver, send};
-pub(crate) use signal::{Peer, Signal};
+pub(crate) use signal::{Peer, SYSTEM, Signal};
 
 use crate::heap::{Heap, next_heap_size};
 use crate::sched::Outcome;
@@ -139,6 +139,8 @@ pub struct Process {
     rare: RefCell<Option<Box<Rare>>>,
     /// Where its traced calls are measured.
     pub(crate) meters: Option<Box<crate::trace::Meters>>,
+    /// Frames on its stack that report returns or exceptions of calls.
+    pub(crate) trace_frames: Cell<u32>,
     /// The entry of a traced BIF that is to be called again, as the same call.
     pub(crate) resumed_bif: Cell<*const u64>,
 }
@@ -195,6 +197,7 @@ impl Process {
             dictionary: RefCell::default(),
             rare: RefCell::new(None),
             meters: None,
+            trace_frames: Cell::new(0),
             resumed_bif: Cell::new(std::ptr::null()),
         }
     }

@@ -30,17 +30,15 @@ pub(crate) fn send_with(
     message: Term<'_>,
     priority: bool,
 ) -> Result<(), NoSuchName> {
+    if p.shared().tracee.has(crate::trace::flags::SEND) {
+        report_send(p, to, message);
+    }
     match to.view() {
         View::Pid(pid) => {
             // Gone: then the message goes nowhere, as ever.
             let _ = send(pid, Signal::message(message, p.pid()));
         }
-        View::Atom(name) => match whereis(name).ok_or(NoSuchName)? {
-            Named::Process(pid) => {
-                let _ = send(pid, Signal::message(message, p.pid()));
-            }
-            Named::Port(port) => super::ports::send(p, port, message)?,
-        },
+        View::Atom(name) => deliver_to_name(p, name, message)?,
         View::Port(port) => super::ports::send(p, port, message)?,
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
@@ -65,12 +63,33 @@ pub(crate) fn send_with(
                 return Err(NoSuchName);
             };
             if node == am::nonode_at_nohost && whereis(name).is_some() {
-                return send_to(p, name.term(), message);
+                return deliver_to_name(p, name, message);
             }
         }
         _ => return Err(NoSuchName),
     }
     Ok(())
+}
+
+fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NoSuchName> {
+    match whereis(name).ok_or(NoSuchName)? {
+        Named::Process(pid) => {
+            let _ = send(pid, Signal::message(message, p.pid()));
+        }
+        Named::Port(port) => super::ports::send(p, port, message)?,
+    }
+    Ok(())
+}
+
+/// A traced process sends: a port is told by its identifier, whatever it was named by.
+#[cold]
+fn report_send(p: &Process, to: Term<'_>, message: Term<'_>) {
+    let named = to.as_atom().and_then(whereis);
+    let to = match named {
+        Some(Named::Port(port)) => port.term(),
+        _ => to,
+    };
+    crate::trace::events::sent(p, to, message);
 }
 
 impl Process {
@@ -80,8 +99,18 @@ impl Process {
             return;
         }
         if self.relations().link(peer, priority) {
+            self.pass_flags_on(peer);
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Link { from });
+        }
+    }
+
+    /// Linking may hand flags of tracing over.
+    fn pass_flags_on(&self, peer: Peer) {
+        if let Some(pid) = peer.pid()
+            && let Some(other) = super::lookup(pid, &crate::sched::ptab::pin())
+        {
+            crate::trace::flags::linked(self.shared(), other);
         }
     }
 

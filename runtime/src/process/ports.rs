@@ -19,6 +19,8 @@ pub(crate) struct Hooks {
     pub(crate) message: fn(&Process, Port, Term<'_>) -> Result<(), NoSuchName>,
     /// Takes an exit signal of `exit/2`.
     pub(crate) exit: fn(&Process, Port, Term<'_>),
+    /// Has a port, if it is there, take data from nobody in particular.
+    pub(crate) command: fn(Port, Vec<u8>),
     /// Whether there is such a port.
     pub(crate) exists: fn(Port) -> bool,
 }
@@ -42,6 +44,13 @@ pub(super) fn send(p: &Process, to: Port, message: Term<'_>) -> Result<(), NoSuc
 pub(crate) fn send_exit(p: &Process, to: Port, reason: Term<'_>) {
     if let Some(hooks) = HOOKS.get() {
         (hooks.exit)(p, to, reason);
+    }
+}
+
+/// Has a port take data from nobody in particular.
+pub(crate) fn command(port: Port, data: Vec<u8>) {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.command)(port, data);
     }
 }
 

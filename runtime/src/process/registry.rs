@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 use super::shared::{ProcShared, lookup};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term};
+use crate::trace::{Event, events};
 
 /// Who has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ pub(crate) fn register_process(name: Atom, pid: Pid) -> bool {
         return false;
     }
     names.insert(name, Named::Process(pid));
+    events::happened(shared, Event::Register, name.term());
     true
 }
 
@@ -83,6 +85,7 @@ pub(crate) fn unregister(name: Atom) -> Option<Named> {
         && let Some(shared) = lookup(pid, &pin())
     {
         shared.clear_name(name);
+        events::happened(shared, Event::Unregister, name.term());
     }
     named
 }
@@ -93,6 +96,7 @@ pub(super) fn unregister_exiting(shared: &ProcShared) {
         let mut names = names().write();
         if names.get(&name) == Some(&Named::Process(shared.pid())) {
             names.remove(&name);
+            events::happened(shared, Event::Unregister, name.term());
         }
     }
 }

@@ -9,6 +9,9 @@ use super::{Process, deliver};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
 
+/// The sender of the runtime's own messages: no process's pid.
+pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
+
 /// What runs in the context of the receiver; without a process when it is gone.
 pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
 
@@ -17,11 +20,7 @@ pub(crate) enum Signal {
     /// A message.
     Message {
         message: Message,
-        /// Who sent it; itself for messages of the runtime's own.
-        #[expect(
-            dead_code,
-            reason = "asked for by those who trace what a process receives"
-        )]
+        /// Who sent it; [`SYSTEM`] for messages of the runtime's own.
         from: Pid,
     },
     /// A message to an alias of the receiver.

@@ -151,7 +151,8 @@ impl Process {
         self.rare().native = Some(body);
     }
 
-    /// Makes a process that calls `module:function(args...)`; `options` and the parent's group leader.
+    /// Makes a process that calls `module:function(args...)`; `options` and the parent's group leader. That
+    /// the two are to be linked has flags of tracing go over.
     /// It does not run before [`Newborn::start`].
     pub(crate) fn bear(
         &self,
@@ -159,10 +160,11 @@ impl Process {
         function: Atom,
         args: Term<'_>,
         options: &SpawnOptions,
+        linked: bool,
     ) -> Result<Newborn, SystemLimit> {
         let words = crate::heap::size(args, crate::heap::Literals::Share);
         let mut child = Newborn::new(options, words)?;
-        crate::trace::inherit(self.shared(), &child.shared);
+        crate::trace::inherit(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
         let copy = child.process.copy_in(args).raw();
         child.set_call(module, function, copy, arity);

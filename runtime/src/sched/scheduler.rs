@@ -326,6 +326,9 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
     p.resume_receive();
     // SAFETY: P2.
     unsafe { p.restore_registers(x) };
+    if p.shared().tracee.has(crate::trace::flags::ALL) {
+        crate::trace::events::scheduled_in(p);
+    }
     let native = p.take_native();
     let outcome = match native {
         Some(mut body) => {

@@ -75,6 +75,12 @@ pub fn thread_cpu_time() -> i64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The time of the processor that all threads have used, in nanoseconds.
+#[must_use]
+pub fn process_cpu_time_ns() -> i64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// The times of the processor that all threads of the process have used.
 #[must_use]
 pub fn process_cpu_times() -> CpuTimes {

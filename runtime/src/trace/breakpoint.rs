@@ -11,26 +11,24 @@
 //!   entry got its own word back.
 //! - B2: each generation of a breakpoint is null or points to a [`Half`] that nobody changes; one is freed
 //!   only when every scheduler has passed a quiescent point since it was last the active one.
-//! - B3: a trace frame on a stack is `[TraceReturn, n, account 1..n]`, top first, `n` and the accounts
-//!   small integers, and the real return address follows.
-#![expect(
-    unsafe_code,
-    reason = "breakpoints and stack frames are reached by address"
-)]
+#![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
+use super::call;
 use super::count::Counter;
+use super::frame::{self, Frame, Kind, of_small, small};
 use super::halves::Halves;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::node::Arena;
 use super::session::Shared;
-use crate::code::op::{Op, entry as head};
+use super::spec::Spec;
+use super::tracer::Tracer;
+use crate::code::op::entry as head;
 use crate::process::Process;
-use crate::term::tag;
 
 /// The generation that running code uses.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -64,6 +62,17 @@ pub(super) struct Half {
     pub(super) points: SmallVec<[Point; 1]>,
     /// Bits of the sessions that measure time or memory here.
     metered: u64,
+    /// Bits of the sessions that report calls of traced processes.
+    reported: u64,
+    /// Calls of all processes are reported to someone.
+    has_meta: bool,
+}
+
+/// Whom a `meta` breakpoint reports to.
+pub(super) struct Meta {
+    /// None once it has been found gone.
+    pub(super) tracer: parking_lot::Mutex<Option<Tracer>>,
+    pub(super) spec: Option<Arc<Spec>>,
 }
 
 /// What one session wants of a function.
@@ -77,6 +86,9 @@ pub(super) struct Point {
     pub(super) time: Option<Arc<Account>>,
     pub(super) memory: Option<Arc<Account>>,
     pub(super) profile: Option<Arc<Account>>,
+    /// Match specification of `local` or `global`.
+    pub(super) spec: Option<Arc<Spec>>,
+    pub(super) meta: Option<Arc<Meta>>,
 }
 
 /// Kinds of breakpoint.
@@ -86,9 +98,9 @@ pub(super) mod kind {
     pub(in crate::trace) const MEMORY: u32 = 4;
     /// As the session's own profile says.
     pub(in crate::trace) const PROFILE: u32 = 8;
-    /// Calls reported to a tracer; only ever set where nothing is to be reported.
+    /// Calls reported to a tracer.
     pub(in crate::trace) const LOCAL: u32 = 16;
-    /// As `LOCAL`, of calls from other modules.
+    /// As `LOCAL`, of calls from other modules: in breakpoints of exports only, alone.
     pub(in crate::trace) const GLOBAL: u32 = 32;
     /// As `LOCAL`, for all processes.
     pub(in crate::trace) const META: u32 = 64;
@@ -98,8 +110,12 @@ pub(super) mod kind {
 impl Half {
     /// Call after the points have changed.
     pub(super) fn update(&mut self) {
-        self.metered = 0;
+        (self.metered, self.reported, self.has_meta) = (0, 0, false);
         for point in &self.points {
+            if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
+                self.reported |= point.session.bit();
+            }
+            self.has_meta |= point.kinds & kind::META != 0;
             if (point.kinds & !point.paused) & (kind::TIME | kind::MEMORY | kind::PROFILE) != 0 {
                 self.metered |= point.session.bit();
             }
@@ -121,8 +137,8 @@ impl Breakpoint {
     }
 }
 
-/// Accounts for a call of the function with the entry `pc`; gives the word that stands there in truth.
-/// May collect: the arguments are kept.
+/// Reports and accounts for a call of the function with the entry `pc`; gives the word that stands there in
+/// truth. May collect: the arguments are kept.
 pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
     // SAFETY: B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
     let breakpoint = unsafe { &*(*pc.offset(head::BREAKPOINT) as *const Breakpoint) };
@@ -132,6 +148,12 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
     if p.resumed_bif.replace(std::ptr::null()) == pc || p.flags.get().sensitive {
         return breakpoint.original;
     }
+    let calls = p.shared().tracee.calls();
+    if half.has_meta || half.reported & calls != 0 {
+        for point in half.points.iter().rev() {
+            call::report(p, pc, point);
+        }
+    }
     for point in &half.points {
         if let Some(counter) = &point.count
             && point.paused & kind::COUNT == 0
@@ -139,7 +161,7 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
             counter.increment();
         }
     }
-    let sessions = half.metered & p.shared().tracee.calls();
+    let sessions = half.metered & calls;
     if sessions != 0 {
         measure(p, pc, half, sessions);
     }
@@ -160,7 +182,7 @@ fn account_word(uid: u32, node: u32) -> u64 {
 }
 
 fn account_of(word: u64) -> (u32, u32) {
-    let value = word >> SMALL_SHIFT;
+    let value = of_small(word);
     ((value >> 32) as u32 & 0xfff_ffff, value as u32)
 }
 
@@ -279,120 +301,70 @@ fn first_call(
     account_word(uid, caller)
 }
 
-/// The one word of code that traced calls return to.
-fn trace_return() -> u64 {
-    static STUB: u64 = Op::TraceReturn.word(0, 0, 0);
-    &raw const STUB as u64
-}
-
-/// Pushes the frame that gives the accounts back on return, unless the frame on top does so already: a
-/// tail call stays one.
+/// Pushes the frame that gives the accounts back on return, unless one on top does so already: a tail call
+/// stays one.
 fn push_frame(p: &mut Process, pc: *const u64, saved: &[u64]) {
     if saved.is_empty() || is_covered(p, saved) {
         return;
     }
-    let need = saved.len() + 2;
-    if p.free_words() < need {
-        // SAFETY: B1: `pc` is a function's entry.
-        let arity = unsafe { *pc.offset(head::ARITY) } as usize;
-        if p.garbage_collect(need, arity).is_err() {
-            // It is exiting, and returns nowhere.
-            return;
-        }
-    }
-    let frame = p.stop.get().wrapping_sub(need);
-    // SAFETY: H1, B3: `need` words are free below the stack's top.
-    unsafe {
-        *frame = trace_return();
-        *frame.add(1) = small(saved.len() as u64);
-        for (i, word) in saved.iter().enumerate() {
-            *frame.add(2 + i) = *word;
-        }
-    }
-    p.stop.set(frame);
+    let mut words: SmallVec<[u64; 4]> = SmallVec::new();
+    words.push(frame::stub(Kind::Accounts));
+    words.push(small(saved.len() as u64));
+    words.extend_from_slice(saved);
+    frame::push(p, pc, &words);
 }
 
-/// Bits of a small integer's tag.
-const SMALL_SHIFT: u32 = 4;
-
-/// A word that is a small integer to whoever walks the stack: 60 bits, whatever their sign.
-#[inline(always)]
-fn small(bits: u64) -> u64 {
-    (bits << SMALL_SHIFT) | tag::SMALL
-}
-
-/// Does the frame on top give back the accounts of all the meters in `saved`?
+/// Do frames on top give back the accounts of all the meters in `saved`?
 fn is_covered(p: &Process, saved: &[u64]) -> bool {
-    let mut top = p.stop.get();
-    // SAFETY: H1: a word of the stack, if there is one.
-    if top >= p.hend() || unsafe { *top } != trace_return() {
-        return false;
-    }
     let mut left: SmallVec<[u32; 2]> = saved.iter().map(|word| account_of(*word).0).collect();
-    // Each frame on top of another holds a meter that the other one lacks, so there are few.
-    while top < p.hend() {
-        // SAFETY: H1, B3: words of the stack; a frame's are there.
-        let (word, frame) = unsafe { (*top, frame_at(top)) };
-        if word != trace_return() {
-            return false;
+    for frame in frame::on_top(p) {
+        if let Frame::Accounts(accounts) = frame {
+            for account in accounts {
+                left.retain(|uid| *uid != account_of(*account).0);
+            }
+            if left.is_empty() {
+                return true;
+            }
         }
-        for account in frame {
-            left.retain(|uid| *uid != account_of(*account).0);
-        }
-        if left.is_empty() {
-            return true;
-        }
-        top = top.wrapping_add(2 + frame.len());
     }
     false
 }
 
-/// The accounts of the trace frame at `top`; none when there is no such frame.
-///
-/// # Safety
-/// H1: `top` points into the stack.
-unsafe fn frame_at<'a>(top: *const u64) -> &'a [u64] {
-    // SAFETY: by contract, and B3.
-    unsafe {
-        if *top != trace_return() {
-            return &[];
-        }
-        let count = (*top.add(1) >> SMALL_SHIFT) as usize;
-        std::slice::from_raw_parts(top.add(2), count)
+/// A traced call has returned to its trace frame of `kind`, whose first word is popped: gives the accounts
+/// back, or reports the return. Drops the frame, and gives the real return address, popped too.
+pub(crate) fn returned(p: &mut Process, kind: u64) -> *const u64 {
+    let frame = frame::returned_to(p, kind);
+    match frame {
+        Frame::Accounts(accounts) => give_back(p, accounts),
+        Frame::Returning(_, returning) => call::returned(p, &returning),
+        Frame::ReturnTo(session) => call::returned_to(p, session),
     }
+    frame::pop(p, &frame)
 }
 
-/// A traced call has returned to its trace frame, whose first word is popped: gives the accounts back,
-/// drops the frame, and gives the real return address, popped too.
-pub(crate) fn returned(p: &mut Process) -> *const u64 {
-    let top = p.stop.get();
-    // SAFETY: B3: the rest of the frame stands on top, the return address behind it.
-    let (accounts, back) = unsafe {
-        let count = (*top >> SMALL_SHIFT) as usize;
-        (
-            std::slice::from_raw_parts(top.add(1), count),
-            *top.add(1 + count),
-        )
-    };
+fn give_back(p: &mut Process, accounts: &[u64]) {
     let calls = p.shared().tracee.calls();
     let reading = reading(p);
-    if let Some(meters) = p.meters.as_deref_mut() {
-        for word in accounts {
-            let (uid, node) = account_of(*word);
-            if let Some(meter) = meters.by_uid(uid)
-                && meter.session.bit() & calls != 0
-                && meter.session.is_alive()
-            {
-                meter.leave(node, &reading);
-            }
+    let Some(meters) = p.meters.as_deref_mut() else {
+        return;
+    };
+    for word in accounts {
+        let (uid, node) = account_of(*word);
+        if let Some(meter) = meters.by_uid(uid)
+            && meter.session.bit() & calls != 0
+            && meter.session.is_alive()
+        {
+            meter.leave(node, &reading);
         }
     }
-    p.stop.set(top.wrapping_add(2 + accounts.len()));
-    back as *const u64
 }
 
-/// An exception is about to cut the stack: a call path goes back to the function that handles it.
+/// The exception stored in `p` is about to cut the stack: it is reported, and a call path goes back to the
+/// function that handles it.
 pub(crate) fn unwinding(p: &mut Process) {
+    if p.trace_frames.get() > 0 {
+        call::unwinding(p);
+    }
     if p.meters
         .as_deref()
         .is_none_or(|meters| !meters.meters.iter().any(|m| m.measures.tree))
@@ -400,24 +372,15 @@ pub(crate) fn unwinding(p: &mut Process) {
         return;
     }
     let mut outermost: SmallVec<[(u32, u32); 2]> = SmallVec::new();
-    let mut at = p.stop.get();
-    while at < p.hend() {
-        // SAFETY: H1, B3: words of the stack.
-        let (word, frame) = unsafe { (*at, frame_at(at)) };
-        if word & tag::IMMED2_MASK == tag::CATCH {
-            break;
+    frame::unwound(p, |step| {
+        if let frame::Unwound::Frame(Frame::Accounts(accounts)) = step {
+            for account in accounts {
+                let (uid, node) = account_of(*account);
+                outermost.retain(|(known, _)| *known != uid);
+                outermost.push((uid, node));
+            }
         }
-        for account in frame {
-            let (uid, node) = account_of(*account);
-            outermost.retain(|(known, _)| *known != uid);
-            outermost.push((uid, node));
-        }
-        at = at.wrapping_add(if word == trace_return() {
-            2 + frame.len()
-        } else {
-            1
-        });
-    }
+    });
     let reading = reading(p);
     let Some(meters) = p.meters.as_deref_mut() else {
         return;
@@ -427,12 +390,6 @@ pub(crate) fn unwinding(p: &mut Process) {
             meter.leave(node, &reading);
         }
     }
-}
-
-/// Is this return address a trace frame's, which belongs to no function?
-#[must_use]
-pub(crate) fn is_trace_return(address: *const u64) -> bool {
-    address as u64 == trace_return()
 }
 
 /// The process starts a turn.

@@ -13,6 +13,10 @@
 //! A generation is never changed in place: it is replaced whole, so counters that start anew and pauses
 //! come into force with the switch, and what running processes see stays what it was.
 //!
+//! A breakpoint for calls from other modules (`global`) stands in the export's own stub, which calls then go
+//! through: its first word is `Op::Breakpoint`, and the word that is executed in its stead is a jump to the
+//! code, whose address stands behind.
+//!
 //! One change at a time holds the [`Permission`]. Modules may be loaded meanwhile: functions of new code
 //! have breakpoints of their own ([`on_load`]), in force before the code can be called.
 #![expect(
@@ -26,10 +30,12 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-use super::breakpoint::{Breakpoint, Half, Point, active, commit, kind, staging};
+use super::breakpoint::{Breakpoint, Half, Meta, Point, active, commit, kind, staging};
 use super::halves::{Halves, Step};
 use super::session::{self, OnLoad, Shared};
-use crate::code::entry::export;
+use super::spec::Spec;
+use super::tracer::Tracer;
+use crate::code::entry::{Export, all_exports, export, find_export};
 use crate::code::module::{self, Mfa, Module};
 use crate::code::op::{Op, entry as head};
 use crate::process::{self};
@@ -68,12 +74,131 @@ impl Pattern {
     }
 }
 
+/// What breakpoints that report say.
+#[derive(Clone, Default)]
+pub(crate) struct Setting {
+    /// Match specification.
+    pub(crate) spec: Option<Arc<Spec>>,
+    /// Whom `meta` reports to.
+    pub(crate) meta: Option<Tracer>,
+}
+
+/// Where a breakpoint stands.
+#[derive(Clone)]
+enum Place {
+    /// In a module's code, at this entry.
+    Code(Arc<Module>, u32),
+    /// In an export's stub.
+    Export(&'static Export),
+}
+
+impl Place {
+    /// The word at `at` from the entry on.
+    fn word(&self, at: isize) -> &'static std::sync::atomic::AtomicU64 {
+        match self {
+            Place::Code(module, entry) => code_word(module, *entry, at),
+            Place::Export(export) => export.stub_word(at),
+        }
+    }
+
+    /// Its breakpoint; null if it has none.
+    fn breakpoint(&self) -> *mut Breakpoint {
+        self.word(head::BREAKPOINT).load(Ordering::Acquire) as *mut Breakpoint
+    }
+
+    fn mfa(&self) -> Mfa {
+        match self {
+            Place::Code(module, entry) => module.mfa(*entry),
+            Place::Export(export) => Mfa {
+                module: export.module,
+                function: export.function,
+                arity: export.arity,
+            },
+        }
+    }
+
+    /// Calls reach the breakpoint.
+    fn is_installed(&self) -> bool {
+        match self {
+            Place::Code(..) => Op::of(self.word(0).load(Ordering::Acquire)) == Op::Breakpoint,
+            Place::Export(export) => {
+                export.is_breakpoint() && export.address() as u64 == export.stub_address()
+            }
+        }
+    }
+
+    /// The code that the breakpoint stood in is gone: it means nothing any more.
+    fn is_stale(&self) -> bool {
+        matches!(self, Place::Export(export) if !export.is_breakpoint())
+    }
+
+    /// Has calls reach the breakpoint, which the head names.
+    fn install(&self) {
+        match self {
+            Place::Code(..) => {
+                let entry = self.word(0);
+                let own = entry.load(Ordering::Relaxed);
+                let first = u64::from(Op::Breakpoint as u16) | (own & !0xffff);
+                entry.store(first, Ordering::Release);
+            }
+            Place::Export(export) => {
+                let _permission = module::MODIFICATION.lock();
+                if export.address() as u64 == self.word(head::TARGET).load(Ordering::Relaxed) {
+                    export.redirect(export.stub_address());
+                }
+            }
+        }
+    }
+
+    /// Has calls pass by the breakpoint, whose entry's own word is `original`.
+    fn uninstall(&self, original: u64) {
+        match self {
+            Place::Code(..) => self.word(0).store(original, Ordering::Release),
+            Place::Export(export) => {
+                let _permission = module::MODIFICATION.lock();
+                if self.is_installed() {
+                    export.redirect(self.word(head::TARGET).load(Ordering::Relaxed));
+                }
+            }
+        }
+    }
+
+    /// The breakpoint goes; nobody can be at it any more.
+    fn clear(&self) {
+        if let Place::Export(export) = self {
+            restore_stub(export);
+        }
+        self.word(head::BREAKPOINT).store(0, Ordering::Release);
+    }
+
+    /// Calls of a BIF go past its entries unless one of them is under a breakpoint.
+    fn update_bif(&self) {
+        let mfa = self.mfa();
+        let Some(export) = find_export(mfa.module, mfa.function, mfa.arity) else {
+            return;
+        };
+        if export.bif.is_none() {
+            return;
+        }
+        let code = module::versions(mfa.module).current;
+        let entry = code.and_then(|code| Some(Place::Code(code.clone(), find_entry(&code, mfa)?)));
+        let traced = Place::Export(export).is_installed()
+            || entry.is_some_and(|entry| entry.is_installed());
+        export.is_bif_traced.store(traced, Ordering::Release);
+    }
+}
+
+/// Gives the stub of `export` its own first word back; where it led to, who is in it may still read.
+fn restore_stub(export: &'static Export) {
+    export
+        .stub_word(0)
+        .store(export.own_stub(), Ordering::Release);
+}
+
 /// A function whose breakpoint changes.
 struct Touched {
-    module: Arc<Module>,
-    entry: u32,
+    place: Place,
     breakpoint: *mut Breakpoint,
-    is_new: bool,
 }
 
 /// A change of breakpoints under way.
@@ -91,30 +216,37 @@ fn code_word(module: &Module, entry: u32, at: isize) -> &'static std::sync::atom
     &module.code()[(entry as isize + at) as usize]
 }
 
-/// The breakpoint of the function with this entry; null if it has none.
-fn breakpoint_of(module: &Module, entry: u32) -> *mut Breakpoint {
-    code_word(module, entry, head::BREAKPOINT).load(Ordering::Acquire) as *mut Breakpoint
+/// Which breakpoint of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// The one that all calls hit.
+    Local,
+    /// The one that calls from other modules hit.
+    Global,
 }
 
 /// The point that `session` has at `mfa`'s current code. The caller is a scheduler between two quiescent
 /// points, or holds the permission.
-pub(super) fn point_at<T>(mfa: Mfa, session: &Shared, get: impl FnOnce(&Point) -> T) -> Option<T> {
-    half_at(mfa, |half| half.of(session).map(get)).flatten()
-}
-
-/// What `mfa`'s breakpoint does, if it has one; as [`point_at`].
-pub(super) fn half_at<T>(mfa: Mfa, get: impl FnOnce(&Half) -> T) -> Option<T> {
-    let code = module::versions(mfa.module).current?;
-    let entry = find_entry(&code, mfa)?;
-    let breakpoint = breakpoint_of(&code, entry);
+pub(super) fn point_at<T>(
+    mfa: Mfa,
+    which: Which,
+    session: &Shared,
+    get: impl FnOnce(&Point) -> T,
+) -> Option<T> {
+    let place = match which {
+        Which::Local => {
+            let code = module::versions(mfa.module).current?;
+            let entry = find_entry(&code, mfa)?;
+            Place::Code(code, entry)
+        }
+        Which::Global => Place::Export(find_export(mfa.module, mfa.function, mfa.arity)?),
+    };
+    if place.is_stale() {
+        return None;
+    }
     // SAFETY: B1, B2: by the caller's contract nothing is freed meanwhile.
-    unsafe { breakpoint.as_ref() }?.active().map(get)
-}
-
-fn is_exported(code: &Module, entry: u32) -> bool {
-    code.exports
-        .iter()
-        .any(|&(_, _, exported)| exported == entry)
+    let half = unsafe { place.breakpoint().as_ref() }?.active()?;
+    half.of(session).map(get)
 }
 
 /// The entry of `mfa` in `code`: any function, funs and module_info too.
@@ -126,33 +258,59 @@ pub(crate) fn find_entry(code: &Module, mfa: Mfa) -> Option<u32> {
 }
 
 impl Change {
-    /// Stages `switch` of `kinds` at all functions of `pattern`. The caller holds the permission.
+    fn new() -> Change {
+        Change {
+            matched: 0,
+            touched: Vec::new(),
+            next: Step::Install,
+        }
+    }
+
+    /// Stages `switch` of `kinds` at all functions of `pattern`. The caller holds the permission. Source:
+    /// `erts_set_trace_pattern()`.
     pub(super) fn pattern(
         session: &Arc<Shared>,
         pattern: Pattern,
         switch: Switch,
         kinds: u32,
+        setting: &Setting,
     ) -> Change {
-        let mut change = Change {
-            matched: 0,
-            touched: Vec::new(),
-            next: Step::Install,
-        };
+        let mut change = Change::new();
         let modules = match pattern.module {
             Some(name) => module::versions(name).current.into_iter().collect(),
             None => module::loaded(),
         };
+        let global = kinds == kind::GLOBAL;
+        let nothing = Setting::default();
         for code in modules {
             for &entry in &code.functions {
-                let mfa = code.mfa(entry);
+                if !pattern.matches(code.mfa(entry)) {
+                    continue;
+                }
+                let place = Place::Code(code.clone(), entry);
+                if !global {
+                    change.matched += 1;
+                    change.touch(session, place, switch, kinds, setting);
+                } else if switch != Switch::Off {
+                    change.touch(session, place, Switch::Off, kind::ALL, &nothing);
+                }
+            }
+            for &(function, arity, _) in &code.exports {
+                let (module, export) = (code.name, export(code.name, function, arity));
+                let mfa = Mfa {
+                    module,
+                    function,
+                    arity,
+                };
                 if !pattern.matches(mfa) {
                     continue;
                 }
-                if kinds != kind::GLOBAL || is_exported(&code, entry) {
+                let place = Place::Export(export);
+                if global {
                     change.matched += 1;
-                    change.touch(session, &code, entry, mfa, switch, kinds);
-                } else if switch == Switch::On {
-                    change.touch(session, &code, entry, mfa, Switch::Off, kind::ALL);
+                    change.touch(session, place, switch, kinds, setting);
+                } else if switch != Switch::Off {
+                    change.touch(session, place, Switch::Off, kind::ALL, &nothing);
                 }
             }
         }
@@ -161,17 +319,17 @@ impl Change {
 
     /// Stages the removal of all that `session` has, old code included. The caller holds the permission.
     pub(super) fn clear(session: &Arc<Shared>) -> Change {
-        let mut change = Change {
-            matched: 0,
-            touched: Vec::new(),
-            next: Step::Install,
-        };
+        let mut change = Change::new();
+        let mut places = Vec::new();
         for code in module::all_versions() {
-            for &entry in &code.functions {
-                if !breakpoint_of(&code, entry).is_null() {
-                    let mfa = code.mfa(entry);
-                    change.touch(session, &code, entry, mfa, Switch::Off, kind::ALL);
-                }
+            let entries = code.functions.iter();
+            places.extend(entries.map(|entry| Place::Code(code.clone(), *entry)));
+        }
+        places.extend(all_exports().into_iter().map(Place::Export));
+        for place in places {
+            if !place.breakpoint().is_null() {
+                let nothing = Setting::default();
+                change.touch(session, place, Switch::Off, kind::ALL, &nothing);
             }
         }
         change
@@ -180,21 +338,26 @@ impl Change {
     fn touch(
         &mut self,
         session: &Arc<Shared>,
-        code: &Arc<Module>,
-        entry: u32,
-        mfa: Mfa,
+        place: Place,
         switch: Switch,
         kinds: u32,
+        setting: &Setting,
     ) {
-        let mut breakpoint = breakpoint_of(code, entry);
-        let is_new = breakpoint.is_null();
+        let mut breakpoint = place.breakpoint();
         // SAFETY: B1, B2: the permission is held, nothing is freed meanwhile.
         let now = unsafe { breakpoint.as_ref() }.and_then(Breakpoint::active);
-        let Some(half) = changed(now, session, mfa, switch, kinds) else {
+        let now = now.filter(|_| !place.is_stale() || switch == Switch::Off);
+        let Some(half) = changed(now, session, place.mfa(), switch, kinds, setting) else {
             return;
         };
-        if is_new {
-            breakpoint = new_breakpoint(code, entry, std::ptr::null_mut());
+        if breakpoint.is_null() {
+            breakpoint = new_breakpoint(&place, std::ptr::null_mut());
+        }
+        if let Place::Export(export) = place
+            && place.is_stale()
+            && switch == Switch::On
+        {
+            prepare_stub(export);
         }
         let half = if half.points.is_empty() {
             std::ptr::null_mut()
@@ -203,12 +366,7 @@ impl Change {
         };
         // SAFETY: B1: just made, or named by the function's head.
         unsafe { &*breakpoint }.halves.set(staging(), half);
-        self.touched.push(Touched {
-            module: code.clone(),
-            entry,
-            breakpoint,
-            is_new,
-        });
+        self.touched.push(Touched { place, breakpoint });
     }
 
     /// Does the next step; `true` when that was the last. Between two of them every scheduler passes a
@@ -230,14 +388,13 @@ impl Change {
     }
 
     fn install(&self) {
-        for touched in self.touched.iter().filter(|touched| touched.is_new) {
-            let entry = code_word(&touched.module, touched.entry, 0);
-            let own = entry.load(Ordering::Relaxed);
-            entry.store(
-                u64::from(Op::Breakpoint as u16) | (own & !0xffff),
-                Ordering::Release,
-            );
-            set_bif_traced(touched, true);
+        for touched in &self.touched {
+            // SAFETY: B1.
+            let halves = &unsafe { &*touched.breakpoint }.halves;
+            if !halves.get(staging()).is_null() && !touched.place.is_installed() {
+                touched.place.install();
+                touched.place.update_bif();
+            }
         }
     }
 
@@ -245,8 +402,8 @@ impl Change {
         for touched in self.touched.iter().filter(|touched| touched.is_disabled()) {
             // SAFETY: B1.
             let original = unsafe { &*touched.breakpoint }.original;
-            code_word(&touched.module, touched.entry, 0).store(original, Ordering::Release);
-            set_bif_traced(touched, false);
+            touched.place.uninstall(original);
+            touched.place.update_bif();
         }
     }
 
@@ -261,8 +418,7 @@ impl Change {
                 drop(unsafe { Box::from_raw(old) });
             }
             if new.is_null() {
-                code_word(&touched.module, touched.entry, head::BREAKPOINT)
-                    .store(0, Ordering::Release);
+                touched.place.clear();
                 // SAFETY: B1: every scheduler has passed a quiescent point since the entry got its own
                 // word back.
                 drop(unsafe { Box::from_raw(touched.breakpoint) });
@@ -278,29 +434,32 @@ impl Touched {
     }
 }
 
-/// Calls of a BIF go past its entry unless it is traced.
-fn set_bif_traced(touched: &Touched, traced: bool) {
-    // SAFETY: B1.
-    let original = unsafe { &*touched.breakpoint }.original;
-    if Op::of(original) == Op::BifEntry {
-        let Mfa {
-            module,
-            function,
-            arity,
-        } = touched.module.mfa(touched.entry);
-        let export = export(module, function, arity);
-        export.is_bif_traced.store(traced, Ordering::Release);
-    }
-}
-
-fn new_breakpoint(code: &Module, entry: u32, both: *mut Half) -> *mut Breakpoint {
-    let original = code_word(code, entry, 0).load(Ordering::Relaxed);
+fn new_breakpoint(place: &Place, both: *mut Half) -> *mut Breakpoint {
+    let original = match place {
+        Place::Code(..) => place.word(0).load(Ordering::Relaxed),
+        Place::Export(_) => Op::JumpTarget.word(0, 0, 0),
+    };
     let breakpoint = Box::into_raw(Box::new(Breakpoint {
         original,
         halves: Halves::new(both),
     }));
-    code_word(code, entry, head::BREAKPOINT).store(breakpoint as u64, Ordering::Release);
+    place
+        .word(head::BREAKPOINT)
+        .store(breakpoint as u64, Ordering::Release);
     breakpoint
+}
+
+/// Has the stub of `export`, which calls do not reach, go on to the code.
+fn prepare_stub(export: &'static Export) {
+    lead_to(export, export.address() as u64);
+}
+
+fn lead_to(export: &'static Export, code: u64) {
+    export
+        .stub_word(head::TARGET)
+        .store(code, Ordering::Release);
+    let first = Op::Breakpoint.word(0, 0, 0);
+    export.stub_word(0).store(first, Ordering::Release);
 }
 
 /// `now` as it shall be; `None` when nothing changes.
@@ -310,6 +469,7 @@ fn changed(
     mfa: Mfa,
     switch: Switch,
     kinds: u32,
+    setting: &Setting,
 ) -> Option<Half> {
     let mut half = now.cloned().unwrap_or_default();
     let at = half
@@ -325,13 +485,8 @@ fn changed(
     let point = &mut half.points[at];
     match switch {
         Switch::On => {
-            // Calls from other modules only, or breakpoints: one excludes the other.
-            point.stop(if kinds & kind::GLOBAL != 0 {
-                !kind::GLOBAL
-            } else {
-                kind::GLOBAL
-            });
             point.start(mfa, kinds);
+            point.set(kinds, setting);
         }
         Switch::Restart => point.start(mfa, kinds & point.kinds),
         Switch::Pause => point.paused |= kinds & point.kinds,
@@ -355,11 +510,25 @@ impl Point {
             time: None,
             memory: None,
             profile: None,
+            spec: None,
+            meta: None,
+        }
+    }
+
+    /// What it reports, and to whom.
+    fn set(&mut self, kinds: u32, setting: &Setting) {
+        if kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
+            self.spec.clone_from(&setting.spec);
+        }
+        if kinds & kind::META != 0 {
+            self.meta = Some(Arc::new(Meta {
+                tracer: Mutex::new(setting.meta),
+                spec: setting.spec.clone(),
+            }));
         }
     }
 
     fn start(&mut self, mfa: Mfa, kinds: u32) {
-        self.session.report(self.kinds, self.kinds | kinds);
         self.kinds |= kinds;
         self.paused &= !kinds;
         if kinds & kind::COUNT != 0 {
@@ -377,7 +546,6 @@ impl Point {
     }
 
     fn stop(&mut self, kinds: u32) {
-        self.session.report(self.kinds, self.kinds & !kinds);
         self.kinds &= !kinds;
         self.paused &= !kinds;
         if kinds & kind::COUNT != 0 {
@@ -392,48 +560,100 @@ impl Point {
         if kinds & kind::PROFILE != 0 {
             self.profile = None;
         }
+        if kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
+            self.spec = None;
+        }
+        if kinds & kind::META != 0 {
+            self.meta = None;
+        }
     }
+}
+
+/// What sessions want on new code.
+fn wanted_on_load() -> Vec<(Arc<Shared>, OnLoad)> {
+    let sessions = session::all().into_iter();
+    sessions
+        .filter_map(|session| {
+            let on_load = session.on_load.lock().clone()?;
+            Some((session, on_load))
+        })
+        .collect()
+}
+
+/// What the breakpoint of a new function shall be.
+fn half_on_load(wanted: &[(Arc<Shared>, OnLoad)], mfa: Mfa, global: bool) -> Option<Half> {
+    let mut half = None;
+    for (session, on_load) in wanted {
+        let profile = session.profile.as_ref();
+        if (on_load.kinds == kind::GLOBAL) != global
+            || profile.is_some_and(|profile| !(profile.wanted)(mfa))
+        {
+            continue;
+        }
+        let meta = on_load.kinds & kind::META;
+        let others = on_load.kinds & !kind::META;
+        let setting = Setting {
+            spec: on_load.spec.clone(),
+            meta: None,
+        };
+        if others != 0 {
+            half = changed(half.as_ref(), session, mfa, Switch::On, others, &setting).or(half);
+        }
+        let setting = Setting {
+            spec: on_load.meta_spec.clone(),
+            meta: on_load.meta_tracer,
+        };
+        if meta != 0 {
+            half = changed(half.as_ref(), session, mfa, Switch::On, meta, &setting).or(half);
+        }
+    }
+    half
 }
 
 /// Sets the breakpoints that sessions want on all new code. `code` cannot be called yet.
 pub(crate) fn on_load(code: &Arc<Module>) {
-    let wanted: Vec<(Arc<Shared>, u32)> = session::all()
-        .into_iter()
-        .filter_map(|session| {
-            let OnLoad { kinds } = (*session.on_load.lock())?;
-            Some((session, kinds))
-        })
-        .collect();
+    let wanted = wanted_on_load();
     if wanted.is_empty() {
         return;
     }
     for &entry in &code.functions {
-        let mfa = code.mfa(entry);
-        let mut half = None;
-        for (session, kinds) in &wanted {
-            if session
-                .profile
-                .as_ref()
-                .is_none_or(|profile| (profile.wanted)(mfa))
-            {
-                half = changed(half.as_ref(), session, mfa, Switch::On, *kinds).or(half);
-            }
+        if let Some(half) = half_on_load(&wanted, code.mfa(entry), false) {
+            let place = Place::Code(code.clone(), entry);
+            new_breakpoint(&place, Box::into_raw(Box::new(half)));
+            place.install();
+            place.update_bif();
         }
-        if let Some(half) = half {
-            let half = Box::into_raw(Box::new(half));
-            let breakpoint = new_breakpoint(code, entry, half);
-            let touched = Touched {
-                module: code.clone(),
-                entry,
-                breakpoint,
-                is_new: true,
-            };
-            Change {
-                matched: 0,
-                touched: vec![touched],
-                next: Step::Install,
-            }
-            .install();
+    }
+}
+
+/// The exports of `code` are staged, under the lock for modifications: those that sessions want traced are
+/// staged to lead through their stubs.
+pub(crate) fn exports_staged(code: &Module, generation: usize) {
+    let wanted = wanted_on_load();
+    if !wanted.iter().any(|(_, on_load)| on_load.kinds == kind::GLOBAL) {
+        return;
+    }
+    for &(function, arity, offset) in &code.exports {
+        let export = export(code.name, function, arity);
+        let place = Place::Export(export);
+        // One that is left over from older code may still be at work: it stays away.
+        if place.breakpoint().is_null()
+            && let Some(half) = half_on_load(&wanted, place.mfa(), true)
+        {
+            new_breakpoint(&place, Box::into_raw(Box::new(half)));
+            lead_to(export, code.address(offset) as u64);
+            export.addresses[generation].store(export.stub_address(), Ordering::Release);
+        }
+    }
+}
+
+/// `code` is current no more: calls from other modules do not reach it, and are not traced, as in ERTS.
+pub(crate) fn exports_unloaded(code: &Module) {
+    for &(function, arity, _) in &code.exports {
+        if let Some(export) = find_export(code.name, function, arity)
+            && export.is_breakpoint()
+        {
+            restore_stub(export);
         }
     }
 }

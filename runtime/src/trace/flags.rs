@@ -1,17 +1,20 @@
-//! Trace flags of processes: which sessions trace a process, and what of it.
+//! Trace flags of processes and ports: which sessions trace them, and what of them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::session::{self, Shared};
+use super::tracer::{Tracer, Verdict};
 use crate::process::{self, ProcShared};
 use crate::sched::ptab;
-use crate::term::{Atom, Pid, am};
+use crate::term::{Atom, Term, am};
 
 macro_rules! flags {
     ($($name:ident = $bit:literal => $atom:ident;)*) => {
-        $(pub(super) const $name: u32 = 1 << $bit;)*
+        $(pub(crate) const $name: u32 = 1 << $bit;)*
         /// Flags and their atoms, in the order in which a list of them is built.
         pub(crate) const NAMES: &[(u32, Atom)] = &[$(($name, am::$atom),)*];
     };
@@ -44,7 +47,7 @@ flags! {
 /// All of them (`all`).
 pub(crate) const ALL: u32 = (1 << 21) - 1;
 /// Flags that processes and ports share. Source: `ERTS_TRACEE_MODIFIER_FLAGS`.
-pub(super) const MODIFIERS: u32 = SILENT
+pub(crate) const MODIFIERS: u32 = SILENT
     | TIMESTAMP
     | STRICT_MONOTONIC_TIMESTAMP
     | MONOTONIC_TIMESTAMP
@@ -55,16 +58,8 @@ pub(super) const MODIFIERS: u32 = SILENT
 pub(crate) const OF_PORTS: u32 = MODIFIERS | PORTS | RUNNING_PORTS;
 /// Those of processes. Source: `ERTS_PROC_TRACEE_FLAGS`.
 pub(crate) const OF_PROCESSES: u32 = ALL & !OF_PORTS | MODIFIERS;
-/// Flags that are not built: they report to a tracer, or follow links.
-const NOT_BUILT: u32 = SET_ON_LINK
-    | SET_ON_FIRST_LINK
-    | PORTS
-    | RUNNING_PORTS
-    | PROCS
-    | RUNNING
-    | RUNNING_PROCS
-    | EXITING
-    | GARBAGE_COLLECTION;
+/// Those that a new process may take over from its parent.
+const INHERITED: u32 = SET_ON_SPAWN | SET_ON_FIRST_SPAWN | SET_ON_LINK | SET_ON_FIRST_LINK;
 
 /// The flag that an atom names.
 pub(crate) fn named(atom: Atom) -> Option<u32> {
@@ -77,115 +72,208 @@ pub(crate) fn named(atom: Atom) -> Option<u32> {
         .map(|(flag, _)| *flag)
 }
 
-/// Does nothing in `session` under these flags call for a message to a tracer? Such messages are not built.
-pub(super) fn are_silent(session: &Shared, flags: u32) -> bool {
-    flags & NOT_BUILT == 0
-        && (flags & CALL == 0 || !session.reports_calls())
-        && (flags & SEND == 0 || !session.send.load(Ordering::Relaxed))
-        && (flags & RECEIVE == 0 || !session.receive.load(Ordering::Relaxed))
-}
-
-/// One session's hold on a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One session's hold on a process or port.
+#[derive(Clone)]
 pub(crate) struct TracerRef {
-    session: u64,
-    bit: u64,
+    pub(super) session: Arc<Shared>,
     pub(super) flags: u32,
-    pub(super) tracer: Option<Pid>,
+    pub(super) tracer: Tracer,
 }
 
-/// What a process's shared part knows of tracing.
+/// What a process or port knows of tracing.
 #[derive(Default)]
 pub(crate) struct Tracee {
-    /// Sessions that count this process's calls, a bit each.
+    /// Flags of all sessions together; none while it is sensitive.
+    all: AtomicU32,
+    /// Sessions that trace this process's calls, a bit each.
     calls: AtomicU64,
-    /// There is something to inherit or to tell.
-    traced: AtomicBool,
+    sensitive: AtomicBool,
+    /// The newest session first.
     refs: Mutex<Vec<TracerRef>>,
 }
 
+/// References to sessions, few as a rule.
+pub(super) type Refs = SmallVec<[TracerRef; 1]>;
+
 impl Tracee {
+    /// Does some session ask for any of these?
+    #[inline(always)]
+    pub(crate) fn has(&self, flags: u32) -> bool {
+        self.all.load(Ordering::Relaxed) & flags != 0
+    }
+
     /// The sessions, a bit each, that trace its calls.
     #[inline(always)]
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<TracerRef>)) {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<TracerRef>) -> T) -> T {
         let mut refs = self.refs.lock();
-        change(&mut refs);
+        let result = change(&mut refs);
         refs.retain(|r| r.flags != 0);
-        let calls = refs
-            .iter()
-            .filter(|r| r.flags & CALL != 0)
-            .fold(0, |all, r| all | r.bit);
-        self.traced.store(!refs.is_empty(), Ordering::Release);
+        self.update(&refs);
+        result
+    }
+
+    fn update(&self, refs: &[TracerRef]) {
+        let (mut all, mut calls) = (0, 0);
+        if !self.sensitive.load(Ordering::Relaxed) {
+            for r in refs {
+                all |= r.flags;
+                if r.flags & CALL != 0 {
+                    calls |= r.session.bit();
+                }
+            }
+        }
         self.calls.store(calls, Ordering::Release);
+        self.all.store(all, Ordering::Release);
+    }
+
+    /// Nothing is traced of a process while it is sensitive.
+    pub(crate) fn set_sensitive(&self, sensitive: bool) {
+        let refs = self.refs.lock();
+        self.sensitive.store(sensitive, Ordering::Relaxed);
+        self.update(&refs);
     }
 
     /// What `session` traces of it.
-    pub(super) fn of(&self, session: &Shared) -> Option<TracerRef> {
-        self.refs
-            .lock()
-            .iter()
-            .find(|r| r.session == session.id)
-            .copied()
+    pub(super) fn of(&self, session: &Shared) -> Option<(u32, Tracer)> {
+        let refs = self.refs.lock();
+        let mut refs = refs.iter();
+        refs.find(|r| r.session.id == session.id)
+            .map(|r| (r.flags, r.tracer))
+    }
+
+    /// The same for a session that is known by its id alone.
+    pub(super) fn of_id(&self, id: u64) -> Option<TracerRef> {
+        let refs = self.refs.lock();
+        refs.iter().find(|r| r.session.id == id).cloned()
+    }
+
+    /// The sessions that ask for any of `flags`; those that have ended or lost their tracer go.
+    pub(super) fn asked(&self, id: Term<'_>, flags: u32) -> Refs {
+        let refs: Refs = {
+            let refs = self.refs.lock();
+            refs.iter()
+                .filter(|r| r.flags & flags != 0)
+                .cloned()
+                .collect()
+        };
+        let keep = |r: &TracerRef| {
+            let kept = r.session.is_alive() && r.tracer.status(id) != Verdict::Remove;
+            if !kept {
+                self.remove(r.session.id);
+            }
+            kept
+        };
+        refs.into_iter().filter(keep).collect()
     }
 
     /// The sessions that trace it.
     pub(super) fn sessions(&self) -> Vec<u64> {
-        self.refs.lock().iter().map(|r| r.session).collect()
+        self.refs.lock().iter().map(|r| r.session.id).collect()
     }
 
-    /// Turns flags on; `false` when another tracer has the process.
-    pub(super) fn turn_on(&self, session: &Shared, flags: u32, tracer: Option<Pid>) -> bool {
-        let mut free = true;
+    /// Turns flags on; `false` when another tracer has it. Source: `start_trace()`.
+    pub(super) fn turn_on(
+        &self,
+        id: Term<'_>,
+        session: &Arc<Shared>,
+        flags: u32,
+        tracer: Tracer,
+    ) -> bool {
         self.change(
-            |refs| match refs.iter_mut().find(|r| r.session == session.id) {
+            |refs| match refs.iter_mut().find(|r| r.session.id == session.id) {
+                Some(r) if r.tracer != tracer && r.tracer.status(id) != Verdict::Remove => false,
                 Some(r) => {
-                    let taken = r.tracer != tracer && r.tracer.is_some_and(process::exists);
-                    if taken {
-                        free = false;
-                        return;
-                    }
                     r.flags |= flags;
                     r.tracer = tracer;
+                    true
                 }
-                None => refs.push(TracerRef {
-                    session: session.id,
-                    bit: session.bit(),
-                    flags,
-                    tracer,
-                }),
+                None => {
+                    let session = session.clone();
+                    let r = TracerRef {
+                        session,
+                        flags,
+                        tracer,
+                    };
+                    refs.insert(0, r);
+                    true
+                }
             },
-        );
-        free
+        )
     }
 
     pub(super) fn turn_off(&self, session: &Shared, flags: u32) {
+        self.mask(session, flags, 0);
+    }
+
+    /// Clears and sets flags, if `session` traces it.
+    pub(super) fn mask(&self, session: &Shared, clear: u32, set: u32) {
         self.change(|refs| {
-            for r in refs.iter_mut().filter(|r| r.session == session.id) {
-                r.flags &= !flags;
+            for r in refs.iter_mut().filter(|r| r.session.id == session.id) {
+                r.flags = r.flags & !clear | set;
             }
         });
     }
 
-    fn forget(&self, session: u64) {
-        if self.traced.load(Ordering::Acquire) {
-            self.change(|refs| refs.retain(|r| r.session != session));
-        }
+    /// Sets tracer and flags, as match specifications do; `true` when that changed anything. Source:
+    /// `set_tracee_flags()`.
+    pub(super) fn set(
+        &self,
+        session: &Arc<Shared>,
+        tracer: Option<Tracer>,
+        clear: u32,
+        set: u32,
+    ) -> bool {
+        self.change(|refs| {
+            let at = refs.iter().position(|r| r.session.id == session.id);
+            match (at, tracer) {
+                (None, None) => false,
+                (None, Some(_)) if set == 0 => false,
+                (None, Some(tracer)) => {
+                    let session = session.clone();
+                    let r = TracerRef {
+                        session,
+                        flags: set,
+                        tracer,
+                    };
+                    refs.insert(0, r);
+                    true
+                }
+                (Some(at), None) => {
+                    refs[at].flags = 0;
+                    true
+                }
+                (Some(at), Some(tracer)) => {
+                    let r = &mut refs[at];
+                    let flags = r.flags & !clear | set;
+                    let changed = flags != r.flags || tracer != r.tracer;
+                    (r.flags, r.tracer) = (flags, tracer);
+                    changed
+                }
+            }
+        })
+    }
+
+    pub(super) fn remove(&self, session: u64) {
+        self.change(|refs| refs.retain(|r| r.session.id != session));
     }
 }
 
 /// Some session traces processes that are made from now on.
 static NEW: AtomicBool = AtomicBool::new(false);
+/// The same of ports.
+static NEW_PORTS: AtomicBool = AtomicBool::new(false);
 
-/// Call after a session's flags for new processes have changed.
+/// Call after a session's flags for new processes and ports have changed.
 pub(super) fn update_new() {
-    let any = session::all()
-        .iter()
-        .any(|s| s.new_flags.load(Ordering::Relaxed) != 0);
+    let all = session::all();
+    let any = all.iter().any(|s| s.new_processes.lock().flags != 0);
     NEW.store(any, Ordering::Release);
+    let any = all.iter().any(|s| s.new_ports.lock().flags != 0);
+    NEW_PORTS.store(any, Ordering::Release);
 }
 
 /// A process has been made and does not run yet: gives it the flags that all new ones get.
@@ -193,72 +281,86 @@ pub(crate) fn born(child: &ProcShared) {
     if !NEW.load(Ordering::Acquire) {
         return;
     }
+    let id = child.pid().term();
     for session in session::all() {
-        let flags = session.new_flags.load(Ordering::Relaxed);
-        if flags != 0 {
-            child.tracee.turn_on(&session, flags, session.tracer);
+        let new = session.new_processes();
+        if let Some(tracer) = new.tracer.filter(|_| new.flags != 0) {
+            child.tracee.turn_on(id, &session, new.flags, tracer);
         }
     }
 }
 
-/// `child`, which does not run yet, was made by `parent`: gives it the flags that it inherits. Source:
-/// `erl_create_process()`.
-pub(crate) fn inherit(parent: &ProcShared, child: &ProcShared) {
-    let (parent, child) = (&parent.tracee, &child.tracee);
-    if !parent.traced.load(Ordering::Acquire) {
+/// A port is being opened: gives it the flags that all new ones get.
+pub(crate) fn port_born(tracee: &Tracee, id: Term<'_>) {
+    if !NEW_PORTS.load(Ordering::Acquire) {
         return;
     }
-    let refs = parent.refs.lock().clone();
-    for r in refs
-        .iter()
-        .filter(|r| r.flags & (SET_ON_SPAWN | SET_ON_FIRST_SPAWN) != 0)
-    {
-        let once = match r.flags & SET_ON_FIRST_SPAWN {
-            0 => 0,
-            _ => SET_ON_FIRST_SPAWN | SET_ON_SPAWN,
-        };
-        let flags = r.flags & !once;
-        child.change(|refs| {
-            refs.retain(|c| c.session != r.session);
-            refs.push(TracerRef { flags, ..*r });
-        });
-        if once != 0 {
-            parent.change(|refs| {
-                for p in refs.iter_mut().filter(|p| p.session == r.session) {
-                    p.flags &= !once;
-                }
-            });
+    for session in session::all() {
+        let new = session.new_ports();
+        if let Some(tracer) = new.tracer.filter(|_| new.flags != 0) {
+            tracee.turn_on(id, &session, new.flags, tracer);
         }
     }
 }
 
-/// Has any process this flag of `session`, or will a new one have it?
-pub(super) fn any(session: &Shared, flag: u32) -> bool {
-    let guard = ptab::pin();
-    let new = &[&session.new_flags, &session.new_port_flags];
-    new.iter()
-        .any(|flags| flags.load(Ordering::Relaxed) & flag != 0)
-        || process::table().iter(&guard).any(|shared| {
-            shared
-                .tracee
-                .of(session)
-                .is_some_and(|r| r.flags & flag != 0)
-        })
+/// `child`, which does not run yet, was made by `parent`, and linked to it or not: gives it the flags that
+/// it inherits. Source: `erl_create_process()`.
+pub(crate) fn inherit(parent: &ProcShared, child: &ProcShared, linked: bool) {
+    if !parent.tracee.has(INHERITED) {
+        return;
+    }
+    let refs: Refs = parent.tracee.refs.lock().iter().cloned().collect();
+    let by_link = if linked {
+        SET_ON_LINK | SET_ON_FIRST_LINK
+    } else {
+        0
+    };
+    for r in refs {
+        if r.flags & (SET_ON_SPAWN | SET_ON_FIRST_SPAWN | by_link) == 0 {
+            continue;
+        }
+        let mut once = 0;
+        if r.flags & SET_ON_FIRST_SPAWN != 0 {
+            once |= SET_ON_FIRST_SPAWN | SET_ON_SPAWN;
+        }
+        if r.flags & by_link & SET_ON_FIRST_LINK != 0 {
+            once |= SET_ON_FIRST_LINK | SET_ON_LINK;
+        }
+        let (session, flags) = (r.session.id, r.flags & !once);
+        child.tracee.change(|refs| {
+            refs.retain(|c| c.session.id != session);
+            refs.push(TracerRef { flags, ..r.clone() });
+        });
+        parent.tracee.mask(&r.session, once, 0);
+    }
 }
 
-/// Does `session` trace the calls of any process, or will it of new ones?
-pub(super) fn any_calls(session: &Shared) -> bool {
-    let guard = ptab::pin();
-    session.new_flags.load(Ordering::Relaxed) & CALL != 0
-        || process::table()
-            .iter(&guard)
-            .any(|shared| shared.tracee.calls() & session.bit() != 0)
+/// A traced process has linked itself to `other`, which takes over flags. Source: `sig_enqueue_trace()`.
+pub(crate) fn linked(me: &ProcShared, other: &ProcShared) {
+    if !me.tracee.has(SET_ON_LINK | SET_ON_FIRST_LINK) {
+        return;
+    }
+    for r in me.tracee.refs.lock().clone() {
+        if r.flags & (SET_ON_LINK | SET_ON_FIRST_LINK) == 0 {
+            continue;
+        }
+        let once = match r.flags & SET_ON_FIRST_LINK {
+            0 => 0,
+            _ => SET_ON_FIRST_LINK | SET_ON_LINK,
+        };
+        me.tracee.mask(&r.session, once, 0);
+        let (on, tracer) = (r.flags, Some(r.tracer));
+        other.tracee.set(&r.session, tracer, once, on & !once);
+    }
 }
 
-/// `session` traces no process any more.
+/// `session` traces no process and no port any more.
 pub(super) fn clear_everywhere(session: &Shared) {
     let guard = ptab::pin();
-    process::table()
-        .iter(&guard)
-        .for_each(|shared| shared.tracee.forget(session.id));
+    for shared in process::table().iter(&guard) {
+        shared.tracee.remove(session.id);
+    }
+    for port in crate::port::table().iter(&guard) {
+        port.tracee.remove(session.id);
+    }
 }

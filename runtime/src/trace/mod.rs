@@ -4,32 +4,45 @@
 //! ([`profile`]) and the tests. `docs/internals/tracing.md` tells how it works.
 
 pub(crate) mod breakpoint;
+mod call;
 mod change;
 mod count;
+mod dump;
+pub(crate) mod events;
 pub(crate) mod flags;
+mod frame;
 mod halves;
 mod meter;
 mod node;
 pub mod profile;
+pub(crate) mod seq;
 mod session;
+mod spec;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod tracer;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use breakpoint::{Point, kind};
+use change::Which;
 pub use change::{Pattern, Switch};
-pub(crate) use change::{Turn, begun, find_entry, on_load, release, seize};
+pub(crate) use change::{
+    Setting, Turn, begun, exports_staged, exports_unloaded, find_entry, on_load, release, seize,
+};
 pub(crate) use flags::{Tracee, born, inherit};
+pub(crate) use frame::is_trace_return;
 pub use meter::Measures;
 pub(crate) use meter::Meters;
 pub use node::Counted;
+pub(crate) use session::{EventPattern, New};
 use session::{OnLoad, Shared};
+pub(crate) use spec::{BadSpec, Spec};
+pub(crate) use tracer::{Event, Tracer, set_cpu_timestamp};
 
 use crate::code::module::Mfa;
 use crate::process::ProcShared;
-use crate::term::{Atom, Pid, am};
+use crate::term::{Atom, Pid, Term, am};
 
 /// Kinds of breakpoint, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +91,6 @@ impl Kinds {
     pub const fn only_counts(self) -> bool {
         self.0 != 0 && self.0 & (kind::LOCAL | kind::META | kind::GLOBAL) == 0
     }
-    /// `traced` of a pattern: `global` where there is no breakpoint.
-    pub(crate) fn traced(self) -> Atom {
-        if self.is_none() {
-            am::global
-        } else {
-            self.traced_at()
-        }
-    }
     /// `traced` of a function.
     pub(crate) fn traced_at(self) -> Atom {
         if self.meets(Kinds::GLOBAL) {
@@ -98,11 +103,20 @@ impl Kinds {
     }
 }
 
-/// How the pattern for new code changes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnLoadChange {
-    pub(crate) kinds: Kinds,
-    pub(crate) switch: Switch,
+/// What a function's breakpoints in a session say; see [`Handle::at`].
+#[derive(Clone, Default)]
+pub(crate) struct At {
+    pub(crate) kinds: u32,
+    /// Of `local` or `global`.
+    pub(crate) spec: Option<Arc<Spec>>,
+    pub(crate) meta_spec: Option<Arc<Spec>>,
+    pub(crate) meta: Option<Tracer>,
+}
+
+impl At {
+    pub(crate) fn kinds(&self) -> Kinds {
+        Kinds(self.kinds)
+    }
 }
 
 /// A session.
@@ -110,7 +124,7 @@ pub(crate) struct OnLoadChange {
 pub(crate) struct Handle(Arc<Shared>);
 
 impl Handle {
-    pub(crate) fn create(name: Atom, tracer: Option<Pid>) -> Option<Handle> {
+    pub(crate) fn create(name: Atom, tracer: Option<Tracer>) -> Option<Handle> {
         session::create(name, tracer, None).map(Handle)
     }
     pub(crate) fn legacy() -> Handle {
@@ -135,7 +149,7 @@ impl Handle {
     pub(crate) fn is_alive(&self) -> bool {
         self.0.is_alive()
     }
-    pub(crate) fn tracer(&self) -> Option<Pid> {
+    pub(crate) fn tracer(&self) -> Option<Tracer> {
         self.0.tracer
     }
 
@@ -154,146 +168,122 @@ impl Handle {
 
     /// Starts a change of breakpoints, for the process that has the permission, which is woken when it
     /// is done.
-    ///
-    /// # Errors
-    /// When calls would be reported, which is not built.
     pub(crate) fn set_pattern(
         &self,
         pid: Pid,
         pattern: Pattern,
         switch: Switch,
         kinds: Kinds,
-    ) -> Result<(), ()> {
-        let reports = kinds.is_none() || kinds.meets(Kinds::LOCAL.and(Kinds::META));
-        if switch == Switch::On
-            && (kinds.meets(Kinds::META) || reports && flags::any_calls(&self.0))
-        {
-            return Err(());
-        }
+        setting: &Setting,
+    ) {
         let kinds = if kinds.is_none() {
             kind::GLOBAL
         } else {
             kinds.0
         };
-        let change = change::Change::pattern(&self.0, pattern, switch, kinds);
+        let change = change::Change::pattern(&self.0, pattern, switch, kinds, setting);
         change::run(change, pid, || ());
-        Ok(())
     }
 
-    /// Changes the pattern for new code.
-    ///
-    /// # Errors
-    /// When calls would be reported, which is not built.
-    pub(crate) fn change_on_load(&self, change: OnLoadChange) -> Result<(), ()> {
-        let OnLoadChange { kinds, switch } = change;
+    /// Changes the pattern for new code. Source: `change_on_load_trace_pattern()`.
+    pub(crate) fn change_on_load(&self, kinds: Kinds, switch: Switch, setting: &Setting) {
+        let global = kinds.is_none();
         let mut on_load = self.0.on_load.lock();
-        let now = on_load.map(|on_load| on_load.kinds);
-        *on_load = match switch {
-            Switch::On if kinds.meets(Kinds::META) => return Err(()),
-            Switch::On if kinds.is_none() => Some(OnLoad {
-                kinds: kind::GLOBAL,
-            }),
-            Switch::On => {
-                let kinds = now.unwrap_or(0) & !kind::GLOBAL | kinds.0;
-                Some(OnLoad { kinds })
-            }
-            Switch::Off => {
-                let gone = if kinds.is_none() {
-                    kind::GLOBAL
-                } else {
-                    kinds.0
-                };
-                now.map(|now| now & !gone)
-                    .filter(|left| *left != 0)
-                    .map(|kinds| OnLoad { kinds })
-            }
-            // Counters of code to come neither pause nor start anew.
-            Switch::Restart | Switch::Pause => *on_load,
-        };
-        Ok(())
-    }
-
-    /// The kinds that new code gets; none stands for `global`.
-    pub(crate) fn on_load_kinds(&self) -> Option<Kinds> {
-        let on_load = (*self.0.on_load.lock())?;
-        Some(Kinds(on_load.kinds & !kind::GLOBAL))
-    }
-
-    /// Sets whether `send` or `receive` events are reported.
-    ///
-    /// # Errors
-    /// When a process or port would report them now, which is not built.
-    pub(crate) fn set_event(&self, send: bool, on: bool) -> Result<(), ()> {
-        let flag = if send { flags::SEND } else { flags::RECEIVE };
-        if on && flags::any(&self.0, flag) {
-            return Err(());
+        let mut new = on_load.take().unwrap_or(OnLoad::counting(0));
+        if global || kinds.meets(Kinds::LOCAL) {
+            new.spec.clone_from(&setting.spec);
         }
-        let event = if send { &self.0.send } else { &self.0.receive };
-        event.store(on, Ordering::Relaxed);
-        Ok(())
-    }
-    /// Whether `send` or `receive` events are reported where a flag says so.
-    pub(crate) fn event(&self, send: bool) -> bool {
-        let event = if send { &self.0.send } else { &self.0.receive };
-        event.load(Ordering::Relaxed)
-    }
-    /// As [`Handle::event`].
-    pub(crate) fn has_event(&self, send: bool) -> bool {
-        self.event(send)
+        if global || kinds.meets(Kinds::META) {
+            new.meta_spec = setting.spec.clone().filter(|_| !global);
+            new.meta_tracer = setting.meta.filter(|_| !global);
+        }
+        let counts = kind::COUNT | kind::TIME | kind::MEMORY;
+        let was_global = new.kinds & kind::GLOBAL != 0;
+        match switch {
+            Switch::Off if global => new.kinds &= !kind::GLOBAL,
+            Switch::Off => new.kinds &= !kinds.0,
+            _ if global => new.kinds = kind::GLOBAL,
+            _ => {
+                let added = if switch == Switch::On {
+                    kinds.0
+                } else {
+                    // Counters of code to come neither pause nor start anew.
+                    kinds.0 & !counts
+                };
+                let kept = if was_global { 0 } else { new.kinds };
+                new.kinds = kept | added;
+            }
+        }
+        *on_load = Some(new).filter(|new| new.kinds != 0);
     }
 
-    /// Calls for no message under these flags?
-    pub(crate) fn is_silent(&self, flags: u32) -> bool {
-        flags::are_silent(&self.0, flags)
+    /// What new code gets.
+    pub(crate) fn on_load(&self) -> Option<At> {
+        let on_load = self.0.on_load.lock().clone()?;
+        Some(At {
+            kinds: on_load.kinds,
+            spec: on_load.spec,
+            meta_spec: on_load.meta_spec,
+            meta: on_load.meta_tracer,
+        })
     }
 
-    /// Turns flags of a process on or off; `false` when another tracer has it.
-    pub(crate) fn trace_process(
+    /// Sets which messages sent, or received, are reported where a flag says so.
+    pub(crate) fn set_event(&self, send: bool, pattern: EventPattern) {
+        let event = if send { &self.0.send } else { &self.0.receive };
+        *event.write() = pattern;
+    }
+    /// Which messages sent, or received, are reported where a flag says so.
+    pub(crate) fn event(&self, send: bool) -> EventPattern {
+        let event = if send { &self.0.send } else { &self.0.receive };
+        event.read().clone()
+    }
+
+    /// Turns flags of a process or port on or off; `false` when another tracer has it.
+    pub(crate) fn trace(
         &self,
-        tracee: &ProcShared,
+        tracee: &Tracee,
+        id: Term<'_>,
         on: bool,
         flags: u32,
-        tracer: Pid,
+        tracer: Option<Tracer>,
     ) -> bool {
-        if on {
-            return tracee
-                .tracee
-                .turn_on(&self.0, flags & flags::OF_PROCESSES, Some(tracer));
+        match tracer.filter(|_| on) {
+            Some(tracer) => tracee.turn_on(id, &self.0, flags, tracer),
+            None => {
+                tracee.turn_off(&self.0, flags);
+                true
+            }
         }
-        tracee.tracee.turn_off(&self.0, flags);
-        true
     }
-    pub(crate) fn trace_new_processes(&self, on: bool, flags: u32) {
-        if on {
-            self.0.new_flags.fetch_or(flags, Ordering::Relaxed);
-        } else {
-            self.0.new_flags.fetch_and(!flags, Ordering::Relaxed);
-        }
+    pub(crate) fn trace_new_processes(&self, on: bool, flags: u32, tracer: Option<Tracer>) {
+        self.0.new_processes.lock().change(on, flags, tracer);
         flags::update_new();
     }
-    pub(crate) fn trace_new_ports(&self, on: bool, flags: u32) {
-        if on {
-            self.0.new_port_flags.fetch_or(flags, Ordering::Relaxed);
-        } else {
-            self.0.new_port_flags.fetch_and(!flags, Ordering::Relaxed);
+    pub(crate) fn trace_new_ports(&self, on: bool, flags: u32, tracer: Option<Tracer>) {
+        self.0.new_ports.lock().change(on, flags, tracer);
+        flags::update_new();
+    }
+    pub(crate) fn new_processes(&self) -> New {
+        self.0.new_processes()
+    }
+    pub(crate) fn new_ports(&self) -> New {
+        self.0.new_ports()
+    }
+    /// Flags and tracer of a process or port; a tracer that is gone goes.
+    pub(crate) fn of(&self, tracee: &Tracee, id: Term<'_>) -> (u32, Option<Tracer>) {
+        match tracee.of(&self.0) {
+            Some((_, tracer)) if tracer.status(id) == tracer::Verdict::Remove => {
+                tracee.remove(self.0.id);
+                (0, None)
+            }
+            Some((flags, tracer)) => (flags, Some(tracer)),
+            None => (0, None),
         }
     }
-    pub(crate) fn new_process_flags(&self) -> u32 {
-        self.0.new_flags.load(Ordering::Relaxed)
-    }
-    pub(crate) fn new_port_flags(&self) -> u32 {
-        self.0.new_port_flags.load(Ordering::Relaxed)
-    }
-    /// Flags and tracer of a process.
-    pub(crate) fn of_process(&self, tracee: &ProcShared) -> (u32, Option<Pid>) {
-        tracee
-            .tracee
-            .of(&self.0)
-            .map_or((0, None), |r| (r.flags, r.tracer))
-    }
-    /// The sessions that trace a process, oldest first.
-    pub(crate) fn of_process_all(tracee: &ProcShared) -> Vec<Handle> {
-        let ids = tracee.tracee.sessions();
+    /// The sessions that trace a process or port, oldest first.
+    pub(crate) fn all_of(tracee: &Tracee) -> Vec<Handle> {
+        let ids = tracee.sessions();
         Handle::all()
             .into_iter()
             .filter(|session| ids.contains(&session.id()))
@@ -309,7 +299,24 @@ impl Handle {
 
     /// Kinds of breakpoint at a function. For a scheduler's thread.
     pub(crate) fn kinds_at(&self, mfa: Mfa) -> Kinds {
-        Kinds(self.point(mfa, |point| point.kinds).unwrap_or(0))
+        Kinds(self.at(mfa).kinds)
+    }
+    /// What its breakpoints at a function say. For a scheduler's thread.
+    pub(crate) fn at(&self, mfa: Mfa) -> At {
+        let spec = |point: &Point| At {
+            kinds: point.kinds,
+            spec: point.spec.clone(),
+            ..At::default()
+        };
+        if let Some(at) = change::point_at(mfa, Which::Global, &self.0, spec) {
+            return at;
+        }
+        let at = self.point(mfa, |point| At {
+            meta_spec: point.meta.as_ref().and_then(|meta| meta.spec.clone()),
+            meta: point.meta.as_ref().and_then(|meta| *meta.tracer.lock()),
+            ..spec(point)
+        });
+        at.unwrap_or_default()
     }
     /// `call_count` of a function.
     pub(crate) fn count_at(&self, mfa: Mfa) -> Option<u64> {
@@ -325,7 +332,7 @@ impl Handle {
     }
 
     fn point<T>(&self, mfa: Mfa, get: impl FnOnce(&Point) -> T) -> Option<T> {
-        change::point_at(mfa, &self.0, get)
+        change::point_at(mfa, Which::Local, &self.0, get)
     }
 }
 
@@ -388,19 +395,22 @@ impl Session {
     /// # Panics
     /// For kinds that report to a tracer.
     pub fn set_pattern(&self, pattern: Pattern, switch: Switch, kinds: Kinds) -> usize {
-        assert!(kinds.only_counts(), "calls are not reported yet");
+        assert!(kinds.only_counts(), "there is nobody to report to");
         let session = &self.0.0;
         change::with_permission(|| {
-            change::run_here(change::Change::pattern(session, pattern, switch, kinds.0))
+            let setting = Setting::default();
+            let change = change::Change::pattern(session, pattern, switch, kinds.0, &setting);
+            change::run_here(change)
         })
     }
     /// Traces calls of all processes there are and will be, or no longer.
     pub fn set_all_processes(&self, on: bool) {
         let guard = crate::sched::ptab::pin();
         for shared in crate::process::table().iter(&guard) {
-            self.0.trace_process(shared, on, flags::CALL, shared.pid());
+            self.trace(shared, on);
         }
-        self.0.trace_new_processes(on, flags::CALL);
+        self.0
+            .trace_new_processes(on, flags::CALL, Some(Tracer::NOBODY));
     }
     /// Traces calls of a process, or no longer; `false` when it is gone.
     pub fn set_process(&self, pid: Pid, on: bool) -> bool {
@@ -408,7 +418,12 @@ impl Session {
         let Some(shared) = crate::process::lookup(pid, &guard) else {
             return false;
         };
-        self.0.trace_process(shared, on, flags::CALL, pid)
+        self.trace(shared, on)
+    }
+    fn trace(&self, shared: &ProcShared, on: bool) -> bool {
+        let me = shared.pid().term();
+        let nobody = Some(Tracer::NOBODY);
+        self.0.trace(&shared.tracee, me, on, flags::CALL, nobody)
     }
     /// Calls of a function; `None` where they are not counted.
     #[must_use]

@@ -13,6 +13,7 @@ use super::count::Counter;
 use super::meter::Measures;
 use super::node::Arena;
 use super::session::{self, OnLoad, Profiled, Shared};
+use super::tracer::Tracer;
 use super::{flags, node};
 use crate::code::module::Mfa;
 use crate::process;
@@ -60,10 +61,11 @@ pub fn start(request: Request, command: Vec<String>, otp: String) {
         } else {
             kind::PROFILE
         };
-        *session.on_load.lock() = Some(OnLoad { kinds });
+        *session.on_load.lock() = Some(OnLoad::counting(kinds));
         session
-            .new_flags
-            .store(flags::CALL, std::sync::atomic::Ordering::Relaxed);
+            .new_processes
+            .lock()
+            .change(true, flags::CALL, Some(Tracer::NOBODY));
         flags::update_new();
         // The clock is compared with the time from here on.
         let _ = ticks::Ticks::clock();

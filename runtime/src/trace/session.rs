@@ -1,18 +1,19 @@
 //! Trace sessions: each with its own patterns, process flags and tracer, isolated from the others.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::breakpoint::kind;
 use super::count::Counter;
 use super::flags;
 use super::meter::{Account, Measures};
 use super::node::Arena;
+use super::spec::Spec;
+use super::tracer::{Tracer, Verdict};
 use crate::code::module::Mfa;
-use crate::term::{Atom, Pid, am};
+use crate::term::{Atom, am};
 
 /// Sessions there may be at once: each has a bit in a word of every process.
 pub(super) const SESSIONS: usize = 64;
@@ -25,18 +26,17 @@ pub(super) struct Shared {
     pub(super) slot: u32,
     pub(super) name: Atom,
     /// Who gets its messages; none: whoever turns tracing of a process on.
-    pub(super) tracer: Option<Pid>,
+    pub(super) tracer: Option<Tracer>,
     alive: AtomicBool,
-    /// Flags that new processes get.
-    pub(super) new_flags: AtomicU32,
-    /// Flags that new ports get.
-    pub(super) new_port_flags: AtomicU32,
+    /// What new processes get.
+    pub(super) new_processes: Mutex<New>,
+    /// What new ports get.
+    pub(super) new_ports: Mutex<New>,
     pub(super) on_load: Mutex<Option<OnLoad>>,
-    /// Whether `send` and `receive` events would be reported.
-    pub(super) send: AtomicBool,
-    pub(super) receive: AtomicBool,
-    /// Functions whose calls would be reported.
-    reported: AtomicUsize,
+    /// Which messages sent are reported.
+    pub(super) send: RwLock<EventPattern>,
+    /// Which messages received are reported.
+    pub(super) receive: RwLock<EventPattern>,
     /// Set for the runtime's own profile: what its breakpoints measure.
     pub(super) profile: Option<Profiled>,
     /// The nodes of all processes measured.
@@ -53,10 +53,70 @@ pub(super) struct Profiled {
     pub(super) accounts: Mutex<HashMap<u32, Mfa>>,
 }
 
-/// The pattern `on_load`: kinds of breakpoints that functions of new modules get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Flags and tracer that new processes or ports get.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct New {
+    pub(crate) flags: u32,
+    pub(crate) tracer: Option<Tracer>,
+}
+
+impl New {
+    /// Turns flags on or off. Source: `erts_change_new_p_tracing()`.
+    pub(super) fn change(&mut self, on: bool, flags: u32, tracer: Option<Tracer>) {
+        if on {
+            self.flags |= flags;
+        } else {
+            self.flags &= !flags;
+        }
+        self.tracer = tracer.or(self.tracer);
+        self.check();
+    }
+
+    /// Without a tracer that lives there is nothing.
+    fn check(&mut self) {
+        let nobody = am::undefined.term();
+        let gone = |tracer: Tracer| tracer.status(nobody) == Verdict::Remove;
+        if self.flags == 0 || self.tracer.is_none_or(gone) {
+            *self = New::default();
+        }
+    }
+}
+
+/// Which messages sent or received are reported.
+#[derive(Clone)]
+pub(crate) struct EventPattern {
+    pub(crate) on: bool,
+    pub(crate) spec: Option<Arc<Spec>>,
+}
+
+impl EventPattern {
+    /// All of them, as at the start.
+    const ALL: EventPattern = EventPattern {
+        on: true,
+        spec: None,
+    };
+}
+
+/// The pattern `on_load`: breakpoints that functions of new modules get.
+#[derive(Clone)]
 pub(super) struct OnLoad {
     pub(super) kinds: u32,
+    /// Of `local` or `global` ones.
+    pub(super) spec: Option<Arc<Spec>>,
+    pub(super) meta_spec: Option<Arc<Spec>>,
+    pub(super) meta_tracer: Option<Tracer>,
+}
+
+impl OnLoad {
+    /// Breakpoints that report nothing.
+    pub(super) fn counting(kinds: u32) -> OnLoad {
+        OnLoad {
+            kinds,
+            spec: None,
+            meta_spec: None,
+            meta_tracer: None,
+        }
+    }
 }
 
 struct Table {
@@ -80,7 +140,7 @@ impl Shared {
         id: u64,
         slot: u32,
         name: Atom,
-        tracer: Option<Pid>,
+        tracer: Option<Tracer>,
         profile: Option<Profiled>,
     ) -> Shared {
         Shared {
@@ -89,12 +149,11 @@ impl Shared {
             name,
             tracer,
             alive: AtomicBool::new(true),
-            new_flags: AtomicU32::new(0),
-            new_port_flags: AtomicU32::new(0),
+            new_processes: Mutex::default(),
+            new_ports: Mutex::default(),
             on_load: Mutex::new(None),
-            send: AtomicBool::new(true),
-            receive: AtomicBool::new(true),
-            reported: AtomicUsize::new(0),
+            send: RwLock::new(EventPattern::ALL),
+            receive: RwLock::new(EventPattern::ALL),
             profile,
             arenas: Mutex::default(),
         }
@@ -116,19 +175,17 @@ impl Shared {
         self.alive.load(Ordering::Acquire)
     }
 
-    /// A function's kinds of breakpoint change.
-    pub(super) fn report(&self, before: u32, after: u32) {
-        let reported = |kinds: u32| kinds & (kind::LOCAL | kind::GLOBAL | kind::META) != 0;
-        match (reported(before), reported(after)) {
-            (false, true) => self.reported.fetch_add(1, Ordering::Relaxed),
-            (true, false) => self.reported.fetch_sub(1, Ordering::Relaxed),
-            _ => return,
-        };
+    /// What new processes get, while their tracer lives.
+    pub(super) fn new_processes(&self) -> New {
+        let mut new = self.new_processes.lock();
+        new.check();
+        *new
     }
-
-    /// Would calls of some functions be reported?
-    pub(super) fn reports_calls(&self) -> bool {
-        self.reported.load(Ordering::Relaxed) != 0
+    /// The same of ports.
+    pub(super) fn new_ports(&self) -> New {
+        let mut new = self.new_ports.lock();
+        new.check();
+        *new
     }
 
     /// An account that nobody has used.
@@ -156,7 +213,7 @@ impl Shared {
 /// Makes a session; `None` when there are as many as there may be.
 pub(super) fn create(
     name: Atom,
-    tracer: Option<Pid>,
+    tracer: Option<Tracer>,
     profile: Option<Profiled>,
 ) -> Option<Arc<Shared>> {
     let mut table = table().write();
@@ -194,8 +251,8 @@ pub(super) fn kill(session: &Shared) -> bool {
     if !session.alive.swap(false, Ordering::AcqRel) {
         return false;
     }
-    session.new_flags.store(0, Ordering::Relaxed);
-    session.new_port_flags.store(0, Ordering::Relaxed);
+    *session.new_processes.lock() = New::default();
+    *session.new_ports.lock() = New::default();
     *session.on_load.lock() = None;
     flags::update_new();
     true

@@ -244,14 +244,21 @@ fn profile(
     let session = session::create(name, None, Some(profiled)).expect("a slot");
     let set = |switch, kinds| {
         change::with_permission(|| {
-            change::run_here(change::Change::pattern(&session, traced(), switch, kinds))
+            let setting = Setting::default();
+            change::run_here(change::Change::pattern(
+                &session,
+                traced(),
+                switch,
+                kinds,
+                &setting,
+            ))
         })
     };
     set(Switch::On, kinds);
     let handle = Handle(session.clone());
-    handle.trace_new_processes(true, flags::CALL);
+    handle.trace_new_processes(true, flags::CALL, Some(Tracer::NOBODY));
     run(function, n);
-    handle.trace_new_processes(false, flags::CALL);
+    handle.trace_new_processes(false, flags::CALL, None);
     set(Switch::Off, kind::ALL);
     let mut file = Vec::new();
     let run = profile::Run::new(session.clone(), request);

@@ -1,0 +1,256 @@
+//! Frames that tracing pushes on stacks, so that it hears of returns and of exceptions.
+//!
+//! A frame stands where a return address would, on top of the real one, and belongs to no function: its first
+//! word is the address of a code word of ours, the others are immediates. So the collector and the search
+//! for an exception handler walk over it.
+//!
+//! ```text
+//! stop ▶ │ kind 0 │ n │ account 1 … n │ return address …            accounts to give back on return
+//! stop ▶ │ kind 1 │ M │ F │ A │ tracer │ session │ return address …  `return_from`
+//! stop ▶ │ kind 2 │ the same │ return address …                     and `exception_from`
+//! stop ▶ │ kind 3 │ session │ return address …                      `return_to`
+//! ```
+//!
+//! Invariants: H1 of `heap/mod.rs`, and
+//! - B3: a trace frame on a stack is as drawn: `n`, accounts, arity and session are small integers, the tracer
+//!   is an atom, pid or port, and the real return address follows, or another trace frame.
+#![expect(unsafe_code, reason = "stack frames are reached by address")]
+
+use crate::code::module::Mfa;
+use crate::code::op::{Op, entry as head};
+use crate::process::Process;
+use crate::term::{RawTerm, Term, tag};
+
+/// Kinds of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Accounts,
+    Return,
+    Exception,
+    ReturnTo,
+}
+
+/// The words of code that calls return to, by kind.
+static STUBS: [u64; 4] = [
+    Op::TraceReturn.word(Kind::Accounts as u16, 0, 0),
+    Op::TraceReturn.word(Kind::Return as u16, 0, 0),
+    Op::TraceReturn.word(Kind::Exception as u16, 0, 0),
+    Op::TraceReturn.word(Kind::ReturnTo as u16, 0, 0),
+];
+
+/// Words of a frame for `return_from` or `exception_from`, and of one for `return_to`.
+const RETURN_WORDS: usize = 6;
+const RETURN_TO_WORDS: usize = 2;
+
+/// The first word of a frame.
+pub(super) fn stub(kind: Kind) -> u64 {
+    &raw const STUBS[kind as usize] as u64
+}
+
+/// The kind of frame that begins with `word`, if one does.
+#[inline(always)]
+fn kind_of(word: u64) -> Option<Kind> {
+    let offset = word.wrapping_sub(STUBS.as_ptr() as u64);
+    match offset {
+        0 => Some(Kind::Accounts),
+        8 => Some(Kind::Return),
+        16 => Some(Kind::Exception),
+        24 => Some(Kind::ReturnTo),
+        _ => None,
+    }
+}
+
+/// Is this return address a trace frame's, which belongs to no function?
+#[must_use]
+pub(crate) fn is_trace_return(address: *const u64) -> bool {
+    kind_of(address as u64).is_some()
+}
+
+/// A function's call whose return, and perhaps exception, is reported.
+#[derive(Clone, Copy)]
+pub(super) struct Returning {
+    pub(super) mfa: Mfa,
+    /// `true` for the process's own, or the tracer.
+    pub(super) tracer: Term<'static>,
+    pub(super) session: u64,
+}
+
+/// A frame.
+#[derive(Clone, Copy)]
+pub(super) enum Frame<'a> {
+    Accounts(&'a [u64]),
+    Returning(Kind, Returning),
+    ReturnTo(u64),
+}
+
+impl Frame<'_> {
+    pub(super) fn words(&self) -> usize {
+        match self {
+            Frame::Accounts(accounts) => 2 + accounts.len(),
+            Frame::Returning(..) => RETURN_WORDS,
+            Frame::ReturnTo(_) => RETURN_TO_WORDS,
+        }
+    }
+}
+
+/// Bits of a small integer's tag.
+const SMALL_SHIFT: u32 = 4;
+
+/// A word that is a small integer to whoever walks the stack: 60 bits, whatever their sign.
+#[inline(always)]
+pub(super) fn small(bits: u64) -> u64 {
+    (bits << SMALL_SHIFT) | tag::SMALL
+}
+
+/// The bits that [`small`] has put into a word.
+#[inline(always)]
+pub(super) fn of_small(word: u64) -> u64 {
+    word >> SMALL_SHIFT
+}
+
+/// The frame of `kind` whose words behind the first begin at `at`.
+///
+/// # Safety
+/// H1, B3: such a frame is there.
+unsafe fn read<'a>(kind: Kind, at: *const u64) -> Frame<'a> {
+    // SAFETY: by contract.
+    unsafe {
+        match kind {
+            Kind::Accounts => {
+                let count = of_small(*at) as usize;
+                Frame::Accounts(std::slice::from_raw_parts(at.add(1), count))
+            }
+            Kind::ReturnTo => Frame::ReturnTo(of_small(*at)),
+            Kind::Return | Kind::Exception => {
+                let word = |i| Term::immed(RawTerm(*at.add(i)));
+                let atom = |i| word(i).as_atom().expect("a frame names its function");
+                let mfa = Mfa {
+                    module: atom(0),
+                    function: atom(1),
+                    arity: of_small(*at.add(2)) as u8,
+                };
+                let returning = Returning {
+                    mfa,
+                    tracer: word(3),
+                    session: of_small(*at.add(4)),
+                };
+                Frame::Returning(kind, returning)
+            }
+        }
+    }
+}
+
+/// The trace frame at `top`, if one stands there.
+///
+/// # Safety
+/// H1: `top` points into the stack.
+pub(super) unsafe fn at<'a>(top: *const u64) -> Option<Frame<'a>> {
+    // SAFETY: by contract, and B3.
+    unsafe { kind_of(*top).map(|kind| read(kind, top.add(1))) }
+}
+
+/// The frame that a traced call has returned to, whose first word, of `kind`, is popped.
+pub(super) fn returned_to<'a>(p: &Process, kind: u64) -> Frame<'a> {
+    let kind = match kind {
+        0 => Kind::Accounts,
+        1 => Kind::Return,
+        2 => Kind::Exception,
+        _ => Kind::ReturnTo,
+    };
+    // SAFETY: B3: the rest of the frame stands on top.
+    unsafe { read(kind, p.stop.get()) }
+}
+
+/// Pops the rest of `frame` and the return address, which it gives.
+pub(super) fn pop(p: &Process, frame: &Frame<'_>) -> *const u64 {
+    let at = p.stop.get().wrapping_add(frame.words() - 1);
+    p.stop.set(at.wrapping_add(1));
+    // SAFETY: H1, B3: the return address follows.
+    unsafe { *at as *const u64 }
+}
+
+/// The frames on top of the stack.
+pub(super) fn on_top<'a>(p: &'a Process) -> impl Iterator<Item = Frame<'a>> {
+    let mut top: *const u64 = p.stop.get();
+    std::iter::from_fn(move || {
+        if top >= p.hend().cast_const() {
+            return None;
+        }
+        // SAFETY: H1: a word of the stack.
+        let frame = unsafe { at(top) }?;
+        top = top.wrapping_add(frame.words());
+        Some(frame)
+    })
+}
+
+/// What the stack holds from its top to the innermost catch tag: trace frames, and return addresses.
+pub(super) enum Unwound<'a> {
+    Frame(Frame<'a>),
+    Return(*const u64),
+    /// The end: a handler is there, or not.
+    End(bool),
+}
+
+/// Walks the stack as an exception cuts it.
+pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
+    let mut top: *const u64 = p.stop.get();
+    while top < p.hend().cast_const() {
+        // SAFETY: H1, B3: words of the stack.
+        let (word, frame) = unsafe { (*top, at(top)) };
+        if word & tag::IMMED2_MASK == tag::CATCH {
+            return visit(Unwound::End(true));
+        }
+        if let Some(frame) = frame {
+            top = top.wrapping_add(frame.words());
+            visit(Unwound::Frame(frame));
+            continue;
+        }
+        if word & tag::PRIMARY_MASK == tag::HEADER && word != 0 {
+            visit(Unwound::Return(word as *const u64));
+        }
+        top = top.wrapping_add(1);
+    }
+    visit(Unwound::End(false));
+}
+
+/// Pushes a frame of these words for the call of the function with the entry `pc`. May collect: the
+/// arguments are kept. `false` when the process is exiting, and returns nowhere.
+pub(super) fn push(p: &mut Process, pc: *const u64, words: &[u64]) -> bool {
+    let need = words.len();
+    if p.free_words() < need {
+        // SAFETY: B1 of `breakpoint`: `pc` is a function's entry.
+        let arity = unsafe { *pc.offset(head::ARITY) } as usize;
+        if p.garbage_collect(need, arity).is_err() {
+            return false;
+        }
+    }
+    let frame = p.stop.get().wrapping_sub(need);
+    // SAFETY: H1, B3: `need` words are free below the stack's top.
+    unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), frame, need) };
+    p.stop.set(frame);
+    true
+}
+
+impl Returning {
+    /// The words of its frame.
+    pub(super) fn words(&self, exception: bool) -> [u64; RETURN_WORDS] {
+        let kind = if exception {
+            Kind::Exception
+        } else {
+            Kind::Return
+        };
+        [
+            stub(kind),
+            self.mfa.module.raw().0,
+            self.mfa.function.raw().0,
+            small(u64::from(self.mfa.arity)),
+            self.tracer.raw().0,
+            small(self.session),
+        ]
+    }
+}
+
+/// The words of a frame for `return_to`.
+pub(super) fn return_to_words(session: u64) -> [u64; RETURN_TO_WORDS] {
+    [stub(Kind::ReturnTo), small(session)]
+}

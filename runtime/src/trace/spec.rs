@@ -1,0 +1,220 @@
+//! Match specifications of functions and of `send` and `'receive'`, and what their bodies may do.
+
+use std::sync::Arc;
+
+use super::events;
+use super::flags;
+use super::session::Shared;
+use super::tracer::{Tracer, Verdict};
+use crate::heap::Message;
+use crate::interp::exception;
+use crate::matchspec::{self, Action, Actions, Dialect, MatchSpec};
+use crate::process::{self, ProcShared, Process, registry};
+use crate::sched::ptab;
+use crate::term::{Term, View, am};
+
+/// A match specification, with the term it was made from.
+pub(crate) struct Spec {
+    program: MatchSpec,
+    source: Message,
+}
+
+/// Why a match specification is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadSpec {
+    /// It is none.
+    Wrong,
+    /// It is nested too deep.
+    TooDeep,
+}
+
+impl Spec {
+    /// Compiles `term` for calls, for `send` or for `'receive'` (which knows no callers, and does nothing).
+    pub(crate) fn compile(term: Term<'_>, dialect: Dialect) -> Result<Arc<Spec>, BadSpec> {
+        let program = matchspec::compile(term, dialect).map_err(|failure| {
+            if failure.system_limit {
+                BadSpec::TooDeep
+            } else {
+                BadSpec::Wrong
+            }
+        })?;
+        let source = Message::copy_of(term);
+        Ok(Arc::new(Spec { program, source }))
+    }
+
+    /// The term it was made from.
+    pub(crate) fn source(&self) -> Term<'_> {
+        self.source.term()
+    }
+}
+
+/// What came of a match specification.
+#[derive(Clone, Copy)]
+pub(super) struct Matched<'a> {
+    /// What it said, if not `true` or `false`.
+    pub(super) result: Option<Term<'a>>,
+    /// It matched, and did not say `{message, false}`.
+    pub(super) reports: bool,
+    pub(super) return_trace: bool,
+    pub(super) exception_trace: bool,
+}
+
+impl Matched<'_> {
+    /// Without a match specification all is reported.
+    pub(super) const ALL: Matched<'static> = Matched {
+        result: None,
+        reports: true,
+        return_trace: false,
+        exception_trace: false,
+    };
+    const NONE: Matched<'static> = Matched {
+        reports: false,
+        ..Matched::ALL
+    };
+}
+
+/// Runs `spec`, if there is one, on the arguments of an event in `p`. `in_call` says that `p` itself calls or
+/// sends, so that its body may act on it.
+pub(super) fn run<'a>(
+    spec: Option<&'a Spec>,
+    p: &'a Process,
+    session: &'a Arc<Shared>,
+    args: &[Term<'a>],
+) -> Matched<'a> {
+    let Some(spec) = spec else {
+        return Matched::ALL;
+    };
+    let mut body = Body { p, session };
+    let Some(outcome) = spec.program.run_trace(p, args, &mut body) else {
+        return Matched::NONE;
+    };
+    let said = outcome.message.as_bool();
+    Matched {
+        result: said.is_none().then_some(outcome.message),
+        reports: said != Some(false),
+        return_trace: outcome.flags.return_trace || outcome.flags.exception_trace,
+        exception_trace: outcome.flags.exception_trace,
+    }
+}
+
+/// What the body of a match specification acts on.
+struct Body<'a> {
+    p: &'a Process,
+    session: &'a Arc<Shared>,
+}
+
+impl<'a> Actions<'a> for Body<'a> {
+    fn act(&mut self, action: Action, args: &[Term<'a>]) -> Option<Term<'a>> {
+        let p = self.p;
+        let done = || Some(am::true_.term());
+        match (action, args) {
+            (Action::Caller, _) => Some(exception::caller(p, false)),
+            (Action::CallerLine, _) => Some(exception::caller(p, true)),
+            (Action::CurrentStacktrace, [depth]) => {
+                let depth = usize::try_from(depth.as_small()?).ok()?;
+                Some(exception::callers(p, depth))
+            }
+            (Action::Silent, [on]) => {
+                match on.as_bool() {
+                    Some(true) => self.tracee().mask(self.session, 0, flags::SILENT),
+                    Some(false) => self.tracee().mask(self.session, flags::SILENT, 0),
+                    None => {}
+                }
+                Some(*on)
+            }
+            (Action::EnableTrace, [flag]) => {
+                self.update(p.shared(), 0, flags::named(flag.as_atom()?)?);
+                done()
+            }
+            (Action::DisableTrace, [flag]) => {
+                self.update(p.shared(), flags::named(flag.as_atom()?)?, 0);
+                done()
+            }
+            (Action::EnableTrace, [who, flag]) => {
+                let flag = flags::named(flag.as_atom()?)?;
+                self.with(*who, |other| self.update(other, 0, flag))?;
+                done()
+            }
+            (Action::DisableTrace, [who, flag]) => {
+                let flag = flags::named(flag.as_atom()?)?;
+                self.with(*who, |other| self.update(other, flag, 0))?;
+                done()
+            }
+            (Action::Trace, [off, on]) => self.trace(p.pid().term(), *off, *on),
+            (Action::Trace, [who, off, on]) => self.trace(*who, *off, *on),
+            (Action::Display, [term]) => {
+                let call = crate::bif::find(am::erlang, am::display, 1)?;
+                match crate::bif::all()[call].call {
+                    crate::bif::Call::Plain(display) => display(p, &[*term]).ok(),
+                    crate::bif::Call::Exclusive(_) => None,
+                }
+            }
+            (Action::ProcessDump, _) => {
+                let dump = super::dump::text(p);
+                Some(p.binary(dump.as_bytes()))
+            }
+            (Action::IsSeqTrace, _) => Some(Term::bool(events::token(p).is_some())),
+            (Action::GetSeqToken, _) => Some(events::token(p).unwrap_or(Term::NIL)),
+            (Action::SetSeqToken, [component, value]) => {
+                super::seq::set_component(p, *component, *value)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Body<'a> {
+    fn tracee(&self) -> &'a flags::Tracee {
+        &self.p.shared().tracee
+    }
+
+    /// The tracer that flags set here go to. Source: `get_proc_tracer()`.
+    fn tracer(&self) -> Option<Tracer> {
+        let own = || self.tracee().of(self.session).map(|(_, tracer)| tracer);
+        self.session.tracer.or_else(own)
+    }
+
+    fn update(&self, other: &ProcShared, off: u32, on: u32) {
+        other.tracee.set(self.session, self.tracer(), off, on);
+    }
+
+    /// Does something with a process, by its pid or name; `None` when there is none.
+    fn with<T>(&self, who: Term<'a>, act: impl FnOnce(&ProcShared) -> T) -> Option<T> {
+        let pid = match who.view() {
+            View::Pid(pid) => pid,
+            View::Atom(name) => match registry::whereis(name)? {
+                registry::Named::Process(pid) => pid,
+                registry::Named::Port(_) => return None,
+            },
+            _ => return None,
+        };
+        let guard = ptab::pin();
+        process::lookup(pid, &guard).map(act)
+    }
+
+    /// `{trace, [Process,] Disable, Enable}`.
+    fn trace(&self, who: Term<'a>, off: Term<'a>, on: Term<'a>) -> Option<Term<'a>> {
+        let mut tracer = self.tracer();
+        let mut flags = |list: Term<'a>| {
+            let mut mask = 0;
+            for item in list.list_iter() {
+                let item = item.ok()?;
+                match item.view() {
+                    View::Atom(name) => mask |= flags::named(name)?,
+                    View::Tuple(_) if self.session.tracer.is_none() => {
+                        tracer = Some(Tracer::of_option(am::tracer, item)?);
+                    }
+                    _ => return None,
+                }
+            }
+            Some(mask)
+        };
+        let (off, on) = (flags(off)?, flags(on)?);
+        let changed = self.with(who, |other| {
+            let me = other.pid().term();
+            let usable = tracer.is_none_or(|tracer| tracer.status(me) != Verdict::Remove);
+            usable.then(|| other.tracee.set(self.session, tracer, off, on))
+        })??;
+        Some(Term::bool(changed))
+    }
+}
