@@ -6,7 +6,8 @@ use crate::heap::{Heap, Message};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
-    Alias, AliasEnd, Monitored, Origin, Peer, Process, SYSTEM, Signal, deliver, exists, registry, send,
+    Alias, AliasEnd, Monitored, Origin, Peer, Process, SYSTEM, Signal, deliver, exists, registry,
+    send,
 };
 use crate::term::{Atom, Pid, Term, View, am};
 use crate::trace::{Event, events};
@@ -100,7 +101,13 @@ fn spawn<'p>(
         return Err(badarg());
     }
     let child = p
-        .bear(module, function, a, &request.options, request.link.is_some())
+        .bear(
+            module,
+            function,
+            a,
+            &request.options,
+            request.link.is_some(),
+        )
         .map_err(|_| system_limit())?;
     events::spawned(p, child.process.shared(), [m, f, a], request.link.is_some());
     let reference = bind(p, &child.process, request);
@@ -450,9 +457,13 @@ fn register_2<'p>(_: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
     let registered = match who.view() {
         View::Pid(pid) => registry::register_process(name, pid),
         View::Port(port) => {
-            crate::process::ports::exists(port)
+            let done = crate::process::ports::exists(port)
                 && registry::name_of(registry::Named::Port(port)).is_none()
-                && registry::register_port(name, port)
+                && registry::register_port(name, port);
+            if done {
+                report_port_name(port, Event::Register, name);
+            }
+            done
         }
         _ => false,
     };
@@ -463,9 +474,18 @@ fn register_2<'p>(_: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
     }
 }
 
+fn report_port_name(port: crate::term::Port, event: Event, name: Atom) {
+    let guard = crate::sched::ptab::pin();
+    if let Some(port) = crate::port::table().get(port.0, &guard) {
+        port.traced().happened(event, name.term());
+    }
+}
+
 fn unregister_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
-    registry::unregister(name).ok_or_else(badarg)?;
+    if let registry::Named::Port(port) = registry::unregister(name).ok_or_else(badarg)? {
+        report_port_name(port, Event::Unregister, name);
+    }
     Ok(Term::bool(true))
 }
 

@@ -173,7 +173,9 @@ fn trace<'p>(
             one(p, session.trace(tracee, what, on, asked.mask, tracer))?
         }
         View::Port(port) => {
-            let port = crate::port::table().get(port.0, &guard).ok_or_else(badarg)?;
+            let port = crate::port::table()
+                .get(port.0, &guard)
+                .ok_or_else(badarg)?;
             one(p, session.trace(&port.tracee, what, on, asked.mask, tracer))?
         }
         View::Atom(name) => {
@@ -270,12 +272,13 @@ fn matched<'p>(turn: &trace::Turn) -> BifResult<'p> {
     }
 }
 
-/// What a list of pattern flags asks for; no breakpoint at all means calls from other modules (`global`).
+/// What a list of pattern flags asks for: kinds of breakpoint, whether it says `global` (which no kind at all
+/// means too), and whom `meta` reports to.
 fn kinds_of(
     p: &Process,
     session: &Handle,
     list: Term<'_>,
-) -> Result<(Kinds, Option<Tracer>), Raise<'static>> {
+) -> Result<(Kinds, bool, Option<Tracer>), Raise<'static>> {
     let badopt = || bad(am::badopt);
     let (mut kinds, mut global, mut meta) = (Kinds::NONE, false, None);
     for item in list.list_iter() {
@@ -305,7 +308,7 @@ fn kinds_of(
         }
         kinds = kinds.and(kind);
     }
-    Ok((kinds, meta))
+    Ok((kinds, global, meta))
 }
 
 /// A match specification for what `what` names.
@@ -331,7 +334,7 @@ fn trace_pattern<'p>(
     spec: Term<'p>,
     list: Term<'p>,
 ) -> BifResult<'p> {
-    let (kinds, meta) = kinds_of(p, session, list)?;
+    let (kinds, global, meta) = kinds_of(p, session, list)?;
     let mut setting = Setting { spec: None, meta };
     let switch = match spec.view() {
         View::Atom(am::false_) => Switch::Off,
@@ -352,7 +355,7 @@ fn trace_pattern<'p>(
             Ok(Term::small(0))
         }
         View::Atom(event @ (am::send | am::receive)) => {
-            if !kinds.is_none() || matches!(switch, Switch::Restart | Switch::Pause) {
+            if global || !kinds.is_none() || matches!(switch, Switch::Restart | Switch::Pause) {
                 return Err(bad(am::none));
             }
             let on = switch == Switch::On;

@@ -272,4 +272,3 @@ fn info_sessions<'p>(p: &'p Process, what: Term<'p>, key: Term<'p>) -> BifResult
         .collect();
     Ok(p.tuple(&[am::session.term(), p.list(&list)]))
 }
-

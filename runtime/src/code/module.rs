@@ -261,7 +261,7 @@ pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
 fn stage(versions: &mut Versions, module: Arc<Module>) {
     let staging = entry::staging();
     if let Some(current) = versions.current.take() {
-        crate::trace::exports_unloaded(&current);
+        crate::trace::unloaded(&current);
         for &(function, arity, _) in &current.exports {
             let export = entry::export(module.name, function, arity);
             export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);
@@ -315,7 +315,7 @@ pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
     };
     entry::start_staging();
     let staging = entry::staging();
-    crate::trace::exports_unloaded(&current);
+    crate::trace::unloaded(&current);
     for &(function, arity, _) in &current.exports {
         let export = entry::export(name, function, arity);
         export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);

@@ -87,6 +87,8 @@ specific_ops! {
     ApplyLast;
     /// Calls the fun in register `b` with `a` arguments.
     CallFun;
+    /// The same as a tail call, `c` words of frame dropped.
+    CallFunLast;
     /// Returns.
     Return;
     /// Drops `a` words of frame.

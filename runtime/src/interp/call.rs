@@ -163,6 +163,16 @@ pub(super) struct Called {
 }
 
 impl Called {
+    /// One of the BIFs that do nothing but raise an exception. Source: `apply_bif_error_adjustment()`.
+    pub(super) fn only_raises(self) -> bool {
+        self.module == am::erlang
+            && match self.function {
+                am::error => (1..=3).contains(&self.arity),
+                am::exit | am::throw => self.arity == 1,
+                _ => false,
+            }
+    }
+
     /// # Safety
     /// I1: `entry` is a function's entry.
     pub(super) unsafe fn at(entry: *const u64) -> Called {

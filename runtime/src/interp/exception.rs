@@ -80,7 +80,11 @@ pub(super) fn save_trace(p: &mut Process, current: Current) {
         }
     }
     let mut left = depth.saturating_sub(words.len() - FIXED);
-    let mut last = std::ptr::null();
+    // What is current may be known by its return address.
+    let mut last = match current {
+        Current::Code(pc) => pc.wrapping_add(1),
+        Current::Function(..) => std::ptr::null(),
+    };
     for_each_return(p, |address| {
         // A recursive call's return address, many times in a row, is told once, as in ERTS.
         if left > 0 && address != last {

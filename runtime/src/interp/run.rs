@@ -273,6 +273,21 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                 }};
             }
+            // The same of `apply` as a tail call: who calls a BIF that raises stays on the stack, to be told.
+            macro_rules! ready_last {
+                ($ready:expr) => {{
+                    match $ready {
+                        Ok(Ready { entry }) => {
+                            swapin!();
+                            if Called::at(entry).only_raises() {
+                                push_return!(0);
+                            }
+                            dispatch!(entry)
+                        }
+                        Err(raise) => raised!(raise, Current::Code(pc)),
+                    }
+                }};
+            }
             macro_rules! collect {
                 ($need:expr, $live:expr) => {{
                     swapout!();
@@ -581,7 +596,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::CallApplyLast => {
                         stop = stop.add(a!() as usize);
                         swapout!();
-                        ready!(call::apply(p, p.x(0), p.x(1), p.x(2)))
+                        ready_last!(call::apply(p, p.x(0), p.x(1), p.x(2)))
                     }
                     Op::CallApplyFun => {
                         swapout!();
@@ -626,11 +641,22 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::ApplyLast => {
                         stop = stop.add(b!() as usize);
                         swapout!();
-                        ready!(call::fixed_apply(p, a!() as usize))
+                        ready_last!(call::fixed_apply(p, a!() as usize))
                     }
-                    Op::CallFun => {
+                    Op::CallFun | Op::CallFunLast => {
                         let fun = *reg!(b!());
                         let arity = a!();
+                        let is_last = word as u16 == Op::CallFunLast as u16;
+                        macro_rules! go {
+                            ($entry:expr) => {{
+                                if is_last {
+                                    stop = stop.add(c!() as usize);
+                                } else {
+                                    push_return!(0);
+                                }
+                                dispatch!($entry)
+                            }};
+                        }
                         // The common case: a local fun of that arity whose code is there.
                         let head = header!(fun);
                         if head & tag::HEADER_MASK == tag::FUN
@@ -643,16 +669,14 @@ fn run_code(p: &mut Process) -> Outcome {
                                 for i in 0..tag::fun::num_free(head) as usize {
                                     *x.add(arity as usize + i) = *thing.add(2 + i);
                                 }
-                                push_return!(0);
-                                dispatch!(entry)
+                                go!(entry)
                             }
                         }
                         swapout!();
                         match call::call_fun(p, term!(fun), arity as usize) {
                             Ok(Ready { entry }) => {
                                 swapin!();
-                                push_return!(0);
-                                dispatch!(entry)
+                                go!(entry)
                             }
                             Err(raise) => raised!(raise, Current::Code(pc)),
                         }

@@ -13,6 +13,7 @@ use crate::process::registry::{self, Named};
 use crate::process::{Process, exists};
 use crate::sched::ptab::pin;
 use crate::term::{Port as PortId, Term, View, am};
+use crate::trace::flags;
 
 bifs! {
     bif erts_internal:"open_port"/2 => open_port_2;
@@ -74,18 +75,28 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         return Ok(am::badarg.term());
     };
     p.bump_reds((data.len() / 1024) as i64);
+    let copy = port
+        .tracee
+        .has(flags::RECEIVE | flags::RUNNING_PORTS)
+        .then(|| data.clone());
     match port.command(data, Some(p.pid())) {
-        Ok(()) => Ok(true.into()),
+        Ok(()) => {
+            if let Some(data) = copy {
+                port.report_command(p.pid().term().raw(), &data);
+            }
+            Ok(true.into())
+        }
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
         Err(Refused::Busy) => Err(Raise::Wait),
     }
 }
 
-fn port_close_1<'p>(_p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
+fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
     let Some(port) = port_of(port) else {
         return Ok(am::badarg.term());
     };
+    port.report_close(p.pid().term().raw());
     port.close(port.state.lock(), am::normal.term(), false);
     Ok(true.into())
 }

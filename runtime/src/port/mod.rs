@@ -33,6 +33,8 @@ use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::errno;
 use crate::sys::poll::{self, Interest, WatchId};
 use crate::term::{Pid, Port as PortId, Term, am};
+use crate::trace::Event;
+use crate::trace::ports::Traced;
 
 /// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.
 const PORT_LIMIT: usize = 65_536;
@@ -151,6 +153,14 @@ impl Port {
         self.id.term()
     }
 
+    /// The port, as those who trace it see it.
+    pub(crate) fn traced(&self) -> Traced<'_> {
+        Traced {
+            tracee: &self.tracee,
+            id: self.id.term(),
+        }
+    }
+
     /// The port with this identifier.
     fn lookup(id: PortId) -> Option<Arc<Port>> {
         table().lookup(id.0)
@@ -158,6 +168,7 @@ impl Port {
 
     fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
         let message = Heap::detached().into_message(build);
+        self.traced().sent(to, message.term());
         let from = crate::process::SYSTEM;
         deliver(to, Signal::Message { message, from });
     }
@@ -378,7 +389,9 @@ impl Port {
         }
         if let Some(name) = registry::name_of(Named::Port(self.id)) {
             registry::unregister(name);
+            self.traced().happened(Event::Unregister, name.term());
         }
+        self.traced().happened(Event::Closed, reason);
         table().remove(self.id.0);
         let me = self.peer();
         for peer in std::mem::take(&mut state.links) {

@@ -249,8 +249,11 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
             (name, lent(input, output, &options)?)
         }
     };
+    let driver = crate::term::Atom::new(&String::from_utf8_lossy(&name[..name.len().min(255)]));
     let port = insert(p, name, &options, ends)?;
+    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
     p.link(port.peer(), false);
+    port.traced().opened(p.pid(), driver);
     if let Some(pid) = port.state.lock().os_pid {
         reap(&port, pid)?;
     }

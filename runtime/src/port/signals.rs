@@ -7,7 +7,8 @@ use crate::native::iolist_bytes;
 use crate::process::ports::{self, Hooks};
 use crate::process::signal::ExitSignal;
 use crate::process::{NoSuchName, Peer, Process, Signal, deliver, exists};
-use crate::term::{Atom, Pid, Port as PortId, Term, am};
+use crate::term::{Atom, Pid, Port as PortId, RawTerm, Term, am};
+use crate::trace::Event;
 
 /// Has what processes send to ports brought here.
 pub(super) fn listen() {
@@ -37,10 +38,16 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
     match signal {
         Signal::Link { from } => {
             state.links.insert(from);
+            port.traced().ran(am::link);
+            port.traced().happened(Event::GettingLinked, from.term());
         }
         Signal::Unlink { from, id } => {
-            state.links.remove(&from);
+            let was_linked = state.links.remove(&from);
             drop(state);
+            port.traced().ran(am::unlink);
+            if was_linked {
+                port.traced().happened(Event::GettingUnlinked, from.term());
+            }
             let ack = Signal::UnlinkAck {
                 from: port.peer(),
                 id,
@@ -96,12 +103,28 @@ impl Port {
             return false;
         }
         state.owner = pid;
+        self.traced().ran(am::connect);
         if link && state.links.insert(pid.into()) {
             // Not under the lock: a process that is gone answers at once.
             drop(state);
             deliver(pid, Signal::Link { from: self.peer() });
         }
         true
+    }
+
+    /// `from` has the port take data.
+    pub(super) fn report_command(&self, from: RawTerm, data: &[u8]) {
+        self.traced().received(Term::immed(from), |heap| {
+            heap.tuple(&[am::command.term(), heap.binary(data)])
+        });
+        self.traced().ran(am::command);
+    }
+
+    /// `from` has the port close.
+    pub(super) fn report_close(&self, from: RawTerm) {
+        self.traced()
+            .received(Term::immed(from), |_| am::close.term());
+        self.traced().ran(am::close);
     }
 
     fn owner(&self) -> Pid {
@@ -137,6 +160,7 @@ fn protocol(port: &Arc<Port>, message: Term<'_>) -> Option<()> {
         return None;
     }
     if request.same(crate::native::atom("close")) {
+        port.report_close((*owner).raw());
         port.close(port.state.lock(), am::normal.term(), true);
         return Some(());
     }
@@ -146,11 +170,15 @@ fn protocol(port: &Arc<Port>, message: Term<'_>) -> Option<()> {
     match tag.as_atom()?.name() {
         "command" => {
             // A port that is going takes no more, which is nobody's fault.
-            let _ = port.command(iolist_bytes(*argument)?, None);
+            let data = iolist_bytes(*argument)?;
+            port.report_command((*owner).raw(), &data);
+            let _ = port.command(data, None);
         }
         "connect" => {
             let new = argument.as_pid().filter(|pid| exists(*pid))?;
             let old = port.owner();
+            port.traced()
+                .received(*owner, |heap| heap.tuple(&[am::connect.term(), new.term()]));
             if port.connect(new, false) {
                 port.tell(old, |heap| {
                     heap.tuple(&[port.id.term(), crate::native::atom("connected")])

@@ -3,8 +3,8 @@
 use super::Process;
 use crate::heap::{Collected, Heap, HeapLimit, Roots};
 use crate::term::{Atom, RawTerm, am};
-use crate::trace::events::{self, Collection};
 use crate::trace::Event;
+use crate::trace::events::{self, Collection};
 
 /// `max_heap_size` of a process.
 #[derive(Clone, Copy, Debug)]

@@ -163,8 +163,12 @@ impl Process {
                 Some(link) if link.unlinking != 0 => return,
                 Some(link) => priority |= link.priority,
             }
-            events::happened(&self.shared, Event::GettingUnlinked, from.term());
         }
+        let unlinked = |p: &Process| {
+            if linked {
+                events::happened(&p.shared, Event::GettingUnlinked, from.term());
+            }
+        };
         if !linked && reason.term() == am::kill {
             self.set_exit_reason(Atom::term(am::killed));
             return;
@@ -175,9 +179,11 @@ impl Process {
             let message = heap.tuple(&[Atom::term(am::EXIT), from.term(), reason]);
             let message = message.raw();
             self.push_own(message, priority);
+            unlinked(self);
             return;
         }
         if reason.term() == am::normal && !normal_kills {
+            unlinked(self);
             return;
         }
         let reason = self.heap.attach(reason);
@@ -264,6 +270,11 @@ impl Process {
             WaitFor::Signal => true,
             WaitFor::Message => self.mailbox.has_new() || self.receive_timed_out(),
         }
+    }
+
+    /// The timer of the receive has been started.
+    pub(super) fn receive_timer_runs(&self) -> bool {
+        self.timer.as_ref().is_some_and(|timer| timer.armed)
     }
 
     pub(super) fn receive_timed_out(&self) -> bool {

@@ -199,6 +199,14 @@ impl Process {
     /// As [`Process::wait`], but not longer than `timeout` (milliseconds or `infinity`) from the first
     /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
     pub fn wait_timeout(&mut self, timeout: RawTerm, timeout_pc: *const u64) -> WaitTimeout {
+        if self.receive_timer_runs() {
+            // Woken by something else: where `timeout` was is not kept then.
+            if self.receive_timed_out() {
+                return WaitTimeout::Elapsed;
+            }
+            self.wait();
+            return WaitTimeout::Wait;
+        }
         // SAFETY: T1: the interpreter hands over a register's or a literal's term.
         let timeout = unsafe { Term::new(timeout) };
         if timeout == am::infinity {

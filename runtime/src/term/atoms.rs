@@ -520,5 +520,8 @@ static_atoms! {
     trace_ts,
     unlink,
     unregister,
+    close,
+    command,
+    connect,
     wordsize,
 }

@@ -11,7 +11,7 @@ use super::spec;
 use super::tracer::{Event, Report, Tracer, Verdict};
 use crate::code::module::{self, Mfa};
 use crate::code::op::entry as head;
-use crate::process::Process;
+use crate::process::{Class, Process};
 use crate::term::{RawTerm, Term, am};
 
 /// Flags of what `meta` breakpoints report.
@@ -156,8 +156,7 @@ fn tell<'a>(p: &'a Process, tracer: Tracer, flags: u32, mfa: Mfa, result: Option
 /// Pushes the frames that see the call's return.
 fn push(p: &mut Process, pc: *const u64, mfa: Mfa, point: &Point, on_return: OnReturn) {
     let session = point.session.id;
-    let known =
-        |frame: Frame<'_>| matches!(frame, Frame::ReturnTo(of) if of == session);
+    let known = |frame: Frame<'_>| matches!(frame, Frame::ReturnTo(of) if of == session);
     if on_return.return_to
         && !frame::on_top(p).any(known)
         && frame::push(p, pc, &frame::return_to_words(session))
@@ -250,7 +249,13 @@ pub(super) fn unwinding(p: &Process) {
     let mut back = None;
     let mut handled = false;
     let mut sessions: SmallVec<[u64; 2]> = SmallVec::new();
-    let (class, value) = (p.exception.class.atom().term(), p.own(p.exception.value));
+    let value = p.own(p.exception.value);
+    let (class, value) = if p.exception.class == Class::Throw && p.catches.get() == 0 {
+        let value = p.tuple(&[am::nocatch.term(), value]);
+        (am::error.term(), value)
+    } else {
+        (p.exception.class.atom().term(), value)
+    };
     frame::unwound(p, |step| match step {
         Unwound::Frame(Frame::Returning(kind, returning)) => {
             forget_frame(p);
@@ -258,8 +263,7 @@ pub(super) fn unwinding(p: &Process) {
                 && let Some((flags, tracer)) = listener(p, &returning)
             {
                 let mfa = mfa_term(p, returning.mfa);
-                let report =
-                    Report::new(Event::ExceptionFrom, mfa).with(p.tuple(&[class, value]));
+                let report = Report::new(Event::ExceptionFrom, mfa).with(p.tuple(&[class, value]));
                 tracer.report(flags, p.pid().term(), &report);
             }
         }

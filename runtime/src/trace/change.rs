@@ -127,9 +127,9 @@ impl Place {
         }
     }
 
-    /// The code that the breakpoint stood in is gone: it means nothing any more.
+    /// The code that the breakpoint stood in is current no more: it means nothing.
     fn is_stale(&self) -> bool {
-        matches!(self, Place::Export(export) if !export.is_breakpoint())
+        Op::of(self.word(0).load(Ordering::Acquire)) != Op::Breakpoint
     }
 
     /// Has calls reach the breakpoint, which the head names.
@@ -182,8 +182,8 @@ impl Place {
         }
         let code = module::versions(mfa.module).current;
         let entry = code.and_then(|code| Some(Place::Code(code.clone(), find_entry(&code, mfa)?)));
-        let traced = Place::Export(export).is_installed()
-            || entry.is_some_and(|entry| entry.is_installed());
+        let traced =
+            Place::Export(export).is_installed() || entry.is_some_and(|entry| entry.is_installed());
         export.is_bif_traced.store(traced, Ordering::Release);
     }
 }
@@ -346,7 +346,8 @@ impl Change {
         let mut breakpoint = place.breakpoint();
         // SAFETY: B1, B2: the permission is held, nothing is freed meanwhile.
         let now = unsafe { breakpoint.as_ref() }.and_then(Breakpoint::active);
-        let now = now.filter(|_| !place.is_stale() || switch == Switch::Off);
+        let is_stale = !breakpoint.is_null() && place.is_stale();
+        let now = now.filter(|_| !is_stale || switch == Switch::Off);
         let Some(half) = changed(now, session, place.mfa(), switch, kinds, setting) else {
             return;
         };
@@ -408,6 +409,8 @@ impl Change {
     }
 
     fn consolidate(&mut self) {
+        // Whoever unloads code looks at its breakpoints.
+        let _permission = module::MODIFICATION.lock();
         for touched in self.touched.drain(..) {
             // SAFETY: B1: freed below at the earliest.
             let halves = &unsafe { &*touched.breakpoint }.halves;
@@ -617,11 +620,16 @@ pub(crate) fn on_load(code: &Arc<Module>) {
         return;
     }
     for &entry in &code.functions {
-        if let Some(half) = half_on_load(&wanted, code.mfa(entry), false) {
+        let mfa = code.mfa(entry);
+        if let Some(half) = half_on_load(&wanted, mfa, false) {
             let place = Place::Code(code.clone(), entry);
             new_breakpoint(&place, Box::into_raw(Box::new(half)));
             place.install();
-            place.update_bif();
+            if let Some(export) = find_export(mfa.module, mfa.function, mfa.arity)
+                && export.bif.is_some()
+            {
+                export.is_bif_traced.store(true, Ordering::Release);
+            }
         }
     }
 }
@@ -630,7 +638,10 @@ pub(crate) fn on_load(code: &Arc<Module>) {
 /// staged to lead through their stubs.
 pub(crate) fn exports_staged(code: &Module, generation: usize) {
     let wanted = wanted_on_load();
-    if !wanted.iter().any(|(_, on_load)| on_load.kinds == kind::GLOBAL) {
+    if !wanted
+        .iter()
+        .any(|(_, on_load)| on_load.kinds == kind::GLOBAL)
+    {
         return;
     }
     for &(function, arity, offset) in &code.exports {
@@ -647,8 +658,15 @@ pub(crate) fn exports_staged(code: &Module, generation: usize) {
     }
 }
 
-/// `code` is current no more: calls from other modules do not reach it, and are not traced, as in ERTS.
-pub(crate) fn exports_unloaded(code: &Module) {
+/// `code` is current no more, under the lock for modifications: nothing is traced of it, as in ERTS.
+pub(crate) fn unloaded(code: &Arc<Module>) {
+    for &entry in &code.functions {
+        let place = Place::Code(code.clone(), entry);
+        // SAFETY: B1: none is freed under the lock.
+        if let Some(breakpoint) = unsafe { place.breakpoint().as_ref() } {
+            place.uninstall(breakpoint.original);
+        }
+    }
     for &(function, arity, _) in &code.exports {
         if let Some(export) = find_export(code.name, function, arity)
             && export.is_breakpoint()

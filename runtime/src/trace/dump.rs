@@ -26,7 +26,10 @@ pub(super) fn text(p: &Process) -> String {
     line("Current call", &current.display());
     line("Spawned by", &p.parent.get().term().display());
     line("Message queue length", &p.mailbox.len());
-    line("Number of heap fragments", &u32::from(p.fragment_words() > 0));
+    line(
+        "Number of heap fragments",
+        &u32::from(p.fragment_words() > 0),
+    );
     line("Heap fragment data", &p.fragment_words());
     line("Reductions", &p.reductions());
     line("Stack+heap", &p.block_words());

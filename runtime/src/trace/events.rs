@@ -225,9 +225,8 @@ pub(crate) fn gc_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h> 
         (am::bin_old_vheap_size, bin_old),
         (am::bin_old_vheap_block_size, bin_old_limit),
     ];
-    let pair = |(key, value): &(Atom, usize)| {
-        heap.tuple(&[key.term(), heap.unsigned(*value as u64)])
-    };
+    let pair =
+        |(key, value): &(Atom, usize)| heap.tuple(&[key.term(), heap.unsigned(*value as u64)]);
     heap.list(&rows.iter().map(pair).collect::<Vec<_>>())
 }
 

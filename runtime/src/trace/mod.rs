@@ -14,6 +14,7 @@ mod frame;
 mod halves;
 mod meter;
 mod node;
+pub(crate) mod ports;
 pub mod profile;
 pub(crate) mod seq;
 mod session;
@@ -28,7 +29,7 @@ use breakpoint::{Point, kind};
 use change::Which;
 pub use change::{Pattern, Switch};
 pub(crate) use change::{
-    Setting, Turn, begun, exports_staged, exports_unloaded, find_entry, on_load, release, seize,
+    Setting, Turn, begun, exports_staged, find_entry, on_load, release, seize, unloaded,
 };
 pub(crate) use flags::{Tracee, born, inherit};
 pub(crate) use frame::is_trace_return;

@@ -1,7 +1,4 @@
-//! Sequential tracing: the token that goes with messages, and reports to the system tracer.
-//!
-//! A token is `{Flags, Label, Serial, Sender, LastSerial}`, as `seq_trace:get_token/0` shows it. Source:
-//! `erl_seq_trace`, `seq_trace_output_generic()` in `erl_trace.c`, OTP 29.
+//! Sequential tracing is not built: no process has a token, and none can be set.
 
 use crate::process::Process;
 use crate::term::Term;

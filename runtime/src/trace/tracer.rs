@@ -224,14 +224,6 @@ impl Tracer {
         self.finish(&scratch, flags, parts);
     }
 
-    /// Tells it of an event in a sequential trace.
-    pub(super) fn report_seq(self, flags: u32, label: Term<'_>, info: Term<'_>) {
-        let scratch = Heap::detached();
-        let mut parts = Parts::new();
-        parts.extend([am::seq_trace.term(), label, info]);
-        self.finish(&scratch, flags, parts);
-    }
-
     fn finish<'a>(self, scratch: &'a Heap, flags: u32, mut parts: Parts<'a>) {
         if flags & flags::SCHEDULER_ID != 0 {
             let id = crate::sched::current_id().map_or(0, |id| id + 1);

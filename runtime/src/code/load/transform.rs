@@ -252,12 +252,12 @@ impl<'a> Transform<'a> {
             }
             Gen::CallFun => {
                 let arity = self.small_number(args[0])?;
-                self.e.op(Op::CallFun, arity, arity * 8, 0);
+                self.call_fun(arity, arity * 8)?;
             }
             Gen::CallFun2 => {
                 let arity = self.small_number(args[1])?;
                 let fun = self.in_reg(args[2])?;
-                self.e.op(Op::CallFun, arity, fun, 0);
+                self.call_fun(arity, fun)?;
             }
             Gen::Return => self.e.op(Op::Return, 0, 0, 0),
 
@@ -558,6 +558,26 @@ impl<'a> Transform<'a> {
             Tail::NoFrame => self.e.op(last, 0, 0, 0),
             Tail::Frame(words) => self.e.op(last, words, 0, 0),
         }
+    }
+
+    /// A call of a fun that is followed by the end of the function is a tail call.
+    fn call_fun(&mut self, arity: u16, fun: u16) -> Done {
+        let words = match (self.peek(0), self.peek(1)) {
+            (Some((next, args)), Some((end, _)))
+                if next.op == Gen::Deallocate && end.op == Gen::Return =>
+            {
+                Some(self.small_number(args[0])?)
+            }
+            _ => None,
+        };
+        match words {
+            Some(words) => {
+                self.at += 2;
+                self.e.op(Op::CallFunLast, arity, fun, words);
+            }
+            None => self.e.op(Op::CallFun, arity, fun, 0),
+        }
+        Ok(())
     }
 
     fn deallocate(&mut self, args: &[Arg]) -> Done {

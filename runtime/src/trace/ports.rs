@@ -1,0 +1,76 @@
+//! What ports do, as tracers hear it. Source: `erl_trace.c`, `io.c`, OTP 29.
+
+use super::flags::{self, Tracee};
+use super::tracer::{Event, Report};
+use crate::heap::Heap;
+use crate::process;
+use crate::term::{Atom, Pid, Term, am};
+
+/// A port, as those who trace it see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Traced<'a> {
+    pub(crate) tracee: &'a Tracee,
+    pub(crate) id: Term<'static>,
+}
+
+impl Traced<'_> {
+    fn tell(self, flags: u32, report: &Report<'_>) {
+        for r in self.tracee.asked(self.id, flags) {
+            r.tracer.report(r.flags, self.id, report);
+        }
+    }
+
+    /// It has been opened by `owner` with this driver: it gets the flags that new ports get.
+    pub(crate) fn opened(self, owner: Pid, driver: Atom) {
+        flags::port_born(self.tracee, self.id);
+        if self.tracee.has(flags::PORTS) {
+            let report = Report::new(Event::Open, owner.term()).with(driver.term());
+            self.tell(flags::PORTS, &report);
+        }
+        self.ran(am::open);
+    }
+
+    /// An event that consists of one term.
+    pub(crate) fn happened(self, event: Event, term: Term<'_>) {
+        if self.tracee.has(flags::PORTS) {
+            self.tell(flags::PORTS, &Report::new(event, term));
+        }
+    }
+
+    /// It sends `message` to `to`. Match specifications are for processes only.
+    pub(crate) fn sent(self, to: Pid, message: Term<'_>) {
+        if !self.tracee.has(flags::SEND) {
+            return;
+        }
+        let event = if process::exists(to) {
+            Event::Send
+        } else {
+            Event::SendToNonExisting
+        };
+        let report = Report::new(event, message).with(to.term());
+        for r in self.tracee.asked(self.id, flags::SEND) {
+            if r.session.send.read().on {
+                r.tracer.report(r.flags, self.id, &report);
+            }
+        }
+    }
+
+    /// It gets `{From, What}` from `from`.
+    pub(crate) fn received(self, from: Term<'_>, what: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+        if self.tracee.has(flags::RECEIVE) {
+            let heap = Heap::detached();
+            let message = heap.tuple(&[Term::immed(from.raw()), what(&heap)]);
+            self.tell(flags::RECEIVE, &Report::new(Event::Receive, message));
+        }
+    }
+
+    /// It runs `command`, which takes no time.
+    pub(crate) fn ran(self, command: Atom) {
+        if self.tracee.has(flags::RUNNING_PORTS) {
+            for event in [Event::PortIn, Event::PortOut] {
+                let report = Report::new(event, command.term());
+                self.tell(event.flags(), &report);
+            }
+        }
+    }
+}
