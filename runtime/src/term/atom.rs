@@ -58,7 +58,7 @@ fn table() -> &'static Table {
             len: AtomicUsize::new(0),
             by_name: RwLock::new(HashMap::new()),
         };
-        for name in super::atoms::STATIC {
+        for name in super::atom_order::ORDER {
             table.insert(name).expect("the static atoms fit");
         }
         table

@@ -1,33 +1,27 @@
 //! The atoms the runtime itself knows, as constants: `am::ok`, as ERTS's `am_ok`.
-//! A row is `name` or `name = "text"` where the text is no Rust name.
+//! A row is `name` or `name = "text"` where the text is no Rust name. Their indices are those of
+//! [`ORDER`](super::atom_order::ORDER), which has them all.
 
 use super::atom::Atom;
+use super::atom_order::index_of;
 
 macro_rules! static_atoms {
     ($($name:ident $(= $text:literal)?,)*) => {
-        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "named as the atoms are")]
-        #[derive(Clone, Copy)]
-        enum Index { $($name,)* }
-
         /// The atoms as constants.
         #[expect(non_upper_case_globals, reason = "named as the atoms are")]
         pub mod am {
-            use super::{Atom, Index};
+            use super::{Atom, index_of};
             $(
                 #[doc = concat!("The atom `", static_atoms!(@text $name $($text)?), "`.")]
-                pub const $name: Atom = Atom::from_index(Index::$name as u32);
+                pub const $name: Atom = Atom::from_index(index_of(static_atoms!(@text $name $($text)?)));
             )*
         }
-
-        /// Their texts, in the order of their indices.
-        pub(super) const STATIC: &[&str] = &[$(static_atoms!(@text $name $($text)?),)*];
     };
     (@text $name:ident $text:literal) => { $text };
     (@text $name:ident) => { stringify!($name) };
 }
 
 static_atoms! {
-    // The two that a comparison must find without a look-up come first.
     false_ = "false",
     true_ = "true",
     undefined,

@@ -17,6 +17,7 @@
 )]
 
 pub mod atom;
+mod atom_order;
 mod atoms;
 pub mod compare;
 pub mod external;
