@@ -459,6 +459,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                     Op::BifEntry => {
                         let row = &*(arg!(1) as *const Bif);
+                        p.resumed_bif.set(std::ptr::null());
                         swapout!();
                         match call_bif(p, row, pc, None) {
                             BifEnd::Return => {
@@ -576,6 +577,12 @@ fn run_code(p: &mut Process) -> Outcome {
                             }
                             BifEnd::Again(outcome) => {
                                 swapin!();
+                                if outcome == Outcome::Yield {
+                                    // Put off half-way: the process is in the BIF, not at its call.
+                                    push_return!(2);
+                                    pc = export.address();
+                                    trace::breakpoint::bif_again(p, pc);
+                                }
                                 pause!(outcome, row.arity as usize)
                             }
                             BifEnd::Sleep => return Outcome::Wait,

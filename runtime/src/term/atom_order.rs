@@ -199,6 +199,7 @@ pub(super) const ORDER: &[&str] = &[
     "bin_vheap_size", "gl", "minor_gcs", "a", "b", "arrays", "bitmaps", "collisions", "depth", "leafs",
     "stderr", "stdin", "stdout", "fixed", "safe_fixed", "safe_fixed_monotonic_time", "stats",
     "available_internal_state", "no_ddll_available",
+    "trace_ts",
 ];
 
 /// The index of the static atom with this text.
