@@ -3,9 +3,10 @@
 use smallvec::SmallVec;
 
 use super::{BifResult, Raise, badarg, bifs, tagged};
-use crate::process::Process;
-use crate::term::map::{self, Changed};
-use crate::term::{Atom, Map, Term, Tuple, am};
+use crate::process::{Process, Work};
+use crate::term::map::{self, Changed, Leaf, Leaves};
+use crate::term::tag::map::SMALL_LIMIT;
+use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
 
 mod next;
 
@@ -58,48 +59,120 @@ fn is_key_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
     Ok(Term::bool(of_map(p, t)?.contains_key(key)))
 }
 
-/// List elements one reduction pays for where a map is made.
-const MADE_PER_RED: usize = 40;
 /// Keys or values one reduction pays for where they are listed.
 const LISTED_PER_RED: usize = 15;
 
 fn from_list_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
-    let pair = |t: Term<'p>| match t.as_tuple().map(Tuple::elements) {
+    from_elements(p, list, |t| match t.as_tuple().map(Tuple::elements) {
         Some(&[key, value]) => Some((key, value)),
         _ => None,
-    };
-    let pairs = list.list_iter().map(|t| t.ok().and_then(pair));
-    let pairs: Vec<_> = pairs.collect::<Option<_>>().ok_or_else(badarg)?;
-    Ok(from_pairs(p, &pairs))
+    })
 }
 
 fn from_keys_2<'p>(p: &'p Process, [list, value]: [Term<'p>; 2]) -> BifResult<'p> {
-    let pairs = list.list_iter().map(|t| Some((t.ok()?, value)));
-    let pairs: Vec<_> = pairs.collect::<Option<_>>().ok_or_else(badarg)?;
-    Ok(from_pairs(p, &pairs))
+    from_elements(p, list, |key| Some((key, value)))
 }
 
-fn from_pairs<'p>(p: &'p Process, pairs: &[(Term<'p>, Term<'p>)]) -> Term<'p> {
-    p.bump_reds((pairs.len() / MADE_PER_RED) as i64);
-    map::from_pairs(p, pairs)
+/// Pairs of a map in the making.
+struct Making {
+    /// For each the place of its key in a trie, key and value.
+    pairs: Vec<(u64, [RawTerm; 2])>,
+    /// What is left of the list.
+    rest: [RawTerm; 1],
 }
 
-fn listed<'p>(
+impl Work for Making {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(&mut self.rest);
+        for (_, pair) in &mut self.pairs {
+            visit(pair);
+        }
+    }
+}
+
+/// The map of the elements of `list`, of which `pair` gives key and value. An element of a map that is not
+/// small costs a reduction.
+fn from_elements<'p>(
     p: &'p Process,
-    t: Term<'p>,
-    part: fn((Term<'p>, Term<'p>)) -> Term<'p>,
+    list: Term<'p>,
+    pair: impl Fn(Term<'p>) -> Option<(Term<'p>, Term<'p>)>,
 ) -> BifResult<'p> {
-    let parts: Vec<_> = of_map(p, t)?.iter().map(part).collect();
-    p.bump_reds((parts.len() / LISTED_PER_RED) as i64);
+    let begun = p.take_work::<Making>();
+    if begun.is_none() && list.list_iter().nth(SMALL_LIMIT).is_none() {
+        let pairs = list.list_iter().map(|t| t.ok().and_then(&pair));
+        let pairs: SmallVec<[_; SMALL_LIMIT]> = pairs.collect::<Option<_>>().ok_or_else(badarg)?;
+        return Ok(map::from_pairs(p, &pairs));
+    }
+    let mut making = begun.unwrap_or_else(|| {
+        let (pairs, rest) = (Vec::new(), [list.raw()]);
+        Box::new(Making { pairs, rest })
+    });
+    let mut rest = p.own(making.rest[0]);
+    let mut left = p.reds_left();
+    while let Some(cell) = rest.as_cons() {
+        let (key, value) = pair(cell.head()).ok_or_else(badarg)?;
+        if left == 0 {
+            making.rest = [rest.raw()];
+            return Err(p.yield_with(*making));
+        }
+        left -= 1;
+        let raw = [key.raw(), value.raw()];
+        making.pairs.push((map::trie_order_of(key), raw));
+        rest = cell.tail();
+    }
+    p.bump_reds((p.reds_left() - left) as i64);
+    if !rest.is_nil() {
+        return Err(badarg());
+    }
+    let pairs = making.pairs.iter();
+    let pairs: Vec<_> = pairs
+        .map(|&(order, [key, value])| (order, p.own(key), p.own(value)))
+        .collect();
+    Ok(map::from_placed(p, &pairs))
+}
+
+/// Keys or values of a trie, as far as they have been listed.
+struct Listing {
+    parts: Vec<RawTerm>,
+    left: SmallVec<[u8; 16]>,
+}
+
+impl Work for Listing {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(&mut self.parts);
+    }
+}
+
+fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> BifResult<'p> {
+    let map = of_map(p, t)?;
+    let (mut leaves, mut parts) = match p.take_work::<Listing>() {
+        Some(listing) => (Leaves::resume(map, &listing.left), listing.parts),
+        None => (Leaves::of(map), Vec::with_capacity(map.len())),
+    };
+    let budget = p.reds_left() * LISTED_PER_RED;
+    let before = parts.len();
+    parts.extend(leaves.by_ref().take(budget).map(|leaf| part(leaf).raw()));
+    if parts.len() < map.len() {
+        let left = leaves.pause();
+        return Err(p.yield_with(Listing { parts, left }));
+    }
+    p.bump_reds(((parts.len() - before) / LISTED_PER_RED) as i64);
+    let parts: Vec<_> = parts.into_iter().map(|raw| p.own(raw)).collect();
     Ok(p.list(&parts))
 }
 
 fn keys_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    listed(p, t, |(key, _)| key)
+    match of_map(p, t)?.flat() {
+        Some((keys, _)) => Ok(p.list(keys.elements())),
+        None => listed(p, t, |[key, _]| *key),
+    }
 }
 
 fn values_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    listed(p, t, |(_, value)| value)
+    match of_map(p, t)?.flat() {
+        Some((_, values)) => Ok(p.list(values)),
+        None => listed(p, t, |[_, value]| *value),
+    }
 }
 
 fn put_3<'p>(p: &'p Process, [key, value, t]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -212,4 +285,66 @@ fn map_info_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
         row(am::bitmaps, counts.bitmaps, usage(&counts.bitmaps_of)),
         row(am::leafs, counts.leaves, usage(&counts.leaves_at)),
     ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls a BIF with few reductions at a time, collecting in between, until it returns; how often it
+    /// has yielded, and whether what it returned is as it should be.
+    fn in_small_steps(
+        p: &mut Process,
+        arg: &crate::heap::Root,
+        bif: impl for<'p> Fn(&'p Process, Term<'p>) -> BifResult<'p>,
+        is_right: impl Fn(Term<'_>) -> bool,
+    ) -> usize {
+        for turns in 0.. {
+            p.fcalls.set(7);
+            match bif(p, p.get(arg)) {
+                Ok(value) => {
+                    assert!(is_right(value));
+                    return turns;
+                }
+                Err(Raise::Yield) => {}
+                Err(_) => panic!("no exception"),
+            }
+            p.garbage_collect(0, 0).expect("no limit");
+        }
+        unreachable!("it returns at last")
+    }
+
+    #[test]
+    fn long_work_is_done_in_many_slices() {
+        const N: i64 = 3000;
+        let mut p = Process::new(233);
+        let pairs: Vec<_> = (0..N)
+            .map(|n| p.tuple(&[Term::small(n), p.tuple(&[Term::small(-n)])]))
+            .collect();
+        let list = p.root(p.list(&pairs));
+        let is_all = |map: Term<'_>| {
+            let map = map.as_map().expect("a map");
+            let value = |n| map.get(Term::small(n)).and_then(Term::as_tuple);
+            map.len() == N as usize
+                && (0..N).all(|n| value(n).expect("a tuple").elements()[0].same(Term::small(-n)))
+        };
+        let turns = in_small_steps(&mut p, &list, |p, list| from_list_1(p, [list]), is_all);
+        assert_eq!(turns, 428);
+        let map = p.root(map::from_pairs(
+            &p,
+            &(0..N)
+                .map(|n| (Term::small(n), Term::NIL))
+                .collect::<Vec<_>>(),
+        ));
+        let is_keys = |keys: Term<'_>| {
+            let mut keys: Vec<_> = keys
+                .list_iter()
+                .map(|k| k.ok().and_then(Term::as_small))
+                .collect();
+            keys.sort_unstable();
+            keys == (0..N).map(Some).collect::<Vec<_>>()
+        };
+        let turns = in_small_steps(&mut p, &map, |p, map| keys_1(p, [map]), is_keys);
+        assert_eq!(turns, 28);
+    }
 }

@@ -7,7 +7,7 @@ use super::off_heap::OffHeap;
 use super::{Binary, Heap, MagicBinary, Node, SharedBytes, heap_bits_words};
 use crate::code::{Export, FunEntry};
 use crate::term::tag::{self, size};
-use crate::term::{Bits, ORDINARY_REF_MARKER, Pid, RawTerm, Term};
+use crate::term::{Bits, Map, ORDINARY_REF_MARKER, Pid, RawTerm, Term, Tuple};
 
 impl Heap {
     /// # Safety
@@ -329,6 +329,18 @@ impl Heap {
                 .enumerate()
                 .for_each(|(i, v)| *first.add(i) = v.raw().0);
             self.boxed(ptr)
+        }
+    }
+
+    /// Gives `map`, a flat map of this heap, the literal tuple `keys` in place of its equal own one, so
+    /// that more maps share it. Its words are changed in place; what it is stays the same.
+    pub(crate) fn share_keys(&self, map: Map<'_>, keys: Tuple<'_>) {
+        debug_assert!(self.is_literal(keys.term()), "what moves is not shared");
+        if !self.is_literal(map.keys_term()) {
+            let ptr = map.term().raw().ptr();
+            // SAFETY: H3, H6: a map with keys that are no literal is no literal itself, but the heap's;
+            // no slice of its words has the third one, and the literal never moves.
+            unsafe { *ptr.add(2) = keys.term().raw().0 };
         }
     }
 

@@ -348,6 +348,11 @@ impl Heap {
         unsafe { &mut *self.roots.get() }.truncate(root.0 as usize);
     }
 
+    /// Is `term` a literal that is no immediate?
+    pub(crate) fn is_literal(&self, term: Term<'_>) -> bool {
+        !term.raw().is_immed() && literal::contains(term.raw().ptr())
+    }
+
     /// Is `term` an immediate, a literal, or in this heap? For checks in debug builds.
     #[must_use]
     pub fn owns(&self, term: Term<'_>) -> bool {

@@ -38,6 +38,7 @@ struct ProcessRoots<'a> {
     mailbox: &'a mut super::Mailbox,
     exit_reason: &'a mut RawTerm,
     dictionary: &'a mut super::dictionary::Dictionary,
+    work: Option<&'a mut dyn super::Work>,
 }
 
 impl Roots for ProcessRoots<'_> {
@@ -50,6 +51,9 @@ impl Roots for ProcessRoots<'_> {
         visit(std::slice::from_mut(self.exit_reason));
         self.mailbox.visit(visit);
         self.dictionary.visit(visit);
+        if let Some(work) = &mut self.work {
+            work.visit(visit);
+        }
     }
 }
 
@@ -95,6 +99,7 @@ impl Process {
             // SAFETY: P2: `live` registers hold terms.
             unsafe { std::slice::from_raw_parts_mut(self.x.get(), live) }
         };
+        let rare = self.rare.get_mut().as_deref_mut();
         let mut roots = ProcessRoots {
             live,
             saved_x: &mut self.saved_x,
@@ -102,6 +107,7 @@ impl Process {
             mailbox: &mut self.mailbox,
             exit_reason: self.exit_reason.get_mut(),
             dictionary: self.dictionary.get_mut(),
+            work: rare.and_then(|rare| rare.work.as_deref_mut()),
         };
         f(&mut self.heap, &mut roots)
     }

@@ -34,6 +34,7 @@ mod spawn;
 mod state;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod work;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -58,6 +59,8 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use shared::{ProcRef, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
+pub(crate) use signal::{Peer, Signal};
+pub(crate) use work::Work;
 
 use crate::heap::{Heap, next_heap_size};
 use crate::sched::Outcome;
@@ -104,6 +107,8 @@ pub(crate) struct Rare {
     /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
     pub(crate) node_subscriptions: u32,
     pub(crate) max_heap: MaxHeap,
+    /// What the BIF that runs goes on with.
+    pub(crate) work: Option<Box<dyn Work>>,
 }
 
 /// A process, as who runs it sees it.

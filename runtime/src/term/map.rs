@@ -65,6 +65,28 @@ impl<'h> Leaves<'h> {
         Leaves { path }
     }
 
+    /// How many children are left to look at, from the root down: for [`Leaves::resume`].
+    #[must_use]
+    pub fn pause(&self) -> SmallVec<[u8; 16]> {
+        self.path.iter().map(|left| left.len() as u8).collect()
+    }
+
+    /// The leaves of `map` behind those that had been visited when [`Leaves::pause`] gave `left`.
+    #[must_use]
+    pub fn resume(map: Map<'h>, left: &[u8]) -> Leaves<'h> {
+        let mut children = map.root().map_or(&[][..], |(_, children)| children);
+        let mut path = SmallVec::new();
+        for (level, &left) in left.iter().enumerate() {
+            if level > 0 {
+                // Whose children are visited is what the level above has passed last.
+                let above: &std::slice::Iter<'h, Term<'h>> = &path[level - 1];
+                children = children_of(children[children.len() - above.len() - 1]);
+            }
+            path.push(children[children.len() - usize::from(left)..].iter());
+        }
+        Leaves { path }
+    }
+
     /// The leaves below `node`, which is no leaf itself.
     fn below(node: Term<'h>) -> Leaves<'h> {
         let path = std::iter::once(children_of(node).iter()).collect();
@@ -243,7 +265,18 @@ pub fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h
     if pairs.len() <= SMALL_LIMIT {
         return flat::from_pairs(heap, pairs);
     }
-    let trie = build::trie(heap, pairs);
+    flat_if_small(heap, build::trie(heap, pairs))
+}
+
+/// The map of more than 32 pairs, each behind the [`trie_order_of`] its key, as [`from_pairs`].
+#[must_use]
+pub fn from_placed<'h>(heap: &'h Heap, pairs: &[(u64, Term<'h>, Term<'h>)]) -> Term<'h> {
+    let trie = build::placed_trie(heap, pairs.iter().copied());
+    flat_if_small(heap, trie)
+}
+
+/// A trie as a map: a flat one where it is small.
+fn flat_if_small<'h>(heap: &'h Heap, trie: Term<'h>) -> Term<'h> {
     match trie.as_map() {
         Some(map) if map.len() <= SMALL_LIMIT => flat::from_unique(heap, map.iter().collect()),
         _ => trie,

@@ -17,10 +17,18 @@ struct Placed<'h> {
 
 /// The trie of `pairs` (at least one), of any size; of equal keys the last one counts.
 pub(super) fn trie<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
+    let placed = |&(key, value): &(Term<'h>, Term<'h>)| (trie_order_of(key), key, value);
+    placed_trie(heap, pairs.iter().map(placed))
+}
+
+/// As [`trie`], of pairs behind the places of their keys.
+pub(super) fn placed_trie<'h>(
+    heap: &'h Heap,
+    pairs: impl Iterator<Item = (u64, Term<'h>, Term<'h>)>,
+) -> Term<'h> {
     let mut leaves: Vec<Placed<'h>> = pairs
-        .iter()
-        .map(|&(key, value)| Placed {
-            order: trie_order_of(key),
+        .map(|(order, key, value)| Placed {
+            order,
             key,
             leaf: heap.cons(key, value),
         })

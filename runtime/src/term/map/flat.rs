@@ -135,6 +135,9 @@ pub(super) fn merge<'h>(
     pairs.extend(a.chain(b));
     let (n, both) = (pairs.len(), values_a.len() + values_b.len());
     if n == values_b.len() {
+        if n == values_a.len() && heap.is_literal(keys_a.term()) {
+            heap.share_keys(map_b, keys_a);
+        }
         return map_b.term();
     }
     let values: SmallVec<[_; 2 * SMALL_LIMIT]> = pairs.iter().map(|(_, v)| **v).collect();

@@ -294,3 +294,19 @@ const KEYS_OF_40: [i64; 40] = [
     18, 4, 34, 12, 19, 29, 13, 2, 7, 38, 31, 8, 10, 23, 9, 15, 35, 36, 32, 1, 25, 28, 20, 6, 11,
     17, 24, 37, 40, 14, 33, 3, 16, 30, 21, 5, 27, 26, 22, 39,
 ];
+
+fn map_of(heap: &Heap) -> Term<'_> {
+    from_pairs(heap, &[1, 2].map(|n| (Term::small(n), Term::NIL)))
+}
+
+#[test]
+fn a_merged_map_takes_over_a_literal_tuple_of_the_same_keys() {
+    let literal = crate::heap::build_literal(|heap| map_of(heap));
+    let heap = Heap::new(233);
+    let other = map_of(&heap);
+    let (literal, other) = (literal.as_map().unwrap(), other.as_map().unwrap());
+    assert!(!other.keys_term().same(literal.keys_term()));
+    let (merged, _) = merge(&heap, literal, other);
+    assert!(merged.same(other.term()), "the second map itself");
+    assert!(other.keys_term().same(literal.keys_term()));
+}
