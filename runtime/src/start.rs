@@ -11,6 +11,7 @@ use crate::code::{load, module, purge};
 use crate::halt;
 use crate::heap::Heap;
 use crate::interp;
+use crate::port;
 use crate::process::{self, SpawnOptions};
 use crate::sched;
 use crate::sched::run_queue::Priority;
@@ -321,6 +322,7 @@ fn first_process(arguments: &[String]) {
         &options,
     );
     INIT.get_or_init(|| pid);
+    port::open_forker(pid);
     for (name, priority) in [
         ("erts_code_purger", Priority::High),
         ("erts_literal_area_collector", Priority::High),

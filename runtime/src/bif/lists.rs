@@ -1,5 +1,7 @@
 //! Lists: `++`, `--`, `length`, and the functions of `lists` that ERTS gives.
 
+use smallvec::SmallVec;
+
 use super::{BifResult, Raise, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, am, compare};
@@ -112,49 +114,135 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     Ok(p.list_with_tail(&left, right))
 }
 
-/// From this many elements on both sides on, those to remove are sorted first.
-const SORT_FROM: usize = 16;
+/// Up to this many elements on one side, each element of the other is looked for among them.
+const FEW: usize = 16;
+/// Cells of which the length of an operand of `--` is counted for one reduction.
+const COUNTED_PER_RED: usize = 32;
+/// Elements looked for in the sorted ones for one reduction.
+const SEARCHED_PER_RED: usize = 8;
 
+type Few<'p> = SmallVec<[Term<'p>; FEW]>;
+
+/// The length of a proper list.
+fn counted<'p>(p: &'p Process, list: Term<'p>) -> Result<usize, Raise<'static>> {
+    let mut count = 0;
+    for element in list.list_iter() {
+        element.map_err(|_| badarg())?;
+        count += 1;
+    }
+    bump(p, count, COUNTED_PER_RED);
+    Ok(count)
+}
+
+/// Both operands are walked to their ends, so that an improper one is an error whatever is in them.
 fn subtract_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
-    let (mut left, right) = (elements(left)?, elements(right)?);
-    bump(p, left.len() + right.len(), CHECKS_PER_RED);
-    if left.len() <= SORT_FROM || right.len() <= SORT_FROM {
-        subtract_small(&mut left, right);
+    let is_list = |t: Term<'p>| t.is_nil() || t.as_cons().is_some();
+    if !is_list(left) || !is_list(right) {
+        return Err(badarg());
+    }
+    let left_len = counted(p, left)?;
+    if (1..=FEW).contains(&left_len) && !right.is_nil() {
+        return subtract_from_few(p, left, right);
+    }
+    let right_len = counted(p, right)?;
+    if left_len == 0 || right_len == 0 {
+        return Ok(left);
+    }
+    let removed = if right_len <= FEW {
+        Removed::Few(right.list_iter().flatten().collect())
     } else {
-        subtract_sorted(&mut left, right);
-    }
-    Ok(p.list(&left))
+        bump(p, right_len, CHECKS_PER_RED);
+        Removed::sorted(right)
+    };
+    Ok(subtract(p, left, right_len, removed))
 }
 
-fn subtract_small<'p>(left: &mut Vec<Term<'p>>, mut right: Vec<Term<'p>>) {
-    left.retain(|element| {
-        let at = right
-            .iter()
-            .position(|r| r.same(*element) || compare::eq_exact(*r, *element));
-        at.map(|at| right.remove(at)).is_none()
-    });
+fn eq<'p>(a: Term<'p>, b: Term<'p>) -> bool {
+    a.same(b) || compare::eq_exact(a, b)
 }
 
-/// Each distinct element of `right` once, in order, with how often it may still be removed.
-fn subtract_sorted<'p>(left: &mut Vec<Term<'p>>, mut right: Vec<Term<'p>>) {
-    right.sort_by(|a, b| compare::cmp_exact(*a, *b));
-    let mut counts: Vec<(Term<'p>, usize)> = Vec::with_capacity(right.len());
-    for element in right {
-        match counts.last_mut() {
-            Some((last, count)) if compare::eq_exact(*last, element) => *count += 1,
-            _ => counts.push((element, 1)),
+fn subtract_from_few<'p>(p: &'p Process, left: Term<'p>, right: Term<'p>) -> BifResult<'p> {
+    let mut rest: Few<'p> = left.list_iter().flatten().collect();
+    let mut checks = 0;
+    for element in right.list_iter() {
+        let element = element.map_err(|_| badarg())?;
+        if let Some(at) = rest.iter().position(|r| eq(*r, element)) {
+            rest.remove(at);
         }
+        checks += rest.len().max(1);
     }
-    left.retain(|element| {
-        let at = counts.binary_search_by(|(candidate, _)| compare::cmp_exact(*candidate, *element));
-        match at {
-            Ok(at) if counts[at].1 > 0 => {
-                counts[at].1 -= 1;
-                false
+    bump(p, checks, CHECKS_PER_RED);
+    Ok(p.list(&rest))
+}
+
+/// What is still to be taken out of a list.
+enum Removed<'p> {
+    Few(Few<'p>),
+    /// Each distinct element once, in order, with how often it is to be taken out.
+    Sorted(Vec<(Term<'p>, usize)>),
+}
+
+impl<'p> Removed<'p> {
+    fn sorted(right: Term<'p>) -> Removed<'p> {
+        let mut elements: Vec<_> = right.list_iter().flatten().collect();
+        elements.sort_by(|a, b| compare::cmp_exact(*a, *b));
+        let mut counts: Vec<(Term<'p>, usize)> = Vec::with_capacity(elements.len());
+        for element in elements {
+            match counts.last_mut() {
+                Some((last, count)) if eq(*last, element) => *count += 1,
+                _ => counts.push((element, 1)),
             }
-            _ => true,
         }
-    });
+        Removed::Sorted(counts)
+    }
+
+    /// Is `element` to be taken out? Then once less from now on.
+    fn take(&mut self, element: Term<'p>) -> bool {
+        match self {
+            Removed::Few(few) => {
+                let at = few.iter().rposition(|r| eq(*r, element));
+                at.map(|at| few.swap_remove(at)).is_some()
+            }
+            Removed::Sorted(counts) => {
+                let found = counts.binary_search_by(|(c, _)| compare::cmp_exact(*c, element));
+                let Ok(at) = found else { return false };
+                let is_left = counts[at].1 > 0;
+                counts[at].1 -= usize::from(is_left);
+                is_left
+            }
+        }
+    }
+
+    /// What looking for an element counts, and how much of that one reduction pays for.
+    fn checks(&self) -> (usize, usize) {
+        match self {
+            Removed::Few(few) => (few.len(), CHECKS_PER_RED),
+            Removed::Sorted(_) => (1, SEARCHED_PER_RED),
+        }
+    }
+}
+
+/// `left` without `count` elements; what follows the last of them is shared.
+fn subtract<'p>(
+    p: &'p Process,
+    left: Term<'p>,
+    mut count: usize,
+    mut removed: Removed<'p>,
+) -> Term<'p> {
+    let mut kept = Vec::new();
+    let (mut checks, per_red) = (0, removed.checks().1);
+    let mut rest = left;
+    while let (Some(cell), true) = (rest.as_cons(), count > 0) {
+        if removed.take(cell.head()) {
+            count -= 1;
+        } else {
+            kept.push(cell.head());
+        }
+        checks += removed.checks().0;
+        rest = cell.tail();
+    }
+    bump(p, checks, per_red);
+    p.list_with_tail(&kept, rest)
 }
 
 fn length_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {

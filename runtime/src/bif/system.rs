@@ -150,6 +150,13 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "c_compiler_used" => p.tuple(&[am::undefined.term(), am::undefined.term()]),
         "hipe_architecture" => am::undefined.term(),
         "dist_ctrl" => Term::NIL,
+        "snifs" => {
+            let rows = super::table::own().map(|row| {
+                let (module, function) = (atom(row.module), atom(row.function));
+                p.tuple(&[module, function, Term::small(row.arity.into())])
+            });
+            p.list(&rows.collect::<Vec<_>>())
+        }
         _ => return None,
     })
 }

@@ -158,6 +158,11 @@ pub fn all() -> &'static [&'static Bif] {
     &table().rows
 }
 
+/// The BIFs of ERTS's own modules, those of the NIF libraries that it is linked with left out.
+pub(super) fn own() -> impl Iterator<Item = &'static Bif> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
 /// A row for a guard BIF that code calls and the table lacks: raises `undef`.
 #[must_use]
 pub fn missing(arity: u8) -> &'static Bif {

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 pub(crate) use bif::TABLE;
 use framing::{Framing, Input, Piece};
+pub(crate) use open::open_forker;
 
 use crate::heap::{Heap, Message};
 use crate::native::atom;

@@ -15,7 +15,7 @@ use crate::heap::Message;
 use crate::native::names;
 use crate::process::Process;
 use crate::sys::{errno, file, spawn};
-use crate::term::{Port as PortId, Term, View, am};
+use crate::term::{Pid, Port as PortId, Term, View, am};
 
 /// Why no port was opened: what `erts_internal:open_port/2` answers.
 pub(super) enum Error {
@@ -250,7 +250,7 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         }
     };
     let driver = crate::term::Atom::new(&String::from_utf8_lossy(&name[..name.len().min(255)]));
-    let port = insert(p, name, &options, ends)?;
+    let port = insert(p.pid(), name, options.mode(), ends)?;
     crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
     p.link(port.peer(), false);
     port.traced().opened(p.pid(), driver);
@@ -261,7 +261,24 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     Ok(port.id)
 }
 
+/// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
+/// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
+pub(crate) fn open_forker(owner: Pid) {
+    signals::listen();
+    let mode = Mode {
+        framing: Framing::Stream,
+        binary: false,
+        eof: false,
+        exit_status: false,
+        parallelism: false,
+        busy: BUSY_BYTES,
+    };
+    let opened = insert(owner, b"forker".to_vec(), mode, Ends::default());
+    debug_assert!(opened.is_ok(), "no other port is there yet");
+}
+
 /// Our ends of a program, and its process number.
+#[derive(Default)]
 struct Ends {
     input: Option<Descriptor>,
     output: Option<Descriptor>,
@@ -333,14 +350,13 @@ fn lent(input: RawFd, output: RawFd, options: &Options) -> Result<Ends, Error> {
     })
 }
 
-fn insert(p: &Process, name: Vec<u8>, options: &Options, ends: Ends) -> Result<Arc<Port>, Error> {
-    let mode = options.mode();
+fn insert(owner: Pid, name: Vec<u8>, mode: Mode, ends: Ends) -> Result<Arc<Port>, Error> {
     let make = |data| {
         Arc::new(Port {
             tracee: crate::trace::Tracee::default(),
             id: PortId(data),
             state: Mutex::new(State {
-                owner: p.pid(),
+                owner,
                 name,
                 mode,
                 links: BTreeSet::new(),

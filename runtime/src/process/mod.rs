@@ -59,7 +59,6 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use shared::{ProcRef, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
-pub(crate) use signal::{Peer, Signal};
 pub(crate) use work::Work;
 
 use crate::heap::{Heap, next_heap_size};

@@ -420,7 +420,7 @@ impl<'h> Encoder<'h> {
         self.tag_and_size(MAP_EXT, map.len());
         if self.options.deterministic {
             let mut pairs: Vec<_> = map.iter().collect();
-            pairs.sort_by(|(a, _), (b, _)| compare::cmp(*a, *b));
+            pairs.sort_by(|(a, _), (b, _)| compare::cmp_exact(*a, *b));
             for (key, value) in pairs.into_iter().rev() {
                 self.todo.extend([Todo::Term(value), Todo::Term(key)]);
             }
