@@ -15,7 +15,7 @@ use crate::port;
 use crate::process::{self, MaxHeap, Process};
 use crate::sched;
 use crate::sys::{cpu, time};
-use crate::term::{Term, View, am, atom as atoms, map};
+use crate::term::{Term, View, am, atom as atoms, map, number as numbers};
 
 bifs! {
     bif erlang:"system_info"/1 => system_info_1;
@@ -238,13 +238,10 @@ fn limit_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "dist_buf_busy_limit" => Term::small(1 << 20),
         "delayed_node_table_gc" => Term::small(60),
         "halt_flush_timeout" => am::infinity.term(),
-        "max_integer" => p.big(false, &[u64::MAX; MAX_BIG_LIMBS]),
+        "max_integer" => p.big(false, &[u64::MAX; numbers::MAX_LIMBS]),
         _ => return None,
     })
 }
-
-/// Limbs of the largest integer there may be. Source: `BIG_ARITY_MAX` in `big.h`.
-const MAX_BIG_LIMBS: usize = (1 << 16) - 1;
 
 /// Heaps and collection.
 fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {

@@ -7,7 +7,7 @@ use super::{Term, View, tag};
 use crate::heap::Heap;
 use crate::num::limbs::{Int, IntRef, Round};
 
-/// Limbs of the largest integer; a larger one is a `system_limit`.
+/// Limbs of the largest integer; a larger one is a `system_limit`. Source: `BIG_ARITY_MAX` in `big.h`.
 pub const MAX_LIMBS: usize = 0xffff;
 
 /// Why there is no result.

@@ -33,8 +33,13 @@ pub(crate) fn bs_get_integer2(s: &mut Slow<'_>) -> Flow {
         Ok(ctx) => ctx,
         Err(end) => return end,
     };
-    s.set_dst(DST, ctx.take_integer(s.p, len, s.raw(FLAGS)));
-    Flow::Next
+    match ctx.take_integer(s.p, len, s.raw(FLAGS)) {
+        Some(integer) => {
+            s.set_dst(DST, integer);
+            Flow::Next
+        }
+        None => no_match(s),
+    }
 }
 
 /// `bs_get_float2`: 16, 32 or 64 bits; what is no finite number does not match.

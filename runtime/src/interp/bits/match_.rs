@@ -82,8 +82,8 @@ fn run(s: &Slow<'_>, ctx: Ctx, at: usize) -> bool {
         INTEGER => {
             let len = s.size(at + 3) * s.size(at + 4);
             let flags = flags_of(s.src(at + 2));
-            s.set_dst(at + 5, ctx.take_integer(s.p, len, flags));
-            true
+            let integer = ctx.take_integer(s.p, len, flags);
+            integer.map(|integer| s.set_dst(at + 5, integer)).is_some()
         }
         BINARY => {
             let len = s.size(at + 3) * s.size(at + 4);

@@ -15,6 +15,7 @@ use super::slow::{Flow, Slow};
 use crate::heap::{copy_bits, heap_bits_words, read_field};
 use crate::num::limbs::{Endian, Int};
 use crate::process::Process;
+use crate::term::number::MAX_LIMBS;
 use crate::term::tag::{self, size};
 use crate::term::{Bits, RawTerm, Term, am, sub_bits};
 
@@ -86,25 +87,27 @@ impl Ctx {
         self.set_start(self.start() + len);
         part
     }
-    /// Takes the next `len` bits, which are there, as an integer.
+    /// Takes the next `len` bits, which are there, as an integer; `None` where none may be that large.
     #[inline]
-    pub(super) fn take_integer(self, p: &Process, len: usize, flags: u64) -> Term<'_> {
+    pub(super) fn take_integer(self, p: &Process, len: usize, flags: u64) -> Option<Term<'_>> {
         let start = self.start();
+        if len > 64 {
+            let integer = wide_integer(p, self.base(), start, len, flags)?;
+            self.set_start(start + len);
+            return Some(integer);
+        }
         self.set_start(start + len);
         let little = flags & (flag::LITTLE | flag::NATIVE) != 0;
-        if len > 64 {
-            return wide_integer(p, self.base(), start, len, flags);
-        }
         // SAFETY: T1: the bits are within the context's bytes.
         let mut value = unsafe { read_field(self.base(), start, len) };
         if little {
             value = from_little(value, len);
         }
         if flags & flag::SIGNED == 0 || len == 0 {
-            return p.unsigned(value);
+            return Some(p.unsigned(value));
         }
         let shift = 64 - len;
-        p.integer(((value << shift) as i64) >> shift)
+        Some(p.integer(((value << shift) as i64) >> shift))
     }
 }
 
@@ -123,7 +126,13 @@ fn from_little(value: u64, len: usize) -> u64 {
     bytes | ((value & ((1 << rest) - 1)) << whole)
 }
 
-fn wide_integer(p: &Process, base: *const u8, start: usize, len: usize, flags: u64) -> Term<'_> {
+fn wide_integer(
+    p: &Process,
+    base: *const u8,
+    start: usize,
+    len: usize,
+    flags: u64,
+) -> Option<Term<'_>> {
     let mut bytes = vec![0u8; len.div_ceil(8)];
     // SAFETY: T1: the caller has seen that the bits are there.
     unsafe { copy_bits(base, start, bytes.as_mut_ptr(), 0, len) };
@@ -133,7 +142,7 @@ fn wide_integer(p: &Process, base: *const u8, start: usize, len: usize, flags: u
         Endian::Little
     };
     let int = Int::from_bits(&bytes, len, endian, flags & flag::SIGNED != 0);
-    p.big(int.is_negative(), int.mag())
+    (int.mag().len() <= MAX_LIMBS).then(|| p.big(int.is_negative(), int.mag()))
 }
 
 /// Words that an integer of `len` bits may need.

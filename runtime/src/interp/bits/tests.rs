@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::{create, get, match_, start};
 use crate::interp::slow::Flow;
 use crate::interp::testing::{Handler, LABEL, Machine, NIL, atom, small, x};
+use crate::term::number::MAX_LIMBS;
 use crate::term::{Atom, Term, View, am};
 
 /// A segment's operands.
@@ -569,4 +570,27 @@ fn matching_several_fields_at_once() {
         match_::bs_match,
         &[LABEL, x(0), 2, atom(am::ensure_exactly), 960],
     );
+}
+
+#[test]
+fn an_integer_above_the_largest_does_not_match() {
+    let bits = MAX_LIMBS * 64;
+    let mut m = Machine::new();
+    for (first, len, matches) in [(1, bits, true), (0, bits + 8, true), (1, bits + 8, false)] {
+        let mut bytes = vec![0; len / 8];
+        bytes[0] = first;
+        m.p.set_x(0, m.p.binary(&bytes));
+        m.ok(start::bs_start_match, &[LABEL, x(0), 1, x(0)]);
+        let operands = [LABEL, x(0), 1, small(len as i64), 1, 0, x(1)];
+        if matches {
+            m.ok(get::bs_get_integer2, &operands);
+            continue;
+        }
+        m.jumps(get::bs_get_integer2, &operands);
+        m.ok(
+            get::bs_get_integer2,
+            &[LABEL, x(0), 1, small(8), 1, 0, x(1)],
+        );
+        assert_eq!(m.p.x(1).as_small(), Some(first.into()), "nothing was taken");
+    }
 }

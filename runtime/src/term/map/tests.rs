@@ -301,7 +301,7 @@ fn map_of(heap: &Heap) -> Term<'_> {
 
 #[test]
 fn a_merged_map_takes_over_a_literal_tuple_of_the_same_keys() {
-    let literal = crate::heap::build_literal(|heap| map_of(heap));
+    let literal = crate::heap::build_literal(map_of);
     let heap = Heap::new(233);
     let other = map_of(&heap);
     let (literal, other) = (literal.as_map().unwrap(), other.as_map().unwrap());
