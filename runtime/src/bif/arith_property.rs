@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Call, find};
 use crate::process::Process;
-use crate::term::{Atom, Term, View, am, tag};
+use crate::term::{Atom, Term, View, am, number, tag};
 
 fn integer() -> impl Strategy<Value = i128> {
     let edges = [
@@ -82,6 +82,10 @@ proptest! {
         prop_assert_eq!(call(p, "-", &[a, b]), Some(a - b));
         if let Some(product) = a.checked_mul(b) {
             prop_assert_eq!(call(p, "*", &[a, b]), Some(product));
+        }
+        if let Some(sum) = a.checked_mul(b).and_then(|product| product.checked_add(by.into())) {
+            let [a, b, by] = [a, b, by.into()].map(|n| build(p, n));
+            prop_assert_eq!(number::mul_add(p, a, b, by).map(value), Some(sum));
         }
         prop_assert_eq!(call(p, "div", &[a, b]), a.checked_div(b));
         prop_assert_eq!(call(p, "rem", &[a, b]), a.checked_rem(b));

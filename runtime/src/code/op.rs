@@ -231,6 +231,8 @@ specific_ops! {
     Sub;
     /// See [`Op::Add`].
     Mul;
+    /// `S1 * S2 + S3` without a term for the product, as OTP's JIT does it. Words: `L`, live, `S`, `S`, `S`.
+    MulAdd;
     /// See [`Op::Add`].
     IntDiv;
     /// See [`Op::Add`].

@@ -69,6 +69,8 @@ pub(crate) fn put_map_assoc(s: &mut Slow<'_>) -> Flow {
     let changed = match map.flat() {
         None => trie_put(s.p, map, &pairs(s)),
         Some(_) if map.is_empty() => map::from_pairs(s.p, &pairs(s)),
+        // One key is put as `maps:put/3` does it, and takes as many words.
+        Some(_) if updates == 1 => map::put(s.p, map, s.src(LIST), s.src(LIST + 1)),
         Some((keys, values)) => flat_put(s.p, map, keys, values, &pairs(s)),
     };
     s.set_dst(DST, changed);

@@ -1016,6 +1016,38 @@ fn run_code(p: &mut Process) -> Outcome {
                         }
                         arithmetic_slow!(Op::Mul, left, right, 4)
                     }
+                    Op::MulAdd => {
+                        let (left, right, addend) = (src!(3), src!(4), src!(5));
+                        swapout!();
+                        let sum = number::mul_add(p, term!(left), term!(right), term!(addend));
+                        if let Some(sum) = sum {
+                            *reg!(c!()) = sum.raw().0;
+                            let live = arg!(2) as usize;
+                            if p.wants_collection() {
+                                let kept = keep(x, c!(), live);
+                                if p.garbage_collect(0, kept).is_err() {
+                                    return Outcome::Exit;
+                                }
+                            }
+                            swapin!();
+                            next!(5)
+                        }
+                        // A float, an error: told by the operators one by one.
+                        match guard(p, operator(Op::Mul), &[left, right]) {
+                            Ok(product) => {
+                                swapin!();
+                                let args = [product.0, addend];
+                                guard_bif!(operator(Op::Add), &args, 5, arg!(2), arg!(1))
+                            }
+                            Err(()) if arg!(1) != 0 => {
+                                swapin!();
+                                jump!(arg!(1))
+                            }
+                            Err(()) => {
+                                handle!(Current::Function(mfa_of(operator(Op::Mul)), Some(pc)))
+                            }
+                        }
+                    }
                     Op::IntDiv => {
                         let (left, right) = (src!(3), src!(4));
                         if left & right & 0xF == tag::SMALL && RawTerm(right).small_value() > 0 {

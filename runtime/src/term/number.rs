@@ -138,6 +138,34 @@ pub fn mul<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     mixed(heap, a, b, i64::checked_mul, |a, b| a * b, |a, b| a * b)
 }
 
+/// `a * b + c` of integers, with no term for the product; `None` where one is no integer, or the result is
+/// too large.
+pub fn mul_add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>, c: Term<'h>) -> Option<Term<'h>> {
+    if let (Some(a), Some(b), Some(c)) = (a.as_small(), b.as_small(), c.as_small()) {
+        // A product of two and a sum more have less than 128 bits.
+        let value = i128::from(a) * i128::from(b) + i128::from(c);
+        return Some(match i64::try_from(value) {
+            Ok(value) => heap.integer(value),
+            Err(_) => {
+                let magnitude = value.unsigned_abs();
+                heap.big(value < 0, &[magnitude as u64, (magnitude >> 64) as u64])
+            }
+        });
+    }
+    let [a, b, c] = [a, b, c].map(Number::of);
+    let (mut buf_a, mut buf_b, mut buf_c) = ([0], [0], [0]);
+    let (a, b, c) = (
+        a.ok()?.int(&mut buf_a).ok()?,
+        b.ok()?.int(&mut buf_b).ok()?,
+        c.ok()?.int(&mut buf_c).ok()?,
+    );
+    if a.mag().len() + b.mag().len() > MAX_LIMBS + 1 {
+        return None;
+    }
+    let product = a * b;
+    make_integer(heap, &(product.as_ref() + c)).ok()
+}
+
 /// `a / b`, always a float.
 ///
 /// # Errors

@@ -900,7 +900,8 @@ impl<'a> Transform<'a> {
             Some(live) => self.small_number(live)?,
             None => NO_LIVE,
         };
-        if self.arithmetic(function, fail, live, src, dst)?
+        if self.mul_add(function, fail, src, dst)?
+            || self.arithmetic(function, fail, live, src, dst)?
             || self.access(function, fail, row, src, dst)?
         {
             return Ok(());
@@ -921,6 +922,40 @@ impl<'a> Transform<'a> {
             .iter()
             .for_each(|&word| self.e.word(word));
         Ok(())
+    }
+
+    /// A product to which the next instruction adds, in the same register.
+    fn mul_add(
+        &mut self,
+        function: Atom,
+        fail: Arg,
+        src: &[Arg],
+        dst: u16,
+    ) -> Result<bool, LoadError> {
+        let &[a, b] = src else { return Ok(false) };
+        let Some((_, &[next_fail, live, import, left, right, sum])) = self
+            .peek(0)
+            .filter(|(next, _)| function == am::times && next.op == Gen::GcBif2)
+        else {
+            return Ok(false);
+        };
+        let is_product = |arg| Self::reg(arg) == Some(dst);
+        let addend = match (is_product(left), is_product(right)) {
+            (true, false) => right,
+            (false, true) => left,
+            _ => return Ok(false),
+        };
+        if self.guard_bif(import)?.0 != am::plus || !is_product(sum) || next_fail != fail {
+            return Ok(false);
+        }
+        self.at += 1;
+        let words = [self.src(a)?, self.src(b)?, self.src(addend)?];
+        let live = self.small_number(live)?;
+        self.e.op(Op::MulAdd, 0, 0, dst);
+        self.label_word(fail)?;
+        self.e.word(u64::from(live));
+        words.iter().for_each(|&word| self.e.word(word));
+        Ok(true)
     }
 
     /// Integer operators with an instruction of their own.
