@@ -1,10 +1,14 @@
 //! `ets`: making and deleting tables; one object or key at a time.
 
 use super::{BifResult, Raise, badarg, bifs};
+use parking_lot::Mutex;
+
+use crate::code::entry::export;
 use crate::ets::{
-    HashKind, Heir, Kind, Options, Protection, Table, WriteConcurrency, error, registry,
+    Found, HashKind, Heir, Kind, Objects, Options, Protection, Table, WriteConcurrency, error,
+    registry,
 };
-use crate::heap::{Message, Stored};
+use crate::heap::{MagicBinary, Message, Stored};
 use crate::process::{self, Process, Signal, refs};
 use crate::sched;
 use crate::term::{Term, View, am};
@@ -38,8 +42,9 @@ bifs! {
     bif ets:"next_lookup"/2 => next_lookup_2;
     bif ets:"prev_lookup"/2 => prev_lookup_2;
     bif ets:"slot"/2 => slot_2;
-    bif erts_internal:"ets_raw_first"/1 => first_1;
-    bif erts_internal:"ets_raw_next"/2 => next_2;
+    bif ets:"delete_trap"/1 => delete_trap_1;
+    bif erts_internal:"ets_raw_first"/1 => ets_raw_first_1;
+    bif erts_internal:"ets_raw_next"/2 => ets_raw_next_2;
     bif erts_internal:"ets_lookup_binary_info"/2 => ets_lookup_binary_info_2;
 }
 
@@ -50,6 +55,9 @@ struct Wanted {
     heir: Option<Heir>,
     decentralized: Option<bool>,
 }
+
+/// A hash table with fine-grained locks has no fewer.
+const MIN_LOCKS: usize = 64;
 
 fn write_concurrency(wanted: &mut Options, value: Term<'_>) -> Option<()> {
     let ordered = wanted.kind == Kind::OrderedSet;
@@ -67,11 +75,12 @@ fn write_concurrency(wanted: &mut Options, value: Term<'_>) -> Option<()> {
             let [name, locks] = tuple.elements() else {
                 return None;
             };
-            let locks = u64::try_from(locks.as_small()?).ok()?;
+            let locks = locks.as_index()?;
             if !(*name == am::debug_hash_fixed_number_of_locks) || !(1..=32768).contains(&locks) {
                 return None;
             }
-            wanted.write_concurrency = WriteConcurrency::Locks(locks.next_power_of_two());
+            let locks = (1 << locks.ilog2()).max(MIN_LOCKS);
+            wanted.write_concurrency = WriteConcurrency::Locks(locks);
             wanted.decentralized_counters = true;
         }
         _ => return None,
@@ -208,9 +217,37 @@ fn rename_2<'p>(p: &'p Process, [id, name]: [Term<'p>; 2]) -> BifResult<'p> {
 fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let mut state = handle.table().write(p, id)?;
-    p.bump_reds((state.objects.len() / 10) as i64);
-    registry::delete(handle.table(), &mut state);
-    Ok(am::true_.term())
+    let objects = registry::delete(handle.table(), &mut state);
+    drop(state);
+    free(p, objects)
+}
+
+/// Objects of a deleted table, on their way to be freed.
+struct Garbage(Mutex<Objects>);
+
+/// Frees objects, as many as fit into the time slice, then the others in the next ones.
+fn free(p: &Process, mut objects: Objects) -> BifResult<'_> {
+    let freed = objects.free_some(registry::FREE_AT_ONCE);
+    p.bump_reds(freed as i64);
+    if freed < registry::FREE_AT_ONCE {
+        return Ok(am::true_.term());
+    }
+    let garbage = Box::new(Garbage(Mutex::new(objects)));
+    let garbage = p.magic_reference(MagicBinary::new(refs::make_ref(), garbage));
+    let trap = export(am::ets, am::delete_trap, 1);
+    Err(Raise::Trap(trap, vec![garbage]))
+}
+
+fn delete_trap_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    let magic = reference.as_ref().and_then(|reference| reference.magic());
+    let garbage: &Garbage = magic.and_then(MagicBinary::get).ok_or_else(badarg)?;
+    let freed = garbage.0.lock().free_some(registry::FREE_AT_ONCE);
+    p.bump_reds(freed as i64);
+    if freed < registry::FREE_AT_ONCE {
+        return Ok(am::true_.term());
+    }
+    let trap = export(am::ets, am::delete_trap, 1);
+    Err(Raise::Trap(trap, vec![reference]))
 }
 
 fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -286,16 +323,13 @@ fn safe_fixtable_2<'p>(p: &'p Process, [id, fix]: [Term<'p>; 2]) -> BifResult<'p
     match fix.as_bool().ok_or_else(badarg)? {
         true => {
             let now = crate::sched::clock::monotonic_ns();
-            if state.fixes.add(pid, now.cast_signed()) {
+            if state.fix(pid, now.cast_signed()) {
                 registry::note_fix(pid, table);
             }
         }
         false => {
-            if state.fixes.remove(pid) {
+            if state.unfix(pid) {
                 registry::note_unfix(pid, table);
-            }
-            if !state.fixes.any() {
-                state.objects.unfixed();
             }
         }
     }
@@ -335,38 +369,72 @@ pub(super) fn object<'p>(
         .ok_or_else(badarg)
 }
 
+/// Objects made of a list, until they are put into the table together.
+struct Inserting(Mutex<Vec<Stored>>);
+
+/// Objects that are copied for a reduction.
+const COPIES_PER_RED: i64 = 8;
+
 fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let keypos = handle.table().options.keypos;
     let mut state = handle.table().write(p, id)?;
     if objects.as_tuple().is_some() {
         let tuple = object(objects, keypos)?;
-        if new && !state.objects.get(tuple.get(keypos - 1)).is_empty() {
+        if new && state.objects.has(tuple.get(keypos - 1)) {
             return Ok(am::false_.term());
         }
         state.objects.insert(Stored::new(tuple));
         return Ok(am::true_.term());
     }
-    if objects.as_cons().is_none() && !objects.is_nil() {
+    drop(state);
+    let begun = objects.as_cons().and_then(|cell| {
+        let magic = cell.head().as_ref()?.magic()?;
+        Some((magic.get::<Inserting>()?, cell))
+    });
+    let (mut stored, mut rest) = match begun {
+        Some((inserting, cell)) => (std::mem::take(&mut *inserting.0.lock()), cell.tail()),
+        None => (Vec::new(), objects),
+    };
+    let mut budget = p.fcalls.get().max(1) * COPIES_PER_RED;
+    let before = budget;
+    while let Some(cell) = rest.as_cons() {
+        if budget == 0 {
+            return Err(insert_later(p, id, stored, rest, new));
+        }
+        stored.push(Stored::new(object(cell.head(), keypos)?));
+        rest = cell.tail();
+        budget -= 1;
+    }
+    p.bump_reds((before - budget) / COPIES_PER_RED);
+    if !rest.is_nil() {
         return Err(badarg());
     }
-    let mut tuples = Vec::new();
-    for element in objects.list_iter() {
-        tuples.push(object(element.map_err(|_| badarg())?, keypos)?);
-    }
-    p.bump_reds((tuples.len() / 10) as i64);
-    let keys = tuples.iter().map(|tuple| tuple.get(keypos - 1));
-    if new
-        && keys
-            .into_iter()
-            .any(|key| !state.objects.get(key).is_empty())
-    {
+    let mut state = handle.table().write(p, id)?;
+    let has = |object: &Stored| state.objects.has(object.elements()[keypos - 1]);
+    if new && stored.iter().any(has) {
         return Ok(am::false_.term());
     }
-    for tuple in tuples {
-        state.objects.insert(Stored::new(tuple));
-    }
+    stored
+        .into_iter()
+        .for_each(|object| state.objects.insert(object));
     Ok(am::true_.term())
+}
+
+/// Goes on with the `rest` of a list in the next time slice.
+fn insert_later<'p>(
+    p: &'p Process,
+    id: Term<'p>,
+    stored: Vec<Stored>,
+    rest: Term<'p>,
+    new: bool,
+) -> Raise<'p> {
+    p.bump_reds(p.fcalls.get());
+    let inserting = Box::new(Inserting(Mutex::new(stored)));
+    let inserting = p.magic_reference(MagicBinary::new(refs::make_ref(), inserting));
+    let function = if new { am::insert_new } else { am::insert };
+    let args = vec![id, p.cons(inserting, rest)];
+    Raise::Trap(export(am::ets, function, 2), args)
 }
 
 fn insert_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -377,9 +445,8 @@ fn insert_new_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'
     insert(p, id, objects, true)
 }
 
-/// The list of copies of `objects`.
-fn copies<'p>(p: &'p Process, objects: &[Stored]) -> Term<'p> {
-    let objects = objects.iter().rev();
+/// The list of copies of `objects`, the first one last: those of a key come the newest first.
+fn copies<'p>(p: &'p Process, objects: Found<'_>) -> Term<'p> {
     objects.fold(Term::NIL, |rest, object| {
         p.cons(p.copy_stored(object), rest)
     })
@@ -406,15 +473,12 @@ fn element<'p>(
     let index = index.ok_or_else(badarg)?;
     let objects = state.objects.get(key);
     if objects
-        .iter()
+        .clone()
         .any(|object| index >= object.elements().len())
     {
         return Err(badarg());
     }
-    let mut elements = objects
-        .iter()
-        .rev()
-        .map(|object| p.copy_in(object.elements()[index]));
+    let mut elements = objects.map(|object| p.copy_in(object.elements()[index]));
     if handle.table().options.kind.is_set() {
         return Ok(elements.next());
     }
@@ -436,14 +500,13 @@ fn lookup_element_4<'p>(
 fn member_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let state = handle.table().read(p, id)?;
-    Ok(Term::bool(!state.objects.get(key).is_empty()))
+    Ok(Term::bool(state.objects.has(key)))
 }
 
 fn delete_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let mut state = handle.table().write(p, id)?;
-    let fixed = state.fixes.any();
-    state.objects.remove(key, fixed);
+    state.objects.remove(key);
     Ok(am::true_.term())
 }
 
@@ -452,48 +515,73 @@ fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p
     let keypos = handle.table().options.keypos;
     let mut state = handle.table().write(p, id)?;
     let key = object(old, keypos)?.get(keypos - 1);
-    let fixed = state.fixes.any();
-    state.objects.remove_object(old, key, fixed);
+    state.objects.remove_object(old, key);
     Ok(am::true_.term())
 }
 
-fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
-    let mut state = handle.table().write(p, id)?;
-    let fixed = state.fixes.any();
-    let count = state.objects.clear(fixed);
-    p.bump_reds((count / 10) as i64);
-    Ok(p.unsigned(count as u64))
+/// Objects taken out of a table, on their way to be freed, and how many there were.
+struct Cleared {
+    objects: Mutex<Objects>,
+    count: usize,
+}
+
+fn internal_delete_all_2<'p>(p: &'p Process, [id, begun]: [Term<'p>; 2]) -> BifResult<'p> {
+    let magic = begun.as_ref().and_then(|reference| reference.magic());
+    let cleared: Option<&Cleared> = magic.and_then(MagicBinary::get);
+    let (freed, count, begun) = match cleared {
+        Some(cleared) => {
+            let freed = cleared.objects.lock().free_some(registry::FREE_AT_ONCE);
+            (freed, cleared.count, begun)
+        }
+        None => {
+            let handle = registry::find(id)?;
+            let mut state = handle.table().write(p, id)?;
+            let count = state.objects.len();
+            if state.fixes.any() {
+                state.objects.clear();
+                p.bump_reds((count / 8) as i64);
+                return Ok(p.unsigned(count as u64));
+            }
+            let mut objects = state.objects.take(&handle.table().options);
+            drop(state);
+            let freed = objects.free_some(registry::FREE_AT_ONCE);
+            if freed < registry::FREE_AT_ONCE {
+                (freed, count, begun)
+            } else {
+                let objects = Mutex::new(objects);
+                let cleared =
+                    MagicBinary::new(refs::make_ref(), Box::new(Cleared { objects, count }));
+                (freed, count, p.magic_reference(cleared))
+            }
+        }
+    };
+    p.bump_reds(freed as i64);
+    if freed < registry::FREE_AT_ONCE {
+        return Ok(p.unsigned(count as u64));
+    }
+    let trap = export(am::ets, am::internal_delete_all, 2);
+    Err(Raise::Trap(trap, vec![id, begun]))
 }
 
 fn take_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let mut state = handle.table().write(p, id)?;
-    let fixed = state.fixes.any();
-    let objects = state.objects.remove(key, fixed);
-    Ok(copies(p, &objects))
+    let objects = copies(p, state.objects.get(key));
+    state.objects.remove(key);
+    Ok(objects)
 }
 
-/// Where a step through a table begins.
-#[derive(Clone, Copy)]
-enum Step<'p> {
-    First,
-    Last,
-    Next(Term<'p>),
-    Prev(Term<'p>),
-}
-
-/// The key there, with its objects where they are wanted.
-fn step<'p>(p: &'p Process, id: Term<'p>, step: Step<'p>, lookup: bool) -> BifResult<'p> {
+/// The key of `objects`, with the objects where they are wanted.
+fn step<'p>(
+    p: &'p Process,
+    id: Term<'p>,
+    lookup: bool,
+    objects: impl FnOnce(&Objects) -> Option<Found<'_>>,
+) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let state = handle.table().read(p, id)?;
-    let objects = match step {
-        Step::First => state.objects.first(),
-        Step::Last => state.objects.last(),
-        Step::Next(key) => state.objects.next(key, false).ok_or_else(badarg)?,
-        Step::Prev(key) => state.objects.next(key, true).ok_or_else(badarg)?,
-    };
-    let Some(object) = objects.first() else {
+    let objects = objects(&state.objects).ok_or_else(badarg)?;
+    let Some(object) = objects.clone().next() else {
         return Ok(am::end_of_table.term());
     };
     let key = p.copy_in(object.elements()[handle.table().options.keypos - 1]);
@@ -504,35 +592,57 @@ fn step<'p>(p: &'p Process, id: Term<'p>, step: Step<'p>, lookup: bool) -> BifRe
 }
 
 fn first_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
-    step(p, id, Step::First, false)
+    step(p, id, false, |objects| Some(objects.first()))
 }
 
 fn last_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
-    step(p, id, Step::Last, false)
+    step(p, id, false, |objects| Some(objects.last()))
 }
 
 fn next_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    step(p, id, Step::Next(key), false)
+    step(p, id, false, |objects| objects.next(key, false))
 }
 
 fn prev_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    step(p, id, Step::Prev(key), false)
+    step(p, id, false, |objects| objects.next(key, true))
 }
 
 fn first_lookup_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
-    step(p, id, Step::First, true)
+    step(p, id, true, |objects| Some(objects.first()))
 }
 
 fn last_lookup_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
-    step(p, id, Step::Last, true)
+    step(p, id, true, |objects| Some(objects.last()))
 }
 
 fn next_lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    step(p, id, Step::Next(key), true)
+    step(p, id, true, |objects| objects.next(key, false))
 }
 
 fn prev_lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    step(p, id, Step::Prev(key), true)
+    step(p, id, true, |objects| objects.next(key, true))
+}
+
+/// As `first/1`, but nobody is refused, and what is left of deleted objects counts.
+fn ets_raw_first_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    raw_step(p, id, |objects| Some(objects.raw_first()))
+}
+
+fn ets_raw_next_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    raw_step(p, id, |objects| objects.raw_next(key))
+}
+
+fn raw_step<'p>(
+    p: &'p Process,
+    id: Term<'p>,
+    object: impl FnOnce(&Objects) -> Option<Option<&Stored>>,
+) -> BifResult<'p> {
+    let handle = registry::find(id)?;
+    let state = handle.table().info(id)?;
+    Ok(match object(&state.objects).ok_or_else(badarg)? {
+        Some(object) => p.copy_in(object.elements()[handle.table().options.keypos - 1]),
+        None => am::end_of_table.term(),
+    })
 }
 
 fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -49,7 +49,9 @@ impl<'p> Shown<'p, '_> {
             am::read_concurrency => Term::bool(options.read_concurrency),
             am::write_concurrency => self.write_concurrency(options.write_concurrency),
             am::compressed => Term::bool(options.compressed),
-            am::memory => self.p.unsigned(self.state.words() as u64),
+            am::memory => self
+                .p
+                .unsigned(self.state.words(&self.table.options) as u64),
             am::owner => self.state.owner.term(),
             am::heir => match &self.state.heir {
                 Some(heir) => heir.pid.term(),
@@ -77,7 +79,7 @@ impl<'p> Shown<'p, '_> {
             WriteConcurrency::Auto => am::auto.term(),
             WriteConcurrency::Locks(locks) => {
                 let name = am::debug_hash_fixed_number_of_locks.term();
-                self.p.tuple(&[name, self.p.unsigned(locks)])
+                self.p.tuple(&[name, self.p.unsigned(locks as u64)])
             }
         }
     }
@@ -105,37 +107,43 @@ impl<'p> Shown<'p, '_> {
     }
 
     /// Of hash tables: buckets, average, standard deviation and its expectation, shortest and longest
-    /// chain, objects kept for traversals, locks.
+    /// chain, objects kept for traversals, locks. Of trees with fine-grained locks: routes, base nodes,
+    /// depth.
     fn stats(&self) -> Term<'p> {
         let p = self.p;
-        let Objects::Hash(hash) = &self.state.objects else {
-            return am::false_.term();
+        let hash = match &self.state.objects {
+            Objects::Hash(hash) => hash,
+            Objects::Tree(_) if self.table.options.write_concurrency == WriteConcurrency::No => {
+                return am::false_.term();
+            }
+            Objects::Tree(tree) => {
+                let (routes, bases, depth) = tree.splits();
+                return p.tuple(&[routes, bases, depth].map(|n| p.unsigned(n as u64)));
+            }
         };
         let chains = hash.chains();
-        let buckets = chains.len() as f64;
-        let (mut sum, mut squares) = (0.0, 0.0);
+        // ERTS calculates with single-precision numbers.
+        let buckets = chains.len() as f32;
+        let (mut sum, mut squares) = (0, 0);
         for length in &chains {
-            sum += *length as f64;
-            squares += (length * length) as f64;
+            sum += length;
+            squares += length * length;
         }
-        let average = sum / buckets;
-        let deviation = ((squares - sum * sum / buckets) / buckets).max(0.0).sqrt();
-        let expected = (average * (1.0 - 1.0 / buckets)).sqrt();
-        let locks = match self.table.options.write_concurrency {
-            WriteConcurrency::Locks(locks) => locks,
-            _ => 0,
-        };
+        let average = sum as f32 / buckets;
+        let variance = (squares as f32 - average * sum as f32) / buckets;
+        let deviation = variance.max(0.0).sqrt();
+        let expected = (f64::from(average) * (1.0 - 1.0 / f64::from(buckets))).sqrt() as f32;
         let shortest = chains.iter().min().copied().unwrap_or(0);
         let longest = chains.iter().max().copied().unwrap_or(0);
         p.tuple(&[
             p.unsigned(chains.len() as u64),
-            p.float(average),
-            p.float(deviation),
-            p.float(expected),
+            p.float(average.into()),
+            p.float(deviation.into()),
+            p.float(expected.into()),
             p.unsigned(shortest as u64),
             p.unsigned(longest as u64),
             p.unsigned(hash.kept() as u64),
-            p.unsigned(locks),
+            p.unsigned(hash.locks() as u64),
         ])
     }
 }

@@ -1,12 +1,17 @@
 //! `ets`: match specifications, over tables and by themselves.
 
-use super::{BifResult, badarg, bifs};
-use crate::ets::select::{self, Chunk, Keys, Position, compiled};
-use crate::ets::{HashKind, Kind, error, registry};
+use parking_lot::RwLockWriteGuard;
+
+use super::{BifResult, Raise, badarg, bifs};
+use crate::code::entry::export;
+use crate::ets::registry::Handle;
+use crate::ets::select::{self, Keys, Part, Position, Request, compiled};
+use crate::ets::{HashKind, Kind, Objects, Protection, State, Table, error, registry};
 use crate::heap::{MagicBinary, Message};
 use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
 use crate::process::{Process, refs};
-use crate::term::{Term, am};
+use crate::sched;
+use crate::term::{Atom, Term, am};
 
 bifs! {
     bif ets:"match"/1 => select_1;
@@ -21,6 +26,10 @@ bifs! {
     bif ets:"select_reverse"/1 => select_1;
     bif ets:"select_reverse"/2 => select_reverse_2;
     bif ets:"select_reverse"/3 => select_reverse_3;
+    bif ets:"select_trap"/1 => select_trap_1;
+    bif ets:"count_trap"/1 => select_trap_1;
+    bif ets:"select_delete_trap"/1 => select_trap_1;
+    bif ets:"replace_trap"/1 => select_trap_1;
     bif ets:"select_count"/2 => select_count_2;
     bif ets:"select_replace"/2 => select_replace_2;
     bif ets:"internal_select_delete"/2 => internal_select_delete_2;
@@ -53,13 +62,310 @@ fn spec_of<'p>(p: &'p Process, pattern: Term<'p>, result: Term<'p>) -> Term<'p> 
     p.list(&[p.tuple(&[pattern, Term::NIL, p.list(&[result])])])
 }
 
+/// What is done with the objects that match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Select,
+    Count,
+    Delete,
+    Replace,
+}
+
+impl Mode {
+    /// Those of [`Traversal::trap`], by number.
+    const ALL: [Mode; 4] = [Mode::Select, Mode::Count, Mode::Delete, Mode::Replace];
+
+    /// The BIF that goes on with it in the next time slice.
+    fn trap(self) -> Atom {
+        match self {
+            Mode::Select => am::select_trap,
+            Mode::Count => am::count_trap,
+            Mode::Delete => am::select_delete_trap,
+            Mode::Replace => am::replace_trap,
+        }
+    }
+}
+
+/// A traversal, which may take several time slices (a trap) or calls (a continuation).
+#[derive(Clone, Copy)]
+struct Traversal<'p> {
+    id: Term<'p>,
+    /// The compiled specification's reference.
+    program: Term<'p>,
+    mode: Mode,
+    request: Request,
+    from: Position<'p>,
+    /// Results so far, the last one first.
+    results: Term<'p>,
+    got: usize,
+    /// The table is fixed for as long as it takes.
+    fixed: bool,
+}
+
+/// A place as a term: `-1` stands for the end.
+fn place_of(position: Position<'_>) -> Term<'_> {
+    match position {
+        Position::Start => Term::small(0),
+        Position::Slot(slot) => Term::small(slot as i64),
+        Position::Key(key) => key,
+        Position::Known(done) => Term::small(done as i64),
+        Position::End => Term::small(-1),
+    }
+}
+
+impl<'p> Traversal<'p> {
+    /// What a continuation stands for: `{Table, Slot, Limit, Program, Results, Got}` or, for ordered
+    /// sets, `{Table, LastKey, Known, Limit, Program, Results, Back, Got}`, where `Known` is a number for
+    /// a place among known keys.
+    fn of(continuation: Term<'p>) -> Option<Traversal<'p>> {
+        let (id, program, limit, back, from, results, got) =
+            match *continuation.as_tuple()?.elements() {
+                [id, slot, limit, program, results, got] => {
+                    let from = match slot.as_small()? {
+                        -1 => Position::End,
+                        slot => Position::Slot(usize::try_from(slot).ok()?),
+                    };
+                    (id, program, limit, false, from, results, got)
+                }
+                [id, last, known, limit, program, results, back, got] => {
+                    let from = match known.as_index() {
+                        Some(done) => Position::Known(done),
+                        None => Position::Key(last),
+                    };
+                    (
+                        id,
+                        program,
+                        limit,
+                        back.as_small() == Some(1),
+                        from,
+                        results,
+                        got,
+                    )
+                }
+                _ => return None,
+            };
+        if results.as_cons().is_none() && !results.is_nil() {
+            return None;
+        }
+        let limit = limit.as_index().filter(|limit| *limit > 0)?;
+        Some(Traversal {
+            id,
+            program,
+            mode: Mode::Select,
+            request: Request { limit, back },
+            from,
+            results,
+            got: got.as_index()?,
+            fixed: false,
+        })
+    }
+
+    /// As arguments of a trap.
+    fn trap(&self, p: &'p Process) -> Raise<'p> {
+        let known = matches!(self.from, Position::Known(_) | Position::Slot(_));
+        let flags = i64::from(known)
+            | i64::from(self.request.back) << 1
+            | i64::from(self.fixed) << 2
+            | (self.mode as i64) << 3;
+        let state = [
+            self.id,
+            place_of(self.from),
+            Term::small(self.request.limit as i64),
+            self.program,
+            self.results,
+            Term::small(self.got as i64),
+            Term::small(flags),
+        ];
+        p.bump_reds(p.fcalls.get());
+        Raise::Trap(export(am::ets, self.mode.trap(), 1), vec![p.tuple(&state)])
+    }
+
+    /// What a trap's argument stands for.
+    fn trapped(state: Term<'p>) -> Option<Traversal<'p>> {
+        let [id, place, limit, program, results, got, flags] = *state.as_tuple()?.elements() else {
+            return None;
+        };
+        let flags = flags.as_index()?;
+        let from = match place.as_index().filter(|_| flags & 1 != 0) {
+            Some(slot) => Position::Slot(slot),
+            None => Position::Key(place),
+        };
+        Some(Traversal {
+            id,
+            program,
+            mode: *Mode::ALL.get(flags >> 3)?,
+            request: Request {
+                limit: limit.as_index()?,
+                back: flags & 2 != 0,
+            },
+            from,
+            results,
+            got: got.as_index()?,
+            fixed: flags & 4 != 0,
+        })
+    }
+
+    /// Goes through the table for as long as the time slice lasts.
+    fn run(mut self, p: &'p Process) -> BifResult<'p> {
+        let handle = registry::find(self.id)?;
+        let table = handle.table();
+        let compiled = program(self.program).ok_or_else(badarg)?;
+        let keys = Keys::of(compiled.spec.term(), table.options.keypos);
+        let mut part = Part::new(self.from, self.results, self.got);
+        let enough = self.request.limit != 0 && self.got >= self.request.limit;
+        let done = if enough || matches!(self.from, Position::End) {
+            drop(table.read(p, self.id)?);
+            Ok(())
+        } else {
+            self.advance(p, table, &keys, &compiled.program, &mut part)
+        };
+        (self.from, self.results, self.got) = (part.position, part.results, part.got);
+        if done.is_ok() && part.trap {
+            self.id = handle.tid(p, self.id);
+            return Err(self.trap(p));
+        }
+        if self.fixed {
+            self.unfix(p, table);
+        }
+        done?;
+        let reds = match self.mode {
+            Mode::Replace => part.seen + self.got,
+            _ => part.seen,
+        };
+        p.bump_reds(reds as i64);
+        Ok(match self.mode {
+            Mode::Select if self.request.limit == 0 => self.results,
+            Mode::Select => self.split(p, &handle),
+            _ => p.unsigned(self.got as u64),
+        })
+    }
+
+    fn advance(
+        &mut self,
+        p: &'p Process,
+        table: &Table,
+        keys: &Keys<'_>,
+        program: &MatchSpec,
+        part: &mut Part<'p>,
+    ) -> Result<(), Raise<'p>> {
+        let writes = matches!(self.mode, Mode::Delete | Mode::Replace);
+        if writes {
+            let mut state = table.write(p, self.id)?;
+            self.fix(p, table, &mut state);
+            let objects = &mut state.objects;
+            return match self.mode {
+                Mode::Delete => select::delete(p, objects, keys, program, part),
+                _ => select::replace(p, objects, keys, program, part),
+            };
+        }
+        let state = if self.may_trap(p, &*table.read(p, self.id)?) {
+            let mut state = table.read_exclusive(p, self.id)?;
+            self.fix(p, table, &mut state);
+            RwLockWriteGuard::downgrade(state)
+        } else {
+            table.read(p, self.id)?
+        };
+        match self.mode {
+            Mode::Count => select::count(p, &state.objects, keys, program, part),
+            _ => select::select(p, &state.objects, keys, program, self.request, part),
+        }
+    }
+
+    /// Must the table be fixed, lest slots move until the next time slice? Only others' changes can do
+    /// that, and only where places are slots.
+    fn may_trap(&self, p: &Process, state: &State) -> bool {
+        let alone = state.protection != Protection::Public && state.owner == p.pid();
+        let slots = matches!(state.objects, Objects::Hash(_));
+        !self.fixed && slots && !alone && state.objects.len() >= select::MAX_ITERATIONS
+    }
+
+    fn fix(&mut self, p: &Process, table: &Table, state: &mut State) {
+        if self.may_trap(p, state) {
+            let now = sched::clock::monotonic_ns();
+            if state.fix(p.pid(), now.cast_signed()) {
+                registry::note_fix(p.pid(), table);
+            }
+            self.fixed = true;
+        }
+    }
+
+    fn unfix(&self, p: &Process, table: &Table) {
+        let mut state = table.state();
+        if !state.deleted && state.unfix(p.pid()) {
+            registry::note_unfix(p.pid(), table);
+        }
+    }
+
+    /// `{Results, Continuation}` of a traversal with a limit.
+    fn split(&self, p: &'p Process, handle: &Handle<'p>) -> Term<'p> {
+        let ordered = handle.table().options.kind == Kind::OrderedSet;
+        let limit = self.request.limit;
+        let (mut results, mut rest) = (self.results, Vec::new());
+        for _ in limit..self.got {
+            if let Some(cell) = results.as_cons() {
+                rest.push(cell.head());
+                results = cell.tail();
+            }
+        }
+        if ordered {
+            results = results
+                .list_iter()
+                .flatten()
+                .fold(Term::NIL, |done, result| p.cons(result, done));
+        }
+        let end = matches!(self.from, Position::End);
+        if end && rest.is_empty() {
+            let end = am::end_of_table.term();
+            return if results.is_nil() {
+                end
+            } else {
+                p.tuple(&[results, end])
+            };
+        }
+        let id = handle.tid(p, self.id);
+        let left = Term::small(rest.len() as i64);
+        let rest = p.list(&rest);
+        let limit = Term::small(limit as i64);
+        let place = place_of(self.from);
+        let continuation = if ordered {
+            let known = match self.from {
+                Position::Known(_) => place,
+                _ => Term::NIL,
+            };
+            let back = Term::small(self.request.back.into());
+            p.tuple(&[id, place, known, limit, self.program, rest, back, left])
+        } else {
+            p.tuple(&[id, place, limit, self.program, rest, left])
+        };
+        p.tuple(&[results, continuation])
+    }
+}
+
+/// Begins a traversal.
+fn begin<'p>(
+    p: &'p Process,
+    id: Term<'p>,
+    spec: Term<'p>,
+    mode: Mode,
+    request: Request,
+) -> BifResult<'p> {
+    let traversal = Traversal {
+        id,
+        program: make_program(p, spec)?,
+        mode,
+        request,
+        from: Position::Start,
+        results: Term::NIL,
+        got: 0,
+        fixed: false,
+    };
+    traversal.run(p)
+}
+
 fn select<'p>(p: &'p Process, id: Term<'p>, spec: Term<'p>, back: bool) -> BifResult<'p> {
-    let handle = registry::find(id)?;
-    let table = handle.table();
-    let state = table.read(p, id)?;
-    let program = compiled(spec)?;
-    let keys = Keys::of(spec, table.options.keypos);
-    Ok(select::select(p, &state.objects, &keys, &program, back))
+    // The table's own errors come first.
+    drop(registry::find(id)?.table().read(p, id)?);
+    begin(p, id, spec, Mode::Select, Request { limit: 0, back })
 }
 
 fn select_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -83,110 +389,13 @@ fn match_object_2<'p>(p: &'p Process, [id, pattern]: [Term<'p>; 2]) -> BifResult
     )
 }
 
-/// A traversal in parts.
-struct Traversal<'p> {
-    id: Term<'p>,
-    /// The compiled specification's reference.
-    program: Term<'p>,
-    limit: usize,
-    back: bool,
-    from: Position<'p>,
-}
-
-impl<'p> Traversal<'p> {
-    /// What a continuation stands for: `{Table, Place, Limit, Program, [], Done}` or, for ordered
-    /// sets, `{Table, LastKey, [], Limit, Program, [], Back, Done}`.
-    fn of(continuation: Term<'p>) -> Option<Traversal<'p>> {
-        match continuation.as_tuple()?.elements() {
-            [id, place, limit, program, _, done] => Some(Traversal {
-                id: *id,
-                program: *program,
-                limit: limit.as_index()?,
-                back: false,
-                from: Position::Place(place.as_index()?, done.as_index()?),
-            }),
-            [id, last, _, limit, program, _, back, done] => Some(Traversal {
-                id: *id,
-                program: *program,
-                limit: limit.as_index()?,
-                back: back.as_index()? == 1,
-                from: match done.as_index()? {
-                    0 => Position::Key(*last),
-                    done => Position::Place(done, 0),
-                },
-            }),
-            _ => None,
-        }
-    }
-
-    fn continuation(&self, p: &'p Process, ordered: bool, rest: Position<'p>) -> Term<'p> {
-        let number = |n: usize| p.unsigned(n as u64);
-        let limit = number(self.limit);
-        let (id, program, nil) = (self.id, self.program, Term::NIL);
-        match rest {
-            Position::Place(place, done) if !ordered => {
-                p.tuple(&[id, number(place), limit, program, nil, number(done)])
-            }
-            rest => {
-                let (last, done) = match rest {
-                    Position::Key(last) => (last, 0),
-                    Position::Place(done, _) => (nil, done),
-                    Position::Start => (nil, 0),
-                };
-                let (back, done) = (number(usize::from(self.back)), number(done));
-                p.tuple(&[id, last, nil, limit, program, nil, back, done])
-            }
-        }
-    }
-
-    fn run(self, p: &'p Process) -> BifResult<'p> {
-        let handle = registry::find(self.id)?;
-        let table = handle.table();
-        let state = table.read(p, self.id)?;
-        let compiled = program(self.program).ok_or_else(badarg)?;
-        if self.limit == 0 {
-            return Err(badarg());
-        }
-        let ordered = table.options.kind == Kind::OrderedSet;
-        let keys = Keys::of(compiled.spec.term(), table.options.keypos);
-        let (from, limit, back) = (self.from, self.limit, self.back);
-        let chunk = select::chunk(
-            p,
-            &state.objects,
-            &keys,
-            &compiled.program,
-            from,
-            limit,
-            back,
-        );
-        let Chunk { results, rest } = chunk;
-        if results.is_empty() {
-            return Ok(am::end_of_table.term());
-        }
-        let rest = match rest {
-            Some(rest) => self.continuation(p, ordered, rest),
-            None => am::end_of_table.term(),
-        };
-        Ok(p.tuple(&[p.list(&results), rest]))
-    }
-}
-
 fn select_part<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3], back: bool) -> BifResult<'p> {
-    // The table's own errors come first.
-    let handle = registry::find(id)?;
-    drop(handle.table().read(p, id)?);
+    drop(registry::find(id)?.table().read(p, id)?);
     let limit = limit
         .as_index()
         .filter(|limit| *limit > 0)
         .ok_or_else(badarg)?;
-    let traversal = Traversal {
-        id,
-        program: make_program(p, spec)?,
-        limit,
-        back,
-        from: Position::Start,
-    };
-    traversal.run(p)
+    begin(p, id, spec, Mode::Select, Request { limit, back })
 }
 
 fn select_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
@@ -211,43 +420,43 @@ fn select_1<'p>(p: &'p Process, [continuation]: [Term<'p>; 1]) -> BifResult<'p> 
     if continuation == am::end_of_table {
         return Ok(continuation);
     }
+    let tuple = continuation.as_tuple().ok_or_else(badarg)?;
+    let id = tuple.elements().first().ok_or_else(badarg)?;
+    drop(registry::find(*id)?.table().read(p, *id)?);
     Traversal::of(continuation).ok_or_else(badarg)?.run(p)
 }
 
+fn select_trap_1<'p>(p: &'p Process, [state]: [Term<'p>; 1]) -> BifResult<'p> {
+    Traversal::trapped(state).ok_or_else(badarg)?.run(p)
+}
+
+const ALL: Request = Request {
+    limit: 0,
+    back: false,
+};
+
 fn select_count_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
-    let table = handle.table();
-    let state = table.read(p, id)?;
-    let program = compiled(spec)?;
-    let keys = Keys::of(spec, table.options.keypos);
-    let count = select::count(p, &state.objects, &keys, &program);
-    Ok(p.unsigned(count as u64))
+    drop(registry::find(id)?.table().read(p, id)?);
+    begin(p, id, spec, Mode::Count, ALL)
 }
 
 fn internal_select_delete_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
-    let table = handle.table();
-    let mut state = table.write(p, id)?;
-    let program = compiled(spec)?;
-    let keys = Keys::of(spec, table.options.keypos);
-    let count = select::delete(p, &mut state, &keys, &program);
-    Ok(p.unsigned(count as u64))
+    drop(registry::find(id)?.table().write(p, id)?);
+    begin(p, id, spec, Mode::Delete, ALL)
 }
 
 fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let table = handle.table();
-    let mut state = table.write(p, id)?;
+    drop(table.write(p, id)?);
     if table.options.kind == Kind::Hash(HashKind::Bag) {
         return Err(error(am::table_type));
     }
-    let program = compiled(spec)?;
+    compiled(spec)?;
     if !select::keeps_keys(spec, table.options.keypos) {
         return Err(badarg());
     }
-    let keys = Keys::of(spec, table.options.keypos);
-    let count = select::replace(p, &mut state.objects, &keys, &program)?;
-    Ok(p.unsigned(count as u64))
+    begin(p, id, spec, Mode::Replace, ALL)
 }
 
 fn is_compiled_ms_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {

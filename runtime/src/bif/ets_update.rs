@@ -82,12 +82,12 @@ fn update_element<'p>(
     if !table.options.kind.is_set() {
         return Err(error(am::table_type));
     }
-    let made = match (state.objects.get(key).first(), default) {
+    let made = match (state.objects.get(key).next(), default) {
         (Some(_), _) => None,
         (None, Some(default)) => Some(default_object(default, table.options.keypos, key)),
         (None, None) => return Ok(am::false_.term()),
     };
-    let object = made.as_ref().or(state.objects.get(key).first());
+    let object = made.as_ref().or(state.objects.get(key).next());
     let arity = object.map_or(0, |object| object.elements().len());
     let mut changes = Vec::new();
     for pair in one_or_list(pairs, pairs.as_tuple().is_some())? {
@@ -186,13 +186,13 @@ fn update_counter<'p>(
     if !table.options.kind.is_set() {
         return Err(error(am::table_type));
     }
-    let made = match (state.objects.get(key).first(), default) {
+    let made = match (state.objects.get(key).next(), default) {
         (Some(_), _) => None,
         (None, Some(default)) => Some(default_object(default, table.options.keypos, key)),
         (None, None) => return Err(error(am::badkey)),
     };
     let single = is_integer(steps) || steps.as_tuple().is_some();
-    let object = made.as_ref().or(state.objects.get(key).first());
+    let object = made.as_ref().or(state.objects.get(key).next());
     let object = object.map_or(&[][..], Stored::elements);
     let mut todo = Vec::new();
     if is_integer(steps) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::process::all_pids;
 use super::{BifResult, Next, Raise, badarg, bifs};
+use crate::ets;
 use crate::heap::{MagicBinary, Message};
 use crate::process::{Exception, Process, exists, refs};
 use crate::term::{Atom, Term, View, am, hash, tag};
@@ -43,6 +44,10 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
         "processes" => all_pids(p),
         "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
         "lc_graph" | "flxctr_memory_usage" => am::notsup.term(),
+        "DbTable_words" => p.tuple(&[
+            Term::small(ets::TABLE_WORDS as i64),
+            Term::small(ets::DIRECTORY_WORDS as i64),
+        ]),
         "unique_monotonic_integer_state" => p.unsigned(refs::monotonic_state()),
         "min_unique_monotonic_integer" | "min_unique_integer" => p.integer(tag::MIN_SMALL),
         _ => return Err(badarg()),
@@ -174,6 +179,18 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             p.off_heap_bits(binary, size * 8)
         }
         "ets_force_trap" => am::notsup.term(),
+        "ets_force_split" => {
+            let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
+            let pair = pair.ok_or_else(badarg)?;
+            let handle = ets::registry::find(pair.get(0))?;
+            let table = handle.table();
+            let fine = table.options.write_concurrency != ets::WriteConcurrency::No;
+            let yes = pair.get(1).as_bool().ok_or_else(badarg)?;
+            if !fine || !table.state().objects.force_split(yes) {
+                return Err(badarg());
+            }
+            am::ok.term()
+        }
         "mbuf" => p.attach(Message::copy_of(value)),
         _ => return Err(badarg()),
     })

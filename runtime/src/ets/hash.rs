@@ -1,10 +1,11 @@
 //! Tables with hashed keys: `set`, `bag` and `duplicate_bag`.
 //!
-//! Entries, one a key, lie in one array in the order of their insertion; buckets chain them by index.
-//! An entry keeps its place until it is freed, so a place in the array is a place in a traversal,
-//! whatever is inserted meanwhile. In a fixed table an emptied entry stays, without objects.
-
-use smallvec::{SmallVec, smallvec};
+//! Linear hashing as ERTS does it, step by step: slots are added and joined one at a time, a slot's
+//! chain keeps the order that ERTS gives it, and hashes are the same, so that a traversal meets the
+//! objects in the same order and sizes agree to the word. Nodes, one an object, lie in one array and
+//! refer to each other by index; in a fixed table a deleted object's node stays, marked as deleted.
+//!
+//! Source: `erl_db_hash.c`, OTP 29.
 
 use crate::heap::Stored;
 use crate::term::Term;
@@ -22,19 +23,57 @@ pub(crate) enum HashKind {
     DuplicateBag,
 }
 
-/// No entry: the end of a chain.
-const NONE: u32 = u32::MAX;
-/// Buckets of an empty table; always a power of two.
-const FIRST_BUCKETS: usize = 16;
+/// How a table with fine-grained locks differs: in the order of traversals and in when it grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Locks {
+    /// Their number, a power of two; a traversal takes the slots of one lock after another.
+    pub(crate) count: usize,
+    /// The number of objects is estimated from the counters of the locks.
+    pub(crate) decentralized: bool,
+}
 
-struct Entry {
+impl Locks {
+    /// One lock for all.
+    pub(crate) const ONE: Locks = Locks {
+        count: 1,
+        decentralized: false,
+    };
+}
+
+/// No node: the end of a chain.
+pub(super) const NONE: u32 = u32::MAX;
+/// Slots of the first segment, and of every other one.
+const FIRST_SEGMENT: usize = 256;
+const SEGMENT: usize = 2048;
+/// Locks that have counters of objects.
+const COUNTERS: usize = 64;
+/// Length of the second table of segments, what later ones grow by, and words beside the entries.
+const SECOND_DIRECTORY: usize = 256;
+const DIRECTORY_GROWTH: usize = 128;
+pub(crate) const DIRECTORY_WORDS: usize = 7;
+/// Slots that are split or joined by one change at most.
+const RESIZE_STEPS: usize = 5;
+/// Words a node takes beside its tuple.
+const NODE_WORDS: usize = 4;
+/// Words of a note about deletions.
+const NOTE_WORDS: usize = 2;
+
+struct Node {
+    /// 63 bits.
     hash: u64,
-    /// The next entry of the bucket, or of the free ones.
+    /// The next node of the chain, or of the free ones.
     next: u32,
-    /// A free entry has none, nor has one that was deleted from a fixed table.
-    objects: SmallVec<[Stored; 1]>,
-    /// The key of an entry deleted from a fixed table, which still may be found: in its old object.
-    deleted: Option<Box<Stored>>,
+    /// Kept for traversals under way.
+    deleted: bool,
+    /// None in a free node.
+    object: Option<Stored>,
+}
+
+/// Slots that have nodes marked as deleted.
+#[derive(Clone, Copy)]
+enum Note {
+    Slot(usize),
+    All,
 }
 
 /// A table with hashed keys.
@@ -42,36 +81,64 @@ pub(crate) struct Hash {
     kind: HashKind,
     /// Index of the key in an object, from 0.
     key: usize,
-    buckets: Vec<u32>,
-    entries: Vec<Entry>,
+    locks: Locks,
+    /// The chains of the active slots.
+    slots: Vec<u32>,
+    /// Slots that ERTS would have memory for.
+    slot_room: usize,
+    nodes: Vec<Node>,
     free: u32,
-    /// Entries that are not free.
-    used: usize,
-    /// Entries kept for traversals.
-    deleted: usize,
     objects: usize,
-    object_words: usize,
+    /// Objects by lock, where counters are decentralized.
+    counters: Vec<isize>,
+    /// Bytes of all nodes, those of deleted objects included.
+    node_bytes: usize,
+    fixed: bool,
+    notes: Vec<Note>,
+    /// How many bytes an object takes.
+    size: fn(&Stored, usize) -> usize,
 }
 
-/// Words of an empty table.
-const TABLE_WORDS: usize = 306;
-/// Words an object takes beside its own.
-const OBJECT_WORDS: usize = 4;
-/// Buckets of ERTS's first segment and of all others, and words of the segment directory.
-const SEGMENTS: (usize, usize, usize) = (256, 2048, 263);
+/// A place in a chain: the node before (or none) and the node.
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    pub(super) slot: usize,
+    pub(super) before: u32,
+    pub(super) at: u32,
+}
+
+fn hash_of(key: Term<'_>) -> u64 {
+    match key.as_atom() {
+        Some(atom) => u64::from(atom.hash()) >> 1,
+        None => internal_hash(key) >> 1,
+    }
+}
 
 impl Hash {
-    pub(super) fn new(kind: HashKind, keypos: usize) -> Hash {
+    pub(super) fn new(
+        kind: HashKind,
+        keypos: usize,
+        locks: Locks,
+        size: fn(&Stored, usize) -> usize,
+    ) -> Hash {
+        let mut slots = FIRST_SEGMENT;
+        while slots < locks.count {
+            slots += SEGMENT;
+        }
         Hash {
             kind,
             key: keypos - 1,
-            buckets: vec![NONE; FIRST_BUCKETS],
-            entries: Vec::new(),
+            locks,
+            slots: vec![NONE; slots],
+            slot_room: slots,
+            nodes: Vec::new(),
             free: NONE,
-            used: 0,
-            deleted: 0,
             objects: 0,
-            object_words: 0,
+            counters: vec![0; if locks.decentralized { COUNTERS } else { 0 }],
+            node_bytes: 0,
+            fixed: false,
+            notes: Vec::new(),
+            size,
         }
     }
 
@@ -79,289 +146,633 @@ impl Hash {
         self.objects
     }
 
-    /// Words it takes, as ERTS counts them.
-    pub(super) fn words(&self) -> usize {
-        let (first, segment, directory) = SEGMENTS;
-        let beyond = self.objects.saturating_sub(first);
-        let segments = beyond.div_ceil(segment) * segment;
-        let directory = if beyond > 0 { directory } else { 0 };
-        TABLE_WORDS + self.object_words + self.objects * OBJECT_WORDS + segments + directory
-    }
-
-    #[inline]
-    fn bucket(&self, hash: u64) -> usize {
-        hash as usize & (self.buckets.len() - 1)
-    }
-
-    /// The entry of `key`, one kept for traversals included.
-    #[inline]
-    fn find(&self, key: Term<'_>, hash: u64) -> Option<usize> {
-        let mut at = self.buckets[self.bucket(hash)];
-        while at != NONE {
-            let entry = &self.entries[at as usize];
-            if entry.hash == hash && entry.key(self.key).is_some_and(|k| eq_exact(k, key)) {
-                return Some(at as usize);
-            }
-            at = entry.next;
-        }
-        None
-    }
-
-    #[inline]
-    pub(super) fn get(&self, key: Term<'_>) -> &[Stored] {
-        match self.find(key, internal_hash(key)) {
-            Some(at) => &self.entries[at].objects,
-            None => &[],
-        }
-    }
-
-    /// The place of `key` in a traversal.
-    pub(super) fn position(&self, key: Term<'_>) -> Option<usize> {
-        self.find(key, internal_hash(key))
-    }
-
-    /// The first key at place `from` or behind: its place and its objects.
-    pub(super) fn from(&self, from: usize) -> Option<(usize, &[Stored])> {
-        let rest = self.entries.get(from..)?;
-        let at = rest.iter().position(|entry| !entry.objects.is_empty())?;
-        Some((from + at, &rest[at].objects))
-    }
-
     /// Index of the key in an object, from 0.
     pub(super) fn key_index(&self) -> usize {
         self.key
     }
 
-    pub(super) fn slot(&self, index: usize) -> Result<&[Stored], bool> {
-        match self.entries.get(index) {
-            Some(entry) => Ok(&entry.objects),
-            None => Err(index == self.entries.len()),
+    /// Bytes it takes, as ERTS counts them, beside those of the table itself.
+    pub(super) fn bytes(&self) -> usize {
+        let segments = 1 + (self.slot_room - FIRST_SEGMENT) / SEGMENT;
+        let (mut room, mut directory) = (1, 0);
+        while segments > room {
+            room = if room == 1 {
+                SECOND_DIRECTORY
+            } else {
+                room + DIRECTORY_GROWTH
+            };
+            directory += DIRECTORY_WORDS + room;
+        }
+        let words = self.slot_room + directory + self.notes.len() * NOTE_WORDS;
+        words * 8 + self.node_bytes
+    }
+
+    /// The slot of a hash.
+    #[inline]
+    fn slot_of(&self, hash: u64) -> usize {
+        let mask = self.slots.len().next_power_of_two() - 1;
+        let slot = hash as usize & mask;
+        if slot >= self.slots.len() {
+            slot & (mask >> 1)
+        } else {
+            slot
         }
     }
 
+    #[inline]
+    fn key_at(&self, at: u32) -> Term<'_> {
+        self.object(at).elements()[self.key]
+    }
+
+    /// The object of a node that is not free.
+    #[inline]
+    pub(super) fn object(&self, at: u32) -> &Stored {
+        let object = self.nodes[at as usize].object.as_ref();
+        object.expect("a node in a chain has its object")
+    }
+
+    /// The object of a node, if it is one.
+    pub(super) fn kept_object(&self, at: u32) -> Option<&Stored> {
+        self.nodes.get(at as usize)?.object.as_ref()
+    }
+
+    #[inline]
+    fn has_key(&self, at: u32, key: Term<'_>, hash: u64) -> bool {
+        self.nodes[at as usize].hash == hash && eq_exact(self.key_at(at), key)
+    }
+
+    /// The first node with `key`, a deleted one included, or the end of the chain.
+    #[inline]
+    fn locate(&self, key: Term<'_>, hash: u64) -> Link {
+        let slot = self.slot_of(hash);
+        let (mut before, mut at) = (NONE, self.slots[slot]);
+        while at != NONE && !self.has_key(at, key, hash) {
+            (before, at) = (at, self.nodes[at as usize].next);
+        }
+        Link { slot, before, at }
+    }
+
+    /// The first object with `key`.
+    #[inline]
+    fn locate_live(&self, key: Term<'_>) -> u32 {
+        let hash = hash_of(key);
+        let mut at = self.locate(key, hash).at;
+        while at != NONE && (self.is_deleted(at) || !self.has_key(at, key, hash)) {
+            at = self.nodes[at as usize].next;
+        }
+        at
+    }
+
+    fn is_deleted(&self, at: u32) -> bool {
+        self.nodes[at as usize].deleted
+    }
+
+    fn set_link(&mut self, link: Link, to: u32) {
+        if link.before == NONE {
+            self.slots[link.slot] = to;
+        } else {
+            self.nodes[link.before as usize].next = to;
+        }
+    }
+
+    /// The objects with `key`, the newest first.
+    #[inline]
+    pub(super) fn get(&self, key: Term<'_>) -> Chain<'_> {
+        self.objects_from(self.locate_live(key))
+    }
+
+    /// The objects with the key of the one at `at`, from there on.
+    pub(super) fn objects_from(&self, at: u32) -> Chain<'_> {
+        Chain {
+            hash: self,
+            at,
+            group: Some(at).filter(|at| *at != NONE),
+        }
+    }
+
+    /// The objects in a slot, in the order of the chain.
+    pub(super) fn slot(&self, slot: usize) -> Option<Chain<'_>> {
+        let at = *self.slots.get(slot)?;
+        Some(Chain {
+            hash: self,
+            at,
+            group: None,
+        })
+    }
+
+    /// Slots there are.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The slot that a traversal visits after `slot`; none at its end.
+    #[inline]
+    pub(super) fn next_slot(&self, slot: usize) -> Option<usize> {
+        let next = slot + self.locks.count;
+        if next < self.slots.len() {
+            return Some(next);
+        }
+        let next = (slot + 1) & (self.locks.count - 1);
+        (next != 0).then_some(next)
+    }
+
+    /// The first node at `at` or behind that is not deleted (or any, if `raw`); `NONE` at the end.
+    fn next_live(&self, mut slot: usize, mut at: u32, raw: bool) -> (usize, u32) {
+        loop {
+            while at != NONE {
+                if raw || !self.is_deleted(at) {
+                    return (slot, at);
+                }
+                at = self.nodes[at as usize].next;
+            }
+            match self.next_slot(slot) {
+                Some(next) => (slot, at) = (next, self.slots[next]),
+                None => return (slot, NONE),
+            }
+        }
+    }
+
+    /// The node that a traversal meets first, or `NONE`.
+    pub(super) fn first(&self, raw: bool) -> u32 {
+        self.next_live(0, self.slots[0], raw).1
+    }
+
+    /// The first node with a key that a traversal meets after those with `key`, or `NONE`; `None` where
+    /// `key` is unknown.
+    pub(super) fn next(&self, key: Term<'_>, raw: bool) -> Option<u32> {
+        let hash = hash_of(key);
+        let Link { mut slot, at, .. } = self.locate(key, hash);
+        if at == NONE {
+            return None;
+        }
+        let mut next = self.nodes[at as usize].next;
+        loop {
+            (slot, next) = self.next_live(slot, next, raw);
+            if next == NONE || self.kind == HashKind::Set || !self.has_key(next, key, hash) {
+                return Some(next);
+            }
+            next = self.nodes[next as usize].next;
+        }
+    }
+
+    /// Deleted nodes stay from now on, or go and stay no more.
+    pub(super) fn set_fixed(&mut self, fixed: bool) {
+        self.fixed = fixed;
+        if fixed {
+            return;
+        }
+        for note in std::mem::take(&mut self.notes) {
+            match note {
+                Note::Slot(slot) => self.purge(slot),
+                Note::All => (0..self.slots.len()).for_each(|slot| self.purge(slot)),
+            }
+        }
+    }
+
+    /// Frees the deleted nodes of a slot.
+    fn purge(&mut self, slot: usize) {
+        let mut link = self.head(slot);
+        while link.at != NONE {
+            link = if self.is_deleted(link.at) {
+                self.unlink(link)
+            } else {
+                self.behind(link)
+            };
+        }
+    }
+
+    pub(super) fn head(&self, slot: usize) -> Link {
+        Link {
+            slot,
+            before: NONE,
+            at: self.slots.get(slot).copied().unwrap_or(NONE),
+        }
+    }
+
+    pub(super) fn behind(&self, link: Link) -> Link {
+        Link {
+            slot: link.slot,
+            before: link.at,
+            at: self.nodes[link.at as usize].next,
+        }
+    }
+
+    /// Frees the node of `link`; the place then is that of the one behind it.
+    fn unlink(&mut self, link: Link) -> Link {
+        let Link { slot, before, at } = link;
+        let node = &mut self.nodes[at as usize];
+        let next = std::mem::replace(&mut node.next, self.free);
+        node.deleted = false;
+        let object = node
+            .object
+            .take()
+            .expect("a node in a chain has its object");
+        self.node_bytes -= (self.size)(&object, self.key) + NODE_WORDS * 8;
+        self.free = at;
+        self.set_link(link, next);
+        Link {
+            slot,
+            before,
+            at: next,
+        }
+    }
+
+    /// Puts `object` in.
     pub(super) fn insert(&mut self, object: Stored) {
         let key = object.elements()[self.key];
-        let hash = internal_hash(key);
-        let words = object.words();
-        let Some(at) = self.find(key, hash) else {
-            self.insert_entry(hash, object);
-            self.objects += 1;
-            self.object_words += words;
-            return;
-        };
-        let kind = self.kind;
-        let entry = &mut self.entries[at];
-        if entry.deleted.take().is_some() {
-            self.deleted -= 1;
-        }
-        match kind {
-            HashKind::Set if !entry.objects.is_empty() => {
-                self.object_words -= entry.objects[0].words();
-                self.object_words += words;
-                entry.objects[0] = object;
-                return;
+        let hash = hash_of(key);
+        let link = self.locate(key, hash);
+        if link.at != NONE && self.kind == HashKind::Set {
+            let was_deleted = std::mem::take(&mut self.nodes[link.at as usize].deleted);
+            self.exchange(link.at, object);
+            if was_deleted {
+                self.count(hash, 1);
             }
-            HashKind::Bag if entry.has(object.term()) => return,
-            _ => entry.objects.push(object),
+            return;
         }
-        self.objects += 1;
-        self.object_words += words;
+        if self.kind == HashKind::Bag && self.has_already(link, &object, hash) {
+            return;
+        }
+        let new = self.node(hash, link.at, object);
+        self.set_link(link, new);
+        self.count(hash, 1);
+        self.try_grow(hash);
     }
 
-    fn insert_entry(&mut self, hash: u64, object: Stored) {
-        if self.used == self.buckets.len() {
-            self.grow();
-        }
-        let bucket = self.bucket(hash);
-        let entry = Entry {
+    /// Puts another object with the same key in a node's place.
+    pub(super) fn exchange(&mut self, at: u32, object: Stored) {
+        let (size, key) = (self.size, self.key);
+        self.node_bytes += size(&object, key);
+        let old = self.nodes[at as usize].object.replace(object);
+        self.node_bytes -= old.map_or(0, |old| size(&old, key));
+    }
+
+    fn node(&mut self, hash: u64, next: u32, object: Stored) -> u32 {
+        self.node_bytes += (self.size)(&object, self.key) + NODE_WORDS * 8;
+        let node = Node {
             hash,
-            next: self.buckets[bucket],
-            objects: smallvec![object],
-            deleted: None,
+            next,
+            deleted: false,
+            object: Some(object),
         };
-        let at = if self.free == NONE {
-            self.entries.push(entry);
-            u32::try_from(self.entries.len() - 1).expect("fewer than four milliards of keys")
-        } else {
-            let at = self.free;
-            self.free = self.entries[at as usize].next;
-            self.entries[at as usize] = entry;
-            at
-        };
-        self.buckets[bucket] = at;
-        self.used += 1;
+        if self.free == NONE {
+            self.nodes.push(node);
+            return u32::try_from(self.nodes.len() - 1)
+                .ok()
+                .filter(|at| *at != NONE)
+                .expect("fewer than four milliards of objects");
+        }
+        let at = self.free;
+        self.free = self.nodes[at as usize].next;
+        self.nodes[at as usize] = node;
+        at
     }
 
-    fn grow(&mut self) {
-        let mask = self.buckets.len() * 2 - 1;
-        let mut buckets = vec![NONE; mask + 1];
-        for at in 0..self.entries.len() {
-            let entry = &mut self.entries[at];
-            if entry.is_free() {
+    /// Is `object` in the bag? One that was deleted comes back, as the newest of its key.
+    fn has_already(&mut self, first: Link, object: &Stored, hash: u64) -> bool {
+        let key = object.elements()[self.key];
+        let mut link = first;
+        while link.at != NONE && self.has_key(link.at, key, hash) {
+            if !eq_exact(self.object(link.at).term(), object.term()) {
+                link = self.behind(link);
                 continue;
             }
-            let bucket = &mut buckets[entry.hash as usize & mask];
-            entry.next = *bucket;
-            *bucket = at as u32;
+            if std::mem::take(&mut self.nodes[link.at as usize].deleted) {
+                if link.at != first.at {
+                    let next = self.nodes[link.at as usize].next;
+                    self.set_link(link, next);
+                    self.nodes[link.at as usize].next = first.at;
+                    self.set_link(first, link.at);
+                }
+                self.count(hash, 1);
+            }
+            return true;
         }
-        self.buckets = buckets;
+        false
+    }
+
+    /// `change` more objects.
+    fn count(&mut self, hash: u64, change: isize) {
+        self.objects = self.objects.wrapping_add_signed(change);
+        if let Some(counter) = self.counters.get_mut(hash as usize % COUNTERS) {
+            *counter += change;
+        }
+    }
+
+    /// About how many objects there are, as seen from the lock of `hash`.
+    fn estimate(&self, hash: u64) -> usize {
+        match self.counters.get(hash as usize % COUNTERS) {
+            Some(counter) => usize::try_from(*counter).unwrap_or(0) * COUNTERS,
+            None => self.objects,
+        }
     }
 
     pub(super) fn update(&mut self, key: Term<'_>, change: impl FnOnce(&mut Stored)) -> bool {
-        let Some(at) = self.find(key, internal_hash(key)) else {
+        let at = self.locate_live(key);
+        if at == NONE {
             return false;
-        };
-        let Some(object) = self.entries[at].objects.first_mut() else {
-            return false;
-        };
-        self.object_words -= object.words();
+        }
+        let (size, key) = (self.size, self.key);
+        let object = self.nodes[at as usize].object.as_mut();
+        let object = object.expect("a node in a chain has its object");
+        self.node_bytes -= size(object, key);
         change(object);
-        self.object_words += object.words();
+        self.node_bytes += size(object, key);
         true
     }
 
-    /// Takes all objects of the entry at `at`; the entry stays where the table is fixed.
-    fn empty(&mut self, at: usize, fixed: bool) -> SmallVec<[Stored; 1]> {
-        let entry = &mut self.entries[at];
-        let mut objects = std::mem::take(&mut entry.objects);
-        self.objects -= objects.len();
-        self.object_words -= objects.iter().map(Stored::words).sum::<usize>();
-        if fixed {
-            if let Some(object) = objects.first() {
-                entry.deleted = Some(Box::new(Stored::of_elements(object.elements())));
-                self.deleted += 1;
+    /// Takes out the objects with `key`.
+    pub(super) fn remove(&mut self, key: Term<'_>) {
+        let hash = hash_of(key);
+        let mut link = self.head(self.slot_of(hash));
+        let mut gone = 0;
+        while link.at != NONE {
+            if self.is_deleted(link.at) {
+                link = self.behind(link);
+            } else if self.has_key(link.at, key, hash) {
+                gone += 1;
+                // One node is enough to know the key by.
+                link = self.take(link, gone == 1);
+            } else if gone > 0 {
+                break;
+            } else {
+                link = self.behind(link);
             }
-        } else if !objects.is_empty() {
-            objects.shrink_to_fit();
-            self.unlink(at);
         }
-        objects
+        self.removed(hash, gone);
     }
 
-    /// Frees the entry at `at`.
-    fn unlink(&mut self, at: usize) {
-        let bucket = self.bucket(self.entries[at].hash);
-        let after = self.entries[at].next;
-        if self.buckets[bucket] as usize == at {
-            self.buckets[bucket] = after;
-        } else {
-            let mut before = self.buckets[bucket] as usize;
-            while self.entries[before].next as usize != at {
-                before = self.entries[before].next as usize;
+    /// Takes out the objects that are `object`.
+    pub(super) fn remove_object(&mut self, object: Term<'_>, key: Term<'_>) {
+        let hash = hash_of(key);
+        let mut link = self.head(self.slot_of(hash));
+        let (mut gone, mut keys) = (0, 0);
+        while link.at != NONE {
+            if self.is_deleted(link.at) {
+                link = self.behind(link);
+            } else if self.has_key(link.at, key, hash) {
+                keys += 1;
+                if !eq_exact(self.object(link.at).term(), object) {
+                    link = self.behind(link);
+                    continue;
+                }
+                gone += 1;
+                link = self.take(link, keys == 1);
+                if self.kind != HashKind::DuplicateBag {
+                    break;
+                }
+            } else if gone > 0 {
+                break;
+            } else {
+                link = self.behind(link);
             }
-            self.entries[before].next = after;
         }
-        self.entries[at].next = self.free;
-        self.free = at as u32;
-        self.used -= 1;
-        if self.used == 0 {
-            self.entries.clear();
-            self.free = NONE;
+        self.removed(hash, gone);
+    }
+
+    /// Takes the object of `link` out, and leaves its node in a fixed table if it is to `stay`.
+    fn take(&mut self, link: Link, stay: bool) -> Link {
+        if !stay || !self.fixed {
+            return self.unlink(link);
+        }
+        self.notes.push(Note::Slot(link.slot));
+        self.nodes[link.at as usize].deleted = true;
+        self.behind(link)
+    }
+
+    fn removed(&mut self, hash: u64, gone: isize) {
+        if gone > 0 {
+            self.count(hash, -gone);
+            self.try_shrink(self.estimate(hash));
         }
     }
 
-    pub(super) fn remove(&mut self, key: Term<'_>, fixed: bool) -> Vec<Stored> {
-        match self.find(key, internal_hash(key)) {
-            Some(at) => self.empty(at, fixed).into_vec(),
-            None => Vec::new(),
-        }
-    }
-
-    pub(super) fn remove_object(&mut self, object: Term<'_>, key: Term<'_>, fixed: bool) {
-        if let Some(at) = self.find(key, internal_hash(key)) {
-            self.retain(at, fixed, |other| !eq_exact(other.term(), object));
-        }
-    }
-
-    /// Keeps those objects of the entry at `at` that `keep` says; how many go.
-    pub(super) fn retain(
+    /// Takes those objects of a slot out that `goes` says: how many were looked at, and how many went.
+    /// The table shrinks when [`Hash::shrink_after`] says so.
+    pub(super) fn remove_if(
         &mut self,
-        at: usize,
-        fixed: bool,
-        mut keep: impl FnMut(&Stored) -> bool,
-    ) -> usize {
-        let kept: SmallVec<[bool; 8]> = self.entries[at].objects.iter().map(&mut keep).collect();
-        let gone = kept.iter().filter(|keep| !**keep).count();
-        if gone == kept.len() {
-            self.empty(at, fixed);
-        } else if gone > 0 {
-            let mut kept = kept.into_iter();
-            let mut words = 0;
-            self.entries[at].objects.retain(|object| {
-                let keep = kept.next().unwrap_or(true);
-                words += if keep { 0 } else { object.words() };
-                keep
-            });
-            self.objects -= gone;
-            self.object_words -= words;
-        }
-        gone
-    }
-
-    /// Replaces object `index` of the entry at `at` by one with the same key.
-    pub(super) fn replace(&mut self, at: usize, index: usize, object: Stored) {
-        let old = &mut self.entries[at].objects[index];
-        self.object_words -= old.words();
-        self.object_words += object.words();
-        *old = object;
-    }
-
-    pub(super) fn clear(&mut self, fixed: bool) {
-        if fixed {
-            for at in 0..self.entries.len() {
-                self.empty(at, true);
+        slot: usize,
+        mut goes: impl FnMut(&Stored) -> bool,
+    ) -> (usize, usize) {
+        let (mut seen, mut gone) = (0, 0);
+        let mut link = self.head(slot);
+        while link.at != NONE {
+            if self.is_deleted(link.at) {
+                link = self.behind(link);
+                continue;
             }
-        } else {
-            *self = Hash::new(self.kind, self.key + 1);
+            seen += 1;
+            if !goes(self.object(link.at)) {
+                link = self.behind(link);
+                continue;
+            }
+            gone += 1;
+            self.count(self.nodes[link.at as usize].hash, -1);
+            if self.fixed {
+                if gone == 1 {
+                    self.notes.push(Note::Slot(slot));
+                }
+                self.nodes[link.at as usize].deleted = true;
+                link = self.behind(link);
+            } else {
+                link = self.unlink(link);
+            }
         }
+        (seen, gone)
     }
 
-    /// Frees the entries that were kept for traversals.
-    pub(super) fn purge(&mut self) {
-        if self.deleted == 0 {
+    /// Replaces those objects of a slot for which `new` has another one, with the same key: how many were
+    /// looked at, and how many replaced.
+    ///
+    /// # Errors
+    /// Those of `new`.
+    pub(super) fn replace_in<E>(
+        &mut self,
+        slot: usize,
+        mut new: impl FnMut(&Stored) -> Result<Option<Stored>, E>,
+    ) -> Result<(usize, usize), E> {
+        let (mut seen, mut replaced) = (0, 0);
+        let mut link = self.head(slot);
+        while link.at != NONE {
+            if !self.is_deleted(link.at) {
+                seen += 1;
+                if let Some(object) = new(self.object(link.at))? {
+                    self.exchange(link.at, object);
+                    replaced += 1;
+                }
+            }
+            link = self.behind(link);
+        }
+        Ok((seen, replaced))
+    }
+
+    /// The slot of `key`, if there is an object with it.
+    pub(super) fn slot_with(&self, key: Term<'_>) -> Option<usize> {
+        (self.locate_live(key) != NONE).then(|| self.slot_of(hash_of(key)))
+    }
+
+    /// Objects have been taken out of several slots.
+    pub(super) fn shrink_after(&mut self) {
+        self.try_shrink(self.estimate(0));
+    }
+
+    /// Takes all objects out.
+    pub(super) fn clear(&mut self) {
+        if !self.fixed {
+            *self = Hash::new(self.kind, self.key + 1, self.locks, self.size);
             return;
         }
-        self.deleted = 0;
-        for at in 0..self.entries.len() {
-            if self
-                .entries
-                .get_mut(at)
-                .is_some_and(|e| e.deleted.take().is_some())
-            {
-                self.unlink(at);
+        for node in self.nodes.iter_mut().filter(|node| node.object.is_some()) {
+            node.deleted = true;
+        }
+        self.notes.push(Note::All);
+        self.objects = 0;
+        self.counters.fill(0);
+    }
+
+    /// Frees up to `count` nodes of a table that nobody reads any more: how many were left.
+    pub(super) fn free_some(&mut self, count: usize) -> usize {
+        self.slots = Vec::new();
+        let before = self.nodes.len();
+        self.nodes.truncate(before.saturating_sub(count));
+        before - self.nodes.len()
+    }
+
+    fn try_grow(&mut self, hash: u64) {
+        if self.fixed {
+            return;
+        }
+        let objects = self.estimate(hash);
+        for _ in 0..RESIZE_STEPS {
+            if objects <= self.slots.len() {
+                return;
             }
+            self.split();
         }
     }
 
-    /// Number of buckets, and the lengths of their chains.
+    /// One slot more; its objects come from the one it is split off, both in their old order.
+    fn split(&mut self) {
+        let new = self.slots.len();
+        if new == self.slot_room {
+            self.slot_room += SEGMENT;
+        }
+        let mask = (new + 1).next_power_of_two() - 1;
+        let from = new & (mask >> 1);
+        self.slots.push(NONE);
+        let mut at = std::mem::replace(&mut self.slots[from], NONE);
+        let mut ends = [(from, NONE), (new, NONE)];
+        while at != NONE {
+            let node = &mut self.nodes[at as usize];
+            let next = std::mem::replace(&mut node.next, NONE);
+            let end = &mut ends[usize::from(node.hash as usize & mask != from)];
+            let (slot, before) = *end;
+            end.1 = at;
+            self.set_link(Link { slot, before, at }, at);
+            at = next;
+        }
+    }
+
+    /// Below this number of objects the table shrinks.
+    fn shrink_limit(&self) -> usize {
+        // Counters of single locks tell enough only when there are a hundred slots for each.
+        let uncertain = self.locks.decentralized && self.slot_room < 100 * COUNTERS;
+        let least = (self.locks.count + SEGMENT).max(FIRST_SEGMENT + 2 * SEGMENT);
+        if uncertain || self.slot_room < least {
+            return 0;
+        }
+        (self.slot_room - SEGMENT) / 2
+    }
+
+    fn try_shrink(&mut self, objects: usize) {
+        if self.fixed {
+            return;
+        }
+        for _ in 0..RESIZE_STEPS {
+            if objects >= self.shrink_limit() {
+                return;
+            }
+            self.join();
+        }
+    }
+
+    /// One slot less; its objects come before those of the slot they join.
+    fn join(&mut self) {
+        let mask = self.slots.len().next_power_of_two() - 1;
+        let Some(first) = self.slots.pop() else {
+            return;
+        };
+        let from = self.slots.len();
+        let to = from & (mask >> 1);
+        if self.slot_room - from >= SEGMENT {
+            self.slot_room -= SEGMENT;
+        }
+        if first == NONE {
+            return;
+        }
+        let mut last = first;
+        while self.nodes[last as usize].next != NONE {
+            last = self.nodes[last as usize].next;
+        }
+        self.nodes[last as usize].next = self.slots[to];
+        self.slots[to] = first;
+    }
+
+    /// The lengths of the chains of all slots, deleted objects included.
     pub(crate) fn chains(&self) -> Vec<usize> {
-        let mut lengths = vec![0; self.buckets.len()];
-        for entry in self.entries.iter().filter(|entry| !entry.is_free()) {
-            lengths[self.bucket(entry.hash)] += entry.objects.len();
-        }
-        lengths
+        let length = |slot| {
+            let mut link = self.head(slot);
+            let mut length = 0;
+            while link.at != NONE {
+                length += 1;
+                link = self.behind(link);
+            }
+            length
+        };
+        (0..self.slots.len()).map(length).collect()
     }
 
-    /// Entries kept for traversals.
+    /// Objects kept for traversals.
     pub(crate) fn kept(&self) -> usize {
-        self.deleted
+        self.nodes.iter().filter(|node| node.deleted).count()
+    }
+
+    /// Locks it has.
+    pub(crate) fn locks(&self) -> usize {
+        self.locks.count
     }
 }
 
-impl Entry {
+/// Objects along a chain, but for deleted ones.
+#[derive(Clone)]
+pub(crate) struct Chain<'a> {
+    hash: &'a Hash,
+    at: u32,
+    /// Only objects with the key of this node.
+    group: Option<u32>,
+}
+
+impl<'a> Iterator for Chain<'a> {
+    type Item = &'a Stored;
+
     #[inline]
-    fn key(&self, key: usize) -> Option<Term<'_>> {
-        let object = self.objects.first().or(self.deleted.as_deref())?;
-        Some(object.elements()[key])
-    }
-
-    fn has(&self, object: Term<'_>) -> bool {
-        self.objects
-            .iter()
-            .any(|other| eq_exact(other.term(), object))
-    }
-
-    fn is_free(&self) -> bool {
-        self.objects.is_empty() && self.deleted.is_none()
+    fn next(&mut self) -> Option<&'a Stored> {
+        let hash = self.hash;
+        while self.at != NONE {
+            let at = self.at;
+            let node = &hash.nodes[at as usize];
+            if let Some(first) = self.group.filter(|first| *first != at) {
+                let other = &hash.nodes[first as usize];
+                if hash.kind == HashKind::Set || !hash.has_key(at, hash.key_at(first), other.hash) {
+                    self.at = NONE;
+                    return None;
+                }
+            }
+            self.at = node.next;
+            if !node.deleted {
+                return node.object.as_ref();
+            }
+        }
+        None
     }
 }

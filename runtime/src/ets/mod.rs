@@ -3,6 +3,7 @@
 //! An object is a tuple kept outside processes ([`Stored`]); reading copies it to the reader's heap.
 //! A [`Table`] is reached by name or through a magic reference; its contents stand behind one lock.
 //!
+//! - `compressed`: what objects of compressed tables take.
 //! - `hash`: `set`, `bag`, `duplicate_bag`.
 //! - `tree`: `ordered_set`.
 //! - `registry`: names, owners, heirs, and what happens when a process exits.
@@ -10,6 +11,7 @@
 //!
 //! Source of rights, errors and reported sizes: `erl_db.c`, OTP 29.
 
+mod compressed;
 mod fix;
 mod hash;
 pub(crate) mod registry;
@@ -23,7 +25,7 @@ use std::sync::{OnceLock, Weak};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use fix::Fixes;
-pub(crate) use hash::{Hash, HashKind};
+pub(crate) use hash::{Chain, DIRECTORY_WORDS, Hash, HashKind, Locks};
 pub(crate) use tree::Tree;
 
 use crate::bif::Raise;
@@ -57,7 +59,7 @@ pub(crate) enum WriteConcurrency {
     Yes,
     Auto,
     /// `{debug_hash_fixed_number_of_locks, N}`.
-    Locks(u64),
+    Locks(usize),
 }
 
 /// What a table was made with and keeps.
@@ -129,6 +131,69 @@ pub(crate) enum Objects {
     Tree(Tree),
 }
 
+/// Locks of a table with fine-grained ones, unless asked for otherwise.
+const FINE_LOCKS: usize = 64;
+/// Words of ERTS's table structure.
+pub(crate) const TABLE_WORDS: usize = 50;
+/// Words of a lock that is made for frequent readers.
+const READ_LOCK_WORDS: usize = 32;
+/// Words of one of the locks of a hash table with fine-grained ones.
+const LOCK_WORDS: usize = 16;
+/// Words of the root of a tree with fine-grained locks.
+const ROOT_WORDS: usize = 18;
+/// Words of counters that are spread over the schedulers.
+const COUNTER_WORDS: usize = 34;
+/// Words of a process's fixation.
+const FIXATION_WORDS: usize = 9;
+/// With more locks than this, those that a table has by its own choice are not made for readers.
+const MAX_READ_LOCKS: usize = 128;
+
+impl Options {
+    fn fine_locks(&self) -> bool {
+        self.write_concurrency != WriteConcurrency::No
+    }
+
+    fn locks(&self) -> Locks {
+        let count = match self.write_concurrency {
+            WriteConcurrency::No => return Locks::ONE,
+            WriteConcurrency::Yes | WriteConcurrency::Auto => FINE_LOCKS,
+            WriteConcurrency::Locks(count) => count,
+        };
+        Locks {
+            count,
+            decentralized: self.decentralized_counters,
+        }
+    }
+
+    /// Words of an empty table beside its slots.
+    fn words(&self) -> usize {
+        let mut words = TABLE_WORDS;
+        if self.fine_locks() || self.read_concurrency {
+            words += READ_LOCK_WORDS;
+        }
+        if self.decentralized_counters {
+            words += COUNTER_WORDS;
+        }
+        if !self.fine_locks() {
+            return words;
+        }
+        let locks = self.locks().count;
+        let (own, readers) = match self.kind {
+            Kind::OrderedSet => (ROOT_WORDS, 1),
+            Kind::Hash(_) => (locks * LOCK_WORDS, locks),
+        };
+        let for_readers = self.read_concurrency
+            && (self.write_concurrency != WriteConcurrency::Auto || readers <= MAX_READ_LOCKS);
+        words
+            + own
+            + if for_readers {
+                readers * READ_LOCK_WORDS
+            } else {
+                0
+            }
+    }
+}
+
 /// The table identifier's error, as `erl_stdlib_errors` knows it.
 pub(crate) fn error(cause: Atom) -> Raise<'static> {
     Raise::ErrorCause(am::badarg.term(), cause.term())
@@ -143,10 +208,7 @@ impl Table {
         protection: Protection,
         options: Options,
     ) -> Table {
-        let objects = match options.kind {
-            Kind::Hash(kind) => Objects::Hash(Hash::new(kind, options.keypos)),
-            Kind::OrderedSet => Objects::Tree(Tree::new(options.keypos)),
-        };
+        let objects = Objects::new(&options);
         let state = State {
             name,
             owner,
@@ -242,15 +304,89 @@ impl State {
     }
 
     /// Words the table takes, as ERTS counts them.
-    pub(crate) fn words(&self) -> usize {
-        match &self.objects {
-            Objects::Hash(hash) => hash.words(),
-            Objects::Tree(tree) => tree.words(),
+    pub(crate) fn words(&self, options: &Options) -> usize {
+        let bytes = match &self.objects {
+            Objects::Hash(hash) => hash.bytes(),
+            Objects::Tree(tree) => tree.bytes(options.fine_locks()),
+        };
+        let (fixed_by, _) = self.fixes.list();
+        options.words() + fixed_by.len() * FIXATION_WORDS + bytes.div_ceil(8)
+    }
+
+    /// One fixation more, by `pid`, at `now`; whether it is the process's first.
+    pub(crate) fn fix(&mut self, pid: Pid, now: i64) -> bool {
+        let first = self.fixes.add(pid, now);
+        if let Objects::Hash(hash) = &mut self.objects {
+            hash.set_fixed(true);
+        }
+        first
+    }
+
+    /// One fixation less, by `pid`, if it has any; whether that was its last.
+    pub(crate) fn unfix(&mut self, pid: Pid) -> bool {
+        let last = self.fixes.remove(pid);
+        self.settle();
+        last
+    }
+
+    /// All fixations of `pid` less.
+    pub(crate) fn unfix_all(&mut self, pid: Pid) {
+        self.fixes.remove_all(pid);
+        self.settle();
+    }
+
+    /// Gives up what was only kept for traversals under way, when there are no more.
+    fn settle(&mut self) {
+        if let Objects::Hash(hash) = &mut self.objects
+            && !self.fixes.any()
+        {
+            hash.set_fixed(false);
+        }
+    }
+}
+
+/// Bytes of an object, but for its node.
+fn size(object: &Stored, _: usize) -> usize {
+    object.words() * 8
+}
+
+/// Some of the objects of a table.
+#[derive(Clone)]
+pub(crate) enum Found<'a> {
+    /// Along a chain.
+    Chain(Chain<'a>),
+    /// At most one.
+    One(Option<&'a Stored>),
+}
+
+impl<'a> Iterator for Found<'a> {
+    type Item = &'a Stored;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a Stored> {
+        match self {
+            Found::Chain(chain) => chain.next(),
+            Found::One(object) => object.take(),
         }
     }
 }
 
 impl Objects {
+    /// None yet.
+    pub(crate) fn new(options: &Options) -> Objects {
+        let size = if options.compressed {
+            compressed::size
+        } else {
+            size
+        };
+        match options.kind {
+            Kind::Hash(kind) => {
+                Objects::Hash(Hash::new(kind, options.keypos, options.locks(), size))
+            }
+            Kind::OrderedSet => Objects::Tree(Tree::new(options.keypos, size)),
+        }
+    }
+
     /// Number of objects.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -259,13 +395,27 @@ impl Objects {
         }
     }
 
-    /// The objects with `key`, in the order of their insertion.
-    #[inline]
-    pub(crate) fn get(&self, key: Term<'_>) -> &[Stored] {
+    /// Index of the key in an object, from 0.
+    pub(crate) fn key_index(&self) -> usize {
         match self {
-            Objects::Hash(hash) => hash.get(key),
-            Objects::Tree(tree) => tree.get(key).map_or(&[], std::slice::from_ref),
+            Objects::Hash(hash) => hash.key_index(),
+            Objects::Tree(tree) => tree.key_index(),
         }
+    }
+
+    /// The objects with `key`, the newest first.
+    #[inline]
+    pub(crate) fn get(&self, key: Term<'_>) -> Found<'_> {
+        match self {
+            Objects::Hash(hash) => Found::Chain(hash.get(key)),
+            Objects::Tree(tree) => Found::One(tree.get(key)),
+        }
+    }
+
+    /// Is there an object with `key`?
+    #[inline]
+    pub(crate) fn has(&self, key: Term<'_>) -> bool {
+        self.get(key).next().is_some()
     }
 
     /// The one object with `key` in a table of which that is true; to be changed, but for its key.
@@ -286,79 +436,109 @@ impl Objects {
     }
 
     /// Takes out all objects with `key`.
-    pub(crate) fn remove(&mut self, key: Term<'_>, fixed: bool) -> Vec<Stored> {
+    pub(crate) fn remove(&mut self, key: Term<'_>) {
         match self {
-            Objects::Hash(hash) => hash.remove(key, fixed),
-            Objects::Tree(tree) => tree.remove(key).into_iter().collect(),
+            Objects::Hash(hash) => hash.remove(key),
+            Objects::Tree(tree) => tree.remove(key),
         }
     }
 
     /// Takes out all objects that are `object`.
-    pub(crate) fn remove_object(&mut self, object: Term<'_>, key: Term<'_>, fixed: bool) {
+    pub(crate) fn remove_object(&mut self, object: Term<'_>, key: Term<'_>) {
         match self {
-            Objects::Hash(hash) => hash.remove_object(object, key, fixed),
+            Objects::Hash(hash) => hash.remove_object(object, key),
             Objects::Tree(tree) => tree.remove_object(object, key),
         }
     }
 
-    /// Takes out all objects; how many there were.
-    pub(crate) fn clear(&mut self, fixed: bool) -> usize {
-        let count = self.len();
+    /// Takes all objects out of a fixed table, or of one whose objects stay in order.
+    pub(crate) fn clear(&mut self) {
         match self {
-            Objects::Hash(hash) => hash.clear(fixed),
-            Objects::Tree(tree) => tree.clear(),
+            Objects::Hash(hash) => hash.clear(),
+            Objects::Tree(tree) => *tree = tree.new_empty(),
         }
-        count
     }
 
-    /// Gives up what was only kept for traversals under way.
-    pub(crate) fn unfixed(&mut self) {
-        if let Objects::Hash(hash) = self {
-            hash.purge();
+    /// The objects, which are still to be freed; none are left.
+    pub(crate) fn take(&mut self, options: &Options) -> Objects {
+        let empty = match self {
+            Objects::Tree(tree) => Objects::Tree(tree.new_empty()),
+            Objects::Hash(_) => Objects::new(options),
+        };
+        std::mem::replace(self, empty)
+    }
+
+    /// Frees up to `count` objects of a table that nobody reads any more: how many were left.
+    pub(crate) fn free_some(&mut self, count: usize) -> usize {
+        match self {
+            Objects::Hash(hash) => hash.free_some(count),
+            Objects::Tree(tree) => tree.free_some(count),
+        }
+    }
+
+    /// Whether every change is to split the part of an ordered set it is made in; `false` where there
+    /// are no such parts.
+    pub(crate) fn force_split(&mut self, yes: bool) -> bool {
+        match self {
+            Objects::Hash(_) => false,
+            Objects::Tree(tree) => {
+                tree.force_split(yes);
+                true
+            }
         }
     }
 
     /// Objects of the first key.
-    pub(crate) fn first(&self) -> &[Stored] {
+    pub(crate) fn first(&self) -> Found<'_> {
         match self {
-            Objects::Hash(hash) => hash.from(0).map_or(&[], |(_, objects)| objects),
-            Objects::Tree(tree) => tree.first().map_or(&[], std::slice::from_ref),
+            Objects::Hash(hash) => Found::Chain(hash.objects_from(hash.first(false))),
+            Objects::Tree(tree) => Found::One(tree.first()),
         }
     }
 
     /// Objects of the last key (of the first, where there is no order).
-    pub(crate) fn last(&self) -> &[Stored] {
+    pub(crate) fn last(&self) -> Found<'_> {
         match self {
             Objects::Hash(_) => self.first(),
-            Objects::Tree(tree) => tree.last().map_or(&[], std::slice::from_ref),
+            Objects::Tree(tree) => Found::One(tree.last()),
         }
     }
 
-    /// Objects of the key after `key` (before it, with the flag); `None` where `key` is unknown and
-    /// there is no order.
-    pub(crate) fn next(&self, key: Term<'_>, back: bool) -> Option<&[Stored]> {
+    /// Objects of the key after `key` (before it, with `back`); `None` where `key` is unknown and there
+    /// is no order.
+    pub(crate) fn next(&self, key: Term<'_>, back: bool) -> Option<Found<'_>> {
+        Some(match self {
+            Objects::Hash(hash) => Found::Chain(hash.objects_from(hash.next(key, false)?)),
+            Objects::Tree(tree) if back => Found::One(tree.before(key)),
+            Objects::Tree(tree) => Found::One(tree.after(key)),
+        })
+    }
+
+    /// The first object, deleted ones that are still kept included.
+    pub(crate) fn raw_first(&self) -> Option<&Stored> {
         match self {
-            Objects::Hash(hash) => {
-                let at = hash.position(key)?;
-                Some(hash.from(at + 1).map_or(&[], |(_, objects)| objects))
-            }
-            Objects::Tree(tree) => {
-                let object = if back {
-                    tree.before(key)
-                } else {
-                    tree.after(key)
-                };
-                Some(object.map_or(&[], std::slice::from_ref))
-            }
+            Objects::Hash(hash) => hash.kept_object(hash.first(true)),
+            Objects::Tree(tree) => tree.first(),
         }
+    }
+
+    /// The next object with another key than `key`, deleted ones that are still kept included.
+    pub(crate) fn raw_next(&self, key: Term<'_>) -> Option<Option<&Stored>> {
+        Some(match self {
+            Objects::Hash(hash) => hash.kept_object(hash.next(key, true)?),
+            Objects::Tree(tree) => tree.after(key),
+        })
     }
 
     /// The objects in slot `index`; `Err(true)` just behind the last slot, `Err(false)` beyond.
-    pub(crate) fn slot(&self, index: usize) -> Result<&[Stored], bool> {
+    pub(crate) fn slot(&self, index: usize) -> Result<Found<'_>, bool> {
         match self {
-            Objects::Hash(hash) => hash.slot(index),
+            Objects::Hash(hash) => match hash.slot(index) {
+                Some(chain) => Ok(Found::Chain(chain)),
+                None => Err(index == hash.slot_count()),
+            },
             Objects::Tree(tree) => match tree.iter().nth(index) {
-                Some(object) => Ok(std::slice::from_ref(object)),
+                Some(object) => Ok(Found::One(Some(object))),
                 None => Err(index == tree.len()),
             },
         }

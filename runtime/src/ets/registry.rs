@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Once};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{Table, error};
+use super::{Objects, Table, error};
 use crate::bif::Raise;
 use crate::hash::internal::mix64;
 use crate::heap::MagicBinary;
@@ -37,6 +37,9 @@ impl Hasher for NumberHasher {
 
 type Map<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
+/// Objects that are freed in one go, each for a reduction.
+pub(crate) const FREE_AT_ONCE: usize = process::CONTEXT_REDS as usize;
+
 /// A table as others hold it.
 pub(crate) type TableRef = Arc<MagicBinary>;
 
@@ -48,11 +51,14 @@ struct Owned {
     tables: Map<Pid, Vec<TableRef>>,
     /// Tables that a process has fixed.
     fixed: Map<Pid, Vec<TableRef>>,
+    /// Objects of tables that have died with a process, which has yet to free them.
+    dying: Map<Pid, Objects>,
     super_users: Vec<Pid>,
 }
 
 static OWNED: LazyLock<Mutex<Owned>> = LazyLock::new(Mutex::default);
 static TABLES: AtomicUsize = AtomicUsize::new(0);
+static DYING: AtomicUsize = AtomicUsize::new(0);
 static SUPER_USERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The table in a reference.
@@ -145,7 +151,9 @@ pub(crate) fn all() -> Vec<TableRef> {
 pub(crate) fn all_words() -> usize {
     let tables = all();
     let tables = tables.iter().filter_map(|reference| table_of(reference));
-    tables.map(|table| table.state().words()).sum()
+    tables
+        .map(|table| table.state().words(&table.options))
+        .sum()
 }
 
 /// How a table is called: its name, or a reference.
@@ -177,8 +185,9 @@ fn own(owner: Pid, reference: TableRef) {
     owned.tables.entry(owner).or_default().push(reference);
 }
 
-/// Deletes `table`, whose state is `state`.
-pub(crate) fn delete(table: &Table, state: &mut super::State) {
+/// Deletes `table`, whose state is `state`; its objects, which are still to be freed.
+#[must_use]
+pub(crate) fn delete(table: &Table, state: &mut super::State) -> Objects {
     if table.options.named {
         let mut names = NAMES.write();
         if names
@@ -190,11 +199,13 @@ pub(crate) fn delete(table: &Table, state: &mut super::State) {
     }
     state.deleted = true;
     state.heir = None;
-    state.objects.clear(false);
+    let empty = Objects::new(&table.options);
+    let objects = std::mem::replace(&mut state.objects, empty);
     state.fixes = super::Fixes::default();
     if disown(state.owner, table).is_some() {
         TABLES.fetch_sub(1, Ordering::Relaxed);
     }
+    objects
 }
 
 /// Gives `table` another name; `false` where that is taken.
@@ -263,39 +274,60 @@ pub(crate) fn set_super_user(pid: Pid, yes: bool) {
     SUPER_USERS.store(owned.super_users.len(), Ordering::Relaxed);
 }
 
-/// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end.
-fn exited(p: &mut Process) {
-    if TABLES.load(Ordering::Relaxed) == 0 {
-        return;
+/// Reductions that freeing a table costs beside those for its objects.
+const TABLE_REDS: usize = 32;
+
+/// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end. `false` when
+/// there is more than may be freed in one turn.
+fn exited(p: &mut Process) -> bool {
+    if TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0 {
+        return true;
     }
     let pid = p.pid();
     set_super_user(pid, false);
-    let (fixed, mut tables) = {
-        let mut owned = OWNED.lock();
-        let tables = owned.tables.get(&pid).cloned();
-        (owned.fixed.remove(&pid), tables.unwrap_or_default())
-    };
+    let fixed = OWNED.lock().fixed.remove(&pid);
     for reference in fixed.unwrap_or_default() {
         if let Some(table) = table_of(&reference) {
-            let mut state = table.state();
-            state.fixes.remove_all(pid);
-            if !state.fixes.any() {
-                state.objects.unfixed();
-            }
+            table.state().unfix_all(pid);
         }
     }
-    while let Some(reference) = tables.pop() {
-        if let Some(table) = table_of(&reference) {
-            leave(pid, table);
+    let mut reds = FREE_AT_ONCE;
+    loop {
+        let dying = OWNED.lock().dying.remove(&pid);
+        if let Some(mut objects) = dying {
+            let freed = objects.free_some(reds);
+            reds = reds.saturating_sub(freed);
+            if reds == 0 {
+                OWNED.lock().dying.insert(pid, objects);
+                return false;
+            }
+            DYING.fetch_sub(1, Ordering::Relaxed);
+        }
+        let next = OWNED
+            .lock()
+            .tables
+            .get(&pid)
+            .and_then(|tables| tables.last().cloned());
+        let Some(reference) = next else {
+            return true;
+        };
+        if let Some(objects) = table_of(&reference).and_then(|table| leave(pid, table)) {
+            DYING.fetch_add(1, Ordering::Relaxed);
+            OWNED.lock().dying.insert(pid, objects);
+        }
+        reds = reds.saturating_sub(TABLE_REDS);
+        if reds == 0 {
+            return false;
         }
     }
 }
 
-/// What becomes of a table when its owner exits.
-fn leave(pid: Pid, table: &Table) {
+/// What becomes of a table when its owner exits: the objects of one that dies.
+fn leave(pid: Pid, table: &Table) -> Option<Objects> {
     let mut state = table.state();
     if state.deleted || state.owner != pid {
-        return;
+        disown(pid, table);
+        return None;
     }
     let heir = state.heir.take();
     if let Some(heir) = heir.filter(|heir| heir.pid != pid && process::exists(heir.pid)) {
@@ -305,7 +337,7 @@ fn leave(pid: Pid, table: &Table) {
                 send_transfer(heir.pid, pid, &reference, data.term());
             }
         }
-        return;
+        return None;
     }
-    delete(table, &mut state);
+    Some(delete(table, &mut state))
 }

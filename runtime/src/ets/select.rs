@@ -1,13 +1,13 @@
 //! Match specifications run over tables.
 
-use std::ops::ControlFlow;
+use std::ops::Deref;
 
-use super::{Hash, Objects, State, Tree};
+use super::{Hash, Objects, Tree};
 use crate::bif::{Raise, badarg};
 use crate::heap::Stored;
 use crate::matchspec::{Dialect, MatchSpec, Object, compile, is_fully_bound, is_wild};
 use crate::process::Process;
-use crate::term::compare::eq_exact;
+use crate::term::compare::{cmp, eq, eq_exact};
 use crate::term::{Term, am};
 
 /// Compiles `spec` for tables.
@@ -65,85 +65,62 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Visits the objects that may match, in the table's order (or against it).
-fn visit<'o, B>(
-    objects: &'o Objects,
-    keys: &Keys<'_>,
-    back: bool,
-    mut with: impl FnMut(&'o Stored) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    match (objects, keys) {
-        (_, Keys::Some(keys)) => {
-            let mut keys = keys.clone();
-            if let Objects::Tree(_) = objects {
-                keys.sort_by(|a, b| crate::term::compare::cmp(*a, *b));
-                keys.dedup_by(|a, b| crate::term::compare::eq(*a, *b));
-                if back {
-                    keys.reverse();
-                }
-            }
-            keys.iter()
-                .flat_map(|key| objects.get(*key))
-                .try_for_each(with)
-        }
-        (Objects::Hash(hash), _) => {
-            let mut from = 0;
-            while let Some((at, objects)) = hash.from(from) {
-                objects.iter().try_for_each(&mut with)?;
-                from = at + 1;
-            }
-            ControlFlow::Continue(())
-        }
-        (Objects::Tree(tree), keys) => {
-            let pattern = match keys {
-                Keys::Like(pattern) => Some(*pattern),
-                _ => None,
-            };
-            let mut range = tree.rest(pattern, None, back);
-            if back {
-                range.rev().try_for_each(with)
-            } else {
-                range.try_for_each(with)
-            }
-        }
-    }
+/// Objects looked at before a process gives way.
+pub(crate) const MAX_ITERATIONS: usize = 1000;
+
+/// Where a traversal stands.
+#[derive(Clone, Copy)]
+pub(crate) enum Position<'p> {
+    /// At its start.
+    Start,
+    /// In a hash table: before a slot.
+    Slot(usize),
+    /// In an ordered table: behind a key.
+    Key(Term<'p>),
+    /// Where the keys are known: behind that many objects that they have.
+    Known(usize),
+    /// At its end.
+    End,
 }
 
-/// Reductions that looking at `objects` objects costs.
-fn bump(p: &Process, objects: usize) {
-    p.bump_reds((objects / 10) as i64);
+/// What is to be found.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    /// Results to stop at; 0: all.
+    pub(crate) limit: usize,
+    /// Against the order of keys.
+    pub(crate) back: bool,
 }
 
-/// All results of `program`, in the table's order.
-pub(crate) fn select<'p>(
-    p: &'p Process,
-    objects: &Objects,
-    keys: &Keys<'_>,
-    program: &MatchSpec,
-    back: bool,
-) -> Term<'p> {
-    let mut seen = 0;
-    if let Objects::Hash(_) = objects {
-        let mut results = Vec::new();
-        let _ = visit(objects, keys, back, |object| {
-            seen += 1;
-            results.extend(run(p, program, object));
-            ControlFlow::<()>::Continue(())
-        });
-        bump(p, seen);
-        return p.list(&results);
-    }
-    // Built from its end.
-    let mut results = Term::NIL;
-    let _ = visit(objects, keys, !back, |object| {
-        seen += 1;
-        if let Some(result) = run(p, program, object) {
-            results = p.cons(result, results);
+/// What a part of a traversal has brought.
+pub(crate) struct Part<'p> {
+    /// Where it goes on.
+    pub(crate) position: Position<'p>,
+    /// Time is up: it must go on in the next slice.
+    pub(crate) trap: bool,
+    /// Results, the last one first.
+    pub(crate) results: Term<'p>,
+    /// How many there are, those of earlier parts included.
+    pub(crate) got: usize,
+    /// Objects looked at.
+    pub(crate) seen: usize,
+}
+
+impl<'p> Part<'p> {
+    /// The start of a part.
+    pub(crate) fn new(position: Position<'p>, results: Term<'p>, got: usize) -> Part<'p> {
+        Part {
+            position,
+            trap: false,
+            results,
+            got,
+            seen: 0,
         }
-        ControlFlow::<()>::Continue(())
-    });
-    bump(p, seen);
-    results
+    }
+
+    fn stop(&mut self, position: Position<'p>, trap: bool) {
+        (self.position, self.trap) = (position, trap);
+    }
 }
 
 /// The program's result for one object.
@@ -152,291 +129,287 @@ fn run<'p>(p: &'p Process, program: &MatchSpec, object: &Stored) -> Option<Term<
     program.run(p, Object::Stored(object))
 }
 
-/// How many objects the program says `true` to.
-pub(crate) fn count(p: &Process, objects: &Objects, keys: &Keys<'_>, program: &MatchSpec) -> usize {
-    let (mut seen, mut count) = (0, 0);
-    let _ = visit(objects, keys, false, |object| {
-        seen += 1;
-        count += usize::from(program.is_true(p, Object::Stored(object)));
-        ControlFlow::<()>::Continue(())
-    });
-    bump(p, seen);
-    count
-}
-
-/// Deletes the objects the program says `true` to; how many.
-pub(crate) fn delete(
-    p: &Process,
-    state: &mut State,
+/// Visits the slots of a hash table that may have what matches, from where `part` stands on, until
+/// there are `limit` results or time is up. `visit` tells of a slot how many of its objects were looked
+/// at and how many matched.
+fn visit_slots<'p, H: Deref<Target = Hash>>(
+    hash: &mut H,
     keys: &Keys<'_>,
-    program: &MatchSpec,
-) -> usize {
-    let fixed = state.fixes.any();
-    let keep = |object: &Stored| !program.is_true(p, Object::Stored(object));
-    let seen = state.objects.len();
-    let gone = match &mut state.objects {
-        Objects::Hash(hash) => delete_hash(hash, keys, fixed, keep),
-        Objects::Tree(_) => {
-            let mut gone = Vec::new();
-            let heap = crate::heap::Heap::detached();
-            let keypos = state.objects.key_index();
-            let _ = visit(&state.objects, keys, false, |object| {
-                if !keep(object) {
-                    gone.push(heap.copy_in(object.elements()[keypos]));
-                }
-                ControlFlow::<()>::Continue(())
-            });
-            for key in &gone {
-                state.objects.remove(*key, fixed);
-            }
-            gone.len()
-        }
-    };
-    bump(p, seen);
-    gone
-}
-
-fn delete_hash(
-    hash: &mut Hash,
-    keys: &Keys<'_>,
-    fixed: bool,
-    mut keep: impl FnMut(&Stored) -> bool,
-) -> usize {
-    if let Keys::Some(keys) = keys {
-        let mut gone = 0;
-        for key in keys {
-            if let Some(at) = hash.position(*key) {
-                gone += hash.retain(at, fixed, &mut keep);
-            }
-        }
-        return gone;
-    }
-    let (mut from, mut gone) = (0, 0);
-    while let Some((at, _)) = hash.from(from) {
-        gone += hash.retain(at, fixed, &mut keep);
-        from = at + 1;
-    }
-    gone
-}
-
-impl Objects {
-    /// Index of the key in an object, from 0.
-    pub(crate) fn key_index(&self) -> usize {
-        match self {
-            Objects::Hash(hash) => hash.key_index(),
-            Objects::Tree(tree) => tree.key_index(),
-        }
-    }
-}
-
-/// Replaces each object that matches by the program's result; how many.
-///
-/// # Errors
-/// `badarg` where a result is no object with the same key; those before it stay replaced.
-pub(crate) fn replace(
-    p: &Process,
-    objects: &mut Objects,
-    keys: &Keys<'_>,
-    program: &MatchSpec,
-) -> Result<usize, Raise<'static>> {
-    let keypos = objects.key_index();
-    let mut replaced = Vec::new();
-    let found = visit(objects, keys, false, |object| {
-        let Some(result) = run(p, program, object) else {
-            return ControlFlow::Continue(());
-        };
-        let key = object.elements()[keypos];
-        match result.as_tuple() {
-            Some(tuple) if tuple.arity() > keypos && eq_exact(tuple.get(keypos), key) => {
-                replaced.push((Stored::new(tuple), object.term().raw()));
-                ControlFlow::Continue(())
-            }
-            _ => ControlFlow::Break(()),
-        }
-    });
-    let count = replaced.len();
-    let mut replaced = replaced.into_iter().peekable();
-    match objects {
-        Objects::Tree(tree) => replaced.for_each(|(object, _)| tree.insert(object)),
-        Objects::Hash(hash) => {
-            while let Some((object, _)) = replaced.peek() {
-                let Some(at) = hash.position(object.elements()[keypos]) else {
-                    break;
-                };
-                let places = hash.from(at).map_or(0, |(_, objects)| objects.len());
-                for index in 0..places {
-                    let is_next = replaced.peek().is_some_and(|(_, old)| {
-                        hash.from(at)
-                            .is_some_and(|(_, all)| all[index].term().raw() == *old)
-                    });
-                    if is_next && let Some((object, _)) = replaced.next() {
-                        hash.replace(at, index, object);
-                    }
+    limit: usize,
+    part: &mut Part<'p>,
+    mut visit: impl FnMut(&mut H, usize, &mut Part<'p>) -> Result<(usize, usize), Raise<'static>>,
+) -> Result<(), Raise<'static>> {
+    let mut slot = match (part.position, keys) {
+        (Position::Start, Keys::Some(keys)) => {
+            let slots: Vec<_> = keys.iter().filter_map(|key| hash.slot_with(*key)).collect();
+            for (i, slot) in slots.iter().enumerate() {
+                if !slots[..i].contains(slot) {
+                    let (seen, got) = visit(hash, *slot, part)?;
+                    part.seen += seen;
+                    part.got += got;
                 }
             }
+            part.stop(Position::End, false);
+            return Ok(());
         }
-    }
-    match found {
-        ControlFlow::Continue(()) => Ok(count),
-        ControlFlow::Break(()) => Err(badarg()),
-    }
-}
-
-/// Where a traversal in parts stands.
-#[derive(Clone, Copy)]
-pub(crate) enum Position<'p> {
-    /// At its start.
-    Start,
-    /// In a hash table: at a place, that many of its objects done.
-    Place(usize, usize),
-    /// In an ordered table: behind a key.
-    Key(Term<'p>),
-}
-
-/// A part of the results.
-pub(crate) struct Chunk<'p> {
-    /// In the table's order.
-    pub(crate) results: Vec<Term<'p>>,
-    /// Where it goes on; `None` at the end.
-    pub(crate) rest: Option<Position<'p>>,
-}
-
-/// Up to `limit` results, from `from` on.
-pub(crate) fn chunk<'p>(
-    p: &'p Process,
-    objects: &Objects,
-    keys: &Keys<'_>,
-    program: &MatchSpec,
-    from: Position<'_>,
-    limit: usize,
-    back: bool,
-) -> Chunk<'p> {
-    match (objects, keys) {
-        (_, Keys::Some(_)) => chunk_of_keys(p, objects, keys, program, from, limit, back),
-        (Objects::Hash(hash), _) => chunk_of_hash(p, hash, program, from, limit),
-        (Objects::Tree(tree), keys) => {
-            let pattern = match keys {
-                Keys::Like(pattern) => Some(*pattern),
-                _ => None,
-            };
-            chunk_of_tree(p, tree, pattern, program, from, limit, back)
-        }
-    }
-}
-
-/// Keys are known: places count the objects they have.
-fn chunk_of_keys<'p>(
-    p: &'p Process,
-    objects: &Objects,
-    keys: &Keys<'_>,
-    program: &MatchSpec,
-    from: Position<'_>,
-    limit: usize,
-    back: bool,
-) -> Chunk<'p> {
-    let done = match from {
-        Position::Place(done, _) => done,
-        _ => 0,
+        (Position::Start, _) => 0,
+        (Position::Slot(slot), _) if slot < hash.slot_count() => slot,
+        _ => return Err(badarg()),
     };
-    let mut results = Vec::new();
-    let mut at = 0;
-    let found = visit(objects, keys, back, |object| {
-        at += 1;
-        if at > done
-            && let Some(result) = run(p, program, object)
-        {
-            results.push(result);
-            if results.len() == limit {
-                return ControlFlow::Break(());
+    loop {
+        let (seen, got) = visit(hash, slot, part)?;
+        part.seen += seen;
+        part.got += got;
+        match hash.next_slot(slot) {
+            None => {
+                part.stop(Position::End, false);
+                return Ok(());
             }
+            Some(next) => slot = next,
         }
-        ControlFlow::Continue(())
-    });
-    let rest = found.is_break().then_some(Position::Place(at, 0));
-    Chunk { results, rest }
-}
-
-fn chunk_of_hash<'p>(
-    p: &'p Process,
-    hash: &Hash,
-    program: &MatchSpec,
-    from: Position<'_>,
-    limit: usize,
-) -> Chunk<'p> {
-    let (mut from, mut skip) = match from {
-        Position::Place(place, done) => (place, done),
-        _ => (0, 0),
-    };
-    let mut results = Vec::new();
-    let mut seen = 0;
-    while let Some((at, objects)) = hash.from(from) {
-        // What was done of an entry that is gone says nothing about the next one.
-        let done = if at == from { skip } else { 0 };
-        for (i, object) in objects.iter().enumerate().skip(done) {
-            seen += 1;
-            if let Some(result) = run(p, program, object) {
-                results.push(result);
-                if results.len() == limit {
-                    bump(p, seen);
-                    let rest = if i + 1 == objects.len() {
-                        Position::Place(at + 1, 0)
-                    } else {
-                        Position::Place(at, i + 1)
-                    };
-                    return Chunk {
-                        results,
-                        rest: Some(rest),
-                    };
-                }
-            }
+        let enough = limit != 0 && part.got >= limit;
+        if enough || part.seen >= MAX_ITERATIONS {
+            part.stop(Position::Slot(slot), !enough);
+            return Ok(());
         }
-        (from, skip) = (at + 1, 0);
-    }
-    bump(p, seen);
-    Chunk {
-        results,
-        rest: None,
     }
 }
 
-fn chunk_of_tree<'p>(
+/// Visits the objects of an ordered table that may match, from where `part` stands on, until there are
+/// enough results or time is up. `visit` says whether an object matched.
+fn visit_tree<'p>(
     p: &'p Process,
     tree: &Tree,
-    pattern: Option<Term<'_>>,
-    program: &MatchSpec,
-    from: Position<'_>,
-    limit: usize,
-    back: bool,
-) -> Chunk<'p> {
-    let last = match from {
+    keys: &Keys<'_>,
+    Request { limit, back }: Request,
+    part: &mut Part<'p>,
+    mut visit: impl FnMut(&Stored, &mut Part<'p>) -> Result<bool, Raise<'static>>,
+) -> Result<(), Raise<'static>> {
+    if let Keys::Some(keys) = keys {
+        return visit_known(tree, keys, Request { limit, back }, part, visit);
+    }
+    let pattern = match keys {
+        Keys::Like(pattern) => Some(*pattern),
+        _ => None,
+    };
+    let last = match part.position {
         Position::Key(key) => Some(key),
         _ => None,
     };
     let mut range = tree.rest(pattern, last, back);
-    let mut results = Vec::new();
-    let mut seen = 0;
-    while let Some(object) = if back {
-        range.next_back()
-    } else {
-        range.next()
-    } {
-        seen += 1;
-        if let Some(result) = run(p, program, object) {
-            results.push(result);
-            if results.len() == limit {
-                bump(p, seen);
-                let key = p.copy_in(object.elements()[tree.key_index()]);
-                return Chunk {
-                    results,
-                    rest: Some(Position::Key(key)),
-                };
-            }
+    loop {
+        let object = if back {
+            range.next_back()
+        } else {
+            range.next()
+        };
+        let Some(object) = object else {
+            part.stop(Position::End, false);
+            return Ok(());
+        };
+        part.seen += 1;
+        if visit(object, part)? {
+            part.got += 1;
+        }
+        let enough = limit != 0 && part.got >= limit;
+        if enough || part.seen >= MAX_ITERATIONS {
+            let key = p.copy_in(object.elements()[tree.key_index()]);
+            part.stop(Position::Key(key), !enough);
+            return Ok(());
         }
     }
-    bump(p, seen);
-    Chunk {
-        results,
-        rest: None,
+}
+
+/// The same where the keys are known.
+fn visit_known<'p>(
+    tree: &Tree,
+    keys: &[Term<'_>],
+    Request { limit, back }: Request,
+    part: &mut Part<'p>,
+    mut visit: impl FnMut(&Stored, &mut Part<'p>) -> Result<bool, Raise<'static>>,
+) -> Result<(), Raise<'static>> {
+    let mut keys = keys.to_vec();
+    keys.sort_by(|a, b| cmp(*a, *b));
+    keys.dedup_by(|a, b| eq(*a, *b));
+    if back {
+        keys.reverse();
+    }
+    let done = match part.position {
+        Position::Known(done) => done,
+        _ => 0,
+    };
+    let objects = keys.iter().filter_map(|key| tree.get(*key));
+    for (at, object) in objects.enumerate().skip(done) {
+        part.seen += 1;
+        if visit(object, part)? {
+            part.got += 1;
+        }
+        if limit != 0 && part.got >= limit {
+            part.stop(Position::Known(at + 1), false);
+            return Ok(());
+        }
+    }
+    part.stop(Position::End, false);
+    Ok(())
+}
+
+/// Adds results to `part`. They are in the order of the traversal, the last one first; without a limit
+/// an ordered table is traversed against the order that is asked for.
+///
+/// # Errors
+/// `badarg` where the table has no such place any more.
+pub(crate) fn select<'p>(
+    p: &'p Process,
+    objects: &Objects,
+    keys: &Keys<'_>,
+    program: &MatchSpec,
+    request: Request,
+    part: &mut Part<'p>,
+) -> Result<(), Raise<'static>> {
+    match objects {
+        Objects::Hash(hash) => {
+            let mut hash = hash;
+            visit_slots(&mut hash, keys, request.limit, part, |hash, slot, part| {
+                let (mut seen, mut got) = (0, 0);
+                for object in hash.slot(slot).into_iter().flatten() {
+                    seen += 1;
+                    if let Some(result) = run(p, program, object) {
+                        part.results = p.cons(result, part.results);
+                        got += 1;
+                    }
+                }
+                Ok((seen, got))
+            })
+        }
+        Objects::Tree(tree) => {
+            let back = request.back != (request.limit == 0);
+            let request = Request { back, ..request };
+            visit_tree(p, tree, keys, request, part, |object, part| {
+                let result = run(p, program, object);
+                if let Some(result) = result {
+                    part.results = p.cons(result, part.results);
+                }
+                Ok(result.is_some())
+            })
+        }
+    }
+}
+
+const ALL: Request = Request {
+    limit: 0,
+    back: false,
+};
+
+/// Counts the objects the program says `true` to.
+///
+/// # Errors
+/// As [`select`].
+pub(crate) fn count<'p>(
+    p: &'p Process,
+    objects: &Objects,
+    keys: &Keys<'_>,
+    program: &MatchSpec,
+    part: &mut Part<'p>,
+) -> Result<(), Raise<'static>> {
+    let is_true = |object: &Stored| program.is_true(p, Object::Stored(object));
+    match objects {
+        Objects::Hash(hash) => {
+            let mut hash = hash;
+            visit_slots(&mut hash, keys, 0, part, |hash, slot, _| {
+                let objects = hash.slot(slot).into_iter().flatten();
+                Ok(objects.fold((0, 0), |(seen, got), object| {
+                    (seen + 1, got + usize::from(is_true(object)))
+                }))
+            })
+        }
+        Objects::Tree(tree) => {
+            visit_tree(p, tree, keys, ALL, part, |object, _| Ok(is_true(object)))
+        }
+    }
+}
+
+/// Deletes the objects the program says `true` to.
+///
+/// # Errors
+/// As [`select`].
+pub(crate) fn delete<'p>(
+    p: &'p Process,
+    objects: &mut Objects,
+    keys: &Keys<'_>,
+    program: &MatchSpec,
+    part: &mut Part<'p>,
+) -> Result<(), Raise<'static>> {
+    let is_true = |object: &Stored| program.is_true(p, Object::Stored(object));
+    match objects {
+        Objects::Hash(hash) => {
+            let mut hash = hash;
+            visit_slots(&mut hash, keys, 0, part, |hash, slot, _| {
+                Ok(hash.remove_if(slot, is_true))
+            })?;
+            if !part.trap && part.got > 0 {
+                hash.shrink_after();
+            }
+            Ok(())
+        }
+        Objects::Tree(tree) => {
+            let mut gone = Vec::new();
+            let key = tree.key_index();
+            visit_tree(p, tree, keys, ALL, part, |object, _| {
+                let goes = is_true(object);
+                if goes {
+                    gone.push(Stored::of_elements(&[object.elements()[key]]));
+                }
+                Ok(goes)
+            })?;
+            gone.iter().for_each(|key| tree.remove(key.elements()[0]));
+            Ok(())
+        }
+    }
+}
+
+/// What `result` puts in the place of `old`: an object with the same key.
+fn replacement(result: Term<'_>, old: &Stored, key: usize) -> Result<Stored, Raise<'static>> {
+    result
+        .as_tuple()
+        .filter(|tuple| tuple.arity() > key && eq_exact(tuple.get(key), old.elements()[key]))
+        .map(Stored::new)
+        .ok_or_else(badarg)
+}
+
+/// Replaces each object that matches by the program's result.
+///
+/// # Errors
+/// `badarg` where a result is no object with the same key; those before it stay replaced.
+pub(crate) fn replace<'p>(
+    p: &'p Process,
+    objects: &mut Objects,
+    keys: &Keys<'_>,
+    program: &MatchSpec,
+    part: &mut Part<'p>,
+) -> Result<(), Raise<'static>> {
+    let key = objects.key_index();
+    match objects {
+        Objects::Hash(hash) => {
+            let mut hash = hash;
+            visit_slots(&mut hash, keys, 0, part, |hash, slot, _| {
+                hash.replace_in(slot, |object| match run(p, program, object) {
+                    Some(result) => replacement(result, object, key).map(Some),
+                    None => Ok(None),
+                })
+            })
+        }
+        Objects::Tree(tree) => {
+            let mut new = Vec::new();
+            let visited = visit_tree(p, tree, keys, ALL, part, |object, _| {
+                let Some(result) = run(p, program, object) else {
+                    return Ok(false);
+                };
+                new.push(replacement(result, object, key)?);
+                Ok(true)
+            });
+            new.into_iter().for_each(|object| tree.insert(object));
+            visited
+        }
     }
 }
 

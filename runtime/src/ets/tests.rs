@@ -80,16 +80,37 @@ fn apply(kind: Kind, model: &mut Model, change: &Change) {
     model.retain(|_, objects| !objects.is_empty());
 }
 
-fn check(kind: Kind, fixed: bool, changes: &[Change]) {
+fn table(kind: Kind) -> Objects {
+    Objects::new(&Options {
+        kind,
+        keypos: 1,
+        named: false,
+        compressed: false,
+        read_concurrency: false,
+        write_concurrency: WriteConcurrency::No,
+        decentralized_counters: false,
+    })
+}
+
+fn bytes(objects: &Objects) -> usize {
+    match objects {
+        Objects::Hash(hash) => hash.bytes(),
+        Objects::Tree(tree) => tree.bytes(false),
+    }
+}
+
+fn set_fixed(objects: &mut Objects, fixed: bool) {
+    if let Objects::Hash(hash) = objects {
+        hash.set_fixed(fixed);
+    }
+}
+
+fn check(kind: Kind, fixed: bool, split: bool, changes: &[Change]) {
     let heap = Heap::new(4000);
-    let mut objects = match kind {
-        Kind::Hash(kind) => Objects::Hash(Hash::new(kind, 1)),
-        Kind::OrderedSet => Objects::Tree(Tree::new(1)),
-    };
-    let empty = match &objects {
-        Objects::Hash(hash) => hash.words(),
-        Objects::Tree(tree) => tree.words(),
-    };
+    let mut objects = table(kind);
+    let empty = bytes(&objects);
+    set_fixed(&mut objects, fixed);
+    assert_eq!(objects.force_split(split), kind == Kind::OrderedSet);
     let mut model = Model::new();
     for change in changes {
         apply(kind, &mut model, change);
@@ -98,48 +119,47 @@ fn check(kind: Kind, fixed: bool, changes: &[Change]) {
                 let tuple = object(&heap, k, v);
                 objects.insert(Stored::new(tuple.as_tuple().expect("a tuple")));
             }
-            Change::Remove(k) => drop(objects.remove(key(&heap, k), fixed)),
+            Change::Remove(k) => objects.remove(key(&heap, k)),
             Change::RemoveObject(k, v) => {
-                objects.remove_object(object(&heap, k, v), key(&heap, k), fixed);
+                objects.remove_object(object(&heap, k, v), key(&heap, k));
             }
-            Change::Clear => drop(objects.clear(fixed)),
-            Change::Purge => objects.unfixed(),
+            Change::Clear => objects.clear(),
+            Change::Purge => {
+                set_fixed(&mut objects, false);
+                set_fixed(&mut objects, fixed);
+            }
         }
         let count: usize = model.values().map(Vec::len).sum();
         assert_eq!(objects.len(), count);
         for k in 0..40 {
-            let found = objects.get(key(&heap, k));
+            let found: Vec<_> = objects.get(key(&heap, k)).collect();
             let expected = model.get(&name(kind, k)).map_or(&[][..], Vec::as_slice);
             assert_eq!(found.len(), expected.len(), "objects of key {k}");
-            for (found, (k, v)) in found.iter().zip(expected) {
+            for (found, (k, v)) in found.iter().rev().zip(expected) {
                 assert!(eq_exact(found.term(), object(&heap, *k, *v)));
             }
         }
     }
     walk(kind, &objects, &model);
-    objects.unfixed();
-    objects.clear(false);
-    let words = match &objects {
-        Objects::Hash(hash) => hash.words(),
-        Objects::Tree(tree) => tree.words(),
-    };
-    assert_eq!(words, empty, "no words are lost");
+    set_fixed(&mut objects, false);
+    objects.clear();
+    assert_eq!(bytes(&objects), empty, "no bytes are lost");
 }
 
 /// Walks through the table by its keys, there and (where there is an order) back.
 fn walk(kind: Kind, objects: &Objects, model: &Model) {
     let mut seen = 0;
     let mut at = objects.first();
-    while let Some(object) = at.first() {
-        seen += at.len();
+    while let Some(object) = at.clone().next() {
+        seen += at.count();
         let key = object.elements()[0];
         let next = objects.next(key, false).expect("the key is known");
         if kind == Kind::OrderedSet
-            && let Some(after) = next.first()
+            && let Some(after) = next.clone().next()
         {
             assert!(cmp(key, after.elements()[0]).is_lt());
             let before = objects.next(after.elements()[0], true);
-            let before = before.and_then(|objects| objects.first());
+            let before = before.and_then(|mut objects| objects.next());
             assert!(before.is_some_and(|before| eq_exact(before.elements()[0], key)));
         }
         at = next;
@@ -152,6 +172,7 @@ proptest! {
     fn tables_do_as_the_model(
         changes in prop::collection::vec(change(), 0..60),
         fixed: bool,
+        split: bool,
     ) {
         for kind in [
             Kind::Hash(HashKind::Set),
@@ -159,7 +180,7 @@ proptest! {
             Kind::Hash(HashKind::DuplicateBag),
             Kind::OrderedSet,
         ] {
-            check(kind, fixed, &changes);
+            check(kind, fixed, split, &changes);
         }
     }
 }
@@ -167,25 +188,42 @@ proptest! {
 #[test]
 fn a_deleted_key_of_a_fixed_table_leads_on() {
     let heap = Heap::new(4000);
-    let mut objects = Objects::Hash(Hash::new(HashKind::Set, 1));
+    let mut objects = table(Kind::Hash(HashKind::Set));
+    set_fixed(&mut objects, true);
     for k in 0..10 {
         objects.insert(Stored::of_elements(&[Term::small(k)]));
     }
+    let first = |mut objects: Found<'_>| Some(heap.copy_in(objects.next()?.elements()[0]));
     let mut seen = 0;
-    let mut key = objects
-        .first()
-        .first()
-        .map(|object| heap.copy_in(object.elements()[0]));
+    let mut key = first(objects.first());
     while let Some(at) = key {
         seen += 1;
-        objects.remove(at, true);
-        let next = objects.next(at, false).expect("the key is still known");
-        key = next
-            .first()
-            .map(|object| heap.copy_in(object.elements()[0]));
+        objects.remove(at);
+        key = first(objects.next(at, false).expect("the key is still known"));
     }
     assert_eq!(seen, 10);
     assert_eq!(objects.len(), 0);
-    objects.unfixed();
+    set_fixed(&mut objects, false);
     assert!(objects.next(Term::small(3), false).is_none());
+}
+
+/// Slots, average length of the chains and bytes after growing and shrinking, as OTP 29 has them.
+#[test]
+fn hash_tables_grow_and_shrink_as_in_otp() {
+    let mut objects = table(Kind::Hash(HashKind::Set));
+    let insert = |objects: &mut Objects, key| {
+        objects.insert(Stored::of_elements(&[Term::small(key), am::ok.term()]));
+    };
+    for key in 0..10_002 {
+        insert(&mut objects, key);
+    }
+    assert_eq!(bytes(&objects), (10_002 * 7 + 256 + 5 * 2048 + 263) * 8);
+    for key in 0..9000 {
+        objects.remove(Term::small(key));
+    }
+    let Objects::Hash(hash) = &objects else {
+        panic!("a hash table")
+    };
+    assert_eq!(hash.slot_count(), 3602);
+    assert_eq!(bytes(&objects), (1002 * 7 + 256 + 2 * 2048 + 263) * 8);
 }

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use smallvec::SmallVec;
+
 use crate::heap::Stored;
 use crate::term::compare::{cmp, eq_exact};
 use crate::term::{Term, View};
@@ -146,21 +148,34 @@ fn partly(pattern: Term<'_>, key: Term<'_>) -> Option<Ordering> {
 }
 
 /// A table in the order of its keys.
+///
+/// As ERTS's contention adapting tree, it is made of base nodes, one beside the other in the order of
+/// keys, and of routes that say where each but the first begins. It has one base node until it is told
+/// to split: changes hold the whole table's lock, so that no contention asks for it.
 pub(crate) struct Tree {
     key: usize,
-    objects: BTreeSet<Keyed>,
-    object_words: usize,
+    bases: Vec<BTreeSet<Keyed>>,
+    /// The least key of every base node but the first, as tuples of that key.
+    routes: Vec<Stored>,
+    /// Every change splits the base node it is made in.
+    split: bool,
+    objects: usize,
+    node_bytes: usize,
+    /// How many bytes an object takes.
+    size: fn(&Stored, usize) -> usize,
 }
 
-/// Words of an empty table.
-const TABLE_WORDS: usize = 140;
-/// Words an object takes beside its own.
-const OBJECT_WORDS: usize = 5;
+/// Words of the stack that traversals of an ordered set without fine-grained locks use.
+const STACK_WORDS: usize = 90;
+/// Words a node takes beside its tuple.
+const NODE_WORDS: usize = 5;
+/// Base nodes that forced splits may make.
+const MAX_BASES: usize = 1024;
 
 type Objects<'a> = std::collections::btree_set::Range<'a, Keyed>;
 
 /// Objects in a range of keys, from either end.
-pub(super) struct Range<'a>(Objects<'a>);
+pub(super) struct Range<'a>(std::iter::Flatten<smallvec::IntoIter<[Objects<'a>; 1]>>);
 
 impl<'a> Iterator for Range<'a> {
     type Item = &'a Stored;
@@ -176,11 +191,15 @@ impl DoubleEndedIterator for Range<'_> {
 }
 
 impl Tree {
-    pub(super) fn new(keypos: usize) -> Tree {
+    pub(super) fn new(keypos: usize, size: fn(&Stored, usize) -> usize) -> Tree {
         Tree {
             key: keypos - 1,
-            objects: BTreeSet::new(),
-            object_words: 0,
+            bases: vec![BTreeSet::new()],
+            routes: Vec::new(),
+            split: false,
+            objects: 0,
+            node_bytes: 0,
+            size,
         }
     }
 
@@ -190,43 +209,97 @@ impl Tree {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.objects.len()
+        self.objects
     }
 
-    pub(super) fn words(&self) -> usize {
-        TABLE_WORDS + self.object_words + self.len() * OBJECT_WORDS
+    /// Bytes it takes, as ERTS counts them, beside those of the table itself.
+    pub(super) fn bytes(&self, fine_locks: bool) -> usize {
+        let stack = if fine_locks { 0 } else { STACK_WORDS * 8 };
+        stack + self.node_bytes
+    }
+
+    /// Routes, base nodes, and how deep a balanced tree of such routes is.
+    pub(crate) fn splits(&self) -> (usize, usize, usize) {
+        let depth = self.bases.len().next_power_of_two().trailing_zeros();
+        (self.routes.len(), self.bases.len(), depth as usize)
+    }
+
+    /// Whether every change is to split the base node it is made in.
+    pub(super) fn force_split(&mut self, yes: bool) {
+        self.split = yes;
+    }
+
+    /// The base node of `key`.
+    #[inline]
+    fn base_of(&self, key: Term<'_>) -> usize {
+        if self.routes.is_empty() {
+            return 0;
+        }
+        self.routes
+            .partition_point(|route| cmp(route.elements()[0], key).is_le())
+    }
+
+    /// Splits a base node in the middle, where splits are forced.
+    #[cold]
+    fn split_base(&mut self, base: usize) {
+        let half = self.bases[base].len() / 2;
+        if half == 0 || self.bases.len() >= MAX_BASES {
+            return;
+        }
+        let Some(middle) = self.bases[base].iter().nth(half) else {
+            return;
+        };
+        let route = Stored::of_elements(&[middle.object.elements()[self.key]]);
+        let right = self.bases[base].split_off(&route.elements()[0] as &dyn Place);
+        self.bases.insert(base + 1, right);
+        self.routes.insert(base, route);
     }
 
     #[inline]
     pub(super) fn get(&self, key: Term<'_>) -> Option<&Stored> {
-        self.objects
+        self.bases[self.base_of(key)]
             .get(&key as &dyn Place)
             .map(|keyed| &keyed.object)
     }
 
+    fn node_size(&self, object: &Stored) -> usize {
+        (self.size)(object, self.key) + NODE_WORDS * 8
+    }
+
     pub(super) fn insert(&mut self, object: Stored) {
-        self.object_words += object.words();
         let key = self.key;
-        if let Some(old) = self.objects.replace(Keyed { object, key }) {
-            self.object_words -= old.object.words();
+        self.node_bytes += self.node_size(&object);
+        let base = self.base_of(object.elements()[key]);
+        match self.bases[base].replace(Keyed { object, key }) {
+            Some(old) => self.node_bytes -= self.node_size(&old.object),
+            None => self.objects += 1,
+        }
+        if self.split {
+            self.split_base(base);
         }
     }
 
     pub(super) fn update(&mut self, key: Term<'_>, change: impl FnOnce(&mut Stored)) -> bool {
-        let Some(mut keyed) = self.objects.take(&key as &dyn Place) else {
+        let base = self.base_of(key);
+        let Some(mut keyed) = self.bases[base].take(&key as &dyn Place) else {
             return false;
         };
-        self.object_words -= keyed.object.words();
+        self.node_bytes -= self.node_size(&keyed.object);
         change(&mut keyed.object);
-        self.object_words += keyed.object.words();
-        self.objects.insert(keyed);
+        self.node_bytes += self.node_size(&keyed.object);
+        self.bases[base].insert(keyed);
         true
     }
 
-    pub(super) fn remove(&mut self, key: Term<'_>) -> Option<Stored> {
-        let keyed = self.objects.take(&key as &dyn Place)?;
-        self.object_words -= keyed.object.words();
-        Some(keyed.object)
+    pub(super) fn remove(&mut self, key: Term<'_>) {
+        let base = self.base_of(key);
+        if let Some(keyed) = self.bases[base].take(&key as &dyn Place) {
+            self.node_bytes -= self.node_size(&keyed.object);
+            self.objects -= 1;
+        }
+        if self.split {
+            self.split_base(base);
+        }
     }
 
     pub(super) fn remove_object(&mut self, object: Term<'_>, key: Term<'_>) {
@@ -238,20 +311,38 @@ impl Tree {
         }
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Tree::new(self.key + 1);
+    /// A table like this one without objects.
+    pub(super) fn new_empty(&self) -> Tree {
+        Tree {
+            split: self.split,
+            ..Tree::new(self.key + 1, self.size)
+        }
+    }
+
+    /// Frees up to `count` objects of a table that nobody reads any more: how many were left.
+    pub(super) fn free_some(&mut self, count: usize) -> usize {
+        let mut freed = 0;
+        while freed < count
+            && let Some(base) = self.bases.last_mut()
+        {
+            match base.pop_last() {
+                Some(_) => freed += 1,
+                None => drop(self.bases.pop()),
+            }
+        }
+        freed
     }
 
     pub(super) fn first(&self) -> Option<&Stored> {
-        self.objects.first().map(|keyed| &keyed.object)
+        self.iter().next()
     }
 
     pub(super) fn last(&self) -> Option<&Stored> {
-        self.objects.last().map(|keyed| &keyed.object)
+        self.iter().next_back()
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Stored> {
-        self.objects.iter().map(|keyed| &keyed.object)
+        self.bases.iter().flatten().map(|keyed| &keyed.object)
     }
 
     pub(super) fn after(&self, key: Term<'_>) -> Option<&Stored> {
@@ -265,7 +356,9 @@ impl Tree {
     }
 
     fn range<'a>(&'a self, from: Bound<&dyn Place>, to: Bound<&dyn Place>) -> Range<'a> {
-        Range(self.objects.range::<dyn Place, _>((from, to)))
+        let range = |base: &'a BTreeSet<Keyed>| base.range::<dyn Place, _>((from, to));
+        let ranges: SmallVec<[_; 1]> = self.bases.iter().map(range).collect();
+        Range(ranges.into_iter().flatten())
     }
 
     /// The objects that a traversal has yet to visit: keys that `pattern` may match (all without
@@ -307,10 +400,7 @@ impl Tree {
                 && from.cmp(to) != Ordering::Less
             {
                 // Nothing is left between them.
-                return Range(self.objects.range::<dyn Place, _>((
-                    Bound::Excluded(last as &dyn Place),
-                    Bound::Included(last as &dyn Place),
-                )));
+                return Range(SmallVec::new().into_iter().flatten());
             }
         }
         self.range(from, to)

@@ -233,6 +233,8 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
     let pc = p.pc.get();
     if !pc.is_null() {
         frames.extend(lookup(pc));
+    } else if p.stack_words() == 0 {
+        frames.push((not_in_code(p), None));
     }
     if frames.len() < depth {
         for_each_return(p, |address| {
@@ -295,6 +297,23 @@ pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
         left > 0
     });
     p.list(&items)
+}
+
+/// Where a process is that runs no code: it has yet to start, or to be woken from `hibernate/3`.
+fn not_in_code(p: &Process) -> Mfa {
+    if p.is_hibernated() {
+        return Mfa {
+            module: am::erlang,
+            function: am::hibernate,
+            arity: 3,
+        };
+    }
+    let (module, function, arity) = p.initial_call.get();
+    Mfa {
+        module,
+        function,
+        arity,
+    }
 }
 
 type Place = Option<(String, u32)>;

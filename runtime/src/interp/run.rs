@@ -1534,6 +1534,7 @@ fn call_bif(
     let arity = usize::from(row.arity);
     match row.call {
         Call::Plain(call) => {
+            let mut live = 0;
             let ended = {
                 let p: &Process = p;
                 // SAFETY: P2, I3: a call's arguments are live; `Term` is a word.
@@ -1544,7 +1545,10 @@ fn call_bif(
                         p.set_x(0, value);
                         Ok(BifEnd::Return)
                     }
-                    Err(Raise::Trap(to, args)) => Ok(BifEnd::Go(call::trap(p, to, &args).entry)),
+                    Err(Raise::Trap(to, args)) => {
+                        live = args.len();
+                        Ok(BifEnd::Go(call::trap(p, to, &args).entry))
+                    }
                     Err(Raise::TrapTo(address)) => Ok(BifEnd::Go(address)),
                     Err(Raise::Wait) => Ok(BifEnd::Again(Outcome::Wait)),
                     Err(Raise::Yield) => Ok(BifEnd::Again(Outcome::Yield)),
@@ -1559,7 +1563,9 @@ fn call_bif(
                 }
             };
             match ended {
-                Ok(BifEnd::Return) => after_bif(p, BifEnd::Return),
+                Ok(BifEnd::Return) => after_bif(p, BifEnd::Return, 1),
+                // What it has built so far is in its arguments.
+                Ok(BifEnd::Go(entry)) if live > 0 => after_bif(p, BifEnd::Go(entry), live),
                 Ok(ended) => ended,
                 Err(exception) => {
                     p.exception = exception;
@@ -1568,8 +1574,8 @@ fn call_bif(
             }
         }
         Call::Exclusive(call) => match exclusive(p, call, caller) {
-            Next::Return => after_bif(p, BifEnd::Return),
-            Next::Yield => after_bif(p, BifEnd::YieldAfter),
+            Next::Return => after_bif(p, BifEnd::Return, 1),
+            Next::Yield => after_bif(p, BifEnd::YieldAfter, 1),
             Next::Jump => BifEnd::Jump(p.pc.get()),
             Next::Call => BifEnd::Go(p.pc.get()),
             Next::Wait => BifEnd::Again(Outcome::Wait),
@@ -1586,9 +1592,10 @@ fn exclusive(p: &mut Process, call: fn(&mut Process) -> Next, caller: Option<*co
     call(p)
 }
 
-/// A BIF's end is a safepoint: its result in `x(0)` is all that is live beside the stack.
-fn after_bif(p: &mut Process, ended: BifEnd) -> BifEnd {
-    if p.wants_collection() && p.garbage_collect(0, 1).is_err() {
+/// A BIF's end is a safepoint: its result in `x(0)`, or the `live` arguments of the call that it ends
+/// with, are all that is live beside the stack.
+fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
+    if p.wants_collection() && p.garbage_collect(0, live).is_err() {
         return BifEnd::Exit;
     }
     ended

@@ -10,13 +10,14 @@ use crate::heap::Message;
 use crate::term::{RawTerm, Term};
 use crate::trace::{Event, events};
 
-type ExitHook = fn(&mut Process);
+type ExitHook = fn(&mut Process) -> bool;
 
 static EXIT_HOOKS: RwLock<Vec<ExitHook>> = RwLock::new(Vec::new());
 
 /// Has `hook` called with each process that exits, before its links and monitors are told: for what a
-/// process may own (tables, ports, files).
-pub fn add_exit_hook(hook: fn(&mut Process)) {
+/// process may own (tables, ports, files). One that returns `false` has used up its time and is called
+/// again in the process's next turn.
+pub fn add_exit_hook(hook: fn(&mut Process) -> bool) {
     EXIT_HOOKS.write().push(hook);
 }
 
@@ -62,15 +63,18 @@ impl Process {
         self.of_rare(|rare| rare.suspended > 0).unwrap_or(false)
     }
 
-    /// The last turn: gives up all it has and tells all who are bound to it.
-    pub(crate) fn terminate(&mut self) {
+    /// The last turn, unless it returns `false`: gives up all it has and tells all who are bound to it.
+    pub(crate) fn terminate(&mut self) -> bool {
         self.end_receive_timer();
-        if let Some(reason) = self.exit_reason() {
+        if !self.flags.get().terminating
+            && let Some(reason) = self.exit_reason()
+        {
+            self.change_flags(|flags| flags.terminating = true);
             events::happened(&self.shared, Event::Exit, reason);
         }
         let hooks = EXIT_HOOKS.read().clone();
-        for hook in hooks {
-            hook(self);
+        if !hooks.iter().all(|hook| hook(self)) {
+            return false;
         }
         registry::unregister_exiting(&self.shared);
         let pid = self.pid();
@@ -83,6 +87,7 @@ impl Process {
         }
         self.tell_relations();
         events::exited(self);
+        true
     }
 
     /// A signal that was sent while the process still was: it may change who is to be told.

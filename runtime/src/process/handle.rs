@@ -264,6 +264,11 @@ impl Process {
         self.wait();
     }
 
+    /// Does it sleep in `hibernate/3`?
+    pub(crate) fn is_hibernated(&self) -> bool {
+        self.pc.get().is_null() && self.wait_for == WaitFor::Message
+    }
+
     /// Whether a process at rest has something to run for, now that its signals are handled.
     pub(crate) fn is_ready(&self) -> bool {
         match self.wait_for {
@@ -281,8 +286,12 @@ impl Process {
         self.timer.as_ref().is_some_and(|timer| timer.timed_out)
     }
 
-    /// Starts the timer of the receive, unless it runs already.
-    pub(super) fn start_receive_timer(&mut self, milliseconds: u64, timeout_pc: *const u64) {
+    /// Starts the timer of the receive; with no time it never ends.
+    pub(super) fn start_receive_timer(
+        &mut self,
+        milliseconds: Option<u64>,
+        timeout_pc: *const u64,
+    ) {
         let pid = self.pid();
         let timer = self.timer.get_or_insert_with(|| {
             Box::new(ReceiveTimer {
@@ -293,13 +302,11 @@ impl Process {
                 timeout_pc,
             })
         });
-        if timer.armed {
-            return;
-        }
         timer.id += 1;
         timer.armed = true;
         timer.timeout_pc = timeout_pc;
-        timer.wheel = Some(timers::set_receive(milliseconds, pid, timer.id));
+        let id = timer.id;
+        timer.wheel = milliseconds.map(|milliseconds| timers::set_receive(milliseconds, pid, id));
     }
 
     /// The receive has ended.

@@ -210,6 +210,7 @@ impl Process {
         // SAFETY: T1: the interpreter hands over a register's or a literal's term.
         let timeout = unsafe { Term::new(timeout) };
         if timeout == am::infinity {
+            self.start_receive_timer(None, timeout_pc);
             self.wait();
             return WaitTimeout::Wait;
         }
@@ -220,10 +221,10 @@ impl Process {
         let Some(milliseconds) = milliseconds else {
             return WaitTimeout::BadTimeout;
         };
-        if milliseconds == 0 || self.receive_timed_out() {
+        if milliseconds == 0 {
             return WaitTimeout::Elapsed;
         }
-        self.start_receive_timer(u64::from(milliseconds), timeout_pc);
+        self.start_receive_timer(Some(milliseconds.into()), timeout_pc);
         self.wait();
         WaitTimeout::Wait
     }

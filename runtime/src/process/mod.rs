@@ -92,6 +92,8 @@ pub(crate) struct Flags {
     pub(crate) off_heap_messages: bool,
     /// Made by `erts_internal:spawn_system_process/3`.
     pub(crate) system: bool,
+    /// Its last turns have begun.
+    pub(crate) terminating: bool,
 }
 
 /// What few processes have.

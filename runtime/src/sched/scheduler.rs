@@ -285,14 +285,13 @@ impl Machine {
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);
         p.new_slice();
-        if outcome == Outcome::Exit {
-            p.terminate();
+        if outcome == Outcome::Exit && p.terminate() {
             // `p` holds what is shared until it is dropped.
             shared.run_state.end_last_run();
             drop(p);
             return;
         }
-        let again = outcome == Outcome::Yield || p.has_unhandled_signals();
+        let again = outcome != Outcome::Wait || p.has_unhandled_signals();
         // SAFETY: S1: its turn ends with the next line.
         unsafe { shared.put_home(p) };
         if shared.run_state.end_run(again) == EndRun::Requeue {
