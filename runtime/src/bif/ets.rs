@@ -11,7 +11,7 @@ use crate::ets::{
 use crate::heap::{MagicBinary, Message, Stored};
 use crate::process::{self, Process, Signal, refs};
 use crate::sched;
-use crate::term::{Term, View, am};
+use crate::term::{Pid, Term, View, am};
 
 bifs! {
     bif ets:"new"/2 => new_2;
@@ -97,12 +97,17 @@ fn pair_option(wanted: &mut Wanted, name: Term<'_>, value: Term<'_>) -> Option<(
         am::decentralized_counters => wanted.decentralized = Some(value.as_bool()?),
         am::heir if value == am::none => wanted.heir = None,
         am::heir => {
-            let pid = value.as_pid()?;
-            wanted.heir = Some(Heir { pid, data: None });
+            wanted.heir = living(value.as_pid()?, None);
         }
         _ => return None,
     }
     Some(())
+}
+
+/// The heir `pid`, unless it is dead already.
+fn living(pid: Pid, data: Option<Term<'_>>) -> Option<Heir> {
+    let data = data.map(Message::copy_of);
+    process::exists(pid).then_some(Heir { pid, data })
 }
 
 fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
@@ -111,8 +116,7 @@ fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
         return match tuple.elements() {
             [name, value] => pair_option(wanted, *name, *value),
             [name, pid, data] if *name == am::heir => {
-                let (pid, data) = (pid.as_pid()?, Some(Message::copy_of(*data)));
-                wanted.heir = Some(Heir { pid, data });
+                wanted.heir = living(pid.as_pid()?, Some(*data));
                 Some(())
             }
             _ => None,
@@ -280,11 +284,7 @@ fn new_options(options: Term<'_>) -> Option<(Option<Option<Heir>>, Option<Protec
                 heir = Some(if *value == am::none && data.is_empty() {
                     None
                 } else {
-                    let data = data.first().map(|data| Message::copy_of(*data));
-                    Some(Heir {
-                        pid: value.as_pid()?,
-                        data,
-                    })
+                    living(value.as_pid()?, data.first().copied())
                 });
             }
             [name, value] if *name == am::protection && protection.is_none() => {
@@ -322,8 +322,8 @@ fn safe_fixtable_2<'p>(p: &'p Process, [id, fix]: [Term<'p>; 2]) -> BifResult<'p
     let pid = p.pid();
     match fix.as_bool().ok_or_else(badarg)? {
         true => {
-            let now = crate::sched::clock::monotonic_ns();
-            if state.fix(pid, now.cast_signed()) {
+            let now = crate::sched::clock::erlang_monotonic_ns();
+            if state.fix(pid, now) {
                 registry::note_fix(pid, table);
             }
         }
@@ -661,7 +661,7 @@ fn ets_lookup_binary_info_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> Bif
     let handle = registry::find(id)?;
     let state = handle.table().info(id)?;
     let mut list = Term::NIL;
-    for object in state.objects.get(key) {
+    for object in state.objects.raw_get(key) {
         object.for_each_binary(|address, bytes, holders| {
             let numbers = [address, bytes, holders].map(|n| p.unsigned(n as u64));
             list = p.cons(p.tuple(&numbers), list);

@@ -97,7 +97,7 @@ impl<'p> Shown<'p, '_> {
         let time = if monotonic {
             p.integer(since)
         } else {
-            let now = crate::sched::clock::monotonic_ns().cast_signed();
+            let now = crate::sched::clock::erlang_monotonic_ns();
             let micros = (crate::sys::time::os_system_time() - (now - since)) / 1000;
             let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
             let parts = [seconds / 1_000_000, seconds % 1_000_000, micros];

@@ -281,8 +281,8 @@ impl<'p> Traversal<'p> {
 
     fn fix(&mut self, p: &Process, table: &Table, state: &mut State) {
         if self.may_trap(p, state) {
-            let now = sched::clock::monotonic_ns();
-            if state.fix(p.pid(), now.cast_signed()) {
+            let now = sched::clock::erlang_monotonic_ns();
+            if state.fix(p.pid(), now) {
                 registry::note_fix(p.pid(), table);
             }
             self.fixed = true;

@@ -80,7 +80,8 @@ fn update_element<'p>(
     let mut state = table.write(p, id)?;
     let default = checked_default(table, default)?;
     if !table.options.kind.is_set() {
-        return Err(error(am::table_type));
+        // ERTS does not say why.
+        return Err(badarg());
     }
     let made = match (state.objects.get(key).next(), default) {
         (Some(_), _) => None,

@@ -179,21 +179,35 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             p.off_heap_bits(binary, size * 8)
         }
         "ets_force_trap" => am::notsup.term(),
-        "ets_force_split" => {
-            let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
-            let pair = pair.ok_or_else(badarg)?;
-            let handle = ets::registry::find(pair.get(0))?;
-            let table = handle.table();
-            let fine = table.options.write_concurrency != ets::WriteConcurrency::No;
-            let yes = pair.get(1).as_bool().ok_or_else(badarg)?;
-            if !fine || !table.state().objects.force_split(yes) {
+        "ets_force_split" => split_tables(value, ets::Objects::force_split)?,
+        "ets_debug_random_split_join" => split_tables(value, ets::Objects::random_split_join)?,
+        "colliding_names" => {
+            let pair = value.as_tuple().map(|pair| pair.elements());
+            let Some([name, count]) = pair else {
                 return Err(badarg());
-            }
-            am::ok.term()
+            };
+            let name = name.as_atom().ok_or_else(badarg)?;
+            let count = count.as_index().ok_or_else(badarg)?;
+            let names = ets::registry::colliding_names(name, count);
+            p.list(&names.iter().map(|name| name.term()).collect::<Vec<_>>())
         }
         "mbuf" => p.attach(Message::copy_of(value)),
         _ => return Err(badarg()),
     })
+}
+
+/// Changes how the table of `{Table, Boolean}` splits.
+fn split_tables<'p>(value: Term<'p>, change: fn(&mut ets::Objects, bool) -> bool) -> BifResult<'p> {
+    let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
+    let pair = pair.ok_or_else(badarg)?;
+    let handle = ets::registry::find(pair.get(0))?;
+    let table = handle.table();
+    let fine = table.options.write_concurrency != ets::WriteConcurrency::No;
+    let yes = pair.get(1).as_bool().ok_or_else(badarg)?;
+    if !fine || !change(&mut table.state().objects, yes) {
+        return Err(badarg());
+    }
+    Ok(am::ok.term())
 }
 
 fn warn(p: &Process) {

@@ -26,7 +26,7 @@ pub(super) fn size(object: &Stored, key: usize) -> usize {
         .sum();
     // The tuple's header and the size of the block.
     let words = elements.len() + 2 + heap_words(elements[key], Literals::Count);
-    words * 8 + encoded
+    (words + encoded.div_ceil(8)) * 8
 }
 
 fn encoded_bytes(term: Term<'_>) -> usize {

@@ -6,7 +6,7 @@ use crate::term::Pid;
 #[derive(Default)]
 pub(crate) struct Fixes {
     by: Vec<(Pid, usize)>,
-    /// Monotonic time in nanoseconds at which the first of the fixations was made.
+    /// Erlang's monotonic time in nanoseconds at which the first of the fixations was made.
     since: i64,
 }
 

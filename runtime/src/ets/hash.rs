@@ -196,6 +196,18 @@ impl Hash {
         self.nodes.get(at as usize)?.object.as_ref()
     }
 
+    /// The objects with `key`, deleted ones that are still kept included.
+    pub(super) fn kept_objects(&self, key: Term<'_>) -> Vec<&Stored> {
+        let hash = hash_of(key);
+        let mut link = self.locate(key, hash);
+        let mut objects = Vec::new();
+        while link.at != NONE && self.has_key(link.at, key, hash) {
+            objects.push(self.object(link.at));
+            link = self.behind(link);
+        }
+        objects
+    }
+
     #[inline]
     fn has_key(&self, at: u32, key: Term<'_>, hash: u64) -> bool {
         self.nodes[at as usize].hash == hash && eq_exact(self.key_at(at), key)

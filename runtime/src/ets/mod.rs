@@ -435,6 +435,26 @@ impl Objects {
         }
     }
 
+    /// The objects with `key`, deleted ones that are still kept included.
+    pub(crate) fn raw_get(&self, key: Term<'_>) -> Vec<&Stored> {
+        match self {
+            Objects::Hash(hash) => hash.kept_objects(key),
+            Objects::Tree(tree) => tree.get(key).into_iter().collect(),
+        }
+    }
+
+    /// Has every change of an ordered set with base nodes split or join one, or no more; `false` where
+    /// there are no such nodes.
+    pub(crate) fn random_split_join(&mut self, yes: bool) -> bool {
+        match self {
+            Objects::Hash(_) => false,
+            Objects::Tree(tree) => {
+                tree.random_split_join(yes);
+                true
+            }
+        }
+    }
+
     /// Takes out all objects with `key`.
     pub(crate) fn remove(&mut self, key: Term<'_>) {
         match self {
@@ -509,6 +529,8 @@ impl Objects {
     pub(crate) fn next(&self, key: Term<'_>, back: bool) -> Option<Found<'_>> {
         Some(match self {
             Objects::Hash(hash) => Found::Chain(hash.objects_from(hash.next(key, false)?)),
+            // What says that there is no key is none.
+            Objects::Tree(_) if key == am::end_of_table => return None,
             Objects::Tree(tree) if back => Found::One(tree.before(key)),
             Objects::Tree(tree) => Found::One(tree.after(key)),
         })

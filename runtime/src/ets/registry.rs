@@ -1,7 +1,7 @@
 //! Which tables there are: by name, by owner; and what becomes of them when a process exits.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Once};
 
@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{Objects, Table, error};
 use crate::bif::Raise;
 use crate::hash::internal::mix64;
-use crate::heap::MagicBinary;
+use crate::heap::{MagicBinary, Message};
 use crate::process::{self, Process, Signal, refs};
 use crate::term::{Atom, Pid, Term, View, am};
 
@@ -208,6 +208,24 @@ pub(crate) fn delete(table: &Table, state: &mut super::State) -> Objects {
     objects
 }
 
+/// `count` atoms, other than `name`, that the table of names looks for in the same place; they are made
+/// where there are too few.
+pub(crate) fn colliding_names(name: Atom, count: usize) -> Vec<Atom> {
+    let names = NAMES.read();
+    let mask = names.capacity().next_power_of_two() as u64 - 1;
+    let place = |atom: &Atom| names.hasher().hash_one(atom) & mask;
+    let atoms = (0..).map_while(|index| {
+        while index as usize >= crate::term::atom::count() {
+            Atom::try_new(&format!("am{:x}", crate::term::atom::count())).ok()?;
+        }
+        Some(Atom::from_index(index))
+    });
+    atoms
+        .filter(|atom| *atom != name && place(atom) == place(&name))
+        .take(count)
+        .collect()
+}
+
 /// Gives `table` another name; `false` where that is taken.
 pub(crate) fn rename(table: &Table, state: &mut super::State, name: Atom) -> bool {
     if table.options.named {
@@ -329,12 +347,16 @@ fn leave(pid: Pid, table: &Table) -> Option<Objects> {
         disown(pid, table);
         return None;
     }
-    let heir = state.heir.take();
-    if let Some(heir) = heir.filter(|heir| heir.pid != pid && process::exists(heir.pid)) {
-        if let Some(reference) = transfer(table, &mut state, heir.pid) {
+    // It stays the heir, of its own table.
+    let heir = state.heir.as_ref().map(|heir| heir.pid);
+    let heir = heir.filter(|heir| *heir != pid && process::exists(*heir));
+    if let Some(heir) = heir {
+        if let Some(reference) = transfer(table, &mut state, heir) {
+            let data = state.heir.as_ref().and_then(|heir| heir.data.as_ref());
+            let data = data.map(|data| Message::copy_of(data.term()));
             drop(state);
-            if let Some(data) = heir.data {
-                send_transfer(heir.pid, pid, &reference, data.term());
+            if let Some(data) = data {
+                send_transfer(heir, pid, &reference, data.term());
             }
         }
         return None;

@@ -7,6 +7,7 @@ use std::ops::Bound;
 
 use smallvec::SmallVec;
 
+use crate::hash::internal::mix64;
 use crate::heap::Stored;
 use crate::term::compare::{cmp, eq_exact};
 use crate::term::{Term, View};
@@ -157,12 +158,21 @@ pub(crate) struct Tree {
     bases: Vec<BTreeSet<Keyed>>,
     /// The least key of every base node but the first, as tuples of that key.
     routes: Vec<Stored>,
-    /// Every change splits the base node it is made in.
-    split: bool,
+    /// Whether changes split the base node they are made in, or join it to the next one.
+    adapt: Adapt,
     objects: usize,
     node_bytes: usize,
     /// How many bytes an object takes.
     size: fn(&Stored, usize) -> usize,
+}
+
+/// What changes do to the base nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Adapt {
+    Not,
+    Split,
+    /// At random, from this state.
+    Random(u64),
 }
 
 /// Words of the stack that traversals of an ordered set without fine-grained locks use.
@@ -196,7 +206,7 @@ impl Tree {
             key: keypos - 1,
             bases: vec![BTreeSet::new()],
             routes: Vec::new(),
-            split: false,
+            adapt: Adapt::Not,
             objects: 0,
             node_bytes: 0,
             size,
@@ -226,7 +236,29 @@ impl Tree {
 
     /// Whether every change is to split the base node it is made in.
     pub(super) fn force_split(&mut self, yes: bool) {
-        self.split = yes;
+        self.adapt = if yes { Adapt::Split } else { Adapt::Not };
+    }
+
+    /// Whether every change is to split the base node it is made in or to join it to the next one.
+    pub(super) fn random_split_join(&mut self, yes: bool) {
+        self.adapt = if yes { Adapt::Random(1) } else { Adapt::Not };
+    }
+
+    /// Splits or joins the base node of a change, where that was asked for.
+    #[cold]
+    fn adapt(&mut self, base: usize) {
+        match &mut self.adapt {
+            Adapt::Not => {}
+            Adapt::Split => self.split_base(base),
+            Adapt::Random(state) => {
+                *state = mix64(*state);
+                match *state % 8 {
+                    0 => self.split_base(base),
+                    1 => self.join_base(base),
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// The base node of `key`.
@@ -239,8 +271,16 @@ impl Tree {
             .partition_point(|route| cmp(route.elements()[0], key).is_le())
     }
 
-    /// Splits a base node in the middle, where splits are forced.
-    #[cold]
+    /// Joins a base node to the next one.
+    fn join_base(&mut self, base: usize) {
+        if base + 1 < self.bases.len() {
+            let mut right = self.bases.remove(base + 1);
+            self.routes.remove(base);
+            self.bases[base].append(&mut right);
+        }
+    }
+
+    /// Splits a base node in the middle.
     fn split_base(&mut self, base: usize) {
         let half = self.bases[base].len() / 2;
         if half == 0 || self.bases.len() >= MAX_BASES {
@@ -274,8 +314,8 @@ impl Tree {
             Some(old) => self.node_bytes -= self.node_size(&old.object),
             None => self.objects += 1,
         }
-        if self.split {
-            self.split_base(base);
+        if self.adapt != Adapt::Not {
+            self.adapt(base);
         }
     }
 
@@ -297,8 +337,8 @@ impl Tree {
             self.node_bytes -= self.node_size(&keyed.object);
             self.objects -= 1;
         }
-        if self.split {
-            self.split_base(base);
+        if self.adapt != Adapt::Not {
+            self.adapt(base);
         }
     }
 
@@ -314,7 +354,7 @@ impl Tree {
     /// A table like this one without objects.
     pub(super) fn new_empty(&self) -> Tree {
         Tree {
-            split: self.split,
+            adapt: self.adapt,
             ..Tree::new(self.key + 1, self.size)
         }
     }

@@ -131,10 +131,14 @@ pub fn start() {
     for id in 0..machine.queues.len() {
         std::thread::Builder::new()
             .name(format!("{}_scheduler", id + 1))
+            .stack_size(STACK_BYTES)
             .spawn(move || run_scheduler(id))
             .expect("a thread for each scheduler");
     }
 }
+
+/// Stack of a scheduler's thread: match specifications are compiled and run by recursion.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Puts a process that was just woken in a run queue.
 #[inline]
