@@ -75,4 +75,4 @@ macro_rules! golden {
         })*
     };
 }
-golden! { arith binary binary_search calendar compare convert external lists maps matchspec re tuples unicode }
+golden! { arith binary binary_search calendar compare convert decode_packet external lists maps matchspec re tuples unicode }

@@ -19,6 +19,7 @@ mod calendar;
 mod compare;
 mod convert;
 mod debug;
+mod decode_packet;
 pub(crate) mod dictionary;
 mod drivers;
 pub(crate) mod emulator;

@@ -88,6 +88,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::compare::TABLE,
     super::convert::TABLE,
     super::debug::TABLE,
+    super::decode_packet::TABLE,
     super::drivers::TABLE,
     super::emulator::TABLE,
     super::internal_state::TABLE,

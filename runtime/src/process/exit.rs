@@ -66,14 +66,15 @@ impl Process {
     /// The last turn, unless it returns `false`: gives up all it has and tells all who are bound to it.
     pub(crate) fn terminate(&mut self) -> bool {
         self.end_receive_timer();
-        if !self.flags.get().terminating
-            && let Some(reason) = self.exit_reason()
-        {
+        if self.flags.get().terminating {
+            events::exiting(self, true);
+        } else if let Some(reason) = self.exit_reason() {
             self.change_flags(|flags| flags.terminating = true);
             events::happened(&self.shared, Event::Exit, reason);
         }
         let hooks = EXIT_HOOKS.read().clone();
         if !hooks.iter().all(|hook| hook(self)) {
+            events::exiting(self, false);
             return false;
         }
         registry::unregister_exiting(&self.shared);

@@ -161,6 +161,16 @@ fn current(p: &Process) -> Term<'_> {
     current
 }
 
+/// `p`, which is exiting, goes on giving up what it has, or gives way before all is given up.
+pub(crate) fn exiting(p: &Process, goes_on: bool) {
+    let event = if goes_on {
+        Event::InExiting
+    } else {
+        Event::OutExiting
+    };
+    happened(p.shared(), event, Term::small(0));
+}
+
 /// `p` is no more.
 pub(crate) fn exited(p: &Process) {
     happened(p.shared(), Event::OutExited, Term::small(0));

@@ -72,6 +72,10 @@ events! {
     Out => out, flags::RUNNING | flags::RUNNING_PROCS;
     /// `{trace, Pid, out_exited, 0}`
     OutExited => out_exited, flags::EXITING;
+    /// `{trace, Pid, in_exiting, 0}`
+    InExiting => in_exiting, flags::EXITING;
+    /// `{trace, Pid, out_exiting, 0}`
+    OutExiting => out_exiting, flags::EXITING;
     /// `{trace, Port, in, Command | 0}`
     PortIn => in_, flags::RUNNING_PORTS;
     /// `{trace, Port, out, Command | 0}`

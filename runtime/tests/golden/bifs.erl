@@ -6,7 +6,7 @@
 
 main([Dir]) ->
     Families = [{arith, arith()}, {binary, binary()}, {binary_search, binary_search()}, {calendar, calendar()}, {compare, compare()}, {convert, convert()},
-                {external, external()}, {lists, lists()}, {maps, maps()}, {matchspec, matchspec()}, {re, re()}, {tuples, tuples()},
+                {decode_packet, decode_packet()}, {external, external()}, {lists, lists()}, {maps, maps()}, {matchspec, matchspec()}, {re, re()}, {tuples, tuples()},
                 {unicode, unicode()}],
     [file:write_file(filename:join(Dir, atom_to_list(F) ++ ".txt"), [line(C) || C <- Calls])
      || {F, Calls} <- Families],
@@ -56,6 +56,39 @@ matchspec() ->
     calls(erlang, match_spec_test, [[O, [M], table] || O <- Objects, M <- Plain ++ Guarded ++ Built] ++ [[O, Ms, table] || O <- Objects, Ms <- Several]
         ++ [[{a}, Ms, table] || Ms <- Bad] ++ [[As, [{H, [], B}], trace] || As <- Args, H <- TraceHeads, B <- TraceBodies] ++ [[[a], Ms, trace] || Ms <- BadTrace]
         ++ [[a, [{'_', [], []}], trace], [[a], [{'_', [], []}], foo]]).
+
+decode_packet() ->
+    Data = [<<>>, <<0>>, <<1>>, <<3, "abcd">>, <<0, 3, "abcd">>, <<0, 0, 0, 3, "abcd">>, <<16#80, 0, 0, 2, "abc">>, <<255, 255, 255, 255>>,
+            <<0, 0, 1, 0, "xyz">>, binary:copy(<<"long">>, 40), <<2, 100, (binary:copy(<<"z">>, 120))/binary>>],
+    Sized = [[T, D, O] || T <- [0, raw, 1, 2, 4, sunrm], D <- Data, O <- [[], [{packet_size, 2}], [{packet_size, 0}]]],
+    Asn1 = [[asn1, D, O] || D <- [<<>>, <<48>>, <<48, 3, 1, 2, 3, 4>>, <<48, 3, 1>>, <<16#1f, 16#81, 16#81, 1, 2, 7, 8, 9>>, <<16#1f, 16#81>>, <<16#1f, 16#81, 16#81>>,
+                <<48, 16#80, 1>>, <<48, 16#81, 2, 5, 6, 7>>, <<48, 16#82, 0, 1, 5, 6>>, <<48, 16#83, 0, 0, 1, 5, 6>>, <<48, 16#84, 0, 0, 0, 1, 5>>, <<48, 16#85, 0, 0, 0, 0, 1, 5>>,
+                <<48, 16#82, 0>>, <<48, 16#84, 16#ff, 0, 0, 0>>, <<16#1f, 1, 2, 3, 4>>], O <- [[], [{packet_size, 2}]]],
+    Cdr = [[cdr, D, O] || D <- [<<"GIOP">>, <<"GIOP", 1, 0, 0, 0, 0, 0, 0, 2, "abc">>, <<"GIOP", 1, 0, 1, 0, 2, 0, 0, 0, "abc">>, <<"GIOX", 1, 0, 0, 0, 0, 0, 0, 2, "abc">>,
+               <<"GIOP", 1, 0, 0, 0, 255, 0, 0, 2, "abc">>], O <- [[], [{packet_size, 1}]]],
+    Fcgi = [[fcgi, D, O] || D <- [<<1, 2>>, <<1, 2, 0, 1, 0, 3, 2, 0, "abcpp", "rest">>, <<2, 2, 0, 1, 0, 3, 2, 0, "abcpp">>, <<1, 2, 0, 1, 1, 3, 2, 0, "abcpp">>], O <- [[], [{packet_size, 4}]]],
+    Tpkt = [[tpkt, D, O] || D <- [<<3, 0>>, <<3, 0, 0, 6, "abc">>, <<3, 0, 0, 3, "abc">>, <<2, 0, 0, 6, "abc">>, <<3, 0, 1, 6, "abc">>], O <- [[], [{packet_size, 1}]]],
+    Ssl = [[ssl_tls, D, O] || D <- [<<22, 3, 1>>, <<22, 3, 1, 0, 4, "abcde">>, <<22, 3, 1, 4, 4, "abcde">>, <<16#80, 6, 1, 3, 0, "abcde">>, <<16#80, 1, 1, 3, 0, "abcde">>], O <- [[], [{packet_size, 3}]]],
+    Line = [[line, D, O] || D <- [<<>>, <<"\n">>, <<"abc">>, <<"abc\n">>, <<"abc\r\ndef\n">>, <<"abcdefgh\nij">>, binary:copy(<<"line ">>, 20), <<(binary:copy(<<"line ">>, 20))/binary, "\nx">>],
+                O <- [[], [{line_length, 3}], [{line_length, 4}], [{packet_size, 3}], [{packet_size, 4}], [{packet_size, 6}, {line_length, 3}], [{line_delimiter, $c}], [{line_delimiter, 0}],
+                      [{line_delimiter, 256}], [{line_length, -1}], [{line_length, 1 bsl 32}], [{line_length, a}], [foo], [{foo, 1}], [{packet_size, 1} | x], a]],
+    Http = [[T, D, O] || T <- [http, http_bin, httph, httph_bin], D <- http_lines(), O <- [[]]]
+        ++ [[T, D, O] || T <- [http, httph], D <- [<<"GET / HTTP/1.0\r\n">>, <<"GET / HTTP/1.0">>, <<"Host: a\r\n\r\n">>, <<"Host: a\r\n">>], O <- [[{packet_size, 10}], [{line_length, 9}], [{packet_size, 16}], [{line_length, 15}]]],
+    Bad = [[foo, <<>>, []], [3, <<1>>, []], [raw, a, []], [raw, <<1:3>>, []], [1, <<1, 2, 3:3>>, []], [raw, <<1>>, [{line_delimiter, 1}]], ["raw", <<>>, []]],
+    Subs = [begin <<_:S, B/bitstring>> = <<0:S, 0, 2, "abcd">>, [2, B, []] end || S <- [1, 3, 8]],
+    calls(erlang, decode_packet, Sized ++ Asn1 ++ Cdr ++ Fcgi ++ Tpkt ++ Ssl ++ Line ++ Http ++ Bad ++ Subs).
+
+http_lines() ->
+    Uris = ["*", "/", "/a/b?c=d", "http://host", "http://host/path", "http://host:80/path", "HTTP://host:8x/", "https://host:0/p", "https://[::1]:4000/x", "http://[::1]/x", "http://[::1", "http://[::1]x:80/",
+            "foo:bar", "foo", "x", "h:", "http:", "HTTPS://h"],
+    [list_to_binary(["GET ", U, " HTTP/1.1\r\nrest"]) || U <- Uris]
+        ++ [<<>>, <<"\n">>, <<"\r\n">>, <<"\r\nx">>, <<"GET">>, <<"GET \r\n">>, <<"GET /\r\n">>, <<"GET / \r\n">>, <<"get / HTTP/1.0\n">>, <<"FOO  /a\tHTTP/12.34 trail\r\n">>, <<"GET / HTTP/1\r\n">>,
+            <<"GET / HTTP/x.1\r\n">>, <<"GET / http/1.1\r\n">>, <<"G(T / HTTP/1.1\r\n">>, <<"GET / HTTP/99999999999.1\r\n">>, <<"OPTIONS * HTTP/1.1\r\n">>,
+            <<"HTTP/1.1 200 OK\r\nx">>, <<"HTTP/1.1 200\r\n">>, <<"HTTP/1.1 200 \r\n">>, <<"HTTP/1.1 OK\r\n">>, <<"HTTP/1.1  404  Not Found\n">>, <<"HTTP/1 200 OK\r\n">>, <<"HTTP/.1 200 OK\r\n">>,
+            <<"HTTP/1.1200 OK\r\n">>, <<"HTTP/1.1 20x\r\n">>, <<"HTTP/\r\n">>, <<"HTTP\r\n">>,
+            <<"Host: a\r\nx">>, <<"Host: a\r\n">>, <<"Host: a\r\n b\r\n\tc\r\nx">>, <<"hOST:a\nx">>, <<"content-TYPE:  text/html \r\nx">>, <<"x-own-HEADER: 1\r\nx">>, <<"te--st: 1\r\nx">>, <<": 1\r\nx">>, <<"Host 1\r\nx">>,
+            <<"Host\r\nx">>, <<"Host:\r\nx">>, <<"H(st: 1\r\nx">>, <<"Cookie: a=b; c=d\r\n\r\n">>, <<"\r\n x">>, <<"Proxy-Connection: k\r\nx">>, <<"Cache-Control: k\r\nx">>, <<"Et\x7fg: k\r\nx">>, <<"Et\x80g: k\r\nx">>,
+            <<(binary:copy(<<"aB">>, 25))/binary, ": v\r\nx">>, <<(binary:copy(<<"aB">>, 26))/binary, ": v\r\nx">>, <<"Host: ", (binary:copy(<<"v">>, 100))/binary, "\r\nx">>].
 
 re() ->
     Subjects = [<<>>, <<"abcabc">>, "hello world", [<<"ab">>, $c, "def"], <<"aXbXc\r\nd">>, binary:copy(<<"0123456789">>, 20), a, [a], <<1:1>>],
