@@ -227,6 +227,9 @@ pub(super) fn lines(chunks: &Chunks<'_>, module: &str) -> Result<Option<LineTabl
     }))
 }
 
+/// Files and lines from which on a place cannot be told: ERTS has 8 and 24 bits for them.
+const UNTELLABLE: (u32, u32) = (255, (1 << 24) - 1);
+
 fn line_items(
     r: &mut Reader<'_>,
     count: usize,
@@ -249,9 +252,12 @@ fn line_items(
                 return Err(r.err_at(at, kind));
             }
             (tag::I, Number::Word(n)) if (0..=i64::from(i32::MAX)).contains(&n) => {
-                items.push(LineItem {
-                    file,
-                    line: n as u32,
+                let line = n as u32;
+                let is_told = file < UNTELLABLE.0 && line < UNTELLABLE.1;
+                items.push(if is_told {
+                    LineItem { file, line }
+                } else {
+                    LineItem::default()
                 });
             }
             (t, _) => return Err(r.err_at(at, BeamErrorKind::BadTag(t))),

@@ -203,10 +203,13 @@ fn function_exported_3<'p>(_: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResul
 
 fn is_builtin_3<'p>(_: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
     let (m, f, a) = mfa(m, f, a)?;
-    let apply = m == am::erlang && f == am::apply && matches!(a, Some(2 | 3));
-    Ok(Term::bool(
-        apply || a.is_some_and(|a| super::find(m, f, a).is_some()),
-    ))
+    let Some(a) = a else {
+        return Ok(Term::bool(false));
+    };
+    // Instructions here, as in ERTS.
+    let instruction = matches!((f, a), (am::apply, 2 | 3) | (am::yield_, 0));
+    let is_bif = super::find(m, f, a).is_some_and(super::table::is_own);
+    Ok(Term::bool(m == am::erlang && instruction || is_bif))
 }
 
 fn get_module_info_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -325,6 +328,9 @@ fn fun_info_2<'p>(p: &'p Process, [fun, what]: [Term<'p>; 2]) -> BifResult<'p> {
 fn fun_info_mfa_1<'p>(p: &'p Process, [fun]: [Term<'p>; 1]) -> BifResult<'p> {
     let f = fun.as_fun().ok_or_else(badarg)?;
     let arity = Term::small(i64::from(f.arity()));
+    if let Some(export) = f.export() {
+        return Ok(p.tuple(&[export.module.term(), export.function.term(), arity]));
+    }
     let entry = f.entry().ok_or_else(badarg)?;
     let name = module::function_at(entry.address()).map_or(Term::NIL, |mfa| mfa.function.term());
     Ok(p.tuple(&[entry.module.term(), name, arity]))

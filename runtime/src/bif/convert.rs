@@ -98,7 +98,13 @@ fn name_of_binary(a: Term<'_>, encoding: Term<'_>) -> Result<String, Raise<'stat
     if encoding == am::latin1 {
         Ok(unicode::latin1_to_string(&bytes))
     } else if is_utf8(encoding) {
-        String::from_utf8(bytes.into_owned()).map_err(|_| badarg())
+        let (valid, error) = unicode::utf8_prefix(&bytes);
+        match error {
+            None => Ok(valid.to_owned()),
+            // Too long is told before wrong, as in ERTS, which counts while it reads.
+            Some(_) if valid.chars().count() > MAX_ATOM_CHARS => Err(system_limit()),
+            Some(_) => Err(badarg()),
+        }
     } else {
         Err(badarg())
     }
@@ -113,7 +119,7 @@ fn binary_to_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifRes
 }
 
 fn binary_to_existing_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
-    existing_atom(&name_of_binary(a, encoding)?)
+    existing_atom(&name_of_binary(a, encoding).map_err(|_| badarg())?)
 }
 
 fn base(term: Term<'_>) -> Option<u32> {
@@ -340,8 +346,10 @@ fn string_list_to_float_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResul
 
 /// The first number of a printed pid, port or reference: the node's.
 fn node_number(term: Term<'_>) -> u32 {
-    term.as_external()
-        .map_or(0, |external| external.node().name.index())
+    let name = term.as_external().map(|external| external.node().name);
+    // An old incarnation of this node is told as this one.
+    let name = name.filter(|name| *name != am::nonode_at_nohost);
+    name.map_or(0, Atom::index)
 }
 
 fn pid_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {

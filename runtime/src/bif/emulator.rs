@@ -125,9 +125,9 @@ fn dflag_unicode_io_1<'p>(_p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p
     }
 }
 
-/// The schedulers, and nobody else.
+/// The schedulers and, as in ERTS, one more, which answers nothing.
 fn no_aux_work_threads_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(Term::small(crate::sched::schedulers() as i64))
+    Ok(Term::small(crate::sched::schedulers() as i64 + 1))
 }
 
 fn dt_tag_1<'p>(_p: &'p Process, [spread]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -1,6 +1,6 @@
 //! Raising exceptions.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Raise, bifs};
 use crate::process::{Class, Process};
 use crate::term::{Term, am};
 
@@ -21,21 +21,15 @@ fn error_2<'p>(_: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
     Err(Raise::ErrorArgs(reason, args, Term::NIL))
 }
 
-/// Source: `error_3()` in `bif.c`: of the options only `{error_info, Map}` counts.
+/// Source: `error_3()` in `bif.c`: of the options only `{error_info, Map}` counts; with any other, none.
 fn error_3<'p>(_: &'p Process, [reason, args, options]: [Term<'p>; 3]) -> BifResult<'p> {
-    let mut info = Term::NIL;
-    for option in options.list_iter() {
-        let pair = option
-            .map_err(|_| badarg())?
-            .as_tuple()
-            .filter(|t| t.arity() == 2);
-        let pair = pair.ok_or_else(badarg)?;
-        if pair.get(0) != am::error_info || pair.get(1).as_map().is_none() {
-            return Err(badarg());
-        }
-        info = pair.get(1);
-    }
-    Err(Raise::ErrorArgs(reason, args, info))
+    let info_of = |option: Term<'p>| match option.as_tuple()?.elements() {
+        [key, info] if *key == am::error_info && info.as_map().is_some() => Some(*info),
+        _ => None,
+    };
+    let mut options = options.list_iter();
+    let info = options.try_fold(Term::NIL, |_, option| info_of(option.ok()?));
+    Err(Raise::ErrorArgs(reason, args, info.unwrap_or(Term::NIL)))
 }
 
 fn throw_1<'p>(_: &'p Process, [value]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -3,7 +3,7 @@
 use super::process::reply;
 use super::{BifResult, Next, Raise, badarg, bifs};
 use crate::process::refs::make_ref;
-use crate::process::{Exception, MaxHeap, Process, Signal, min_heap_words, options, send};
+use crate::process::{Exception, MaxHeap, Process, Signal, ask, min_heap_words, options};
 use crate::term::{Atom, Term, am, map};
 
 bifs! {
@@ -25,8 +25,10 @@ fn process_flag_2(p: &mut Process) -> Next {
             let result = process_flag(p, [p.x(0), p.x(1)]);
             return match result {
                 Ok(old) => {
+                    let moves = p.x(0) == am::scheduler;
                     p.set_x(0, old);
-                    Next::Return
+                    // Its next slice is on the scheduler that it is bound to now.
+                    if moves { Next::Yield } else { Next::Return }
                 }
                 Err(raise) => {
                     let exception = Exception::from_raise(&raise);
@@ -84,13 +86,9 @@ fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'
             p.shared().set_priority(new);
             Ok(options::priority_name(old).term())
         }
-        // A process is bound to no scheduler; a wish for one is checked, and not followed.
         am::scheduler => {
-            let id = value.as_index().ok_or_else(badarg)?;
-            if id > crate::sched::schedulers() {
-                return Err(badarg());
-            }
-            Ok(Term::small(0))
+            let new = options::scheduler(value).ok_or_else(badarg)?;
+            Ok(Term::small(p.shared().bind(new).into()))
         }
         am::message_queue_data => {
             let new = options::queue_data(value).ok_or_else(badarg)?;
@@ -171,7 +169,7 @@ fn process_flag_3<'p>(p: &'p Process, [pid, flag, value]: [Term<'p>; 3]) -> BifR
         let old = count.and_then(|count| save_calls(p, Term::small(count)));
         reply(asker, reference, old.unwrap_or(am::badarg.term()));
     });
-    match send(pid, request) {
+    match ask(p, pid, request) {
         Ok(()) => Ok(p.reference(reference)),
         Err(_) => Ok(am::badtype.term()),
     }

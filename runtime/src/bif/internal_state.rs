@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::process::all_pids;
+use super::time::make_unique_integer;
 use super::{BifResult, Next, Raise, badarg, bifs};
 use crate::ets;
 use crate::heap::{MagicBinary, Message};
-use crate::process::{Exception, Process, exists, refs};
+use crate::process::{Exception, Process, Signal, exists, refs, send};
+use crate::sched::timers;
 use crate::term::{Atom, Term, View, am, hash, tag};
 
 bifs! {
@@ -27,9 +29,22 @@ fn get_internal_state_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<
         View::Atom(name) => state(p, name),
         View::Tuple(tuple) => match *tuple.elements() {
             [name, of] => state_of(p, name.as_atom().ok_or_else(badarg)?, of),
+            [name, thread, count] if name == Atom::new("make_unique_integer") => {
+                let (thread, count) = (as_u64(thread), as_u64(count));
+                let (thread, count) = thread.zip(count).ok_or_else(badarg)?;
+                Ok(make_unique_integer(p, thread, count, false))
+            }
             _ => Err(badarg()),
         },
         _ => Err(badarg()),
+    }
+}
+
+fn as_u64(term: Term<'_>) -> Option<u64> {
+    match term.view() {
+        View::Small(n) => u64::try_from(n).ok(),
+        View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => Some(big.limbs()[0]),
+        _ => None,
     }
 }
 
@@ -42,6 +57,13 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
             p.list(&items.map(|item| item.term()).collect::<Vec<_>>())
         }
         "processes" => all_pids(p),
+        // In one go: a single chunk, 10 pids a reduction, whatever reductions are left.
+        "processes_bif_info" => {
+            let limit = crate::process::table().limit() as i64;
+            let numbers = [1, 1, limit, 0, 0, 0, 0, 10, 0].map(Term::small);
+            let name = Atom::new("ptab_list_bif_info").term();
+            p.tuple(&[&[name][..], &numbers].concat())
+        }
         "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
         "lc_graph" | "flxctr_memory_usage" => am::notsup.term(),
         "DbTable_words" => p.tuple(&[
@@ -113,6 +135,19 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
                 Err(_) => Next::Exit,
             });
         }
+        "process_uniq_counter" => {
+            let count = as_u64(p.x(1)).ok_or_else(badarg)?;
+            p.set_marker_count(count);
+            p.set_x(0, am::ok.term());
+            return Ok(Next::Return);
+        }
+        "gc_state" => {
+            let allow = p.x(1).as_bool().ok_or_else(badarg)?;
+            let before = p.allow_collections(allow);
+            p.set_x(0, Term::bool(before));
+            // What has waited is done when the next turn begins.
+            return Ok(if allow { Next::Yield } else { Next::Return });
+        }
         "wait" => {
             // What is freed is freed at once: to have given way is to have waited.
             match p.x(1).as_atom().map(Atom::name) {
@@ -155,14 +190,20 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             Term::bool(true)
         }
         "unique_monotonic_integer_state" => {
-            let state = match value.view() {
-                View::Small(state) => u64::try_from(state).ok(),
-                View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => {
-                    Some(big.limbs()[0])
-                }
-                _ => None,
-            };
+            let state = as_u64(value);
             Term::bool(state.is_some_and(refs::set_monotonic_state))
+        }
+        "multizero_timeout_in_timeout" => {
+            let milliseconds = value.as_small().ok_or_else(badarg)?;
+            let pid = p.pid();
+            let done = move || {
+                let done = Atom::new("multizero_timeout_in_timeout_done").term();
+                // Gone: then nobody waits for it.
+                let _ = send(pid, Signal::message(done, pid));
+            };
+            let (second, third) = (move || timers::run_after(0, done), milliseconds.max(0));
+            timers::run_after(third.unsigned_abs(), move || timers::run_after(0, second));
+            am::ok.term()
         }
         "fill_heap" => {
             p.filler(p.free_words());

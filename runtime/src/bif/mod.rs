@@ -53,6 +53,7 @@ mod trace_info;
 mod tuples;
 mod unicode;
 
+pub(crate) use process_info::garbage_collection_info;
 pub(crate) use system_task::resume as resume_suspended;
 pub(crate) use table::bifs;
 pub mod code;

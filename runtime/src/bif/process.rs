@@ -3,13 +3,14 @@
 use super::{BifResult, Next, Raise, badarg, bifs, system_limit};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
+use crate::native;
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
-    Alias, AliasEnd, Monitored, Origin, Peer, Process, SYSTEM, Signal, deliver, exists, registry,
-    send,
+    Alias, AliasEnd, Monitored, Origin, Peer, Process, SYSTEM, Signal, ask, deliver, exists,
+    registry, send,
 };
-use crate::term::{Atom, Pid, Term, View, am};
+use crate::term::{Atom, Pid, Term, View, am, tag};
 use crate::trace::{Event, events};
 
 bifs! {
@@ -18,6 +19,7 @@ bifs! {
     bif erlang:"spawn_link"/3 => spawn_link_3;
     bif erlang:"spawn_opt"/4 => spawn_opt_4;
     bif erts_internal:"spawn_request"/4 => spawn_request_4;
+    bif erts_internal:"dist_spawn_request"/4 => dist_spawn_request_4;
     bif erlang:"spawn_request_abandon"/1 => spawn_request_abandon_1;
     bif erts_internal:"spawn_system_process"/3 => spawn_system_process_3;
     bif erlang:"link"/1 => link_1;
@@ -181,26 +183,53 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
             }
         }
     };
+    Ok(refuse_spawn(p, &request, error))
+}
+
+/// The reference of a spawn that cannot be, and the message that says so.
+fn refuse_spawn<'p>(p: &'p Process, request: &SpawnRequest<'p>, error: Atom) -> Term<'p> {
     let reference = p.reference_of(make_ref());
     if request.reply_error {
-        let reply = [
-            request.reply_tag,
-            reference,
-            am::error.term(),
-            Atom::term(error),
-        ];
+        let error = [am::error.term(), Atom::term(error)];
+        let reply = [request.reply_tag, reference, error[0], error[1]];
         deliver(p.pid(), Signal::message(p.tuple(&reply), p.pid()));
     }
-    Ok(reference)
+    reference
+}
+
+/// A spawn at another node: none can be reached.
+fn dist_spawn_request_4<'p>(
+    p: &'p Process,
+    [node, mfa, opts, kind]: [Term<'p>; 4],
+) -> BifResult<'p> {
+    let is_call = match mfa.as_tuple().map(crate::term::Tuple::elements) {
+        Some([m, f, a]) => {
+            let mut args = a.list_iter();
+            m.as_atom().is_some() && f.as_atom().is_some() && args.all(|arg| arg.is_ok())
+        }
+        _ => false,
+    };
+    let for_request = kind.same(native::atom("spawn_request"));
+    let (request, parsed) = options::spawn_options(opts, for_request);
+    let error = match parsed {
+        Err(BadOptions::Option) => am::badopt,
+        _ => am::noconnection,
+    };
+    if node.as_atom().is_none() || !is_call || parsed == Err(BadOptions::NoList) {
+        return Ok(am::badarg.term());
+    }
+    let reference = refuse_spawn(p, &request, error);
+    if for_request {
+        return Ok(reference);
+    }
+    Ok(p.tuple(&[reference, Term::bool(request.monitor.is_some())]))
 }
 
 /// A spawn of this node has always been done when its request returns: none is outstanding.
 fn spawn_request_abandon_1<'p>(_: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
     match reference.view() {
         View::Ref(_) => Ok(Term::bool(false)),
-        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => {
-            Ok(Term::bool(false))
-        }
+        View::External(other) if other.kind() == tag::EXTERNAL_REF => Ok(Term::bool(false)),
         _ => Err(badarg()),
     }
 }
@@ -225,6 +254,16 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     let Some(peer) = Peer::of(other) else {
         // What is on another node cannot be linked to without a connection to it.
         return match other.view() {
+            View::External(_) if p.flags.get().trap_exit => {
+                let reason = if is_of_old_incarnation(other) {
+                    am::noproc
+                } else {
+                    am::noconnection
+                };
+                let exit = p.tuple(&[am::EXIT.term(), other, reason.term()]);
+                deliver(p.pid(), Signal::message(exit, p.pid()));
+                Ok(Term::bool(true))
+            }
             View::External(_) => Err(am::noproc.into()),
             _ => Err(badarg()),
         };
@@ -261,13 +300,13 @@ fn monitor_3<'p>(p: &'p Process, [kind, target, opts]: [Term<'p>; 3]) -> BifResu
 fn monitor<'p>(
     p: &'p Process,
     kind: Term<'p>,
-    target: Term<'p>,
+    item: Term<'p>,
     options: MonitorOptions<'p>,
 ) -> BifResult<'p> {
     let target = match kind.as_atom() {
-        Some(am::process) => monitored_process(target)?,
-        Some(am::port) => monitored_port(target)?,
-        Some(am::time_offset) if target == am::clock_service => Monitored::TimeOffset,
+        Some(am::process) => monitored_process(item)?,
+        Some(am::port) => monitored_port(item)?,
+        Some(am::time_offset) if item == am::clock_service => Monitored::TimeOffset,
         Some(am::time_offset) => return Err(badarg()),
         _ => {
             return Err(Raise::ErrorCause(am::badarg.term(), am::badtype.term()));
@@ -284,7 +323,34 @@ fn monitor<'p>(
     });
     let tag = options.tag.map(Message::copy_of);
     let reference = p.monitor(target, tag, alias, options.priority);
+    if target == Monitored::Elsewhere {
+        let kind = kind.as_atom().ok_or_else(badarg)?;
+        let reason = if is_of_old_incarnation(item) {
+            am::noproc
+        } else {
+            am::noconnection
+        };
+        let item = Message::copy_of(item);
+        let down = move |p: Option<&mut Process>| {
+            if let Some(p) = p {
+                p.down_elsewhere(reference, [kind, reason], item);
+            }
+        };
+        deliver(p.pid(), Signal::request(down));
+    }
     Ok(p.reference_of(reference))
+}
+
+/// Something of a node that had this node's name and is gone: no process and no port.
+fn is_of_old_incarnation(term: Term<'_>) -> bool {
+    term.as_external()
+        .is_some_and(|external| external.node().name == am::nonode_at_nohost)
+}
+
+/// Is it a pid, port or reference of another node, or of an old incarnation of this one?
+fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
+    term.as_external()
+        .is_some_and(|external| external.kind() == kind)
 }
 
 fn monitored_process(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
@@ -298,6 +364,7 @@ fn monitored_process(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
     };
     match target.view() {
         View::Pid(pid) => Ok(Monitored::Process(pid)),
+        _ if is_elsewhere(target, tag::EXTERNAL_PID) => Ok(Monitored::Elsewhere),
         View::Atom(name) => Ok(by_name(name, am::nonode_at_nohost)),
         View::Tuple(tuple) => match tuple.elements() {
             [name, node] => match (name.as_atom(), node.as_atom()) {
@@ -321,6 +388,7 @@ fn monitored_port(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
     };
     match target.view() {
         View::Port(port) => Ok(Monitored::Port(port)),
+        _ if is_elsewhere(target, tag::EXTERNAL_PORT) => Ok(Monitored::Elsewhere),
         View::Atom(name) => Ok(by_name(name)),
         View::Tuple(tuple) => match tuple.elements() {
             [name, node] if *node == am::nonode_at_nohost => {
@@ -341,7 +409,7 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
 fn demonitor(p: &Process, reference: Term<'_>) -> Result<bool, Raise<'static>> {
     match reference.view() {
         View::Ref(reference) => Ok(p.demonitor(reference.numbers())),
-        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => Ok(false),
+        View::External(other) if other.kind() == tag::EXTERNAL_REF => Ok(false),
         _ => Err(badarg()),
     }
 }
@@ -390,7 +458,7 @@ fn alias_1<'p>(p: &'p Process, [opts]: [Term<'p>; 1]) -> BifResult<'p> {
 fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
     let reference = match alias.view() {
         View::Ref(reference) => reference,
-        View::External(other) if other.kind() == crate::term::tag::EXTERNAL_REF => {
+        View::External(other) if other.kind() == tag::EXTERNAL_REF => {
             return Ok(Term::bool(false));
         }
         _ => return Err(badarg()),
@@ -445,7 +513,8 @@ fn exit_signal<'p>(
         }
         View::Port(port) => crate::process::ports::send_exit(p, port, reason),
         // Without a connection nothing gets there.
-        View::External(other) if other.kind() != crate::term::tag::EXTERNAL_PORT => {}
+        View::External(other)
+            if other.kind() != tag::EXTERNAL_PORT || is_of_old_incarnation(to) => {}
         _ => return Err(badarg()),
     }
     Ok(Term::bool(true))
@@ -515,13 +584,18 @@ fn processes_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 /// All pids come with the first call; the second finds none left.
 fn processes_next_1<'p>(p: &'p Process, [iterator]: [Term<'p>; 1]) -> BifResult<'p> {
-    match iterator.as_small().ok_or_else(badarg)? {
-        0 => Ok(p.tuple(&[Term::small(1), all_pids(p)])),
-        _ => Ok(am::none.term()),
+    let limit = crate::process::table().limit();
+    match iterator.as_index().ok_or_else(badarg)? {
+        0 => Ok(p.tuple(&[Term::small(limit as i64), all_pids(p)])),
+        slot if slot <= limit => Ok(am::none.term()),
+        _ => Err(badarg()),
     }
 }
 
 fn is_process_alive_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+    if is_of_old_incarnation(pid) && is_elsewhere(pid, tag::EXTERNAL_PID) {
+        return Ok(Term::bool(false));
+    }
     let pid_of = local_pid(pid)?;
     if pid_of == p.pid() {
         return Ok(Term::bool(true));
@@ -538,14 +612,19 @@ fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> Bi
     let pid = local_pid(pid)?;
     let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
     let asker = p.pid();
-    deliver(
-        pid,
-        Signal::request(move |p| {
-            let alive = p.is_some_and(|p| !p.is_exiting());
-            reply(asker, reference, Term::bool(alive));
-        }),
-    );
+    let request = Signal::request(move |p| {
+        let alive = p.is_some_and(|p| !p.is_exiting());
+        reply(asker, reference, Term::bool(alive));
+    });
+    ask_or_answer(p, pid, request);
     Ok(am::ok.term())
+}
+
+/// Asks a process; one that is gone is answered for.
+fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
+    if let Err(request) = ask(p, pid, request) {
+        request.answer_for_gone(pid);
+    }
 }
 
 /// Sends `{Ref, Value}` to who asked.
@@ -580,14 +659,12 @@ fn group_leader_3<'p>(p: &'p Process, [leader, pid, reference]: [Term<'p>; 3]) -
     let (leader, pid) = (local_pid(leader)?, local_pid(pid)?);
     let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
     let asker = p.pid();
-    deliver(
-        pid,
-        Signal::request(move |p| {
-            let done = p.map(|p| p.group_leader.set(leader)).is_some();
-            let answer = if done { am::true_ } else { am::badarg };
-            reply(asker, reference, Atom::term(answer));
-        }),
-    );
+    let request = Signal::request(move |p| {
+        let done = p.map(|p| p.group_leader.set(leader)).is_some();
+        let answer = if done { am::true_ } else { am::badarg };
+        reply(asker, reference, Atom::term(answer));
+    });
+    ask_or_answer(p, pid, request);
     Ok(am::ok.term())
 }
 

@@ -7,8 +7,8 @@ use super::{Next, bifs};
 use crate::code::entry::export;
 use crate::heap::Message;
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, options, send};
-use crate::term::{Atom, Term, am};
+use crate::process::{Class, Monitored, Process, Signal, ask, options};
+use crate::term::{Atom, Term, am, tag};
 
 bifs! {
     hbif erlang:"process_info"/1 => process_info_1;
@@ -61,6 +61,7 @@ pub(super) const ITEMS: &[Atom] = &[
     am::binary,
     am::sequential_trace_token,
     am::catchlevel,
+    am::backtrace,
     am::last_calls,
     am::total_heap_size,
     am::suspending,
@@ -135,6 +136,15 @@ fn is_item(item: Term<'_>) -> bool {
 
 fn answer(p: &mut Process, items: Message, form: Form) -> Next {
     let Some(pid) = p.x(0).as_pid() else {
+        // Of an old incarnation of this node: a process that is gone.
+        let external = p.x(0).as_external();
+        let old = external.is_some_and(|external| {
+            external.kind() == tag::EXTERNAL_PID && external.node().name == am::nonode_at_nohost
+        });
+        if old {
+            p.set_x(0, am::undefined.term());
+            return Next::Return;
+        }
         return badarg(p);
     };
     if pid == p.pid() {
@@ -153,12 +163,14 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         None => reply(asker, reference, am::undefined.term()),
         Some(p) => reply(asker, reference, info(p, items.term(), form, true)),
     });
-    if send(pid, request).is_err() {
+    if ask(p, pid, request).is_err() {
         p.set_x(0, am::undefined.term());
         return Next::Return;
     }
     let reference = p.reference(reference).raw();
     p.set_x(0, p.own(reference));
+    // Its answer is behind all that has been sent so far.
+    p.mailbox.skip_all();
     p.pc.set(export(am::erts_internal, am::await_result, 1).address());
     Next::Call
 }
@@ -236,6 +248,8 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
             let key = Atom::term(am::process_label);
             super::dictionary::get(p, key).unwrap_or(am::undefined.term())
         }
+        am::backtrace if p.flags.get().sensitive => p.binary(b""),
+        am::backtrace => p.binary(crate::interp::exception::backtrace(p).as_bytes()),
         am::sequential_trace_token | am::magic_ref => Term::NIL,
         am::current_function | am::current_location | am::current_stacktrace => {
             crate::interp::exception::where_is(p, name)
@@ -312,6 +326,7 @@ fn monitored(p: &Process, target: Monitored) -> Term<'_> {
         Monitored::Name(name, node, _) => (am::process, p.tuple(&[name.term(), node.term()])),
         Monitored::Port(port) => (am::port, port.term()),
         Monitored::NamedPort(name, node, _) => (am::port, p.tuple(&[name.term(), node.term()])),
+        Monitored::Elsewhere => (am::process, am::undefined.term()),
         Monitored::TimeOffset => (am::time_offset, am::clock_service.term()),
     };
     p.tuple(&[kind.term(), item])

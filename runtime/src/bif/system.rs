@@ -5,17 +5,18 @@
 //! is a `badarg`, or answered as by an ERTS that was built without them.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
-use super::{BifResult, badarg, bifs, notsup};
+use super::flags::max_heap_map;
+use super::{BifResult, Raise, badarg, bifs, notsup};
 use crate::heap;
 use crate::interp::exception;
 use crate::native::atom;
 use crate::port;
-use crate::process::{self, MaxHeap, Process};
-use crate::sched;
+use crate::process::{self, MaxHeap, Process, options};
+use crate::sched::{self, online};
 use crate::sys::{cpu, time};
-use crate::term::{Term, View, am, atom as atoms, map, number as numbers};
+use crate::term::{Term, View, am, atom as atoms, number as numbers};
 
 bifs! {
     bif erlang:"system_info"/1 => system_info_1;
@@ -62,10 +63,13 @@ const ARCHITECTURE: &str = if cfg!(target_os = "macos") {
 /// I/O threads for dirty work, as many as ERTS starts.
 const DIRTY_IO_SCHEDULERS: i64 = 10;
 
+/// All schedulers, those for dirty work included.
+pub(super) fn all_schedulers() -> u64 {
+    2 * sched::schedulers() as u64 + DIRTY_IO_SCHEDULERS.unsigned_abs()
+}
+
 /// Settings that `system_flag/2` changes.
 struct Flags {
-    max_heap: parking_lot::Mutex<MaxHeap>,
-    min_bin_vheap_words: AtomicUsize,
     trace_control_word: AtomicU32,
     outstanding_system_requests: AtomicI64,
     system_logger: parking_lot::Mutex<Option<crate::term::Pid>>,
@@ -74,8 +78,6 @@ struct Flags {
 fn flags() -> &'static Flags {
     static FLAGS: OnceLock<Flags> = OnceLock::new();
     FLAGS.get_or_init(|| Flags {
-        max_heap: parking_lot::Mutex::default(),
-        min_bin_vheap_words: AtomicUsize::new(46_422),
         trace_control_word: AtomicU32::new(0),
         outstanding_system_requests: AtomicI64::new(4),
         system_logger: parking_lot::Mutex::new(None),
@@ -105,6 +107,9 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
             // There are no allocators to tell of.
             [sel, _] if sel.same(atom("allocator")) => Ok(Term::NIL),
             [sel, _] if sel.same(atom("allocator_sizes")) => Ok(Term::NIL),
+            [sel, reference, kinds] if sel.same(atom("memory_internal")) => {
+                memory_internal(p, *reference, *kinds)
+            }
             _ => Err(badarg()),
         },
         _ => Err(badarg()),
@@ -113,6 +118,22 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn number(n: usize) -> Term<'static> {
     Term::small(n as i64)
+}
+
+/// Has each scheduler tell of allocators: `{Ref, Id, [{Kind, false}]}`, as of those that ERTS was built
+/// without. There are none that could be told of.
+fn memory_internal<'p>(p: &'p Process, reference: Term<'p>, kinds: Term<'p>) -> BifResult<'p> {
+    reference.as_ref().ok_or_else(badarg)?;
+    let mut items = Vec::new();
+    for kind in kinds.list_iter() {
+        let kind = kind.ok().filter(|kind| kind.as_atom().is_some());
+        items.push(p.tuple(&[kind.ok_or_else(badarg)?, false.into()]));
+    }
+    for id in 1..=sched::schedulers() {
+        let message = p.tuple(&[reference, number(id), p.list(&items)]);
+        process::deliver(p.pid(), process::Signal::message(message, p.pid()));
+    }
+    Ok(true.into())
 }
 
 /// What this is, and where it runs.
@@ -150,6 +171,8 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "c_compiler_used" => p.tuple(&[am::undefined.term(), am::undefined.term()]),
         "hipe_architecture" => am::undefined.term(),
         "dist_ctrl" => Term::NIL,
+        // Not one that ERTS knows.
+        "allocator" => p.tuple(&[am::undefined.term(), Term::NIL, Term::NIL, Term::NIL]),
         "snifs" => {
             let rows = super::table::own().map(|row| {
                 let (module, function) = (atom(row.module), atom(row.function));
@@ -183,25 +206,30 @@ fn os_version() -> [usize; 3] {
 fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     let n = number(sched::schedulers());
     let io = Term::small(DIRTY_IO_SCHEDULERS);
+    let online = number(sched::schedulers_online());
+    let active = number(sched::schedulers_active());
     Some(match name {
+        "schedulers_online" => number(sched::schedulers_online()),
+        "schedulers_active" => number(sched::schedulers_active()),
         "schedulers"
         | "schedulers_total"
-        | "schedulers_online"
-        | "schedulers_active"
         | "run_queues"
         | "dirty_cpu_schedulers"
         | "dirty_cpu_schedulers_online" => n,
         "dirty_io_schedulers" => io,
-        "schedulers_state" => p.tuple(&[n, n, n]),
+        "schedulers_state" => p.tuple(&[n, online, active]),
         "all_schedulers_state" => {
-            let normal = p.tuple(&[am::normal.term(), n, n, n]);
+            let normal = p.tuple(&[am::normal.term(), n, online, active]);
             let cpu = p.tuple(&[atom("dirty_cpu"), n, n, n]);
             let io = p.tuple(&[atom("dirty_io"), io, io, io]);
             p.list(&[normal, cpu, io])
         }
         "scheduler_id" => number(sched::current_id()? + 1),
-        "multi_scheduling" => atom("enabled"),
-        "multi_scheduling_blockers" | "normal_multi_scheduling_blockers" => Term::NIL,
+        "multi_scheduling" => blocking(),
+        "multi_scheduling_blockers" | "normal_multi_scheduling_blockers" => {
+            let pids = online::blockers(name.starts_with("normal")).into_iter();
+            p.list(&pids.map(crate::term::Pid::term).collect::<Vec<_>>())
+        }
         "scheduler_bind_type" => atom("unbound"),
         "scheduler_bindings" => {
             let unbound = vec![atom("unbound"); sched::schedulers()];
@@ -251,10 +279,10 @@ fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     };
     let min_heap = || p.tuple(&[atom("min_heap_size"), number(process::min_heap_words())]);
     let min_bin_vheap = || {
-        let words = flags().min_bin_vheap_words.load(Ordering::Relaxed);
+        let words = process::min_bin_vheap_words();
         p.tuple(&[atom("min_bin_vheap_size"), number(words)])
     };
-    let max_heap = *flags().max_heap.lock();
+    let max_heap = MaxHeap::of_system();
     Some(match name {
         "garbage_collection" => p.list(&[
             p.tuple(&[atom("max_heap_size"), number(max_heap.words)]),
@@ -265,7 +293,7 @@ fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "fullsweep_after" => fullsweep_after(),
         "min_heap_size" => min_heap(),
         "min_bin_vheap_size" => min_bin_vheap(),
-        "max_heap_size" => max_heap_map(p, max_heap),
+        "max_heap_size" => max_heap_map(p, &max_heap),
         "heap_sizes" => {
             let mut sizes = vec![];
             let mut words = heap::next_heap_size(1, false);
@@ -283,22 +311,6 @@ fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
 
 /// Above all sizes that ERTS lists, and below the next.
 const MAX_HEAP_SIZE_WORDS: usize = 1_000_000_000_000_000;
-
-/// `max_heap_size` as a map.
-fn max_heap_map(p: &Process, max: MaxHeap) -> Term<'_> {
-    map::from_pairs(
-        p,
-        &[
-            (atom("error_logger"), max.error_logger.into()),
-            (
-                atom("include_shared_binaries"),
-                max.include_shared_binaries.into(),
-            ),
-            (atom("kill"), max.kill.into()),
-            (atom("size"), number(max.words)),
-        ],
-    )
-}
 
 /// What is built in, and what is not.
 fn feature_info(name: &str) -> Option<Term<'static>> {
@@ -379,15 +391,10 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
     let name = flag.as_atom().ok_or_else(badarg)?.name();
     let size = || value.as_index().ok_or_else(badarg);
     let word = |w: u32| Term::small(w.into());
+    if let Some(result) = heap_flag(p, name, value).or_else(|| scheduler_flag(p, name, value)) {
+        return result;
+    }
     Ok(match name {
-        "fullsweep_after" => {
-            let after = size()?.min(u16::MAX.into()) as u32;
-            word(process::set_fullsweep_after(after))
-        }
-        "min_heap_size" => {
-            let words = heap::next_heap_size(size()?, false);
-            number(process::set_min_heap_words(words))
-        }
         "trace_control_word" => {
             let new = u32::try_from(size()?).map_err(|_| badarg())?;
             word(flags().trace_control_word.swap(new, Ordering::Relaxed))
@@ -411,19 +418,8 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
                 None => am::undefined.term(),
             }
         }
-        "schedulers_online" | "dirty_cpu_schedulers_online" => {
-            let n = sched::schedulers();
-            match size()? {
-                new if new == n => number(n),
-                new if (1..n).contains(&new) => return Err(notsup()),
-                _ => return Err(badarg()),
-            }
-        }
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
-        "multi_scheduling"
-        | "max_heap_size"
-        | "min_bin_vheap_size"
-        | "sequential_tracer"
+        "sequential_tracer"
         | "reset_seq_trace"
         | "scheduler_wall_time"
         | "time_offset"
@@ -434,6 +430,74 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
             return Err(notsup());
         }
         _ => return Err(badarg()),
+    })
+}
+
+/// Flags of heaps; `None` for others.
+fn heap_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<BifResult<'p>> {
+    let words = || value.as_index().ok_or_else(badarg);
+    let words_of_heap = || words().map(|words| heap::next_heap_size(words, false));
+    Some(match name {
+        "fullsweep_after" => words().map(|after| {
+            let after = after.min(u16::MAX.into()) as u32;
+            Term::small(process::set_fullsweep_after(after).into())
+        }),
+        "min_heap_size" => words_of_heap().map(|words| number(process::set_min_heap_words(words))),
+        "min_bin_vheap_size" => {
+            words_of_heap().map(|words| number(process::set_min_bin_vheap_words(words)))
+        }
+        "max_heap_size" => {
+            let least = process::min_heap_words();
+            let new = options::max_heap(value).filter(|new| new.words == 0 || new.words >= least);
+            let new = new.ok_or_else(badarg);
+            new.map(|new| max_heap_map(p, &MaxHeap::set_of_system(new)))
+        }
+        _ => return None,
+    })
+}
+
+/// Flags of schedulers; `None` for others.
+fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<BifResult<'p>> {
+    let all = sched::schedulers();
+    let count = value.as_index().filter(|n| (1..=all).contains(n));
+    Some(match (name, count) {
+        ("schedulers_online", Some(n)) => Ok(number(online::set_schedulers_online(n))),
+        // There are no such threads: that all of them are online cannot be changed.
+        ("dirty_cpu_schedulers_online", Some(n)) if n == all => Ok(number(all)),
+        ("dirty_cpu_schedulers_online", Some(_)) => Err(notsup()),
+        ("schedulers_online" | "dirty_cpu_schedulers_online", None) => Err(badarg()),
+        ("multi_scheduling", _) => multi_scheduling(p, value),
+        _ => return None,
+    })
+}
+
+fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
+    static FORGET: std::sync::Once = std::sync::Once::new();
+    FORGET.call_once(|| {
+        process::add_exit_hook(|p| {
+            online::forget_blocker(p.pid());
+            true
+        });
+    });
+    let what = what.as_atom().ok_or_else(badarg)?.name();
+    match what {
+        "block" | "block_normal" => {
+            if !online::block(p.pid(), what == "block_normal") {
+                return Err(Raise::Yield);
+            }
+        }
+        "unblock" | "unblock_normal" => online::unblock(p.pid(), what == "unblock_normal"),
+        _ => return Err(badarg()),
+    }
+    Ok(blocking())
+}
+
+/// `multi_scheduling`, as it is now.
+fn blocking() -> Term<'static> {
+    atom(match online::blocking() {
+        online::Blocking::Enabled => "enabled",
+        online::Blocking::Blocked => "blocked",
+        online::Blocking::BlockedNormal => "blocked_normal",
     })
 }
 
@@ -569,6 +633,20 @@ mod tests {
         assert_eq!(some[5], 885_767_171_276_247);
         assert!(system_info_1(p, [atom("no_such_item")]).is_err());
         assert!(system_info_1(p, [Term::NIL]).is_err());
+    }
+
+    #[test]
+    fn what_is_online_is_told_and_bad_counts_are_refused() {
+        let p = &Process::new(233);
+        let all = sched::schedulers() as i64;
+        let set = |n: i64| system_flag_2(p, [atom("schedulers_online"), Term::small(n)]);
+        assert_eq!(info(p, "schedulers_online").as_small(), Some(all));
+        assert_eq!(value(set(all)).as_small(), Some(all));
+        assert!(set(0).is_err() && set(all + 1).is_err());
+        assert!(info(p, "multi_scheduling").same(atom("enabled")));
+        assert!(info(p, "multi_scheduling_blockers").is_nil());
+        let snifs = info(p, "snifs").list_iter().count();
+        assert_eq!(snifs, super::super::table::own().count());
     }
 
     #[test]

@@ -4,8 +4,10 @@
 use super::process::reply;
 use super::{BifResult, Next, badarg, bifs};
 use crate::heap::{Heap, Message};
+use crate::native;
 use crate::process::refs::make_ref;
-use crate::process::{Process, Signal, check_process_code, options, send};
+use crate::process::system_tasks::{SystemTask, Task};
+use crate::process::{Process, Signal, ask_with, check_process_code, options, send};
 use crate::term::{Atom, Pid, Term, am};
 
 bifs! {
@@ -42,22 +44,6 @@ fn check_process_code_1(p: &mut Process) -> Next {
     Next::Return
 }
 
-/// A system task: what to do in the context of another process.
-#[derive(Clone, Copy)]
-enum Task {
-    Collect { major: bool },
-    CheckCode { module: Atom },
-}
-
-impl Task {
-    fn run(self, p: &mut Process) -> bool {
-        match self {
-            Task::Collect { major } => p.collect_now(major).is_ok(),
-            Task::CheckCode { module } => check_process_code(p, module),
-        }
-    }
-}
-
 fn request_system_task_3<'p>(p: &'p Process, [pid, priority, op]: [Term<'p>; 3]) -> BifResult<'p> {
     request(p, p.pid(), pid, priority, op)
 }
@@ -72,7 +58,7 @@ fn request_system_task_4<'p>(
 
 /// The answer is a message to the requester: `{Type, RequestId, Result}`.
 fn request<'p>(
-    _: &'p Process,
+    p: &'p Process,
     requester: Pid,
     pid: Term<'p>,
     priority: Term<'p>,
@@ -82,28 +68,34 @@ fn request<'p>(
     if priority != am::inherit && options::priority(priority).is_none() {
         return Err(badarg());
     }
-    let operation = operation.as_tuple().ok_or_else(badarg)?;
-    let [kind, id, argument] = operation.elements() else {
-        return Err(badarg());
+    let priority = match options::priority(priority) {
+        Some(priority) => priority,
+        None => p.shared().priority(),
     };
-    let (kind, argument) = (kind.as_atom(), argument.as_atom().ok_or_else(badarg)?);
-    let task = match (kind, argument) {
-        (Some(am::garbage_collect), am::major) => Task::Collect { major: true },
-        (Some(am::garbage_collect), am::minor) => Task::Collect { major: false },
-        (Some(am::check_process_code), module) => Task::CheckCode { module },
+    let operation = operation.as_tuple().ok_or_else(badarg)?.elements();
+    let (task, id) = match *operation {
+        [kind, id] if kind.same(native::atom("system_task_test")) => (Task::Test, id),
+        [kind, id, argument] => match (kind.as_atom(), argument.as_atom().ok_or_else(badarg)?) {
+            (Some(am::garbage_collect), am::major) => (Task::Collect { major: true }, id),
+            (Some(am::garbage_collect), am::minor) => (Task::Collect { major: false }, id),
+            (Some(am::check_process_code), module) => (Task::CheckCode { module }, id),
+            _ => return Err(badarg()),
+        },
         _ => return Err(badarg()),
     };
-    let kind = kind.ok_or_else(badarg)?;
-    let id = Message::copy_of(*id);
-    let signal = Signal::request(move |p| {
-        let done = p.filter(|p| !p.is_exiting()).is_some_and(|p| task.run(p));
-        let heap = Heap::detached();
-        let answer = heap.tuple(&[kind.term(), id.term(), Term::bool(done)]);
-        let answer = Signal::message(answer, requester);
-        // Gone: then nobody waits for it.
-        let _ = send(requester, answer);
+    let id = Message::copy_of(id);
+    let task = SystemTask {
+        task,
+        requester,
+        id,
+    };
+    let signal = Signal::request(move |p| match p.filter(|p| !p.is_exiting()) {
+        Some(p) => p.add_system_task(task, priority),
+        None => task.answer(false),
     });
-    crate::process::deliver(pid, signal);
+    if let Err(signal) = ask_with(priority, pid, signal) {
+        signal.answer_for_gone(pid);
+    }
     Ok(am::ok.term())
 }
 
@@ -184,15 +176,21 @@ fn confirm<'p>(
 
 fn suspend(p: Option<&mut Process>) {
     if let Some(p) = p {
+        if !p.is_suspended() {
+            p.pause_timers();
+        }
         p.rare().suspended += 1;
     }
 }
 
 /// Ends one suspension: in the context of the suspended process.
 pub(crate) fn resume(p: Option<&mut Process>) {
-    if let Some(p) = p {
-        let mut rare = p.rare();
-        rare.suspended = rare.suspended.saturating_sub(1);
+    let Some(p) = p.filter(|p| p.is_suspended()) else {
+        return;
+    };
+    p.rare().suspended -= 1;
+    if !p.is_suspended() {
+        p.resume_timers();
     }
 }
 

@@ -103,7 +103,6 @@ const FAMILIES: &[&[Bif]] = &[
     super::lists::TABLE,
     super::maps::TABLE,
     super::node::TABLE,
-    super::memory::TABLE,
     super::os::TABLE,
     super::persistent_term::TABLE,
     super::process::TABLE,
@@ -118,6 +117,20 @@ const FAMILIES: &[&[Bif]] = &[
     super::unicode::TABLE,
 ];
 
+/// Functions that are in Erlang in OTP and native here.
+const OVERRIDES: &[&[Bif]] = &[super::memory::TABLE];
+
+/// The rows that are BIFs in OTP, too: not those of its NIFs.
+pub(super) fn own() -> impl Iterator<Item = &'static Bif> {
+    let families = FAMILIES.iter().chain(crate::native::BIFS);
+    families.flat_map(|family| family.iter())
+}
+
+/// Is the row with this index one of [`own`]? They are the first ones.
+pub(super) fn is_own(index: usize) -> bool {
+    index < own().count()
+}
+
 type Key = (Atom, Atom, u8);
 
 struct Table {
@@ -130,7 +143,9 @@ fn table() -> &'static Table {
     TABLE.get_or_init(|| {
         let rows: Vec<&'static Bif> = FAMILIES
             .iter()
-            .chain(crate::native::FAMILIES)
+            .chain(crate::native::BIFS)
+            .chain(OVERRIDES)
+            .chain(crate::native::NIFS)
             .flat_map(|family| family.iter())
             .collect();
         let by_name = rows
@@ -157,11 +172,6 @@ pub fn find(module: Atom, function: Atom, arity: u8) -> Option<usize> {
 #[must_use]
 pub fn all() -> &'static [&'static Bif] {
     &table().rows
-}
-
-/// The BIFs of ERTS's own modules, those of the NIF libraries that it is linked with left out.
-pub(super) fn own() -> impl Iterator<Item = &'static Bif> {
-    FAMILIES.iter().flat_map(|family| family.iter())
 }
 
 /// A row for a guard BIF that code calls and the table lacks: raises `undef`.

@@ -47,7 +47,29 @@ fn make_ref_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 const FIRST: i64 = crate::term::tag::MIN_SMALL;
 
 fn unique_integer_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.integer(FIRST + unique_integer() as i64))
+    let (thread, count) = unique_integer();
+    Ok(make_unique_integer(p, thread, count, false))
+}
+
+/// The integer of a thread's count: below the count are as many bits as tell all threads apart.
+/// Source: `bld_unique_integer_term()` in `erl_bif_unique.c`.
+pub(super) fn make_unique_integer(
+    p: &Process,
+    thread: u64,
+    count: u64,
+    positive: bool,
+) -> Term<'_> {
+    let bits = u64::BITS - super::system::all_schedulers().leading_zeros();
+    let number = i128::from(thread) | i128::from(count) << bits;
+    let number = number + if positive { 1 } else { i128::from(FIRST) };
+    match i64::try_from(number) {
+        Ok(number) => p.integer(number),
+        Err(_) => {
+            let limbs = [number as u64, (number >> 64) as u64];
+            let len = if limbs[1] == 0 { 1 } else { 2 };
+            p.big(false, &limbs[..len])
+        }
+    }
 }
 
 fn unique_integer_1<'p>(p: &'p Process, [options]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -59,11 +81,11 @@ fn unique_integer_1<'p>(p: &'p Process, [options]: [Term<'p>; 1]) -> BifResult<'
             _ => return Err(badarg()),
         }
     }
-    let count = if monotonic {
-        monotonic_integer()
-    } else {
-        unique_integer() as i64
-    };
+    if !monotonic {
+        let (thread, count) = unique_integer();
+        return Ok(make_unique_integer(p, thread, count, positive));
+    }
+    let count = monotonic_integer();
     Ok(p.integer(if positive { count + 1 } else { FIRST + count }))
 }
 

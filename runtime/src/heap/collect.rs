@@ -312,7 +312,16 @@ impl Heap {
     }
 
     fn check_limit(&self, total_words: usize) -> Result<(), HeapLimit> {
-        if self.max_heap_words != 0 && total_words > self.max_heap_words {
+        if self.max_heap_words == 0 {
+            return Ok(());
+        }
+        let [young_binaries, _, old_binaries, _] = self.bin_vheap();
+        let counted = if self.max_heap_has_binaries {
+            total_words + young_binaries + old_binaries
+        } else {
+            total_words
+        };
+        if counted > self.max_heap_words {
             return Err(HeapLimit { total_words });
         }
         Ok(())

@@ -179,6 +179,8 @@ pub struct Heap {
     bin_old_vheap: usize,
     bin_old_vheap_limit: usize,
     pub(crate) max_heap_words: usize,
+    /// Off-heap binaries count towards it.
+    pub(crate) max_heap_has_binaries: bool,
     grow_next: bool,
     pub(crate) need_fullsweep: bool,
     pub(crate) minor_gcs: u64,
@@ -234,6 +236,7 @@ impl Heap {
             bin_old_vheap: 0,
             bin_old_vheap_limit: sizes::MIN_VHEAP_WORDS as usize,
             max_heap_words: 0,
+            max_heap_has_binaries: false,
             grow_next: false,
             need_fullsweep: false,
             minor_gcs: 0,

@@ -3,12 +3,22 @@
 use crate::bif::{Raise, badarg, system_limit};
 use crate::code::Export;
 use crate::code::entry::export;
-use crate::process::{Process, X_REGISTERS};
+use crate::process::{Exception, Process, X_REGISTERS};
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// A call ready to be made: its arguments are in the registers.
 pub(super) struct Ready {
     pub(super) entry: *const u64,
+}
+
+/// The exception of a call that cannot be made: it is told as `erlang:apply/3`'s.
+fn bad_apply<'p>(p: &'p Process, mfa: [Term<'p>; 3], raise: &Raise<'p>) -> Exception {
+    let exception = Exception::from_raise(raise).expect("no trap and no wait");
+    Exception {
+        args: p.list(&mfa).raw(),
+        from_bif: true,
+        ..exception
+    }
 }
 
 /// Lays out `apply(module, function, args)`. `apply` of `apply/3` itself is unfolded.
@@ -17,13 +27,14 @@ pub(super) fn apply<'p>(
     mut module: Term<'p>,
     mut function: Term<'p>,
     mut args: Term<'p>,
-) -> Result<Ready, Raise<'p>> {
+) -> Result<Ready, Exception> {
     loop {
+        let failed = |raise: &Raise<'p>| bad_apply(p, [module, function, args], raise);
         let (Some(m), Some(f)) = (module.as_atom(), function.as_atom()) else {
-            return Err(badarg());
+            return Err(failed(&badarg()));
         };
         if m != am::erlang || f != am::apply {
-            let arity = spread(p, args)?;
+            let arity = spread(p, args).map_err(|raise| failed(&raise))?;
             return Ok(Ready {
                 entry: export(m, f, arity).address(),
             });
@@ -34,7 +45,7 @@ pub(super) fn apply<'p>(
                 (module, function, args) = (inner_module, inner_function, inner_args);
             }
             _ => {
-                let arity = spread(p, args)?;
+                let arity = spread(p, args).map_err(|raise| failed(&raise))?;
                 return Ok(Ready {
                     entry: export(m, f, arity).address(),
                 });
@@ -58,10 +69,14 @@ fn spread<'p>(p: &'p Process, args: Term<'p>) -> Result<u8, Raise<'p>> {
 }
 
 /// `Module:Function` with `arity` arguments in the registers, module and function behind them.
-pub(super) fn fixed_apply<'p>(p: &'p Process, arity: usize) -> Result<Ready, Raise<'p>> {
-    let (Some(module), Some(function)) = (p.x(arity).as_atom(), p.x(arity + 1).as_atom()) else {
-        return Err(badarg());
+pub(super) fn fixed_apply(p: &Process, arity: usize) -> Result<Ready, Exception> {
+    let (m, f) = (p.x(arity), p.x(arity + 1));
+    let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
+        return Err(bad_apply(p, [m, f, arguments(p, arity)], &badarg()));
     };
+    if module == am::erlang && function == am::apply && arity == 3 {
+        return apply(p, p.x(0), p.x(1), p.x(2));
+    }
     Ok(Ready {
         entry: export(module, function, arity as u8).address(),
     })

@@ -4,6 +4,8 @@
 //! big integer to the collector and holds the current function and return addresses. Source:
 //! `save_stacktrace()`, `next_catch()`, `build_stacktrace()` in `beam_common.c`.
 
+use std::fmt::Write as _;
+
 use crate::code::module::{self, Mfa};
 use crate::heap::Heap;
 use crate::process::{Class, Process};
@@ -231,14 +233,19 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
         1
     };
     let pc = p.pc.get();
-    if !pc.is_null() {
+    if !pc.is_null() && depth > 0 {
         frames.extend(lookup(pc));
     } else if p.stack_words() == 0 {
         frames.push((not_in_code(p), None));
     }
     if frames.len() < depth {
+        let mut last = std::ptr::null();
         for_each_return(p, |address| {
-            frames.extend(lookup(address));
+            // As in an exception's trace.
+            if address != last {
+                last = address;
+                frames.extend(lookup(address.wrapping_sub(1)));
+            }
             frames.len() < depth
         });
     }
@@ -314,6 +321,81 @@ fn not_in_code(p: &Process) -> Mfa {
         function,
         arity,
     }
+}
+
+/// A process's stack as the emulator prints it: `process_info(_, backtrace)`. Source:
+/// `erts_stack_dump()` in `erl_process.c`.
+pub(crate) fn backtrace(p: &Process) -> String {
+    let mut text = String::new();
+    let pc = p.pc.get();
+    let _ = writeln!(
+        text,
+        "Program counter: {:#018x} ({})",
+        pc as u64,
+        function_at(pc)
+    );
+    let registers = p.resting_registers();
+    if let Some(registers) = registers {
+        let _ = writeln!(text, "arity = {}", registers.len());
+        for term in registers {
+            let _ = writeln!(text, "   {}", p.own(*term).display());
+        }
+    }
+    let (mut at, mut y) = (p.stop.get(), 0);
+    while at < p.hend() {
+        // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
+        let word = RawTerm(unsafe { *at });
+        if word.is_header() && word != RawTerm::NONE {
+            let address = word.0 as *const u64;
+            let (slot, function) = (at as u64, function_at(address));
+            let _ = writeln!(
+                text,
+                "\n{slot:#018x} Return addr {:#018x} ({function})",
+                word.0
+            );
+            y = 0;
+        } else {
+            let _ = write!(text, "{:<8} ", format!("y({y})"));
+            if word.0 & tag::IMMED2_MASK == tag::CATCH {
+                let address = (word.0 >> 6) as *const u64;
+                let _ = writeln!(
+                    text,
+                    "Catch {:#018x} ({})",
+                    address as u64,
+                    function_at(address)
+                );
+            } else {
+                let _ = writeln!(text, "{}", p.own(word).display());
+            }
+            y += 1;
+        }
+        at = at.wrapping_add(1);
+    }
+    text
+}
+
+/// `Module:Function/Arity + Bytes`, for an address in code.
+fn function_at(address: *const u64) -> String {
+    if address.is_null() {
+        return "invalid".to_owned();
+    }
+    let Some((module, offset)) = module::module_at(address) else {
+        return "unknown function".to_owned();
+    };
+    let Some(entry) = module.function_at(offset) else {
+        return "unknown function".to_owned();
+    };
+    let Mfa {
+        module: m,
+        function: f,
+        arity,
+    } = module.mfa(entry);
+    let (m, f, bytes) = (
+        m.term().display(),
+        f.term().display(),
+        offset.saturating_sub(entry) * 8,
+    );
+    format!("{m}:{f}/{arity} + {bytes}")
 }
 
 type Place = Option<(String, u32)>;
@@ -409,6 +491,17 @@ pub(crate) fn exit_reason<'p>(p: &'p Process) -> Term<'p> {
 fn is_saved_trace(term: Term<'_>) -> bool {
     matches!(term.view(), View::Cons(cell)
         if cell.head().as_cons().is_some() && cell.tail().as_big().is_some())
+}
+
+/// The exception that a saved trace belongs to is raised again, in another class: `erlang:raise/3` of
+/// a trace that has not been made a list.
+pub(super) fn set_class(_: &Process, saved: Term<'_>, class: Class) {
+    let Some(cell) = saved.as_cons().filter(|_| is_saved_trace(saved)) else {
+        return;
+    };
+    let flags = cell.tail().raw().ptr().wrapping_add(1);
+    // SAFETY: H1: the thing is the process's own, its words follow the header, and nobody else looks.
+    unsafe { *flags = *flags & !(3 << flag::CLASS_SHIFT) | (class as u64) << flag::CLASS_SHIFT };
 }
 
 /// The class of the exception that a saved trace belongs to.

@@ -273,18 +273,27 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                 }};
             }
-            // The same of `apply` as a tail call: who calls a BIF that raises stays on the stack, to be told.
-            macro_rules! ready_last {
-                ($ready:expr) => {{
+            macro_rules! bad_apply {
+                ($exception:expr) => {{
+                    p.exception = $exception;
+                    handle!(Current::Function(apply_mfa(3), Some(pc)))
+                }};
+            }
+            // An apply that is a function's last call: its frame goes, but for a BIF that does nothing
+            // but raise; that one is called, so that the stack trace tells the function.
+            macro_rules! last_apply {
+                ($ready:expr, $frame:expr) => {{
                     match $ready {
                         Ok(Ready { entry }) => {
                             swapin!();
                             if Called::at(entry).only_raises() {
                                 push_return!(0);
+                            } else {
+                                stop = stop.add($frame as usize);
                             }
                             dispatch!(entry)
                         }
-                        Err(raise) => raised!(raise, Current::Code(pc)),
+                        Err(exception) => bad_apply!(exception),
                     }
                 }};
             }
@@ -502,7 +511,10 @@ fn run_code(p: &mut Process) -> Outcome {
                                 swapin!();
                                 dispatch!(entry)
                             }
-                            Err(raise) => raised!(raise, Current::Function(apply_mfa(3), None)),
+                            Err(exception) => {
+                                p.exception = exception;
+                                handle!(Current::Function(apply_mfa(3), None))
+                            }
                         }
                     }
                     Op::ApplyFunEntry => {
@@ -597,13 +609,12 @@ fn run_code(p: &mut Process) -> Outcome {
                                 push_return!(0);
                                 dispatch!(entry)
                             }
-                            Err(raise) => raised!(raise, Current::Code(pc)),
+                            Err(exception) => bad_apply!(exception),
                         }
                     }
                     Op::CallApplyLast => {
-                        stop = stop.add(a!() as usize);
                         swapout!();
-                        ready_last!(call::apply(p, p.x(0), p.x(1), p.x(2)))
+                        last_apply!(call::apply(p, p.x(0), p.x(1), p.x(2)), a!())
                     }
                     Op::CallApplyFun => {
                         swapout!();
@@ -642,13 +653,12 @@ fn run_code(p: &mut Process) -> Outcome {
                                 push_return!(0);
                                 dispatch!(entry)
                             }
-                            Err(raise) => raised!(raise, Current::Code(pc)),
+                            Err(exception) => bad_apply!(exception),
                         }
                     }
                     Op::ApplyLast => {
-                        stop = stop.add(b!() as usize);
                         swapout!();
-                        ready_last!(call::fixed_apply(p, a!() as usize))
+                        last_apply!(call::fixed_apply(p, a!() as usize), b!())
                     }
                     Op::CallFun | Op::CallFunLast => {
                         let fun = *reg!(b!());
@@ -1259,6 +1269,7 @@ fn run_code(p: &mut Process) -> Outcome {
                             next!(0)
                         };
                         let (value, trace) = (RawTerm(*x.add(1)), RawTerm(*x.add(2)));
+                        exception::set_class(p, term!(trace.0), class);
                         p.exception = Exception {
                             class,
                             trace,
@@ -1581,7 +1592,14 @@ fn call_bif(
             Next::Wait => BifEnd::Again(Outcome::Wait),
             Next::Sleep => BifEnd::Sleep,
             Next::Exit => BifEnd::Exit,
-            Next::Raise => raise_from_bif(p, row, at, caller),
+            Next::Raise => {
+                // Who raises has left the arguments where they were.
+                if p.exception.from_bif && p.exception.args == RawTerm::NONE {
+                    let args: Vec<Term<'_>> = (0..arity).map(|i| p.x(i)).collect();
+                    p.exception.args = p.list(&args).raw();
+                }
+                raise_from_bif(p, row, at, caller)
+            }
         },
     }
 }

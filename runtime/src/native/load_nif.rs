@@ -1,7 +1,7 @@
 //! `erlang:load_nif/2`: the modules of OTP that ERTS links in are here natively; libraries in C are
 //! refused.
 
-use super::{FAMILIES, atom, error, names};
+use super::{NIFS, atom, error, names};
 use crate::bif::{BifResult, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, View, am};
@@ -14,8 +14,7 @@ bifs! {
 const WITHOUT_ROWS: &[&str] = &["erl_tracer"];
 
 fn is_native(library: &[u8]) -> bool {
-    FAMILIES
-        .iter()
+    NIFS.iter()
         .flat_map(|family| family.iter())
         .map(|bif| bif.module)
         .filter(|&module| module != "erlang")

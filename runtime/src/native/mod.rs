@@ -17,10 +17,11 @@ use crate::process::refs::make_ref;
 use crate::sys::errno;
 use crate::term::{Atom, Bits, Term, View, am};
 
-/// The tables of all native modules.
-pub(crate) const FAMILIES: &[&[Bif]] = &[
-    load_nif::TABLE,
-    names::TABLE,
+/// The tables of what OTP has in BIFs.
+pub(crate) const BIFS: &[&[Bif]] = &[load_nif::TABLE, names::TABLE];
+
+/// The tables of what OTP has in NIFs.
+pub(crate) const NIFS: &[&[Bif]] = &[
     prim_buffer::TABLE,
     prim_file::TABLE,
     prim_tty::TABLE,

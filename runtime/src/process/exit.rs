@@ -7,6 +7,7 @@ use super::logger::log_uncaught;
 use super::signal::deliver_to_peer;
 use super::{Class, Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
+use crate::sched::user_timers;
 use crate::term::{RawTerm, Term};
 use crate::trace::{Event, events};
 
@@ -78,6 +79,9 @@ impl Process {
             return false;
         }
         registry::unregister_exiting(&self.shared);
+        for timer in self.shared.close_timers() {
+            user_timers::cancel(timer);
+        }
         let pid = self.pid();
         table().remove(pid.0);
         // From here on nothing can be sent to it; what was is answered as by a process that is gone.
@@ -86,6 +90,7 @@ impl Process {
         while let Some(signal) = self.mailbox.middle.pop() {
             self.answer_while_exiting(signal);
         }
+        self.refuse_system_tasks();
         self.tell_relations();
         events::exited(self);
         true

@@ -1,13 +1,16 @@
 //! Collection of a process's heap: its roots, its limit, its cost.
 
+use parking_lot::RwLock;
+
 use super::Process;
+use super::logger::log_error;
 use crate::heap::{Collected, Heap, HeapLimit, Roots};
-use crate::term::{Atom, RawTerm, am};
+use crate::term::{Atom, RawTerm, Term, am};
 use crate::trace::Event;
 use crate::trace::events::{self, Collection};
 
 /// `max_heap_size` of a process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxHeap {
     /// 0: no limit.
     pub words: usize,
@@ -19,14 +22,31 @@ pub struct MaxHeap {
     pub include_shared_binaries: bool,
 }
 
+impl MaxHeap {
+    /// What ERTS starts with.
+    const INITIAL: MaxHeap = MaxHeap {
+        words: 0,
+        kill: true,
+        error_logger: true,
+        include_shared_binaries: false,
+    };
+
+    /// What new processes get (`system_flag(max_heap_size, _)`).
+    pub(crate) fn of_system() -> MaxHeap {
+        *OF_SYSTEM.read()
+    }
+
+    /// Sets what new processes get; the old value.
+    pub(crate) fn set_of_system(new: MaxHeap) -> MaxHeap {
+        std::mem::replace(&mut OF_SYSTEM.write(), new)
+    }
+}
+
+static OF_SYSTEM: RwLock<MaxHeap> = RwLock::new(MaxHeap::INITIAL);
+
 impl Default for MaxHeap {
     fn default() -> Self {
-        MaxHeap {
-            words: 0,
-            kill: true,
-            error_logger: true,
-            include_shared_binaries: false,
-        }
+        MaxHeap::INITIAL
     }
 }
 
@@ -135,7 +155,10 @@ impl Process {
         need: usize,
         live: usize,
     ) -> Result<(), HeapLimit> {
-        let max = self.of_rare(|rare| rare.max_heap).unwrap_or_default();
+        let max = self.max_heap();
+        if max.error_logger {
+            self.log_heap_limit(limit, max);
+        }
         if events::is_asked(&self.shared, Event::GcMaxHeapSize) {
             events::collection_event(self, Event::GcMaxHeapSize, 0);
         }
@@ -147,5 +170,29 @@ impl Process {
         let collected = self.collect(need, live);
         self.heap.max_heap_words = words;
         collected
+    }
+
+    /// Source: `reached_max_heap_size()` in `erl_gc.c`.
+    fn log_heap_limit(&self, limit: HeapLimit, max: MaxHeap) {
+        let format = "     Process:            ~p ~n     \
+             Context:            maximum heap size reached~n     \
+             Max Heap Size:      ~p~n     \
+             Total Heap Size:    ~p~n     \
+             Kill:               ~p~n     \
+             Error Logger:       ~p~n     \
+             Message Queue Len:  ~p~n     \
+             GC Info:            ~p~n     \
+             Stacktrace:         ~p~n";
+        let args = [
+            self.pid().term(),
+            self.unsigned(max.words as u64),
+            self.unsigned(limit.total_words as u64),
+            Term::bool(max.kill),
+            Term::bool(true),
+            Term::small(self.mailbox.len() as i64),
+            crate::bif::garbage_collection_info(self),
+            crate::interp::exception::where_is(self, am::current_stacktrace),
+        ];
+        log_error(self, format, self.list(&args));
     }
 }

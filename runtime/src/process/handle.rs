@@ -4,7 +4,9 @@ use super::relation::{AliasEnd, Monitored};
 use super::signal::{ExitSignal, deliver_to_peer};
 use super::{Peer, Process, SYSTEM, Signal, WaitFor};
 use crate::heap::Message;
+use crate::sched::clock::monotonic_ns;
 use crate::sched::timers::{self, TimerId};
+use crate::sched::user_timers;
 use crate::term::{Atom, Pid, RawTerm, Term, am};
 use crate::trace::{Event, events, flags};
 
@@ -20,6 +22,9 @@ pub(super) struct ReceiveTimer {
     armed: bool,
     timed_out: bool,
     timeout_pc: *const u64,
+    deadline_ns: u64,
+    /// Nanoseconds that were left when the process was suspended.
+    paused_ns: Option<u64>,
 }
 
 impl Process {
@@ -41,6 +46,9 @@ impl Process {
             self.handle(signal);
         }
         self.bump_reds(((SIGNALS_A_TURN - left) / 20) as i64);
+        if !self.is_exiting() {
+            self.run_system_tasks();
+        }
         true
     }
 
@@ -198,11 +206,6 @@ impl Process {
             return;
         };
         let heap = &self.heap;
-        let reason = heap.attach(reason);
-        let tag = match origin.tag {
-            Some(tag) => heap.attach(tag),
-            None => Atom::term(am::DOWN),
-        };
         let (kind, item) = match origin.target {
             Monitored::Process(pid) => (am::process, pid.term()),
             Monitored::Name(name, node, _) => {
@@ -212,10 +215,46 @@ impl Process {
             Monitored::NamedPort(name, node, _) => {
                 (am::port, heap.tuple(&[name.term(), node.term()]))
             }
-            Monitored::TimeOffset => return,
+            Monitored::Elsewhere | Monitored::TimeOffset => return,
         };
+        let message = self.down(
+            reference,
+            origin.tag,
+            [kind.term(), item],
+            heap.attach(reason),
+        );
+        let message = message.raw();
+        self.push_own(message, origin.priority);
+    }
+
+    /// The message of a monitor that ends: on what, and why.
+    fn down<'p>(
+        &'p self,
+        reference: super::refs::RefNumbers,
+        tag: Option<Message>,
+        [kind, item]: [Term<'p>; 2],
+        reason: Term<'p>,
+    ) -> Term<'p> {
+        let tag = tag.map_or(Atom::term(am::DOWN), |tag| self.heap.attach(tag));
         let reference = self.reference_of(reference);
-        let message = heap.tuple(&[tag, reference, kind.term(), item, reason]);
+        self.heap.tuple(&[tag, reference, kind, item, reason])
+    }
+
+    /// The monitor `reference` was set on `item`, which is not here.
+    pub(crate) fn down_elsewhere(
+        &mut self,
+        reference: super::refs::RefNumbers,
+        [kind, reason]: [Atom; 2],
+        item: Message,
+    ) {
+        let origin = self
+            .some_relations()
+            .and_then(|mut relations| relations.remove_origin(reference));
+        let Some(origin) = origin else {
+            return;
+        };
+        let what = [kind.term(), self.heap.attach(item)];
+        let message = self.down(reference, origin.tag, what, reason.term());
         let message = message.raw();
         self.push_own(message, origin.priority);
     }
@@ -300,13 +339,45 @@ impl Process {
                 armed: false,
                 timed_out: false,
                 timeout_pc,
+                deadline_ns: 0,
+                paused_ns: None,
             })
         });
         timer.id += 1;
         timer.armed = true;
         timer.timeout_pc = timeout_pc;
-        let id = timer.id;
-        timer.wheel = milliseconds.map(|milliseconds| timers::set_receive(milliseconds, pid, id));
+        if let Some(milliseconds) = milliseconds {
+            timer.deadline_ns = timers::deadline_after(milliseconds);
+            timer.wheel = Some(timers::set_receive(timer.deadline_ns, pid, timer.id));
+        }
+    }
+
+    /// The process is suspended: its timers, and those that are for it, stand still.
+    pub(crate) fn pause_timers(&mut self) {
+        if let Some(timer) = &mut self.timer
+            && let Some(wheel) = timer.wheel
+            && timers::cancel(wheel)
+        {
+            timer.wheel = None;
+            timer.paused_ns = Some(timer.deadline_ns.saturating_sub(monotonic_ns()));
+        }
+        for timer in self.shared.pause_timers(true) {
+            user_timers::pause(timer);
+        }
+    }
+
+    /// The process is suspended no more.
+    pub(crate) fn resume_timers(&mut self) {
+        let pid = self.pid();
+        if let Some(timer) = &mut self.timer
+            && let Some(left_ns) = timer.paused_ns.take()
+        {
+            timer.deadline_ns = monotonic_ns().saturating_add(left_ns);
+            timer.wheel = Some(timers::set_receive(timer.deadline_ns, pid, timer.id));
+        }
+        for timer in self.shared.pause_timers(false) {
+            user_timers::resume(timer);
+        }
     }
 
     /// The receive has ended.
@@ -315,6 +386,7 @@ impl Process {
         if let Some(timer) = &mut self.timer {
             timer.armed = false;
             timer.timed_out = false;
+            timer.paused_ns = None;
             if let Some(id) = timer.wheel.take() {
                 timers::cancel(id);
             }
@@ -342,7 +414,7 @@ pub(super) fn send_demonitor(target: &Monitored, reference: super::refs::RefNumb
             super::ports::deliver(*port, Signal::Demonitor { reference });
             None
         }
-        Monitored::NamedPort(_, _, None) | Monitored::TimeOffset => None,
+        Monitored::NamedPort(_, _, None) | Monitored::Elsewhere | Monitored::TimeOffset => None,
     };
     if let Some(pid) = target {
         // Gone: then its 'DOWN' finds no monitor.

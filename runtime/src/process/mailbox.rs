@@ -22,16 +22,16 @@ use std::collections::VecDeque;
 
 use super::refs::RefNumbers;
 use super::{Process, Signal};
-use crate::heap::Message;
+use crate::heap::{Heap, Message};
 use crate::sched::sig_queue::Batch;
-use crate::term::{RawTerm, Term, View, am};
+use crate::term::{RawTerm, Term, View, am, tag};
 
 /// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
 const MARKERS: usize = 8;
 
 /// A position in the mailbox before which no message holds a certain reference.
 struct Marker {
-    id: u32,
+    id: u64,
     reference: Option<RefNumbers>,
     at: usize,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Mailbox {
         reason = "most processes have none at any time"
     )]
     markers: Option<Box<Vec<Marker>>>,
-    next_marker: u32,
+    next_marker: u64,
 }
 
 /// Room that an empty mailbox keeps.
@@ -100,6 +100,12 @@ impl Mailbox {
     /// The next receive starts at the first message.
     pub(crate) fn restart(&mut self) {
         self.save = 0;
+    }
+
+    /// The next receive starts behind the messages that are there: for one that waits for the answer to
+    /// what is asked now.
+    pub(crate) fn skip_all(&mut self) {
+        self.save = self.queue.len();
     }
 
     /// Visits the slots that refer to the heap.
@@ -219,6 +225,7 @@ impl Process {
             _ => None,
         };
         let Some(milliseconds) = milliseconds else {
+            self.mailbox.restart();
             return WaitTimeout::BadTimeout;
         };
         if milliseconds == 0 {
@@ -230,8 +237,8 @@ impl Process {
     }
 
     /// Reserves a receive marker here: no message behind which it stands holds a reference made later.
-    /// The handle, a small integer, is for [`Process::recv_marker_bind`].
-    pub fn recv_marker_reserve(&mut self) -> Term<'static> {
+    /// The handle, an integer, is for [`Process::recv_marker_bind`].
+    pub fn recv_marker_reserve(&mut self) -> Term<'_> {
         let mailbox = &mut self.mailbox;
         let id = mailbox.next_marker;
         mailbox.next_marker = id.wrapping_add(1);
@@ -245,17 +252,24 @@ impl Process {
             reference: None,
             at,
         });
-        Term::small(i64::from(id))
+        marker_handle(&self.heap, id)
+    }
+
+    /// Markers are counted from `count` on.
+    pub(crate) fn set_marker_count(&mut self, count: u64) {
+        self.mailbox.next_marker = count;
     }
 
     /// Binds the marker to a reference made since it was reserved.
     pub fn recv_marker_bind(&mut self, marker: RawTerm, reference: RawTerm) {
-        let (id, Some(reference)) = (marker, numbers_of(reference)) else {
+        // SAFETY: T1: the interpreter hands over a register's term.
+        let id = marker_of(unsafe { Term::new(marker) });
+        let (Some(id), Some(reference)) = (id, numbers_of(reference)) else {
             return;
         };
         let markers = self.mailbox.markers.iter_mut().flat_map(|m| m.iter_mut());
         for marker in markers {
-            if RawTerm::small(i64::from(marker.id)) == id {
+            if marker.id == id {
                 marker.reference = Some(reference);
             }
         }
@@ -288,6 +302,25 @@ impl Process {
             self.mailbox.save = self.mailbox.save.max(at);
         }
     }
+}
+
+/// What a program holds of the marker `id`: counted from the smallest small integer, as in ERTS, so
+/// that it takes a heap's words only after 2^60 markers.
+fn marker_handle(heap: &Heap, id: u64) -> Term<'_> {
+    match i64::try_from(i128::from(id) + i128::from(tag::MIN_SMALL)) {
+        Ok(handle) => heap.integer(handle),
+        Err(_) => heap.unsigned(id.wrapping_add_signed(tag::MIN_SMALL)),
+    }
+}
+
+/// The marker that a handle stands for.
+fn marker_of(handle: Term<'_>) -> Option<u64> {
+    let count = match handle.view() {
+        View::Small(n) => i128::from(n),
+        View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => big.limbs()[0].into(),
+        _ => return None,
+    };
+    u64::try_from(count - i128::from(tag::MIN_SMALL)).ok()
 }
 
 fn numbers_of(reference: RawTerm) -> Option<RefNumbers> {

@@ -32,6 +32,7 @@ mod shared;
 pub(crate) mod signal;
 mod spawn;
 mod state;
+pub(crate) mod system_tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod work;
@@ -50,14 +51,14 @@ pub(crate) use ops::send_with;
 pub use ops::{NoSuchName, send_to};
 pub use shared::{ProcShared, exists, lookup, set_process_limit, table};
 pub use spawn::{
-    SpawnOptions, fullsweep_after, min_heap_words, processes_made, set_fullsweep_after,
-    set_min_heap_words, spawn_first, spawn_native,
+    SpawnOptions, fullsweep_after, min_bin_vheap_words, min_heap_words, processes_made,
+    set_fullsweep_after, set_min_bin_vheap_words, set_min_heap_words, spawn_first, spawn_native,
 };
 
 pub(crate) use code_hooks::{check_process_code, set_check_process_code};
 pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
-pub(crate) use shared::{ProcRef, deliver, send};
+pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
 pub(crate) use work::Work;
 
@@ -110,6 +111,7 @@ pub(crate) struct Rare {
     pub(crate) max_heap: MaxHeap,
     /// What the BIF that runs goes on with.
     pub(crate) work: Option<Box<dyn Work>>,
+    system_tasks: system_tasks::SystemTasks,
 }
 
 /// A process, as who runs it sees it.
@@ -293,6 +295,11 @@ impl Process {
         self.live.set(self.saved_x.len() as u32);
         self.saved_x = SmallVec::new();
         self.x.set(x);
+    }
+
+    /// The registers that are live where it goes on; `None` while it runs.
+    pub(crate) fn resting_registers(&self) -> Option<&[RawTerm]> {
+        self.x.get().is_null().then_some(&self.saved_x)
     }
 
     /// Gives the process the registers of the scheduler that runs it.

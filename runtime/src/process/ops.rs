@@ -165,7 +165,7 @@ impl Process {
                 };
                 self.down_to_self(reference, reason);
             }
-            Monitored::TimeOffset => {}
+            Monitored::Elsewhere | Monitored::TimeOffset => {}
         }
         reference
     }

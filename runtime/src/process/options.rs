@@ -133,12 +133,7 @@ fn spawn_option<'h>(request: &mut SpawnRequest<'h>, option: Term<'h>, message: b
         am::fullsweep_after => {
             options.fullsweep_after = Some((value.as_index()? as u64).min(0xffff) as u32);
         }
-        // A hint that is checked and not followed: work stealing would undo it.
-        am::scheduler => {
-            value
-                .as_index()
-                .filter(|id| *id <= crate::sched::schedulers())?;
-        }
+        am::scheduler => options.scheduler = scheduler(value)?,
         am::reply if message => {
             (request.reply_ok, request.reply_error) = match value.as_atom()? {
                 am::yes => (true, true),
@@ -165,6 +160,14 @@ pub(crate) fn queue_data(value: Term<'_>) -> Option<bool> {
     }
 }
 
+/// A scheduler, counted from 1, or 0 for any.
+pub(crate) fn scheduler(value: Term<'_>) -> Option<u16> {
+    let id = value
+        .as_index()
+        .filter(|id| *id <= crate::sched::schedulers());
+    id.and_then(|id| u16::try_from(id).ok())
+}
+
 /// A priority by name.
 pub(crate) fn priority(value: Term<'_>) -> Option<Priority> {
     match value.as_atom()? {
@@ -186,9 +189,9 @@ pub(crate) fn priority_name(priority: Priority) -> Atom {
     }
 }
 
-/// A `max_heap_size`: words, or a map.
+/// A `max_heap_size`: words, or a map; what it does not say is the system's.
 pub(crate) fn max_heap(value: Term<'_>) -> Option<MaxHeap> {
-    let mut max = MaxHeap::default();
+    let mut max = MaxHeap::of_system();
     match value.view() {
         View::Small(words) => max.words = usize::try_from(words).ok()?,
         View::Map(map) => {

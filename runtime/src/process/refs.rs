@@ -14,12 +14,13 @@ const FIRST_BITS: u32 = 18;
 const BLOCK: u64 = 1024;
 
 static NEXT_REF: AtomicU64 = AtomicU64::new(1 << FIRST_BITS);
+/// Counts for the threads that are no schedulers.
 static NEXT_UNIQUE: AtomicU64 = AtomicU64::new(0);
 static NEXT_MONOTONIC: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     static REFS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
-    static UNIQUES: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    static UNIQUES: Cell<u64> = const { Cell::new(0) };
 }
 
 fn next(own: &Cell<(u64, u64)>, all: &AtomicU64) -> u64 {
@@ -60,10 +61,16 @@ pub fn is_pid_ref(numbers: RefNumbers) -> bool {
     numbers[0] & PID_REF != 0
 }
 
-/// An integer that no other call gives, counted from 0. Not in order between threads.
+/// A thread, 0 for those that are no schedulers, and a count that it gives once.
 #[must_use]
-pub fn unique_integer() -> u64 {
-    UNIQUES.with(|own| next(own, &NEXT_UNIQUE))
+pub fn unique_integer() -> (u64, u64) {
+    match crate::sched::current_id() {
+        None => (0, NEXT_UNIQUE.fetch_add(1, Ordering::Relaxed)),
+        Some(id) => (
+            id as u64 + 1,
+            UNIQUES.with(|count| count.replace(count.get() + 1)),
+        ),
+    }
 }
 
 /// An integer greater than all that were given before, counted from 0.

@@ -22,6 +22,9 @@ pub(crate) enum Monitored {
     Port(Port),
     /// A port, by a name it had at this node.
     NamedPort(Atom, Atom, Option<Port>),
+    /// Something of another node, or of an old incarnation of this one: its `'DOWN'` is on the way, and
+    /// says what it is.
+    Elsewhere,
     /// `time_offset`: changes never come, as time does not warp.
     TimeOffset,
 }

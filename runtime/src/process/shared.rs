@@ -7,11 +7,15 @@
 //!   (or runs) is alive: run queues hold plain pointers.
 
 use std::cell::UnsafeCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
+
+use super::refs::RefNumbers;
 use super::{Process, Signal};
 use crate::sched;
 use crate::sched::ptab::{self, Guard, PTab, PTabElement};
@@ -23,6 +27,38 @@ use crate::term::{Atom, Pid};
 /// In `name`: exiting, so that no name can be given to it any more.
 const NAMELESS: u32 = u32::MAX;
 
+/// The timers that are for a process, and end with it.
+#[derive(Default)]
+struct OwnTimers {
+    timers: BTreeSet<RefNumbers>,
+    /// Their time stands still, as the process is suspended.
+    paused: bool,
+    /// It has exited: there will be no others.
+    closed: bool,
+}
+
+/// Whether a timer that is for a process counts its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerState {
+    /// It does.
+    Runs,
+    /// It does not, as the process is suspended.
+    Paused,
+    /// The process is gone.
+    Gone,
+}
+
+const NOT_LIFTED: u8 = u8::MAX;
+
+fn as_priority(number: u8) -> Priority {
+    match number {
+        0 => Priority::Max,
+        1 => Priority::High,
+        3 => Priority::Low,
+        _ => Priority::Normal,
+    }
+}
+
 /// The part of a process that others may touch.
 pub struct ProcShared {
     pid: Pid,
@@ -31,8 +67,13 @@ pub struct ProcShared {
     /// Which sessions trace it, and how.
     pub(crate) tracee: crate::trace::Tracee,
     priority: AtomicU8,
+    /// The priority of who waits for it to handle a signal, where that is higher; else [`NOT_LIFTED`].
+    lifted: AtomicU8,
     /// Index of the atom it is registered as, plus one; 0 for none, [`NAMELESS`] once it exits.
     name: AtomicU32,
+    timers: Mutex<OwnTimers>,
+    /// The scheduler that it runs on, counted from 1; 0 for any.
+    bound: AtomicU16,
     system: bool,
     home: UnsafeCell<Option<Box<Process>>>,
 }
@@ -62,7 +103,10 @@ impl ProcShared {
             run_state: RunState::new(),
             tracee: crate::trace::Tracee::default(),
             priority: AtomicU8::new(priority as u8),
+            lifted: AtomicU8::new(NOT_LIFTED),
             name: AtomicU32::new(0),
+            timers: Mutex::default(),
+            bound: AtomicU16::new(0),
             system,
             home: UnsafeCell::new(None),
         }
@@ -81,15 +125,46 @@ impl ProcShared {
         self.system
     }
 
-    /// Its priority, as run queues use it.
+    /// Its priority.
     #[must_use]
     pub fn priority(&self) -> Priority {
-        match self.priority.load(Ordering::Relaxed) {
-            0 => Priority::Max,
-            1 => Priority::High,
-            3 => Priority::Low,
-            _ => Priority::Normal,
+        as_priority(self.priority.load(Ordering::Relaxed))
+    }
+
+    /// The scheduler that it is bound to, from 0.
+    #[inline]
+    pub(crate) fn bound_to(&self) -> Option<usize> {
+        usize::from(self.bound.load(Ordering::Relaxed)).checked_sub(1)
+    }
+
+    /// Binds it to a scheduler, counted from 1, or with 0 to none; the old one.
+    pub(crate) fn bind(&self, scheduler: u16) -> u16 {
+        self.bound.swap(scheduler, Ordering::Relaxed)
+    }
+
+    /// The priority that it waits in a run queue with: higher than its own while it is lifted.
+    #[inline]
+    pub(crate) fn run_priority(&self) -> Priority {
+        let own = self.priority.load(Ordering::Relaxed);
+        as_priority(own.min(self.lifted.load(Ordering::Acquire)))
+    }
+
+    /// Lifts it to `priority` until it has handled its signals; `false` when it is as high already.
+    pub(crate) fn lift(&self, priority: Priority) -> bool {
+        self.run_priority() > priority && {
+            self.lifted.fetch_min(priority as u8, Ordering::AcqRel);
+            true
         }
+    }
+
+    /// Its turn begins: ends the lift; what it was lifted to.
+    pub(crate) fn end_lift(&self) -> Option<Priority> {
+        if self.lifted.load(Ordering::Relaxed) == NOT_LIFTED {
+            return None;
+        }
+        let lifted = self.lifted.swap(NOT_LIFTED, Ordering::AcqRel);
+        let own = self.priority.load(Ordering::Relaxed);
+        (lifted < own).then(|| as_priority(lifted))
     }
 
     pub(crate) fn set_priority(&self, priority: Priority) {
@@ -127,6 +202,39 @@ impl ProcShared {
             0 | NAMELESS => None,
             index => Some(Atom::from_index(index - 1)),
         }
+    }
+
+    /// Notes a timer that is for it.
+    pub(crate) fn add_timer(&self, timer: RefNumbers) -> TimerState {
+        let mut own = self.timers.lock();
+        if own.closed {
+            return TimerState::Gone;
+        }
+        own.timers.insert(timer);
+        if own.paused {
+            TimerState::Paused
+        } else {
+            TimerState::Runs
+        }
+    }
+
+    /// A timer that was for it has gone off, or was cancelled.
+    pub(crate) fn remove_timer(&self, timer: RefNumbers) {
+        self.timers.lock().timers.remove(&timer);
+    }
+
+    /// Has those timers that are set from now on stand still, or not; tells those that there are.
+    pub(super) fn pause_timers(&self, paused: bool) -> Vec<RefNumbers> {
+        let mut own = self.timers.lock();
+        own.paused = paused;
+        own.timers.iter().copied().collect()
+    }
+
+    /// It exits: gives up its timers, and gets no others.
+    pub(super) fn close_timers(&self) -> Vec<RefNumbers> {
+        let mut own = self.timers.lock();
+        own.closed = true;
+        std::mem::take(&mut own.timers).into_iter().collect()
     }
 
     /// Takes the process out of its resting place.
@@ -209,6 +317,34 @@ pub(crate) fn send(to: Pid, signal: Signal) -> Result<(), Signal> {
     };
     if target.signals.push(signal)? {
         target.wake();
+    }
+    Ok(())
+}
+
+/// Sends a signal whose answer `from` waits for: the receiver handles it with the priority of `from` at
+/// least, so that others of a priority between the two cannot hold it up.
+///
+/// # Errors
+/// Gives the signal back when the process is gone.
+pub(crate) fn ask(from: &Process, to: Pid, signal: Signal) -> Result<(), Signal> {
+    ask_with(from.shared().priority(), to, signal)
+}
+
+/// As [`ask`], with a priority of its own.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn ask_with(priority: Priority, to: Pid, signal: Signal) -> Result<(), Signal> {
+    let guard = ptab::pin();
+    let Some(target) = lookup(to, &guard) else {
+        return Err(signal);
+    };
+    let lifted = target.lift(priority);
+    if target.signals.push(signal)? {
+        target.wake();
+    }
+    if lifted {
+        sched::promote(target);
     }
     Ok(())
 }

@@ -29,6 +29,20 @@ pub fn min_heap_words() -> usize {
     MIN_HEAP_WORDS.load(Ordering::Relaxed)
 }
 
+/// Words of a new virtual heap of binaries (`+hmbs`). Source: `VH_DEFAULT_SIZE` in `erl_vm.h`.
+static MIN_BIN_VHEAP_WORDS: AtomicUsize = AtomicUsize::new(46_422);
+
+/// Sets how large new virtual heaps of binaries are at least; tells the old value.
+pub fn set_min_bin_vheap_words(words: usize) -> usize {
+    MIN_BIN_VHEAP_WORDS.swap(words, Ordering::Relaxed)
+}
+
+/// How large new virtual heaps of binaries are at least.
+#[must_use]
+pub fn min_bin_vheap_words() -> usize {
+    MIN_BIN_VHEAP_WORDS.load(Ordering::Relaxed)
+}
+
 /// Minor collections between full sweeps (`ERL_FULLSWEEP_AFTER`). Source: `erl_init.c`.
 static FULLSWEEP_AFTER: AtomicU32 = AtomicU32::new(65535);
 
@@ -68,6 +82,8 @@ pub struct SpawnOptions {
     pub off_heap_messages: Option<bool>,
     /// `{async_dist, _}`.
     pub async_dist: Option<bool>,
+    /// `{scheduler, _}`: the scheduler that it is bound to, counted from 1.
+    pub scheduler: u16,
     /// Of the runtime's own (`erts_internal:spawn_system_process/3`).
     pub system: bool,
 }
@@ -86,6 +102,7 @@ impl Newborn {
         let pid = Pid(reservation.data());
         let priority = options.priority.unwrap_or(Priority::Normal);
         let shared = Arc::new(ProcShared::new(pid, priority, options.system));
+        shared.bind(options.scheduler);
         MADE.fetch_add(1, Ordering::Relaxed);
         crate::trace::born(&shared);
         let least = options.min_heap_words.unwrap_or_else(min_heap_words);
@@ -121,13 +138,14 @@ impl Newborn {
 
 impl Process {
     fn apply_options(&mut self, options: &SpawnOptions) {
-        if let Some(words) = options.min_bin_vheap_words {
-            self.heap.min_bin_vheap_words = u32::try_from(words).unwrap_or(u32::MAX);
-        }
+        let words = options.min_bin_vheap_words;
+        let words = words.unwrap_or_else(min_bin_vheap_words);
+        self.heap.min_bin_vheap_words = u32::try_from(words).unwrap_or(u32::MAX);
         if let Some(after) = options.fullsweep_after {
             self.heap.max_gen_gcs = after;
         }
-        if let Some(max) = options.max_heap {
+        let max = options.max_heap.unwrap_or_else(MaxHeap::of_system);
+        if max != MaxHeap::default() {
             self.set_max_heap(max);
         }
         self.change_flags(|flags| {
@@ -140,6 +158,7 @@ impl Process {
     /// Sets `max_heap_size`.
     pub(crate) fn set_max_heap(&mut self, max: MaxHeap) {
         self.heap.max_heap_words = max.words;
+        self.heap.max_heap_has_binaries = max.include_shared_binaries;
         self.rare().max_heap = max;
     }
 

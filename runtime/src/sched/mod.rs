@@ -7,6 +7,7 @@
 //! invariants at their head, and every `SAFETY` comment cites one.
 
 pub mod clock;
+pub(crate) mod online;
 pub mod parker;
 pub mod ptab;
 pub mod run_queue;
@@ -18,8 +19,9 @@ pub(crate) mod timers;
 pub(crate) mod user_timers;
 pub mod wheel;
 
+pub use online::{schedulers_active, schedulers_online};
 pub use scheduler::{
     Engine, Outcome, current_id, run_queue_lengths, schedulers, set_engine, set_schedulers, start,
     thread_progress, totals,
 };
-pub(crate) use scheduler::{count_collection, enqueue, machine};
+pub(crate) use scheduler::{count_collection, enqueue, machine, promote};

@@ -108,6 +108,34 @@ impl<T> RunQueue<T> {
         self.note_len(&queues)
     }
 
+    /// The highest priority of those that wait.
+    pub fn top(&self) -> Option<Priority> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut queues = lock(&self.queues);
+        PRIORITIES
+            .into_iter()
+            .find(|priority| !queues.of(*priority).is_empty())
+    }
+
+    /// Moves an item that waits with a lower priority to the end of `priority`. `false` when none does.
+    pub fn promote(&self, priority: Priority, is_it: impl Fn(&T) -> bool) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut queues = lock(&self.queues);
+        for lower in PRIORITIES.into_iter().filter(|lower| *lower > priority) {
+            let queue = queues.of(lower);
+            let found = queue.iter().position(&is_it);
+            if let Some(item) = found.and_then(|at| queue.remove(at)) {
+                queues.of(priority).push_back(item);
+                return true;
+            }
+        }
+        false
+    }
+
     /// Takes the item whose turn it is.
     pub fn pop(&self) -> Option<T> {
         if self.is_empty() {
@@ -233,6 +261,26 @@ mod tests {
         victim.push(Priority::Low, 7);
         assert_eq!(victim.steal_half(&own), Some(7));
         assert!(victim.is_empty() && own.is_empty());
+    }
+
+    #[test]
+    fn a_promoted_item_goes_before_lower_ones() {
+        let queue = RunQueue::new();
+        for (priority, item) in [
+            (Priority::High, 1),
+            (Priority::Normal, 2),
+            (Priority::Low, 3),
+        ] {
+            queue.push(priority, item);
+        }
+        assert!(queue.promote(Priority::Max, |item| *item == 3));
+        assert!(queue.promote(Priority::High, |item| *item == 2));
+        assert!(
+            !queue.promote(Priority::Normal, |item| *item == 1),
+            "it is higher already"
+        );
+        assert!(!queue.promote(Priority::Max, |item| *item == 9));
+        assert_eq!(drain(&queue), [3, 1, 2]);
     }
 
     #[test]

@@ -20,12 +20,13 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::clock::{self, monotonic_ns};
+use super::online::Online;
 use super::parker::Parking;
 use super::run_queue::{RunQueue, is_surplus, victims};
 use super::run_state::EndRun;
 use super::thread_progress::ThrPrgr;
 use super::timers::Timers;
-use crate::process::{ProcRef, Process, X_REGISTERS};
+use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::term::RawTerm;
 
@@ -50,9 +51,12 @@ static MACHINE: OnceLock<Machine> = OnceLock::new();
 /// All that the schedulers share.
 pub(crate) struct Machine {
     queues: Box<[CachePadded<RunQueue<ProcRef>>]>,
+    /// Those who run on one scheduler only, and are not stolen.
+    bound: Box<[CachePadded<RunQueue<ProcRef>>]>,
     pub(super) parking: Parking,
     pub(super) timers: Timers,
-    progress: ThrPrgr,
+    pub(super) online: Online,
+    pub(super) progress: ThrPrgr,
     counters: Box<[CachePadded<Counters>]>,
     started: AtomicBool,
     /// Where the next process goes that is woken from outside.
@@ -91,8 +95,10 @@ pub(crate) fn machine() -> &'static Machine {
         };
         Machine {
             queues: (0..wanted).map(|_| CachePadded::default()).collect(),
+            bound: (0..wanted).map(|_| CachePadded::default()).collect(),
             parking: Parking::new(wanted),
             timers: Timers::new(wanted),
+            online: Online::new(wanted),
             progress: ThrPrgr::register(wanted),
             counters: (0..wanted).map(|_| CachePadded::default()).collect(),
             started: AtomicBool::new(false),
@@ -143,20 +149,20 @@ const STACK_BYTES: usize = 8 << 20;
 /// Puts a process that was just woken in a run queue.
 #[inline]
 pub(crate) fn enqueue(process: ProcRef) {
-    // SAFETY: S2: it is queued from here on.
-    let priority = unsafe { process.get() }.priority();
+    machine().place(process);
+}
+
+/// A queued process has got a higher priority: it goes to where it stands now. One that does not wait in
+/// a queue is put at its place by who puts it there.
+pub(crate) fn promote(process: &ProcShared) {
+    let priority = process.run_priority();
+    // SAFETY: S2: an item of a queue is queued while its queue is locked.
+    let is_it = |item: &ProcRef| std::ptr::eq(unsafe { item.get() }, process);
     let machine = machine();
-    if let Some(id) = current_id() {
-        let len = machine.queues[id].push(priority, process);
-        if is_surplus(len) {
-            machine.parking.wake_one();
+    for queue in machine.queues.iter().chain(&machine.bound) {
+        if queue.promote(priority, is_it) {
+            return;
         }
-        return;
-    }
-    let id = machine.next_foreign.fetch_add(1, Ordering::Relaxed) % machine.queues.len();
-    machine.queues[id].push(priority, process);
-    if !machine.parking.wake(id) {
-        machine.parking.wake_one();
     }
 }
 
@@ -186,7 +192,10 @@ pub fn totals() -> [u64; 3] {
 /// Lengths of the run queues.
 #[must_use]
 pub fn run_queue_lengths() -> Vec<usize> {
-    machine().queues.iter().map(|queue| queue.len()).collect()
+    let queues = machine().queues.iter().zip(&machine().bound);
+    queues
+        .map(|(queue, bound)| queue.len() + bound.len())
+        .collect()
 }
 
 /// Turns between looks at the clock while there is work.
@@ -201,6 +210,9 @@ fn run_scheduler(id: usize) {
     loop {
         machine.progress.quiescent(id);
         machine.progress.poll();
+        if id >= machine.online.limit() {
+            machine.suspend(id);
+        }
         turns += 1;
         if turns % TURNS_A_CLOCK == 0 {
             machine.expire_timers(id);
@@ -215,7 +227,22 @@ fn run_scheduler(id: usize) {
 }
 
 impl Machine {
-    fn expire_timers(&self, id: usize) {
+    pub(super) fn schedulers(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Moves what waits for scheduler `id` to the first one's queue. Passes on a wake-up, too, that may
+    /// have been made for it.
+    pub(super) fn give_away(&self, id: usize) {
+        while let Some(process) = self.queues[id].pop().or_else(|| self.bound[id].pop()) {
+            // SAFETY: S2: it was queued and is queued again.
+            let priority = unsafe { process.get() }.run_priority();
+            self.queues[0].push(priority, process);
+        }
+        self.parking.wake_one();
+    }
+
+    pub(super) fn expire_timers(&self, id: usize) {
         let next = self.timers.next_ns(id);
         if next == u64::MAX {
             return;
@@ -226,9 +253,62 @@ impl Machine {
         }
     }
 
-    /// Something to run: from the own queue, else from another's.
+    /// Puts a process in the queue of the scheduler it is bound to, else of the one of this thread, else
+    /// of any.
+    fn place(&self, process: ProcRef) {
+        // SAFETY: S2: it is queued from here on.
+        let shared = unsafe { process.get() };
+        let (priority, limit) = (shared.run_priority(), self.online.limit());
+        let here = current_id().filter(|id| *id < limit);
+        if let Some(id) = shared.bound_to().filter(|id| *id < limit) {
+            self.bound[id].push(priority, process);
+            if here != Some(id) {
+                self.parking.wake(id);
+            }
+            if id >= self.online.limit() {
+                // Taken offline meanwhile: it may have looked into its queue before.
+                self.give_away(id);
+            }
+            return;
+        }
+        if let Some(id) = here {
+            let len = self.queues[id].push(priority, process);
+            if is_surplus(len) {
+                self.parking.wake_one();
+            }
+            return;
+        }
+        let id = self.next_foreign.fetch_add(1, Ordering::Relaxed) % limit;
+        self.queues[id].push(priority, process);
+        if !self.parking.wake(id) {
+            self.parking.wake_one();
+        }
+    }
+
+    /// What runs next of those that wait for scheduler `id`: the higher priority first; of the same one,
+    /// those that are bound to it and others in turn.
+    fn pop(&self, id: usize) -> Option<ProcRef> {
+        let (others, bound) = (&self.queues[id], &self.bound[id]);
+        if bound.is_empty() {
+            return others.pop();
+        }
+        let turn = self.counters[id].context_switches.load(Ordering::Relaxed);
+        let bound_first = match (bound.top(), others.top()) {
+            (Some(bound), Some(others)) => {
+                bound < others || bound == others && turn.is_multiple_of(2)
+            }
+            (bound, _) => bound.is_some(),
+        };
+        if bound_first {
+            bound.pop().or_else(|| others.pop())
+        } else {
+            others.pop().or_else(|| bound.pop())
+        }
+    }
+
+    /// Something to run: from the own queues, else from another's.
     fn find(&self, id: usize) -> Option<ProcRef> {
-        if let Some(process) = self.queues[id].pop() {
+        if let Some(process) = self.pop(id) {
             return Some(process);
         }
         victims(id, self.queues.len()).find_map(|victim| {
@@ -237,21 +317,21 @@ impl Machine {
         })
     }
 
-    fn has_work(&self) -> bool {
-        self.queues.iter().any(|queue| !queue.is_empty())
+    fn has_work(&self, id: usize) -> bool {
+        !self.bound[id].is_empty() || self.queues.iter().any(|queue| !queue.is_empty())
     }
 
     /// Sleeps until there is work, or a timer is due.
     fn idle(&self, id: usize) {
         self.expire_timers(id);
         self.parking.announce(id);
-        if self.has_work() {
+        if self.has_work(id) {
             self.parking.retract(id);
             return;
         }
         self.progress.inactive(id);
         self.progress.poll_inactive();
-        if self.has_work() {
+        if self.has_work(id) {
             // What was due has woken a process.
             self.parking.retract(id);
             self.progress.active(id);
@@ -299,12 +379,7 @@ impl Machine {
         // SAFETY: S1: its turn ends with the next line.
         unsafe { shared.put_home(p) };
         if shared.run_state.end_run(again) == EndRun::Requeue {
-            // SAFETY: S2: it is queued again.
-            let priority = unsafe { process.get() }.priority();
-            let len = self.queues[id].push(priority, process);
-            if is_surplus(len) {
-                self.parking.wake_one();
-            }
+            self.place(process);
         }
     }
 }
@@ -319,12 +394,25 @@ fn add(counter: &AtomicU64, n: u64) {
 /// # Safety
 /// P2: `x` points to [`X_REGISTERS`] words that outlive the turn.
 unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
+    let lifted = p.shared().end_lift();
     p.fetch_signals();
+    if let Some(priority) = lifted
+        && p.has_unhandled_signals()
+    {
+        p.shared().lift(priority);
+    }
+    if !p.is_exiting() {
+        p.run_system_tasks();
+    }
     if p.is_exiting() {
         return Outcome::Exit;
     }
     if p.is_suspended() || !p.is_ready() {
         return Outcome::Wait;
+    }
+    if lifted.is_some() {
+        // It got this turn for its signals; its code runs with its own priority.
+        return Outcome::Yield;
     }
     p.resume_receive();
     // SAFETY: P2.

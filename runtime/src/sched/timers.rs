@@ -26,6 +26,8 @@ pub(crate) enum Fire {
     Receive { pid: Pid, id: u64 },
     /// A timer of `erlang:start_timer` or `erlang:send_after` goes off.
     User(RefNumbers),
+    /// Something of the runtime's own.
+    Run(Box<dyn FnOnce() + Send>),
 }
 
 /// The wheels of all schedulers.
@@ -67,6 +69,7 @@ impl Timers {
             match fire {
                 Fire::Receive { pid, id } => deliver(pid, Signal::ReceiveTimeout { id }),
                 Fire::User(reference) => user_timers::fire(reference),
+                Fire::Run(run) => run(),
             }
         }
     }
@@ -95,8 +98,13 @@ pub(crate) fn set(deadline_ns: u64, fire: Fire) -> TimerId {
 }
 
 /// Sets the timer of a receive.
-pub(crate) fn set_receive(milliseconds: u64, pid: Pid, id: u64) -> TimerId {
-    set(deadline_after(milliseconds), Fire::Receive { pid, id })
+pub(crate) fn set_receive(deadline_ns: u64, pid: Pid, id: u64) -> TimerId {
+    set(deadline_ns, Fire::Receive { pid, id })
+}
+
+/// Has `run` called in some milliseconds.
+pub(crate) fn run_after(milliseconds: u64, run: impl FnOnce() + Send + 'static) {
+    set(deadline_after(milliseconds), Fire::Run(Box::new(run)));
 }
 
 /// `milliseconds` from now.

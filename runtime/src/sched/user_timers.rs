@@ -10,7 +10,8 @@ use super::timers::{self, Fire, TimerId};
 use crate::heap::Message;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{Named, whereis};
-use crate::process::{Signal, exists, send};
+use crate::process::{ProcShared, Signal, TimerState, lookup, send};
+use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid};
 
 /// Who gets a timer's message.
@@ -24,8 +25,16 @@ pub(crate) enum Receiver {
 struct UserTimer {
     receiver: Receiver,
     message: Message,
-    wheel: Option<TimerId>,
-    deadline_ns: u64,
+    when: When,
+}
+
+/// When a timer goes off.
+#[derive(Clone, Copy)]
+enum When {
+    /// At a time of [`monotonic_ns`].
+    At(u64, Option<TimerId>),
+    /// So many nanoseconds after it runs again.
+    Paused(u64),
 }
 
 const SHARDS: usize = 64;
@@ -37,7 +46,8 @@ fn shard(reference: RefNumbers) -> &'static Shard {
     &shards[reference[0] as usize % SHARDS]
 }
 
-/// Sets a timer for `deadline_ns`; `message` is made with the reference that names the timer.
+/// Sets a timer for `deadline_ns`; `message` is made with the reference that names the timer. One for a
+/// process that is gone is none.
 pub(crate) fn start(
     deadline_ns: u64,
     receiver: Receiver,
@@ -48,43 +58,92 @@ pub(crate) fn start(
     let timer = UserTimer {
         receiver,
         message: message(reference),
-        wheel: None,
-        deadline_ns,
+        when: When::Paused(deadline_ns.saturating_sub(monotonic_ns())),
     };
+    let state = timer.of_process(TimerState::Runs, |process| process.add_timer(reference));
+    if state == TimerState::Gone {
+        return reference;
+    }
     // In the table first: it may go off at once, and then waits for the lock held here.
     let timer = shard.entry(reference).insert_entry(timer).into_mut();
-    timer.wheel = Some(timers::set(deadline_ns, Fire::User(reference)));
+    if state == TimerState::Runs {
+        timer.run(reference, deadline_ns);
+    }
     reference
 }
 
 /// Cancels a timer; the milliseconds that were left.
 pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
     let timer = shard(reference).lock().remove(&reference)?;
-    if let Some(wheel) = timer.wheel {
+    if let When::At(_, Some(wheel)) = timer.when {
         timers::cancel(wheel);
     }
-    timer.is_wanted().then(|| timer.left_ms())
+    timer.forget(reference);
+    Some(timer.left_ms())
 }
 
 /// The milliseconds left of a timer.
 pub(crate) fn read(reference: RefNumbers) -> Option<u64> {
     let shard = shard(reference).lock();
-    let timer = shard.get(&reference)?;
-    timer.is_wanted().then(|| timer.left_ms())
+    shard.get(&reference).map(UserTimer::left_ms)
 }
 
 impl UserTimer {
-    /// A timer ends with the process that it is for.
-    fn is_wanted(&self) -> bool {
+    /// What `then` says of the process that the timer is for; `Gone` for one that is; `else_` where it is
+    /// for a name.
+    fn of_process(
+        &self,
+        else_: TimerState,
+        then: impl FnOnce(&ProcShared) -> TimerState,
+    ) -> TimerState {
         match self.receiver {
-            Receiver::Pid(pid) => exists(pid),
-            Receiver::Name(_) => true,
+            Receiver::Pid(pid) => lookup(pid, &pin()).map_or(TimerState::Gone, then),
+            Receiver::Name(_) => else_,
+        }
+    }
+
+    /// Has it go off at a time.
+    fn run(&mut self, reference: RefNumbers, deadline_ns: u64) {
+        let wheel = timers::set(deadline_ns, Fire::User(reference));
+        self.when = When::At(deadline_ns, Some(wheel));
+    }
+
+    /// The process that it is for need not end it any more.
+    fn forget(&self, reference: RefNumbers) {
+        if let Receiver::Pid(pid) = self.receiver
+            && let Some(process) = lookup(pid, &pin())
+        {
+            process.remove_timer(reference);
         }
     }
 
     fn left_ms(&self) -> u64 {
-        let left = self.deadline_ns.saturating_sub(monotonic_ns());
+        let left = match self.when {
+            When::At(deadline_ns, _) => deadline_ns.saturating_sub(monotonic_ns()),
+            When::Paused(left_ns) => left_ns,
+        };
         left.div_ceil(1_000_000)
+    }
+}
+
+/// Has a timer stand still; one that is going off does.
+pub(crate) fn pause(reference: RefNumbers) {
+    let mut shard = shard(reference).lock();
+    if let Some(timer) = shard.get_mut(&reference)
+        && let When::At(deadline_ns, Some(wheel)) = timer.when
+        && timers::cancel(wheel)
+    {
+        timer.when = When::Paused(deadline_ns.saturating_sub(monotonic_ns()));
+    }
+}
+
+/// Has a timer that stands still count its time again.
+pub(crate) fn resume(reference: RefNumbers) {
+    let mut shard = shard(reference).lock();
+    if let Some(timer) = shard.get_mut(&reference)
+        && let When::Paused(left_ns) = timer.when
+    {
+        timer.run(reference, monotonic_ns().saturating_add(left_ns));
     }
 }
 
@@ -93,6 +152,7 @@ pub(super) fn fire(reference: RefNumbers) {
     let Some(timer) = shard(reference).lock().remove(&reference) else {
         return;
     };
+    timer.forget(reference);
     let pid = match timer.receiver {
         Receiver::Pid(pid) => Some(pid),
         Receiver::Name(name) => match whereis(name) {

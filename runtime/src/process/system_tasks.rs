@@ -1,0 +1,165 @@
+//! System tasks: what others have done in a process's own context, each with a priority of its own.
+//! Source: `execute_sys_tasks()` in `erl_process.c`, OTP 29.
+
+use std::collections::VecDeque;
+
+use super::{Process, Signal, check_process_code, send};
+use crate::heap::{Heap, Message};
+use crate::sched::run_queue::Priority;
+use crate::term::{Atom, Pid, Term, am};
+
+/// Turns of normal tasks before one of low priority. Source: `RESCHEDULE_LOW`.
+const RESCHEDULE_LOW: u8 = 8;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// `{garbage_collect, Id, major | minor}`.
+    Collect {
+        /// With the old heap.
+        major: bool,
+    },
+    /// `{check_process_code, Id, Module}`.
+    CheckCode {
+        /// Whose old code is asked for.
+        module: Atom,
+    },
+    /// `{system_task_test, Id}`: nothing.
+    Test,
+}
+
+/// A task that somebody waits for.
+pub(crate) struct SystemTask {
+    pub(crate) task: Task,
+    pub(crate) requester: Pid,
+    pub(crate) id: Message,
+}
+
+impl SystemTask {
+    /// The answer is a message to the requester: `{Type, RequestId, Result}`.
+    pub(crate) fn answer(&self, result: bool) {
+        let kind = match self.task {
+            Task::Collect { .. } => am::garbage_collect,
+            Task::CheckCode { .. } => am::check_process_code,
+            Task::Test => Atom::new("system_task_test"),
+        };
+        let heap = Heap::detached();
+        let answer = heap.tuple(&[kind.term(), self.id.term(), Term::bool(result)]);
+        // Gone: then nobody waits for it.
+        let _ = send(self.requester, Signal::message(answer, self.requester));
+    }
+}
+
+/// The tasks that wait for a process.
+#[derive(Default)]
+pub(crate) struct SystemTasks {
+    queues: [VecDeque<SystemTask>; 4],
+    /// Normal tasks since the last one of low priority, while such a one waits.
+    passed_low: u8,
+    /// Collections that wait for the process to allow them.
+    delayed: Vec<SystemTask>,
+    /// The process allows none.
+    collections_off: bool,
+}
+
+impl SystemTasks {
+    fn pop(&mut self) -> Option<SystemTask> {
+        let [max, high, normal, low] = &mut self.queues;
+        if let Some(task) = max.pop_front().or_else(|| high.pop_front()) {
+            return Some(task);
+        }
+        if normal.is_empty() || low.is_empty() {
+            let task = normal.pop_front().or_else(|| low.pop_front());
+            if normal.is_empty() && low.is_empty() {
+                self.passed_low = 0;
+            }
+            return task;
+        }
+        self.passed_low += 1;
+        if self.passed_low <= RESCHEDULE_LOW {
+            return normal.pop_front();
+        }
+        self.passed_low = 0;
+        low.pop_front()
+    }
+}
+
+impl Process {
+    /// Puts a task in the queue of its priority.
+    pub(crate) fn add_system_task(&mut self, task: SystemTask, priority: Priority) {
+        let tasks = &mut self.rare().system_tasks;
+        tasks.queues[priority as usize].push_back(task);
+    }
+
+    /// Does what waits to be done.
+    pub(crate) fn run_system_tasks(&mut self) {
+        while let Some(task) = self.next_system_task() {
+            let result = match task.task {
+                Task::Collect { .. } if self.rare().system_tasks.collections_off => {
+                    self.rare().system_tasks.delayed.push(task);
+                    continue;
+                }
+                Task::Collect { major } => self.collect_now(major).is_ok(),
+                Task::CheckCode { module } => check_process_code(self, module),
+                Task::Test => true,
+            };
+            task.answer(result);
+        }
+    }
+
+    fn next_system_task(&self) -> Option<SystemTask> {
+        // Most processes have none at any time, and are not to get room for them.
+        let mut rare = self.rare.borrow_mut();
+        rare.as_mut()?.system_tasks.pop()
+    }
+
+    /// Allows collections that others ask for, or has them wait; whether they were allowed.
+    pub(crate) fn allow_collections(&self, allow: bool) -> bool {
+        let tasks = &mut self.rare().system_tasks;
+        if allow {
+            let delayed = tasks.delayed.drain(..);
+            tasks.queues[Priority::Normal as usize].extend(delayed);
+        }
+        !std::mem::replace(&mut tasks.collections_off, !allow)
+    }
+
+    /// The process exits: nothing of it is done.
+    pub(super) fn refuse_system_tasks(&mut self) {
+        while let Some(task) = self.next_system_task() {
+            task.answer(false);
+        }
+        let delayed = self.of_rare(|rare| rare.system_tasks.delayed.len());
+        if delayed.is_some_and(|count| count > 0) {
+            let delayed = std::mem::take(&mut self.rare().system_tasks.delayed);
+            delayed.iter().for_each(|task| task.answer(false));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_tasks_go_between_normal_ones() {
+        let mut tasks = SystemTasks::default();
+        for (priority, count) in [
+            (Priority::Low, 2),
+            (Priority::Normal, 10),
+            (Priority::Max, 1),
+        ] {
+            for _ in 0..count {
+                tasks.queues[priority as usize].push_back(SystemTask {
+                    task: Task::Collect {
+                        major: priority == Priority::Low,
+                    },
+                    requester: Pid(0),
+                    id: Message::copy_of(Term::small(priority as i64)),
+                });
+            }
+        }
+        let order = std::iter::from_fn(|| tasks.pop());
+        let order: Vec<_> = order.filter_map(|task| task.id.term().as_small()).collect();
+        assert_eq!(order, [0, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 2, 3]);
+    }
+}

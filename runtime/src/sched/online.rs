@@ -1,0 +1,196 @@
+//! Which schedulers run processes: those that are online, or the first alone while a process blocks
+//! the others. Source: `erts_set_schedulers_online()`, `erts_block_multi_scheduling()`, OTP 29.
+//!
+//! A scheduler above the limit gives its processes away and sleeps; it wakes for its own timers only.
+
+use std::time::Duration;
+
+use super::clock::monotonic_ns;
+use super::machine;
+use super::parker::Parker;
+use super::scheduler::Machine;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::term::Pid;
+
+/// Which schedulers run processes.
+pub(super) struct Online {
+    /// Schedulers from this one on run nothing.
+    limit: AtomicUsize,
+    /// How many run nothing now.
+    suspended: AtomicUsize,
+    wishes: Mutex<Wishes>,
+    parkers: Box<[Parker]>,
+}
+
+/// What the limit follows from.
+struct Wishes {
+    online: usize,
+    /// Processes that block the others: what kind of block, how often, and whether they wait for it
+    /// to be in force.
+    blockers: Vec<Blocker>,
+}
+
+struct Blocker {
+    pid: Pid,
+    /// Of normal schedulers only, `block_normal`.
+    normal: bool,
+    count: usize,
+    waiting: bool,
+}
+
+impl Online {
+    pub(super) fn new(schedulers: usize) -> Online {
+        Online {
+            limit: AtomicUsize::new(schedulers),
+            suspended: AtomicUsize::new(0),
+            wishes: Mutex::new(Wishes {
+                online: schedulers,
+                blockers: Vec::new(),
+            }),
+            parkers: (0..schedulers).map(|_| Parker::new()).collect(),
+        }
+    }
+
+    /// How many schedulers may run processes.
+    #[inline]
+    pub(super) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Acquire)
+    }
+
+    /// Has the limit follow what is wished.
+    fn adjust(&self, wishes: &Wishes) {
+        let limit = if wishes.blockers.is_empty() {
+            wishes.online
+        } else {
+            1
+        };
+        self.limit.store(limit, Ordering::Release);
+        self.parkers[..limit].iter().for_each(Parker::unpark);
+        // Who sleeps above the limit must not be taken for one that could be woken for work.
+        machine().parking.wake_all();
+    }
+}
+
+impl Machine {
+    /// Sleeps while scheduler `id` is above the limit.
+    #[cold]
+    pub(super) fn suspend(&self, id: usize) {
+        self.give_away(id);
+        self.progress.inactive(id);
+        self.online.suspended.fetch_add(1, Ordering::AcqRel);
+        while id >= self.online.limit() {
+            self.progress.poll_inactive();
+            let timeout = match self.timers.next_ns(id) {
+                u64::MAX => None,
+                next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
+            };
+            self.online.parkers[id].park(timeout);
+            self.expire_timers(id);
+        }
+        self.online.suspended.fetch_sub(1, Ordering::AcqRel);
+        self.progress.active(id);
+    }
+}
+
+/// Schedulers that are online.
+#[must_use]
+pub fn schedulers_online() -> usize {
+    lock(&machine().online.wishes).online
+}
+
+/// How many schedulers may run processes now.
+#[must_use]
+pub fn schedulers_active() -> usize {
+    machine().online.limit()
+}
+
+/// Sets how many schedulers are online, from 1 to all; tells the old number.
+pub(crate) fn set_schedulers_online(online: usize) -> usize {
+    let state = &machine().online;
+    let mut wishes = lock(&state.wishes);
+    let old = std::mem::replace(&mut wishes.online, online);
+    state.adjust(&wishes);
+    old
+}
+
+/// How the other schedulers are blocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocking {
+    /// They are not.
+    Enabled,
+    /// Those for dirty work, too.
+    Blocked,
+    /// Those for dirty work are not.
+    BlockedNormal,
+}
+
+/// Whether the other schedulers are blocked.
+pub(crate) fn blocking() -> Blocking {
+    let wishes = lock(&machine().online.wishes);
+    match wishes.blockers.iter().map(|blocker| blocker.normal).min() {
+        None => Blocking::Enabled,
+        Some(false) => Blocking::Blocked,
+        Some(true) => Blocking::BlockedNormal,
+    }
+}
+
+/// The process blocks the other schedulers, once more. `false` while some still run: it asks again in
+/// its next slice.
+pub(crate) fn block(pid: Pid, normal: bool) -> bool {
+    let state = &machine().online;
+    let mut wishes = lock(&state.wishes);
+    let known = |blocker: &&mut Blocker| blocker.pid == pid && blocker.normal == normal;
+    let blocker = match wishes.blockers.iter_mut().find(known) {
+        Some(blocker) => {
+            blocker.count += usize::from(!blocker.waiting);
+            blocker
+        }
+        None => {
+            wishes.blockers.push(Blocker {
+                pid,
+                normal,
+                count: 1,
+                waiting: true,
+            });
+            state.adjust(&wishes);
+            wishes.blockers.last_mut().expect("pushed just now")
+        }
+    };
+    let all_but_one = machine().schedulers() - 1;
+    blocker.waiting = state.suspended.load(Ordering::Acquire) != all_but_one;
+    !blocker.waiting
+}
+
+/// The process blocks the other schedulers once less.
+pub(crate) fn unblock(pid: Pid, normal: bool) {
+    let state = &machine().online;
+    let mut wishes = lock(&state.wishes);
+    let blockers = &mut wishes.blockers;
+    for blocker in blockers.iter_mut() {
+        if blocker.pid == pid && blocker.normal == normal {
+            blocker.count -= 1;
+        }
+    }
+    blockers.retain(|blocker| blocker.count > 0);
+    state.adjust(&wishes);
+}
+
+/// The process exits: it blocks nobody any more.
+pub(crate) fn forget_blocker(pid: Pid) {
+    let state = &machine().online;
+    let mut wishes = lock(&state.wishes);
+    let before = wishes.blockers.len();
+    wishes.blockers.retain(|blocker| blocker.pid != pid);
+    if wishes.blockers.len() != before {
+        state.adjust(&wishes);
+    }
+}
+
+/// The processes that block the other schedulers, each as often as it does.
+pub(crate) fn blockers(normal: bool) -> Vec<Pid> {
+    let wishes = lock(&machine().online.wishes);
+    let blockers = wishes.blockers.iter().filter(|b| b.normal == normal);
+    blockers
+        .flat_map(|blocker| std::iter::repeat_n(blocker.pid, blocker.count))
+        .collect()
+}
