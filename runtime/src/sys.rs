@@ -7,6 +7,7 @@ pub(crate) mod libm;
 pub mod locale;
 pub mod pcre2;
 pub mod poll;
+pub mod random;
 pub mod signal;
 pub mod spawn;
 pub(crate) mod static_cell;

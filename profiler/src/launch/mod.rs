@@ -229,6 +229,9 @@ impl Ended {
     }
 }
 
+/// Mix's own switch for systems that cannot lock a build as it does: over a socket, which there are none of.
+const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
+
 /// Runs a command to its end and reads what was recorded.
 ///
 /// # Errors
@@ -256,6 +259,9 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
             .env(FOLDER, &links)
             .env(otp_home::ENV, &otp.root)
             .env_remove(Request::VARIABLE);
+        if std::env::var_os(MIX_LOCK).is_none() {
+            started.env(MIX_LOCK, "0");
+        }
         if let Some(request) = request {
             started.env(Request::VARIABLE, request.to_variable()?);
         }

@@ -1,9 +1,10 @@
 //! Native functions of OTP's own modules: what ERTS links in as NIFs (`prim_file`, `prim_buffer`,
-//! `prim_tty`, `zlib`, ...). They are rows of the BIF table; the loader gives a module's function the
+//! `prim_tty`, `zlib`, ...), and part of `crypto`. They are rows of the BIF table; the loader gives a module's function the
 //! native body where the table has one, so that `erlang:load_nif/2` has nothing left to do.
 //!
 //! The objects behind the references that they hand out are magic binaries.
 
+mod crypto;
 mod load_nif;
 pub mod names;
 pub(crate) mod prim_buffer;
@@ -22,6 +23,7 @@ pub(crate) const BIFS: &[&[Bif]] = &[load_nif::TABLE, names::TABLE];
 
 /// The tables of what OTP has in NIFs.
 pub(crate) const NIFS: &[&[Bif]] = &[
+    crypto::TABLE,
     prim_buffer::TABLE,
     prim_file::TABLE,
     prim_tty::TABLE,
