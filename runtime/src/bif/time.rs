@@ -321,3 +321,21 @@ fn send_result(p: &Process, tag: Atom, timer: Term<'_>, result: Option<u64>) {
     let message = p.tuple(&[tag.term(), timer, left(p, result)]);
     deliver(p.pid(), Signal::message(message, p.pid()));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unique_integers_are_laid_out_as_otps() {
+        let p = &Process::new(233);
+        let all = super::super::system::all_schedulers();
+        let bits = u64::BITS - all.leading_zeros();
+        let first = |thread, count| make_unique_integer(p, thread, count, false).as_small();
+        assert_eq!(first(0, 0), Some(FIRST));
+        assert_eq!(first(3, 5), Some(FIRST + (5 << bits) + 3));
+        assert_eq!(make_unique_integer(p, 1, 0, true).as_small(), Some(2));
+        let last = make_unique_integer(p, all, u64::MAX, false);
+        assert_eq!(last.as_big().map(|big| big.limbs().len()), Some(2));
+    }
+}

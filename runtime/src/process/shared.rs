@@ -356,3 +356,46 @@ pub(crate) fn deliver(to: Pid, signal: Signal) {
         signal.answer_for_gone(to);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(priority: Priority) -> ProcShared {
+        ProcShared::new(Pid(0), priority, false)
+    }
+
+    #[test]
+    fn a_lift_ends_with_the_turn() {
+        let p = process(Priority::Normal);
+        assert!(!p.lift(Priority::Low) && !p.lift(Priority::Normal));
+        assert_eq!(p.end_lift(), None);
+        assert!(p.lift(Priority::High) && p.lift(Priority::Max) && !p.lift(Priority::High));
+        assert_eq!(
+            (p.run_priority(), p.priority()),
+            (Priority::Max, Priority::Normal)
+        );
+        assert_eq!(p.end_lift(), Some(Priority::Max));
+        assert_eq!((p.run_priority(), p.end_lift()), (Priority::Normal, None));
+    }
+
+    #[test]
+    fn timers_end_with_their_process() {
+        let p = process(Priority::Normal);
+        let [a, b, c] = [[1, 0, 0], [2, 0, 0], [3, 0, 0]];
+        assert_eq!(p.add_timer(a), TimerState::Runs);
+        assert_eq!(p.pause_timers(true), [a]);
+        assert_eq!(p.add_timer(b), TimerState::Paused);
+        p.remove_timer(a);
+        assert_eq!(p.pause_timers(false), [b]);
+        assert_eq!(p.close_timers(), [b]);
+        assert_eq!(p.add_timer(c), TimerState::Gone);
+    }
+
+    #[test]
+    fn who_is_bound_knows_where() {
+        let p = process(Priority::Normal);
+        assert_eq!((p.bound_to(), p.bind(2), p.bound_to()), (None, 0, Some(1)));
+        assert_eq!((p.bind(0), p.bound_to()), (2, None));
+    }
+}
