@@ -120,15 +120,25 @@ const FAMILIES: &[&[Bif]] = &[
 /// Functions that are in Erlang in OTP and native here.
 const OVERRIDES: &[&[Bif]] = &[super::memory::TABLE];
 
-/// The rows that are BIFs in OTP, too: not those of its NIFs.
-pub(super) fn own() -> impl Iterator<Item = &'static Bif> {
+/// The families of what is a BIF in OTP, too: the first rows of the table.
+fn bif_rows() -> impl Iterator<Item = &'static Bif> {
     let families = FAMILIES.iter().chain(crate::native::BIFS);
     families.flat_map(|family| family.iter())
 }
 
-/// Is the row with this index one of [`own`]? They are the first ones.
+/// What a BIF goes on with is called as a BIF is, and is none.
+fn is_trap(bif: &Bif) -> bool {
+    bif.function.ends_with("_trap")
+}
+
+/// The rows that are BIFs in OTP, too: not those of its NIFs.
+pub(super) fn own() -> impl Iterator<Item = &'static Bif> {
+    bif_rows().filter(|bif| !is_trap(bif))
+}
+
+/// Is the row with this index one of [`own`]?
 pub(super) fn is_own(index: usize) -> bool {
-    index < own().count()
+    index < bif_rows().count() && !is_trap(table().rows[index])
 }
 
 type Key = (Atom, Atom, u8);
@@ -200,5 +210,14 @@ mod tests {
     #[test]
     fn no_bif_is_declared_twice() {
         assert_eq!(table().by_name.len(), table().rows.len());
+    }
+
+    #[test]
+    fn own_bifs_are_known_from_others() {
+        let is = |m, f, a| find(Atom::new(m), Atom::new(f), a).is_some_and(is_own);
+        assert!(is("erlang", "self", 0) && is("file", "native_name_encoding", 0));
+        assert!(!is("erlang", "memory", 0) && !is("prim_file", "get_handle_nif", 1));
+        let count = (0..all().len()).filter(|index| is_own(*index)).count();
+        assert_eq!(count, own().count());
     }
 }
