@@ -11,7 +11,7 @@ use crate::ets::{
 use crate::heap::{MagicBinary, Message, Stored};
 use crate::process::{self, Process, Signal, refs};
 use crate::sched;
-use crate::term::{Pid, Term, View, am};
+use crate::term::{Term, View, am};
 
 bifs! {
     bif ets:"new"/2 => new_2;
@@ -97,17 +97,11 @@ fn pair_option(wanted: &mut Wanted, name: Term<'_>, value: Term<'_>) -> Option<(
         am::decentralized_counters => wanted.decentralized = Some(value.as_bool()?),
         am::heir if value == am::none => wanted.heir = None,
         am::heir => {
-            wanted.heir = living(value.as_pid()?, None);
+            wanted.heir = Heir::living(value.as_pid()?, None);
         }
         _ => return None,
     }
     Some(())
-}
-
-/// The heir `pid`, unless it is dead already.
-fn living(pid: Pid, data: Option<Term<'_>>) -> Option<Heir> {
-    let data = data.map(Message::copy_of);
-    process::exists(pid).then_some(Heir { pid, data })
 }
 
 fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
@@ -116,7 +110,7 @@ fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
         return match tuple.elements() {
             [name, value] => pair_option(wanted, *name, *value),
             [name, pid, data] if *name == am::heir => {
-                wanted.heir = living(pid.as_pid()?, Some(*data));
+                wanted.heir = Heir::living(pid.as_pid()?, Some(Message::copy_of(*data)));
                 Some(())
             }
             _ => None,
@@ -284,7 +278,10 @@ fn new_options(options: Term<'_>) -> Option<(Option<Option<Heir>>, Option<Protec
                 heir = Some(if *value == am::none && data.is_empty() {
                     None
                 } else {
-                    living(value.as_pid()?, data.first().copied())
+                    Heir::living(
+                        value.as_pid()?,
+                        data.first().map(|data| Message::copy_of(*data)),
+                    )
                 });
             }
             [name, value] if *name == am::protection && protection.is_none() => {
@@ -519,6 +516,9 @@ fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p
     Ok(am::true_.term())
 }
 
+/// Objects that are marked as deleted for a reduction.
+const MARKS_PER_RED: usize = 8;
+
 /// Objects taken out of a table, on their way to be freed, and how many there were.
 struct Cleared {
     objects: Mutex<Objects>,
@@ -528,7 +528,7 @@ struct Cleared {
 fn internal_delete_all_2<'p>(p: &'p Process, [id, begun]: [Term<'p>; 2]) -> BifResult<'p> {
     let magic = begun.as_ref().and_then(|reference| reference.magic());
     let cleared: Option<&Cleared> = magic.and_then(MagicBinary::get);
-    let (freed, count, begun) = match cleared {
+    let (reds, count, begun) = match cleared {
         Some(cleared) => {
             let freed = cleared.objects.lock().free_some(registry::FREE_AT_ONCE);
             (freed, cleared.count, begun)
@@ -537,26 +537,27 @@ fn internal_delete_all_2<'p>(p: &'p Process, [id, begun]: [Term<'p>; 2]) -> BifR
             let handle = registry::find(id)?;
             let mut state = handle.table().write(p, id)?;
             let count = state.objects.len();
-            if state.fixes.any() {
+            let options = &handle.table().options;
+            let (mut objects, mut reds) = (Objects::new(options), count / MARKS_PER_RED);
+            if state.fixes.any() && options.kind != Kind::OrderedSet {
                 state.objects.clear();
-                p.bump_reds((count / 8) as i64);
-                return Ok(p.unsigned(count as u64));
+            } else {
+                objects = state.objects.take(options);
+                reds = objects.free_some(registry::FREE_AT_ONCE);
             }
-            let mut objects = state.objects.take(&handle.table().options);
             drop(state);
-            let freed = objects.free_some(registry::FREE_AT_ONCE);
-            if freed < registry::FREE_AT_ONCE {
-                (freed, count, begun)
+            if reds < registry::FREE_AT_ONCE {
+                (reds, count, begun)
             } else {
                 let objects = Mutex::new(objects);
                 let cleared =
                     MagicBinary::new(refs::make_ref(), Box::new(Cleared { objects, count }));
-                (freed, count, p.magic_reference(cleared))
+                (reds, count, p.magic_reference(cleared))
             }
         }
     };
-    p.bump_reds(freed as i64);
-    if freed < registry::FREE_AT_ONCE {
+    p.bump_reds(reds as i64);
+    if reds < registry::FREE_AT_ONCE {
         return Ok(p.unsigned(count as u64));
     }
     let trap = export(am::ets, am::internal_delete_all, 2);

@@ -97,8 +97,7 @@ impl<'p> Shown<'p, '_> {
         let time = if monotonic {
             p.integer(since)
         } else {
-            let now = crate::sched::clock::erlang_monotonic_ns();
-            let micros = (crate::sys::time::os_system_time() - (now - since)) / 1000;
+            let micros = (since + crate::sched::clock::time_offset_ns()) / 1000;
             let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
             let parts = [seconds / 1_000_000, seconds % 1_000_000, micros];
             p.tuple(&parts.map(|part| p.integer(part)))

@@ -70,6 +70,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
             Term::small(ets::TABLE_WORDS as i64),
             Term::small(ets::DIRECTORY_WORDS as i64),
         ]),
+        "next_pid" => p.unsigned(crate::process::table().next_data()),
         "unique_monotonic_integer_state" => p.unsigned(refs::monotonic_state()),
         "min_unique_monotonic_integer" | "min_unique_integer" => p.integer(tag::MIN_SMALL),
         _ => return Err(badarg()),
@@ -204,6 +205,10 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             let (second, third) = (move || timers::run_after(0, done), milliseconds.max(0));
             timers::run_after(third.unsigned_abs(), move || timers::run_after(0, second));
             am::ok.term()
+        }
+        "next_pid" => {
+            let next = value.as_small().and_then(|data| u64::try_from(data).ok());
+            Term::bool(crate::process::table().set_next_data(next.ok_or_else(badarg)?))
         }
         "fill_heap" => {
             p.filler(p.free_words());

@@ -2,7 +2,7 @@
 //! suspension.
 
 use super::process::reply;
-use super::{BifResult, Next, badarg, bifs};
+use super::{BifResult, Next, badarg, bifs, notsup};
 use crate::heap::{Heap, Message};
 use crate::native;
 use crate::process::refs::make_ref;
@@ -18,6 +18,7 @@ bifs! {
     bif erts_internal:"suspend_process"/2 => suspend_process_2;
     bif erlang:"resume_process"/1 => resume_process_1;
     bif erts_internal:"is_process_executing_dirty"/1 => is_process_executing_dirty_1;
+    bif erts_internal:"check_dirty_process_code"/2 => check_dirty_process_code_2;
     bif erts_internal:"dirty_process_handle_signals"/1 => dirty_process_handle_signals_1;
     bif erts_internal:"is_system_process"/1 => is_system_process_1;
 }
@@ -216,6 +217,11 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
 fn is_process_executing_dirty_1<'p>(_: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     pid.as_pid().ok_or_else(badarg)?;
     Ok(Term::bool(false))
+}
+
+/// Only processes that handle the signals of dirty ones may ask, and there are none.
+fn check_dirty_process_code_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(notsup())
 }
 
 fn dirty_process_handle_signals_1<'p>(_: &'p Process, [_pid]: [Term<'p>; 1]) -> BifResult<'p> {

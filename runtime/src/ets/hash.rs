@@ -382,6 +382,9 @@ impl Hash {
         self.node_bytes -= (self.size)(&object, self.key) + NODE_WORDS * 8;
         self.free = at;
         self.set_link(link, next);
+        if self.node_bytes == 0 && self.nodes.len() > SEGMENT {
+            (self.nodes, self.free) = (Vec::new(), NONE);
+        }
         Link {
             slot,
             before,

@@ -20,7 +20,7 @@ pub(crate) mod select;
 mod tests;
 mod tree;
 
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -30,7 +30,7 @@ pub(crate) use tree::Tree;
 
 use crate::bif::Raise;
 use crate::heap::{MagicBinary, Message, Stored};
-use crate::process::Process;
+use crate::process::{self, ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am};
 
 /// Who but the owner may do what.
@@ -102,8 +102,24 @@ impl Kind {
 /// Who gets a table when its owner exits.
 pub(crate) struct Heir {
     pub(crate) pid: Pid,
+    /// The process, lest another one inherit that has got its pid.
+    process: Weak<ProcShared>,
     /// What the heir is told; nothing is sent where there is none.
     pub(crate) data: Option<Message>,
+}
+
+impl Heir {
+    /// The process `pid`, unless it is dead already.
+    pub(crate) fn living(pid: Pid, data: Option<Message>) -> Option<Heir> {
+        let process = Arc::downgrade(&process::table().lookup(pid.0)?);
+        Some(Heir { pid, process, data })
+    }
+
+    /// Is it the process that it was meant to be?
+    fn lives(&self) -> bool {
+        let process = process::table().lookup(self.pid.0);
+        process.is_some_and(|process| std::ptr::eq(Arc::as_ptr(&process), self.process.as_ptr()))
+    }
 }
 
 /// A table, as long as a reference to it lives.

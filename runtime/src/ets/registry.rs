@@ -348,9 +348,9 @@ fn leave(pid: Pid, table: &Table) -> Option<Objects> {
         return None;
     }
     // It stays the heir, of its own table.
-    let heir = state.heir.as_ref().map(|heir| heir.pid);
-    let heir = heir.filter(|heir| *heir != pid && process::exists(*heir));
-    if let Some(heir) = heir {
+    let heir = state.heir.as_ref();
+    let heir = heir.filter(|heir| heir.pid != pid && heir.lives());
+    if let Some(heir) = heir.map(|heir| heir.pid) {
         if let Some(reference) = transfer(table, &mut state, heir) {
             let data = state.heir.as_ref().and_then(|heir| heir.data.as_ref());
             let data = data.map(|data| Message::copy_of(data.term()));

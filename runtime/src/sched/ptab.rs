@@ -189,6 +189,57 @@ impl<T: PTabElement> PTab<T> {
         Ok(element)
     }
 
+    /// The data of the next identifier, as far as nobody else takes it.
+    #[must_use]
+    pub fn next_data(&self) -> u64 {
+        let ix = self.taken.load(Ordering::Relaxed) & (self.free.len() - 1);
+        match self.free[ix].load(Ordering::Relaxed) {
+            0 => ix as u64,
+            data => data,
+        }
+    }
+
+    /// Makes the next identifier the first one from `data` on whose slot was used before and is free;
+    /// `false` where there is none. For tests of identifiers that come back: others should take none
+    /// meanwhile.
+    pub fn set_next_data(&self, data: u64) -> bool {
+        let mask = self.slots.len() - 1;
+        let used = self.taken.load(Ordering::Relaxed).min(self.slots.len());
+        let head = self.taken.load(Ordering::Relaxed) & mask;
+        for data in (data..).take(used) {
+            let slot = data as usize & mask;
+            if data == 0 || slot >= used || !self.slots[slot].load(Ordering::Relaxed).is_null() {
+                continue;
+            }
+            // Entries that were used have no zeros.
+            let entries = self.free.iter();
+            let mut entries = entries.map(|entry| (entry, entry.load(Ordering::Relaxed)));
+            let Some((entry, waiting)) = entries.find(|(_, waiting)| {
+                *waiting != TAKEN && *waiting != 0 && *waiting as usize & mask == slot
+            }) else {
+                continue;
+            };
+            if std::ptr::eq(entry, &raw const self.free[head]) {
+                // T3: the slot's datum is replaced in place.
+                let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+                return entry
+                    .compare_exchange(waiting, data, success, failure)
+                    .is_ok();
+            }
+            let first = match self.free[head].swap(TAKEN, Ordering::Acquire) {
+                TAKEN => return false,
+                0 => head as u64,
+                first => first,
+            };
+            // T3: `first` is ours, and the slot's datum with the next line.
+            let swap = entry.compare_exchange(waiting, first, Ordering::AcqRel, Ordering::Relaxed);
+            let next = if swap.is_ok() { data } else { first };
+            self.free[head].store(next, Ordering::Release);
+            return swap.is_ok();
+        }
+        false
+    }
+
     /// Gives the identifier after `data` back to the ring (T3: `data` is the caller's).
     fn release(&self, data: u64) {
         let step = self.slots.len() as u64;
@@ -416,6 +467,26 @@ mod tests {
         assert_eq!((number(43), serial(43)), (43, 0));
         let data = (5 << 28) | 7;
         assert_eq!((number(data), serial(data)), (7, 5));
+    }
+
+    #[test]
+    fn an_identifier_comes_back_where_that_is_asked_for() {
+        let tab = PTab::new(8);
+        let first: Vec<_> = (0..4).map(|_| insert(&tab)).collect();
+        assert_eq!(tab.next_data(), 4);
+        tab.remove(first[2]);
+        assert!(!tab.set_next_data(first[3]));
+        assert!(tab.set_next_data(first[1]));
+        assert_eq!((tab.next_data(), insert(&tab)), (2, 2));
+        assert_eq!(
+            (0..4).map(|_| insert(&tab)).collect::<Vec<_>>(),
+            [5, 6, 7, 4]
+        );
+        assert_eq!(tab.len(), 8);
+        tab.remove(6);
+        assert!(tab.set_next_data(6));
+        assert_eq!(insert(&tab), 6);
+        assert_eq!(tab.insert(element).map(|e| e.data), Err(Full));
     }
 
     #[test]
