@@ -5,9 +5,9 @@ use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::hash::checksum::{adler32, adler32_combine, crc32, crc32_combine};
 use crate::hash::md5::Md5;
 use crate::num::limbs::{Endian, Int, IntRef};
-use crate::process::Process;
-use crate::term::iolist::{self, NotIolist};
-use crate::term::{Bits, Term, View, am, number, tag};
+use crate::process::{Process, Work};
+use crate::term::iolist::{self, Joined, NotIolist, Part, Walk};
+use crate::term::{Atom, Bits, RawTerm, Term, View, am, number, tag};
 
 bifs! {
     bif erlang:"binary_to_list"/1 => binary_to_list_1;
@@ -109,22 +109,68 @@ fn is_list(term: Term<'_>) -> bool {
     matches!(term.view(), View::Nil | View::Cons(_))
 }
 
-fn list_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
-    if !is_list(a) {
+/// Cells of an I/O list walked for one reduction.
+const CELLS_PER_RED: usize = 4;
+
+/// A binary in the making.
+struct Building {
+    joined: Joined,
+    /// What is left of the list.
+    rest: Vec<RawTerm>,
+}
+
+impl Work for Building {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(&mut self.rest);
+    }
+    fn shown_as(&self) -> Option<(Atom, u8)> {
+        Some((am::list_to_bitstring_continue, 1))
+    }
+}
+
+/// The bits of an I/O list; with `binaries_only`, it may have no other bitstrings.
+fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p> {
+    if !is_list(list) {
         return Err(badarg());
     }
-    let bytes = iolist::to_vec(a)?;
-    bump(p, bytes.len());
-    Ok(p.binary_from_vec(bytes))
+    let (mut joined, mut walk) = match p.take_work::<Building>() {
+        Some(building) => {
+            let rest = building.rest.into_iter().map(|raw| p.own(raw));
+            (building.joined, Walk::resume(rest.collect()))
+        }
+        None => (Joined::default(), Walk::of(list)),
+    };
+    let budget = p.reds_left().max(1) * CELLS_PER_RED;
+    let mut bytes = 0;
+    let left = walk.run(budget, &mut |part| {
+        if let Part::Bits(bits) = part {
+            if binaries_only && !bits.bit_len().is_multiple_of(8) {
+                return Err(NotIolist);
+            }
+            bytes += bits.byte_len();
+        }
+        joined.push(part);
+        Ok(())
+    })?;
+    if left == 0 {
+        let rest = walk.rest().into_iter().map(|term| term.raw()).collect();
+        return Err(p.yield_with(Building { joined, rest }));
+    }
+    p.bump_reds(((budget - left) / CELLS_PER_RED) as i64);
+    bump(p, bytes);
+    let (bytes, bit_len) = joined.finish();
+    Ok(match bit_len % 8 {
+        0 => p.binary_from_vec(bytes),
+        _ => p.bitstring(&bytes, bit_len),
+    })
+}
+
+fn list_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+    join(p, a, true)
 }
 
 fn list_to_bitstring_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
-    if !is_list(a) {
-        return Err(badarg());
-    }
-    let (bytes, bit_len) = iolist::to_bits(a)?;
-    bump(p, bytes.len());
-    Ok(p.bitstring(&bytes, bit_len))
+    join(p, a, false)
 }
 
 fn iolist_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -405,4 +451,40 @@ fn md5_update_2<'p>(p: &'p Process, [context, data]: [Term<'p>; 2]) -> BifResult
 
 fn md5_final_1<'p>(p: &'p Process, [context]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(p.binary(&md5_context(context)?.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::in_small_steps;
+
+    #[test]
+    fn a_long_list_is_joined_in_many_slices() {
+        let mut p = Process::new(233);
+        let bytes: Vec<_> = (0..=255).map(Term::small).collect();
+        let part = p.list_with_tail(&bytes, p.bitstring(&[0b1010_0000], 3));
+        let list = p.list(&[part, p.list(&[p.binary(b"some"), part]), Term::small(7)]);
+        let list = p.root(list);
+        let mut whole = Joined::default();
+        iolist::walk(p.get(&list), &mut |leaf| {
+            whole.push(leaf);
+            Ok(())
+        })
+        .expect("an I/O list");
+        let whole = whole.finish();
+        let is_whole = |joined: Term<'_>| {
+            let bits = joined.as_bits().expect("a bitstring");
+            (bits.to_vec(), bits.bit_len()) == whole
+        };
+        let turns = in_small_steps(
+            &mut p,
+            &list,
+            |p, list| list_to_bitstring_1(p, [list]),
+            is_whole,
+        );
+        assert_eq!(turns, 18);
+        p.fcalls.set(crate::process::CONTEXT_REDS);
+        let is_refused = matches!(list_to_binary_1(&p, [p.get(&list)]), Err(Raise::Error(_)));
+        assert!(is_refused, "a part of a byte");
+    }
 }

@@ -1,11 +1,12 @@
 //! The external term format's BIFs.
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
-use crate::process::Process;
+use crate::process::{Process, Work};
 use crate::term::external::{
-    self, DecodeOptions, EncodeOptions, Piece, TooLarge, encode, encode_pieces, external_size,
+    self, DecodeOptions, Decoded, EncodeOptions, Paused, Piece, TooLarge, encode, encode_pieces,
+    external_size,
 };
-use crate::term::{Term, am};
+use crate::term::{Atom, RawTerm, Term, am};
 
 bifs! {
     bif erlang:"term_to_binary"/1 => term_to_binary_1;
@@ -128,13 +129,62 @@ fn binary_to_term_2<'p>(p: &'p Process, [a, list]: [Term<'p>; 2]) -> BifResult<'
     Ok(term)
 }
 
+/// A term in the making.
+struct Decoding(Paused);
+
+impl Work for Decoding {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(self.0.values());
+    }
+    fn shown_as(&self) -> Option<(Atom, u8)> {
+        Some((am::binary_to_term_trap, 1))
+    }
+}
+
 fn from_binary<'p>(
     p: &'p Process,
     a: Term<'p>,
     options: DecodeOptions,
 ) -> Result<(Term<'p>, usize), Raise<'p>> {
     let bytes = a.as_binary().ok_or_else(badarg)?.bytes();
-    let (term, used) = external::decode(p, &bytes, options).map_err(|_| badarg())?;
-    bump(p, used);
-    Ok((term, used))
+    let paused = p.take_work::<Decoding>().map(|work| work.0);
+    let budget = p.reds_left().max(1) * BYTES_PER_RED;
+    match external::decode_some(p, &bytes, options, budget, paused).map_err(|_| badarg())? {
+        Decoded::Whole(term, used) => {
+            bump(p, used % budget);
+            Ok((term, used))
+        }
+        Decoded::Part(paused) => Err(p.yield_with(Decoding(paused))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::in_small_steps;
+    use crate::term::compare::eq_exact;
+
+    #[test]
+    fn a_large_term_is_decoded_in_many_slices() {
+        let heap = crate::heap::Heap::detached();
+        let numbers: Vec<_> = (0..2000).map(Term::small).collect();
+        let tuple = heap.tuple(&[heap.list(&numbers), heap.binary(&[7; 100]), am::ok.term()]);
+        let term = heap.list_with_tail(&[tuple, tuple], heap.big(true, &[1, 2, 3]));
+        for (level, slices) in [(0, 20), (9, 20)] {
+            let options = EncodeOptions {
+                level,
+                ..EncodeOptions::default()
+            };
+            let bytes = encode(term, options).expect("it fits");
+            let mut p = Process::new(233);
+            let binary = p.root(p.binary(&bytes));
+            let turns = in_small_steps(
+                &mut p,
+                &binary,
+                |p, binary| binary_to_term_1(p, [binary]),
+                |found| eq_exact(found, term),
+            );
+            assert!(turns >= slices, "{turns} of {} bytes", bytes.len());
+        }
+    }
 }

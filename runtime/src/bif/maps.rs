@@ -290,29 +290,7 @@ fn map_info_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Calls a BIF with few reductions at a time, collecting in between, until it returns; how often it
-    /// has yielded, and whether what it returned is as it should be.
-    fn in_small_steps(
-        p: &mut Process,
-        arg: &crate::heap::Root,
-        bif: impl for<'p> Fn(&'p Process, Term<'p>) -> BifResult<'p>,
-        is_right: impl Fn(Term<'_>) -> bool,
-    ) -> usize {
-        for turns in 0.. {
-            p.fcalls.set(7);
-            match bif(p, p.get(arg)) {
-                Ok(value) => {
-                    assert!(is_right(value));
-                    return turns;
-                }
-                Err(Raise::Yield) => {}
-                Err(_) => panic!("no exception"),
-            }
-            p.garbage_collect(0, 0).expect("no limit");
-        }
-        unreachable!("it returns at last")
-    }
+    use crate::process::in_small_steps;
 
     #[test]
     fn long_work_is_done_in_many_slices() {

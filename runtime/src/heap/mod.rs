@@ -345,6 +345,12 @@ impl Heap {
         unsafe { Term::new((&*self.roots.get())[root.0 as usize]) }
     }
 
+    /// A term of this heap that rests in a slot which the collector sees.
+    pub(crate) fn own(&self, word: RawTerm) -> Term<'_> {
+        // SAFETY: T1: slots hold the heap's own terms, which the collector keeps.
+        unsafe { Term::new(word) }
+    }
+
     /// Drops `root` and every root made after it.
     pub fn unroot(&self, root: Root) {
         // SAFETY: H3.

@@ -233,7 +233,20 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
         1
     };
     let pc = p.pc.get();
-    if !pc.is_null() && depth > 0 {
+    let shown = p.of_rare(|rare| rare.work.as_ref().and_then(|work| work.shown_as()));
+    if depth > 0
+        && let Some((function, arity)) = shown.flatten()
+    {
+        let module = am::erts_internal;
+        frames.push((
+            Mfa {
+                module,
+                function,
+                arity,
+            },
+            None,
+        ));
+    } else if !pc.is_null() && depth > 0 {
         frames.extend(lookup(pc));
     } else if p.stack_words() == 0 {
         frames.push((not_in_code(p), None));

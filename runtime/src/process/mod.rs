@@ -61,6 +61,8 @@ pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
 pub(crate) use work::Work;
+#[cfg(test)]
+pub(crate) use work::in_small_steps;
 
 use crate::heap::{Heap, next_heap_size};
 use crate::sched::Outcome;
@@ -247,12 +249,6 @@ impl Process {
     /// Something of it, if there is any; nothing is made.
     pub(crate) fn of_rare<T>(&self, get: impl FnOnce(&Rare) -> T) -> Option<T> {
         self.rare.borrow().as_deref().map(get)
-    }
-
-    /// A term of this process that rests in one of its slots.
-    pub(crate) fn own(&self, word: RawTerm) -> Term<'_> {
-        // SAFETY: T1: slots hold the process's own terms, which the collector keeps.
-        unsafe { Term::new(word) }
     }
 
     /// The process dictionary.

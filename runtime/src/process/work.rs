@@ -7,12 +7,20 @@ use std::any::Any;
 
 use super::Process;
 use crate::bif::Raise;
-use crate::term::RawTerm;
+#[cfg(test)]
+use crate::term::Term;
+use crate::term::{Atom, RawTerm};
 
 /// What a BIF has done so far.
 pub(crate) trait Work: Any + Send {
     /// Shows the collector all slots that hold terms.
     fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm]));
+
+    /// The function that the process is shown in meanwhile, where that is not the BIF: in ERTS it goes on
+    /// in one of `erts_internal`.
+    fn shown_as(&self) -> Option<(Atom, u8)> {
+        None
+    }
 }
 
 impl Process {
@@ -36,4 +44,28 @@ impl Process {
         debug_assert!(work.is_ok(), "what was put off is what is called again");
         work.ok()
     }
+}
+
+/// For tests: calls a BIF with few reductions at a time, collecting in between, until it returns; how often it
+/// has yielded, and whether what it returned is as it should be.
+#[cfg(test)]
+pub(crate) fn in_small_steps(
+    p: &mut Process,
+    arg: &crate::heap::Root,
+    bif: impl for<'p> Fn(&'p Process, Term<'p>) -> Result<Term<'p>, Raise<'p>>,
+    is_right: impl Fn(Term<'_>) -> bool,
+) -> usize {
+    for turns in 0.. {
+        p.fcalls.set(7);
+        match bif(p, p.get(arg)) {
+            Ok(value) => {
+                assert!(is_right(value));
+                return turns;
+            }
+            Err(Raise::Yield) => {}
+            Err(_) => panic!("no exception"),
+        }
+        p.garbage_collect(0, 0).expect("no limit");
+    }
+    unreachable!("it returns at last")
 }

@@ -267,6 +267,8 @@ static_atoms! {
     file,
     functions,
     hd,
+    binary_to_term_trap,
+    list_to_bitstring_continue,
     index,
     init,
     line,

@@ -1,7 +1,7 @@
 //! I/O lists: bytes, binaries and lists of them, nested to any depth. The one walker that all of the
 //! runtime uses: BIFs, ports, files, ETS.
 
-use super::{Bits, Term, View, tag};
+use super::{Bits, Term, tag};
 use crate::heap::Heap;
 
 /// A term that is no I/O list: `badarg`.
@@ -17,44 +17,86 @@ pub enum Part<'h> {
     Bits(Bits<'h>),
 }
 
-/// Visits the leaves of `term` (an I/O list, or a bitstring by itself) in order. Bitstrings that are no
-/// binaries are visited too.
+/// A walk over the leaves of an I/O list (or a bitstring by itself) in order, which may pause. Bitstrings
+/// that are no binaries are visited too.
+pub struct Walk<'h> {
+    /// What is still to be walked, the next one last.
+    rest: Vec<Term<'h>>,
+}
+
+impl<'h> Walk<'h> {
+    /// The walk over `term`.
+    #[must_use]
+    pub fn of(term: Term<'h>) -> Walk<'h> {
+        Walk { rest: vec![term] }
+    }
+
+    /// A walk that goes on with what was left of one, as [`Walk::rest`] gave it.
+    #[must_use]
+    pub fn resume(rest: Vec<Term<'h>>) -> Walk<'h> {
+        Walk { rest }
+    }
+
+    /// What is left to walk; nothing at the end.
+    #[must_use]
+    pub fn rest(self) -> Vec<Term<'h>> {
+        self.rest
+    }
+
+    /// Visits leaves until about `budget` cells have been walked; what is left of the budget, 0 where the
+    /// walk has not come to its end.
+    ///
+    /// # Errors
+    /// [`NotIolist`], of the walk or of `visit`.
+    pub fn run(
+        &mut self,
+        mut budget: usize,
+        visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
+    ) -> Result<usize, NotIolist> {
+        while let Some(mut rest) = self.rest.pop() {
+            while let Some(cell) = rest.as_cons() {
+                if budget == 0 {
+                    self.rest.push(rest);
+                    return Ok(0);
+                }
+                budget -= 1;
+                rest = cell.tail();
+                let head = cell.head();
+                if let Some(value) = head.as_small() {
+                    visit(Part::Byte(u8::try_from(value).map_err(|_| NotIolist)?))?;
+                } else if head.as_cons().is_some() {
+                    self.rest.push(rest);
+                    rest = head;
+                } else {
+                    visit_leaf(head, visit)?;
+                }
+            }
+            visit_leaf(rest, visit)?;
+        }
+        Ok(budget.max(1))
+    }
+}
+
+/// A bitstring, or the end of a list.
+fn visit_leaf<'h>(
+    leaf: Term<'h>,
+    visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
+) -> Result<(), NotIolist> {
+    if leaf.is_nil() {
+        return Ok(());
+    }
+    visit(Part::Bits(leaf.as_bits().ok_or(NotIolist)?))
+}
+
+/// Visits all leaves of `term`.
 ///
 /// # Errors
-/// [`NotIolist`], of the walk or of `visit`.
+/// As [`Walk::run`].
 pub fn walk<'h>(
     term: Term<'h>,
     visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
 ) -> Result<(), NotIolist> {
-    let mut tails = Vec::new();
-    let mut rest = term;
-    loop {
-        match rest.view() {
-            View::Cons(cell) => {
-                rest = cell.tail();
-                match cell.head().view() {
-                    View::Small(value) => {
-                        visit(Part::Byte(u8::try_from(value).map_err(|_| NotIolist)?))?;
-                    }
-                    View::Bits(bits) => visit(Part::Bits(bits))?,
-                    View::Cons(_) => {
-                        tails.push(rest);
-                        rest = cell.head();
-                    }
-                    View::Nil => {}
-                    _ => return Err(NotIolist),
-                }
-                continue;
-            }
-            View::Nil => {}
-            View::Bits(bits) => visit(Part::Bits(bits))?,
-            _ => return Err(NotIolist),
-        }
-        match tails.pop() {
-            Some(tail) => rest = tail,
-            None => return Ok(()),
-        }
-    }
+    Walk::of(term).run(usize::MAX, visit).map(|_| ())
 }
 
 fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
@@ -105,21 +147,38 @@ pub fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
     Ok(out)
 }
 
-/// Its bits, bitstrings of any size included: the bytes they take, and how many they are.
-///
-/// # Errors
-/// [`NotIolist`].
-pub fn to_bits(term: Term<'_>) -> Result<(Vec<u8>, usize), NotIolist> {
-    let mut out = Vec::new();
-    let mut bit_len = 0usize;
-    walk(term, &mut |part| {
+/// Bits put together from bytes and bitstrings.
+#[derive(Default)]
+pub struct Joined {
+    bytes: Vec<u8>,
+    bit_len: usize,
+}
+
+impl Joined {
+    /// Appends a leaf.
+    pub fn push(&mut self, part: Part<'_>) {
         match part {
-            Part::Byte(byte) => push_bits(&mut out, &mut bit_len, &[byte], 8),
-            Part::Bits(bits) => push_bits(&mut out, &mut bit_len, &bits.bytes(), bits.bit_len()),
+            Part::Byte(byte) if self.bit_len.is_multiple_of(8) => {
+                self.bytes.push(byte);
+                self.bit_len += 8;
+            }
+            Part::Byte(byte) => push_bits(&mut self.bytes, &mut self.bit_len, &[byte], 8),
+            Part::Bits(bits) => {
+                push_bits(
+                    &mut self.bytes,
+                    &mut self.bit_len,
+                    &bits.bytes(),
+                    bits.bit_len(),
+                );
+            }
         }
-        Ok(())
-    })?;
-    Ok((out, bit_len))
+    }
+
+    /// The bytes they take, and how many they are.
+    #[must_use]
+    pub fn finish(self) -> (Vec<u8>, usize) {
+        (self.bytes, self.bit_len)
+    }
 }
 
 /// Appends the first `n` bits of `bytes`, whose other bits are zero, to `out` of `*bit_len` bits.

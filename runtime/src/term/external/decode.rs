@@ -13,7 +13,7 @@ use super::{VERSION_MAGIC, local, this_node};
 use crate::code::record::definition;
 use crate::heap::{Heap, Node};
 use crate::num::limbs::{Endian, Int};
-use crate::term::{Atom, Pid, Port, Term, atom, map, record, tag};
+use crate::term::{Atom, Pid, Port, RawTerm, Term, atom, map, record, tag};
 
 /// How to decode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,18 +107,79 @@ pub fn decode<'h>(
     bytes: &[u8],
     options: DecodeOptions,
 ) -> Result<(Term<'h>, usize), DecodeError> {
+    match decode_some(heap, bytes, options, usize::MAX, None)? {
+        Decoded::Whole(term, used) => Ok((term, used)),
+        Decoded::Part(_) => unreachable!("there are not as many bytes"),
+    }
+}
+
+/// What [`decode_some`] has come to.
+pub enum Decoded<'h> {
+    /// The term, and the number of bytes it took.
+    Whole(Term<'h>, usize),
+    /// As far as it has got.
+    Part(Paused),
+}
+
+/// As [`decode`], but pauses when about `budget` bytes have been read. `paused` is where it goes on, with
+/// the same bytes and options.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_some<'h>(
+    heap: &'h Heap,
+    bytes: &[u8],
+    options: DecodeOptions,
+    budget: usize,
+    paused: Option<Paused>,
+) -> Result<Decoded<'h>, DecodeError> {
     let at = |reason, offset| DecodeError { reason, offset };
-    match bytes {
-        [] => Err(at(Reason::Truncated, 0)),
-        [VERSION_MAGIC, COMPRESSED, rest @ ..] => {
-            let (inner, used) = decompress(rest).map_err(|reason| at(reason, 2))?;
-            let (term, _) = decode_bare(heap, &inner, options)?;
-            Ok((term, 2 + used))
+    let (rest, header) = match bytes {
+        [] => return Err(at(Reason::Truncated, 0)),
+        [VERSION_MAGIC, rest @ ..] => (rest, 1),
+        _ => return Err(at(Reason::Version, 0)),
+    };
+    let mut paused = paused.unwrap_or_default();
+    if paused.inner.is_none()
+        && let [COMPRESSED, rest @ ..] = rest
+    {
+        paused.inner = Some(decompress(rest).map_err(|reason| at(reason, 2))?);
+    }
+    let inner = paused.inner.take();
+    let source = inner.as_ref().map_or(rest, |(inner, _)| inner);
+    let mut decoder = Decoder::resume(heap, source, options, paused);
+    match decoder.run(budget) {
+        Ok(Some(term)) => {
+            let used = inner.as_ref().map_or(decoder.at, |(_, used)| 1 + used);
+            Ok(Decoded::Whole(term, header + used))
         }
-        [VERSION_MAGIC, rest @ ..] => decode_bare(heap, rest, options)
-            .map(|(term, used)| (term, 1 + used))
-            .map_err(|e| at(e.reason, e.offset + 1)),
-        _ => Err(at(Reason::Version, 0)),
+        Ok(None) => {
+            let mut paused = decoder.pause();
+            paused.inner = inner;
+            Ok(Decoded::Part(paused))
+        }
+        Err(reason) => {
+            let header = if inner.is_some() { 0 } else { header };
+            Err(at(reason, header + decoder.at))
+        }
+    }
+}
+
+/// A decoder at rest. Its values are roots for who collects meanwhile.
+#[derive(Default)]
+pub struct Paused {
+    /// What was compressed, and how many bytes it took.
+    inner: Option<(Vec<u8>, usize)>,
+    at: usize,
+    local: bool,
+    values: Vec<RawTerm>,
+    frames: Vec<Frame>,
+}
+
+impl Paused {
+    /// The terms built so far.
+    pub fn values(&mut self) -> &mut [RawTerm] {
+        &mut self.values
     }
 }
 
@@ -131,17 +192,9 @@ pub fn decode_bare<'h>(
     bytes: &[u8],
     options: DecodeOptions,
 ) -> Result<(Term<'h>, usize), DecodeError> {
-    let mut decoder = Decoder {
-        heap,
-        bytes,
-        at: 0,
-        safe: options.safe,
-        local: false,
-        values: Vec::new(),
-        frames: Vec::new(),
-    };
-    match decoder.run() {
-        Ok(term) => Ok((term, decoder.at)),
+    let mut decoder = Decoder::resume(heap, bytes, options, Paused::default());
+    match decoder.run(usize::MAX) {
+        Ok(term) => Ok((term.expect("there are not as many bytes"), decoder.at)),
         Err(reason) => Err(DecodeError {
             reason,
             offset: decoder.at,
@@ -178,8 +231,8 @@ enum Shape {
     Tuple,
     /// Keys and values in turn.
     Map,
-    /// Values in the order of the source; the definition is known.
-    Record(Term<'static>),
+    /// Values in the order of the source; the definition, a literal, is known.
+    Record(RawTerm),
     /// The environment; the entry is known.
     Fun(&'static crate::code::FunEntry),
     /// A term of the local format, the bytes of which start at `from`; `outer` says whether what
@@ -211,8 +264,35 @@ struct Decoder<'h, 'b> {
 type Step<T> = Result<T, Reason>;
 
 impl<'h, 'b> Decoder<'h, 'b> {
-    fn run(&mut self) -> Step<Term<'h>> {
+    fn resume(heap: &'h Heap, bytes: &'b [u8], options: DecodeOptions, paused: Paused) -> Self {
+        Decoder {
+            heap,
+            bytes,
+            at: paused.at,
+            safe: options.safe,
+            local: paused.local,
+            values: paused.values.into_iter().map(|raw| heap.own(raw)).collect(),
+            frames: paused.frames,
+        }
+    }
+
+    fn pause(self) -> Paused {
+        Paused {
+            inner: None,
+            at: self.at,
+            local: self.local,
+            values: self.values.into_iter().map(Term::raw).collect(),
+            frames: self.frames,
+        }
+    }
+
+    /// `None` when it has read about `budget` bytes and is not done.
+    fn run(&mut self, budget: usize) -> Step<Option<Term<'h>>> {
+        let stop = self.at.saturating_add(budget);
         loop {
+            if self.at >= stop {
+                return Ok(None);
+            }
             if let Some(term) = self.term()? {
                 self.values.push(term);
                 if let Some(frame) = self.frames.last_mut() {
@@ -228,7 +308,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
                 }
             }
             if self.frames.is_empty() {
-                return Ok(self.values[0]);
+                return Ok(Some(self.values[0]));
             }
         }
     }
@@ -341,6 +421,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             Shape::Tuple => self.heap.tuple(values),
             Shape::Map => self.map(values)?,
             Shape::Record(definition) => {
+                let definition = self.heap.own(definition);
                 let order = definition.as_tuple().map(|t| t.get(record::FIELD_ORDER));
                 let order = order.and_then(Term::as_tuple).expect("made of an order");
                 let mut sorted = values.to_vec();
@@ -383,7 +464,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             return Err(Reason::DuplicateKey);
         }
         let definition = definition(module, name, exported, &fields);
-        self.open(Shape::Record(definition), n)
+        self.open(Shape::Record(definition.raw()), n)
     }
 
     fn map(&self, pairs: &[Term<'h>]) -> Step<Term<'h>> {

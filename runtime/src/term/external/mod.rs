@@ -17,7 +17,8 @@ pub(crate) mod tags;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{DecodeError, DecodeOptions, Reason, decode, decode_bare};
+pub use decode::{DecodeError, DecodeOptions, Decoded, Paused, Reason};
+pub use decode::{decode, decode_bare, decode_some};
 pub use encode::{EncodeOptions, Piece, TooLarge, encode, encode_bare, encode_pieces};
 pub use size::external_size;
 
