@@ -5,7 +5,7 @@ use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::hash::checksum::{adler32, adler32_combine, crc32, crc32_combine};
 use crate::hash::md5::Md5;
 use crate::num::limbs::{Endian, Int, IntRef};
-use crate::process::{Process, Work};
+use crate::process::{CONTEXT_REDS, Process, Work};
 use crate::term::iolist::{self, Joined, NotIolist, Part, Walk};
 use crate::term::{Atom, Bits, RawTerm, Term, View, am, number, tag};
 
@@ -58,6 +58,8 @@ impl From<NotIolist> for Raise<'static> {
 
 /// Bytes worked on for one reduction.
 const BYTES_PER_RED: usize = 1024;
+/// Bytes of a checksum for one reduction. Source: `BYTES_PER_REDUCTION` in `erl_bif_chksum.c`.
+const SUMMED_PER_RED: usize = 10;
 
 fn bump(p: &Process, bytes: usize) {
     p.bump_reds((bytes / BYTES_PER_RED) as i64);
@@ -389,7 +391,7 @@ fn checksum<'p>(
     sum: fn(u32, &[u8]) -> u32,
 ) -> BifResult<'p> {
     let bytes = iolist::to_vec(data)?;
-    bump(p, bytes.len());
+    p.bump_reds((bytes.len() / SUMMED_PER_RED) as i64);
     Ok(p.unsigned(sum(before, &bytes).into()))
 }
 
@@ -427,9 +429,17 @@ fn adler32_combine_3<'p>(p: &'p Process, [a, b, len]: [Term<'p>; 3]) -> BifResul
     Ok(p.unsigned(sum.into()))
 }
 
+/// A digest costs a reduction a byte, but no more than a time slice for as many bytes as ERTS digests in one.
+fn bump_md5(p: &Process, bytes: usize) {
+    const BYTES_PER_SLICE: usize = 4 * CONTEXT_REDS as usize;
+    let slices = (bytes / BYTES_PER_SLICE) as i64;
+    let rest = (bytes % BYTES_PER_SLICE) as i64;
+    p.bump_reds(slices * CONTEXT_REDS + rest.min(CONTEXT_REDS));
+}
+
 fn md5_1<'p>(p: &'p Process, [data]: [Term<'p>; 1]) -> BifResult<'p> {
     let bytes = iolist::to_vec(data)?;
-    bump(p, bytes.len());
+    bump_md5(p, bytes.len());
     Ok(p.binary(&Md5::digest(&bytes)))
 }
 
@@ -444,7 +454,7 @@ fn md5_context(term: Term<'_>) -> Result<Md5, Raise<'static>> {
 fn md5_update_2<'p>(p: &'p Process, [context, data]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut md5 = md5_context(context)?;
     let bytes = iolist::to_vec(data)?;
-    bump(p, bytes.len());
+    bump_md5(p, bytes.len());
     md5.update(&bytes);
     Ok(p.binary(&md5.to_bytes()))
 }
@@ -483,8 +493,22 @@ mod tests {
             is_whole,
         );
         assert_eq!(turns, 18);
-        p.fcalls.set(crate::process::CONTEXT_REDS);
+        p.fcalls.set(CONTEXT_REDS);
         let is_refused = matches!(list_to_binary_1(&p, [p.get(&list)]), Err(Raise::Error(_)));
         assert!(is_refused, "a part of a byte");
+    }
+    /// Reductions are those that `process_info/2` tells in OTP 29, to the few of the call itself.
+    #[test]
+    fn digests_cost_what_they_cost_in_otp() {
+        let cost = |bif: for<'p> fn(&'p Process, [Term<'p>; 1]) -> BifResult<'p>, bytes| {
+            let p = Process::new(233);
+            let data = p.binary(&vec![1; bytes]);
+            assert!(bif(&p, [data]).is_ok());
+            p.reductions()
+        };
+        for (bytes, md5, crc) in [(10, 10, 1), (1000, 1000, 100), (10_000, 4000, 1000)] {
+            assert_eq!((cost(md5_1, bytes), cost(crc32_1, bytes)), (md5, crc));
+        }
+        assert_eq!(cost(md5_1, 100_000), 28_000);
     }
 }
