@@ -176,6 +176,11 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
 fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
     Ok(match name.name() {
+        "test_long_gc_sleep" => {
+            let milliseconds = value.as_small().and_then(|ms| u64::try_from(ms).ok());
+            crate::trace::sysmon::set_test_sleep(milliseconds.ok_or_else(badarg)?);
+            Term::bool(true)
+        }
         "reds_left" => {
             let reds = value.as_small().ok_or_else(badarg)?;
             if (0..=crate::process::CONTEXT_REDS).contains(&reds) {

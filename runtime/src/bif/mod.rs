@@ -45,6 +45,7 @@ mod re;
 mod records;
 mod send;
 pub mod system;
+mod system_monitor;
 mod system_task;
 mod table;
 pub(crate) mod time;

@@ -111,6 +111,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::records::TABLE,
     super::send::TABLE,
     super::system::TABLE,
+    super::system_monitor::TABLE,
     super::system_task::TABLE,
     super::time::TABLE,
     super::tuples::TABLE,

@@ -41,6 +41,10 @@ fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> 
                 _ => Term::bool(pattern.on),
             }
         }
+        View::Atom(am::system) if key == am::all => {
+            let list = super::system_monitor::events(p, &session.monitor());
+            return Ok(p.tuple(&[am::system.term(), list]));
+        }
         View::Atom(am::new | am::new_processes) => {
             let new = session.new_processes();
             info_flags(p, key, new.flags, new.tracer)?

@@ -187,6 +187,8 @@ pub struct Heap {
     pub(crate) reclaimed_words: u64,
     /// Words that were allocated since the collection before, at each collection.
     collected_words: u64,
+    /// Words of messages that have been examined and not taken: nobody has allocated them.
+    unclaimed_words: Cell<u64>,
 }
 
 // SAFETY: H3: a heap moves between threads with its process, never shared.
@@ -242,6 +244,7 @@ impl Heap {
             minor_gcs: 0,
             reclaimed_words: 0,
             collected_words: 0,
+            unclaimed_words: Cell::new(0),
         }
     }
 
@@ -433,7 +436,19 @@ impl Heap {
     #[must_use]
     pub(crate) fn allocated_words(&self) -> u64 {
         let young = (self.htop.get() as usize).wrapping_sub(self.high_water as usize) / 8;
-        self.collected_words + (young + self.fragment_words.get()) as u64
+        let all = self.collected_words + (young + self.fragment_words.get()) as u64;
+        all.wrapping_sub(self.unclaimed_words.get())
+    }
+    /// A message of so many words is the heap's, and has not been taken by the process.
+    pub(crate) fn claim_later(&self, words: usize) {
+        self.unclaimed_words
+            .set(self.unclaimed_words.get() + words as u64);
+    }
+    /// It has been taken.
+    #[inline]
+    pub(crate) fn claim(&self, words: usize) {
+        self.unclaimed_words
+            .set(self.unclaimed_words.get().saturating_sub(words as u64));
     }
     /// Words in use below the high-water mark (`recent_size`'s complement).
     #[must_use]
@@ -548,11 +563,31 @@ impl Message {
                 root: raw,
             };
         }
-        let words = size(term, Literals::Share);
+        Message::copied(raw, size(term, Literals::Share), copy::copy)
+    }
+
+    /// A copy of `term` as processes send it: literals are copied too, as in ERTS.
+    #[must_use]
+    pub fn sent(term: Term<'_>) -> Message {
+        let raw = term.raw();
+        if raw.is_immed() {
+            return Message {
+                fragment: None,
+                root: raw,
+            };
+        }
+        Message::copied(raw, size(term, Literals::Count), copy::copy_all)
+    }
+
+    fn copied(
+        raw: RawTerm,
+        words: usize,
+        copy: unsafe fn(RawTerm, &mut *mut u64, &OffHeap) -> RawTerm,
+    ) -> Message {
         let fragment = Fragment::with_capacity(words);
         let mut hp = fragment.words();
-        // SAFETY: T1: `term` is in hand; the fragment has room for `words`.
-        let root = unsafe { copy::copy(raw, &mut hp, &fragment.header().off_heap) };
+        // SAFETY: T1: the term is in hand; the fragment has room for `words`.
+        let root = unsafe { copy(raw, &mut hp, &fragment.header().off_heap) };
         fragment.header().used_words.set(words);
         debug_assert_eq!(
             hp,

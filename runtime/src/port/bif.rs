@@ -88,7 +88,10 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         }
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
-        Err(Refused::Busy) => Err(Raise::Wait),
+        Err(Refused::Busy) => {
+            crate::trace::sysmon::busy_port(p, port.term());
+            Err(Raise::Wait)
+        }
     }
 }
 

@@ -93,6 +93,7 @@ impl Process {
         self.refuse_system_tasks();
         self.tell_relations();
         events::exited(self);
+        crate::trace::sysmon::exited(self.pid());
         true
     }
 

@@ -8,6 +8,7 @@ use crate::heap::{Collected, Heap, HeapLimit, Roots};
 use crate::term::{Atom, RawTerm, Term, am};
 use crate::trace::Event;
 use crate::trace::events::{self, Collection};
+use crate::trace::sysmon;
 
 /// `max_heap_size` of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +85,15 @@ impl Process {
     /// When the heap would exceed `max_heap_size` and the process is to be killed for it: it is exiting
     /// then, and its turn must end with `Outcome::Exit`.
     pub(crate) fn garbage_collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
+        let watched = sysmon::collection_begins();
         let collected = if events::is_asked(&self.shared, Event::GcMinorStart) {
             self.collect_traced(need, live)
         } else {
             self.collect(need, live)
         };
+        if let Some(watched) = watched {
+            sysmon::collected(self, watched);
+        }
         match collected {
             Ok(()) => Ok(()),
             Err(limit) => self.heap_limit_reached(limit, need, live),

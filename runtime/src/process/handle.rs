@@ -45,6 +45,7 @@ impl Process {
             left -= 1;
             self.handle(signal);
         }
+        crate::trace::sysmon::queue_grew(self);
         self.bump_reds(((SIGNALS_A_TURN - left) / 20) as i64);
         if !self.is_exiting() {
             self.run_system_tasks();

@@ -36,10 +36,27 @@ struct Marker {
     at: usize,
 }
 
+/// A message in the queue.
+struct Slot {
+    message: Message,
+    /// Words of its fragment since that is the heap's: the process has not allocated them until it takes the
+    /// message.
+    attached_words: usize,
+}
+
+impl From<Message> for Slot {
+    fn from(message: Message) -> Slot {
+        Slot {
+            message,
+            attached_words: 0,
+        }
+    }
+}
+
 /// Messages a process has received and not taken.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    queue: VecDeque<Message>,
+    queue: VecDeque<Slot>,
     /// How many at the front are priority messages.
     priority: usize,
     /// Where the next `loop_rec` looks.
@@ -64,12 +81,12 @@ impl Mailbox {
         self.queue.len()
     }
     pub(crate) fn push(&mut self, message: Message) {
-        self.queue.push_back(message);
+        self.queue.push_back(message.into());
     }
     /// A priority message goes behind the other priority messages, before all others.
     pub(crate) fn push_priority(&mut self, message: Message) {
         let at = self.priority;
-        self.queue.insert(at, message);
+        self.queue.insert(at, message.into());
         self.priority += 1;
         if self.examined > at {
             self.examined += 1;
@@ -95,7 +112,7 @@ impl Mailbox {
         self.save < self.queue.len()
     }
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Message> {
-        self.queue.iter()
+        self.queue.iter().map(|slot| &slot.message)
     }
     /// The next receive starts at the first message.
     pub(crate) fn restart(&mut self) {
@@ -110,18 +127,19 @@ impl Mailbox {
 
     /// Visits the slots that refer to the heap.
     pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        for message in self.queue.iter_mut().take(self.examined) {
-            if let Some(root) = message.attached_root() {
+        for slot in self.queue.iter_mut().take(self.examined) {
+            if let Some(root) = slot.message.attached_root() {
                 visit(std::slice::from_mut(root));
             }
         }
     }
 
-    fn take_current(&mut self) {
+    /// Takes the message at the save pointer out; the words that are the process's from now on.
+    fn take_current(&mut self) -> usize {
         let at = self.save;
-        if self.queue.remove(at).is_none() {
-            return;
-        }
+        let Some(slot) = self.queue.remove(at) else {
+            return 0;
+        };
         if at < self.priority {
             self.priority -= 1;
         }
@@ -137,6 +155,7 @@ impl Mailbox {
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
             self.queue = VecDeque::new();
         }
+        slot.attached_words
     }
 }
 
@@ -163,9 +182,12 @@ impl Process {
                 examined,
                 ..
             } = &mut self.mailbox;
-            if let Some(message) = queue.get_mut(*save) {
+            if let Some(slot) = queue.get_mut(*save) {
                 *examined = (*examined).max(*save + 1);
-                return Some(self.heap.attach_in_place(message));
+                let words = slot.message.words();
+                slot.attached_words += words;
+                self.heap.claim_later(words);
+                return Some(self.heap.attach_in_place(&mut slot.message));
             }
             if !self.fetch_signals() || self.is_exiting() {
                 return None;
@@ -182,7 +204,11 @@ impl Process {
     /// Takes the message at the save pointer out of the mailbox, and ends the receive's timer.
     #[inline]
     pub fn remove_message(&mut self) {
-        self.mailbox.take_current();
+        let words = self.mailbox.take_current();
+        self.heap.claim(words);
+        if self.long_queues.is_some() {
+            crate::trace::sysmon::queue_shrank(self);
+        }
         self.end_receive_timer();
     }
 

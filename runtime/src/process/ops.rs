@@ -43,7 +43,7 @@ pub(crate) fn send_with(
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
                 let alias = reference.numbers();
-                let message = Message::copy_of(message);
+                let message = Message::sent(message);
                 let signal = Signal::AliasMessage {
                     alias,
                     message,

@@ -112,7 +112,7 @@ impl Signal {
     /// A message from `from`.
     pub(crate) fn message(term: Term<'_>, from: Pid) -> Signal {
         Signal::Message {
-            message: Message::copy_of(term),
+            message: Message::sent(term),
             from,
         }
     }

@@ -29,6 +29,7 @@ use super::timers::Timers;
 use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::term::RawTerm;
+use crate::trace::sysmon;
 
 /// How the turn of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,8 +364,12 @@ impl Machine {
         let home = unsafe { shared.take_home() };
         let mut p = home.expect("a process that is queued rests at home");
         let before = p.reductions();
+        let watched = sysmon::turn_begins(&p);
         // SAFETY: P2: the scheduler's registers outlive the turn.
         let outcome = unsafe { turn(&mut p, x) };
+        if let Some(watched) = watched {
+            sysmon::turn_ended(&p, &watched);
+        }
         let counters = &self.counters[id];
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);

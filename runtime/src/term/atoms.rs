@@ -529,6 +529,12 @@ static_atoms! {
     close,
     command,
     connect,
+    busy_dist_port,
+    busy_port,
+    large_heap,
+    long_gc,
+    long_message_queue,
+    long_schedule,
     wordsize,
     // Packets.
     abs_path,

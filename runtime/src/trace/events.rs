@@ -240,6 +240,22 @@ pub(crate) fn gc_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h> 
     heap.list(&rows.iter().map(pair).collect::<Vec<_>>())
 }
 
+/// The same for system events, in another order. Source: `monitor_long_gc()`.
+pub(super) fn heap_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h> {
+    let (old_block, old) = p.old_words();
+    let rows = [
+        (am::old_heap_block_size, old_block),
+        (am::heap_block_size, p.block_words()),
+        (am::mbuf_size, p.fragment_words()),
+        (am::stack_size, p.stack_words()),
+        (am::old_heap_size, old),
+        (am::heap_size, p.used_words()),
+    ];
+    let pair =
+        |(key, value): &(Atom, usize)| heap.tuple(&[key.term(), heap.unsigned(*value as u64)]);
+    heap.list(&rows.iter().map(pair).collect::<Vec<_>>())
+}
+
 /// The sequential trace token of `p`, if it has one.
 pub(crate) fn token(p: &Process) -> Option<Term<'_>> {
     super::seq::token(p)

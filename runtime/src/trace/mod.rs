@@ -19,6 +19,7 @@ pub mod profile;
 pub(crate) mod seq;
 mod session;
 mod spec;
+pub(crate) mod sysmon;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod tracer;
@@ -264,6 +265,14 @@ impl Handle {
     pub(crate) fn trace_new_ports(&self, on: bool, flags: u32, tracer: Option<Tracer>) {
         self.0.new_ports.lock().change(on, flags, tracer);
         flags::update_new();
+    }
+    /// What it wants to hear of the system.
+    pub(crate) fn monitor(&self) -> sysmon::Monitor {
+        *self.0.monitor.lock()
+    }
+    pub(crate) fn set_monitor(&self, monitor: sysmon::Monitor) {
+        *self.0.monitor.lock() = monitor;
+        sysmon::update();
     }
     pub(crate) fn new_processes(&self) -> New {
         self.0.new_processes()

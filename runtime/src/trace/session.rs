@@ -11,6 +11,7 @@ use super::flags;
 use super::meter::{Account, Measures};
 use super::node::Arena;
 use super::spec::Spec;
+use super::sysmon::{self, Monitor};
 use super::tracer::{Tracer, Verdict};
 use crate::code::module::Mfa;
 use crate::term::{Atom, am};
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     /// What new ports get.
     pub(super) new_ports: Mutex<New>,
     pub(super) on_load: Mutex<Option<OnLoad>>,
+    /// System events.
+    pub(super) monitor: Mutex<Monitor>,
     /// Which messages sent are reported.
     pub(super) send: RwLock<EventPattern>,
     /// Which messages received are reported.
@@ -152,6 +155,7 @@ impl Shared {
             new_processes: Mutex::default(),
             new_ports: Mutex::default(),
             on_load: Mutex::new(None),
+            monitor: Mutex::default(),
             send: RwLock::new(EventPattern::ALL),
             receive: RwLock::new(EventPattern::ALL),
             profile,
@@ -254,6 +258,8 @@ pub(super) fn kill(session: &Shared) -> bool {
     *session.new_processes.lock() = New::default();
     *session.new_ports.lock() = New::default();
     *session.on_load.lock() = None;
+    *session.monitor.lock() = Monitor::default();
+    sysmon::update();
     flags::update_new();
     true
 }

@@ -349,3 +349,116 @@ fn a_caught_exception_leads_back_on_the_path() {
     ];
     assert_eq!(paths(&profile), rows);
 }
+
+/// A process that collects what it is sent, as text, and what it has so far.
+fn listener() -> (Pid, Arc<parking_lot::Mutex<Vec<String>>>) {
+    let heard = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let into = heard.clone();
+    let pid = process::spawn_native(&SpawnOptions::default(), move |p| {
+        while let Some(message) = p.peek_message() {
+            into.lock().push(p.own(message).display().to_string());
+            p.remove_message();
+        }
+        p.wait();
+        sched::Outcome::Wait
+    });
+    (pid, heard)
+}
+
+/// What a session with `spec` on all functions of `traced` hears of `traced:run(function, n)`, the process
+/// written as `P`. `flags` beside `call` are asked for; the pattern is `local`, or `global`.
+fn reports(
+    function: &str,
+    n: i64,
+    flags: u32,
+    kinds: u32,
+    spec: impl for<'h> FnOnce(&'h crate::heap::Heap) -> Term<'h>,
+) -> Vec<String> {
+    machine();
+    let _turn = TURN.lock();
+    let (tracer, heard) = listener();
+    let tracer = Tracer::Process(tracer);
+    let session = session::create(Atom::new("reports"), Some(tracer), None).expect("a slot");
+    let heap = crate::heap::Heap::detached();
+    let dialect = crate::matchspec::Dialect::CALL;
+    let spec = Spec::compile(spec(&heap), dialect).expect("a match specification");
+    let setting = Setting {
+        spec: Some(spec),
+        meta: None,
+    };
+    let change = |switch| {
+        let pattern = traced();
+        change::with_permission(|| {
+            let change = change::Change::pattern(&session, pattern, switch, kinds, &setting);
+            change::run_here(change)
+        })
+    };
+    assert!(change(Switch::On) > 0);
+    let handle = Handle(session.clone());
+    handle.trace_new_processes(true, flags | flags::CALL, Some(tracer));
+    let pid = run(function, n);
+    handle.trace_new_processes(false, flags::ALL, None);
+    change(Switch::Off);
+    session::kill(&session);
+    session::forget(&session);
+    // A message of ours comes behind all reports.
+    let end = crate::heap::Message::copy_of(am::normal.term());
+    tracer.tell(end);
+    let start = Instant::now();
+    while heard.lock().last().is_none_or(|last| last != "normal") {
+        assert!(start.elapsed() < Duration::from_secs(60), "it is heard");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let me = pid.term().display().to_string();
+    let heard = heard.lock();
+    let all = heard.iter().filter(|text| *text != "normal");
+    all.map(|text| text.replace(&me, "P")).collect()
+}
+
+/// `[{'_', [], Body}]`.
+fn any_args<'h>(heap: &'h crate::heap::Heap, body: &[Term<'h>]) -> Term<'h> {
+    let clause = [am::underscore.term(), Term::NIL, heap.list(body)];
+    heap.list(&[heap.tuple(&clause)])
+}
+
+#[test]
+fn calls_returns_and_exceptions_are_reported_in_order() {
+    let heard = reports("catches", 7, flags::RETURN_TO, kind::LOCAL, |heap| {
+        any_args(heap, &[heap.tuple(&[am::exception_trace.term()])])
+    });
+    let expected = [
+        "{trace,P,call,{traced,run,[catches,7]}}",
+        "{trace,P,call,{traced,catches,[7]}}",
+        "{trace,P,call,{traced,throws,[7]}}",
+        "{trace,P,exception_from,{traced,throws,1},{throw,{no,7}}}",
+        "{trace,P,return_to,{traced,catches,1}}",
+        "{trace,P,return_from,{traced,catches,1},{{no,7},{no,7},7}}",
+        "{trace,P,return_to,{traced,run,2}}",
+        "{trace,P,return_from,{traced,run,2},ok}",
+        "{trace,P,return_to,undefined}",
+    ];
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn only_calls_from_other_modules_are_global() {
+    let heard = reports("fib", 5, flags::ARITY, kind::GLOBAL, |heap| {
+        let says = heap.tuple(&[am::message.term(), Term::small(1)]);
+        any_args(heap, &[says])
+    });
+    // fib/1 calls itself by its local name.
+    let expected = [
+        "{trace,P,call,{traced,run,2},1}",
+        "{trace,P,call,{traced,fib,1},1}",
+    ];
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn births_and_ends_are_reported() {
+    let flags = flags::PROCS | flags::EXITING;
+    let heard = reports("keep", 1, flags, kind::LOCAL, |heap| {
+        any_args(heap, &[heap.tuple(&[am::silent.term(), Term::bool(true)])])
+    });
+    assert_eq!(heard, ["{trace,P,exit,normal}", "{trace,P,out_exited,0}"]);
+}
