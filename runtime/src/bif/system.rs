@@ -16,7 +16,7 @@ use crate::port;
 use crate::process::{self, MaxHeap, Process, options};
 use crate::sched::{self, online};
 use crate::sys::{cpu, time};
-use crate::term::{Term, View, am, atom as atoms, number as numbers};
+use crate::term::{Atom, Term, View, am, atom as atoms, number as numbers};
 
 bifs! {
     bif erlang:"system_info"/1 => system_info_1;
@@ -202,6 +202,19 @@ fn os_version() -> [usize; 3] {
     std::array::from_fn(|_| numbers.next().unwrap_or(0))
 }
 
+/// `{Module, Function, Arity}` of every BIF.
+fn all_bifs(p: &Process) -> Term<'_> {
+    let row = |bif: &&super::Bif| {
+        let arity = Term::small(i64::from(bif.arity));
+        p.tuple(&[
+            Atom::new(bif.module).term(),
+            Atom::new(bif.function).term(),
+            arity,
+        ])
+    };
+    p.list(&super::all().iter().map(row).collect::<Vec<_>>())
+}
+
 /// Schedulers and processors.
 fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     let n = number(sched::schedulers());
@@ -382,6 +395,7 @@ fn clock_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "time_correction" => true.into(),
         "time_warp_mode" => atom("no_time_warp"),
         "time_offset" => atom("final"),
+        "snifs" => all_bifs(p),
         "tolerant_timeofday" => atom("enabled"),
         _ => return None,
     })
