@@ -206,7 +206,7 @@ impl Process {
     pub fn remove_message(&mut self) {
         let words = self.mailbox.take_current();
         self.heap.claim(words);
-        if self.long_queues.is_some() {
+        if !self.long_queues.is_empty() {
             crate::trace::sysmon::queue_shrank(self);
         }
         self.end_receive_timer();

@@ -151,8 +151,8 @@ pub struct Process {
     pub(crate) meters: Option<Box<crate::trace::Meters>>,
     /// Frames on its stack that report returns or exceptions of calls.
     pub(crate) trace_frames: Cell<u32>,
-    /// Sessions that have been told that its message queue is long, if there are any.
-    pub(crate) long_queues: Option<Box<Vec<u64>>>,
+    /// Sessions that have been told that its message queue is long.
+    pub(crate) long_queues: Vec<u64>,
     /// The entry of a traced BIF that is to be called again, as the same call.
     pub(crate) resumed_bif: Cell<*const u64>,
 }
@@ -210,7 +210,7 @@ impl Process {
             rare: RefCell::new(None),
             meters: None,
             trace_frames: Cell::new(0),
-            long_queues: None,
+            long_queues: Vec::new(),
             resumed_bif: Cell::new(std::ptr::null()),
         }
     }

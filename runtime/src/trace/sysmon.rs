@@ -184,7 +184,7 @@ pub(crate) fn queue_grew(p: &mut Process) {
 #[cold]
 fn queue_is_long(p: &mut Process) {
     let len = p.mailbox.len() as u64;
-    let told = p.long_queues.get_or_insert_default();
+    let told = &mut p.long_queues;
     let mut new = Vec::new();
     for session in session::all() {
         let on = session.monitor.lock().long_message_queue;
@@ -204,11 +204,8 @@ fn queue_is_long(p: &mut Process) {
 #[cold]
 pub(crate) fn queue_shrank(p: &mut Process) {
     let len = p.mailbox.len() as u64;
-    let Some(told) = &mut p.long_queues else {
-        return;
-    };
     let mut over = Vec::new();
-    told.retain(|id| {
+    p.long_queues.retain(|id| {
         let session = session::all().into_iter().find(|s| s.id == *id);
         let off = session.and_then(|s| s.monitor.lock().long_message_queue);
         match off {
@@ -220,9 +217,6 @@ pub(crate) fn queue_shrank(p: &mut Process) {
             None => false,
         }
     });
-    if told.is_empty() {
-        p.long_queues = None;
-    }
     if !over.is_empty() {
         let wants = |session: &Shared, _: &Monitor| over.contains(&session.id);
         let long = Term::bool(false);
