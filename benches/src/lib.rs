@@ -1,1 +1,1 @@
-//! Benchmarks of the runtime's parts.
+//! Benchmarks of the runtime's parts: `benches/parts.rs`. What was measured is in `RESULTS.md`.

@@ -114,6 +114,12 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     Ok(halt::wait())
 }
 
+/// Starts the machine without OTP: no code, no process. For benchmarks and tests that bring both.
+pub fn bare() {
+    sched::set_engine(interp::run);
+    sched::start();
+}
+
 /// The version of the OTP under `root`, such as `29.1.1`; empty if it does not say.
 fn otp_version(root: &Path) -> String {
     let releases = std::fs::read_dir(root.join("releases"))

@@ -7,7 +7,6 @@ use beamline_formats::profile::{Request, Type};
 use super::*;
 use crate::code::{load, module};
 use crate::process::{self, MaxHeap, SpawnOptions};
-use crate::sched;
 use crate::term::Term;
 
 /// Tests share the machine: those that trace all processes take turns.
@@ -16,8 +15,7 @@ static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 fn machine() {
     static START: std::sync::Once = std::sync::Once::new();
     START.call_once(|| {
-        sched::set_engine(crate::interp::run);
-        sched::start();
+        crate::start::bare();
         let file = include_bytes!("../../tests/beams/traced.beam");
         let code = load::prepare(file).expect("a module that the compiler made");
         module::make_current(vec![code]).expect("no old code");
