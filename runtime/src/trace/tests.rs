@@ -358,7 +358,7 @@ fn listener() -> (Pid, Arc<parking_lot::Mutex<Vec<String>>>) {
             p.remove_message();
         }
         p.wait();
-        sched::Outcome::Wait
+        crate::sched::Outcome::Wait
     });
     (pid, heard)
 }
