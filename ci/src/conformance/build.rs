@@ -28,6 +28,8 @@ const RUNNER: [&str; 5] = [
 ///
 /// `-include_lib` tries the include directories before it asks for an application of that name.
 const CT_HEADERS: &str = "common_test/include";
+/// As [`CT_HEADERS`], for EUnit's.
+const EUNIT_HEADERS: &str = "eunit/include";
 
 /// Compiles the runner, the suites' helpers and `suites` into `setup.dir`.
 pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()> {
@@ -43,6 +45,12 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
     }
     fs::create_dir_all(out.join(CT_HEADERS))?;
     copy_headers(&ours.join("include"), &out.join(CT_HEADERS))?;
+    // Packages of OTP that are there to run programs leave headers out.
+    fs::create_dir_all(out.join(EUNIT_HEADERS))?;
+    copy_headers(
+        &source.join("lib").join(EUNIT_HEADERS),
+        &out.join(EUNIT_HEADERS),
+    )?;
     copy(&ours.join("nopeer/peer.erl"), &setup.dir.join("nopeer"))?;
     for (dir, name) in listed(&read("helpers.txt")?) {
         copy(&source.join(&dir).join(format!("{name}.erl")), &out)?;
