@@ -323,7 +323,7 @@ fn a_request_survives_its_environment_variable() {
             .map(|p| p.parse().expect("a pattern"))
             .to_vec(),
         call_tree: true,
-        folder: "/tmp/a b".into(),
+        folder: "/a folder".into(),
     };
     let value = request.to_variable().expect("UTF-8");
     assert_eq!(Request::from_variable(&value), Ok(request.clone()));

@@ -334,6 +334,21 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                 }};
             }
+            // The result of a guard BIF, swapped out still, goes to `c`; then is a safepoint.
+            macro_rules! guard_result {
+                ($value:expr, $words:expr, $live:expr) => {{
+                    *reg!(c!()) = $value.0;
+                    let live = $live as usize;
+                    if p.wants_collection() && live < X_REGISTERS {
+                        let kept = keep(x, c!(), live);
+                        if p.garbage_collect(0, kept).is_err() {
+                            return Outcome::Exit;
+                        }
+                    }
+                    swapin!();
+                    next!($words)
+                }};
+            }
             // A guard BIF with these arguments: result to `c`, or the label, or an exception.
             macro_rules! guard_bif {
                 ($row:expr, $args:expr, $words:expr, $live:expr, $fail:expr) => {{
@@ -341,18 +356,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     swapout!();
                     let args: &[u64] = $args;
                     match guard(p, row, args) {
-                        Ok(value) => {
-                            *reg!(c!()) = value.0;
-                            let live = $live as usize;
-                            if p.wants_collection() && live < X_REGISTERS {
-                                let kept = keep(x, c!(), live);
-                                if p.garbage_collect(0, kept).is_err() {
-                                    return Outcome::Exit;
-                                }
-                            }
-                            swapin!();
-                            next!($words)
-                        }
+                        Ok(value) => guard_result!(value, $words, $live),
                         Err(()) if $fail != 0 => {
                             swapin!();
                             jump!($fail)
@@ -1031,16 +1035,7 @@ fn run_code(p: &mut Process) -> Outcome {
                         swapout!();
                         let sum = number::mul_add(p, term!(left), term!(right), term!(addend));
                         if let Some(sum) = sum {
-                            *reg!(c!()) = sum.raw().0;
-                            let live = arg!(2) as usize;
-                            if p.wants_collection() {
-                                let kept = keep(x, c!(), live);
-                                if p.garbage_collect(0, kept).is_err() {
-                                    return Outcome::Exit;
-                                }
-                            }
-                            swapin!();
-                            next!(5)
+                            guard_result!(sum.raw(), 5, arg!(2))
                         }
                         // A float, an error: told by the operators one by one.
                         match guard(p, operator(Op::Mul), &[left, right]) {
