@@ -4,6 +4,7 @@ mod apt;
 mod bifs;
 mod compare;
 mod conformance;
+mod counts;
 mod demo;
 mod fetch;
 mod paths;
@@ -42,6 +43,8 @@ enum Task {
     Bifs(bifs::Options),
     /// Run the same programs on OTP and on Beamline, in turns, and print the ratios
     Compare(compare::Options),
+    /// Compare the samples' calls and words per function with what tprof counts on OTP
+    Counts(counts::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -52,6 +55,7 @@ fn main() -> std::process::ExitCode {
         Task::Conformance(options) => conformance::main(&options),
         Task::Bifs(options) => bifs::main(&options),
         Task::Compare(options) => compare::main(&options),
+        Task::Counts(options) => counts::main(&options),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -11,9 +11,9 @@ bifs! {
     bif erlang:"get"/1 => get_1;
     bif erlang:"get_keys"/0 => get_keys_0;
     bif erlang:"get_keys"/1 => get_keys_1;
-    bif erlang:"put"/2 => put_2;
+    hbif_plain erlang:"put"/2 => put_2;
     bif erlang:"erase"/0 => erase_0;
-    bif erlang:"erase"/1 => erase_1;
+    hbif_plain erlang:"erase"/1 => erase_1;
 }
 
 pub(super) fn pairs<'p>(p: &'p Process, entries: &[[RawTerm; 2]]) -> Term<'p> {

@@ -7,7 +7,7 @@ use crate::process::{Exception, MaxHeap, Process, Signal, ask, min_heap_words, o
 use crate::term::{Atom, Term, am, map};
 
 bifs! {
-    hbif erlang:"process_flag"/2 => process_flag_2;
+    xbif erlang:"process_flag"/2 => process_flag_2;
     bif erts_internal:"process_flag"/3 => process_flag_3;
 }
 

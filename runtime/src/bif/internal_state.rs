@@ -16,7 +16,7 @@ use crate::term::{Atom, Term, View, am, hash, tag};
 
 bifs! {
     bif erts_debug:"get_internal_state"/1 => get_internal_state_1;
-    hbif erts_debug:"set_internal_state"/2 => set_internal_state_2;
+    xbif erts_debug:"set_internal_state"/2 => set_internal_state_2;
 }
 
 static AVAILABLE: AtomicBool = AtomicBool::new(false);

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::{BifResult, Raise, badarg, bifs};
-use crate::process::Process;
-use crate::term::{Term, am, compare};
+use crate::process::{CONTEXT_REDS, Process, Work};
+use crate::term::{RawTerm, Term, am, compare};
 
 bifs! {
     bif lists:"member"/2 => member_2;
@@ -21,8 +21,10 @@ bifs! {
     ubif erlang:"tl"/1 => tl_1;
 }
 
-/// Cells copied for one reduction.
-const CELLS_PER_RED: usize = 40;
+/// Cells copied to the free part of the heap for one reduction.
+const CELLS_PER_RED: usize = 60;
+/// Cells copied beside it for one reduction: they are counted first.
+const COUNTED_CELLS_PER_RED: usize = 40;
 /// Elements looked at for one reduction.
 const CHECKS_PER_RED: usize = 16;
 
@@ -30,58 +32,111 @@ fn bump(p: &Process, work: usize, per_red: usize) {
     p.bump_reds((work / per_red) as i64);
 }
 
-/// The elements of a proper list.
-fn elements<'p>(list: Term<'p>) -> Result<Vec<Term<'p>>, Raise<'static>> {
-    let elements: Result<Vec<_>, _> = list.list_iter().collect();
-    elements.map_err(|_| badarg())
+/// Goes on with what is left in the process's next turn.
+fn go_on_with<'p>(p: &Process, args: Vec<Term<'p>>) -> Raise<'p> {
+    p.bump_reds(p.fcalls.get());
+    Raise::YieldWith(args)
 }
 
 fn member_2<'p>(p: &'p Process, [item, list]: [Term<'p>; 2]) -> BifResult<'p> {
-    let mut looked_at = 0;
-    for element in list.list_iter() {
-        let Ok(element) = element else {
-            bump(p, looked_at, CHECKS_PER_RED);
-            return Err(badarg());
-        };
+    let most = CHECKS_PER_RED * p.reds_left();
+    let (mut rest, mut looked_at) = (list, 0usize);
+    let mut is_found = false;
+    while let (Some(cell), false) = (rest.as_cons(), is_found) {
+        if looked_at == most {
+            return Err(go_on_with(p, vec![item, rest]));
+        }
         looked_at += 1;
-        if element.same(item) || !item.raw().is_immed() && compare::eq_exact(element, item) {
-            bump(p, looked_at, CHECKS_PER_RED);
-            return Ok(am::true_.term());
+        let element = cell.head();
+        is_found = element.same(item) || !item.raw().is_immed() && compare::eq_exact(element, item);
+        rest = cell.tail();
+    }
+    p.bump_reds(looked_at.div_ceil(CHECKS_PER_RED) as i64);
+    if !is_found && !rest.is_nil() {
+        return Err(badarg());
+    }
+    Ok(Term::bool(is_found))
+}
+
+/// How the copying of a list's cells has ended for this turn.
+enum Copied {
+    /// All of them.
+    All,
+    /// Not all: there are no reductions left.
+    Some,
+}
+
+/// Shows `each` the elements of `rest`, which becomes what is left of it, as many as the reductions left
+/// pay for. Those that fit in the free part of the heap cost less. Source: `lists_append_onheap()` and
+/// `lists_append_alloc()` in `erl_bif_lists.c`.
+fn copy_cells<'p>(
+    p: &'p Process,
+    rest: &mut Term<'p>,
+    free_words: usize,
+    mut each: impl FnMut(Term<'p>),
+) -> Result<Copied, Raise<'static>> {
+    /// Words of the heap's free part that are not worth a try.
+    const FEW: usize = 8;
+    let mut take = |most: usize, per_red: usize| {
+        let mut cells = 0;
+        while let (Some(cell), true) = (rest.as_cons(), cells < most) {
+            each(cell.head());
+            *rest = cell.tail();
+            cells += 1;
+        }
+        bump(p, cells, per_red);
+        match rest.as_cons() {
+            Some(_) => Ok((Copied::Some, cells)),
+            None if rest.is_nil() => Ok((Copied::All, cells)),
+            None => Err(badarg()),
+        }
+    };
+    if free_words > FEW {
+        let most = CELLS_PER_RED * p.reds_left();
+        let room = (free_words - 2).div_ceil(2);
+        let (copied, cells) = take(most.min(room), CELLS_PER_RED)?;
+        if matches!(copied, Copied::All) || most - cells <= CELLS_PER_RED {
+            return Ok(copied);
         }
     }
-    bump(p, looked_at, CHECKS_PER_RED);
-    Ok(am::false_.term())
+    let most = COUNTED_CELLS_PER_RED * p.reds_left();
+    take(most, COUNTED_CELLS_PER_RED).map(|(copied, _)| copied)
 }
 
 fn reverse_2<'p>(p: &'p Process, [list, tail]: [Term<'p>; 2]) -> BifResult<'p> {
-    let mut reversed = tail;
-    let mut cells = 0;
-    for element in list.list_iter() {
-        reversed = p.cons(element.map_err(|_| badarg())?, reversed);
-        cells += 1;
+    let (mut rest, mut reversed) = (list, tail);
+    if !rest.is_nil() && rest.as_cons().is_none() {
+        return Err(badarg());
     }
-    bump(p, cells, CELLS_PER_RED);
-    Ok(reversed)
+    let copied = copy_cells(p, &mut rest, p.free_words(), |element| {
+        reversed = p.cons(element, reversed);
+    });
+    match copied? {
+        Copied::All => Ok(reversed),
+        Copied::Some => Err(go_on_with(p, vec![rest, reversed])),
+    }
 }
+
+/// Elements that `lists:keyfind/3` looks at in one turn.
+const LOOKED_AT_PER_TURN: usize = 10 * CONTEXT_REDS as usize;
 
 /// The first tuple whose element at `position` equals `key`; `false` if there is none.
 fn keyfind<'p>(
     p: &'p Process,
-    key: Term<'p>,
-    position: Term<'p>,
-    list: Term<'p>,
-) -> Result<Option<Term<'p>>, Raise<'static>> {
-    /// ERTS looks at so many before it charges a whole time slice for them.
-    const BATCH: usize = 40_000;
+    [key, position, list]: [Term<'p>; 3],
+) -> Result<Option<Term<'p>>, Raise<'p>> {
     let index = position
         .as_index()
         .and_then(|n| n.checked_sub(1))
         .ok_or_else(badarg)?;
-    for (n, element) in (1..).zip(list.list_iter()) {
-        let element = element.map_err(|_| badarg())?;
-        if n % BATCH == 0 {
-            p.bump_reds(4000);
+    let (mut rest, mut looked_at) = (list, 0);
+    while let Some(cell) = rest.as_cons() {
+        if looked_at == LOOKED_AT_PER_TURN {
+            return Err(go_on_with(p, vec![key, position, rest]));
         }
+        looked_at += 1;
+        let element = cell.head();
+        rest = cell.tail();
         let Some(candidate) = element.as_tuple().and_then(|t| t.elements().get(index)) else {
             continue;
         };
@@ -89,29 +144,81 @@ fn keyfind<'p>(
             return Ok(Some(element));
         }
     }
-    Ok(None)
+    if rest.is_nil() {
+        Ok(None)
+    } else {
+        Err(badarg())
+    }
 }
 
-fn keyfind_3<'p>(p: &'p Process, [key, position, list]: [Term<'p>; 3]) -> BifResult<'p> {
-    Ok(keyfind(p, key, position, list)?.unwrap_or(am::false_.term()))
+fn keyfind_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
+    Ok(keyfind(p, args)?.unwrap_or(am::false_.term()))
 }
 
-fn keymember_3<'p>(p: &'p Process, [key, position, list]: [Term<'p>; 3]) -> BifResult<'p> {
-    Ok(Term::bool(keyfind(p, key, position, list)?.is_some()))
+fn keymember_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
+    Ok(Term::bool(keyfind(p, args)?.is_some()))
 }
 
-fn keysearch_3<'p>(p: &'p Process, [key, position, list]: [Term<'p>; 3]) -> BifResult<'p> {
-    Ok(match keyfind(p, key, position, list)? {
+fn keysearch_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
+    Ok(match keyfind(p, args)? {
         Some(found) => p.tuple(&[am::value.term(), found]),
         None => am::false_.term(),
     })
 }
 
+/// An append in the making.
+struct Appending {
+    /// What is left of the left operand.
+    rest: RawTerm,
+    copied: Vec<RawTerm>,
+}
+
+impl Work for Appending {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(std::slice::from_mut(&mut self.rest));
+        visit(&mut self.copied);
+    }
+}
+
 /// What stands on the right is not looked at, as ever.
 fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
-    let left = elements(left)?;
-    bump(p, left.len(), CELLS_PER_RED);
-    Ok(p.list_with_tail(&left, right))
+    let begun = p.take_work::<Appending>();
+    let is_first_turn = begun.is_none();
+    let (mut rest, mut copied, free_words) = match begun {
+        None if left.is_nil() => return Ok(right),
+        None if left.as_cons().is_none() => return Err(badarg()),
+        None if right.is_nil() => return checked_list(p, left),
+        None => (left, Vec::new(), p.free_words()),
+        // The first turn has filled the heap.
+        Some(begun) => (p.own(begun.rest), begun.copied, 0),
+    };
+    let outcome = copy_cells(p, &mut rest, free_words, |element| {
+        copied.push(element.raw())
+    });
+    match outcome? {
+        Copied::All => {
+            let copied = copied.iter().rev().map(|raw| p.own(*raw));
+            Ok(copied.fold(right, |tail, element| p.cons(element, tail)))
+        }
+        Copied::Some => {
+            if is_first_turn {
+                trap_state(p);
+            }
+            let rest = rest.raw();
+            Err(p.yield_with(Appending { rest, copied }))
+        }
+    }
+}
+
+/// The reference to a BIF's state that ERTS makes when it traps first: its words are the process's.
+fn trap_state(p: &Process) {
+    const MAGIC_REF_WORDS: usize = 4;
+    p.tuple(&[Term::NIL; MAGIC_REF_WORDS - 1]);
+}
+
+/// `List ++ []`: the list itself, if it is a proper one.
+fn checked_list<'p>(p: &'p Process, list: Term<'p>) -> BifResult<'p> {
+    counted(p, list).map(|_| list)
 }
 
 /// Up to this many elements on one side, each element of the other is looked for among them.
@@ -233,13 +340,17 @@ fn subtract<'p>(
     let (mut checks, per_red) = (0, removed.checks().1);
     let mut rest = left;
     while let (Some(cell), true) = (rest.as_cons(), count > 0) {
+        rest = cell.tail();
         if removed.take(cell.head()) {
             count -= 1;
+            // The last one's check is not counted.
+            if count == 0 {
+                break;
+            }
         } else {
             kept.push(cell.head());
         }
         checks += removed.checks().0;
-        rest = cell.tail();
     }
     bump(p, checks, per_red);
     p.list_with_tail(&kept, rest)

@@ -5,7 +5,9 @@
 //!
 //! - `bif`, `ubif` (guards and operators, as in `bif.tab`): `fn(&Process, [Term; N])`. Cannot collect:
 //!   what it builds when the heap is full goes to a heap fragment.
-//! - `hbif`: `fn(&mut Process)`, arguments and result in `x(0)..`. May collect, wait or end the process.
+//! - `xbif`: `fn(&mut Process)`, arguments and result in `x(0)..`. May collect, wait or end the process.
+//! - `hbif`: the same for those that are heavy in `bif.tab`, of which a call costs no reduction by itself;
+//!   `hbif_plain`: heavy there, and cannot collect here.
 //!
 //! An exception is a value, [`Raise`]. Source of names and kinds: `bif.tab`, OTP 29.
 
@@ -91,6 +93,8 @@ pub enum Raise<'p> {
     Wait,
     /// Time is used up: the BIF is called again, with the same arguments, in the next slice.
     Yield,
+    /// The same, with these arguments.
+    YieldWith(Vec<Term<'p>>),
 }
 
 impl From<Atom> for Raise<'static> {

@@ -14,7 +14,7 @@ pub enum Kind {
     Bif,
     /// Allowed in guards, or an operator.
     Ubif,
-    /// May collect.
+    /// Heavy: a call of it costs no reduction beside those of its work.
     Hbif,
 }
 
@@ -57,7 +57,10 @@ macro_rules! bifs {
     };
     (@kind bif) => { $crate::bif::Kind::Bif };
     (@kind ubif) => { $crate::bif::Kind::Ubif };
+    (@kind xbif) => { $crate::bif::Kind::Bif };
     (@kind hbif) => { $crate::bif::Kind::Hbif };
+    (@kind hbif_plain) => { $crate::bif::Kind::Hbif };
+    (@call xbif $arity:literal $handler:path) => { $crate::bif::Call::Exclusive($handler) };
     (@call hbif $arity:literal $handler:path) => { $crate::bif::Call::Exclusive($handler) };
     (@call $kind:ident $arity:literal $handler:path) => {{
         fn call<'p>(

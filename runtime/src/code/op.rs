@@ -65,9 +65,9 @@ specific_ops! {
     CallExtLast;
     /// Tail call of an export.
     CallExtOnly;
-    /// Call of a BIF of arity `a` that cannot collect. Words: BIF, export.
+    /// Call of a BIF of arity `a`. Words: BIF, export.
     CallBif;
-    /// Call of a BIF of arity `a` that has the process to itself. Words: BIF, export.
+    /// Call of a heavy BIF of arity `a`, which costs no reduction by itself. Words: BIF, export.
     CallHbif;
     /// `apply(x0, x1, x2)` by name, with the arguments as a list.
     CallApply;

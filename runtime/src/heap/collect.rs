@@ -481,7 +481,7 @@ impl Heap {
     /// block; the old one and the fragments are freed once the off-heap lists have been walked.
     fn sweep_into(&mut self, sweep: &mut Sweep, block: Block, roots: &mut dyn Roots) {
         // Every sweep leaves the high-water mark at the heap's top: what is above it is new.
-        self.collected_words = self.allocated_words();
+        self.collected_words = self.built_words();
         let stack = self.stack_words();
         let (young_from, old_from) = (sweep.to, sweep.old_top);
         // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and

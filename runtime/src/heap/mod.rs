@@ -435,9 +435,12 @@ impl Heap {
     #[inline]
     #[must_use]
     pub(crate) fn allocated_words(&self) -> u64 {
+        self.built_words().wrapping_sub(self.unclaimed_words.get())
+    }
+    /// Words allocated since the process began, messages it has examined and not taken included.
+    fn built_words(&self) -> u64 {
         let young = (self.htop.get() as usize).wrapping_sub(self.high_water as usize) / 8;
-        let all = self.collected_words + (young + self.fragment_words.get()) as u64;
-        all.wrapping_sub(self.unclaimed_words.get())
+        self.collected_words + (young + self.fragment_words.get()) as u64
     }
     /// A message of so many words is the heap's, and has not been taken by the process.
     pub(crate) fn claim_later(&self, words: usize) {

@@ -218,14 +218,40 @@ fn run_code(p: &mut Process) -> Outcome {
                     return $outcome;
                 }};
             }
-            // A call of a function by its entry: costs a reduction.
+            // The same, to do this instruction again: a function that begins with it is not called again.
+            macro_rules! pause_again {
+                ($outcome:expr, $live:expr) => {{
+                    trace::breakpoint::call_again(p, pc);
+                    pause!($outcome, $live)
+                }};
+            }
+            // A call of a function by its entry: costs a reduction, and so does the return, as under
+            // ERTS's JIT. The call that uses the last one up yields before it runs.
             macro_rules! dispatch {
                 ($entry:expr) => {{
                     pc = $entry;
+                    fcalls -= 1;
                     if fcalls > 0 {
-                        fcalls -= 1;
                         continue 'fetch;
                     }
+                    pause!(Outcome::Yield, *pc.offset(head::ARITY) as usize)
+                }};
+            }
+            macro_rules! return_to {
+                ($address:expr) => {{
+                    pc = $address;
+                    fcalls -= 1;
+                    if fcalls >= 0 {
+                        continue 'fetch;
+                    }
+                    pause!(Outcome::Yield, 1)
+                }};
+            }
+            // A BIF traps: the process goes on in the next turn, as under ERTS's JIT.
+            macro_rules! trap {
+                ($entry:expr) => {{
+                    pc = $entry;
+                    fcalls -= 1;
                     pause!(Outcome::Yield, *pc.offset(head::ARITY) as usize)
                 }};
             }
@@ -436,7 +462,7 @@ fn run_code(p: &mut Process) -> Outcome {
                         swapout!();
                         let back = trace::breakpoint::returned(p, a!());
                         swapin!();
-                        jump!(back)
+                        return_to!(back)
                     }
                     Op::ErrorHandler => {
                         swapout!();
@@ -472,7 +498,9 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                     Op::BifEntry => {
                         let row = &*(arg!(1) as *const Bif);
-                        p.resumed_bif.set(std::ptr::null());
+                        p.resumed_call.set(std::ptr::null());
+                        // A BIF that is called by its entry costs what its work costs, and no call.
+                        fcalls += 1;
                         swapout!();
                         match call_bif(p, row, pc, None) {
                             BifEnd::Return => {
@@ -485,6 +513,10 @@ fn run_code(p: &mut Process) -> Outcome {
                                 swapin!();
                                 dispatch!(address)
                             }
+                            BifEnd::Trap(address) => {
+                                swapin!();
+                                trap!(address)
+                            }
                             BifEnd::Jump(address) => {
                                 swapin!();
                                 jump!(address)
@@ -496,9 +528,9 @@ fn run_code(p: &mut Process) -> Outcome {
                                 pause!(Outcome::Yield, 1)
                             }
                             BifEnd::Again(outcome) => {
-                                trace::breakpoint::bif_again(p, pc);
                                 swapin!();
-                                pause!(outcome, row.arity as usize)
+                                fcalls -= 1;
+                                pause_again!(outcome, row.arity as usize)
                             }
                             BifEnd::Sleep => return Outcome::Wait,
                             BifEnd::Exit => return Outcome::Exit,
@@ -561,10 +593,12 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                     Op::CallExtOnly => dispatch!((*(arg!(1) as *const Export)).address()),
                     Op::CallBif | Op::CallHbif => {
-                        if fcalls <= 0 {
-                            pause!(Outcome::Yield, a!() as usize)
+                        // A heavy BIF costs what its work costs, and no call.
+                        let is_light = word as u16 == Op::CallBif as u16;
+                        fcalls -= i64::from(is_light);
+                        if fcalls <= 0 && is_light {
+                            pause_again!(Outcome::Yield, a!() as usize)
                         }
-                        fcalls -= 1;
                         let row = &*(arg!(1) as *const Bif);
                         let export = &*(arg!(2) as *const Export);
                         if export.is_bif_traced.load(Ordering::Relaxed) {
@@ -582,6 +616,11 @@ fn run_code(p: &mut Process) -> Outcome {
                                 push_return!(2);
                                 dispatch!(address)
                             }
+                            BifEnd::Trap(address) => {
+                                swapin!();
+                                push_return!(2);
+                                trap!(address)
+                            }
                             BifEnd::Jump(address) => {
                                 swapin!();
                                 jump!(address)
@@ -597,9 +636,11 @@ fn run_code(p: &mut Process) -> Outcome {
                                     // Put off half-way: the process is in the BIF, not at its call.
                                     push_return!(2);
                                     pc = export.address();
-                                    trace::breakpoint::bif_again(p, pc);
+                                    fcalls -= 1;
+                                } else {
+                                    fcalls += i64::from(is_light);
                                 }
-                                pause!(outcome, row.arity as usize)
+                                pause_again!(outcome, row.arity as usize)
                             }
                             BifEnd::Sleep => return Outcome::Wait,
                             BifEnd::Exit => return Outcome::Exit,
@@ -703,9 +744,9 @@ fn run_code(p: &mut Process) -> Outcome {
                         }
                     }
                     Op::Return => {
-                        pc = *stop as *const u64;
+                        let back = *stop as *const u64;
                         stop = stop.add(1);
-                        continue 'fetch;
+                        return_to!(back)
                     }
                     Op::Deallocate => {
                         stop = stop.add(a!() as usize);
@@ -713,9 +754,9 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                     Op::DeallocateReturn => {
                         let frame = stop.add(a!() as usize);
-                        pc = *frame as *const u64;
+                        let back = *frame as *const u64;
                         stop = frame.add(1);
-                        continue 'fetch;
+                        return_to!(back)
                     }
                     Op::Allocate => {
                         let frame = a!() as usize;
@@ -1294,10 +1335,10 @@ fn run_code(p: &mut Process) -> Outcome {
                         next!(2 + count)
                     }
                     Op::Send => {
-                        if fcalls <= 0 {
-                            pause!(Outcome::Yield, 2)
-                        }
                         fcalls -= 1;
+                        if fcalls <= 0 {
+                            pause_again!(Outcome::Yield, 2)
+                        }
                         swapout!();
                         match call_bif(p, operator(Op::Send), pc, Some(pc)) {
                             BifEnd::Return => {
@@ -1308,6 +1349,11 @@ fn run_code(p: &mut Process) -> Outcome {
                                 swapin!();
                                 push_return!(0);
                                 dispatch!(address)
+                            }
+                            BifEnd::Trap(address) => {
+                                swapin!();
+                                push_return!(0);
+                                trap!(address)
                             }
                             BifEnd::Jump(address) => {
                                 swapin!();
@@ -1320,13 +1366,17 @@ fn run_code(p: &mut Process) -> Outcome {
                             }
                             BifEnd::Again(outcome) => {
                                 swapin!();
-                                pause!(outcome, 2)
+                                fcalls += 1;
+                                pause_again!(outcome, 2)
                             }
                             BifEnd::Sleep => return Outcome::Wait,
                             BifEnd::Exit => return Outcome::Exit,
                         }
                     }
                     Op::LoopRec => {
+                        if fcalls <= 0 {
+                            pause!(Outcome::Yield, 0)
+                        }
                         swapout!();
                         match p.peek_message() {
                             Some(message) => {
@@ -1344,11 +1394,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::LoopRecEnd => {
                         p.next_message();
                         fcalls -= 1;
-                        pc = arg!(1) as *const u64;
-                        if fcalls <= 0 {
-                            pause!(Outcome::Yield, 0)
-                        }
-                        continue 'fetch;
+                        jump!(arg!(1))
                     }
                     Op::Wait => {
                         p.wait();
@@ -1517,6 +1563,8 @@ enum BifEnd {
     Return,
     /// By calling the function with this entry, its arguments in the registers.
     Go(*const u64),
+    /// The same, in the process's next turn.
+    Trap(*const u64),
     /// By going on at this address, with nothing to return to here.
     Jump(*const u64),
     /// With its result in `x(0)`, the time slice given up.
@@ -1553,11 +1601,17 @@ fn call_bif(
                     }
                     Err(Raise::Trap(to, args)) => {
                         live = args.len();
-                        Ok(BifEnd::Go(call::trap(p, to, &args).entry))
+                        Ok(BifEnd::Trap(call::trap(p, to, &args).entry))
                     }
-                    Err(Raise::TrapTo(address)) => Ok(BifEnd::Go(address)),
+                    Err(Raise::TrapTo(address)) => Ok(BifEnd::Trap(address)),
                     Err(Raise::Wait) => Ok(BifEnd::Again(Outcome::Wait)),
                     Err(Raise::Yield) => Ok(BifEnd::Again(Outcome::Yield)),
+                    Err(Raise::YieldWith(args)) => {
+                        for (i, arg) in args.into_iter().enumerate() {
+                            p.set_x(i, arg);
+                        }
+                        Ok(BifEnd::Again(Outcome::Yield))
+                    }
                     Err(raise) => {
                         let exception = Exception::from_raise(&raise);
                         let mut exception = exception.expect("the rest are exceptions");
@@ -1571,7 +1625,7 @@ fn call_bif(
             match ended {
                 Ok(BifEnd::Return) => after_bif(p, BifEnd::Return, 1),
                 // What it has built so far is in its arguments.
-                Ok(BifEnd::Go(entry)) if live > 0 => after_bif(p, BifEnd::Go(entry), live),
+                Ok(BifEnd::Trap(entry)) if live > 0 => after_bif(p, BifEnd::Trap(entry), live),
                 Ok(ended) => ended,
                 Err(exception) => {
                     p.exception = exception;

@@ -124,7 +124,11 @@ impl Exception {
                     ..at(class, reason)
                 }
             }
-            Raise::Trap(..) | Raise::TrapTo(_) | Raise::Wait | Raise::Yield => return None,
+            Raise::Trap(..)
+            | Raise::TrapTo(_)
+            | Raise::Wait
+            | Raise::Yield
+            | Raise::YieldWith(_) => return None,
         })
     }
 }

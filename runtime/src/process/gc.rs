@@ -114,7 +114,9 @@ impl Process {
 
     fn collected(&self, collected: Collected) {
         crate::sched::count_collection();
-        self.bump_reds(collected.reds as i64);
+        // At most what is left of the slice (`erts_garbage_collect_nobump()`).
+        let left = self.fcalls.get().max(0);
+        self.bump_reds((collected.reds as i64).min(left));
     }
 
     fn with_roots<R>(&mut self, live: usize, f: impl FnOnce(&mut Heap, &mut dyn Roots) -> R) -> R {

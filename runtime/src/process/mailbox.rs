@@ -29,6 +29,9 @@ use crate::term::{RawTerm, Term, View, am, tag};
 /// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
 const MARKERS: usize = 8;
 
+/// What a look into the outer signal queue costs. Source: `erts_proc_sig_receive_helper()`.
+const FETCH_REDS: i64 = 4;
+
 /// A position in the mailbox before which no message holds a certain reference.
 struct Marker {
     id: u64,
@@ -189,6 +192,7 @@ impl Process {
                 self.heap.claim_later(words);
                 return Some(self.heap.attach_in_place(&mut slot.message));
             }
+            self.bump_reds(FETCH_REDS);
             if !self.fetch_signals() || self.is_exiting() {
                 return None;
             }

@@ -153,8 +153,8 @@ pub struct Process {
     pub(crate) trace_frames: Cell<u32>,
     /// Sessions that have been told that its message queue is long.
     pub(crate) long_queues: Vec<u64>,
-    /// The entry of a traced BIF that is to be called again, as the same call.
-    pub(crate) resumed_bif: Cell<*const u64>,
+    /// The entry with a breakpoint at which it goes on, in the same call.
+    pub(crate) resumed_call: Cell<*const u64>,
 }
 
 // SAFETY: P1: one thread at a time reaches a process; it moves between threads whole.
@@ -211,7 +211,7 @@ impl Process {
             meters: None,
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
-            resumed_bif: Cell::new(std::ptr::null()),
+            resumed_call: Cell::new(std::ptr::null()),
         }
     }
 
@@ -336,7 +336,8 @@ impl Process {
         unsafe { *self.x.get().add(index) = term.raw() };
     }
 
-    /// Takes `reds` from the time slice, as ERTS's `BUMP_REDS`.
+    /// Takes `reds` from the time slice, as ERTS's `BUMP_REDS`. What a BIF has done in one go beyond the
+    /// slice counts too: ERTS's trap and are charged turn by turn.
     #[inline]
     pub fn bump_reds(&self, reds: i64) {
         self.fcalls.set(self.fcalls.get().saturating_sub(reds));

@@ -27,6 +27,7 @@ use super::node::Arena;
 use super::session::Shared;
 use super::spec::Spec;
 use super::tracer::Tracer;
+use crate::code::op::Op;
 use crate::code::op::entry as head;
 use crate::process::Process;
 
@@ -145,7 +146,7 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
     let Some(half) = breakpoint.active() else {
         return breakpoint.original;
     };
-    if p.resumed_bif.replace(std::ptr::null()) == pc || p.flags.get().sensitive {
+    if p.resumed_call.replace(std::ptr::null()) == pc || p.flags.get().sensitive {
         return breakpoint.original;
     }
     let calls = p.shared().tracee.calls();
@@ -168,9 +169,12 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
     breakpoint.original
 }
 
-/// The BIF under a breakpoint at `pc` has not returned: when it is called again, it is the same call.
-pub(crate) fn bif_again(p: &Process, pc: *const u64) {
-    p.resumed_bif.set(pc);
+/// The process goes on at `pc`: where that is an entry with a breakpoint, it is in the call already.
+pub(crate) fn call_again(p: &Process, pc: *const u64) {
+    // SAFETY: B1: an instruction's word.
+    if unsafe { *pc } as u16 == Op::Breakpoint as u16 {
+        p.resumed_call.set(pc);
+    }
 }
 
 /// Accounts, one for each meter, as a frame holds them.

@@ -527,9 +527,10 @@ impl<'a> Transform<'a> {
             self.e.word(std::ptr::from_ref(entry) as u64);
             return Ok(());
         };
-        let op = match row.call {
-            bif::Call::Plain(_) => Op::CallBif,
-            bif::Call::Exclusive(_) => Op::CallHbif,
+        let op = if row.kind == bif::Kind::Hbif {
+            Op::CallHbif
+        } else {
+            Op::CallBif
         };
         self.e.op(op, u16::from(arity), 0, 0);
         self.e.word(std::ptr::from_ref(row) as u64);
