@@ -287,9 +287,9 @@ fn nif_error_2<'p>(_: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'
     Err(Raise::ErrorArgs(reason, args, Term::NIL))
 }
 
-fn make_fun_3<'p>(p: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
+fn make_fun_3<'p>(_p: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
     let (m, f, a) = mfa(m, f, a)?;
-    Ok(p.external_fun(export(m, f, a.ok_or_else(badarg)?)))
+    Ok(export(m, f, a.ok_or_else(badarg)?).lambda())
 }
 
 fn fun_info_2<'p>(p: &'p Process, [fun, what]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -1,6 +1,9 @@
 //! Atoms, numbers, pids, ports, references and funs as text, and back.
 
+use std::sync::OnceLock;
+
 use super::{BifResult, Raise, badarg, bifs, system_limit};
+use crate::heap::{Heap, Literal, LiteralCell};
 use crate::num::float::{FloatFormat, format_float, parse_float, scan_float};
 use crate::num::limbs::IntRef;
 use crate::process::Process;
@@ -50,15 +53,37 @@ fn is_utf8(encoding: Term<'_>) -> bool {
 }
 
 fn atom_to_binary_2<'p>(p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
-    let name = atom(a)?.name();
+    let atom = atom(a)?;
+    let name = atom.name();
+    if is_utf8(encoding) || encoding == am::latin1 && name.is_ascii() {
+        return Ok(name_literal(atom).unwrap_or_else(|| p.binary(name.as_bytes())));
+    }
     if encoding == am::latin1 {
         let bytes = unicode::latin1_from_str(name).ok_or_else(badarg)?;
         return Ok(p.binary_from_vec(bytes));
     }
-    if is_utf8(encoding) {
-        return Ok(p.binary(name.as_bytes()));
-    }
     Err(badarg())
+}
+
+/// An atom's name as a binary: a literal, as in ERTS, made when it is first asked for. `None` for atoms
+/// beyond the default limit of their number.
+fn name_literal(atom: Atom) -> Option<Term<'static>> {
+    const CHUNK: usize = 1 << 10;
+    type Chunk = OnceLock<Box<[LiteralCell]>>;
+    static CHUNKS: [Chunk; CHUNK] = [const { OnceLock::new() }; CHUNK];
+    let index = atom.index() as usize;
+    let chunk = CHUNKS.get(index / CHUNK)?.get_or_init(|| {
+        let cells = std::iter::repeat_with(LiteralCell::default);
+        cells.take(CHUNK).collect()
+    });
+    let cell = &chunk[index % CHUNK];
+    let literal = cell.get().unwrap_or_else(|| {
+        let scratch = Heap::detached();
+        let made = Literal::new(scratch.binary(atom.name().as_bytes()));
+        cell.set(Some(made));
+        made
+    });
+    Some(literal.term())
 }
 
 /// A name, of a list of characters: `badarg` for no characters, `system_limit` for more than 255.

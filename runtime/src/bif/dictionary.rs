@@ -1,4 +1,4 @@
-//! The process dictionary.
+//! The process dictionary. Under each key it holds the pair `{Key, Value}`, which is on the heap, as in ERTS.
 
 use super::{BifResult, bifs};
 use crate::process::Process;
@@ -16,11 +16,20 @@ bifs! {
     hbif_plain erlang:"erase"/1 => erase_1;
 }
 
-pub(super) fn pairs<'p>(p: &'p Process, entries: &[[RawTerm; 2]]) -> Term<'p> {
-    entries.iter().fold(Term::NIL, |rest, entry| {
-        let [key, value] = entry.map(|word| p.own(word));
+/// All entries: copies of the pairs that the dictionary holds, as in ERTS.
+pub(super) fn pairs(p: &Process) -> Term<'_> {
+    let dictionary = p.dictionary();
+    let entries = dictionary.entries().iter();
+    entries.fold(Term::NIL, |rest, [key, pair]| {
+        let (key, value) = (p.own(*key), value_of(p, *pair));
         p.cons(p.tuple(&[key, value]), rest)
     })
+}
+
+/// The value in a pair `{Key, Value}` of the dictionary.
+fn value_of(p: &Process, pair: RawTerm) -> Term<'_> {
+    let pair = p.own(pair).as_tuple().expect("the dictionary holds pairs");
+    pair.elements()[1]
 }
 
 fn find(p: &Process, key: Term<'_>) -> Option<usize> {
@@ -31,12 +40,12 @@ fn find(p: &Process, key: Term<'_>) -> Option<usize> {
 }
 
 fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(pairs(p, p.dictionary().entries()))
+    Ok(pairs(p))
 }
 
 /// The value of `key`.
 pub(crate) fn get<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
-    find(p, key).map(|place| p.own(p.dictionary().value(place)))
+    find(p, key).map(|place| value_of(p, p.dictionary().value(place)))
 }
 
 fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -52,28 +61,30 @@ fn get_keys_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 fn get_keys_1<'p>(p: &'p Process, [wanted]: [Term<'p>; 1]) -> BifResult<'p> {
     let dictionary = p.dictionary();
     let entries = dictionary.entries().iter();
-    let keys = entries.filter(|[_, value]| eq_exact(p.own(*value), wanted));
+    let keys = entries.filter(|[_, pair]| eq_exact(value_of(p, *pair), wanted));
     Ok(keys.fold(Term::NIL, |rest, [key, _]| p.cons(p.own(*key), rest)))
 }
 
 fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    let pair = p.tuple(&[key, value]).raw();
     if let Some(place) = find(p, key) {
-        let old = p.dictionary_mut().replace(place, value.raw());
-        return Ok(p.own(old));
+        let old = p.dictionary_mut().replace(place, pair);
+        return Ok(value_of(p, old));
     }
     let hash = |word: RawTerm| internal_hash(p.own(word));
-    p.dictionary_mut().add(key.raw(), value.raw(), hash);
+    p.dictionary_mut().add(key.raw(), pair, hash);
     Ok(am::undefined.term())
 }
 
 fn erase_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let entries = p.dictionary_mut().take();
-    Ok(pairs(p, &entries))
+    let pairs = entries.iter().map(|[_, pair]| p.own(*pair));
+    Ok(pairs.fold(Term::NIL, |rest, pair| p.cons(pair, rest)))
 }
 
 fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
     let Some(place) = find(p, key) else {
         return Ok(am::undefined.term());
     };
-    Ok(p.own(p.dictionary_mut().remove(place)))
+    Ok(value_of(p, p.dictionary_mut().remove(place)))
 }

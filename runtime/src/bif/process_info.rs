@@ -5,7 +5,7 @@ use super::flags::{max_heap_map, queue_data_name};
 use super::process::reply;
 use super::{Next, bifs};
 use crate::code::entry::export;
-use crate::heap::Message;
+use crate::heap::{Heap, Message};
 use crate::process::refs::make_ref;
 use crate::process::{Class, Monitored, Process, Signal, ask, options};
 use crate::term::{Atom, Term, am, tag};
@@ -113,7 +113,8 @@ fn process_info_2(p: &mut Process) -> Next {
         return badarg(p);
     }
     let items = match form {
-        Form::One => Message::copy_of(p.list(&[wanted])),
+        // Its list is made beside the heap: it is not the caller's.
+        Form::One => Heap::detached().into_message(|heap| heap.list(&[heap.copy_in(wanted)])),
         _ => Message::copy_of(wanted),
     };
     answer(p, items, form)
@@ -214,7 +215,7 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
             if p.flags.get().sensitive {
                 Term::NIL
             } else {
-                super::dictionary::pairs(p, p.dictionary().entries())
+                super::dictionary::pairs(p)
             }
         }
         am::initial_call => {

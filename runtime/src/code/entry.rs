@@ -10,7 +10,8 @@ use parking_lot::RwLock;
 
 use super::op::{Op, entry};
 use crate::bif;
-use crate::term::{Atom, am};
+use crate::heap::{Heap, Literal, LiteralCell};
+use crate::term::{Atom, Term, am};
 
 /// Code generations: one active, one being staged, one that some thread may still read.
 pub const GENERATIONS: usize = 3;
@@ -53,6 +54,8 @@ pub struct Export {
     pub bif: Option<u32>,
     /// A BIF under a breakpoint: calls go through its entry.
     pub is_bif_traced: AtomicBool,
+    /// Its fun, made when it is first asked for.
+    lambda: LiteralCell,
 }
 
 impl Export {
@@ -80,11 +83,23 @@ impl Export {
             arity,
             bif,
             is_bif_traced: AtomicBool::new(false),
+            lambda: LiteralCell::default(),
         }));
         for address in &export.addresses {
             address.store(export.stub_address(), Ordering::Release);
         }
         export
+    }
+
+    /// `fun M:F/A`: a literal, as in ERTS.
+    #[must_use]
+    pub fn lambda(&'static self) -> Term<'static> {
+        let lambda = self.lambda.get().unwrap_or_else(|| {
+            let made = Literal::new(Heap::detached().external_fun(self));
+            self.lambda.set(Some(made));
+            made
+        });
+        lambda.term()
     }
 
     /// Entry of its own stub.

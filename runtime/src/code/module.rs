@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use super::entry::{self, FunEntry};
 use super::op::entry as head;
 use super::record::{self, Defined};
+use crate::heap::{Heap, Literal, LiteralCell};
 use crate::term::{Atom, RawTerm, Term};
 
 /// The code of one version of a module.
@@ -32,7 +33,7 @@ pub struct Module {
     /// Places: row of `files`, line.
     pub places: Vec<(u32, u32)>,
     /// Source files.
-    pub files: Vec<String>,
+    pub files: Vec<SourceFile>,
     /// Offset of the `on_load` function.
     pub on_load: Option<u32>,
     /// `Attr` chunk, in the external term format.
@@ -125,13 +126,13 @@ impl Module {
             arity: word(head::ARITY) as u8,
         }
     }
-    /// File and line of the instruction at `offset`.
+    /// File, a string, and line of the instruction at `offset`.
     #[must_use]
-    pub fn place_at(&self, offset: u32) -> Option<(&str, u32)> {
+    pub fn place_at(&self, offset: u32) -> Option<(Term<'static>, u32)> {
         let n = self.lines.partition_point(|&(from, _)| from <= offset);
         let (_, place) = *self.lines.get(n.checked_sub(1)?)?;
         let (file, line) = *self.places.get(place as usize)?;
-        (place != 0 && line != 0).then(|| (self.files[file as usize].as_str(), line))
+        (place != 0 && line != 0).then(|| (self.files[file as usize].term(), line))
     }
     /// Offset of the entry of a function, exported or not.
     #[must_use]
@@ -140,6 +141,31 @@ impl Module {
         all.copied()
             .find(|&(f, a, _)| f == function && a == arity)
             .map(|(_, _, offset)| offset)
+    }
+}
+
+/// The name of a source file.
+pub struct SourceFile {
+    name: String,
+    /// The name as a string, a literal as in ERTS: made when a stack trace tells it first.
+    literal: LiteralCell,
+}
+
+impl SourceFile {
+    /// The file of this name.
+    #[must_use]
+    pub fn new(name: &str) -> SourceFile {
+        let (name, literal) = (name.to_owned(), LiteralCell::default());
+        SourceFile { name, literal }
+    }
+
+    fn term(&self) -> Term<'static> {
+        let literal = self.literal.get().unwrap_or_else(|| {
+            let made = Literal::new(Heap::detached().string(&self.name));
+            self.literal.set(Some(made));
+            made
+        });
+        literal.term()
     }
 }
 

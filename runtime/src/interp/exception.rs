@@ -200,7 +200,6 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
             let entry = code.find(mfa.function, mfa.arity)?;
             let at = entry.checked_sub(crate::code::op::entry::WORDS as u32)?;
             code.place_at(at)
-                .map(|(file, line)| (file.to_string(), line))
         });
         let place = if words[0] & flag::FROM_BIF != 0 {
             None
@@ -296,7 +295,7 @@ pub(crate) fn caller(p: &Process, line: bool) -> Term<'_> {
         return p.tuple(&[module, function, arity]);
     }
     let place = match place {
-        Some((file, line)) => p.tuple(&[p.string(&file), p.unsigned(u64::from(line))]),
+        Some((file, line)) => p.tuple(&[file, p.unsigned(u64::from(line))]),
         None => am::undefined.term(),
     };
     p.tuple(&[module, function, arity, place])
@@ -411,15 +410,13 @@ fn function_at(address: *const u64) -> String {
     format!("{m}:{f}/{arity} + {bytes}")
 }
 
-type Place = Option<(String, u32)>;
+/// File, a string, and line.
+type Place = Option<(Term<'static>, u32)>;
 
 fn lookup(address: *const u64) -> Option<(Mfa, Place)> {
     let (module, offset) = module::module_at(address)?;
     let entry = module.function_at(offset)?;
-    let place = module
-        .place_at(offset)
-        .map(|(file, line)| (file.to_string(), line));
-    Some((module.mfa(entry), place))
+    Some((module.mfa(entry), module.place_at(offset)))
 }
 
 /// The `error_info` element of the top entry, if it has one.
@@ -459,7 +456,7 @@ fn item<'p>(
 ) -> Term<'p> {
     let mut location = Vec::with_capacity(3);
     if let Some((file, line)) = place {
-        location.push(p.tuple(&[am::file.term(), p.string(&file)]));
+        location.push(p.tuple(&[am::file.term(), file]));
         location.push(p.tuple(&[am::line.term(), p.unsigned(u64::from(line))]));
     }
     location.extend(info);

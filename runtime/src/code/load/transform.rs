@@ -9,7 +9,7 @@ use crate::beam::{Arg, Op as Gen};
 use crate::bif::{self, Bif};
 use crate::code::FunEntry;
 use crate::code::entry::{export, stub_instruction};
-use crate::code::module::Module;
+use crate::code::module::{Module, SourceFile};
 use crate::code::op::{Op, SCRATCH, entry as head};
 use crate::heap::build_literal;
 use crate::process::X_REGISTERS;
@@ -81,7 +81,8 @@ impl<'a> Transform<'a> {
                 .iter()
                 .map(|item| (item.file, item.line))
                 .collect();
-            module.files.clone_from(&lines.files);
+            let files = lines.files.iter();
+            module.files = files.map(|name| SourceFile::new(name)).collect();
         }
         module.records.clone_from(&self.tables.records);
         module.attributes.clone_from(&beam.attributes);

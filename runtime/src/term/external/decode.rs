@@ -630,7 +630,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             _ => return Err(Reason::BadFun),
         };
         let export = functions::export(module, function, arity, self.safe)?;
-        Ok(self.heap.external_fun(export))
+        Ok(export.lambda())
     }
 
     /// A small integer, where only one may stand.
