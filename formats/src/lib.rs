@@ -7,10 +7,12 @@
 //! * [`table`]: the text table, as OTP's `tprof` prints it;
 //! * [`flamegraph`]: folded stacks and the SVG drawn from them;
 //! * [`json`]: the export for other programs;
+//! * [`ring`]: recordings, event by event;
 //! * [`name`]: how atoms and functions are written.
 
 pub mod flamegraph;
 pub mod json;
 pub mod name;
 pub mod profile;
+pub mod ring;
 pub mod table;

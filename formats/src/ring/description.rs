@@ -1,0 +1,51 @@
+//! What is known of a recording besides its records: kept as JSON in the file.
+
+use serde::{Deserialize, Serialize};
+
+use super::layout::WhenFull;
+
+/// The machine that ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// The operating system, with its version.
+    pub system: String,
+    /// The kernel's version.
+    pub kernel: String,
+    /// The processor.
+    pub processor: String,
+    /// Processors that can be used.
+    pub cores: u64,
+    /// Main memory.
+    pub memory_bytes: u64,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Groups of events, by name.
+    pub events: Vec<String>,
+    /// Functions whose calls are recorded; none: all.
+    pub patterns: Vec<String>,
+    /// What became of records for which there was no room.
+    pub when_full: WhenFull,
+}
+
+/// See the module. What an older version did not know is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Description {
+    /// Version of the program that recorded.
+    pub beamline: String,
+    /// The OTP release whose libraries ran.
+    pub otp: String,
+    /// The emulator's command line, program first.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// What was asked for.
+    pub settings: Settings,
+}

@@ -1,0 +1,77 @@
+//! Why a recording cannot be written or read: one line each.
+
+use std::fmt;
+use std::io;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Error {
+    /// The operating system refuses.
+    Io(io::Error),
+    /// Somebody else records into the file.
+    Busy,
+    /// The settings cannot be met.
+    Settings(String),
+    /// There is nothing in the file.
+    Empty,
+    /// It is no recording.
+    Foreign,
+    /// It was made by a newer version of this format.
+    Newer {
+        /// The version of the file.
+        version: u32,
+    },
+    /// It ends before its time.
+    Truncated {
+        /// Its length in bytes.
+        length: u64,
+        /// The length it ought to have.
+        expected: u64,
+    },
+    /// What stands there was not written so.
+    Corrupt {
+        /// What is damaged.
+        what: &'static str,
+        /// Where, in bytes from the start of the file.
+        at: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(error) => write!(f, "{error}"),
+            Error::Busy => write!(
+                f,
+                "another recording is being written to it; name another file"
+            ),
+            Error::Settings(text) => write!(f, "{text}"),
+            Error::Empty => write!(f, "the file is empty: nothing was recorded into it"),
+            Error::Foreign => write!(f, "not a recording of beamline record"),
+            Error::Newer { version } => write!(
+                f,
+                "a recording of format {version}, and this program reads format {} at most: \
+                 use a newer beamline",
+                super::layout::VERSION
+            ),
+            Error::Truncated { length, expected } => write!(
+                f,
+                "the recording is cut: {length} bytes of {expected}; copy it again from where it was made"
+            ),
+            Error::Corrupt { what, at } => {
+                write!(
+                    f,
+                    "the recording is damaged: {what} at byte {at}; make it anew"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error)
+    }
+}

@@ -1,0 +1,316 @@
+//! What a recording can tell: one row a kind, from which encoder, decoder, names and the table of `docs/FORMAT.md`
+//! are made.
+
+use super::id::{Id, NameId};
+
+/// Numbers of kinds are below this.
+pub const KINDS: usize = 128;
+
+/// The most fields an event has.
+pub(super) const FIELDS_MAX: usize = 4;
+
+/// A value that a field of a record holds.
+trait Field: Copy {
+    fn put(self) -> u64;
+    fn get(word: u64) -> Self;
+}
+
+impl Field for u64 {
+    #[inline(always)]
+    fn put(self) -> u64 {
+        self
+    }
+    fn get(word: u64) -> Self {
+        word
+    }
+}
+
+impl Field for Id {
+    #[inline(always)]
+    fn put(self) -> u64 {
+        self.word()
+    }
+    fn get(word: u64) -> Self {
+        Id::from_word(word)
+    }
+}
+
+impl Field for NameId {
+    #[inline(always)]
+    fn put(self) -> u64 {
+        u64::from(self.0)
+    }
+    fn get(word: u64) -> Self {
+        // A larger number names nothing.
+        NameId(u32::try_from(word).unwrap_or(0))
+    }
+}
+
+macro_rules! count {
+    ($($field:ident)*) => { <[&str]>::len(&[$(stringify!($field)),*]) };
+}
+
+macro_rules! events {
+    ($($(#[doc = $doc:literal])* $number:literal = $kind:ident, $name:literal, $group:ident,
+        { $($field:ident: $type:ident),* $(; $text:ident)? };)*) => {
+        /// The kind of an event.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[doc = $doc])* $kind = $number,)* }
+
+        impl Kind {
+            /// All kinds, by number.
+            pub const ALL: &'static [Kind] = &[$(Kind::$kind),*];
+
+            /// The kind of this number, if there is one.
+            #[must_use]
+            pub fn of(number: u8) -> Option<Kind> {
+                match number { $($number => Some(Kind::$kind),)* _ => None }
+            }
+            /// As reports write it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$kind => $name,)* }
+            }
+            /// What is asked for to have it recorded.
+            #[must_use]
+            pub fn group(self) -> Group {
+                match self { $(Kind::$kind => Group::$group,)* }
+            }
+            /// Names and types of its fields, in their order.
+            #[must_use]
+            pub fn fields(self) -> &'static [(&'static str, &'static str)] {
+                match self {
+                    $(Kind::$kind => &[$((stringify!($field), stringify!($type)),)*
+                        $((stringify!($text), "text"),)?],)*
+                }
+            }
+            /// What it means.
+            #[must_use]
+            pub fn doc(self) -> &'static str {
+                match self { $(Kind::$kind => concat!($($doc),*).trim_ascii(),)* }
+            }
+            pub(super) fn has_text(self) -> bool {
+                match self { $(Kind::$kind => count!($($text)?) == 1,)* }
+            }
+            pub(super) fn words(self) -> usize {
+                match self { $(Kind::$kind => count!($($field)*),)* }
+            }
+        }
+
+        /// What happened, to the process or port that a record is of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event<'a> {
+            $($(#[doc = $doc])* $kind {
+                $(#[doc = concat!("Type: ", stringify!($type), ".")] $field: $type,)*
+                $(#[doc = "Text, cut where it is too long."] $text: &'a str,)?
+            },)*
+            /// What a newer version writes.
+            Unknown {
+                /// Its number.
+                kind: u8,
+                /// Nothing is known of it.
+                nothing: &'a (),
+            },
+        }
+
+        impl<'a> Event<'a> {
+            /// As a record holds it; nothing for what cannot be written.
+            #[inline(always)]
+            pub(super) fn parts(&self) -> Option<Parts<'a>> {
+                match *self {
+                    $(Event::$kind { $($field,)* $($text,)? } => Some(Parts {
+                        kind: $number,
+                        fields: padded([$(Field::put($field)),*]),
+                        words: count!($($field)*),
+                        text: <[&str]>::first(&[$($text)?]).copied(),
+                    }),)*
+                    Event::Unknown { .. } => None,
+                }
+            }
+
+            /// The event that a record holds; `fields` are at least as many as its kind has.
+            pub(super) fn of(kind: u8, fields: &[u64; FIELDS_MAX], text: &'a str) -> Event<'a> {
+                match Kind::of(kind) {
+                    $(Some(Kind::$kind) => {
+                        let mut fields = fields.iter().copied();
+                        let mut next = || fields.next().unwrap_or(0);
+                        let _ = (&mut next, text);
+                        Event::$kind { $($field: <$type as Field>::get(next()),)* $($text: text,)? }
+                    })*
+                    None => Event::Unknown { kind, nothing: &() },
+                }
+            }
+
+            /// Its kind; none for what a newer version writes.
+            #[must_use]
+            pub fn kind(&self) -> Option<Kind> {
+                match self {
+                    $(Event::$kind { .. } => Some(Kind::$kind),)*
+                    Event::Unknown { .. } => None,
+                }
+            }
+        }
+
+        const _: () = {
+            $(assert!($number > 0 && $number < KINDS && count!($($field)*) <= FIELDS_MAX);)*
+        };
+    };
+}
+
+events! {
+    /// A function is called; on its return the caller goes on.
+    1 = Call, "call", Calls, { function: NameId };
+    /// A function is called in tail position: it returns where its caller would.
+    2 = TailCall, "tail_call", Calls, { function: NameId };
+    /// The newest call that has not returned returns; `function` is what was called.
+    3 = Return, "return", Returns, { function: NameId };
+    /// An exception ends the newest `calls` calls; their caller goes on.
+    4 = Unwind, "unwind", Returns, { calls: u64 };
+    /// A message is sent.
+    8 = Send, "send", Messages, { to: Id; text };
+    /// A message is sent to nobody.
+    9 = SendToNonExisting, "send_to_non_existing_process", Messages, { to: Id; text };
+    /// A message gets into the message queue.
+    10 = Receive, "receive", Messages, { ; text };
+    /// It has made the process `child`, which starts in `function`.
+    16 = Spawn, "spawn", Processes, { child: Id, function: NameId };
+    /// It has been made by `parent`, and starts in `function`.
+    17 = Spawned, "spawned", Processes, { parent: Id, function: NameId };
+    /// It ends, for this reason.
+    18 = Exit, "exit", Processes, { ; text };
+    /// It gets a name.
+    19 = Register, "register", Processes, { name: NameId };
+    /// It loses its name.
+    20 = Unregister, "unregister", Processes, { name: NameId };
+    /// It links itself to `other`.
+    21 = Link, "link", Processes, { other: Id };
+    /// It takes its link to `other` away.
+    22 = Unlink, "unlink", Processes, { other: Id };
+    /// `other` links itself to it.
+    23 = GettingLinked, "getting_linked", Processes, { other: Id };
+    /// `other` takes its link to it away.
+    24 = GettingUnlinked, "getting_unlinked", Processes, { other: Id };
+    /// A scheduler starts to run it, in `function`.
+    32 = In, "in", Scheduling, { function: NameId };
+    /// The scheduler runs it no more; so many messages are in its queue, so many reductions it has had in all.
+    33 = Out, "out", Scheduling, { function: NameId, messages: u64, reductions: u64 };
+    /// A scheduler goes on ending it.
+    34 = InExiting, "in_exiting", Scheduling, { };
+    /// The scheduler stops ending it, for now.
+    35 = OutExiting, "out_exiting", Scheduling, { };
+    /// It is no more.
+    36 = OutExited, "out_exited", Scheduling, { };
+    /// A minor collection begins: words needed, words in use.
+    40 = GcMinorStart, "gc_minor_start", Gc, { need: u64, used: u64 };
+    /// It ends: words given back, words in use.
+    41 = GcMinorEnd, "gc_minor_end", Gc, { reclaimed: u64, used: u64 };
+    /// A major collection begins: words needed, words in use.
+    42 = GcMajorStart, "gc_major_start", Gc, { need: u64, used: u64 };
+    /// It ends: words given back, words in use.
+    43 = GcMajorEnd, "gc_major_end", Gc, { reclaimed: u64, used: u64 };
+    /// The heap is larger than it may be.
+    44 = GcMaxHeapSize, "gc_max_heap_size", Gc, { used: u64 };
+    /// A port has been opened by `owner`, with this driver.
+    48 = Open, "open", Ports, { owner: Id, driver: NameId };
+    /// A port is closed, for this reason.
+    49 = Closed, "closed", Ports, { ; text };
+    /// A port starts to run a command.
+    50 = PortIn, "port_in", Ports, { command: NameId };
+    /// A port has run a command.
+    51 = PortOut, "port_out", Ports, { command: NameId };
+}
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Group {
+    /// Calls of functions.
+    Calls,
+    /// Returns from them, and exceptions that end them.
+    Returns,
+    /// Messages sent and received.
+    Messages,
+    /// Births, ends, names and links of processes.
+    Processes,
+    /// When processes run.
+    Scheduling,
+    /// Collections.
+    Gc,
+    /// Ports: opened, closed, run.
+    Ports,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: [Group; 7] = [
+        Group::Calls,
+        Group::Returns,
+        Group::Messages,
+        Group::Processes,
+        Group::Scheduling,
+        Group::Gc,
+        Group::Ports,
+    ];
+
+    /// As the command line writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Calls => "calls",
+            Group::Returns => "returns",
+            Group::Messages => "messages",
+            Group::Processes => "processes",
+            Group::Scheduling => "scheduling",
+            Group::Gc => "gc",
+            Group::Ports => "ports",
+        }
+    }
+}
+
+impl std::str::FromStr for Group {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Group::ALL.into_iter().find(|group| group.name() == text);
+        found.ok_or_else(|| {
+            let names = Group::ALL.map(Group::name).join(", ");
+            format!("'{text}' is no kind of event; there are {names}")
+        })
+    }
+}
+
+/// An event in pieces.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub(super) kind: u8,
+    pub(super) fields: [u64; FIELDS_MAX],
+    pub(super) words: usize,
+    pub(super) text: Option<&'a str>,
+}
+
+#[inline(always)]
+fn padded<const N: usize>(words: [u64; N]) -> [u64; FIELDS_MAX] {
+    let mut fields = [0; FIELDS_MAX];
+    fields[..N].copy_from_slice(&words);
+    fields
+}
+
+/// The table of `docs/FORMAT.md`.
+#[must_use]
+pub fn table() -> String {
+    let mut out =
+        String::from("| number | name | group | fields | meaning |\n|---|---|---|---|---|\n");
+    for kind in Kind::ALL {
+        let fields = kind
+            .fields()
+            .iter()
+            .map(|(name, kind)| format!("{name}: {kind}"));
+        let fields = fields.collect::<Vec<_>>().join(", ");
+        let (number, name, group, doc) =
+            (*kind as u8, kind.name(), kind.group().name(), kind.doc());
+        out.push_str(&format!(
+            "| {number} | `{name}` | {group} | {fields} | {doc} |\n"
+        ));
+    }
+    out
+}

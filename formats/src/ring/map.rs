@@ -1,0 +1,39 @@
+//! The mapped file: all memory that a recording is written to.
+//!
+//! Invariants:
+//! - R1: the mapping covers whole pages of a file whose blocks were allocated before, so that no write to it
+//!   can fail for want of space; the file is locked against others that would make it shorter.
+//! - R2: nobody holds a reference to mapped memory other than as atomic words, which any thread, and any
+//!   process that maps the file too, may read and write at any time.
+#![expect(unsafe_code, reason = "mapped memory is reached by address")]
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::layout::PAGE;
+
+/// See the module.
+pub(super) struct Map {
+    raw: MmapRaw,
+}
+
+impl Map {
+    /// Maps the whole of a file of `length` bytes: a multiple of a page.
+    pub(super) fn of(file: &File, length: usize) -> io::Result<Map> {
+        assert!(length.is_multiple_of(PAGE) && length > 0, "whole pages");
+        let raw = MmapOptions::new().len(length).map_raw(file)?;
+        Ok(Map { raw })
+    }
+
+    /// All of it as words.
+    #[inline(always)]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        let (start, bytes) = (self.raw.as_mut_ptr(), self.raw.len());
+        // SAFETY: R1: the bytes are mapped, for reading and writing, as long as `self` is there, and a mapping
+        // begins at a page, which is aligned; R2: nobody refers to them otherwise.
+        unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / 8) }
+    }
+}

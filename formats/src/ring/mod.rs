@@ -1,0 +1,32 @@
+//! Recordings: what happened in a run, event by event, in a memory-mapped file.
+//!
+//! A ring file has a segment for each scheduler, which only that one writes, so that no writer waits for another
+//! or shares a cache line with it. Records are a few words long and stamped with the processor's clock; names
+//! stand in a part of their own that is never overwritten. Whatever ends the program, the file can be read up to
+//! its last whole record, and says what was lost. `docs/FORMAT.md` specifies it to the byte.
+//!
+//! * [`Ring`] makes a file, [`Segment`] writes to it;
+//! * [`Recording`] reads one;
+//! * [`Event`] is what can be told.
+
+mod description;
+mod error;
+mod event;
+mod id;
+mod layout;
+mod map;
+mod names;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod time;
+mod writer;
+
+pub use description::{Description, Host, Settings};
+pub use error::Error;
+pub use event::{Event, Group, KINDS, Kind, table};
+pub use id::{Id, NameId};
+pub use layout::{VERSION, WhenFull};
+pub use names::{Function, Name, Names, Process};
+pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
+pub use writer::{Anchor, Clock, Options, Ring, Segment};

@@ -1,0 +1,256 @@
+//! The names of a recording: a part of the file that only grows. Who comes too late gets no name, and is counted.
+//!
+//! An entry is a word (length of what follows in bytes, low 32 bits; kind, 8 bits; check, 24 bits) and its
+//! payload, filled up to whole words. The first entry is name 1.
+
+use std::collections::HashMap;
+
+use super::Error;
+use super::id::{Id, NameId};
+use super::layout::{Check, words_of};
+
+/// Longer texts are cut.
+const TEXT_MAX: usize = 1024;
+
+macro_rules! entries {
+    ($($(#[doc = $doc:literal])* $number:literal = $name:ident;)*) => {
+        /// What an entry names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Entry { $($(#[doc = $doc])* $name = $number,)* }
+
+        impl Entry {
+            fn of(number: u64) -> Option<Entry> {
+                match number { $($number => Some(Entry::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+entries! {
+    /// Its text.
+    1 = Atom;
+    /// Names of module and function, arity: three words.
+    2 = Function;
+    /// A process: its id, that of its parent, the function it started in.
+    3 = Process;
+    /// A process or port with a name: its id, the name.
+    4 = Registered;
+}
+
+/// What is put into the file for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name<'a> {
+    /// An atom.
+    Atom(&'a str),
+    /// A function.
+    Function {
+        /// Its module, an atom.
+        module: NameId,
+        /// Its name, an atom.
+        name: NameId,
+        /// The number of arguments.
+        arity: u8,
+    },
+    /// A process that was made.
+    Process {
+        /// Itself.
+        id: Id,
+        /// Who made it.
+        parent: Id,
+        /// The function it started in.
+        function: NameId,
+    },
+    /// A process or port that has got a name.
+    Registered {
+        /// Itself.
+        id: Id,
+        /// The name, an atom.
+        name: NameId,
+    },
+}
+
+/// The longest prefix of at most `max` bytes that ends between two characters.
+pub(super) fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+/// The words of an entry.
+pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
+    out.clear();
+    out.push(0);
+    let word = |name: NameId| u64::from(name.0);
+    let (entry, bytes) = match name {
+        Name::Atom(text) => {
+            let text = cut(text, TEXT_MAX);
+            out.extend(words_of(text.as_bytes()));
+            (Entry::Atom, text.len())
+        }
+        Name::Function {
+            module,
+            name,
+            arity,
+        } => {
+            out.extend([word(module), word(name), u64::from(arity)]);
+            (Entry::Function, 24)
+        }
+        Name::Process {
+            id,
+            parent,
+            function,
+        } => {
+            out.extend([id.word(), parent.word(), word(function)]);
+            (Entry::Process, 24)
+        }
+        Name::Registered { id, name } => {
+            out.extend([id.word(), word(name)]);
+            (Entry::Registered, 16)
+        }
+    };
+    let first = bytes as u64 | (entry as u64) << 32;
+    out[0] = first | check(first, &out[1..]);
+}
+
+fn check(first: u64, payload: &[u64]) -> u64 {
+    let words = std::iter::once(first).chain(payload.iter().copied());
+    Check::of(words).word() >> 40 << 40
+}
+
+/// A function with its names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Function {
+    /// The module, unquoted.
+    pub module: String,
+    /// The name, unquoted.
+    pub name: String,
+    /// The number of arguments.
+    pub arity: u8,
+}
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Who made it.
+    pub parent: Id,
+    /// The function it started in.
+    pub function: NameId,
+    /// The last name it had.
+    pub name: NameId,
+}
+
+/// All names of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    atoms: HashMap<u32, String>,
+    functions: HashMap<u32, Function>,
+    processes: HashMap<Id, Process>,
+}
+
+impl Names {
+    /// Reads entries that stand one after the other from byte `at` of the file on.
+    pub(super) fn read(bytes: &[u8], at: u64) -> Result<Names, Error> {
+        let mut names = Names::default();
+        let words: Vec<u64> = words_of(bytes).collect();
+        let (mut next, mut number) = (0, 0_u32);
+        while let Some(&first) = words.get(next) {
+            let corrupt = Error::Corrupt {
+                what: "a name",
+                at: at + next as u64 * 8,
+            };
+            let length = (first & 0xffff_ffff) as usize;
+            let Some(payload) = words.get(next + 1..next + 1 + length.div_ceil(8)) else {
+                return Err(corrupt);
+            };
+            number = number.saturating_add(1);
+            if check(first & ((1 << 40) - 1), payload) != first >> 40 << 40
+                || names
+                    .add(number, first >> 32 & 0xff, payload, length)
+                    .is_none()
+            {
+                return Err(corrupt);
+            }
+            next += 1 + payload.len();
+        }
+        Ok(names)
+    }
+
+    /// `None` when the entry is not as its kind has it; an entry of an unknown kind is passed over.
+    fn add(&mut self, number: u32, kind: u64, payload: &[u64], length: usize) -> Option<()> {
+        let Some(kind) = Entry::of(kind) else {
+            return Some(());
+        };
+        let name = |at: usize| Some(NameId(u32::try_from(*payload.get(at)?).ok()?));
+        let id = |at: usize| Some(Id::from_word(*payload.get(at)?));
+        match kind {
+            Entry::Atom => {
+                let mut bytes: Vec<u8> =
+                    payload.iter().flat_map(|word| word.to_le_bytes()).collect();
+                bytes.truncate(length);
+                self.atoms.insert(number, String::from_utf8(bytes).ok()?);
+            }
+            Entry::Function => {
+                let arity = u8::try_from(*payload.get(2)?).ok()?;
+                let function = Function {
+                    module: self.atom(name(0)?).to_owned(),
+                    name: self.atom(name(1)?).to_owned(),
+                    arity,
+                };
+                self.functions.insert(number, function);
+            }
+            Entry::Process => {
+                let known = self.processes.entry(id(0)?).or_default();
+                (known.parent, known.function) = (id(1)?, name(2)?);
+            }
+            Entry::Registered => {
+                self.processes.entry(id(0)?).or_default().name = name(1)?;
+            }
+        }
+        Some(())
+    }
+
+    /// The text of an atom; `?` where it did not fit.
+    #[must_use]
+    pub fn atom(&self, name: NameId) -> &str {
+        self.atoms.get(&name.0).map_or("?", String::as_str)
+    }
+
+    /// A function, where it is known.
+    #[must_use]
+    pub fn function(&self, name: NameId) -> Option<&Function> {
+        self.functions.get(&name.0)
+    }
+
+    /// A function as Erlang writes it; `?` where it is not known.
+    #[must_use]
+    pub fn function_text(&self, name: NameId) -> String {
+        self.function(name).map_or_else(
+            || "?".to_owned(),
+            |f| crate::name::mfa(&f.module, &f.name, u32::from(f.arity)),
+        )
+    }
+
+    /// A process, where something is known of it.
+    #[must_use]
+    pub fn process(&self, id: Id) -> Option<Process> {
+        self.processes.get(&id).copied()
+    }
+
+    /// A process's registered name, or the function it started in; empty where neither is known.
+    #[must_use]
+    pub fn process_text(&self, id: Id) -> String {
+        match self.process(id) {
+            Some(process) if process.name != NameId::NONE => {
+                crate::name::atom(self.atom(process.name))
+            }
+            Some(process) if process.function != NameId::NONE => {
+                self.function_text(process.function)
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Processes of which something is known.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+}

@@ -1,0 +1,565 @@
+//! Reading a ring file: also one that is being written, or whose writer was killed.
+//!
+//! Nothing in the file is believed before its check says that it was written so. Memory in use does not depend
+//! on the length of the recording, but for its names.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::Error;
+use super::description::Description;
+use super::event::{Event, FIELDS_MAX, KINDS, Kind};
+use super::id::Id;
+use super::layout::{
+    BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, Header, PAGE, Place, SLOT_WORDS, WhenFull, block,
+    header, kind, read_places, row, segment, words_of,
+};
+use super::names::Names;
+use super::time::Timebase;
+use super::writer::Anchor;
+
+/// A number for each kind of event.
+pub type Counts = [u64; KINDS];
+
+/// The most memory that description or names may take, whatever the file says.
+const TABLE_MAX: u64 = 1 << 30;
+
+/// Blocks that are read at once.
+const READ_BLOCKS: u64 = 16;
+
+/// What a segment has lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The scheduler; none for all other threads.
+    pub scheduler: Option<u64>,
+    /// What was lost.
+    pub kind: Kind,
+    /// Overwritten by newer records.
+    pub overwritten: u64,
+    /// Not written for want of room.
+    pub dropped: u64,
+}
+
+/// A recording.
+#[derive(Debug)]
+pub struct Recording {
+    file: File,
+    header: Header,
+    description: Description,
+    names: Names,
+    segments: Vec<SegmentInfo>,
+    time: Timebase,
+}
+
+#[derive(Clone, Debug)]
+struct SegmentInfo {
+    place: Place,
+    head: u64,
+    written: Box<Counts>,
+    dropped: Box<Counts>,
+}
+
+impl SegmentInfo {
+    /// The oldest block there may be.
+    fn first(&self) -> u64 {
+        self.head.saturating_sub(self.place.blocks - 1).max(1)
+    }
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record<'a> {
+    /// Since the recording was begun.
+    pub time_ns: u64,
+    /// The index of the segment it is from.
+    pub segment: usize,
+    /// The process or port it is of.
+    pub subject: Id,
+    /// What happened.
+    pub event: Event<'a>,
+}
+
+fn read_at(file: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+    let mut buffer = vec![0; usize::try_from(bytes).map_err(|_| Error::Foreign)?];
+    file.read_exact_at(&mut buffer, at)?;
+    Ok(buffer)
+}
+
+impl Recording {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// See [`Error`]: no recording, a damaged one, one of a newer version.
+    pub fn open(path: &Path) -> Result<Recording, Error> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let header = Header::read(&read_at(&file, 0, length.min(PAGE as u64))?)?;
+        let expected = header.word(header::LENGTH);
+        if length < expected {
+            return Err(Error::Truncated { length, expected });
+        }
+        let description = read_description(&file, &header)?;
+        let names = read_names(&file, &header)?;
+        let rows = header.word(header::SEGMENT_COUNT).min(TABLE_MAX / 64);
+        let at = header.word(header::SEGMENTS);
+        let table = part(&file, &header, at, rows * row::WORDS as u64 * 8)?;
+        let places = read_places(&header, &table)?;
+        let segments = places.into_iter().map(|place| read_segment(&file, place));
+        let segments = segments.collect::<Result<Vec<_>, _>>()?;
+        let mut recording = Recording {
+            time: Timebase::new(Anchor::default(), 0, None),
+            file,
+            header,
+            description,
+            names,
+            segments,
+        };
+        recording.time = recording.timebase()?;
+        Ok(recording)
+    }
+
+    fn timebase(&self) -> Result<Timebase, Error> {
+        let word = |at| self.header.word(at);
+        let start = Anchor {
+            ticks: word(header::START_TICKS),
+            ns: word(header::START_NS),
+        };
+        let mut last = (word(header::ENDED) == 1).then(|| Anchor {
+            ticks: word(header::END_TICKS),
+            ns: word(header::END_NS),
+        });
+        if last.is_none() {
+            for info in self.segments.iter().filter(|info| info.head > 0) {
+                let at = info.place.block_at(info.head);
+                let head: Vec<u64> = words_of(&read_at(&self.file, at, PAGE as u64)?).collect();
+                let anchor = Anchor {
+                    ticks: head[block::ANCHOR_TICKS],
+                    ns: head[block::ANCHOR_NS],
+                };
+                if last.is_none_or(|last: Anchor| last.ns < anchor.ns) {
+                    last = Some(anchor);
+                }
+            }
+        }
+        Ok(Timebase::new(start, word(header::NS_PER_4G), last))
+    }
+
+    /// What is known besides records.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The names.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Names that did not fit.
+    #[must_use]
+    pub fn names_lost(&self) -> u64 {
+        self.header.word(header::NAMES_LOST)
+    }
+
+    /// The emulator's process number in the operating system.
+    #[must_use]
+    pub fn os_pid(&self) -> u64 {
+        self.header.word(header::OS_PID)
+    }
+
+    /// Marks what was recorded in the same run.
+    #[must_use]
+    pub fn token(&self) -> u64 {
+        self.header.word(header::TOKEN)
+    }
+
+    /// Nanoseconds since 1970 when it was begun.
+    #[must_use]
+    pub fn unix_ns(&self) -> u64 {
+        self.header.word(header::START_UNIX_NS)
+    }
+
+    /// What became of records for which there was no room; none where this version does not know the word.
+    #[must_use]
+    pub fn when_full(&self) -> Option<WhenFull> {
+        WhenFull::from_word(self.header.word(header::WHEN_FULL))
+    }
+
+    /// The emulator has ended it; otherwise it was killed, or runs still.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.header.word(header::ENDED) == 1
+    }
+
+    /// When it ended, in nanoseconds since it was begun.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        let ticks = self.header.word(header::END_TICKS);
+        self.has_ended().then(|| self.time.ns(ticks))
+    }
+
+    /// How many segments there are.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The scheduler that wrote a segment; none for all other threads.
+    #[must_use]
+    pub fn scheduler(&self, segment: usize) -> Option<u64> {
+        let label = self.segments.get(segment)?.place.label;
+        (label != 0).then_some(label)
+    }
+
+    /// The oldest records of a segment have been overwritten.
+    #[must_use]
+    pub fn is_wrapped(&self, segment: usize) -> bool {
+        self.segments
+            .get(segment)
+            .is_some_and(|info| info.first() > 1)
+    }
+
+    /// The records of a segment, from the oldest to the newest.
+    ///
+    /// # Panics
+    /// When there is no such segment.
+    #[must_use]
+    pub fn segment(&self, index: usize) -> SegmentReader<'_> {
+        SegmentReader::new(self, index)
+    }
+
+    /// All records in order of time.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn merged(&self) -> Result<Merged<'_>, Error> {
+        Merged::new(self)
+    }
+
+    /// Has each segment read by `read`, on all cores; the results are in the order of the segments.
+    ///
+    /// # Errors
+    /// The first error of `read`.
+    pub fn in_parallel<T: Send>(
+        &self,
+        read: impl Fn(SegmentReader<'_>) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let all = (0..self.segments()).into_par_iter();
+        all.map(|index| read(self.segment(index))).collect()
+    }
+
+    /// What was lost, of each segment and kind: `found` are the records in each segment.
+    #[must_use]
+    pub fn losses(&self, found: &[Counts]) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for (info, found) in self.segments.iter().zip(found) {
+            for kind in Kind::ALL {
+                let at = *kind as usize;
+                let overwritten = info.written[at].saturating_sub(found[at]);
+                let dropped = info.dropped[at];
+                if overwritten > 0 || dropped > 0 {
+                    losses.push(Loss {
+                        scheduler: (info.place.label != 0).then_some(info.place.label),
+                        kind: *kind,
+                        overwritten,
+                        dropped,
+                    });
+                }
+            }
+        }
+        losses
+    }
+}
+
+/// A part of the file that the header speaks of.
+fn part(file: &File, header: &Header, at: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+    let end = at.checked_add(bytes);
+    if bytes > TABLE_MAX || end.is_none_or(|end| end > header.word(header::LENGTH)) {
+        let what = "the header";
+        return Err(Error::Corrupt { what, at: 0 });
+    }
+    read_at(file, at, bytes)
+}
+
+fn read_description(file: &File, header: &Header) -> Result<Description, Error> {
+    let at = header.word(header::DESCRIPTION);
+    let bytes = part(file, header, at, header.word(header::DESCRIPTION_BYTES))?;
+    let what = "the description";
+    let corrupt = Error::Corrupt { what, at };
+    if Check::of(words_of(&bytes)).word() != header.word(header::DESCRIPTION_CHECK) {
+        return Err(corrupt);
+    }
+    serde_json::from_slice(&bytes).map_err(|_| corrupt)
+}
+
+fn read_names(file: &File, header: &Header) -> Result<Names, Error> {
+    let at = header.word(header::NAMES);
+    let used = header.word(header::NAMES_USED);
+    if used > header.word(header::NAMES_BYTES) || !used.is_multiple_of(8) {
+        return Err(Error::Corrupt {
+            what: "the length of the names",
+            at: header::NAMES_USED as u64 * 8,
+        });
+    }
+    Names::read(&part(file, header, at, used)?, at)
+}
+
+fn read_segment(file: &File, place: Place) -> Result<SegmentInfo, Error> {
+    let words: Vec<u64> = words_of(&read_at(file, place.offset, PAGE as u64)?).collect();
+    let head = words[segment::HEAD];
+    // No machine gets so far.
+    if head >= 1 << 56 {
+        return Err(Error::Corrupt {
+            what: "the newest block of a segment",
+            at: place.offset,
+        });
+    }
+    let counts = |at: usize| {
+        let mut counts = Box::new([0; KINDS]);
+        counts.copy_from_slice(&words[at..at + KINDS]);
+        counts
+    };
+    Ok(SegmentInfo {
+        place,
+        head,
+        written: counts(segment::WRITTEN),
+        dropped: counts(segment::DROPPED),
+    })
+}
+
+/// A record as a block holds it.
+#[derive(Clone, Copy, Default)]
+struct Raw {
+    ticks: u64,
+    subject: u64,
+    kind: u8,
+    fields: [u64; FIELDS_MAX],
+}
+
+/// Reads the records of one segment.
+pub struct SegmentReader<'r> {
+    recording: &'r Recording,
+    index: usize,
+    /// The sequence of the next block.
+    next: u64,
+    /// Blocks that were read, from the one with the sequence `start` on.
+    buffer: Vec<u64>,
+    start: u64,
+    /// The word in `buffer` that the current block begins at, its slots, and those passed.
+    block: usize,
+    slots: usize,
+    slot: usize,
+    raw: Raw,
+    text: String,
+}
+
+impl<'r> SegmentReader<'r> {
+    fn new(recording: &'r Recording, index: usize) -> Self {
+        SegmentReader {
+            recording,
+            index,
+            next: recording.segments[index].first(),
+            buffer: Vec::new(),
+            start: 0,
+            block: 0,
+            slots: 0,
+            slot: 0,
+            raw: Raw::default(),
+            text: String::new(),
+        }
+    }
+
+    /// The segment it reads.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// When the next block is damaged.
+    pub fn read(&mut self) -> Result<Option<Record<'_>>, Error> {
+        Ok(if self.advance()? {
+            Some(self.record())
+        } else {
+            None
+        })
+    }
+
+    /// Goes to the next record; `false` at the end.
+    fn advance(&mut self) -> Result<bool, Error> {
+        loop {
+            while self.slot < self.slots {
+                if self.decode()? {
+                    return Ok(true);
+                }
+            }
+            if !self.next_block()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The record gone to.
+    fn record(&self) -> Record<'_> {
+        Record {
+            time_ns: self.recording.time.ns(self.raw.ticks),
+            segment: self.index,
+            subject: Id::from_word(self.raw.subject),
+            event: Event::of(self.raw.kind, &self.raw.fields, &self.text),
+        }
+    }
+
+    fn corrupt(&self, what: &'static str) -> Error {
+        let info = &self.recording.segments[self.index];
+        let at = info.place.block_at(self.next.saturating_sub(1).max(1));
+        Error::Corrupt { what, at }
+    }
+
+    /// Takes a record apart; `false` for one that is no event.
+    fn decode(&mut self) -> Result<bool, Error> {
+        let at = self.block + BLOCK_HEAD + self.slot * SLOT_WORDS;
+        let (first, second) = (self.buffer[at], self.buffer[at + 1]);
+        let [kind, extra, ..] = first.to_le_bytes();
+        let extra = usize::from(extra);
+        if self.slot + extra >= self.slots {
+            return Err(self.corrupt("a record's length"));
+        }
+        self.slot += 1 + extra;
+        self.raw.ticks = self.raw.ticks.saturating_add(first >> 32);
+        match kind {
+            kind::SUBJECT => self.raw.subject = second,
+            kind::TIME => self.raw.ticks = self.raw.ticks.saturating_add(second),
+            _ => {
+                self.raw.kind = kind;
+                let end = at + (1 + extra) * SLOT_WORDS;
+                return self.decode_fields(kind, at + 1, end).map(|()| true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn decode_fields(&mut self, kind: u8, at: usize, end: usize) -> Result<(), Error> {
+        self.raw.fields = [0; FIELDS_MAX];
+        self.text.clear();
+        let Some(known) = Kind::of(kind) else {
+            return Ok(());
+        };
+        let words = known.words();
+        let payload = &self.buffer[at..end];
+        if payload.len() < words {
+            return Err(self.corrupt("a record's fields"));
+        }
+        self.raw.fields[..words].copy_from_slice(&payload[..words]);
+        if known.has_text() {
+            // An event without a field leaves the first word empty.
+            let text = &payload[words.max(1).min(payload.len())..];
+            let length = text.first().map(|length| usize::try_from(*length));
+            let Some(Ok(length)) = length else {
+                return Err(self.corrupt("a record's text"));
+            };
+            let mut bytes: Vec<u8> = text[1..].iter().flat_map(|w| w.to_le_bytes()).collect();
+            if bytes.len() < length {
+                return Err(self.corrupt("a record's text"));
+            }
+            bytes.truncate(length);
+            match String::from_utf8(bytes) {
+                Ok(text) => self.text = text,
+                Err(_) => return Err(self.corrupt("a record's text")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to the next block that counts; `false` at the end.
+    fn next_block(&mut self) -> Result<bool, Error> {
+        let info = &self.recording.segments[self.index];
+        while self.next <= info.head {
+            let sequence = self.next;
+            self.load(sequence)?;
+            self.next += 1;
+            self.block = usize::try_from(sequence - self.start).unwrap_or(0) * BLOCK_WORDS;
+            let words = &self.buffer[self.block..self.block + BLOCK_WORDS];
+            let commit = words[block::COMMIT];
+            if commit == 0 && (sequence == info.head || sequence == info.first()) {
+                // Just begun, or just about to be overwritten, when the writer was killed.
+                continue;
+            }
+            let slots = (commit & 0xffff) as usize;
+            if words[block::SEQUENCE] != sequence || slots > BLOCK_SLOTS {
+                return Err(self.corrupt("a block"));
+            }
+            let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
+            if Check::of(used.iter().copied()).commit(sequence, slots) != commit {
+                return Err(self.corrupt("a block"));
+            }
+            self.raw.ticks = words[block::TICKS];
+            self.raw.subject = words[block::SUBJECT];
+            (self.slots, self.slot) = (slots, 0);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Has the block with this sequence in the buffer.
+    fn load(&mut self, sequence: u64) -> Result<(), Error> {
+        let loaded = (self.buffer.len() / BLOCK_WORDS) as u64;
+        if self.start > 0 && (self.start..self.start + loaded).contains(&sequence) {
+            return Ok(());
+        }
+        let info = &self.recording.segments[self.index];
+        // As many as follow in the file.
+        let to_wrap = info.place.blocks - (sequence - 1) % info.place.blocks;
+        let blocks = READ_BLOCKS.min(to_wrap).min(info.head - sequence + 1);
+        let at = info.place.block_at(sequence);
+        let bytes = read_at(&self.recording.file, at, blocks * PAGE as u64)?;
+        self.buffer.clear();
+        self.buffer.extend(words_of(&bytes));
+        self.start = sequence;
+        Ok(())
+    }
+}
+
+/// Reads all segments in order of time.
+pub struct Merged<'r> {
+    /// Those that are at a record.
+    readers: Vec<SegmentReader<'r>>,
+    /// The one whose record was given last.
+    last: Option<usize>,
+}
+
+impl<'r> Merged<'r> {
+    fn new(recording: &'r Recording) -> Result<Self, Error> {
+        let mut readers = Vec::new();
+        for index in 0..recording.segments() {
+            let mut reader = recording.segment(index);
+            if reader.advance()? {
+                readers.push(reader);
+            }
+        }
+        Ok(Merged {
+            readers,
+            last: None,
+        })
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// When the next block of a segment is damaged.
+    pub fn read(&mut self) -> Result<Option<Record<'_>>, Error> {
+        if let Some(last) = self.last.take()
+            && !self.readers[last].advance()?
+        {
+            self.readers.remove(last);
+        }
+        let earliest = (0..self.readers.len()).min_by_key(|at| self.readers[*at].raw.ticks);
+        self.last = earliest;
+        Ok(earliest.map(|at| self.readers[at].record()))
+    }
+}

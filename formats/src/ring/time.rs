@@ -1,0 +1,68 @@
+//! Ticks into nanoseconds.
+
+use super::writer::Anchor;
+
+/// What spans of a shorter time say of the clock's speed is not exact enough.
+const EXACT_NS: u64 = 10_000_000;
+
+/// How ticks of a recording become nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timebase {
+    start: Anchor,
+    ns_per_4g: u64,
+}
+
+impl Timebase {
+    /// From what the header says, and the last times that were written, if any.
+    pub(super) fn new(start: Anchor, ns_per_4g: u64, last: Option<Anchor>) -> Timebase {
+        let nominal = ns_per_4g.max(1);
+        let measured = last.and_then(|last| {
+            let ns = last.ns.checked_sub(start.ns).filter(|ns| *ns >= EXACT_NS)?;
+            let ticks = last.ticks.checked_sub(start.ticks).filter(|t| *t > 0)?;
+            u64::try_from((u128::from(ns) << 32) / u128::from(ticks)).ok()
+        });
+        // What is far from what was measured at the start is a damaged number.
+        let measured = measured.filter(|m| *m / 2 <= nominal && nominal / 2 <= *m);
+        Timebase {
+            start,
+            ns_per_4g: measured.unwrap_or(nominal).max(1),
+        }
+    }
+
+    /// Nanoseconds since the recording was begun.
+    pub(super) fn ns(&self, ticks: u64) -> u64 {
+        self.span(ticks.saturating_sub(self.start.ticks))
+    }
+
+    fn span(&self, ticks: u64) -> u64 {
+        let ns = (u128::from(ticks) * u128::from(self.ns_per_4g)) >> 32;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_is_taken_from_the_longest_span() {
+        let start = Anchor {
+            ticks: 1000,
+            ns: 500,
+        };
+        let at = |ticks, ns| Some(Anchor { ticks, ns });
+        let half = 1 << 31;
+        for (last, expect) in [
+            (None, 1_000_000),
+            (at(1000 + 40_000_000, 500 + 10_000_000), 500_000),
+            (at(1000 + 4_000, 500 + 1_000), 1_000_000),
+            (at(1000 + 40, 500 + 10_000_000), 1_000_000),
+            (at(0, 0), 1_000_000),
+        ] {
+            let base = Timebase::new(start, half, last);
+            assert_eq!(base.ns(1000 + 2_000_000), expect, "{last:?}");
+            assert_eq!(base.ns(0), 0);
+        }
+        assert_eq!(Timebase::new(start, u64::MAX, None).ns(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,502 @@
+//! Writing a ring file: from many threads, each to a segment of its own.
+//!
+//! A record counts when the commit word of its block says so, which is written after it; so whatever moment the
+//! program is killed at, the file holds whole records only. See `docs/FORMAT.md` for the order of writes.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::Error;
+use super::description::Description;
+use super::event::{Event, Parts};
+use super::id::{Id, NameId};
+use super::layout::{
+    BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, PAGE, PAGE_WORDS, Place, SLOT_WORDS, VERSION,
+    WhenFull, block, first_word, header, kind, pages, row, segment, words_of,
+};
+use super::map::Map;
+use super::names::{Name, cut, encode};
+
+/// A time, by the clock that stamps records and by the monotonic clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// Ticks of the clock that stamps records.
+    pub ticks: u64,
+    /// Monotonic nanoseconds.
+    pub ns: u64,
+}
+
+/// What stamps records.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Ticks come from the processor's counter; otherwise they are nanoseconds.
+    pub counter: bool,
+    /// Nanoseconds in 2^32 ticks.
+    pub ns_per_4g: u64,
+    /// Reads both clocks.
+    pub anchor: fn() -> Anchor,
+    /// Nanoseconds since 1970 when the recording was begun.
+    pub unix_ns: u64,
+}
+
+/// How a ring file is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Schedulers: each gets a segment, and all other threads one together.
+    pub schedulers: u32,
+    /// Bytes for records.
+    pub ring_bytes: u64,
+    /// What becomes of records that find no room.
+    pub when_full: WhenFull,
+    /// Marks what was recorded in the same run.
+    pub token: u64,
+    /// What stamps records.
+    pub clock: Clock,
+    /// What else is known.
+    pub description: Description,
+}
+
+/// A ring file being written.
+pub struct Ring {
+    map: Map,
+    names: Mutex<NameRoom>,
+    places: Vec<Place>,
+    taken: Vec<AtomicBool>,
+    when_full: WhenFull,
+    anchor: fn() -> Anchor,
+    /// Holds the lock.
+    _file: File,
+}
+
+struct NameRoom {
+    /// The first word of them.
+    first: usize,
+    used: usize,
+    words: usize,
+    count: u32,
+    buffer: Vec<u64>,
+}
+
+impl Ring {
+    /// Makes a ring file, in the place of what the file held; all of it is allocated now. A file that could not
+    /// be made whole is removed.
+    ///
+    /// # Errors
+    /// See [`Error`]: somebody else records into it, there is no room, settings that cannot be met.
+    pub fn create(path: &Path, options: &Options) -> Result<Arc<Ring>, Error> {
+        let description = serde_json::to_vec(&options.description)
+            .map_err(|error| Error::Settings(error.to_string()))?;
+        let plan = Plan::of(options, description.len() as u64)?;
+        let file = lock(path)?;
+        let made = Ring::fill(&file, options, &plan, &description);
+        let (map, used) = made.inspect_err(|_| {
+            // What is left of it would be no recording; where even that fails, it stays.
+            let _ = std::fs::remove_file(path);
+        })?;
+        let names = NameRoom {
+            first: used,
+            used: 0,
+            words: (plan.names_bytes / 8) as usize,
+            count: 0,
+            buffer: Vec::new(),
+        };
+        Ok(Arc::new(Ring {
+            map,
+            names: Mutex::new(names),
+            taken: plan.places.iter().map(|_| AtomicBool::new(false)).collect(),
+            places: plan.places,
+            when_full: options.when_full,
+            anchor: options.clock.anchor,
+            _file: file,
+        }))
+    }
+
+    fn fill(
+        file: &File,
+        options: &Options,
+        plan: &Plan,
+        description: &[u8],
+    ) -> Result<(Map, usize), Error> {
+        file.set_len(0)?;
+        allocate(file, plan.length)?;
+        let length = usize::try_from(plan.length)
+            .map_err(|_| Error::Settings("the ring is larger than memory can be".into()))?;
+        let map = Map::of(file, length)?;
+        file.write_all_at(description, plan.description_at)?;
+        let table: Vec<u64> = plan
+            .places
+            .iter()
+            .flat_map(|place| [place.label, place.offset, place.blocks, 0])
+            .collect();
+        let words = map.words();
+        for (at, word) in table.iter().enumerate() {
+            words[plan.table_at as usize / 8 + at].store(*word, Ordering::Relaxed);
+        }
+        let head = plan.header(options, description, &table);
+        // The magic comes last: until then the file is empty.
+        for (at, word) in head.iter().enumerate().skip(1) {
+            words[at].store(*word, Ordering::Relaxed);
+        }
+        words[0].store(head[0], Ordering::Release);
+        Ok((map, plan.names_at as usize / 8))
+    }
+
+    /// Puts a name into the file; [`NameId::NONE`] when there is no more room.
+    pub fn name(&self, name: Name<'_>) -> NameId {
+        let mut room = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = &mut *room;
+        encode(name, &mut room.buffer);
+        let words = self.map.words();
+        let count = room.count.checked_add(1);
+        let Some(count) = count.filter(|_| room.used + room.buffer.len() <= room.words) else {
+            words[header::NAMES_LOST].fetch_add(1, Ordering::Relaxed);
+            return NameId::NONE;
+        };
+        let at = room.first + room.used;
+        for (place, word) in words[at..].iter().zip(&room.buffer) {
+            place.store(*word, Ordering::Relaxed);
+        }
+        room.used += room.buffer.len();
+        room.count = count;
+        words[header::NAMES_USED].store(room.used as u64 * 8, Ordering::Release);
+        NameId(count)
+    }
+
+    /// How many segments there are: one for each scheduler, and the last for all other threads.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The writer of a segment; `None` when it has been taken before: there is one only.
+    #[must_use]
+    pub fn segment(self: &Arc<Self>, index: usize) -> Option<Segment> {
+        if self.taken.get(index)?.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let place = self.places[index];
+        Some(Segment {
+            page: (place.offset / 8) as usize,
+            place,
+            ring: self.clone(),
+            sequence: 0,
+            block: 0,
+            // Full: the first record begins a block.
+            slots: BLOCK_SLOTS,
+            check: Check::new(),
+            ticks: 0,
+            subject: 0,
+            is_full: false,
+        })
+    }
+
+    /// Says that the recording has ended. What is written after it counts all the same.
+    pub fn end(&self) {
+        let Anchor { ticks, ns } = (self.anchor)();
+        let words = self.map.words();
+        words[header::END_TICKS].store(ticks, Ordering::Relaxed);
+        words[header::END_NS].store(ns, Ordering::Relaxed);
+        words[header::ENDED].store(1, Ordering::Release);
+    }
+}
+
+/// Opens a file and locks it against other recordings.
+fn lock(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy),
+        Err(TryLockError::Error(error)) => Err(Error::Io(error)),
+    }
+}
+
+/// Gives the file its blocks on the disk, so that no write to the mapping can fail.
+fn allocate(file: &File, length: u64) -> Result<(), Error> {
+    use rustix::io::Errno;
+    match fallocate(file.as_fd(), FallocateFlags::empty(), 0, length) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let zeros = vec![0; 1 << 20];
+            let mut at = 0;
+            while at < length {
+                let bytes = zeros.len().min((length - at) as usize);
+                file.write_all_at(&zeros[..bytes], at)?;
+                at += bytes as u64;
+            }
+            Ok(())
+        }
+        Err(error) => Err(Error::Io(error.into())),
+    }
+}
+
+/// Where everything goes.
+struct Plan {
+    table_at: u64,
+    description_at: u64,
+    names_at: u64,
+    names_bytes: u64,
+    places: Vec<Place>,
+    length: u64,
+}
+
+/// Bytes for names, unless the ring itself is smaller.
+const NAMES_MIN: u64 = 1 << 20;
+/// More names than fit into this are not of a program's text.
+const NAMES_MAX: u64 = 256 << 20;
+
+/// A segment has at least so many blocks.
+const BLOCKS_MIN: u64 = 2;
+
+impl Plan {
+    fn of(options: &Options, description: u64) -> Result<Plan, Error> {
+        let page = PAGE as u64;
+        let segments = u64::from(options.schedulers) + 1;
+        // Other threads write little: half of what a scheduler gets.
+        let share = options.ring_bytes / page / (2 * segments - 1);
+        let least = (2 * segments - 1) * BLOCKS_MIN * page;
+        if share < BLOCKS_MIN {
+            return Err(Error::Settings(format!(
+                "a ring of {} bytes is too small for {} schedulers: at least {least} are needed",
+                options.ring_bytes, options.schedulers
+            )));
+        }
+        let table_at = page;
+        let description_at = table_at + pages(segments * row::WORDS as u64 * 8);
+        let names_at = description_at + pages(description);
+        let names_least = options.ring_bytes.min(NAMES_MIN);
+        let names_bytes = pages((options.ring_bytes / 8).clamp(names_least, NAMES_MAX));
+        let mut at = names_at + names_bytes;
+        let mut places = Vec::new();
+        for index in 0..segments {
+            let other = index + 1 == segments;
+            let place = Place {
+                label: if other { 0 } else { index + 1 },
+                offset: at,
+                blocks: if other { share } else { 2 * share },
+            };
+            at += place.bytes();
+            places.push(place);
+        }
+        Ok(Plan {
+            table_at,
+            description_at,
+            names_at,
+            names_bytes,
+            places,
+            length: at,
+        })
+    }
+
+    fn header(&self, options: &Options, description: &[u8], table: &[u64]) -> Vec<u64> {
+        let anchor = (options.clock.anchor)();
+        let mut words = vec![0; header::CHECK + 1];
+        let mut set = |at: usize, word: u64| words[at] = word;
+        set(header::MAGIC, u64::from_le_bytes(super::layout::MAGIC));
+        set(header::VERSION, u64::from(VERSION));
+        set(header::LENGTH, self.length);
+        set(header::WHEN_FULL, options.when_full.word());
+        set(header::CLOCK, u64::from(options.clock.counter));
+        set(header::NS_PER_4G, options.clock.ns_per_4g);
+        set(header::START_TICKS, anchor.ticks);
+        set(header::START_NS, anchor.ns);
+        set(header::START_UNIX_NS, options.clock.unix_ns);
+        set(header::TOKEN, options.token);
+        set(header::OS_PID, u64::from(std::process::id()));
+        set(header::DESCRIPTION, self.description_at);
+        set(header::DESCRIPTION_BYTES, description.len() as u64);
+        set(header::NAMES, self.names_at);
+        set(header::NAMES_BYTES, self.names_bytes);
+        set(header::SEGMENTS, self.table_at);
+        set(header::SEGMENT_COUNT, self.places.len() as u64);
+        set(
+            header::DESCRIPTION_CHECK,
+            Check::of(words_of(description)).word(),
+        );
+        set(
+            header::SEGMENTS_CHECK,
+            Check::of(table.iter().copied()).word(),
+        );
+        words[header::CHECK] = Check::of(words[..header::CHECK].iter().copied()).word();
+        words
+    }
+}
+
+/// Writes one segment.
+pub struct Segment {
+    ring: Arc<Ring>,
+    place: Place,
+    /// The word its first page begins at.
+    page: usize,
+    sequence: u64,
+    /// The word the current block begins at.
+    block: usize,
+    /// Slots of it that are used.
+    slots: usize,
+    check: Check,
+    ticks: u64,
+    subject: u64,
+    is_full: bool,
+}
+
+impl Segment {
+    /// Writes a record; `false` when there is no room for it, or it is of a kind that cannot be written.
+    #[inline]
+    pub fn write(&mut self, ticks: u64, subject: Id, event: &Event<'_>) -> bool {
+        let Some(parts) = event.parts() else {
+            return false;
+        };
+        let subject = subject.word();
+        let delta = ticks.saturating_sub(self.ticks);
+        let simple = parts.words <= 1 && parts.text.is_none();
+        if simple
+            && subject == self.subject
+            && self.slots < BLOCK_SLOTS
+            && let Ok(delta) = u32::try_from(delta)
+        {
+            self.ticks += u64::from(delta);
+            self.put(first_word(parts.kind, 0, delta), parts.fields[0]);
+            self.commit();
+            self.count(parts.kind, segment::WRITTEN);
+            return true;
+        }
+        self.write_any(ticks, subject, &parts)
+    }
+
+    #[cold]
+    fn write_any(&mut self, ticks: u64, subject: u64, parts: &Parts<'_>) -> bool {
+        // A text that fills more than a block with its record is cut.
+        let text = parts.text.map(|text| cut(text, TEXT_MAX));
+        let fields = parts.words.saturating_sub(1);
+        let more = fields + text.map_or(0, |text| 1 + text.len().div_ceil(8));
+        let extra = more.div_ceil(SLOT_WORDS);
+        if self.slots + extra + PREFIX_SLOTS > BLOCK_SLOTS && !self.next_block(ticks, subject) {
+            self.count(parts.kind, segment::DROPPED);
+            return false;
+        }
+        let mut delta = ticks.saturating_sub(self.ticks);
+        self.ticks += delta;
+        if delta > u64::from(u32::MAX) {
+            self.put(first_word(kind::TIME, 0, 0), delta);
+            delta = 0;
+        }
+        if subject != self.subject {
+            self.put(first_word(kind::SUBJECT, 0, 0), subject);
+            self.subject = subject;
+        }
+        let delta = u32::try_from(delta).unwrap_or(0);
+        self.put_extended(parts, extra, delta, text);
+        self.commit();
+        self.count(parts.kind, segment::WRITTEN);
+        true
+    }
+
+    fn put_extended(&mut self, parts: &Parts<'_>, extra: usize, delta: u32, text: Option<&str>) {
+        let first = first_word(parts.kind, extra, delta);
+        let fields = if parts.words == 0 {
+            &[0][..]
+        } else {
+            &parts.fields[..parts.words]
+        };
+        let length = text.map(|text| text.len() as u64);
+        let bytes = text.unwrap_or_default().as_bytes();
+        let mut words = std::iter::once(first)
+            .chain(fields.iter().copied())
+            .chain(length)
+            .chain(words_of(bytes));
+        while let Some(word) = words.next() {
+            let second = words.next().unwrap_or(0);
+            self.put(word, second);
+        }
+    }
+
+    /// Fills a slot, which does not count yet.
+    #[inline(always)]
+    fn put(&mut self, first: u64, second: u64) {
+        let at = self.block + BLOCK_HEAD + self.slots * SLOT_WORDS;
+        let words = self.ring.map.words();
+        let slot = &words[at..at + SLOT_WORDS];
+        slot[0].store(first, Ordering::Relaxed);
+        slot[1].store(second, Ordering::Relaxed);
+        self.check.add(first);
+        self.check.add(second);
+        self.slots += 1;
+    }
+
+    /// Makes all slots filled so far count.
+    #[inline(always)]
+    fn commit(&self) {
+        let word = self.check.commit(self.sequence, self.slots);
+        self.ring.map.words()[self.block].store(word, Ordering::Release);
+    }
+
+    /// Counts a record, one of [`segment::WRITTEN`] or [`segment::DROPPED`].
+    #[inline(always)]
+    fn count(&self, kind: u8, counters: usize) {
+        let counter = &self.ring.map.words()[self.page + counters + usize::from(kind)];
+        // Only this thread writes it.
+        counter.store(
+            counter.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Begins a block, where there is one to be had.
+    fn next_block(&mut self, ticks: u64, subject: u64) -> bool {
+        let next = self.sequence + 1;
+        if self.is_full || !self.has_room(next) {
+            // No short record gets into what is left either: those after it would be missed unseen.
+            (self.is_full, self.slots) = (true, BLOCK_SLOTS);
+            return false;
+        }
+        let words = self.ring.map.words();
+        let at = (self.place.block_at(next) / 8) as usize;
+        let head = &words[at..at + BLOCK_HEAD];
+        head[block::COMMIT].store(0, Ordering::Relaxed);
+        // Who sees a word of the new block sees that the old one counts no more.
+        fence(Ordering::Release);
+        let anchor = (self.ring.anchor)();
+        let mut values = [0; BLOCK_HEAD];
+        values[block::SEQUENCE] = next;
+        values[block::TICKS] = ticks;
+        values[block::SUBJECT] = subject;
+        values[block::ANCHOR_TICKS] = anchor.ticks;
+        values[block::ANCHOR_NS] = anchor.ns;
+        self.check = Check::new();
+        for (word, value) in head.iter().zip(values).skip(1) {
+            word.store(value, Ordering::Relaxed);
+            self.check.add(value);
+        }
+        words[self.page + segment::HEAD].store(next, Ordering::Release);
+        (self.sequence, self.block, self.slots) = (next, at, 0);
+        (self.ticks, self.subject) = (ticks, subject);
+        self.commit();
+        true
+    }
+
+    fn has_room(&self, next: u64) -> bool {
+        match self.ring.when_full {
+            WhenFull::Overwrite => true,
+            WhenFull::Stop => next <= self.place.blocks,
+        }
+    }
+}
+
+/// Slots that may come before a record: its time, its subject, its own first one.
+const PREFIX_SLOTS: usize = 3;
+
+/// Longer texts are cut.
+const TEXT_MAX: usize = 2048;
+
+const _: () = {
+    let longest = super::event::FIELDS_MAX + 1 + TEXT_MAX / 8;
+    assert!(PREFIX_SLOTS + longest.div_ceil(SLOT_WORDS) < BLOCK_SLOTS);
+    assert!(BLOCK_WORDS == PAGE_WORDS);
+};
