@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Pattern, Profile, Request, Type};
+use beamline_formats::ring;
 use beamline_formats::table::{By, Sort};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::launch::{self, Launch};
-use crate::report;
+use crate::launch::{self, Launch, What};
+use crate::{record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -22,6 +23,15 @@ EXAMPLES:
         --by process --sort words:desc -- mix test
   Run a program on Beamline's runtime without a profile:
     beamline run -- elixir -e 'IO.puts(1 + 1)'
+";
+
+const RECORD_EXAMPLES: &str = "\
+EXAMPLES:
+  Record calls, returns, turns, processes and collections of a test run, and look at it:
+    beamline record -o run.ring -- mix test
+    beamline report run.ring --flamegraph run.svg
+  Record what is sent and received, the newest 1 GiB of it:
+    beamline record --events messages,processes --ring 1GiB -o run.ring -- erl -s server
 ";
 
 /// A low-overhead profiler for Erlang and Elixir.
@@ -39,7 +49,10 @@ enum Verb {
     Profile(ProfileArgs),
     /// Run a command on Beamline's runtime, without a profile.
     Run(RunArgs),
-    /// Print a report of profile files written before.
+    /// Run a command and record what happens in every emulator it starts, event by event.
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(record::Arguments),
+    /// Print a report of profile files or recordings made before.
     Report(ReportArgs),
     /// Print the generic instructions of a .beam file.
     Disasm {
@@ -55,10 +68,10 @@ enum Verb {
 }
 
 #[derive(Debug, Args)]
-struct RunArgs {
+pub(crate) struct RunArgs {
     /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
     #[arg(long, value_name = "DIR")]
-    otp: Option<PathBuf>,
+    pub(crate) otp: Option<PathBuf>,
     /// What to run: a command that starts erl, or a .erl, .beam or .exs file, and its arguments.
     #[arg(
         required = true,
@@ -66,7 +79,7 @@ struct RunArgs {
         allow_hyphen_values = true,
         value_name = "COMMAND"
     )]
-    command: Vec<String>,
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -87,8 +100,8 @@ struct ProfileArgs {
 struct ReportArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Profile files; those of several runs of one type are put together.
-    #[arg(required = true, value_name = "PROFILE")]
+    /// Profile files, of which those of several runs of one type are put together; or one recording.
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
@@ -107,7 +120,7 @@ struct OutputArgs {
     /// What the widths of the flame graph show [default: what was measured].
     #[arg(long, value_enum)]
     width: Option<WidthArg>,
-    /// Write the profile as JSON.
+    /// Write the profile, or the report of a recording, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the profile itself, for `beamline report`.
@@ -185,6 +198,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     let done = match cli.command {
         Verb::Profile(args) => profile(&args),
+        Verb::Record(args) => record::run(&args),
         Verb::Run(args) => plain(args),
         Verb::Report(args) => from_files(&args),
         Verb::Disasm { file } => disasm(&file),
@@ -216,7 +230,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
     };
     let ended = launch::run(&Launch {
         otp: args.run.otp.clone(),
-        request: Some(request),
+        what: What::Profile(request),
         command: args.run.command.clone(),
     })?;
     let all_written = match &ended.profile {
@@ -241,16 +255,23 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
 fn plain(args: RunArgs) -> Result<ExitCode, String> {
     let launch = Launch {
         otp: args.otp,
-        request: None,
+        what: What::Run,
         command: args.command,
     };
     Ok(launch::run(&launch)?.exit_code())
 }
 
 fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
+    let options = report::Options::from(&args.output);
+    if args.files.iter().any(|file| ring::Recording::is_one(file)) {
+        return match args.files.as_slice() {
+            [file] => record::report(file, &options),
+            _ => Err("a recording is reported alone: name one file".into()),
+        };
+    }
     let profiles = args.files.iter().map(|file| Profile::read(file));
     let profile = Profile::merge(profiles.collect::<Result<Vec<_>, _>>()?)?;
-    let all_written = reported(&profile, &report::Options::from(&args.output));
+    let all_written = reported(&profile, &options);
     Ok(if all_written {
         ExitCode::SUCCESS
     } else {

@@ -1,11 +1,12 @@
 //! The `beamline` command, and under other names `erl`, `erlc` and `escript`.
 //!
 //! Order: [`cli`] makes typed options of arguments, [`launch`] runs the command, [`report`] prints
-//! and writes what its profile files hold.
+//! and writes what its profile files hold; `record` does the same for recordings.
 
 pub mod cli;
 mod emulator;
 pub mod launch;
+mod record;
 pub mod report;
 
 use std::path::Path;

@@ -86,7 +86,10 @@ fn text(result: io::Result<()>) -> Result<(), String> {
 }
 
 /// Writes a file that appears when it is whole; a device or a pipe is written as it is.
-fn write(path: &Path, to: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn write(
+    path: &Path,
+    to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+) -> Result<(), String> {
     let fail = |e: String| format!("{}: {e}", path.display());
     if path.exists() && !path.is_file() {
         let file = File::options().write(true).open(path);
@@ -101,7 +104,12 @@ fn write(path: &Path, to: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> 
     Ok(())
 }
 
-fn draw(profile: &Profile, options: &Options, out: &mut dyn Write) -> Result<(), String> {
+/// Draws the flame graph.
+pub(crate) fn draw(
+    profile: &Profile,
+    options: &Options,
+    out: &mut dyn Write,
+) -> Result<(), String> {
     let run = profile.runs.first().ok_or("the profile has no run")?;
     let width = options.width.unwrap_or(Width::of(run.kind));
     let processes = profile.runs.iter().map(|run| run.processes).sum::<u64>();

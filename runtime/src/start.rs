@@ -103,9 +103,12 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     sched::set_engine(interp::run);
     process::set_check_process_code(purge::refers_to_old_code);
     // Before any code: what is loaded from here on is counted from its first call.
-    let command = std::env::args().collect();
-    trace::profile::start_from_environment(command, otp_version(root)).map_err(StartError)?;
+    let command: Vec<String> = std::env::args().collect();
+    let otp = otp_version(root);
+    trace::profile::start_from_environment(command.clone(), otp.clone()).map_err(StartError)?;
+    trace::record::start_from_environment(command, otp, flags.schedulers).map_err(StartError)?;
     halt::add_hook(trace::profile::write_at_end);
+    halt::add_hook(trace::record::end);
     preload(root)?;
     bif::os::handle_signals();
     bif::system::start_clock();

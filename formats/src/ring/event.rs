@@ -1,6 +1,8 @@
 //! What a recording can tell: one row a kind, from which encoder, decoder, names and the table of `docs/FORMAT.md`
 //! are made.
 
+use serde::{Deserialize, Serialize};
+
 use super::id::{Id, NameId};
 
 /// Numbers of kinds are below this.
@@ -165,7 +167,7 @@ events! {
     2 = TailCall, "tail_call", Calls, { function: NameId };
     /// The newest call that has not returned returns; `function` is what was called.
     3 = Return, "return", Returns, { function: NameId };
-    /// An exception ends the newest `calls` calls; their caller goes on.
+    /// An exception, or hibernation, ends the newest `calls` calls, or all there are; their caller goes on.
     4 = Unwind, "unwind", Returns, { calls: u64 };
     /// A message is sent.
     8 = Send, "send", Messages, { to: Id; text };
@@ -222,7 +224,8 @@ events! {
 }
 
 /// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Calls of functions.
     Calls,

@@ -7,8 +7,10 @@
 //!
 //! * [`Ring`] makes a file, [`Segment`] writes to it;
 //! * [`Recording`] reads one;
-//! * [`Event`] is what can be told.
+//! * [`Event`] is what can be told;
+//! * [`Summary`] is what a person wants to know first.
 
+mod calls;
 mod description;
 mod error;
 mod event;
@@ -17,6 +19,8 @@ mod layout;
 mod map;
 mod names;
 mod reader;
+mod request;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -29,4 +33,6 @@ pub use id::{Id, NameId};
 pub use layout::{VERSION, WhenFull};
 pub use names::{Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
-pub use writer::{Anchor, Clock, Options, Ring, Segment};
+pub use request::Request;
+pub use summary::{FunctionCost, Longest, Lost, Summary, Use};
+pub use writer::{Anchor, Clock, Options, Ring, Segment, reserve};

@@ -228,6 +228,11 @@ impl Names {
         )
     }
 
+    /// All functions: those that were called, and where processes were seen.
+    pub fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.functions.values()
+    }
+
     /// A process, where something is known of it.
     #[must_use]
     pub fn process(&self, id: Id) -> Option<Process> {
@@ -252,5 +257,11 @@ impl Names {
     #[must_use]
     pub fn processes(&self) -> usize {
         self.processes.len()
+    }
+
+    /// The same, with others that were heard of.
+    pub(super) fn all_processes(&self, others: impl Iterator<Item = Id>) -> u64 {
+        let unknown = others.filter(|id| !self.processes.contains_key(id)).count();
+        (self.processes.len() + unknown) as u64
     }
 }

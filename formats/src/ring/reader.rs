@@ -14,8 +14,8 @@ use super::description::Description;
 use super::event::{Event, FIELDS_MAX, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
-    BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, Header, PAGE, Place, SLOT_WORDS, WhenFull, block,
-    header, kind, read_places, row, segment, words_of,
+    BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, WhenFull,
+    block, header, kind, read_places, row, segment, words_of,
 };
 use super::names::Names;
 use super::time::Timebase;
@@ -89,6 +89,14 @@ fn read_at(file: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Error> {
 }
 
 impl Recording {
+    /// Does this file begin as a recording?
+    #[must_use]
+    pub fn is_one(path: &Path) -> bool {
+        let mut start = [0; MAGIC.len()];
+        let file = File::open(path).and_then(|file| file.read_exact_at(&mut start, 0));
+        file.is_ok() && start == MAGIC
+    }
+
     /// Opens a recording.
     ///
     /// # Errors

@@ -381,7 +381,9 @@ fn read_all(path: &Path) -> Result<usize, Error> {
     let recording = Recording::open(path)?;
     let found = recording.in_parallel(count)?;
     let losses = recording.losses(&found);
-    Ok(lines(path)?.len() + losses.len())
+    let (summary, _) = Summary::of(&recording, 3)?;
+    let text = summary.to_string();
+    Ok(lines(path)?.len() + losses.len() + text.len())
 }
 
 #[test]

@@ -206,6 +206,15 @@ impl Ring {
     }
 }
 
+/// Sees to it that a recording can be made in this file, which is empty then.
+///
+/// # Errors
+/// [`Error::Busy`] when another recording is made in it; or the file cannot be written.
+pub fn reserve(path: &Path) -> Result<(), Error> {
+    lock(path)?.set_len(0)?;
+    Ok(())
+}
+
 /// Opens a file and locks it against other recordings.
 fn lock(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();

@@ -18,6 +18,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::thread;
 
 use beamline_formats::profile::{Profile, Request};
+use beamline_formats::ring;
 use beamline_runtime::otp_home::{self, Lookup};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -195,13 +196,24 @@ fn path_with(otp: &Otp, environment: &dyn Environment) -> Option<String> {
     Some(folders.join(":"))
 }
 
+/// What the emulators of a command do besides running it.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// Nothing.
+    Run,
+    /// They count; the folder for that is chosen here.
+    Profile(Request),
+    /// They record.
+    Record(Box<ring::Request>),
+}
+
 /// A command to run, on which OTP, with what recorded.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The OTP named by option.
     pub otp: Option<PathBuf>,
-    /// What to record; its folder is chosen here.
-    pub request: Option<Request>,
+    /// What its emulators do besides.
+    pub what: What,
     /// The command and its arguments.
     pub command: Vec<String>,
 }
@@ -250,7 +262,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     let links = make("bin")?;
     link(&links)?;
     let path = search_path(&links, &otp)?;
-    let start = |command: &[String], request: Option<&Request>| {
+    let start = |command: &[String], variable: Option<(&str, String)>| {
         let (program, arguments) = command.split_first().ok_or("no command is given")?;
         let mut started = Command::new(on_path(program, &path));
         started
@@ -258,13 +270,12 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
             .env("PATH", &path)
             .env(FOLDER, &links)
             .env(otp_home::ENV, &otp.root)
-            .env_remove(Request::VARIABLE);
+            .env_remove(Request::VARIABLE)
+            .env_remove(ring::Request::VARIABLE);
         if std::env::var_os(MIX_LOCK).is_none() {
             started.env(MIX_LOCK, "0");
         }
-        if let Some(request) = request {
-            started.env(Request::VARIABLE, request.to_variable()?);
-        }
+        started.envs(variable);
         wait(&mut started).map_err(|e| format!("{program}: {e}"))
     };
     let command = match source_file::plan(&launch.command, &make("ebin")?)? {
@@ -280,18 +291,26 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
             run
         }
     };
-    let Some(request) = &launch.request else {
-        let status = start(&command, None)?;
-        return Ok(Ended {
-            status,
-            profile: None,
-        });
+    let request = match &launch.what {
+        What::Profile(request) => request,
+        other => {
+            let variable = match other {
+                What::Record(request) => Some((ring::Request::VARIABLE, request.to_variable()?)),
+                _ => None,
+            };
+            let status = start(&command, variable)?;
+            return Ok(Ended {
+                status,
+                profile: None,
+            });
+        }
     };
     let request = Request {
         folder: make("profiles")?,
         ..request.clone()
     };
-    let status = start(&command, Some(&request))?;
+    let variable = (Request::VARIABLE, request.to_variable()?);
+    let status = start(&command, Some(variable))?;
     let files = Request::files(&request.folder)?;
     let profiles = files.iter().map(|file| Profile::read(file));
     let profiles = profiles.collect::<Result<Vec<_>, _>>()?;

@@ -170,6 +170,7 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
                 Ok(child) => {
                     let call = (module, function, arity.min(255) as u8);
                     child.process.initial_call.set(call);
+                    crate::trace::record::born(child.pid(), Some(p.pid()), call);
                     events::spawned(p, child.process.shared(), [m, f, a], linked);
                     let reference = p.reference_of(bind(p, &child.process, &request));
                     if request.reply_ok {

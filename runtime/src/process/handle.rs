@@ -285,6 +285,7 @@ impl Process {
     /// Gives up the stack and collects; the process goes on with a call of `x(0):x(1)` with the
     /// arguments `x(2)`, when it has a message.
     pub(crate) fn hibernate(&mut self) -> crate::bif::Next {
+        crate::trace::record::hibernates(self);
         self.heap.stop.set(self.heap.hend());
         self.catches.set(0);
         self.trace_frames.set(0);

@@ -63,6 +63,7 @@ pub(crate) fn register_process(name: Atom, pid: Pid) -> bool {
     }
     names.insert(name, Named::Process(pid));
     events::happened(shared, Event::Register, name.term());
+    crate::trace::record::registered(pid, name);
     true
 }
 

@@ -187,6 +187,7 @@ impl Process {
         let arity = args.list_iter().count() as u8;
         let copy = child.process.copy_in(args).raw();
         child.set_call(module, function, copy, arity);
+        crate::trace::record::born(child.pid(), Some(self.pid()), (module, function, arity));
         child.process.group_leader.set(self.group_leader.get());
         child.process.parent.set(self.pid());
         Ok(child)
@@ -208,6 +209,7 @@ pub fn spawn_first(
     let list = args(&child.process);
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
     child.set_call(module, function, raw, arity);
+    crate::trace::record::born(child.pid(), None, (module, function, arity));
     child.start()
 }
 

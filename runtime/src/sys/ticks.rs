@@ -75,6 +75,11 @@ impl Ticks {
             counter: anchor().counter,
         }
     }
+    /// Ticks are the processor's; otherwise they are nanoseconds.
+    #[must_use]
+    pub fn is_counter(self) -> bool {
+        self.counter
+    }
     /// Ticks from an unspecified point.
     #[inline(always)]
     #[must_use]

@@ -24,6 +24,7 @@ use super::frame::{self, Frame, Kind, of_small, small};
 use super::halves::Halves;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::node::Arena;
+use super::record::{self, OnReturn};
 use super::session::Shared;
 use super::spec::Spec;
 use super::tracer::Tracer;
@@ -67,6 +68,8 @@ pub(super) struct Half {
     reported: u64,
     /// Calls of all processes are reported to someone.
     has_meta: bool,
+    /// Bits of the session that records calls.
+    recorded: u64,
 }
 
 /// Whom a `meta` breakpoint reports to.
@@ -87,6 +90,7 @@ pub(super) struct Point {
     pub(super) time: Option<Arc<Account>>,
     pub(super) memory: Option<Arc<Account>>,
     pub(super) profile: Option<Arc<Account>>,
+    pub(super) record: Option<Arc<record::Called>>,
     /// Match specification of `local` or `global`.
     pub(super) spec: Option<Arc<Spec>>,
     pub(super) meta: Option<Arc<Meta>>,
@@ -105,18 +109,24 @@ pub(super) mod kind {
     pub(in crate::trace) const GLOBAL: u32 = 32;
     /// As `LOCAL`, for all processes.
     pub(in crate::trace) const META: u32 = 64;
-    pub(in crate::trace) const ALL: u32 = 127;
+    /// Calls recorded.
+    pub(in crate::trace) const RECORD: u32 = 128;
+    pub(in crate::trace) const ALL: u32 = 255;
 }
 
 impl Half {
     /// Call after the points have changed.
     pub(super) fn update(&mut self) {
         (self.metered, self.reported, self.has_meta) = (0, 0, false);
+        self.recorded = 0;
         for point in &self.points {
             if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
                 self.reported |= point.session.bit();
             }
             self.has_meta |= point.kinds & kind::META != 0;
+            if point.record.is_some() {
+                self.recorded |= point.session.bit();
+            }
             if (point.kinds & !point.paused) & (kind::TIME | kind::MEMORY | kind::PROFILE) != 0 {
                 self.metered |= point.session.bit();
             }
@@ -162,6 +172,9 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
             counter.increment();
         }
     }
+    if half.recorded & calls != 0 {
+        record(p, pc, half);
+    }
     let sessions = half.metered & calls;
     if sessions != 0 {
         measure(p, pc, half, sessions);
@@ -174,6 +187,18 @@ pub(crate) fn call_again(p: &Process, pc: *const u64) {
     // SAFETY: B1: an instruction's word.
     if unsafe { *pc } as u16 == Op::Breakpoint as u16 {
         p.resumed_call.set(pc);
+    }
+}
+
+/// Records a call, and has its return recorded.
+#[inline]
+fn record(p: &mut Process, pc: *const u64, half: &Half) {
+    let Some(called) = half.points.iter().find_map(|point| point.record.as_ref()) else {
+        return;
+    };
+    let is_tail = || frame::on_top(p).any(|frame| matches!(frame, Frame::Recorded(_)));
+    if let OnReturn::Push(name) = record::called(p, called, || call::mfa_at(pc), is_tail) {
+        frame::push(p, pc, &frame::recorded_words(name));
     }
 }
 
@@ -342,6 +367,7 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> *const u64 {
         Frame::Accounts(accounts) => give_back(p, accounts),
         Frame::Returning(_, returning) => call::returned(p, &returning),
         Frame::ReturnTo(session) => call::returned_to(p, session),
+        Frame::Recorded(name) => record::returned(p, name),
     }
     frame::pop(p, &frame)
 }
@@ -368,6 +394,13 @@ fn give_back(p: &mut Process, accounts: &[u64]) {
 pub(crate) fn unwinding(p: &mut Process) {
     if p.trace_frames.get() > 0 {
         call::unwinding(p);
+    }
+    if record::is_on() && p.shared().tracee.calls() != 0 {
+        let mut calls = 0;
+        frame::unwound(p, |step| {
+            calls += u64::from(matches!(step, frame::Unwound::Frame(Frame::Recorded(_))));
+        });
+        record::unwound(p, calls);
     }
     if p.meters
         .as_deref()

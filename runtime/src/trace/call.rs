@@ -33,7 +33,7 @@ impl OnReturn {
 }
 
 /// The function with the entry `pc`.
-fn mfa_at(pc: *const u64) -> Mfa {
+pub(super) fn mfa_at(pc: *const u64) -> Mfa {
     // SAFETY: B1: `pc` is a function's entry; the head stands before it.
     let word = |at| unsafe { *pc.offset(at) };
     let atom = |at| {
@@ -273,7 +273,7 @@ pub(super) fn unwinding(p: &Process) {
                 sessions.push(session);
             }
         }
-        Unwound::Frame(Frame::Accounts(_)) => {}
+        Unwound::Frame(Frame::Accounts(_) | Frame::Recorded(_)) => {}
         Unwound::Return(address) => back = Some(address),
         Unwound::End(found) => handled = found,
     });

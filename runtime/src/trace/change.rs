@@ -513,6 +513,7 @@ impl Point {
             time: None,
             memory: None,
             profile: None,
+            record: None,
             spec: None,
             meta: None,
         }
@@ -546,6 +547,9 @@ impl Point {
         if kinds & kind::PROFILE != 0 {
             self.profile = Some(self.session.account(mfa));
         }
+        if kinds & kind::RECORD != 0 {
+            self.record = Some(Arc::default());
+        }
     }
 
     fn stop(&mut self, kinds: u32) {
@@ -562,6 +566,9 @@ impl Point {
         }
         if kinds & kind::PROFILE != 0 {
             self.profile = None;
+        }
+        if kinds & kind::RECORD != 0 {
+            self.record = None;
         }
         if kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
             self.spec = None;

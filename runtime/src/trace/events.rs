@@ -2,8 +2,9 @@
 //! Source: `erl_trace.c`, OTP 29.
 
 use super::flags::{self, Tracee};
+use super::record;
 use super::spec;
-use super::tracer::{Event, Report};
+use super::tracer::{Event, Report, Tracer};
 use crate::process::{self, ProcShared, Process, SYSTEM};
 use crate::term::{Atom, Pid, Term, View, am};
 
@@ -128,7 +129,9 @@ pub(crate) fn scheduled_in(p: &Process) {
     let me = p.pid().term();
     // Whatever it asks for: here a session without a tracer is found out.
     for r in p.shared().tracee.asked(me, flags::ALL) {
-        if r.flags & RUNNING != 0 {
+        if r.flags & RUNNING != 0 && r.tracer == Tracer::Recorder {
+            record::scheduled_in(p);
+        } else if r.flags & RUNNING != 0 {
             let report = Report::new(Event::In, current(p));
             r.tracer.report(r.flags, me, &report);
         }
@@ -139,8 +142,15 @@ pub(crate) fn scheduled_in(p: &Process) {
 #[cold]
 pub(crate) fn scheduled_out(p: &Process) {
     if p.shared().tracee.has(RUNNING) && !p.is_exiting() {
-        let report = Report::new(Event::Out, current(p));
-        tell(&p.shared().tracee, p.pid().term(), RUNNING, &report);
+        let me = p.pid().term();
+        for r in p.shared().tracee.asked(me, RUNNING) {
+            if r.tracer == Tracer::Recorder {
+                record::scheduled_out(p);
+            } else {
+                let report = Report::new(Event::Out, current(p));
+                r.tracer.report(r.flags, me, &report);
+            }
+        }
     }
 }
 
@@ -211,11 +221,17 @@ pub(crate) fn collected(p: &Process, collection: Collection, reclaimed: usize) {
 
 /// `words` is the need, or what was reclaimed.
 pub(crate) fn collection_event(p: &Process, event: Event, words: usize) {
-    let heap = crate::heap::Heap::detached();
-    let word = |key: Atom, value: usize| heap.tuple(&[key.term(), heap.unsigned(value as u64)]);
-    let mut info = gc_info(&heap, p);
-    info = heap.cons(word(am::wordsize, words), info);
-    happened(p.shared(), event, info);
+    let me = p.pid().term();
+    for r in p.shared().tracee.asked(me, event.flags()) {
+        if r.tracer == Tracer::Recorder {
+            record::collection(p, event, words);
+            continue;
+        }
+        let heap = crate::heap::Heap::detached();
+        let word = heap.tuple(&[am::wordsize.term(), heap.unsigned(words as u64)]);
+        let info = heap.cons(word, gc_info(&heap, p));
+        r.tracer.report(r.flags, me, &Report::new(event, info));
+    }
 }
 
 /// `[{heap_size, _}, ...]`. Source: `erts_process_gc_info()`.

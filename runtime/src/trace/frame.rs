@@ -9,12 +9,15 @@
 //! stop ▶ │ kind 1 │ M │ F │ A │ tracer │ session │ return address …  `return_from`
 //! stop ▶ │ kind 2 │ the same │ return address …                     and `exception_from`
 //! stop ▶ │ kind 3 │ session │ return address …                      `return_to`
+//! stop ▶ │ kind 4 │ name │ return address …                         a return that is recorded
 //! ```
 //!
 //! Invariants: H1 of `heap/mod.rs`, and
-//! - B3: a trace frame on a stack is as drawn: `n`, accounts, arity and session are small integers, the tracer
+//! - B3: a trace frame on a stack is as drawn: `n`, accounts, arity, session and name are small integers, the tracer
 //!   is an atom, pid or port, and the real return address follows, or another trace frame.
 #![expect(unsafe_code, reason = "stack frames are reached by address")]
+
+use beamline_formats::ring::NameId;
 
 use crate::code::module::Mfa;
 use crate::code::op::{Op, entry as head};
@@ -28,19 +31,22 @@ pub(super) enum Kind {
     Return,
     Exception,
     ReturnTo,
+    Recorded,
 }
 
 /// The words of code that calls return to, by kind.
-static STUBS: [u64; 4] = [
+static STUBS: [u64; 5] = [
     Op::TraceReturn.word(Kind::Accounts as u16, 0, 0),
     Op::TraceReturn.word(Kind::Return as u16, 0, 0),
     Op::TraceReturn.word(Kind::Exception as u16, 0, 0),
     Op::TraceReturn.word(Kind::ReturnTo as u16, 0, 0),
+    Op::TraceReturn.word(Kind::Recorded as u16, 0, 0),
 ];
 
-/// Words of a frame for `return_from` or `exception_from`, and of one for `return_to`.
+/// Words of a frame for `return_from` or `exception_from`, of one for `return_to`, and of a recorded one.
 const RETURN_WORDS: usize = 6;
 const RETURN_TO_WORDS: usize = 2;
+const RECORDED_WORDS: usize = 2;
 
 /// The first word of a frame.
 pub(super) fn stub(kind: Kind) -> u64 {
@@ -56,6 +62,7 @@ fn kind_of(word: u64) -> Option<Kind> {
         8 => Some(Kind::Return),
         16 => Some(Kind::Exception),
         24 => Some(Kind::ReturnTo),
+        32 => Some(Kind::Recorded),
         _ => None,
     }
 }
@@ -81,6 +88,7 @@ pub(super) enum Frame<'a> {
     Accounts(&'a [u64]),
     Returning(Kind, Returning),
     ReturnTo(u64),
+    Recorded(NameId),
 }
 
 impl Frame<'_> {
@@ -89,6 +97,7 @@ impl Frame<'_> {
             Frame::Accounts(accounts) => 2 + accounts.len(),
             Frame::Returning(..) => RETURN_WORDS,
             Frame::ReturnTo(_) => RETURN_TO_WORDS,
+            Frame::Recorded(_) => RECORDED_WORDS,
         }
     }
 }
@@ -121,6 +130,7 @@ unsafe fn read<'a>(kind: Kind, at: *const u64) -> Frame<'a> {
                 Frame::Accounts(std::slice::from_raw_parts(at.add(1), count))
             }
             Kind::ReturnTo => Frame::ReturnTo(of_small(*at)),
+            Kind::Recorded => Frame::Recorded(NameId(of_small(*at) as u32)),
             Kind::Return | Kind::Exception => {
                 let word = |i| Term::immed(RawTerm(*at.add(i)));
                 let atom = |i| word(i).as_atom().expect("a frame names its function");
@@ -155,7 +165,8 @@ pub(super) fn returned_to<'a>(p: &Process, kind: u64) -> Frame<'a> {
         0 => Kind::Accounts,
         1 => Kind::Return,
         2 => Kind::Exception,
-        _ => Kind::ReturnTo,
+        3 => Kind::ReturnTo,
+        _ => Kind::Recorded,
     };
     // SAFETY: B3: the rest of the frame stands on top.
     unsafe { read(kind, p.stop.get()) }
@@ -253,4 +264,9 @@ impl Returning {
 /// The words of a frame for `return_to`.
 pub(super) fn return_to_words(session: u64) -> [u64; RETURN_TO_WORDS] {
     [stub(Kind::ReturnTo), small(session)]
+}
+
+/// The words of a frame for a recorded call.
+pub(super) fn recorded_words(name: NameId) -> [u64; RECORDED_WORDS] {
+    [stub(Kind::Recorded), small(u64::from(name.0))]
 }

@@ -16,6 +16,7 @@ mod meter;
 mod node;
 pub(crate) mod ports;
 pub mod profile;
+pub mod record;
 pub(crate) mod seq;
 mod session;
 mod spec;
@@ -368,9 +369,14 @@ impl Strong {
 
 impl Drop for Strong {
     fn drop(&mut self) {
-        if session::kill(&self.0.0) {
-            clear_later(self.0.0.clone());
-        }
+        end_later(self.0.0.clone());
+    }
+}
+
+/// Ends a session, and clears it up soon. For any thread.
+fn end_later(session: Arc<Shared>) {
+    if session::kill(&session) {
+        clear_later(session);
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn profiled(request: &Request) -> Profiled {
     }
 }
 
-fn is_wanted(patterns: &[beamline_formats::profile::Pattern], mfa: Mfa) -> bool {
+pub(super) fn is_wanted(patterns: &[beamline_formats::profile::Pattern], mfa: Mfa) -> bool {
     patterns.is_empty()
         || patterns.iter().any(|pattern| {
             pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))

@@ -460,3 +460,67 @@ fn births_and_ends_are_reported() {
     });
     assert_eq!(heard, ["{trace,P,exit,normal}", "{trace,P,out_exited,0}"]);
 }
+
+/// Of each call path of a process in a recording, as [`paths`] has them.
+fn recorded(profile: &beamline_formats::profile::Profile, pid: Pid) -> Vec<(String, u64, u64)> {
+    let pid = format!("<0.{}.{}>", pid.number(), pid.serial());
+    let process = profile.processes.iter().position(|p| p.pid == pid);
+    let process = process.expect("it was recorded") as u32;
+    let first = profile.nodes.iter().position(|n| n.process == process);
+    let mut of_process = profile.clone();
+    of_process.nodes.retain(|node| node.process == process);
+    for node in &mut of_process.nodes {
+        node.parent = node.parent.map(|parent| parent - first.unwrap_or(0) as u32);
+        node.cost.words = 0;
+    }
+    paths(&of_process)
+}
+
+/// There is one recorder in a program: all that it is to do is in this test.
+#[test]
+fn a_recording_has_the_call_paths_of_a_profile() {
+    use beamline_formats::ring::{Group, Host, Recording, Request, WhenFull};
+    machine();
+    let _turn = TURN.lock();
+    let calls = [("fib", 12), ("loop", 1000), ("outer", 100), ("catches", 7)];
+    let expected = calls.map(|(function, n)| {
+        let mut profile = profile(Type::CallCount, true, function, n);
+        let nodes = &mut profile.nodes;
+        nodes.iter_mut().for_each(|node| node.cost.words = 0);
+        paths(&profile)
+    });
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("run.ring");
+    let request = Request {
+        file: file.clone(),
+        token: 1,
+        events: vec![Group::Calls, Group::Returns, Group::Scheduling],
+        patterns: Vec::new(),
+        ring_bytes: 16 << 20,
+        when_full: WhenFull::Stop,
+        duration_ms: None,
+        host: Host::default(),
+        beamline: String::new(),
+    };
+    let schedulers = crate::sched::schedulers();
+    let ring = record::create(&request, &file, Vec::new(), String::new(), schedulers);
+    let session = record::begin(&request, ring.expect("room"), schedulers).expect("a slot");
+    change::with_permission(|| {
+        let setting = Setting::default();
+        let kinds = kind::RECORD;
+        let change = change::Change::pattern(&session, traced(), Switch::On, kinds, &setting);
+        change::run_here(change)
+    });
+    let pids = calls.map(|(function, n)| run(function, n));
+    record::end();
+    end_later(session);
+    let pid = run("fib", 12);
+    let recording = Recording::open(&file).expect("a recording");
+    assert!(recording.has_ended());
+    let recorded_profile = recording.profile().expect("whole");
+    for ((pid, expected), call) in pids.into_iter().zip(expected).zip(calls) {
+        assert_eq!(recorded(&recorded_profile, pid), expected, "{call:?}");
+    }
+    let pid = format!("<0.{}.{}>", pid.number(), pid.serial());
+    assert!(!recorded_profile.processes.iter().any(|p| p.pid == pid));
+}

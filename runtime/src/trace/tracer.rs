@@ -138,6 +138,8 @@ pub(crate) enum Tracer {
     Port(Port),
     /// Rust code that reads counters: it hears nothing, and is always there.
     Nobody,
+    /// The recorder, which is always there too.
+    Recorder,
 }
 
 /// The elements of a message.
@@ -191,7 +193,7 @@ impl Tracer {
         match self {
             Tracer::Process(pid) => pid.term(),
             Tracer::Port(port) => port.term(),
-            Tracer::Nobody => am::undefined.term(),
+            Tracer::Nobody | Tracer::Recorder => am::undefined.term(),
         }
     }
 
@@ -200,13 +202,15 @@ impl Tracer {
         match self {
             Tracer::Process(pid) => process::exists(pid),
             Tracer::Port(port) => ports::exists(port),
-            Tracer::Nobody => true,
+            Tracer::Nobody | Tracer::Recorder => true,
         }
     }
 
     /// What it says to any event of `tracee`.
     pub(super) fn status(self, tracee: Term<'_>) -> Verdict {
-        if self == Tracer::Nobody || tracee.same(self.term()) {
+        if self == Tracer::Recorder {
+            Verdict::Trace
+        } else if self == Tracer::Nobody || tracee.same(self.term()) {
             Verdict::Discard
         } else if self.is_alive() {
             Verdict::Trace
@@ -217,6 +221,9 @@ impl Tracer {
 
     /// Tells it of an event of `tracee`, whose flags say how.
     pub(super) fn report(self, flags: u32, tracee: Term<'_>, report: &Report<'_>) {
+        if self == Tracer::Recorder {
+            return super::record::report(tracee, report);
+        }
         let scratch = Heap::detached();
         let mut parts = Parts::new();
         parts.push(am::trace.term());
@@ -255,7 +262,7 @@ impl Tracer {
                     ports::command(port, bytes);
                 }
             }
-            Tracer::Nobody => {}
+            Tracer::Nobody | Tracer::Recorder => {}
         }
     }
 }

@@ -1,0 +1,292 @@
+//! Calls and returns of a recording into call paths: the same as the runtime's own call trees.
+//!
+//! A process has a current node, a call path. A call goes on to the callee's node below it, a return back to the
+//! node that the call was made from. A function that is on the path already goes back to its node, so recursion
+//! folds. Time goes to the current node while the process runs.
+
+use std::collections::HashMap;
+
+use super::Error;
+use super::event::{Event, Group};
+use super::id::{Id, NameId};
+use super::names::Names;
+use super::reader::{Record, Recording};
+use crate::profile::{Cost, Count, Function, Header, Node, Process, Profile, Type};
+
+/// No node: outside of all recorded calls.
+const ROOT: u32 = u32::MAX;
+
+struct Path {
+    parent: u32,
+    function: NameId,
+    calls: u64,
+    time_ns: u64,
+    /// The function that was called from here last, and where that led.
+    last: (NameId, u32),
+}
+
+/// A process, as far as its calls are known.
+struct Caller {
+    paths: Vec<Path>,
+    known: HashMap<(u32, NameId), u32>,
+    /// The nodes that calls that have not returned were made from.
+    stack: Vec<u32>,
+    current: u32,
+    is_running: bool,
+    since_ns: u64,
+    reductions: u64,
+    last_root: (NameId, u32),
+}
+
+impl Caller {
+    fn new(is_running: bool) -> Caller {
+        Caller {
+            paths: Vec::new(),
+            known: HashMap::new(),
+            stack: Vec::new(),
+            current: ROOT,
+            is_running,
+            since_ns: 0,
+            reductions: 0,
+            last_root: (NameId::NONE, ROOT),
+        }
+    }
+
+    fn charge(&mut self, now: u64) {
+        if self.is_running
+            && let Some(path) = self.paths.get_mut(self.current as usize)
+        {
+            let passed = now.saturating_sub(self.since_ns);
+            path.time_ns = path.time_ns.saturating_add(passed);
+        }
+        self.since_ns = now;
+    }
+
+    /// Makes the node of a callee the current one.
+    fn enter(&mut self, function: NameId) {
+        let from = self.current;
+        let last = match self.paths.get(from as usize) {
+            Some(path) if path.function == function => (function, from),
+            Some(path) => path.last,
+            None => self.last_root,
+        };
+        let to = if last.0 == function && last.1 != ROOT {
+            last.1
+        } else {
+            self.find(from, function)
+        };
+        if let Some(path) = self.paths.get_mut(to as usize) {
+            path.calls += 1;
+        }
+        self.current = to;
+    }
+
+    fn find(&mut self, from: u32, function: NameId) -> u32 {
+        let to = match self.known.get(&(from, function)) {
+            Some(to) => *to,
+            None => {
+                let to = self.on_path(from, function);
+                let to = to.unwrap_or_else(|| self.add(from, function));
+                self.known.insert((from, function), to);
+                to
+            }
+        };
+        match self.paths.get_mut(from as usize) {
+            Some(path) => path.last = (function, to),
+            None => self.last_root = (function, to),
+        }
+        to
+    }
+
+    fn on_path(&self, from: u32, function: NameId) -> Option<u32> {
+        let mut at = from;
+        while let Some(path) = self.paths.get(at as usize) {
+            if path.function == function {
+                return Some(at);
+            }
+            at = path.parent;
+        }
+        None
+    }
+
+    fn add(&mut self, parent: u32, function: NameId) -> u32 {
+        // More paths than that do not fit into memory.
+        let index = u32::try_from(self.paths.len()).unwrap_or(ROOT);
+        self.paths.push(Path {
+            parent,
+            function,
+            calls: 0,
+            time_ns: 0,
+            last: (NameId::NONE, ROOT),
+        });
+        index
+    }
+
+    fn leave(&mut self, calls: u64) {
+        for _ in 0..calls {
+            let Some(caller) = self.stack.pop() else {
+                self.current = ROOT;
+                break;
+            };
+            self.current = caller;
+        }
+    }
+}
+
+/// All processes of a recording.
+struct Callers {
+    all: HashMap<Id, Caller>,
+    /// Whether a process runs is known.
+    has_turns: bool,
+}
+
+impl Callers {
+    fn add(&mut self, record: &Record<'_>) {
+        let now = record.time_ns;
+        let runs = match record.event {
+            Event::Call { .. }
+            | Event::TailCall { .. }
+            | Event::Return { .. }
+            | Event::Unwind { .. }
+            | Event::In { .. } => true,
+            Event::Out { .. } | Event::Exit { .. } | Event::OutExited {} => false,
+            _ => return,
+        };
+        let has_turns = self.has_turns;
+        let caller = self.all.entry(record.subject);
+        let caller = caller.or_insert_with(|| Caller::new(!has_turns));
+        caller.charge(now);
+        if has_turns {
+            // Who calls runs, even if the record of that is lost.
+            caller.is_running = runs;
+        }
+        match record.event {
+            Event::Call { function } => {
+                caller.stack.push(caller.current);
+                caller.enter(function);
+            }
+            Event::TailCall { function } => caller.enter(function),
+            Event::Return { .. } => caller.leave(1),
+            Event::Unwind { calls } => caller.leave(calls),
+            Event::Out { reductions, .. } => caller.reductions = reductions,
+            Event::Exit { .. } => caller.leave(u64::MAX),
+            _ => {}
+        }
+    }
+
+    /// As a profile.
+    fn profile(self, names: &Names, header: Header) -> Profile {
+        let mut profile = Profile {
+            runs: vec![header],
+            ..Profile::default()
+        };
+        let mut functions = HashMap::new();
+        let mut callers: Vec<_> = self.all.into_iter().collect();
+        callers.retain(|(_, caller)| !caller.paths.is_empty());
+        callers.sort_by_key(|(id, _)| *id);
+        for (id, caller) in callers {
+            let index = u32::try_from(profile.processes.len()).unwrap_or(u32::MAX);
+            profile.processes.push(Process {
+                run: 0,
+                pid: id.to_string(),
+                name: names.process_text(id),
+                reductions: caller.reductions,
+            });
+            let first = u32::try_from(profile.nodes.len()).unwrap_or(u32::MAX);
+            let mut costs: HashMap<u32, Cost> = HashMap::new();
+            for path in &caller.paths {
+                let function = *functions.entry(path.function).or_insert_with(|| {
+                    profile.functions.push(function_of(names, path.function));
+                    u32::try_from(profile.functions.len() - 1).unwrap_or(u32::MAX)
+                });
+                let cost = Cost {
+                    calls: path.calls,
+                    time_ns: path.time_ns,
+                    words: 0,
+                };
+                costs.entry(function).or_default().add(cost);
+                profile.nodes.push(Node {
+                    process: index,
+                    parent: (path.parent != ROOT).then(|| first + path.parent),
+                    function,
+                    cost,
+                    reductions: 0,
+                });
+            }
+            let mut costs: Vec<_> = costs.into_iter().collect();
+            costs.sort_unstable_by_key(|(function, _)| *function);
+            let process = Some(index);
+            let counts = costs.into_iter().map(|(function, cost)| Count {
+                function,
+                process,
+                cost,
+            });
+            profile.counts.extend(counts);
+        }
+        profile
+    }
+}
+
+fn function_of(names: &Names, name: NameId) -> Function {
+    match names.function(name) {
+        Some(function) => Function {
+            module: function.module.clone(),
+            name: function.name.clone(),
+            arity: u32::from(function.arity),
+        },
+        None => Function {
+            module: "?".into(),
+            name: "?".into(),
+            arity: 0,
+        },
+    }
+}
+
+impl Recording {
+    /// Since when nothing is missing, in nanoseconds: 0 unless the oldest records were overwritten.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn whole_since_ns(&self) -> Result<u64, Error> {
+        let mut since = 0;
+        for index in (0..self.segments()).filter(|index| self.is_wrapped(*index)) {
+            if let Some(record) = self.segment(index).read()? {
+                since = since.max(record.time_ns);
+            }
+        }
+        Ok(since)
+    }
+
+    /// Calls and time of each function and call path. Where the oldest records were overwritten, from when on
+    /// nothing is missing; what was called before that is not known.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn profile(&self) -> Result<Profile, Error> {
+        let since = self.whole_since_ns()?;
+        let events = &self.description().settings.events;
+        let mut callers = Callers {
+            all: HashMap::new(),
+            has_turns: events.iter().any(|name| name == Group::Scheduling.name()),
+        };
+        let mut merged = self.merged()?;
+        let mut last = since;
+        while let Some(record) = merged.read()? {
+            if record.time_ns >= since {
+                callers.add(&record);
+                last = record.time_ns;
+            }
+        }
+        let end = self.end_ns().map_or(last, |end| end.max(last));
+        let header = Header {
+            kind: Type::CallTime,
+            command: self.description().command.clone(),
+            host: self.description().host.name.clone(),
+            otp: self.description().otp.clone(),
+            run_ns: end.saturating_sub(since),
+            os_pid: u32::try_from(self.os_pid()).unwrap_or(0),
+            processes: self.names().processes() as u64,
+        };
+        Ok(callers.profile(self.names(), header))
+    }
+}

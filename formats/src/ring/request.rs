@@ -1,0 +1,108 @@
+//! What an emulator is asked to record: handed to it in an environment variable.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::event::Group;
+use super::layout::WhenFull;
+use super::{Error, Host, Recording};
+use crate::profile::Pattern;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Where the recording goes.
+    pub file: PathBuf,
+    /// Marks what is recorded in one run.
+    pub token: u64,
+    /// What is recorded.
+    pub events: Vec<Group>,
+    /// The functions whose calls are recorded; none means all.
+    pub patterns: Vec<Pattern>,
+    /// Bytes for records.
+    pub ring_bytes: u64,
+    /// What becomes of records that find no room.
+    pub when_full: WhenFull,
+    /// The recording ends after so many milliseconds; none: with the emulator.
+    pub duration_ms: Option<u64>,
+    /// The machine.
+    pub host: Host,
+    /// Version of the program that records.
+    pub beamline: String,
+}
+
+impl Request {
+    /// The environment variable that holds a request.
+    pub const VARIABLE: &'static str = "BEAMLINE_RECORD";
+
+    /// The value of the environment variable: one line of JSON.
+    ///
+    /// # Errors
+    /// One line when the file's name is not UTF-8.
+    pub fn to_variable(&self) -> Result<String, String> {
+        serde_json::to_string(self).map_err(|e| format!("{}: {e}", Self::VARIABLE))
+    }
+
+    /// Reads the value of the environment variable.
+    ///
+    /// # Errors
+    /// One line that says what is wrong.
+    pub fn from_variable(value: &str) -> Result<Self, String> {
+        serde_json::from_str(value).map_err(|e| format!("{}: {e}", Self::VARIABLE))
+    }
+
+    /// Where the emulator with this process number records: into the file, or beside it, where another of
+    /// the same run has taken that.
+    #[must_use]
+    pub fn free_file(&self, os_pid: u32) -> PathBuf {
+        let taken = Recording::open(&self.file).is_ok_and(|other| other.token() == self.token);
+        if taken {
+            self.beside(&os_pid.to_string())
+        } else {
+            self.file.clone()
+        }
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.file.clone().into_os_string();
+        name.push(".");
+        name.push(suffix);
+        PathBuf::from(name)
+    }
+
+    /// All recordings of this run: the file, and those beside it in order of their names.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let ours = |path: &Path| {
+            let recording = Recording::open(path);
+            recording.is_ok_and(|recording| recording.token() == self.token)
+        };
+        let mut files: Vec<PathBuf> = Vec::new();
+        let folder = match self.file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let prefix = self.beside("");
+        let prefix = prefix.file_name().map(|name| name.to_os_string());
+        for entry in std::fs::read_dir(folder)? {
+            let name = entry?.file_name();
+            let is_beside = prefix.as_ref().is_some_and(|prefix| {
+                let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
+                name.starts_with(prefix) && name[prefix.len()..].iter().all(u8::is_ascii_digit)
+            });
+            let path = self.file.with_file_name(&name);
+            if is_beside && ours(&path) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        if ours(&self.file) {
+            files.insert(0, self.file.clone());
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,559 @@
+//! What a person wants to know of a recording first.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Error;
+use super::Host;
+use super::event::{Event, KINDS, Kind};
+use super::id::{Id, NameId};
+use super::reader::{Counts, Record, Recording, SegmentReader};
+use crate::name;
+use crate::profile::Profile;
+
+/// Records of one kind that are not in the recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The scheduler; none for all other threads.
+    pub scheduler: Option<u64>,
+    /// The kind.
+    pub kind: &'static str,
+    /// Overwritten by newer ones.
+    pub overwritten: u64,
+    /// Not written for want of room.
+    pub dropped: u64,
+}
+
+/// How much of the time a scheduler ran processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Use {
+    /// Its number.
+    pub scheduler: u64,
+    /// Time in which it ran processes.
+    pub busy_ns: u64,
+    /// Turns of processes.
+    pub turns: u64,
+}
+
+/// What a function cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionCost {
+    /// As Erlang writes it.
+    pub function: String,
+    /// Calls.
+    pub calls: u64,
+    /// Time in it.
+    pub own_ns: u64,
+    /// Time in it and in all it called.
+    pub total_ns: u64,
+}
+
+/// Something that took long, or was long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Longest {
+    /// When it began, since the beginning of the recording.
+    pub at_ns: u64,
+    /// How long it took; for a queue, messages in it.
+    pub value: u64,
+    /// Whose it is.
+    pub process: String,
+    /// The name of that, or the function it started in.
+    pub name: String,
+    /// Where, or of which kind.
+    pub what: String,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// What was lost.
+    pub losses: Vec<Lost>,
+    /// Names that did not fit.
+    pub names_lost: u64,
+    /// The emulator has ended the recording; otherwise it was killed, or runs still.
+    pub has_ended: bool,
+    /// The emulator's command line.
+    pub command: Vec<String>,
+    /// The OTP release.
+    pub otp: String,
+    /// The machine.
+    pub host: Host,
+    /// Kinds of events asked for.
+    pub events: Vec<String>,
+    /// Since when nothing is missing.
+    pub since_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Records there are, by kind.
+    pub records: Vec<(&'static str, u64)>,
+    /// Processes that are named or heard of.
+    pub processes: u64,
+    /// The schedulers' use, if turns were recorded.
+    pub schedulers: Vec<Use>,
+    /// Those with most time of their own.
+    pub by_own: Vec<FunctionCost>,
+    /// Those with most time in all.
+    pub by_total: Vec<FunctionCost>,
+    /// The longest collections.
+    pub collections: Vec<Longest>,
+    /// The longest turns.
+    pub turns: Vec<Longest>,
+    /// The longest message queues.
+    pub queues: Vec<Longest>,
+}
+
+/// Something long, before its names are known.
+#[derive(Clone, Copy)]
+struct Long {
+    at_ns: u64,
+    value: u64,
+    process: Id,
+    functions: (NameId, NameId),
+    what: &'static str,
+}
+
+/// The `top` longest of what was added.
+struct Top {
+    top: usize,
+    all: Vec<Long>,
+}
+
+impl Top {
+    fn new(top: usize) -> Top {
+        let all = Vec::new();
+        Top { top, all }
+    }
+
+    fn add(&mut self, long: Long) {
+        let full = self.all.len() >= self.top;
+        if full
+            && self
+                .all
+                .last()
+                .is_none_or(|least| least.value >= long.value)
+        {
+            return;
+        }
+        let at = self.all.partition_point(|other| other.value >= long.value);
+        self.all.insert(at, long);
+        self.all.truncate(self.top);
+    }
+}
+
+/// What one segment tells.
+struct Seen {
+    found: Counts,
+    subjects: HashSet<Id>,
+    last_ns: u64,
+    busy_ns: u64,
+    /// Who runs, since when, and where.
+    running: Option<(Id, u64, NameId)>,
+    collecting: HashMap<Id, u64>,
+    turns: u64,
+    collections: Top,
+    long_turns: Top,
+    /// The longest of each process.
+    queues: HashMap<Id, Long>,
+}
+
+impl Seen {
+    fn read(mut reader: SegmentReader<'_>, top: usize) -> Result<Seen, Error> {
+        let mut seen = Seen {
+            found: [0; KINDS],
+            subjects: HashSet::new(),
+            last_ns: 0,
+            busy_ns: 0,
+            running: None,
+            collecting: HashMap::new(),
+            turns: 0,
+            collections: Top::new(top),
+            long_turns: Top::new(top),
+            queues: HashMap::new(),
+        };
+        let mut subject = Id::None;
+        while let Some(record) = reader.read()? {
+            if record.subject != subject {
+                subject = record.subject;
+                seen.subjects.insert(subject);
+            }
+            seen.add(&record);
+        }
+        Ok(seen)
+    }
+
+    fn add(&mut self, record: &Record<'_>) {
+        let now = record.time_ns;
+        self.last_ns = now;
+        if let Some(kind) = record.event.kind() {
+            self.found[kind as usize] += 1;
+        }
+        match record.event {
+            Event::In { function } => self.running = Some((record.subject, now, function)),
+            Event::Out {
+                function, messages, ..
+            } => {
+                self.turn_ends(record, function);
+                self.queue(record, messages);
+            }
+            Event::OutExited {} | Event::OutExiting {} => self.turn_ends(record, NameId::NONE),
+            Event::GcMinorStart { .. } | Event::GcMajorStart { .. } => {
+                self.collecting.insert(record.subject, now);
+            }
+            Event::GcMinorEnd { .. } => self.collection_ends(record, "minor"),
+            Event::GcMajorEnd { .. } => self.collection_ends(record, "major"),
+            _ => {}
+        }
+    }
+
+    fn turn_ends(&mut self, record: &Record<'_>, out: NameId) {
+        let Some((process, at_ns, function)) = self.running.take() else {
+            return;
+        };
+        if process == record.subject {
+            let value = record.time_ns.saturating_sub(at_ns);
+            self.busy_ns = self.busy_ns.saturating_add(value);
+            self.turns += 1;
+            self.long_turns.add(Long {
+                at_ns,
+                value,
+                process,
+                functions: (function, out),
+                what: "",
+            });
+        }
+    }
+
+    fn queue(&mut self, record: &Record<'_>, messages: u64) {
+        let known = self.queues.get(&record.subject);
+        if messages > known.map_or(0, |known| known.value) {
+            let long = Long {
+                at_ns: record.time_ns,
+                value: messages,
+                process: record.subject,
+                functions: (NameId::NONE, NameId::NONE),
+                what: "",
+            };
+            self.queues.insert(record.subject, long);
+        }
+    }
+
+    fn collection_ends(&mut self, record: &Record<'_>, what: &'static str) {
+        if let Some(at_ns) = self.collecting.remove(&record.subject) {
+            self.collections.add(Long {
+                at_ns,
+                value: record.time_ns.saturating_sub(at_ns),
+                process: record.subject,
+                functions: (NameId::NONE, NameId::NONE),
+                what,
+            });
+        }
+    }
+}
+
+impl Summary {
+    /// Reads a recording; tells of the `top` most expensive of each kind. Its call paths are given too.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn of(recording: &Recording, top: usize) -> Result<(Summary, Profile), Error> {
+        let seen = recording.in_parallel(|reader| Seen::read(reader, top))?;
+        let profile = recording.profile()?;
+        let found: Vec<Counts> = seen.iter().map(|seen| seen.found).collect();
+        let losses = recording.losses(&found).into_iter().map(|loss| Lost {
+            scheduler: loss.scheduler,
+            kind: loss.kind.name(),
+            overwritten: loss.overwritten,
+            dropped: loss.dropped,
+        });
+        let records = Kind::ALL.iter().map(|kind| {
+            let count = found.iter().map(|found| found[*kind as usize]).sum();
+            (kind.name(), count)
+        });
+        let last_ns = seen.iter().map(|seen| seen.last_ns).max().unwrap_or(0);
+        let mut subjects: HashSet<Id> = HashSet::new();
+        for seen in &seen {
+            subjects.extend(
+                seen.subjects
+                    .iter()
+                    .filter(|id| matches!(id, Id::Process(_))),
+            );
+        }
+        let description = recording.description();
+        let costs = costs(&profile);
+        let best = |key: fn(&FunctionCost) -> u64| {
+            let mut costs = costs.clone();
+            costs.sort_by(|a, b| {
+                key(b)
+                    .cmp(&key(a))
+                    .then_with(|| a.function.cmp(&b.function))
+            });
+            costs.truncate(top);
+            costs
+        };
+        let summary = Summary {
+            losses: losses.collect(),
+            names_lost: recording.names_lost(),
+            has_ended: recording.has_ended(),
+            command: description.command.clone(),
+            otp: description.otp.clone(),
+            host: description.host.clone(),
+            events: description.settings.events.clone(),
+            since_ns: recording.whole_since_ns()?,
+            end_ns: recording.end_ns().map_or(last_ns, |end| end.max(last_ns)),
+            records: records.filter(|(_, count)| *count > 0).collect(),
+            processes: recording.names().all_processes(subjects.iter().copied()),
+            schedulers: uses(recording, &seen),
+            by_own: best(|cost| cost.own_ns),
+            by_total: best(|cost| cost.total_ns),
+            collections: longest(recording, top, |seen| seen.collections.all.clone(), &seen),
+            turns: longest(recording, top, |seen| seen.long_turns.all.clone(), &seen),
+            queues: queues(recording, top, &seen),
+        };
+        Ok((summary, profile))
+    }
+}
+
+fn uses(recording: &Recording, seen: &[Seen]) -> Vec<Use> {
+    let uses = seen.iter().enumerate().filter_map(|(index, seen)| {
+        Some(Use {
+            scheduler: recording.scheduler(index)?,
+            busy_ns: seen.busy_ns,
+            turns: seen.turns,
+        })
+    });
+    let uses: Vec<Use> = uses.collect();
+    if uses.iter().all(|of| of.turns == 0) {
+        return Vec::new();
+    }
+    uses
+}
+
+/// The longest of all segments.
+fn longest(
+    recording: &Recording,
+    top: usize,
+    of: impl Fn(&Seen) -> Vec<Long>,
+    seen: &[Seen],
+) -> Vec<Longest> {
+    let mut all = Top::new(top);
+    seen.iter().flat_map(of).for_each(|long| all.add(long));
+    all.all.iter().map(|long| named(recording, long)).collect()
+}
+
+/// The longest queue of each process.
+fn queues(recording: &Recording, top: usize, seen: &[Seen]) -> Vec<Longest> {
+    let mut all: HashMap<Id, Long> = HashMap::new();
+    for long in seen.iter().flat_map(|seen| seen.queues.values()) {
+        let known = all.entry(long.process).or_insert(*long);
+        if (long.value, known.at_ns) > (known.value, long.at_ns) {
+            *known = *long;
+        }
+    }
+    let mut all: Vec<Long> = all.into_values().collect();
+    all.sort_by_key(|long| (std::cmp::Reverse(long.value), long.at_ns, long.process));
+    all.truncate(top);
+    all.iter().map(|long| named(recording, long)).collect()
+}
+
+fn named(recording: &Recording, long: &Long) -> Longest {
+    let names = recording.names();
+    let (from, to) = long.functions;
+    let what = match (from, to) {
+        (NameId::NONE, NameId::NONE) => long.what.to_owned(),
+        (from, to) if from == to => names.function_text(from),
+        (from, NameId::NONE) => names.function_text(from),
+        (from, to) => format!(
+            "{} to {}",
+            names.function_text(from),
+            names.function_text(to)
+        ),
+    };
+    Longest {
+        at_ns: long.at_ns,
+        value: long.value,
+        process: long.process.to_string(),
+        name: names.process_text(long.process),
+        what,
+    }
+}
+
+/// Calls, own and total time of every function.
+fn costs(profile: &Profile) -> Vec<FunctionCost> {
+    // Children come after their parents: from the end on, each node has all that is below it.
+    let mut below: Vec<u64> = profile.nodes.iter().map(|node| node.cost.time_ns).collect();
+    for index in (0..profile.nodes.len()).rev() {
+        if let Some(parent) = profile.nodes[index].parent {
+            below[parent as usize] = below[parent as usize].saturating_add(below[index]);
+        }
+    }
+    let mut costs: Vec<FunctionCost> = profile
+        .functions
+        .iter()
+        .map(|function| FunctionCost {
+            function: name::mfa(&function.module, &function.name, function.arity),
+            calls: 0,
+            own_ns: 0,
+            total_ns: 0,
+        })
+        .collect();
+    for (node, total) in profile.nodes.iter().zip(below) {
+        let cost = &mut costs[node.function as usize];
+        cost.calls = cost.calls.saturating_add(node.cost.calls);
+        cost.own_ns = cost.own_ns.saturating_add(node.cost.time_ns);
+        // A function is once on a path: no time is counted twice.
+        cost.total_ns = cost.total_ns.saturating_add(total);
+    }
+    costs
+}
+
+/// Nanoseconds as a person reads them.
+fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{}.{:02} µs", ns / 1_000, ns % 1_000 / 10),
+        1_000_000..1_000_000_000 => format!("{}.{:02} ms", ns / 1_000_000, ns % 1_000_000 / 10_000),
+        _ => format!(
+            "{}.{:03} s",
+            ns / 1_000_000_000,
+            ns % 1_000_000_000 / 1_000_000
+        ),
+    }
+}
+
+impl Summary {
+    fn write_losses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.losses.is_empty() && self.names_lost == 0 {
+            writeln!(f, "Nothing was lost.")?;
+        }
+        for lost in &self.losses {
+            let who = lost.scheduler.map_or("other threads".to_owned(), |number| {
+                format!("scheduler {number}")
+            });
+            let kind = lost.kind;
+            if lost.overwritten > 0 {
+                let count = lost.overwritten;
+                writeln!(
+                    f,
+                    "LOST: {count} {kind} of {who}, overwritten by newer records"
+                )?;
+            }
+            if lost.dropped > 0 {
+                let count = lost.dropped;
+                writeln!(
+                    f,
+                    "LOST: {count} {kind} of {who}, for which there was no room"
+                )?;
+            }
+        }
+        if self.names_lost > 0 {
+            writeln!(f, "LOST: {} names, shown as ?", self.names_lost)?;
+        }
+        if self.since_ns > 0 {
+            let since = time(self.since_ns);
+            writeln!(
+                f,
+                "Calls and times are those from {since} on, since when nothing is missing."
+            )?;
+        }
+        if !self.has_ended {
+            writeln!(
+                f,
+                "The recording has no end: the emulator was killed, or runs still."
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let records: u64 = self.records.iter().map(|(_, count)| count).sum();
+        writeln!(f)?;
+        writeln!(f, "Command     {}", self.command.join(" "))?;
+        let host = &self.host;
+        writeln!(
+            f,
+            "Machine     {}, {}, {} processors ({}), OTP {}",
+            host.name, host.system, host.cores, host.processor, self.otp
+        )?;
+        writeln!(f, "Length      {}", time(self.end_ns))?;
+        writeln!(f, "Processes   {}", self.processes)?;
+        let kinds: Vec<String> = self
+            .records
+            .iter()
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
+        writeln!(f, "Records     {records}: {}", kinds.join(", "))?;
+        let length = self.end_ns.max(1);
+        for of in &self.schedulers {
+            let permille = u128::from(of.busy_ns) * 1000 / u128::from(length);
+            writeln!(
+                f,
+                "Scheduler {} ran processes for {} ({}.{} %), in {} turns",
+                of.scheduler,
+                time(of.busy_ns),
+                permille / 10,
+                permille % 10,
+                of.turns
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn write_functions(f: &mut fmt::Formatter<'_>, title: &str, rows: &[FunctionCost]) -> fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\n{title}\n{:>12} {:>12} {:>12}  FUNCTION",
+        "OWN", "TOTAL", "CALLS"
+    )?;
+    for row in rows {
+        let (own, total) = (time(row.own_ns), time(row.total_ns));
+        writeln!(
+            f,
+            "{own:>12} {total:>12} {:>12}  {}",
+            row.calls, row.function
+        )?;
+    }
+    Ok(())
+}
+
+fn write_longest(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    rows: &[Longest],
+    value: impl Fn(u64) -> String,
+) -> fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}")?;
+    for row in rows {
+        let (value, at) = (value(row.value), time(row.at_ns));
+        let who = format!("{} {}", row.process, row.name);
+        writeln!(
+            f,
+            "{value:>12}  at {at:>12}  {} {}",
+            who.trim_end(),
+            row.what
+        )?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_losses(f)?;
+        self.write_head(f)?;
+        write_functions(f, "Most own time", &self.by_own)?;
+        write_functions(f, "Most time in all", &self.by_total)?;
+        write_longest(f, "Longest collections", &self.collections, time)?;
+        write_longest(f, "Longest turns", &self.turns, time)?;
+        write_longest(f, "Longest message queues", &self.queues, |n| {
+            format!("{n} messages")
+        })
+    }
+}

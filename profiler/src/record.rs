@@ -1,0 +1,276 @@
+//! `beamline record`, and reports of what it wrote.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use beamline_formats::flamegraph::Width;
+use beamline_formats::profile::Pattern;
+use beamline_formats::ring::{Error, Group, Host, Recording, Request, Summary, WhenFull, reserve};
+use clap::{Args, ValueEnum};
+use sysinfo::System;
+
+use crate::cli::RunArgs;
+use crate::launch::{self, Launch, What};
+use crate::report;
+
+/// Rows of each table of a report.
+const ROWS: usize = 15;
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What to record: calls, returns, messages, processes, scheduling, gc, ports.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "EVENT,...",
+        default_value = "calls,returns,processes,scheduling,gc"
+    )]
+    events: Vec<Group>,
+    /// Functions whose calls are recorded, as M:F/A, M:F or M, with _ for any; may be repeated
+    /// [default: all].
+    #[arg(long = "pattern", value_name = "M:F/A")]
+    patterns: Vec<Pattern>,
+    /// Room for records, such as 512KiB, 64MiB or 2GiB.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    ring: u64,
+    /// What becomes of records for which there is no room.
+    #[arg(long, value_enum, default_value = "overwrite")]
+    when_full: WhenFullArg,
+    /// End the recording after this time, such as 500ms, 30s or 5m; the program goes on.
+    #[arg(long, value_name = "TIME", value_parser = duration_ms)]
+    duration: Option<u64>,
+    /// Where the recording goes; what the file held is lost. Of several emulators the first has this
+    /// file, the others one of the same name with their process number behind it.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WhenFullArg {
+    /// The newest take the place of the oldest.
+    Overwrite,
+    /// No more are recorded.
+    Stop,
+}
+
+/// A number and its unit.
+fn split(text: &str) -> Result<(u64, &str), String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number = text[..digits].parse();
+    let number = number.map_err(|_| format!("'{text}' does not begin with a whole number"))?;
+    Ok((number, &text[digits..]))
+}
+
+/// Bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let factor = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return Err(format!("'{unit}' is no unit; use B, KiB, MiB, GiB or TiB")),
+    };
+    let bytes = number.checked_mul(factor);
+    bytes.ok_or_else(|| format!("{text} is too much"))
+}
+
+/// Milliseconds.
+fn duration_ms(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(format!("'{unit}' is no unit of time; use ms, s, m or h")),
+    };
+    let ms = number.checked_mul(factor).filter(|ms| *ms > 0);
+    ms.ok_or_else(|| format!("{text} is no time to record for"))
+}
+
+/// This machine.
+fn host() -> Host {
+    let mut system = System::new();
+    system.refresh_memory();
+    system.refresh_cpu_all();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let cpu = system.cpus().first();
+    Host {
+        name: System::host_name().unwrap_or_default(),
+        system: System::long_os_version().unwrap_or_default(),
+        kernel: System::kernel_version().unwrap_or_default(),
+        processor: cpu.map_or_else(String::new, |cpu| cpu.brand().trim().to_owned()),
+        cores: cores as u64,
+        memory_bytes: system.total_memory(),
+    }
+}
+
+/// What the arguments ask for, or what is wrong with them.
+fn request(args: &Arguments) -> Result<Request, String> {
+    let mut events = args.events.clone();
+    events.sort();
+    events.dedup();
+    if events.contains(&Group::Returns) && !events.contains(&Group::Calls) {
+        return Err("returns are recorded with calls: ask for both".into());
+    }
+    if !args.patterns.is_empty() && !events.contains(&Group::Calls) {
+        return Err(
+            "--pattern chooses calls, which are not recorded: add calls to --events".into(),
+        );
+    }
+    let file =
+        std::path::absolute(&args.output).map_err(|e| format!("{}: {e}", args.output.display()))?;
+    Ok(Request {
+        file,
+        token: RandomState::new().build_hasher().finish(),
+        events,
+        patterns: args.patterns.clone(),
+        ring_bytes: args.ring,
+        when_full: match args.when_full {
+            WhenFullArg::Overwrite => WhenFull::Overwrite,
+            WhenFullArg::Stop => WhenFull::Stop,
+        },
+        duration_ms: args.duration,
+        host: host(),
+        beamline: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+/// Runs a command and has it recorded.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    let request = match request(args) {
+        Ok(request) => request,
+        Err(message) => {
+            report::error(&message);
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let shown = args.output.display();
+    let what = match reserve(&request.file) {
+        Ok(()) => What::Record(Box::new(request.clone())),
+        Err(Error::Busy) => return Err(format!("{shown}: {}", Error::Busy)),
+        Err(error) => {
+            report::error(&format!(
+                "{shown}: {error}; the program runs and is not recorded"
+            ));
+            What::Run
+        }
+    };
+    let is_recorded = matches!(what, What::Record(_));
+    let ended = launch::run(&Launch {
+        otp: args.run.otp.clone(),
+        what,
+        command: args.run.command.clone(),
+    });
+    if !is_recorded {
+        return Ok(ended?.exit_code());
+    }
+    let is_empty = std::fs::metadata(&request.file).is_ok_and(|file| file.len() == 0);
+    if is_empty {
+        // It was made here, and nothing came of it; if it cannot be removed, it stays.
+        let _ = std::fs::remove_file(&request.file);
+    }
+    let ended = ended?;
+    let files = request.files().map_err(|e| format!("{shown}: {e}"))?;
+    for file in &files {
+        said(file, &request.patterns);
+    }
+    if files.is_empty() && is_empty {
+        report::error("nothing was recorded: the command started no emulator");
+        if ended.status.success() {
+            return Ok(ExitCode::from(1));
+        }
+    }
+    Ok(ended.exit_code())
+}
+
+/// Says that a recording is there, and which patterns chose nothing in it.
+fn said(file: &Path, patterns: &[Pattern]) {
+    report::progress(&format!("wrote {}", file.display()));
+    let Ok(recording) = Recording::open(file) else {
+        return;
+    };
+    for pattern in patterns {
+        let called = recording.names().functions();
+        let mut called = called.filter(|f| pattern.matches(&f.module, &f.name, f.arity.into()));
+        if called.next().is_none() {
+            let file = file.display();
+            report::error(&format!("{file}: no function of {pattern} was called"));
+        }
+    }
+}
+
+/// Prints the report of a recording and writes what else is asked for.
+pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode, String> {
+    let fail = |error: Error| format!("{}: {error}", file.display());
+    let recording = Recording::open(file).map_err(fail)?;
+    let (summary, profile) = Summary::of(&recording, ROWS).map_err(fail)?;
+    let mut errors: Vec<String> = Vec::new();
+    if options.output.is_some() {
+        errors.push("--output is for profiles: a recording is a file already".into());
+    }
+    errors.extend(report::print(&summary.to_string()).err());
+    if let Some(path) = &options.json {
+        let written = report::write(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, &summary).map_err(|e| e.to_string())?;
+            writeln!(out).map_err(|e| e.to_string())
+        });
+        errors.extend(written.err());
+    }
+    if let Some(path) = &options.flamegraph {
+        let options = report::Options {
+            width: Some(options.width.unwrap_or(Width::Time)),
+            ..options.clone()
+        };
+        let drawn = report::write(path, |out| report::draw(&profile, &options, out));
+        errors.extend(drawn.err());
+    }
+    for error in &errors {
+        report::error(error);
+    }
+    Ok(ExitCode::from(u8::from(!errors.is_empty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_have_units() {
+        for (text, expect) in [
+            ("4096", Ok(4096)),
+            ("512KiB", Ok(512 << 10)),
+            ("64MiB", Ok(64 << 20)),
+            ("2GiB", Ok(2 << 30)),
+            ("1TiB", Ok(1 << 40)),
+            ("64MB", Err("'MB' is no unit")),
+            ("MiB", Err("does not begin with a whole number")),
+            ("-1", Err("does not begin with a whole number")),
+            ("99999999999TiB", Err("is too much")),
+        ] {
+            match (size(text), expect) {
+                (Ok(size), Ok(expect)) => assert_eq!(size, expect, "{text}"),
+                (Err(error), Err(expect)) => assert!(error.contains(expect), "{error}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            }
+        }
+        for (text, expect) in [
+            ("500ms", Some(500)),
+            ("30s", Some(30_000)),
+            ("5m", Some(300_000)),
+            ("1h", Some(3_600_000)),
+            ("0s", None),
+            ("30", None),
+            ("s", None),
+        ] {
+            assert_eq!(duration_ms(text).ok(), expect, "{text}");
+        }
+    }
+}
