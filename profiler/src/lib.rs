@@ -4,6 +4,7 @@
 //! and writes what its profile files hold; `record` does the same for recordings.
 
 pub mod cli;
+mod drains;
 mod emulator;
 pub mod launch;
 mod record;

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use sysinfo::System;
 
 use crate::cli::RunArgs;
+use crate::drains::Drains;
 use crate::launch::{self, Launch, What};
 use crate::report;
 
@@ -36,9 +37,13 @@ pub(crate) struct Arguments {
     /// Room for records, such as 512KiB, 64MiB or 2GiB.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     ring: u64,
-    /// What becomes of records for which there is no room.
-    #[arg(long, value_enum, default_value = "overwrite")]
-    when_full: WhenFullArg,
+    /// What becomes of records for which there is no room [default: overwrite, with --stream wait].
+    #[arg(long, value_enum)]
+    when_full: Option<WhenFullArg>,
+    /// Write a compressed recording of any length, while the program runs; the ring is next to it, until
+    /// it has ended, with .part behind its name.
+    #[arg(long)]
+    stream: bool,
     /// End the recording after this time, such as 500ms, 30s or 5m; the program goes on.
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     duration: Option<u64>,
@@ -56,6 +61,8 @@ enum WhenFullArg {
     Overwrite,
     /// No more are recorded.
     Stop,
+    /// The program waits until others have been written out: with --stream.
+    Wait,
 }
 
 /// A number and its unit.
@@ -125,22 +132,37 @@ fn request(args: &Arguments) -> Result<Request, String> {
             "--pattern chooses calls, which are not recorded: add calls to --events".into(),
         );
     }
-    let file =
-        std::path::absolute(&args.output).map_err(|e| format!("{}: {e}", args.output.display()))?;
+    let when_full = match (args.when_full, args.stream) {
+        (Some(WhenFullArg::Wait), false) => {
+            return Err("--when-full wait needs --stream: nobody else makes room".into());
+        }
+        (None | Some(WhenFullArg::Wait), true) => WhenFull::Wait,
+        (Some(WhenFullArg::Stop), _) => WhenFull::Stop,
+        (None | Some(WhenFullArg::Overwrite), _) => WhenFull::Overwrite,
+    };
+    let file = std::path::absolute(&args.output);
+    let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;
     Ok(Request {
-        file,
+        file: if args.stream {
+            with_suffix(&file, ".part")
+        } else {
+            file
+        },
         token: RandomState::new().build_hasher().finish(),
         events,
         patterns: args.patterns.clone(),
         ring_bytes: args.ring,
-        when_full: match args.when_full {
-            WhenFullArg::Overwrite => WhenFull::Overwrite,
-            WhenFullArg::Stop => WhenFull::Stop,
-        },
+        when_full,
         duration_ms: args.duration,
         host: host(),
         beamline: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Runs a command and has it recorded.
@@ -153,40 +175,49 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         }
     };
     let shown = args.output.display();
-    let what = match reserve(&request.file) {
-        Ok(()) => What::Record(Box::new(request.clone())),
+    // A ring is locked by who writes it; a stream by us, as long as the command runs.
+    let reserved = reserve(&request.file).and_then(|ring| {
+        drop(ring);
+        args.stream.then(|| reserve(&args.output)).transpose()
+    });
+    let launch = |what| {
+        launch::run(&Launch {
+            otp: args.run.otp.clone(),
+            what,
+            command: args.run.command.clone(),
+        })
+    };
+    let _output = match reserved {
+        Ok(output) => output,
         Err(Error::Busy) => return Err(format!("{shown}: {}", Error::Busy)),
         Err(error) => {
-            report::error(&format!(
-                "{shown}: {error}; the program runs and is not recorded"
-            ));
-            What::Run
+            let unrecorded = "the program runs and is not recorded";
+            report::error(&format!("{shown}: {error}; {unrecorded}"));
+            return Ok(launch(What::Run)?.exit_code());
         }
     };
-    let is_recorded = matches!(what, What::Record(_));
-    let ended = launch::run(&Launch {
-        otp: args.run.otp.clone(),
-        what,
-        command: args.run.command.clone(),
-    });
-    if !is_recorded {
-        return Ok(ended?.exit_code());
-    }
-    let is_empty = std::fs::metadata(&request.file).is_ok_and(|file| file.len() == 0);
-    if is_empty {
-        // It was made here, and nothing came of it; if it cannot be removed, it stays.
-        let _ = std::fs::remove_file(&request.file);
+    let what = What::Record(Box::new(request.clone()));
+    let (ended, files) = if args.stream {
+        let drains = Drains::start(&request, &args.output);
+        let ended = launch(what);
+        (ended, drains.finish())
+    } else {
+        let ended = launch(what);
+        let files = request.files().map_err(|e| format!("{shown}: {e}"))?;
+        (ended, files)
+    };
+    for made in [&request.file, &args.output] {
+        if std::fs::metadata(made).is_ok_and(|file| file.len() == 0) {
+            // It was made here, and nothing came of it; if it cannot be removed, it stays.
+            let _ = std::fs::remove_file(made);
+        }
     }
     let ended = ended?;
-    let files = request.files().map_err(|e| format!("{shown}: {e}"))?;
     for file in &files {
         said(file, &request.patterns);
     }
-    if files.is_empty() && is_empty {
-        report::error("nothing was recorded: the command started no emulator");
-        if ended.status.success() {
-            return Ok(ExitCode::from(1));
-        }
+    if files.is_empty() && ended.status.success() {
+        report::error("nothing was recorded: no emulator was started, or it could not record");
     }
     Ok(ended.exit_code())
 }

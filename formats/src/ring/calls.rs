@@ -250,7 +250,7 @@ impl Recording {
     pub fn whole_since_ns(&self) -> Result<u64, Error> {
         let mut since = 0;
         for index in (0..self.segments()).filter(|index| self.is_wrapped(*index)) {
-            if let Some(record) = self.segment(index).read()? {
+            if let Some(record) = self.whole_segment(index).read()? {
                 since = since.max(record.time_ns);
             }
         }

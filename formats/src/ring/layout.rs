@@ -98,6 +98,8 @@ pub(super) mod row {
 pub(super) mod segment {
     /// Sequence of the newest block; 0: none.
     pub(in crate::ring) const HEAD: usize = 0;
+    /// Sequence of the newest block that was taken out into a stream.
+    pub(in crate::ring) const DRAINED: usize = 8;
     /// Records written, for each kind.
     pub(in crate::ring) const WRITTEN: usize = 128;
     /// Records that were not written since there was no room, for each kind.
@@ -113,6 +115,8 @@ pub enum WhenFull {
     Overwrite,
     /// It is not written, nor is any other after it.
     Stop,
+    /// The program waits until there is room: somebody takes records out into a stream.
+    Wait,
 }
 
 impl WhenFull {
@@ -120,11 +124,12 @@ impl WhenFull {
         match self {
             WhenFull::Overwrite => 0,
             WhenFull::Stop => 1,
+            WhenFull::Wait => 2,
         }
     }
 
     pub(super) fn from_word(word: u64) -> Option<WhenFull> {
-        [WhenFull::Overwrite, WhenFull::Stop]
+        [WhenFull::Overwrite, WhenFull::Stop, WhenFull::Wait]
             .into_iter()
             .find(|when| when.word() == word)
     }
@@ -135,6 +140,7 @@ impl WhenFull {
         match self {
             WhenFull::Overwrite => "overwrite",
             WhenFull::Stop => "stop",
+            WhenFull::Wait => "wait",
         }
     }
 }
@@ -212,6 +218,27 @@ impl Place {
     }
 }
 
+/// # Errors
+/// When this version is newer than [`VERSION`].
+pub(super) fn is_newer(version: u64) -> Result<(), Error> {
+    if version > u64::from(VERSION) {
+        let version = u32::try_from(version).unwrap_or(u32::MAX);
+        return Err(Error::Newer { version });
+    }
+    Ok(())
+}
+
+/// Are these the words of the block with this sequence, as its commit word says?
+pub(super) fn block_is_whole(words: &[u64], sequence: u64) -> bool {
+    let commit = words[block::COMMIT];
+    let slots = (commit & 0xffff) as usize;
+    if words[block::SEQUENCE] != sequence || slots > BLOCK_SLOTS {
+        return false;
+    }
+    let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
+    Check::of(used.iter().copied()).commit(sequence, slots) == commit
+}
+
 /// The header's words, checked.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
@@ -234,9 +261,8 @@ impl Header {
         }
         let words: Vec<u64> = words_of(page).collect();
         let version = words.get(header::VERSION).copied().unwrap_or(0);
-        let version = u32::try_from(version).unwrap_or(u32::MAX);
-        if version > VERSION && words.len() > header::VERSION {
-            return Err(Error::Newer { version });
+        if page.len() >= 16 {
+            is_newer(version)?;
         }
         if words.len() < PAGE_WORDS {
             let (length, expected) = (page.len() as u64, PAGE as u64);

@@ -20,6 +20,7 @@ mod map;
 mod names;
 mod reader;
 mod request;
+mod stream;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -34,5 +35,6 @@ pub use layout::{VERSION, WhenFull};
 pub use names::{Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::Request;
+pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Lost, Summary, Use};
 pub use writer::{Anchor, Clock, Options, Ring, Segment, reserve};

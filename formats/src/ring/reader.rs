@@ -14,10 +14,11 @@ use super::description::Description;
 use super::event::{Event, FIELDS_MAX, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
-    BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, WhenFull,
-    block, header, kind, read_places, row, segment, words_of,
+    BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, WhenFull, block,
+    block_is_whole, header, kind, read_places, row, segment, words_of,
 };
 use super::names::Names;
+use super::stream::{self, Frames, Run};
 use super::time::Timebase;
 use super::writer::Anchor;
 
@@ -60,13 +61,81 @@ struct SegmentInfo {
     head: u64,
     written: Box<Counts>,
     dropped: Box<Counts>,
+    /// In a stream, where the blocks are.
+    runs: Option<Vec<Run>>,
 }
 
 impl SegmentInfo {
+    /// From the first page of a segment of a ring.
+    fn of_ring(place: Place, page: &[u8]) -> Result<SegmentInfo, Error> {
+        let head = words_of(page).nth(segment::HEAD).unwrap_or(0);
+        // No machine gets so far.
+        if head >= 1 << 56 {
+            return Err(Error::Corrupt {
+                what: "the newest block of a segment",
+                at: place.offset,
+            });
+        }
+        Ok(SegmentInfo {
+            place,
+            head,
+            written: counts(page, segment::WRITTEN),
+            dropped: counts(page, segment::DROPPED),
+            runs: None,
+        })
+    }
+
+    /// From the blocks of a stream, and the segment's first page at the end, if that was reached.
+    fn of_stream(place: Place, runs: Vec<Run>, page: Option<&[u8]>) -> SegmentInfo {
+        let page = page.unwrap_or_default();
+        SegmentInfo {
+            place,
+            head: runs.last().map_or(0, |run| run.first + run.blocks - 1),
+            written: counts(page, segment::WRITTEN),
+            dropped: counts(page, segment::DROPPED),
+            runs: Some(runs),
+        }
+    }
+
     /// The oldest block there may be.
     fn first(&self) -> u64 {
-        self.head.saturating_sub(self.place.blocks - 1).max(1)
+        match &self.runs {
+            Some(runs) => runs.first().map_or(1, |run| run.first),
+            None => self.head.saturating_sub(self.place.blocks - 1).max(1),
+        }
     }
+
+    /// The oldest block after which none is missing.
+    fn whole_from(&self) -> u64 {
+        let Some(runs) = &self.runs else {
+            return self.first();
+        };
+        let mut from = self.first();
+        for pair in runs.windows(2) {
+            if pair[0].first + pair[0].blocks != pair[1].first {
+                from = pair[1].first;
+            }
+        }
+        from
+    }
+
+    /// The oldest block that has at least this sequence, where it is not after the newest.
+    fn at_least(&self, sequence: u64) -> u64 {
+        let Some(runs) = &self.runs else {
+            return sequence;
+        };
+        let at = runs.partition_point(|run| run.first + run.blocks <= sequence);
+        runs.get(at).map_or(sequence, |run| run.first.max(sequence))
+    }
+}
+
+/// Counters of a segment's first page; none of an empty one.
+fn counts(page: &[u8], at: usize) -> Box<Counts> {
+    let mut counts = Box::new([0; KINDS]);
+    for (count, word) in counts.iter_mut().zip(words_of(page).skip(at)) {
+        *count = word;
+    }
+    counts
 }
 
 /// One record.
@@ -94,7 +163,14 @@ impl Recording {
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
         let file = File::open(path).and_then(|file| file.read_exact_at(&mut start, 0));
-        file.is_ok() && start == MAGIC
+        file.is_ok() && (start == MAGIC || start == stream::MAGIC)
+    }
+
+    /// The mark of a ring file, if it is one.
+    pub(super) fn token_of(path: &Path) -> Option<u64> {
+        let file = File::open(path).ok()?;
+        let header = Header::read(&read_at(&file, 0, PAGE as u64).ok()?).ok()?;
+        Some(header.word(header::TOKEN))
     }
 
     /// Opens a recording.
@@ -103,20 +179,54 @@ impl Recording {
     /// See [`Error`]: no recording, a damaged one, one of a newer version.
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let file = File::open(path)?;
+        let mut start = [0; stream::MAGIC.len()];
+        if file.read_exact_at(&mut start, 0).is_ok() && start == stream::MAGIC {
+            return Recording::of_stream(file);
+        }
         let length = file.metadata()?.len();
         let header = Header::read(&read_at(&file, 0, length.min(PAGE as u64))?)?;
         let expected = header.word(header::LENGTH);
         if length < expected {
             return Err(Error::Truncated { length, expected });
         }
-        let description = read_description(&file, &header)?;
+        let first = part(&file, &header, 0, header.word(header::NAMES))?;
         let names = read_names(&file, &header)?;
-        let rows = header.word(header::SEGMENT_COUNT).min(TABLE_MAX / 64);
-        let at = header.word(header::SEGMENTS);
-        let table = part(&file, &header, at, rows * row::WORDS as u64 * 8)?;
-        let places = read_places(&header, &table)?;
-        let segments = places.into_iter().map(|place| read_segment(&file, place));
+        let (description, places) = read_first(&header, &first)?;
+        let segments = places.into_iter().map(|place| {
+            let page = read_at(&file, place.offset, PAGE as u64)?;
+            SegmentInfo::of_ring(place, &page)
+        });
         let segments = segments.collect::<Result<Vec<_>, _>>()?;
+        Recording::new(file, header, description, names, segments)
+    }
+
+    fn of_stream(file: File) -> Result<Recording, Error> {
+        let mut frames = Frames::find(&file)?;
+        let header = Header::read(&frames.first)?;
+        let (description, places) = read_first(&header, &frames.first)?;
+        let names = Names::read(&frames.names, 0)?;
+        frames.runs.resize_with(places.len(), Vec::new);
+        let last = frames.last.as_deref().unwrap_or_default();
+        let mut segments = Vec::new();
+        for (index, (place, runs)) in places.into_iter().zip(frames.runs).enumerate() {
+            let page = last.get((1 + index) * PAGE..(2 + index) * PAGE);
+            segments.push(SegmentInfo::of_stream(place, runs, page));
+        }
+        // The header at the end tells of the end.
+        let header = match last.get(..PAGE) {
+            Some(page) => Header::read(page)?,
+            None => header,
+        };
+        Recording::new(file, header, description, names, segments)
+    }
+
+    fn new(
+        file: File,
+        header: Header,
+        description: Description,
+        names: Names,
+        segments: Vec<SegmentInfo>,
+    ) -> Result<Recording, Error> {
         let mut recording = Recording {
             time: Timebase::new(Anchor::default(), 0, None),
             file,
@@ -140,9 +250,10 @@ impl Recording {
             ns: word(header::END_NS),
         });
         if last.is_none() {
+            let mut head = Vec::new();
             for info in self.segments.iter().filter(|info| info.head > 0) {
-                let at = info.place.block_at(info.head);
-                let head: Vec<u64> = words_of(&read_at(&self.file, at, PAGE as u64)?).collect();
+                let start = self.load(info, info.head, &mut head)?;
+                let head = &head[(info.head - start) as usize * BLOCK_WORDS..];
                 let anchor = Anchor {
                     ticks: head[block::ANCHOR_TICKS],
                     ns: head[block::ANCHOR_NS],
@@ -153,6 +264,27 @@ impl Recording {
             }
         }
         Ok(Timebase::new(start, word(header::NS_PER_4G), last))
+    }
+
+    /// Has blocks of a segment in `buffer`, among them the one with this sequence; gives that of the first.
+    fn load(&self, info: &SegmentInfo, sequence: u64, buffer: &mut Vec<u64>) -> Result<u64, Error> {
+        if let Some(runs) = &info.runs {
+            let at = runs.partition_point(|run| run.first + run.blocks <= sequence);
+            let Some(run) = runs.get(at).filter(|run| run.first <= sequence) else {
+                let what = "a frame";
+                return Err(Error::Corrupt { what, at: 0 });
+            };
+            Frames::load(&self.file, run, buffer)?;
+            return Ok(run.first);
+        }
+        // As many as follow in the file.
+        let to_wrap = info.place.blocks - (sequence - 1) % info.place.blocks;
+        let blocks = READ_BLOCKS.min(to_wrap).min(info.head - sequence + 1);
+        let at = info.place.block_at(sequence);
+        let bytes = read_at(&self.file, at, blocks * PAGE as u64)?;
+        buffer.clear();
+        buffer.extend(words_of(&bytes));
+        Ok(sequence)
     }
 
     /// What is known besides records.
@@ -228,7 +360,7 @@ impl Recording {
     pub fn is_wrapped(&self, segment: usize) -> bool {
         self.segments
             .get(segment)
-            .is_some_and(|info| info.first() > 1)
+            .is_some_and(|info| info.whole_from() > 1)
     }
 
     /// The records of a segment, from the oldest to the newest.
@@ -237,7 +369,12 @@ impl Recording {
     /// When there is no such segment.
     #[must_use]
     pub fn segment(&self, index: usize) -> SegmentReader<'_> {
-        SegmentReader::new(self, index)
+        SegmentReader::new(self, index, self.segments[index].first())
+    }
+
+    /// The same, of those records only after which none is missing.
+    pub(super) fn whole_segment(&self, index: usize) -> SegmentReader<'_> {
+        SegmentReader::new(self, index, self.segments[index].whole_from())
     }
 
     /// All records in order of time.
@@ -293,15 +430,33 @@ fn part(file: &File, header: &Header, at: u64, bytes: u64) -> Result<Vec<u8>, Er
     read_at(file, at, bytes)
 }
 
-fn read_description(file: &File, header: &Header) -> Result<Description, Error> {
-    let at = header.word(header::DESCRIPTION);
-    let bytes = part(file, header, at, header.word(header::DESCRIPTION_BYTES))?;
-    let what = "the description";
-    let corrupt = Error::Corrupt { what, at };
-    if Check::of(words_of(&bytes)).word() != header.word(header::DESCRIPTION_CHECK) {
+/// Description and segments, from the file's first parts.
+fn read_first(header: &Header, first: &[u8]) -> Result<(Description, Vec<Place>), Error> {
+    let part = |at: usize, bytes: u64| {
+        let at = header.word(at);
+        let end = at.checked_add(bytes)?;
+        first.get(usize::try_from(at).ok()?..usize::try_from(end).ok()?)
+    };
+    let outside = Error::Corrupt {
+        what: "the header",
+        at: 0,
+    };
+    let Some(text) = part(header::DESCRIPTION, header.word(header::DESCRIPTION_BYTES)) else {
+        return Err(outside);
+    };
+    let corrupt = Error::Corrupt {
+        what: "the description",
+        at: header.word(header::DESCRIPTION),
+    };
+    if Check::of(words_of(text)).word() != header.word(header::DESCRIPTION_CHECK) {
         return Err(corrupt);
     }
-    serde_json::from_slice(&bytes).map_err(|_| corrupt)
+    let description = serde_json::from_slice(text).map_err(|_| corrupt)?;
+    let rows = header.word(header::SEGMENT_COUNT).min(TABLE_MAX / 64);
+    let Some(table) = part(header::SEGMENTS, rows * row::WORDS as u64 * 8) else {
+        return Err(outside);
+    };
+    Ok((description, read_places(header, table)?))
 }
 
 fn read_names(file: &File, header: &Header) -> Result<Names, Error> {
@@ -314,29 +469,6 @@ fn read_names(file: &File, header: &Header) -> Result<Names, Error> {
         });
     }
     Names::read(&part(file, header, at, used)?, at)
-}
-
-fn read_segment(file: &File, place: Place) -> Result<SegmentInfo, Error> {
-    let words: Vec<u64> = words_of(&read_at(file, place.offset, PAGE as u64)?).collect();
-    let head = words[segment::HEAD];
-    // No machine gets so far.
-    if head >= 1 << 56 {
-        return Err(Error::Corrupt {
-            what: "the newest block of a segment",
-            at: place.offset,
-        });
-    }
-    let counts = |at: usize| {
-        let mut counts = Box::new([0; KINDS]);
-        counts.copy_from_slice(&words[at..at + KINDS]);
-        counts
-    };
-    Ok(SegmentInfo {
-        place,
-        head,
-        written: counts(segment::WRITTEN),
-        dropped: counts(segment::DROPPED),
-    })
 }
 
 /// A record as a block holds it.
@@ -366,11 +498,11 @@ pub struct SegmentReader<'r> {
 }
 
 impl<'r> SegmentReader<'r> {
-    fn new(recording: &'r Recording, index: usize) -> Self {
+    fn new(recording: &'r Recording, index: usize, next: u64) -> Self {
         SegmentReader {
             recording,
             index,
-            next: recording.segments[index].first(),
+            next,
             buffer: Vec::new(),
             start: 0,
             block: 0,
@@ -488,9 +620,9 @@ impl<'r> SegmentReader<'r> {
     fn next_block(&mut self) -> Result<bool, Error> {
         let info = &self.recording.segments[self.index];
         while self.next <= info.head {
-            let sequence = self.next;
+            let sequence = info.at_least(self.next);
+            self.next = sequence + 1;
             self.load(sequence)?;
-            self.next += 1;
             self.block = usize::try_from(sequence - self.start).unwrap_or(0) * BLOCK_WORDS;
             let words = &self.buffer[self.block..self.block + BLOCK_WORDS];
             let commit = words[block::COMMIT];
@@ -498,14 +630,10 @@ impl<'r> SegmentReader<'r> {
                 // Just begun, or just about to be overwritten, when the writer was killed.
                 continue;
             }
+            if !block_is_whole(words, sequence) {
+                return Err(self.corrupt("a block"));
+            }
             let slots = (commit & 0xffff) as usize;
-            if words[block::SEQUENCE] != sequence || slots > BLOCK_SLOTS {
-                return Err(self.corrupt("a block"));
-            }
-            let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
-            if Check::of(used.iter().copied()).commit(sequence, slots) != commit {
-                return Err(self.corrupt("a block"));
-            }
             self.raw.ticks = words[block::TICKS];
             self.raw.subject = words[block::SUBJECT];
             (self.slots, self.slot) = (slots, 0);
@@ -521,14 +649,7 @@ impl<'r> SegmentReader<'r> {
             return Ok(());
         }
         let info = &self.recording.segments[self.index];
-        // As many as follow in the file.
-        let to_wrap = info.place.blocks - (sequence - 1) % info.place.blocks;
-        let blocks = READ_BLOCKS.min(to_wrap).min(info.head - sequence + 1);
-        let at = info.place.block_at(sequence);
-        let bytes = read_at(&self.recording.file, at, blocks * PAGE as u64)?;
-        self.buffer.clear();
-        self.buffer.extend(words_of(&bytes));
-        self.start = sequence;
+        self.start = self.recording.load(info, sequence, &mut self.buffer)?;
         Ok(())
     }
 }

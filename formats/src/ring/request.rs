@@ -57,7 +57,7 @@ impl Request {
     /// the same run has taken that.
     #[must_use]
     pub fn free_file(&self, os_pid: u32) -> PathBuf {
-        let taken = Recording::open(&self.file).is_ok_and(|other| other.token() == self.token);
+        let taken = Recording::token_of(&self.file) == Some(self.token);
         if taken {
             self.beside(&os_pid.to_string())
         } else {
@@ -77,10 +77,7 @@ impl Request {
     /// # Errors
     /// When the folder cannot be read.
     pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
-        let ours = |path: &Path| {
-            let recording = Recording::open(path);
-            recording.is_ok_and(|recording| recording.token() == self.token)
-        };
+        let ours = |path: &Path| Recording::token_of(path) == Some(self.token);
         let mut files: Vec<PathBuf> = Vec::new();
         let folder = match self.file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -258,8 +258,11 @@ impl Summary {
     /// # Errors
     /// When a block is damaged.
     pub fn of(recording: &Recording, top: usize) -> Result<(Summary, Profile), Error> {
-        let seen = recording.in_parallel(|reader| Seen::read(reader, top))?;
-        let profile = recording.profile()?;
+        let (seen, profile) = rayon::join(
+            || recording.in_parallel(|reader| Seen::read(reader, top)),
+            || recording.profile(),
+        );
+        let (seen, profile) = (seen?, profile?);
         let found: Vec<Counts> = seen.iter().map(|seen| seen.found).collect();
         let losses = recording.losses(&found).into_iter().map(|loss| Lost {
             scheduler: loss.scheduler,

@@ -585,3 +585,100 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
     }
     assert_eq!(&text[from..to], table(), "run the test with BLESS=1");
 }
+
+/// Writes so many numbers into a ring that holds far less, while they are taken out into a stream.
+fn stream(folder: &Path, when_full: WhenFull, all: u64, every: u64) -> PathBuf {
+    let (path, out) = (folder.join("a.ring"), folder.join("a.stream"));
+    let ring = create(&path, &options(1, 4, when_full));
+    let mut drain = Drain::begin(&path, &out).expect("a ring");
+    let mut writer = ring.segment(0).expect("free");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (done, ring) = (&done, &ring);
+        scope.spawn(move || {
+            for at in 0..all {
+                if at % 1000 == 0 {
+                    ring.name(Name::Atom(&at.to_string()));
+                }
+                assert!(number(&mut writer, at));
+                if at % every == every - 1 {
+                    std::thread::yield_now();
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        while !done.load(std::sync::atomic::Ordering::Acquire) {
+            drain.take().expect("writable");
+        }
+    });
+    ring.end();
+    drain.finish().expect("writable");
+    out
+}
+
+#[test]
+fn a_stream_has_all_that_was_waited_for() {
+    let (folder, _) = place();
+    let all = 20_000;
+    let out = stream(folder.path(), WhenFull::Wait, all, u64::MAX);
+    let recording = open(&out);
+    assert_eq!(numbers(&recording, 0), (0..all).collect::<Vec<_>>());
+    let found = recording.in_parallel(count).expect("readable");
+    assert_eq!(recording.losses(&found), []);
+    assert!(recording.has_ended() && !recording.is_wrapped(0));
+    assert_eq!(recording.names().atom(NameId(20)), "19000");
+    assert!(Recording::is_one(&out));
+}
+
+#[test]
+fn what_a_stream_misses_is_counted() {
+    let (folder, _) = place();
+    let all = 20_000;
+    let out = stream(folder.path(), WhenFull::Overwrite, all, 500);
+    let recording = open(&out);
+    let numbers = numbers(&recording, 0);
+    assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&(all - 1)));
+    let found = recording.in_parallel(count).expect("readable");
+    let lost: u64 = recording
+        .losses(&found)
+        .iter()
+        .map(|loss| loss.overwritten)
+        .sum();
+    assert_eq!(lost, all - numbers.len() as u64);
+    // After the last gap there is none.
+    let gap = numbers.windows(2).rposition(|pair| pair[0] + 1 != pair[1]);
+    let whole = gap.map_or(numbers[0], |at| numbers[at + 1]);
+    assert_eq!(recording.whole_since_ns().expect("readable"), 3 * whole);
+}
+
+#[test]
+fn a_damaged_stream_is_an_error_or_a_result() {
+    let (folder, path) = place();
+    let out = stream(folder.path(), WhenFull::Wait, 3000, u64::MAX);
+    let whole = fs::read(&out).expect("readable");
+    let all = lines(&out).expect("readable");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let file = file.expect("writable");
+    for length in (0..whole.len()).step_by(61) {
+        fs::write(&path, &whole[..length]).expect("writable");
+        // What is left of it is true.
+        match lines(&path) {
+            Ok(lines) => assert!(all.starts_with(&lines), "{length}"),
+            Err(error) => assert_eq!(error.to_string().lines().count(), 1),
+        }
+    }
+    let mut random = Numbers(3);
+    for _ in 0..2_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        file.write_all_at(&bytes, 0).expect("writable");
+        let _ = read_all(&path);
+    }
+}

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -206,13 +207,15 @@ impl Ring {
     }
 }
 
-/// Sees to it that a recording can be made in this file, which is empty then.
+/// Sees to it that a recording can be made in this file, which is empty then; nobody else can record into it
+/// as long as the result is kept.
 ///
 /// # Errors
 /// [`Error::Busy`] when another recording is made in it; or the file cannot be written.
-pub fn reserve(path: &Path) -> Result<(), Error> {
-    lock(path)?.set_len(0)?;
-    Ok(())
+pub fn reserve(path: &Path) -> Result<File, Error> {
+    let file = lock(path)?;
+    file.set_len(0)?;
+    Ok(file)
 }
 
 /// Opens a file and locks it against other recordings.
@@ -494,9 +497,33 @@ impl Segment {
         match self.ring.when_full {
             WhenFull::Overwrite => true,
             WhenFull::Stop => next <= self.place.blocks,
+            WhenFull::Wait => self.wait(next),
+        }
+    }
+
+    /// Waits until the block that `next` is to replace has been taken out; `false` when nobody does that.
+    fn wait(&self, next: u64) -> bool {
+        let drained = &self.ring.map.words()[self.page + segment::DRAINED];
+        let (mut seen, mut since) = (None, Instant::now());
+        loop {
+            let now = drained.load(Ordering::Acquire);
+            if next <= now.saturating_add(self.place.blocks) {
+                return true;
+            }
+            if seen != Some(now) {
+                (seen, since) = (Some(now), Instant::now());
+            } else if since.elapsed() > PATIENCE {
+                return false;
+            }
+            std::thread::sleep(PAUSE);
         }
     }
 }
+
+/// So long waits a writer for whoever takes blocks out, if that one does nothing.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// And looks this often.
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// Slots that may come before a record: its time, its subject, its own first one.
 const PREFIX_SLOTS: usize = 3;

@@ -1,0 +1,368 @@
+//! A recording of any length: what is taken out of a ring file while it is written, compressed.
+//!
+//! The file is a row of frames, each compressed for itself: the ring's own header, names, and blocks as they were
+//! written, then its counters. [`Drain`] writes it and [`Frames`] finds what is in it; see `docs/FORMAT.md`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::Error;
+use super::layout::{
+    BLOCK_WORDS, Check, Header, PAGE, Place, VERSION, block_is_whole, header, is_newer,
+    read_places, row, segment, words_of,
+};
+
+/// First bytes of a stream.
+pub(super) const MAGIC: [u8; 8] = *b"BLSTRM\r\n";
+
+/// Bytes of a frame's head.
+const HEAD: usize = 48;
+
+/// The most bytes a frame holds, decompressed.
+const FRAME_MAX: usize = 1 << 20;
+
+/// Blocks of a frame, at most.
+const FRAME_BLOCKS: u64 = (FRAME_MAX / PAGE) as u64;
+
+/// Bytes of the ring's first parts together, at most: header, segment table, description.
+const FIRST_MAX: usize = 64 << 20;
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The ring file up to its names.
+    First = 1,
+    /// More names.
+    Names = 2,
+    /// Blocks of one segment.
+    Blocks = 3,
+    /// The ring's header as it was at the end, and the first page of every segment.
+    Last = 4,
+}
+
+impl Part {
+    fn of(number: u64) -> Option<Part> {
+        [Part::First, Part::Names, Part::Blocks, Part::Last]
+            .into_iter()
+            .find(|part| *part as u64 == number)
+    }
+}
+
+/// How well frames are compressed: the fastest.
+const LEVEL: i32 = 1;
+
+/// Takes out of a ring what is written to it, and writes a stream.
+#[derive(Debug)]
+pub struct Drain {
+    ring: File,
+    header: Header,
+    places: Vec<Place>,
+    /// Of each segment, the next block to be taken.
+    next: Vec<u64>,
+    names: u64,
+    out: File,
+    buffer: Vec<u8>,
+}
+
+fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut buffer = vec![0; bytes as usize];
+    file.read_exact_at(&mut buffer, at)?;
+    Ok(buffer)
+}
+
+impl Drain {
+    /// Takes from the ring at `ring`, and writes to `out`, what it held is lost.
+    ///
+    /// # Errors
+    /// When the ring is none, or cannot be drained, or `out` not written.
+    pub fn begin(ring: &Path, out: &Path) -> Result<Drain, Error> {
+        let ring = OpenOptions::new().read(true).write(true).open(ring)?;
+        let header = Header::read(&read_at(&ring, 0, PAGE as u64)?)?;
+        let rows = header.word(header::SEGMENT_COUNT) * row::WORDS as u64 * 8;
+        let table = read_at(&ring, header.word(header::SEGMENTS), rows)?;
+        let places = read_places(&header, &table)?;
+        let mut drain = Drain {
+            next: vec![1; places.len()],
+            names: 0,
+            out: File::create(out)?,
+            buffer: Vec::new(),
+            ring,
+            header,
+            places,
+        };
+        let mut head = MAGIC.to_vec();
+        head.extend(u64::from(VERSION).to_le_bytes());
+        drain.out.write_all(&head)?;
+        let first = read_at(&drain.ring, 0, drain.header.word(header::NAMES))?;
+        drain.write(Part::First, 0, 0, &first)?;
+        Ok(drain)
+    }
+
+    /// Writes a frame.
+    fn write(&mut self, part: Part, index: u64, sequence: u64, bytes: &[u8]) -> io::Result<()> {
+        let packed = zstd::bulk::compress(bytes, LEVEL)?;
+        let mut words = vec![
+            part as u64,
+            index,
+            sequence,
+            bytes.len() as u64,
+            packed.len() as u64,
+        ];
+        let check = Check::of(words.iter().copied().chain(words_of(&packed)));
+        words.push(check.word());
+        self.buffer.clear();
+        self.buffer
+            .extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        self.buffer.extend_from_slice(&packed);
+        self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
+        self.out.write_all(&self.buffer)
+    }
+
+    /// Takes what there is; `false` when there was nothing new. Blocks that are still being filled are left.
+    ///
+    /// # Errors
+    /// When the stream cannot be written; nothing more is to be taken then.
+    pub fn take(&mut self) -> Result<bool, Error> {
+        let mut any = self.take_names()?;
+        for index in 0..self.places.len() {
+            any |= self.take_blocks(index, false)?;
+        }
+        Ok(any)
+    }
+
+    /// Takes all that is left, when the ring is written no more.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.take_names()?;
+        for index in 0..self.places.len() {
+            while self.take_blocks(index, true)? {}
+        }
+        let mut last = read_at(&self.ring, 0, PAGE as u64)?;
+        for place in &self.places {
+            last.extend(read_at(&self.ring, place.offset, PAGE as u64)?);
+        }
+        self.write(Part::Last, 0, 0, &last)?;
+        self.out.sync_data()?;
+        Ok(())
+    }
+
+    fn take_names(&mut self) -> Result<bool, Error> {
+        let used = self.word_at(header::NAMES_USED as u64 * 8)?;
+        let used = used.min(self.header.word(header::NAMES_BYTES));
+        let mut any = false;
+        while self.names < used {
+            let bytes = (used - self.names).min(FRAME_MAX as u64);
+            let at = self.header.word(header::NAMES) + self.names;
+            let names = read_at(&self.ring, at, bytes)?;
+            self.write(Part::Names, 0, self.names, &names)?;
+            self.names += bytes;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn word_at(&self, at: u64) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.ring.read_exact_at(&mut bytes, at)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Takes blocks of a segment, a frame full at most: the newest only when it is the `last` time.
+    fn take_blocks(&mut self, index: usize, last: bool) -> Result<bool, Error> {
+        let place = self.places[index];
+        let head = self.word_at(place.offset)?;
+        // What has been overwritten is gone.
+        let oldest = head.saturating_sub(place.blocks - 1).max(1);
+        let mut sequence = self.next[index].max(oldest);
+        let end = if last { head + 1 } else { head };
+        let (first, mut blocks) = (sequence, Vec::new());
+        while sequence < end && sequence - first < FRAME_BLOCKS {
+            let bytes = read_at(&self.ring, place.block_at(sequence), PAGE as u64)?;
+            let words: Vec<u64> = words_of(&bytes).collect();
+            if !block_is_whole(&words, sequence) {
+                // Overwritten just now, or never filled: those after it are another run.
+                sequence += 1;
+                break;
+            }
+            blocks.extend(bytes);
+            sequence += 1;
+        }
+        let moved = self.next[index] < sequence;
+        self.next[index] = sequence;
+        if !blocks.is_empty() {
+            self.write(Part::Blocks, index as u64, first, &blocks)?;
+        }
+        if moved {
+            // Who waits for room sees this in its mapping of the file.
+            let drained = (sequence - 1).to_le_bytes();
+            let at = place.offset + segment::DRAINED as u64 * 8;
+            self.ring.write_all_at(&drained, at)?;
+        }
+        Ok(moved)
+    }
+}
+
+/// Blocks of a segment that follow each other in a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// The sequence of the first.
+    pub(super) first: u64,
+    /// How many.
+    pub(super) blocks: u64,
+    /// Where the frame's payload is, and its length.
+    at: u64,
+    packed: u64,
+}
+
+/// What is in a stream.
+#[derive(Debug)]
+pub(super) struct Frames {
+    /// The ring file up to its names.
+    pub(super) first: Vec<u8>,
+    pub(super) names: Vec<u8>,
+    /// Of each segment, in order.
+    pub(super) runs: Vec<Vec<Run>>,
+    /// Header and first pages of segments at the end, if it was reached.
+    pub(super) last: Option<Vec<u8>>,
+}
+
+/// The head of a frame.
+struct Head {
+    part: Option<Part>,
+    index: u64,
+    sequence: u64,
+    bytes: u64,
+    packed: u64,
+    check: u64,
+}
+
+impl Head {
+    fn read(file: &File, at: u64) -> Result<Head, Error> {
+        let words: Vec<u64> = words_of(&read_at(file, at, HEAD as u64)?).collect();
+        Ok(Head {
+            part: Part::of(words[0]),
+            index: words[1],
+            sequence: words[2],
+            bytes: words[3],
+            packed: words[4],
+            check: words[5],
+        })
+    }
+
+    fn limit(&self) -> usize {
+        match self.part {
+            Some(Part::First | Part::Last) => FIRST_MAX,
+            _ => FRAME_MAX,
+        }
+    }
+}
+
+fn corrupt(at: u64) -> Error {
+    let what = "a frame";
+    Error::Corrupt { what, at }
+}
+
+/// The payload of the frame at `at`, checked.
+fn payload(file: &File, at: u64, head: &Head) -> Result<Vec<u8>, Error> {
+    let packed = read_at(file, at + HEAD as u64, head.packed)?;
+    let words = read_at(file, at, HEAD as u64 - 8)?;
+    let check = Check::of(words_of(&words).chain(words_of(&packed)));
+    if check.word() != head.check || head.bytes > head.limit() as u64 {
+        return Err(corrupt(at));
+    }
+    let bytes = zstd::bulk::decompress(&packed, head.bytes as usize).map_err(|_| corrupt(at))?;
+    if bytes.len() as u64 != head.bytes {
+        return Err(corrupt(at));
+    }
+    Ok(bytes)
+}
+
+impl Frames {
+    /// Looks through a stream. What comes after the last whole frame was never written: whoever drained was
+    /// killed then.
+    pub(super) fn find(file: &File) -> Result<Frames, Error> {
+        let length = file.metadata()?.len();
+        let start = read_at(file, 0, length.min(16))?;
+        let version = start.get(8..16).map(|bytes| words_of(bytes).next());
+        match version.flatten() {
+            Some(version) => is_newer(version)?,
+            None => return Err(Error::Empty),
+        }
+        let mut frames = Frames {
+            first: Vec::new(),
+            names: Vec::new(),
+            runs: Vec::new(),
+            last: None,
+        };
+        let mut at = 16;
+        while at + HEAD as u64 <= length {
+            let head = Head::read(file, at)?;
+            let end = head.packed.checked_next_multiple_of(8);
+            let end = end.and_then(|bytes| bytes.checked_add(at + HEAD as u64));
+            let Some(end) = end.filter(|end| *end <= length) else {
+                break;
+            };
+            frames.add(file, at, &head)?;
+            at = end;
+        }
+        if frames.first.is_empty() {
+            return Err(Error::Empty);
+        }
+        Ok(frames)
+    }
+
+    fn add(&mut self, file: &File, at: u64, head: &Head) -> Result<(), Error> {
+        match head.part {
+            Some(Part::First) => self.first = payload(file, at, head)?,
+            Some(Part::Last) => self.last = Some(payload(file, at, head)?),
+            Some(Part::Names) => {
+                if head.sequence != self.names.len() as u64 {
+                    return Err(corrupt(at));
+                }
+                self.names.extend(payload(file, at, head)?);
+            }
+            Some(Part::Blocks) => {
+                let index = usize::try_from(head.index)
+                    .ok()
+                    .filter(|index| *index < 1 << 16);
+                let index = index.ok_or_else(|| corrupt(at))?;
+                let blocks = head.bytes / PAGE as u64;
+                if self.runs.len() <= index {
+                    self.runs.resize_with(index + 1, Vec::new);
+                }
+                let runs = &mut self.runs[index];
+                let after = runs.last().map_or(1, |run| run.first + run.blocks);
+                if blocks == 0 || head.sequence < after || head.sequence >= 1 << 56 {
+                    return Err(corrupt(at));
+                }
+                runs.push(Run {
+                    first: head.sequence,
+                    blocks,
+                    at,
+                    packed: head.packed,
+                });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// The blocks of a run, into `buffer`.
+    pub(super) fn load(file: &File, run: &Run, buffer: &mut Vec<u64>) -> Result<(), Error> {
+        let head = Head::read(file, run.at)?;
+        if head.packed != run.packed {
+            return Err(corrupt(run.at));
+        }
+        let bytes = payload(file, run.at, &head)?;
+        buffer.clear();
+        buffer.extend(words_of(&bytes));
+        if buffer.len() as u64 != run.blocks * BLOCK_WORDS as u64 {
+            return Err(corrupt(run.at));
+        }
+        Ok(())
+    }
+}
