@@ -187,6 +187,13 @@ pub(super) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
+/// The words of bytes that are whole words, in the place of what the buffer held.
+pub(super) fn whole_words(bytes: &[u8], words: &mut Vec<u64>) {
+    let (chunks, _) = bytes.as_chunks::<8>();
+    words.clear();
+    words.extend(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+}
+
 /// Bytes in whole pages.
 pub(super) fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE as u64) * PAGE as u64

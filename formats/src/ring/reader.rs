@@ -15,7 +15,7 @@ use super::event::{Event, FIELDS_MAX, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
     BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, WhenFull, block,
-    block_is_whole, header, kind, read_places, row, segment, words_of,
+    block_is_whole, header, kind, read_places, row, segment, whole_words, words_of,
 };
 use super::names::Names;
 use super::stream::{self, Frames, Run};
@@ -282,8 +282,7 @@ impl Recording {
         let blocks = READ_BLOCKS.min(to_wrap).min(info.head - sequence + 1);
         let at = info.place.block_at(sequence);
         let bytes = read_at(&self.file, at, blocks * PAGE as u64)?;
-        buffer.clear();
-        buffer.extend(words_of(&bytes));
+        whole_words(&bytes, buffer);
         Ok(sequence)
     }
 
@@ -586,11 +585,15 @@ impl<'r> SegmentReader<'r> {
 
     fn decode_fields(&mut self, kind: u8, at: usize, end: usize) -> Result<(), Error> {
         self.raw.fields = [0; FIELDS_MAX];
-        self.text.clear();
         let Some(known) = Kind::of(kind) else {
             return Ok(());
         };
         let words = known.words();
+        if words <= 1 && !known.has_text() {
+            self.raw.fields[0] = self.buffer[at];
+            return Ok(());
+        }
+        self.text.clear();
         let payload = &self.buffer[at..end];
         if payload.len() < words {
             return Err(self.corrupt("a record's fields"));

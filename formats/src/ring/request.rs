@@ -59,10 +59,16 @@ impl Request {
     pub fn free_file(&self, os_pid: u32) -> PathBuf {
         let taken = Recording::token_of(&self.file) == Some(self.token);
         if taken {
-            self.beside(&os_pid.to_string())
+            self.file_beside(os_pid)
         } else {
             self.file.clone()
         }
+    }
+
+    /// Where the emulator with this process number records when another has the file.
+    #[must_use]
+    pub fn file_beside(&self, os_pid: u32) -> PathBuf {
+        self.beside(&os_pid.to_string())
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::Error;
 use super::layout::{
     BLOCK_WORDS, Check, Header, PAGE, Place, VERSION, block_is_whole, header, is_newer,
-    read_places, row, segment, words_of,
+    read_places, row, segment, whole_words, words_of,
 };
 
 /// First bytes of a stream.
@@ -358,8 +358,7 @@ impl Frames {
             return Err(corrupt(run.at));
         }
         let bytes = payload(file, run.at, &head)?;
-        buffer.clear();
-        buffer.extend(words_of(&bytes));
+        whole_words(&bytes, buffer);
         if buffer.len() as u64 != run.blocks * BLOCK_WORDS as u64 {
             return Err(corrupt(run.at));
         }

@@ -79,8 +79,15 @@ pub fn start_from_environment(
         .into_string()
         .map_err(|_| format!("{} is not UTF-8", Request::VARIABLE))?;
     let request = Request::from_variable(&value)?;
-    let path = request.free_file(std::process::id());
-    match create(&request, &path, command, otp, schedulers) {
+    let pid = std::process::id();
+    let mut path = request.free_file(pid);
+    let mut made = create(&request, &path, command.clone(), otp.clone(), schedulers);
+    if matches!(made, Err(Error::Busy)) && path == request.file {
+        // Another emulator of this run was faster.
+        path = request.file_beside(pid);
+        made = create(&request, &path, command, otp, schedulers);
+    }
+    match made {
         Ok(ring) => drop(begin(&request, ring, schedulers)),
         Err(error) => {
             let path = path.display();

@@ -1,0 +1,252 @@
+//! `beamline record` and `beamline report` on programs that run on OTP's libraries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use beamline_formats::ring::{Event, NameId, Recording};
+use beamline_runtime::otp_home::{self, Lookup};
+use serde_json::Value;
+
+const SOURCE: &str = "\
+-module(work).
+-export([main/1, fib/1, ever/1]).
+main([\"ever\"]) -> ever(0);
+main(_) ->
+    io:format(\"~p~n\", [fib(15)]),
+    exit_later(),
+    ok.
+exit_later() ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit(fib(10)) end),
+    receive {'DOWN', Ref, process, Pid, 55} -> ok end.
+fib(N) when N < 2 -> N;
+fib(N) -> fib(N - 1) + fib(N - 2).
+ever(N) -> ever(N + fib(5)).
+";
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// A folder with the program in it; none where there is no OTP to run it on.
+    fn new() -> Option<Place> {
+        if otp_home::find(&Lookup::of_process(None)).is_err() {
+            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("work.erl"), SOURCE).expect("writable");
+        Some(Place { folder })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn beamline(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_beamline"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.beamline(arguments).output().expect("it starts")
+    }
+
+    /// The report of a recording.
+    fn report(&self, name: &str) -> Value {
+        let output = self.run(&["report", name, "--json", "report.json"]);
+        assert!(output.status.success(), "{output:?}");
+        let text = fs::read_to_string(self.file("report.json")).expect("it was written");
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Calls of a function, as the report has them.
+fn calls(report: &Value, function: &str) -> Option<u64> {
+    let rows = report["by_own"].as_array()?;
+    let row = rows.iter().find(|row| row["function"] == function)?;
+    row["calls"].as_u64()
+}
+
+#[test]
+fn a_recording_has_every_call() {
+    let Some(place) = Place::new() else { return };
+    for (options, name) in [
+        (&["--ring", "64MiB"][..], "a.ring"),
+        (&["--stream", "--ring", "256KiB"], "a.stream"),
+    ] {
+        let mut arguments = vec!["record", "--pattern", "work", "-o", name];
+        arguments.extend(options);
+        arguments.extend(["--", "work.erl"]);
+        let output = place.run(&arguments);
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("610"));
+        let report = place.report(name);
+        assert_eq!(calls(&report, "work:fib/1"), Some(1973 + 177), "{name}");
+        assert_eq!(report["losses"], Value::Array(Vec::new()));
+        assert_eq!(report["has_ended"], Value::Bool(true));
+        assert!(!place.file("a.stream.part").exists());
+    }
+    let output = place.run(&["report", "a.ring", "--flamegraph", "a.svg"]);
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Nothing was lost.\n"));
+    let svg = fs::read_to_string(place.file("a.svg")).expect("it was drawn");
+    assert!(svg.contains("work:fib/1"));
+}
+
+#[test]
+fn a_small_ring_says_what_it_lost() {
+    let Some(place) = Place::new() else { return };
+    for (when_full, expect) in [
+        ("overwrite", "overwritten by newer records"),
+        ("stop", "for which there was no room"),
+    ] {
+        let arguments = ["record", "--ring", "64KiB", "--when-full", when_full];
+        let output = place.run(&[&arguments[..], &["-o", "b.ring", "--", "work.erl"]].concat());
+        assert!(output.status.success(), "{output:?}");
+        let output = place.run(&["report", "b.ring"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let first = text.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with("LOST: ") && first.contains(expect),
+            "{first}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_runs_all_the_same() {
+    let Some(place) = Place::new() else { return };
+    let halt = ["--", "erl", "-noshell", "-eval", "halt(3)."];
+    for arguments in [
+        &["record", "-o", "no/such/folder"][..],
+        &["record", "--ring", "1048576TiB", "-o", "c.ring"],
+    ] {
+        let output = place.run(&[arguments, &halt].concat());
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(errors(&output).contains("the program runs and is not recorded"));
+        assert!(!place.file("c.ring").exists());
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_refused() {
+    let Some(place) = Place::new() else { return };
+    for (options, expect) in [
+        (&["--events", "returns"][..], "ask for both"),
+        (
+            &["--events", "gc", "--pattern", "lists"],
+            "add calls to --events",
+        ),
+        (&["--when-full", "wait"], "needs --stream"),
+        (&["--events", "speed"], "'speed' is no kind of event"),
+        (&["--ring", "much"], "whole number"),
+        (&["--duration", "3"], "no unit of time"),
+    ] {
+        let mut arguments = vec!["record", "-o", "d.ring"];
+        arguments.extend(options);
+        arguments.extend(["--", "erl", "-noshell", "-eval", "halt(3)."]);
+        let output = place.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(errors(&output).contains(expect), "{output:?}");
+        assert!(!place.file("d.ring").exists());
+    }
+}
+
+#[test]
+fn two_recordings_into_one_file_are_refused() {
+    let Some(place) = Place::new() else { return };
+    let arguments = ["record", "-o", "e.ring", "--", "work.erl", "ever"];
+    let mut first = place.beamline(&arguments);
+    let mut first = first.spawn().expect("it starts");
+    wait_for(&place.file("e.ring"));
+    let output = place.run(&["record", "-o", "e.ring", "--", "work.erl"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(errors(&output).contains("another recording"), "{output:?}");
+    kill_emulator(&place.file("e.ring"));
+    first.wait().expect("it ends");
+}
+
+/// Waits until a recording is there.
+fn wait_for(file: &Path) {
+    while Recording::open(file).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+fn kill_emulator(file: &Path) {
+    let pid = Recording::open(file).expect("a recording").os_pid();
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let pid = pid.expect("a process number");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+}
+
+/// Calls and returns of each process are those of `ever`, which calls `fib(5)` again and again.
+fn check_calls(recording: &Recording) -> u64 {
+    let mut merged = recording.merged().expect("whole");
+    let (mut stack, mut records): (Vec<NameId>, u64) = (Vec::new(), 0);
+    let names = recording.names();
+    let since = recording.whole_since_ns().expect("whole");
+    while let Some(record) = merged.read().expect("whole") {
+        match record.event {
+            _ if record.time_ns < since => continue,
+            Event::Call { function } | Event::TailCall { function } => {
+                let name = names.function(function).expect("it has a name");
+                assert_eq!(name.module, "work");
+                if matches!(record.event, Event::Call { .. }) {
+                    stack.push(function);
+                }
+                // `main`, `ever`, and `fib(5)` to `fib(1)`.
+                assert!(stack.len() <= 7, "{stack:?}");
+            }
+            Event::Return { function } => {
+                let called = stack.pop();
+                assert!(called.is_none_or(|called| called == function));
+            }
+            _ => continue,
+        }
+        records += 1;
+    }
+    records
+}
+
+#[test]
+fn who_is_killed_leaves_a_recording() {
+    let Some(place) = Place::new() else { return };
+    let mut records = 0;
+    for round in 0..6_u64 {
+        let name = ["f.ring", "f.stream"][round as usize % 2];
+        let mut arguments = vec!["record", "--events", "calls,returns", "--pattern", "work"];
+        arguments.extend(["--ring", "1MiB", "-o", name]);
+        if name == "f.stream" {
+            arguments.push("--stream");
+        }
+        arguments.extend(["--", "work.erl", "ever"]);
+        let _ = fs::remove_file(place.file(name));
+        let mut command = place.beamline(&arguments);
+        let mut running = command.spawn().expect("it starts");
+        let ring = if name == "f.stream" {
+            "f.stream.part"
+        } else {
+            name
+        };
+        wait_for(&place.file(ring));
+        std::thread::sleep(std::time::Duration::from_millis(300 + 37 * round));
+        kill_emulator(&place.file(ring));
+        running.wait().expect("it ends");
+        let recording = Recording::open(&place.file(name)).expect("a recording");
+        assert!(!recording.has_ended());
+        records += check_calls(&recording);
+    }
+    assert!(records > 1000, "{records}");
+}
