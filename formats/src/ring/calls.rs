@@ -135,12 +135,27 @@ impl Caller {
 
 /// All processes of a recording.
 struct Callers {
-    all: HashMap<Id, Caller>,
+    all: Vec<(Id, Caller)>,
+    known: HashMap<Id, usize>,
+    /// Whose record came last.
+    last: usize,
     /// Whether a process runs is known.
     has_turns: bool,
 }
 
 impl Callers {
+    fn of(&mut self, id: Id) -> &mut Caller {
+        // Records of one process come in a row, as long as it runs.
+        if self.all.get(self.last).is_none_or(|(last, _)| *last != id) {
+            let new = self.all.len();
+            self.last = *self.known.entry(id).or_insert(new);
+            if self.last == new {
+                self.all.push((id, Caller::new(!self.has_turns)));
+            }
+        }
+        &mut self.all[self.last].1
+    }
+
     fn add(&mut self, record: &Record<'_>) {
         let now = record.time_ns;
         let runs = match record.event {
@@ -153,8 +168,7 @@ impl Callers {
             _ => return,
         };
         let has_turns = self.has_turns;
-        let caller = self.all.entry(record.subject);
-        let caller = caller.or_insert_with(|| Caller::new(!has_turns));
+        let caller = self.of(record.subject);
         caller.charge(now);
         if has_turns {
             // Who calls runs, even if the record of that is lost.
@@ -181,7 +195,7 @@ impl Callers {
             ..Profile::default()
         };
         let mut functions = HashMap::new();
-        let mut callers: Vec<_> = self.all.into_iter().collect();
+        let mut callers = self.all;
         callers.retain(|(_, caller)| !caller.paths.is_empty());
         callers.sort_by_key(|(id, _)| *id);
         for (id, caller) in callers {
@@ -266,7 +280,9 @@ impl Recording {
         let since = self.whole_since_ns()?;
         let events = &self.description().settings.events;
         let mut callers = Callers {
-            all: HashMap::new(),
+            all: Vec::new(),
+            known: HashMap::new(),
+            last: 0,
             has_turns: events.iter().any(|name| name == Group::Scheduling.name()),
         };
         let mut merged = self.merged()?;

@@ -663,6 +663,8 @@ pub struct Merged<'r> {
     readers: Vec<SegmentReader<'r>>,
     /// The one whose record was given last.
     last: Option<usize>,
+    /// The ticks of the earliest record of all others.
+    others: u64,
 }
 
 impl<'r> Merged<'r> {
@@ -677,6 +679,7 @@ impl<'r> Merged<'r> {
         Ok(Merged {
             readers,
             last: None,
+            others: 0,
         })
     }
 
@@ -685,12 +688,17 @@ impl<'r> Merged<'r> {
     /// # Errors
     /// When the next block of a segment is damaged.
     pub fn read(&mut self) -> Result<Option<Record<'_>>, Error> {
-        if let Some(last) = self.last.take()
-            && !self.readers[last].advance()?
-        {
-            self.readers.remove(last);
+        if let Some(last) = self.last {
+            if !self.readers[last].advance()? {
+                self.readers.remove(last);
+            } else if self.readers[last].raw.ticks < self.others {
+                return Ok(Some(self.readers[last].record()));
+            }
         }
-        let earliest = (0..self.readers.len()).min_by_key(|at| self.readers[*at].raw.ticks);
+        let ticks = |at: usize| self.readers[at].raw.ticks;
+        let earliest = (0..self.readers.len()).min_by_key(|at| ticks(*at));
+        let others = (0..self.readers.len()).filter(|at| Some(*at) != earliest);
+        self.others = others.map(ticks).min().unwrap_or(u64::MAX);
         self.last = earliest;
         Ok(earliest.map(|at| self.readers[at].record()))
     }
