@@ -54,6 +54,8 @@ enum Verb {
     Record(record::Arguments),
     /// Print a report of profile files or recordings made before.
     Report(ReportArgs),
+    /// Draw the flame graph of a profile file with call paths, or of a recording with calls and returns.
+    Flamegraph(FlamegraphArgs),
     /// Print the generic instructions of a .beam file.
     Disasm {
         /// The .beam file.
@@ -128,6 +130,21 @@ struct OutputArgs {
     output: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct FlamegraphArgs {
+    /// What the widths show [default: what was measured; of a recording, time].
+    #[arg(long, value_enum)]
+    width: Option<WidthArg>,
+    /// One graph of all processes together, or a frame for each.
+    #[arg(long, value_enum, default_value = "total")]
+    by: ByArg,
+    /// Where the graph goes.
+    #[arg(short, long, value_name = "FILE.svg")]
+    output: PathBuf,
+    /// A profile file or a recording.
+    file: PathBuf,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     #[value(name = "call_count")]
@@ -156,18 +173,30 @@ impl From<&OutputArgs> for report::Options {
         report::Options {
             title: None,
             sort: args.sort,
-            by: match args.by {
-                ByArg::Total => By::Total,
-                ByArg::Process => By::Process,
-            },
+            by: args.by.into(),
             flamegraph: args.flamegraph.clone(),
-            width: args.width.map(|width| match width {
-                WidthArg::Calls => Width::Calls,
-                WidthArg::Time => Width::Time,
-                WidthArg::Words => Width::Words,
-            }),
+            width: args.width.map(Width::from),
             json: args.json.clone(),
             output: args.output.clone(),
+        }
+    }
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Total => By::Total,
+            ByArg::Process => By::Process,
+        }
+    }
+}
+
+impl From<WidthArg> for Width {
+    fn from(width: WidthArg) -> Self {
+        match width {
+            WidthArg::Calls => Width::Calls,
+            WidthArg::Time => Width::Time,
+            WidthArg::Words => Width::Words,
         }
     }
 }
@@ -201,6 +230,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Run(args) => plain(args),
         Verb::Report(args) => from_files(&args),
+        Verb::Flamegraph(args) => flamegraph(&args),
         Verb::Disasm { file } => disasm(&file),
         Verb::Bifs { list: _ } => bifs(),
     };
@@ -277,6 +307,23 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     } else {
         ExitCode::from(1)
     })
+}
+
+fn flamegraph(args: &FlamegraphArgs) -> Result<ExitCode, String> {
+    let profile = if ring::Recording::is_one(&args.file) {
+        let recording = ring::Recording::open(&args.file);
+        let profile = recording.and_then(|recording| recording.profile());
+        profile.map_err(|e| format!("{}: {e}", args.file.display()))?
+    } else {
+        Profile::read(&args.file)?
+    };
+    let options = report::Options {
+        by: args.by.into(),
+        width: args.width.map(Width::from),
+        ..report::Options::default()
+    };
+    report::write(&args.output, |out| report::draw(&profile, &options, out))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn disasm(file: &PathBuf) -> Result<ExitCode, String> {

@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::Pattern;
-use beamline_formats::ring::{Error, Group, Host, Recording, Request, Summary, WhenFull, reserve};
+use beamline_formats::ring::{
+    Error, Group, Host, Recording, Request, Summary, System, WhenFull, reserve,
+};
 use clap::{Args, ValueEnum};
-use sysinfo::System;
 
 use crate::cli::RunArgs;
 use crate::drains::Drains;
@@ -22,7 +22,7 @@ const ROWS: usize = 15;
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to record: calls, returns, messages, processes, scheduling, gc, ports.
+    /// What to record: calls, returns, messages, processes, scheduling, gc, ports, system.
     #[arg(
         long,
         value_delimiter = ',',
@@ -30,6 +30,11 @@ pub(crate) struct Arguments {
         default_value = "calls,returns,processes,scheduling,gc"
     )]
     events: Vec<Group>,
+    /// System events to record: long_gc=10ms, long_schedule=10ms, large_heap=8MiB,
+    /// long_message_queue=100:1000 (until there are 100, from 1000 on), busy_port; may be repeated
+    /// [default, where system is among the events: all of them, as here].
+    #[arg(long = "system", value_name = "EVENT[=LIMIT]")]
+    system: Vec<String>,
     /// Functions whose calls are recorded, as M:F/A, M:F or M, with _ for any; may be repeated
     /// [default: all].
     #[arg(long = "pattern", value_name = "M:F/A")]
@@ -102,17 +107,56 @@ fn duration_ms(text: &str) -> Result<u64, String> {
     ms.ok_or_else(|| format!("{text} is no time to record for"))
 }
 
+/// Limits of system events, as `--system` has them: without one, all.
+fn system(given: &[String]) -> Result<System, String> {
+    if given.is_empty() {
+        let all = [
+            "long_gc=10ms",
+            "long_schedule=10ms",
+            "large_heap=8MiB",
+            "long_message_queue=100:1000",
+            "busy_port",
+        ];
+        return system(&all.map(str::to_owned));
+    }
+    let mut system = System::default();
+    for text in given {
+        let (event, limit) = text.split_once('=').unwrap_or((text, ""));
+        match event {
+            "long_gc" => system.long_gc_ms = duration_ms(limit)?,
+            "long_schedule" => system.long_schedule_ms = duration_ms(limit)?,
+            "large_heap" => system.large_heap_words = (size(limit)? / 8).max(1),
+            "long_message_queue" => {
+                let numbers = limit.split_once(':').and_then(|(off, on)| {
+                    let (off, on) = (off.parse::<u64>().ok()?, on.parse::<u64>().ok()?);
+                    (off < on).then_some((off, on))
+                });
+                let wrong = || format!("'{limit}' is no limit; use two numbers such as 100:1000");
+                system.long_message_queue = Some(numbers.ok_or_else(wrong)?);
+            }
+            "busy_port" if limit.is_empty() => system.busy_port = true,
+            _ => {
+                return Err(format!(
+                    "'{text}' is no system event; there are long_gc=TIME, long_schedule=TIME, \
+                     large_heap=SIZE, long_message_queue=N:N, busy_port"
+                ));
+            }
+        }
+    }
+    Ok(system)
+}
+
 /// This machine.
 fn host() -> Host {
-    let mut system = System::new();
+    let mut system = sysinfo::System::new();
     system.refresh_memory();
     system.refresh_cpu_all();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let cpu = system.cpus().first();
     Host {
-        name: System::host_name().unwrap_or_default(),
-        system: System::long_os_version().unwrap_or_default(),
-        kernel: System::kernel_version().unwrap_or_default(),
+        name: sysinfo::System::host_name().unwrap_or_default(),
+        system: sysinfo::System::long_os_version().unwrap_or_default(),
+        kernel: sysinfo::System::kernel_version().unwrap_or_default(),
         processor: cpu.map_or_else(String::new, |cpu| cpu.brand().trim().to_owned()),
         cores: cores as u64,
         memory_bytes: system.total_memory(),
@@ -122,6 +166,9 @@ fn host() -> Host {
 /// What the arguments ask for, or what is wrong with them.
 fn request(args: &Arguments) -> Result<Request, String> {
     let mut events = args.events.clone();
+    if !args.system.is_empty() {
+        events.push(Group::System);
+    }
     events.sort();
     events.dedup();
     if events.contains(&Group::Returns) && !events.contains(&Group::Calls) {
@@ -150,6 +197,7 @@ fn request(args: &Arguments) -> Result<Request, String> {
         },
         token: RandomState::new().build_hasher().finish(),
         events,
+        system: system(&args.system)?,
         patterns: args.patterns.clone(),
         ring_bytes: args.ring,
         when_full,
@@ -256,11 +304,7 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
         errors.extend(written.err());
     }
     if let Some(path) = &options.flamegraph {
-        let options = report::Options {
-            width: Some(options.width.unwrap_or(Width::Time)),
-            ..options.clone()
-        };
-        let drawn = report::write(path, |out| report::draw(&profile, &options, out));
+        let drawn = report::write(path, |out| report::draw(&profile, options, out));
         errors.extend(drawn.err());
     }
     for error in &errors {

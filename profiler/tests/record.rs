@@ -96,6 +96,10 @@ fn a_recording_has_every_call() {
         assert_eq!(report["has_ended"], Value::Bool(true));
         assert!(!place.file("a.stream.part").exists());
     }
+    let output = place.run(&["flamegraph", "a.stream", "--width", "calls", "-o", "b.svg"]);
+    assert!(output.status.success(), "{output:?}");
+    let svg = fs::read_to_string(place.file("b.svg")).expect("it was drawn");
+    assert!(svg.contains("work:fib/1 (2,150 calls"), "{svg}");
     let output = place.run(&["report", "a.ring", "--flamegraph", "a.svg"]);
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("Nothing was lost.\n"));
     let svg = fs::read_to_string(place.file("a.svg")).expect("it was drawn");
@@ -120,6 +124,32 @@ fn a_small_ring_says_what_it_lost() {
             "{first}"
         );
     }
+}
+
+#[test]
+fn system_events_are_recorded() {
+    let Some(place) = Place::new() else { return };
+    let program = "P = spawn(fun() -> receive go -> ok end, [receive m -> ok end || _ <- lists:seq(1, 50)] end),
+        Ref = monitor(process, P), [P ! m || _ <- lists:seq(1, 50)], P ! go,
+        receive {'DOWN', Ref, _, _, _} -> halt() end.";
+    let mut arguments = vec![
+        "record",
+        "--system",
+        "long_message_queue=1:40",
+        "--events",
+        "gc",
+    ];
+    arguments.extend(["-o", "g.ring", "--", "erl", "-noshell", "-eval", program]);
+    let output = place.run(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    let report = place.report("g.ring");
+    let records = report["records"].as_array().expect("a list");
+    let of = |kind: &str| {
+        let row = records.iter().find(|row| row[0] == kind);
+        row.and_then(|row| row[1].as_u64())
+    };
+    assert_eq!((of("long_message_queue"), of("call")), (Some(2), None));
+    assert_eq!(report["system"][0]["what"], "messages in the queue");
 }
 
 #[test]
@@ -150,6 +180,9 @@ fn a_wrong_command_line_is_refused() {
         (&["--events", "speed"], "'speed' is no kind of event"),
         (&["--ring", "much"], "whole number"),
         (&["--duration", "3"], "no unit of time"),
+        (&["--system", "long_gc"], "whole number"),
+        (&["--system", "long_message_queue=9:3"], "two numbers"),
+        (&["--system", "heat=3"], "no system event"),
     ] {
         let mut arguments = vec!["record", "-o", "d.ring"];
         arguments.extend(options);

@@ -221,6 +221,16 @@ events! {
     50 = PortIn, "port_in", Ports, { command: NameId };
     /// A port has run a command.
     51 = PortOut, "port_out", Ports, { command: NameId };
+    /// A collection has taken so long.
+    56 = LongGc, "long_gc", System, { ms: u64 };
+    /// A turn has taken so long; it began and ended in these functions.
+    57 = LongSchedule, "long_schedule", System, { ms: u64, from: NameId, to: NameId };
+    /// The message queue is long (1), or no longer so (0); so many messages are in it.
+    58 = LongMessageQueue, "long_message_queue", System, { is_long: u64, messages: u64 };
+    /// The heap is large after a collection.
+    59 = LargeHeap, "large_heap", System, { words: u64 };
+    /// It waits for a port that is busy.
+    60 = BusyPort, "busy_port", System, { port: Id };
 }
 
 /// What can be asked for.
@@ -241,11 +251,13 @@ pub enum Group {
     Gc,
     /// Ports: opened, closed, run.
     Ports,
+    /// What takes or becomes too much.
+    System,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 7] = [
+    pub const ALL: [Group; 8] = [
         Group::Calls,
         Group::Returns,
         Group::Messages,
@@ -253,6 +265,7 @@ impl Group {
         Group::Scheduling,
         Group::Gc,
         Group::Ports,
+        Group::System,
     ];
 
     /// As the command line writes it.
@@ -266,6 +279,7 @@ impl Group {
             Group::Scheduling => "scheduling",
             Group::Gc => "gc",
             Group::Ports => "ports",
+            Group::System => "system",
         }
     }
 }

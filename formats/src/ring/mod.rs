@@ -34,7 +34,7 @@ pub use id::{Id, NameId};
 pub use layout::{VERSION, WhenFull};
 pub use names::{Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
-pub use request::Request;
+pub use request::{Request, System};
 pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Lost, Summary, Use};
 pub use writer::{Anchor, Clock, Options, Ring, Segment, reserve};

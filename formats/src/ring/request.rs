@@ -9,6 +9,22 @@ use super::layout::WhenFull;
 use super::{Error, Host, Recording};
 use crate::profile::Pattern;
 
+/// Which system events are recorded: from these limits on; 0 is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// Collections of more milliseconds.
+    pub long_gc_ms: u64,
+    /// Turns of more milliseconds.
+    pub long_schedule_ms: u64,
+    /// Heaps of as many words.
+    pub large_heap_words: u64,
+    /// Message queues of as many messages (the second number), until there are no more than the first.
+    pub long_message_queue: Option<(u64, u64)>,
+    /// Processes that wait for a busy port.
+    pub busy_port: bool,
+}
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +35,8 @@ pub struct Request {
     pub token: u64,
     /// What is recorded.
     pub events: Vec<Group>,
+    /// Which system events, if they are recorded.
+    pub system: System,
     /// The functions whose calls are recorded; none means all.
     pub patterns: Vec<Pattern>,
     /// Bytes for records.

@@ -102,6 +102,8 @@ pub struct Summary {
     pub turns: Vec<Longest>,
     /// The longest message queues.
     pub queues: Vec<Longest>,
+    /// System events: those with the largest numbers.
+    pub system: Vec<Longest>,
 }
 
 /// Something long, before its names are known.
@@ -154,6 +156,7 @@ struct Seen {
     turns: u64,
     collections: Top,
     long_turns: Top,
+    system: Top,
     /// The longest of each process.
     queues: HashMap<Id, Long>,
 }
@@ -170,6 +173,7 @@ impl Seen {
             turns: 0,
             collections: Top::new(top),
             long_turns: Top::new(top),
+            system: Top::new(top),
             queues: HashMap::new(),
         };
         let mut subject = Id::None;
@@ -203,6 +207,13 @@ impl Seen {
             }
             Event::GcMinorEnd { .. } => self.collection_ends(record, "minor"),
             Event::GcMajorEnd { .. } => self.collection_ends(record, "major"),
+            Event::LongGc { ms } => self.system(record, ms, "ms in a collection"),
+            Event::LongSchedule { ms, .. } => self.system(record, ms, "ms in a turn"),
+            Event::LongMessageQueue { is_long, messages } if is_long != 0 => {
+                self.system(record, messages, "messages in the queue");
+            }
+            Event::LargeHeap { words } => self.system(record, words, "words of heap"),
+            Event::BusyPort { .. } => self.system(record, 0, "waits for a busy port"),
             _ => {}
         }
     }
@@ -223,6 +234,16 @@ impl Seen {
                 what: "",
             });
         }
+    }
+
+    fn system(&mut self, record: &Record<'_>, value: u64, what: &'static str) {
+        self.system.add(Long {
+            at_ns: record.time_ns,
+            value,
+            process: record.subject,
+            functions: (NameId::NONE, NameId::NONE),
+            what,
+        });
     }
 
     fn queue(&mut self, record: &Record<'_>, messages: u64) {
@@ -313,6 +334,7 @@ impl Summary {
             collections: longest(recording, top, |seen| seen.collections.all.clone(), &seen),
             turns: longest(recording, top, |seen| seen.long_turns.all.clone(), &seen),
             queues: queues(recording, top, &seen),
+            system: longest(recording, top, |seen| seen.system.all.clone(), &seen),
         };
         Ok((summary, profile))
     }
@@ -555,8 +577,8 @@ impl fmt::Display for Summary {
         write_functions(f, "Most time in all", &self.by_total)?;
         write_longest(f, "Longest collections", &self.collections, time)?;
         write_longest(f, "Longest turns", &self.turns, time)?;
-        write_longest(f, "Longest message queues", &self.queues, |n| {
-            format!("{n} messages")
-        })
+        let messages = |n| format!("{n} messages");
+        write_longest(f, "Longest message queues", &self.queues, messages)?;
+        write_longest(f, "System events", &self.system, |n| n.to_string())
     }
 }

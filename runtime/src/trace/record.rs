@@ -13,21 +13,21 @@ use std::time::Duration;
 
 use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event as Told, Group, Id, Name, NameId, Options, Request,
-    Ring, Segment, Settings,
+    Ring, Segment, Settings, System,
 };
 use parking_lot::{Mutex, RwLock};
 
 use super::breakpoint::kind;
-use super::flags;
 use super::meter::Measures;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::{Event, Report, Tracer};
+use super::{flags, sysmon};
 use crate::code::module::{Mfa, function_at};
 use crate::process::Process;
 use crate::sys::ticks::{self, Ticks};
 use crate::sys::time;
-use crate::term::{Atom, Pid, Term, View};
+use crate::term::{Atom, Pid, Term, View, am};
 
 /// A run that is recorded.
 struct Recorder {
@@ -166,6 +166,10 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
     if recorder.has(Group::Calls) {
         *session.on_load.lock() = Some(OnLoad::counting(kind::RECORD));
     }
+    if recorder.has(Group::System) {
+        *session.monitor.lock() = monitor(&request.system);
+        sysmon::update();
+    }
     let (processes, ports) = recorder.flags();
     let tracer = Some(Tracer::Recorder);
     session.new_processes.lock().change(true, processes, tracer);
@@ -180,6 +184,18 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         });
     }
     Some(session)
+}
+
+fn monitor(system: &System) -> sysmon::Monitor {
+    sysmon::Monitor {
+        is_recorded: true,
+        long_gc: system.long_gc_ms,
+        long_schedule: system.long_schedule_ms,
+        large_heap: system.large_heap_words,
+        long_message_queue: system.long_message_queue,
+        busy_port: system.busy_port,
+        ..sysmon::Monitor::default()
+    }
 }
 
 /// Ends the recording, where there is one: also what is called when the machine ends.
@@ -348,6 +364,38 @@ pub(super) fn report(tracee: Term<'_>, report: &Report<'_>) {
     }
 }
 
+/// The message queue of a process is long, or no longer so.
+pub(super) fn queue(pid: Pid, is_long: bool, messages: usize) {
+    if let Some(recorder) = recorder() {
+        let told = Told::LongMessageQueue {
+            is_long: u64::from(is_long),
+            messages: messages as u64,
+        };
+        recorder.tell(pid, &told);
+    }
+}
+
+/// A system event of `id`, as its message tells it.
+pub(super) fn system(id: Term<'_>, event: Atom, what: Term<'_>) {
+    if let Some(recorder) = recorder() {
+        recorder.system(recorder.id(id), event, what);
+    }
+}
+
+/// The value of `key` in a list of pairs.
+fn value<'h>(pairs: Term<'h>, key: Atom) -> Option<Term<'h>> {
+    pairs.list_iter().flatten().find_map(|pair| {
+        let [name, value] = *pair.as_tuple()?.elements() else {
+            return None;
+        };
+        (name == key).then_some(value)
+    })
+}
+
+fn number(term: Option<Term<'_>>) -> u64 {
+    term.and_then(Term::as_index).unwrap_or(0) as u64
+}
+
 fn id_of(pid: Pid) -> Id {
     Id::Process(pid.0)
 }
@@ -378,7 +426,7 @@ impl Recorder {
                 Group::Processes => flags::PROCS,
                 Group::Scheduling => flags::RUNNING | flags::EXITING,
                 Group::Gc => flags::GARBAGE_COLLECTION,
-                Group::Ports => 0,
+                Group::Ports | Group::System => 0,
             };
             ports |= match group {
                 Group::Messages => flags::SEND | flags::RECEIVE,
@@ -482,6 +530,42 @@ impl Recorder {
             })
         });
         function.map_or(NameId::NONE, |mfa| self.function(mfa))
+    }
+
+    /// The function of `{M, F, Arity}`.
+    fn place(&self, term: Option<Term<'_>>) -> NameId {
+        let function = term.and_then(Term::as_tuple).and_then(|place| {
+            let [module, function, arity] = *place.elements() else {
+                return None;
+            };
+            Some(Mfa {
+                module: module.as_atom()?,
+                function: function.as_atom()?,
+                arity: arity.as_index()? as u8,
+            })
+        });
+        function.map_or(NameId::NONE, |mfa| self.function(mfa))
+    }
+
+    fn system(&self, subject: Id, event: Atom, what: Term<'_>) {
+        let ms = || number(value(what, am::timeout));
+        let told = match event {
+            am::long_gc => Told::LongGc { ms: ms() },
+            am::long_schedule => Told::LongSchedule {
+                ms: ms(),
+                from: self.place(value(what, am::in_)),
+                to: self.place(value(what, am::out)),
+            },
+            am::large_heap => Told::LargeHeap {
+                words: number(value(what, am::heap_block_size))
+                    + number(value(what, am::old_heap_block_size)),
+            },
+            am::busy_port => Told::BusyPort {
+                port: self.id(what),
+            },
+            _ => return,
+        };
+        self.write(subject, &told);
     }
 
     fn report(&self, subject: Id, report: &Report<'_>) {

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::events;
+use super::record;
 use super::session::{self, Shared};
 use crate::heap::{Heap, Message};
 use crate::process::{self, Process, SYSTEM, Signal};
@@ -14,6 +15,8 @@ use crate::term::{Atom, Pid, Term, am};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Monitor {
     pub(crate) receiver: Option<Pid>,
+    /// The recorder's.
+    pub(crate) is_recorded: bool,
     /// Milliseconds.
     pub(crate) long_gc: u64,
     /// Milliseconds.
@@ -71,7 +74,13 @@ pub(crate) fn exited(pid: Pid) {
 fn tell(id: Term<'_>, event: Atom, what: Term<'_>, wants: impl Fn(&Shared, &Monitor) -> bool) {
     for session in session::all() {
         let monitor = *session.monitor.lock();
-        let receiver = monitor.receiver.filter(|_| wants(&session, &monitor));
+        if !wants(&session, &monitor) {
+            continue;
+        }
+        if monitor.is_recorded {
+            record::system(id, event, what);
+        }
+        let receiver = monitor.receiver;
         // What happens to the receiver itself is not told.
         let Some(receiver) = receiver.filter(|receiver| !receiver.term().same(id)) else {
             continue;
@@ -184,12 +193,16 @@ pub(crate) fn queue_grew(p: &mut Process) {
 #[cold]
 fn queue_is_long(p: &mut Process) {
     let len = p.mailbox.len() as u64;
+    let pid = p.shared().pid();
     let told = &mut p.long_queues;
     let mut new = Vec::new();
     for session in session::all() {
         let on = session.monitor.lock().long_message_queue;
         if on.is_some_and(|(_, on)| len >= on) && !told.contains(&session.id) {
             told.push(session.id);
+            if session.monitor.lock().is_recorded {
+                record::queue(pid, true, len as usize);
+            }
             new.push(session.id);
         }
     }
@@ -205,13 +218,18 @@ fn queue_is_long(p: &mut Process) {
 pub(crate) fn queue_shrank(p: &mut Process) {
     let len = p.mailbox.len() as u64;
     let mut over = Vec::new();
+    let pid = p.shared().pid();
     p.long_queues.retain(|id| {
         let session = session::all().into_iter().find(|s| s.id == *id);
-        let off = session.and_then(|s| s.monitor.lock().long_message_queue);
+        let monitor = session.map(|s| *s.monitor.lock()).unwrap_or_default();
+        let (off, is_recorded) = (monitor.long_message_queue, monitor.is_recorded);
         match off {
             Some((off, _)) if len > off => true,
             Some(_) => {
                 over.push(*id);
+                if is_recorded {
+                    record::queue(pid, false, len as usize);
+                }
                 false
             }
             None => false,

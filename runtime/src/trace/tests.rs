@@ -479,7 +479,7 @@ fn recorded(profile: &beamline_formats::profile::Profile, pid: Pid) -> Vec<(Stri
 /// There is one recorder in a program: all that it is to do is in this test.
 #[test]
 fn a_recording_has_the_call_paths_of_a_profile() {
-    use beamline_formats::ring::{Group, Host, Recording, Request, WhenFull};
+    use beamline_formats::ring::{Group, Host, Recording, Request, System, WhenFull};
     machine();
     let _turn = TURN.lock();
     let calls = [("fib", 12), ("loop", 1000), ("outer", 100), ("catches", 7)];
@@ -495,6 +495,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
         file: file.clone(),
         token: 1,
         events: vec![Group::Calls, Group::Returns, Group::Scheduling],
+        system: System::default(),
         patterns: Vec::new(),
         ring_bytes: 16 << 20,
         when_full: WhenFull::Stop,
