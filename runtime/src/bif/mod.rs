@@ -11,7 +11,7 @@
 //!
 //! An exception is a value, [`Raise`]. Source of names and kinds: `bif.tab`, OTP 29.
 
-mod arith;
+pub(crate) mod arith;
 #[cfg(test)]
 mod arith_property;
 mod atomics;

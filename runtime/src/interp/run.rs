@@ -11,7 +11,7 @@ use super::call::{self, Called, Ready};
 use super::exception::{self, Current};
 use super::slow::{Flow, Slow};
 use super::{bits, maps, records};
-use crate::bif::{self, Bif, Call, Next, Raise};
+use crate::bif::{self, Bif, Call, Next, Raise, arith};
 use crate::code::module::Mfa;
 use crate::code::op::{Op, Y_BIT, entry as head};
 use crate::code::{Export, FunEntry};
@@ -1074,7 +1074,7 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::MulAdd => {
                         let (left, right, addend) = (src!(3), src!(4), src!(5));
                         swapout!();
-                        let sum = number::mul_add(p, term!(left), term!(right), term!(addend));
+                        let sum = arith::mul_add(p, term!(left), term!(right), term!(addend));
                         if let Some(sum) = sum {
                             guard_result!(sum.raw(), 5, arg!(2))
                         }
