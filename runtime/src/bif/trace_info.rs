@@ -184,18 +184,24 @@ fn info_function<'p>(p: &'p Process, session: &Handle, mfa: Mfa, key: Atom) -> B
         am::call_count => count(),
         am::call_time => time(),
         am::call_memory => memory(),
-        am::all => pairs(
-            p,
-            &[
-                (am::traced, traced),
-                (am::match_spec, match_spec),
-                (am::meta, meta),
-                (am::meta_match_spec, meta_match_spec),
-                (am::call_memory, memory()),
-                (am::call_time, time()),
-                (am::call_count, count()),
-            ],
-        ),
+        am::all => {
+            let [time, memory] = session.time_and_memory_at(mfa);
+            pairs(
+                p,
+                &[
+                    (am::traced, traced),
+                    (am::match_spec, match_spec),
+                    (am::meta, meta),
+                    (am::meta_match_spec, meta_match_spec),
+                    (
+                        am::call_memory,
+                        or_false(memory.map(|rows| words(p, &rows))),
+                    ),
+                    (am::call_time, or_false(time.map(|rows| times(p, &rows)))),
+                    (am::call_count, count()),
+                ],
+            )
+        }
         _ => am::false_.term(),
     })
 }

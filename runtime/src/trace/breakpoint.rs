@@ -70,6 +70,8 @@ pub(super) struct Half {
     has_meta: bool,
     /// Bits of the session that records calls.
     recorded: u64,
+    /// A session measures both time and memory: their calls are counted as one.
+    has_both: bool,
 }
 
 /// Whom a `meta` breakpoint reports to.
@@ -117,8 +119,8 @@ pub(super) mod kind {
 impl Half {
     /// Call after the points have changed.
     pub(super) fn update(&mut self) {
-        (self.metered, self.reported, self.has_meta) = (0, 0, false);
-        self.recorded = 0;
+        (self.metered, self.reported, self.recorded) = (0, 0, 0);
+        (self.has_meta, self.has_both) = (false, false);
         for point in &self.points {
             if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
                 self.reported |= point.session.bit();
@@ -127,9 +129,11 @@ impl Half {
             if point.record.is_some() {
                 self.recorded |= point.session.bit();
             }
-            if (point.kinds & !point.paused) & (kind::TIME | kind::MEMORY | kind::PROFILE) != 0 {
+            let on = point.kinds & !point.paused;
+            if on & (kind::TIME | kind::MEMORY | kind::PROFILE) != 0 {
                 self.metered |= point.session.bit();
             }
+            self.has_both |= on & kind::TIME != 0 && on & kind::MEMORY != 0;
         }
     }
     pub(super) fn of(&self, session: &Shared) -> Option<&Point> {
@@ -227,12 +231,18 @@ fn reading(p: &Process) -> Reading {
 fn measure(p: &mut Process, pc: *const u64, half: &Half, sessions: u64) {
     let reading = reading(p);
     let mut saved = Saved::new();
+    if half.has_both {
+        meters(p).together.begin();
+    }
     for point in half
         .points
         .iter()
         .filter(|point| point.session.bit() & sessions != 0)
     {
         enter_point(p, point, pc, &reading, &mut saved);
+    }
+    if half.has_both {
+        meters(p).together.end();
     }
     push_frame(p, pc, &saved);
 }
@@ -294,6 +304,10 @@ fn enter(
     first_call(p, point, measures, account, pc, reading)
 }
 
+fn meters(p: &mut Process) -> &mut Meters {
+    p.meters.get_or_insert_with(|| Box::new(Meters::default()))
+}
+
 /// The first call that a session measures in this process.
 #[cold]
 fn first_call(
@@ -305,7 +319,8 @@ fn first_call(
     reading: &Reading,
 ) -> u64 {
     let initial = p.initial_call.get();
-    let arena = Arc::new(Arena::new(p.pid(), initial));
+    let together = meters(p).together.clone();
+    let arena = Arc::new(Arena::new(p.pid(), initial, together));
     arena.note(p.shared().name(), p.reductions());
     point.session.arenas.lock().push(arena.clone());
     // SAFETY: B1: `pc` is a function's entry.
@@ -318,7 +333,7 @@ fn first_call(
     };
     let is_initial =
         (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, u64::from(initial.2));
-    let meters = p.meters.get_or_insert_with(|| Box::new(Meters::default()));
+    let meters = meters(p);
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();
     let mut meter = Meter::new(point.session.clone(), measures, uid, arena, *reading);

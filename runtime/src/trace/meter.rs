@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::node::{Arena, ROOT};
+use super::node::{Arena, ROOT, Together};
 use super::session::Shared;
 use crate::sys::ticks::Ticks;
 
@@ -226,6 +226,8 @@ impl Meter {
 pub(crate) struct Meters {
     pub(super) meters: SmallVec<[Meter; 1]>,
     next_uid: u32,
+    /// For calls that several meters count.
+    pub(super) together: Arc<Together>,
 }
 
 impl Meters {
@@ -253,7 +255,8 @@ mod tests {
     }
 
     fn meter(tree: bool) -> Meter {
-        let arena = Arc::new(Arena::new(Pid(1), (am::erlang, am::apply, 2)));
+        let initial = (am::erlang, am::apply, 2);
+        let arena = Arc::new(Arena::new(Pid(1), initial, Arc::default()));
         let measures = Measures {
             tree,
             words: true,

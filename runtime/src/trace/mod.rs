@@ -341,6 +341,14 @@ impl Handle {
     pub(crate) fn memory_at(&self, mfa: Mfa) -> Option<Vec<(Pid, Counted)>> {
         self.point(mfa, |point| point.memory.as_deref().map(rows))?
     }
+    /// What [`Handle::time_at`] and [`Handle::memory_at`] give, with the same calls in both.
+    pub(crate) fn time_and_memory_at(&self, mfa: Mfa) -> [Option<Vec<(Pid, Counted)>>; 2] {
+        let read = |point: &Point| match (&point.time, &point.memory) {
+            (Some(time), Some(memory)) => both_rows(time, memory).map(Some),
+            (time, memory) => [time, memory].map(|account| account.as_deref().map(rows)),
+        };
+        self.point(mfa, read).unwrap_or_default()
+    }
 
     fn point<T>(&self, mfa: Mfa, get: impl FnOnce(&Point) -> T) -> Option<T> {
         change::point_at(mfa, Which::Local, &self.0, get)
@@ -353,6 +361,25 @@ fn rows(account: &meter::Account) -> Vec<(Pid, Counted)> {
         .iter()
         .map(|(arena, index)| (arena.pid, arena.node(*index).counted()))
         .collect()
+}
+
+/// The rows of both accounts; those of a process as of one moment.
+fn both_rows(a: &meter::Account, b: &meter::Account) -> [Vec<(Pid, Counted)>; 2] {
+    let [a, b] = [a, b].map(|account| account.nodes.lock().clone());
+    let row = |(arena, index): &(Arc<node::Arena>, u32)| (arena.pid, arena.node(*index).counted());
+    let mut rows = [Vec::new(), Vec::new()];
+    for one in &a {
+        let other = b
+            .iter()
+            .find(|(arena, _)| Arc::ptr_eq(&arena.together, &one.0.together));
+        let (one, other) = one.0.together.read(|| (row(one), other.map(row)));
+        rows[0].push(one);
+        rows[1].extend(other);
+    }
+    let alone = |(pid, _): &&(Pid, Counted)| !a.iter().any(|(arena, _)| arena.pid == *pid);
+    let b: Vec<_> = b.iter().map(row).collect();
+    rows[1].extend(b.iter().filter(alone));
+    rows
 }
 
 /// What a session's own reference holds: the session ends with the last copy of it.

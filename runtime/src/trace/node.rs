@@ -4,8 +4,8 @@
 //! writer, so that they cost what plain ones cost and a reader never stops the process: it sees each
 //! number as it was at some moment, and all of them as they are once the process has told it something.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 
 use crate::term::{Atom, Pid};
 
@@ -84,6 +84,42 @@ impl Node {
     }
 }
 
+/// Lets numbers in several arenas of one process be read as of one moment. Odd while they change.
+#[derive(Default)]
+pub(super) struct Together(AtomicU32);
+
+impl Together {
+    /// Numbers are about to change. Only the process itself says so.
+    #[inline(always)]
+    pub(super) fn begin(&self) {
+        let turn = self.0.load(Ordering::Relaxed);
+        self.0.store(turn.wrapping_add(1), Ordering::Relaxed);
+        // No number is stored before it.
+        fence(Ordering::Release);
+    }
+    /// All that was to change since [`Together::begin`] has changed.
+    #[inline(always)]
+    pub(super) fn end(&self) {
+        let turn = self.0.load(Ordering::Relaxed);
+        self.0.store(turn.wrapping_add(1), Ordering::Release);
+    }
+    /// What `read` gives when nothing changes meanwhile.
+    pub(super) fn read<T>(&self, mut read: impl FnMut() -> T) -> T {
+        loop {
+            let before = self.0.load(Ordering::Acquire);
+            if before.is_multiple_of(2) {
+                let value = read();
+                fence(Ordering::Acquire);
+                if self.0.load(Ordering::Relaxed) == before {
+                    return value;
+                }
+            }
+            // The process may wait for this very processor.
+            std::thread::yield_now();
+        }
+    }
+}
+
 /// Nodes in the first chunk; each further chunk has four times as many.
 const FIRST: u32 = 8;
 const CHUNKS: usize = 12;
@@ -100,11 +136,13 @@ pub(super) struct Arena {
     reductions: AtomicU64,
     len: AtomicU32,
     chunks: [OnceLock<Box<[Node]>>; CHUNKS],
+    /// Of all the process's arenas.
+    pub(super) together: Arc<Together>,
 }
 
 impl Arena {
     /// With the root as its only node.
-    pub(super) fn new(pid: Pid, initial_call: (Atom, Atom, u8)) -> Arena {
+    pub(super) fn new(pid: Pid, initial_call: (Atom, Atom, u8), together: Arc<Together>) -> Arena {
         let arena = Arena {
             pid,
             initial_call,
@@ -112,6 +150,7 @@ impl Arena {
             reductions: AtomicU64::new(0),
             len: AtomicU32::new(0),
             chunks: Default::default(),
+            together,
         };
         arena.push(ROOT, NO_ACCOUNT);
         arena
@@ -183,7 +222,7 @@ mod tests {
 
     #[test]
     fn nodes_are_found_where_they_were_pushed() {
-        let arena = Arena::new(Pid(1), (am::erlang, am::apply, 2));
+        let arena = Arena::new(Pid(1), (am::erlang, am::apply, 2), Arc::default());
         for i in 1..10_000 {
             assert_eq!(arena.push(i - 1, 7 * i), i);
         }
@@ -196,5 +235,27 @@ mod tests {
         assert_eq!(Arena::place(8), (1, 0));
         assert_eq!(Arena::place(39), (1, 31));
         assert_eq!(Arena::place(40), (2, 0));
+    }
+
+    #[test]
+    fn numbers_that_change_together_are_read_together() {
+        let pair = || Arena::new(Pid(1), (am::erlang, am::apply, 2), Arc::default());
+        let (a, b) = (pair(), pair());
+        let together = Together::default();
+        let calls = |arena: &Arena| arena.node(ROOT).counted().calls;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..100_000 {
+                    together.begin();
+                    a.node(ROOT).called();
+                    b.node(ROOT).called();
+                    together.end();
+                }
+            });
+            while calls(&b) < 100_000 {
+                let (a, b) = together.read(|| (calls(&a), calls(&b)));
+                assert_eq!(a, b);
+            }
+        });
     }
 }
