@@ -1,16 +1,19 @@
-//! `crypto`, as far as random bytes, digests and HMAC go; what else the module has raises
-//! `nif_not_loaded`, as its own stubs do. Source: `hash.c`, `hmac.c`, `rand.c` of OTP 29's `crypto`.
+//! `crypto`, as far as random numbers, digests and HMAC go, and the ciphers of [`super::cipher`]; what else the
+//! module has raises `nif_not_loaded`, as its own stubs do. Source: `hash.c`, `hmac.c`, `rand.c` of OTP 29's `crypto`.
 
 use sha2::Digest;
 
 use super::{atom, new_object, object};
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::hash::md5::Md5;
+use crate::num::limbs::Int;
 use crate::process::Process;
 use crate::term::{Bits, Term, am};
 
 bifs! {
     bif crypto:"strong_rand_bytes_nif"/1 => strong_rand_bytes_nif_1;
+    bif crypto:"strong_rand_range_nif"/1 => strong_rand_range_nif_1;
+    bif crypto:"rand_uniform_nif"/2 => rand_uniform_nif_2;
     bif crypto:"rand_seed_nif"/1 => rand_seed_nif_1;
     bif crypto:"hash_algorithms"/0 => hash_algorithms_0;
     bif crypto:"hash_nif"/2 => hash_nif_2;
@@ -78,8 +81,14 @@ digests! {
     Sha512 "sha512" 128;
 }
 
-/// `{Id, Where, Text}`, as the module's native functions raise.
-fn raise<'p>(p: &'p Process, id: &str, argument: i64, text: &str, line: u32) -> Raise<'p> {
+/// `{Id, Where, Text}`, as the module's native functions raise. The argument is counted from 0; −1 is none.
+pub(super) fn raise<'p>(
+    p: &'p Process,
+    id: &str,
+    argument: i64,
+    text: &str,
+    line: u32,
+) -> Raise<'p> {
     let place = crate::term::map::from_pairs(
         p,
         &[
@@ -114,6 +123,78 @@ fn strong_rand_bytes_nif_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifRes
         // The module raises `low_entropy`.
         Err(_) => Ok(am::false_.term()),
     }
+}
+
+/// A number from 0 to below `range`, as many bytes; `None` for a range of none.
+fn random_below(range: &[u8]) -> Result<Option<Vec<u8>>, rustix::io::Errno> {
+    let Some(first) = range.iter().position(|byte| *byte != 0) else {
+        return Ok(None);
+    };
+    let range = &range[first..];
+    let mask = u8::MAX >> range[0].leading_zeros();
+    let mut drawn = vec![0; range.len()];
+    loop {
+        crate::sys::random::fill(&mut drawn)?;
+        // Every second draw or more is below the range.
+        drawn[0] &= mask;
+        if drawn.as_slice() < range {
+            return Ok(Some(drawn));
+        }
+    }
+}
+
+/// The bytes of a number without leading zeros.
+fn significant(bytes: &[u8]) -> &[u8] {
+    let first = bytes.iter().position(|byte| *byte != 0);
+    &bytes[first.unwrap_or(bytes.len())..]
+}
+
+fn strong_rand_range_nif_1<'p>(p: &'p Process, [range]: [Term<'p>; 1]) -> BifResult<'p> {
+    match random_below(&bytes(range).ok_or_else(badarg)?) {
+        Ok(Some(drawn)) => Ok(p.binary(significant(&drawn))),
+        // The module raises `badarg` or `low_entropy`.
+        Ok(None) | Err(_) => Ok(am::false_.term()),
+    }
+}
+
+/// Of a number behind its length in four bytes.
+fn mpint(term: Term<'_>) -> Option<Int> {
+    let bytes = bytes(term)?;
+    let (size, digits) = bytes.split_first_chunk::<4>()?;
+    let is_whole = u32::from_be_bytes(*size) as usize == digits.len();
+    is_whole.then(|| from_digits(digits))
+}
+
+fn from_digits(bytes: &[u8]) -> Int {
+    let limb = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .fold(0, |limb, byte| limb << 8 | u64::from(*byte))
+    };
+    Int::from_parts(false, bytes.rchunks(8).map(limb).collect())
+}
+
+fn to_digits(value: &Int) -> Vec<u8> {
+    let limbs = value.mag().iter().rev();
+    significant(
+        &limbs
+            .flat_map(|limb| limb.to_be_bytes())
+            .collect::<Vec<_>>(),
+    )
+    .to_vec()
+}
+
+fn rand_uniform_nif_2<'p>(p: &'p Process, [from, to]: [Term<'p>; 2]) -> BifResult<'p> {
+    let (from, to) = mpint(from).zip(mpint(to)).ok_or_else(badarg)?;
+    let range = to.as_ref() - from.as_ref();
+    if range.is_negative() {
+        return Err(badarg());
+    }
+    let drawn = random_below(&to_digits(&range)).ok().flatten();
+    let value = from_digits(&drawn.ok_or_else(badarg)?);
+    let digits = to_digits(&(value.as_ref() + from.as_ref()));
+    let size = (digits.len() as u32).to_be_bytes();
+    Ok(p.binary(&[&size[..], &digits].concat()))
 }
 
 /// The system's generator needs no seed.
@@ -255,5 +336,21 @@ mod tests {
         let (a, b) = (draw(), draw());
         assert!(a.len() == 16 && a != b);
         assert!(strong_rand_bytes_nif_1(p, [Term::small(-1)]).is_err());
+    }
+
+    #[test]
+    fn random_numbers_are_in_their_range() {
+        for range in [&[0, 1][..], &[5], &[1, 0], &[1, 0, 3]] {
+            let range_value = from_digits(range);
+            for _ in 0..50 {
+                let drawn = from_digits(&random_below(range).ok().flatten().unwrap());
+                let left = range_value.as_ref() - drawn.as_ref();
+                assert!(!left.is_negative() && !left.as_ref().is_zero(), "{range:?}");
+            }
+        }
+        assert!(random_below(&[0, 0]).ok().unwrap().is_none());
+        assert!(random_below(&[]).ok().unwrap().is_none());
+        let nine = from_digits(&[9; 9]);
+        assert_eq!(to_digits(&nine), [9; 9]);
     }
 }

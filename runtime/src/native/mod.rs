@@ -4,6 +4,7 @@
 //!
 //! The objects behind the references that they hand out are magic binaries.
 
+mod cipher;
 mod crypto;
 mod load_nif;
 pub mod names;
@@ -23,6 +24,7 @@ pub(crate) const BIFS: &[&[Bif]] = &[load_nif::TABLE, names::TABLE];
 
 /// The tables of what OTP has in NIFs.
 pub(crate) const NIFS: &[&[Bif]] = &[
+    cipher::TABLE,
     crypto::TABLE,
     prim_buffer::TABLE,
     prim_file::TABLE,

@@ -1,0 +1,514 @@
+//! Ciphers of `crypto`: AES by blocks, chained, and as a counter's stream. Source: `api_ng.c` and `cipher.c` of
+//! OTP 29's `crypto`, whose errors it raises; NIST SP 800-38A.
+
+use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use aes::{Aes128, Aes192, Aes256};
+use parking_lot::Mutex;
+
+use super::crypto::raise;
+use super::{atom, new_object, object};
+use crate::bif::{BifResult, Raise, badarg, bifs};
+use crate::process::Process;
+use crate::term::{Term, View, am, iolist, map};
+
+bifs! {
+    bif crypto:"cipher_algorithms"/0 => cipher_algorithms_0;
+    bif crypto:"cipher_info_nif"/1 => cipher_info_nif_1;
+    bif crypto:"ng_crypto_init_nif"/4 => ng_crypto_init_nif_4;
+    bif crypto:"ng_crypto_update_nif"/2 => ng_crypto_update_nif_2;
+    bif crypto:"ng_crypto_final_nif"/1 => ng_crypto_final_nif_1;
+    bif crypto:"ng_crypto_get_data_nif"/1 => ng_crypto_get_data_nif_1;
+    bif crypto:"ng_crypto_one_time_nif"/5 => ng_crypto_one_time_nif_5;
+}
+
+const BLOCK: usize = 16;
+type Block = [u8; BLOCK];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Each block alone.
+    Ecb,
+    /// Each block with the one before it.
+    Cbc,
+    /// Encrypted counter values as a stream.
+    Ctr,
+}
+
+/// A cipher as it is named.
+struct Kind {
+    name: &'static str,
+    mode: Mode,
+    key_bytes: usize,
+    /// OpenSSL's number for it, where it tells one.
+    nid: Option<i64>,
+}
+
+const fn kind(name: &'static str, mode: Mode, key_bytes: usize, nid: Option<i64>) -> Kind {
+    Kind {
+        name,
+        mode,
+        key_bytes,
+        nid,
+    }
+}
+
+const KINDS: [Kind; 9] = [
+    kind("aes_128_cbc", Mode::Cbc, 16, Some(419)),
+    kind("aes_192_cbc", Mode::Cbc, 24, Some(423)),
+    kind("aes_256_cbc", Mode::Cbc, 32, Some(427)),
+    kind("aes_128_ecb", Mode::Ecb, 16, Some(418)),
+    kind("aes_192_ecb", Mode::Ecb, 24, Some(422)),
+    kind("aes_256_ecb", Mode::Ecb, 32, Some(426)),
+    kind("aes_128_ctr", Mode::Ctr, 16, None),
+    kind("aes_192_ctr", Mode::Ctr, 24, None),
+    kind("aes_256_ctr", Mode::Ctr, 32, None),
+];
+
+impl Kind {
+    fn of(name: Term<'_>) -> Option<&'static Kind> {
+        let name = name.as_atom()?;
+        KINDS.iter().find(|kind| kind.name == name.name())
+    }
+    fn iv_bytes(&self) -> usize {
+        if self.mode == Mode::Ecb { 0 } else { BLOCK }
+    }
+    fn block_bytes(&self) -> usize {
+        if self.mode == Mode::Ctr { 1 } else { BLOCK }
+    }
+}
+
+enum Key {
+    Bits128(Aes128),
+    Bits192(Aes192),
+    Bits256(Aes256),
+}
+
+impl Key {
+    /// # Panics
+    /// For another size than AES keys have.
+    fn new(key: &[u8]) -> Key {
+        let size = "a key of this size";
+        match key.len() {
+            16 => Key::Bits128(Aes128::new_from_slice(key).expect(size)),
+            24 => Key::Bits192(Aes192::new_from_slice(key).expect(size)),
+            _ => Key::Bits256(Aes256::new_from_slice(key).expect(size)),
+        }
+    }
+    fn encrypt(&self, block: &mut Block) {
+        match self {
+            Key::Bits128(key) => key.encrypt_block(block.into()),
+            Key::Bits192(key) => key.encrypt_block(block.into()),
+            Key::Bits256(key) => key.encrypt_block(block.into()),
+        }
+    }
+    fn decrypt(&self, block: &mut Block) {
+        match self {
+            Key::Bits128(key) => key.decrypt_block(block.into()),
+            Key::Bits192(key) => key.decrypt_block(block.into()),
+            Key::Bits256(key) => key.decrypt_block(block.into()),
+        }
+    }
+}
+
+/// What is done with a last block that is not full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Padding {
+    /// It is dropped.
+    Undefined,
+    /// It is an error.
+    None,
+    Zero,
+    Random,
+    /// As PKCS#7 says, a full block included.
+    Pkcs,
+}
+
+const PADDINGS: [(&str, Padding); 5] = [
+    ("undefined", Padding::Undefined),
+    ("none", Padding::None),
+    ("zero", Padding::Zero),
+    ("random", Padding::Random),
+    ("pkcs_padding", Padding::Pkcs),
+];
+
+/// A text on its way through a cipher.
+struct State {
+    kind: &'static Kind,
+    key: Key,
+    encrypt: bool,
+    padding: Padding,
+    /// The block before, or the counter.
+    chain: Block,
+    /// Of the stream, what the next bytes are combined with.
+    stream: Vec<u8>,
+    /// Input that fills no block yet.
+    rest: Vec<u8>,
+    /// Bytes taken in.
+    size: usize,
+    /// Bytes of padding; −1 before the end.
+    padded: i64,
+}
+
+fn xor(block: &mut [u8], other: &[u8]) {
+    block.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
+}
+
+impl State {
+    fn new(kind: &'static Kind, key: &[u8], iv: &[u8], encrypt: bool, padding: Padding) -> State {
+        let mut chain = [0; BLOCK];
+        chain[..iv.len()].copy_from_slice(iv);
+        State {
+            kind,
+            key: Key::new(key),
+            encrypt,
+            padding,
+            chain,
+            stream: Vec::new(),
+            rest: Vec::new(),
+            size: 0,
+            padded: -1,
+        }
+    }
+
+    fn block(&mut self, input: &[u8]) -> Block {
+        let mut block: Block = input.try_into().expect("a full block");
+        if !self.encrypt {
+            self.key.decrypt(&mut block);
+            if self.kind.mode == Mode::Cbc {
+                xor(&mut block, &self.chain);
+                self.chain.copy_from_slice(input);
+            }
+            return block;
+        }
+        if self.kind.mode == Mode::Cbc {
+            xor(&mut block, &self.chain);
+        }
+        self.key.encrypt(&mut block);
+        self.chain = block;
+        block
+    }
+
+    fn combine(&mut self, data: &[u8]) -> Vec<u8> {
+        let mut out = data.to_vec();
+        while self.stream.len() < data.len() {
+            let mut block = self.chain;
+            self.key.encrypt(&mut block);
+            self.stream.extend_from_slice(&block);
+            self.chain = u128::from_be_bytes(self.chain)
+                .wrapping_add(1)
+                .to_be_bytes();
+        }
+        xor(&mut out, &self.stream);
+        self.stream.drain(..data.len());
+        out
+    }
+
+    fn update(&mut self, data: &[u8]) -> Vec<u8> {
+        self.size += data.len();
+        if self.kind.mode == Mode::Ctr {
+            return self.combine(data);
+        }
+        self.rest.extend_from_slice(data);
+        let mut whole = self.rest.len() / BLOCK * BLOCK;
+        // The last block may be all padding.
+        if !self.encrypt && self.padding == Padding::Pkcs && whole == self.rest.len() {
+            whole = whole.saturating_sub(BLOCK);
+        }
+        let input: Vec<u8> = self.rest.drain(..whole).collect();
+        let blocks = input.chunks_exact(BLOCK).map(|block| self.block(block));
+        blocks.collect::<Vec<_>>().concat()
+    }
+
+    /// The end of the text. The error says what is wrong with it.
+    fn finish(&mut self) -> Result<Vec<u8>, &'static str> {
+        let block_bytes = self.kind.block_bytes();
+        let missing = self.size.next_multiple_of(block_bytes) - self.size;
+        if !self.encrypt {
+            return self.finish_decryption();
+        }
+        self.padded = missing as i64;
+        match self.padding {
+            Padding::Undefined => Ok(Vec::new()),
+            Padding::None if self.rest.is_empty() => Ok(Vec::new()),
+            Padding::None => Err("Padding 'none' but unfilled last block"),
+            Padding::Zero => Ok(self.update_rest(&vec![0; missing])),
+            Padding::Random => {
+                let mut bytes = vec![0; missing];
+                crate::sys::random::fill(&mut bytes).map_err(|_| "Can't pad")?;
+                Ok(self.update_rest(&bytes))
+            }
+            Padding::Pkcs => {
+                let count = if missing == 0 { block_bytes } else { missing };
+                self.padded = count as i64;
+                if self.kind.mode == Mode::Ctr {
+                    return Ok(Vec::new());
+                }
+                Ok(self.update_rest(&vec![count as u8; count]))
+            }
+        }
+    }
+
+    /// As [`State::update`], of what is no part of the text.
+    fn update_rest(&mut self, padding: &[u8]) -> Vec<u8> {
+        let size = self.size;
+        let out = self.update(padding);
+        self.size = size;
+        out
+    }
+
+    fn finish_decryption(&mut self) -> Result<Vec<u8>, &'static str> {
+        const BAD: &str = "Can't finalize";
+        if self.padding == Padding::Undefined || self.kind.mode == Mode::Ctr {
+            return Ok(Vec::new());
+        }
+        if self.padding != Padding::Pkcs {
+            return self.rest.is_empty().then(Vec::new).ok_or(BAD);
+        }
+        let rest = std::mem::take(&mut self.rest);
+        if rest.len() != BLOCK {
+            return Err(BAD);
+        }
+        let block = self.block(&rest);
+        let count = usize::from(block[BLOCK - 1]);
+        let text = BLOCK.checked_sub(count).filter(|text| *text < BLOCK);
+        let text = text.ok_or(BAD)?;
+        let is_padding = block[text..].iter().all(|byte| usize::from(*byte) == count);
+        is_padding.then(|| block[..text].to_vec()).ok_or(BAD)
+    }
+}
+
+fn cipher_algorithms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.list(&KINDS.map(|kind| atom(kind.name))))
+}
+
+fn cipher_info_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let kind = Kind::of(name).ok_or_else(badarg)?;
+    let mode = match kind.mode {
+        Mode::Ecb => "ecb_mode",
+        Mode::Cbc => "cbc_mode",
+        Mode::Ctr => "ctr_mode",
+    };
+    let size = |bytes: usize| Term::small(bytes as i64);
+    Ok(map::from_pairs(
+        p,
+        &[
+            (
+                atom("type"),
+                kind.nid.map_or(am::undefined.term(), Term::small),
+            ),
+            (atom("key_length"), size(kind.key_bytes)),
+            (atom("iv_length"), size(kind.iv_bytes())),
+            (atom("block_size"), size(kind.block_bytes())),
+            (atom("prop_aead"), am::false_.term()),
+            (atom("mode"), atom(mode)),
+        ],
+    ))
+}
+
+fn bytes_of<'p>(p: &'p Process, data: Term<'p>, at: i64, text: &str) -> Result<Vec<u8>, Raise<'p>> {
+    iolist::to_vec(data).map_err(|_| raise(p, "badarg", at, text, line!()))
+}
+
+/// Whether to encrypt, and the padding: a boolean, or a list of both.
+fn options<'p>(p: &'p Process, term: Term<'p>, at: i64) -> Result<(bool, Padding), Raise<'p>> {
+    let bad = |text| raise(p, "badarg", at, text, line!());
+    if let Some(encrypt) = term.as_bool() {
+        return Ok((encrypt, Padding::Undefined));
+    }
+    let list: Result<Vec<_>, _> = term.list_iter().collect();
+    let list = list.map_err(|_| bad("Options are not a boolean or a proper list"))?;
+    let (mut encrypt, mut padding) = (None, None);
+    for option in list {
+        let View::Tuple(option) = option.view() else {
+            return Err(bad("Options must be a property list!"));
+        };
+        let &[tag, value] = option.elements() else {
+            return Err(bad("Options must be a property list!"));
+        };
+        if tag.same(atom("encrypt")) {
+            let value = value.as_bool();
+            let value = value.ok_or_else(|| bad("The 'encrypt' option must be a boolean!"))?;
+            if encrypt.replace(value).is_some() {
+                return Err(bad("'encrypt' option is present more than once!"));
+            }
+        } else if tag.same(atom("padding")) {
+            let known = PADDINGS.iter().find(|(name, _)| value.same(atom(name)));
+            let (_, value) = known.ok_or_else(|| bad("Bad 'padding' option value"))?;
+            if padding.replace(*value).is_some() {
+                return Err(bad("The 'padding' option is present more than once!"));
+            }
+        } else {
+            return Err(bad(&format!("Bad tag in option: {tag:?}")));
+        }
+    }
+    Ok((
+        encrypt.unwrap_or(true),
+        padding.unwrap_or(Padding::Undefined),
+    ))
+}
+
+/// The state for arguments that begin with cipher, key and initial vector; the options are number `at`.
+fn init<'p>(
+    p: &'p Process,
+    [name, key, iv, opts]: [Term<'p>; 4],
+    at: i64,
+) -> Result<State, Raise<'p>> {
+    let bad = |argument, text| raise(p, "badarg", argument, text, line!());
+    let (encrypt, padding) = options(p, opts, at)?;
+    let key = bytes_of(p, key, 1, "Bad key")?;
+    if name.as_atom().is_none() {
+        return Err(bad(0, "Cipher id is not an atom"));
+    }
+    let kind = Kind::of(name).ok_or_else(|| bad(0, "Unknown cipher"))?;
+    if key.len() != kind.key_bytes {
+        return Err(bad(1, "Bad key size"));
+    }
+    let mut bytes = Vec::new();
+    if kind.iv_bytes() > 0 {
+        bytes = bytes_of(p, iv, 2, "Bad iv type")?;
+        if bytes.len() != kind.iv_bytes() {
+            return Err(bad(2, "Bad iv size"));
+        }
+    }
+    Ok(State::new(kind, &key, &bytes, encrypt, padding))
+}
+
+fn end<'p>(p: &'p Process, state: &mut State) -> Result<Vec<u8>, Raise<'p>> {
+    state
+        .finish()
+        .map_err(|text| raise(p, "error", -1, text, line!()))
+}
+
+fn ng_crypto_init_nif_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
+    let [known, _, _, encrypt] = args;
+    let Ok(state) = object::<Mutex<State>>(known) else {
+        return Ok(new_object(p, Mutex::new(init(p, args, 3)?)));
+    };
+    let encrypt = encrypt.as_bool();
+    state.lock().encrypt =
+        encrypt.ok_or_else(|| raise(p, "badarg", 3, "Expected true or false", line!()))?;
+    Ok(known)
+}
+
+fn state_of<'p>(p: &'p Process, state: Term<'p>) -> Result<&'p Mutex<State>, Raise<'p>> {
+    object(state).map_err(|_| raise(p, "badarg", 0, "Bad State", line!()))
+}
+
+fn ng_crypto_update_nif_2<'p>(p: &'p Process, [state, data]: [Term<'p>; 2]) -> BifResult<'p> {
+    let data = bytes_of(p, data, 1, "expected binary")?;
+    let out = state_of(p, state)?.lock().update(&data);
+    Ok(p.binary(&out))
+}
+
+fn ng_crypto_final_nif_1<'p>(p: &'p Process, [state]: [Term<'p>; 1]) -> BifResult<'p> {
+    let out = end(p, &mut state_of(p, state)?.lock())?;
+    Ok(p.binary(&out))
+}
+
+fn ng_crypto_get_data_nif_1<'p>(p: &'p Process, [state]: [Term<'p>; 1]) -> BifResult<'p> {
+    let state = state_of(p, state)?.lock();
+    let padding = PADDINGS
+        .iter()
+        .find(|(_, padding)| *padding == state.padding);
+    let (padding, _) = padding.expect("every padding has its name");
+    Ok(map::from_pairs(
+        p,
+        &[
+            (atom("size"), p.unsigned(state.size as u64)),
+            (atom("padding_size"), Term::small(state.padded)),
+            (atom("padding_type"), atom(padding)),
+            (atom("encrypt"), Term::bool(state.encrypt)),
+        ],
+    ))
+}
+
+fn ng_crypto_one_time_nif_5<'p>(p: &'p Process, args: [Term<'p>; 5]) -> BifResult<'p> {
+    let [name, key, iv, data, opts] = args;
+    let data = bytes_of(p, data, 3, "expected binary as data")?;
+    let mut state = init(p, [name, key, iv, opts], 4)?;
+    let mut out = state.update(&data);
+    out.extend(end(p, &mut state)?);
+    Ok(p.binary(&out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhex(text: &str) -> Vec<u8> {
+        let digit = |at| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+        (0..text.len()).step_by(2).map(digit).collect()
+    }
+
+    fn run(name: &str, key: &str, iv: &str, data: &[u8], how: (bool, Padding)) -> Vec<u8> {
+        let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
+        let mut state = State::new(kind, &unhex(key), &unhex(iv), how.0, how.1);
+        // In parts that fit no block.
+        let mut out = state.update(&data[..5]);
+        out.extend(state.update(&data[5..]));
+        out.extend(state.finish().unwrap());
+        out
+    }
+
+    #[test]
+    fn vectors_of_sp_800_38a() {
+        const KEY128: &str = "2b7e151628aed2a6abf7158809cf4f3c";
+        const KEY256: &str = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4";
+        const IV: &str = "000102030405060708090a0b0c0d0e0f";
+        const COUNTER: &str = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
+        let text = unhex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51");
+        for (name, key, iv, expected) in [
+            (
+                "aes_128_ecb",
+                KEY128,
+                "",
+                "3ad77bb40d7a3660a89ecaf32466ef97f5d3d58503b9699de785895a96fdbaaf",
+            ),
+            (
+                "aes_128_cbc",
+                KEY128,
+                IV,
+                "7649abac8119b246cee98e9b12e9197d5086cb9b507219ee95db113a917678b2",
+            ),
+            (
+                "aes_256_ctr",
+                KEY256,
+                COUNTER,
+                "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5",
+            ),
+        ] {
+            let secret = run(name, key, iv, &text, (true, Padding::Undefined));
+            assert_eq!(secret, unhex(expected), "{name}");
+            let back = run(name, key, iv, &secret, (false, Padding::Undefined));
+            assert_eq!(back, text, "{name}");
+        }
+    }
+
+    #[test]
+    fn padding_fills_the_last_block_and_comes_off_again() {
+        let key = "00".repeat(16);
+        for (padding, bytes, padded) in [
+            (Padding::Pkcs, 16, 32),
+            (Padding::Pkcs, 17, 32),
+            (Padding::Zero, 17, 32),
+            (Padding::Random, 17, 32),
+            (Padding::Undefined, 17, 16),
+        ] {
+            let text = vec![7; bytes];
+            let secret = run("aes_128_ecb", &key, "", &text, (true, padding));
+            assert_eq!(secret.len(), padded, "{padding:?} {bytes}");
+            let back = run("aes_128_ecb", &key, "", &secret, (false, padding));
+            let whole = bytes.min(back.len());
+            assert_eq!(back[..whole], text[..whole], "{padding:?} {bytes}");
+            assert_eq!(
+                back.len() == bytes,
+                padding == Padding::Pkcs,
+                "{padding:?} {bytes}"
+            );
+        }
+        let kind = &KINDS[3];
+        let mut state = State::new(kind, &[0; 16], &[], true, Padding::None);
+        state.update(b"x");
+        assert!(state.finish().is_err());
+    }
+}
