@@ -313,8 +313,16 @@ fn relations(p: &Process, name: Atom) -> Term<'_> {
         _ => relations
             .suspending
             .iter()
-            .map(|(pid, count)| {
-                p.tuple(&[pid.term(), Term::small(i64::from(*count)), Term::small(0)])
+            .filter(|(_, suspending)| !suspending.is_over())
+            .map(|(pid, suspending)| {
+                let (count, none) = (Term::small(suspending.count.into()), Term::small(0));
+                let is_active = suspending.is_active();
+                let [active, outstanding] = if is_active {
+                    [count, none]
+                } else {
+                    [none, count]
+                };
+                p.tuple(&[pid.term(), active, outstanding])
             })
             .collect(),
     };

@@ -6,6 +6,7 @@ use super::{BifResult, Next, badarg, bifs, notsup};
 use crate::heap::{Heap, Message};
 use crate::native;
 use crate::process::refs::make_ref;
+use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{Process, Signal, ask_with, check_process_code, options, send};
 use crate::term::{Atom, Pid, Term, am};
@@ -120,76 +121,115 @@ fn suspend_process_2<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> BifResul
             _ => return Ok(am::badopt.term()),
         }
     }
-    let first = {
-        let mut relations = p.relations();
-        let count = relations.suspending.entry(pid).or_default();
-        let first = *count == 0;
-        if first || !unless_suspending {
-            *count += 1;
-        } else {
-            return Ok(Term::bool(false));
-        }
-        first
+    let suspend = Suspend {
+        pid,
+        asynchronous,
+        tag,
     };
-    if first && send(pid, Signal::request(suspend)).is_err() {
-        p.relations().suspending.remove(&pid);
-        if !asynchronous {
-            return Ok(am::badarg.term());
-        }
-    }
-    confirm(p, pid, asynchronous, tag)
+    suspend.run(p, unless_suspending)
 }
 
-/// Has the suspended process confirm, behind the signals sent to it so far.
-fn confirm<'p>(
-    p: &'p Process,
+/// `suspend_process/2` with its options.
+struct Suspend<'p> {
     pid: Pid,
     asynchronous: bool,
     tag: Option<Term<'p>>,
-) -> BifResult<'p> {
-    let asker = p.pid();
-    if !asynchronous {
-        let reference = make_ref();
-        let signal = Signal::request(move |p| {
-            let result = if p.is_some() { am::true_ } else { am::exited };
-            reply(asker, reference, Atom::term(result));
-        });
-        crate::process::deliver(pid, signal);
-        return Ok(p.reference(reference));
+}
+
+impl<'p> Suspend<'p> {
+    fn run(&self, p: &'p Process, unless_suspending: bool) -> BifResult<'p> {
+        let (result, is_active) = match self.count(p, unless_suspending) {
+            Ok(known) => known,
+            Err(suspended) => {
+                if send(self.pid, Signal::request(|p| begin(p, suspended))).is_err() {
+                    p.relations().suspending.remove(&self.pid);
+                    if !self.asynchronous {
+                        return Ok(am::badarg.term());
+                    }
+                }
+                (true, false)
+            }
+        };
+        if !self.asynchronous && !is_active {
+            return Ok(self.confirm(p, result));
+        }
+        if let Some(tag) = self.tag {
+            self.answer(p, tag);
+        }
+        Ok(Term::bool(result))
     }
-    if let Some(tag) = tag {
-        let tag = Message::copy_of(tag);
+
+    /// Counts one suspension more, or not: what to return, and whether the other is suspended already.
+    /// The error is the other's end of a new suspension.
+    fn count(&self, p: &Process, unless_suspending: bool) -> Result<(bool, bool), Suspended> {
+        let mut relations = p.relations();
+        let known = relations.suspending.get_mut(&self.pid);
+        if let Some(known) = known.filter(|known| !known.is_over()) {
+            known.count += u32::from(!unless_suspending);
+            return Ok((!unless_suspending, known.is_active()));
+        }
+        let (suspending, suspended) = Suspending::new(p.pid());
+        relations.suspending.insert(self.pid, suspending);
+        Err(suspended)
+    }
+
+    /// Has the suspended process confirm, behind the signals sent to it so far: the reference of a message
+    /// that holds `result`.
+    fn confirm(&self, p: &'p Process, result: bool) -> Term<'p> {
+        let (asker, reference) = (p.pid(), make_ref());
         let signal = Signal::request(move |p| {
-            let state = match p {
+            let is_alive = p.is_some();
+            let result = move || match is_alive {
+                true => Term::bool(result),
+                false => am::exited.term(),
+            };
+            reply(asker, reference, result());
+        });
+        crate::process::deliver(self.pid, signal);
+        p.reference(reference)
+    }
+
+    /// Has the process tell `{Tag, State}`, in the same place.
+    fn answer(&self, p: &Process, tag: Term<'_>) {
+        let asker = p.pid();
+        let tag = Message::copy_of(tag);
+        let tell = move |state: Atom| {
+            let heap = Heap::detached();
+            let answer = heap.tuple(&[tag.term(), state.term()]);
+            // Gone: then nobody waits for it.
+            let _ = send(asker, Signal::message(answer, asker));
+        };
+        let guard = crate::sched::ptab::pin();
+        if crate::process::lookup(self.pid, &guard).is_none() {
+            return tell(am::badarg);
+        }
+        let signal = Signal::request(move |p| {
+            tell(match p {
                 None => am::exited,
                 Some(p) if p.is_suspended() => am::suspended,
                 Some(_) => am::not_suspended,
-            };
-            let heap = Heap::detached();
-            let answer = heap.tuple(&[tag.term(), Atom::term(state)]);
-            // Gone: then nobody waits for it.
-            let _ = send(asker, Signal::message(answer, asker));
+            });
         });
-        crate::process::deliver(pid, signal);
+        crate::process::deliver(self.pid, signal);
     }
-    Ok(Term::bool(true))
 }
 
-fn suspend(p: Option<&mut Process>) {
+fn begin(p: Option<&mut Process>, suspended: Suspended) {
     if let Some(p) = p {
         if !p.is_suspended() {
             p.pause_timers();
         }
-        p.rare().suspended += 1;
+        suspended.activate();
+        p.rare().suspended.push(suspended);
     }
 }
 
-/// Ends one suspension: in the context of the suspended process.
-pub(crate) fn resume(p: Option<&mut Process>) {
+/// Ends the suspension by `by`: in the context of the suspended process.
+pub(crate) fn resume(p: Option<&mut Process>, by: Pid) {
     let Some(p) = p.filter(|p| p.is_suspended()) else {
         return;
     };
-    p.rare().suspended -= 1;
+    p.rare().suspended.retain(|suspended| suspended.by != by);
     if !p.is_suspended() {
         p.resume_timers();
     }
@@ -199,16 +239,21 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     let pid = pid.as_pid().ok_or_else(badarg)?;
     let last = {
         let mut relations = p.some_relations().ok_or_else(badarg)?;
-        let count = relations.suspending.get_mut(&pid).ok_or_else(badarg)?;
-        *count -= 1;
-        let last = *count == 0;
-        if last {
+        let suspending = relations.suspending.get_mut(&pid).ok_or_else(badarg)?;
+        let is_over = suspending.is_over();
+        suspending.count -= 1;
+        let last = suspending.count == 0;
+        if last || is_over {
             relations.suspending.remove(&pid);
+        }
+        if is_over {
+            return Err(badarg());
         }
         last
     };
     if last {
-        crate::process::deliver(pid, Signal::request(resume));
+        let by = p.pid();
+        crate::process::deliver(pid, Signal::request(move |p| resume(p, by)));
     }
     Ok(Term::bool(true))
 }

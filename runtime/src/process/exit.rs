@@ -61,7 +61,8 @@ impl Process {
 
     /// Whether it may not run for now.
     pub(crate) fn is_suspended(&self) -> bool {
-        self.of_rare(|rare| rare.suspended > 0).unwrap_or(false)
+        self.of_rare(|rare| !rare.suspended.is_empty())
+            .unwrap_or(false)
     }
 
     /// The last turn, unless it returns `false`: gives up all it has and tells all who are bound to it.
@@ -145,7 +146,9 @@ impl Process {
             send_demonitor(&origin.target, *reference);
         }
         for pid in relations.suspending.keys() {
-            deliver(*pid, Signal::request(crate::bif::resume_suspended));
+            let by = self.pid();
+            let resume = move |p: Option<&mut Process>| crate::bif::resume_suspended(p, by);
+            deliver(*pid, Signal::request(resume));
         }
     }
 }

@@ -32,6 +32,7 @@ mod shared;
 pub(crate) mod signal;
 mod spawn;
 mod state;
+pub(crate) mod suspension;
 pub(crate) mod system_tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -103,8 +104,8 @@ pub(crate) struct Flags {
 #[derive(Default)]
 pub(crate) struct Rare {
     pub(crate) native: Option<NativeBody>,
-    /// How often it is suspended, and by whom.
-    pub(crate) suspended: u32,
+    /// Who suspends it.
+    pub(crate) suspended: Vec<suspension::Suspended>,
     /// `process_flag(error_handler, _)`; `error_handler` where none was set.
     pub(crate) error_handler: Option<Atom>,
     pub(crate) save_calls: u32,

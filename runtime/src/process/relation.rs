@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::Process;
 use super::refs::RefNumbers;
 use super::signal::Peer;
+use super::suspension::Suspending;
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port};
 
@@ -68,8 +69,8 @@ pub(crate) struct Relations {
     /// Others' monitors on this process.
     pub(crate) targets: BTreeMap<RefNumbers, Pid>,
     pub(crate) aliases: BTreeMap<RefNumbers, Alias>,
-    /// Processes this one suspends, and how often.
-    pub(crate) suspending: BTreeMap<Pid, u32>,
+    /// Processes this one suspends.
+    pub(crate) suspending: BTreeMap<Pid, Suspending>,
 }
 
 /// A link.
