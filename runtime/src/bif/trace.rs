@@ -89,10 +89,16 @@ fn trace_session_destroy_1<'p>(p: &'p Process, [session]: [Term<'p>; 1]) -> BifR
 }
 
 fn trace_3<'p>(p: &'p Process, [what, how, list]: [Term<'p>; 3]) -> BifResult<'p> {
-    trace(p, &Handle::legacy(), what, how, list)
+    match trace::begun(p.pid()) {
+        Some(turn) => matched(&turn),
+        None => trace(p, &Handle::legacy(), what, how, list),
+    }
 }
 
 fn trace_4<'p>(p: &'p Process, [session, what, how, list]: [Term<'p>; 4]) -> BifResult<'p> {
+    if let Some(turn) = trace::begun(p.pid()) {
+        return matched(&turn);
+    }
     let session = session_of(session, false).ok_or_else(|| bad(am::session))?;
     trace(p, &session, what, how, list)
 }
@@ -166,11 +172,15 @@ fn trace<'p>(
     let tracer = on.then(|| asked.tracer.or(session.tracer()).unwrap_or(own));
     let tracer = tracer.or(asked.tracer);
     let guard = ptab::pin();
+    // What is turned off is so for those that run meanwhile, too, when this returns.
+    let mut settles = !on;
     let matched = match what.view() {
         View::Pid(_) | View::Port(_) if asked.cpu_timestamp => return Err(badarg()),
         View::Pid(pid) => {
-            let tracee = &process::lookup(pid, &guard).ok_or_else(badarg)?.tracee;
-            one(p, session.trace(tracee, what, on, asked.mask, tracer))?
+            let shared = process::lookup(pid, &guard).ok_or_else(badarg)?;
+            let done = session.trace(&shared.tracee, what, on, asked.mask, tracer);
+            settles &= pid != p.pid() && shared.runs_unawares();
+            one(p, done)?
         }
         View::Port(port) => {
             let port = crate::port::table()
@@ -190,6 +200,10 @@ fn trace<'p>(
         }
         _ => return Err(badarg()),
     };
+    if settles {
+        trace::settle(p.pid(), matched as usize);
+        return Err(Raise::Wait);
+    }
     Ok(Term::small(matched))
 }
 

@@ -255,6 +255,11 @@ impl ProcShared {
         unsafe { *self.home.get() = Some(process) };
     }
 
+    /// See [`RunState::runs_unawares`].
+    pub(crate) fn runs_unawares(&self) -> bool {
+        self.run_state.runs_unawares()
+    }
+
     /// Asks for a turn of the process, on the scheduler of this thread if it is one.
     #[inline]
     pub(crate) fn wake(&self) {

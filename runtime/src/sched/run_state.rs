@@ -132,6 +132,13 @@ impl RunState {
         );
     }
 
+    /// Whether a thread may run it that does not see what the caller wrote before.
+    #[must_use]
+    pub fn runs_unawares(&self) -> bool {
+        // The write is what the step that begins a turn comes after.
+        self.0.fetch_or(0, Ordering::AcqRel) & RUNNING != 0
+    }
+
     /// Whether a thread runs it: `running` of `process_info/2`. May be stale.
     #[must_use]
     pub fn is_running(&self) -> bool {

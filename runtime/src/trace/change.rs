@@ -17,14 +17,13 @@
 //! through: its first word is `Op::Breakpoint`, and the word that is executed in its stead is a jump to the
 //! code, whose address stands behind.
 //!
-//! One change at a time holds the [`Permission`]. Modules may be loaded meanwhile: functions of new code
+//! One change at a time holds the [permission](super::permission). Modules may be loaded meanwhile: functions of new code
 //! have breakpoints of their own ([`on_load`]), in force before the code can be called.
 #![expect(
     unsafe_code,
     reason = "generations of breakpoints are freed by hand: B1, B2"
 )]
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,14 +31,14 @@ use parking_lot::Mutex;
 
 use super::breakpoint::{Breakpoint, Half, Meta, Point, active, commit, kind, staging};
 use super::halves::{Halves, Step};
+use super::permission;
 use super::session::{self, OnLoad, Shared};
 use super::spec::Spec;
 use super::tracer::Tracer;
 use crate::code::entry::{Export, all_exports, export, find_export};
 use crate::code::module::{self, Mfa, Module};
 use crate::code::op::{Op, entry as head};
-use crate::process::{self};
-use crate::sched::{self, ptab};
+use crate::sched;
 use crate::term::{Atom, Pid};
 
 /// What happens to breakpoints of some kinds.
@@ -683,82 +682,10 @@ pub(crate) fn unloaded(code: &Arc<Module>) {
     }
 }
 
-/// The right to change breakpoints, which one process at a time has.
-///
-/// A change goes on by itself, at the schedulers' quiescent points; the process that asked for it waits
-/// meanwhile, and calls again.
-#[derive(Default)]
-struct Permission {
-    busy: bool,
-    /// Changes that are done, and how many functions they matched.
-    done: HashMap<Pid, usize>,
-    /// Processes whose change is under way.
-    under_way: HashSet<Pid>,
-    waiting: Vec<Pid>,
-}
-
-static PERMISSION: Mutex<Option<Permission>> = Mutex::new(None);
-
-fn with<T>(use_it: impl FnOnce(&mut Permission) -> T) -> T {
-    use_it(PERMISSION.lock().get_or_insert_with(Permission::default))
-}
-
-fn wake(pid: Pid) {
-    let guard = ptab::pin();
-    if let Some(process) = process::lookup(pid, &guard) {
-        process.wake();
-    }
-}
-
-/// What a process that wants a change is to do.
-pub(crate) enum Turn {
-    /// It has the permission: make the change and hand it to [`run`], or [`release`].
-    Go,
-    /// Its change is done; so many functions matched.
-    Done(usize),
-    /// Wait, and ask again.
-    Wait,
-}
-
-/// How the change stands that a process has begun before, if it has: a BIF that waits is called again, and
-/// asks for this first.
-pub(crate) fn begun(pid: Pid) -> Option<Turn> {
-    with(|permission| match permission.done.remove(&pid) {
-        Some(matched) => Some(Turn::Done(matched)),
-        None => permission.under_way.contains(&pid).then_some(Turn::Wait),
-    })
-}
-
-/// Asks for the permission.
-pub(crate) fn seize(pid: Pid) -> Turn {
-    with(|permission| {
-        if permission.busy {
-            permission.waiting.push(pid);
-            return Turn::Wait;
-        }
-        permission.busy = true;
-        Turn::Go
-    })
-}
-
-/// Takes the permission if it is free.
-pub(super) fn try_seize() -> bool {
-    with(|permission| !std::mem::replace(&mut permission.busy, true))
-}
-
-/// Gives the permission back.
-pub(crate) fn release() {
-    let waiting = with(|permission| {
-        permission.busy = false;
-        std::mem::take(&mut permission.waiting)
-    });
-    waiting.into_iter().for_each(wake);
-}
-
 /// Has `change` go on by itself, for the process that holds the permission and waits from now on. `then`
 /// is called at its end.
 pub(super) fn run(change: Change, pid: Pid, then: impl FnOnce() + Send + 'static) {
-    with(|permission| permission.under_way.insert(pid));
+    permission::begin(pid);
     advance(change, pid, Box::new(then));
 }
 
@@ -769,14 +696,9 @@ fn advance(mut change: Change, pid: Pid, then: Box<dyn FnOnce() + Send>) {
             return;
         }
         then();
-        with(|permission| {
-            permission.under_way.remove(&pid);
-            if process::exists(pid) {
-                permission.done.insert(pid, change.matched);
-            }
-        });
-        release();
-        wake(pid);
+        permission::end(pid, change.matched);
+        permission::release();
+        permission::wake(pid);
     });
 }
 
@@ -795,17 +717,4 @@ pub(super) fn run_here(mut change: Change) -> usize {
             return change.matched;
         }
     }
-}
-
-/// Has the permission for `change`, from a thread that is no scheduler.
-pub(super) fn with_permission<T>(change: impl FnOnce() -> T) -> T {
-    loop {
-        if try_seize() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
-    let result = change();
-    release();
-    result
 }

@@ -14,6 +14,7 @@ mod frame;
 mod halves;
 mod meter;
 mod node;
+mod permission;
 pub(crate) mod ports;
 pub mod profile;
 pub mod record;
@@ -30,14 +31,13 @@ use std::sync::Arc;
 use breakpoint::{Point, kind};
 use change::Which;
 pub use change::{Pattern, Switch};
-pub(crate) use change::{
-    Setting, Turn, begun, exports_staged, find_entry, on_load, release, seize, unloaded,
-};
+pub(crate) use change::{Setting, exports_staged, find_entry, on_load, unloaded};
 pub(crate) use flags::{Tracee, born, inherit};
 pub(crate) use frame::is_trace_return;
 pub use meter::Measures;
 pub(crate) use meter::Meters;
 pub use node::Counted;
+pub(crate) use permission::{Turn, begun, release, seize, settle};
 pub(crate) use session::{EventPattern, New};
 use session::{OnLoad, Shared};
 pub(crate) use spec::{BadSpec, Spec};
@@ -412,7 +412,7 @@ fn clear_later(session: Arc<Shared>) {
     crate::sched::thread_progress().later(move || {
         // No process has this pid: nobody waits for the end of the change.
         let nobody = Pid(crate::sched::ptab::INVALID_DATA);
-        if change::try_seize() {
+        if permission::try_seize() {
             let ended = session.clone();
             change::run(change::Change::clear(&session), nobody, move || {
                 session::forget(&ended)
@@ -440,7 +440,7 @@ impl Session {
     pub fn set_pattern(&self, pattern: Pattern, switch: Switch, kinds: Kinds) -> usize {
         assert!(kinds.only_counts(), "there is nobody to report to");
         let session = &self.0.0;
-        change::with_permission(|| {
+        permission::with_permission(|| {
             let setting = Setting::default();
             let change = change::Change::pattern(session, pattern, switch, kinds.0, &setting);
             change::run_here(change)
@@ -471,23 +471,23 @@ impl Session {
     /// Calls of a function; `None` where they are not counted.
     #[must_use]
     pub fn call_count(&self, mfa: Mfa) -> Option<u64> {
-        change::with_permission(|| self.0.count_at(mfa))
+        permission::with_permission(|| self.0.count_at(mfa))
     }
     /// Calls and time of a function by process; `None` where they are not measured.
     #[must_use]
     pub fn call_time(&self, mfa: Mfa) -> Option<Vec<(Pid, Counted)>> {
-        change::with_permission(|| self.0.time_at(mfa))
+        permission::with_permission(|| self.0.time_at(mfa))
     }
     /// Calls and words of a function by process; `None` where they are not measured.
     #[must_use]
     pub fn call_memory(&self, mfa: Mfa) -> Option<Vec<(Pid, Counted)>> {
-        change::with_permission(|| self.0.memory_at(mfa))
+        permission::with_permission(|| self.0.memory_at(mfa))
     }
     /// Ends the session and removes all it has set.
     pub fn destroy(self) {
         let session = &self.0.0;
         if session::kill(session) {
-            change::with_permission(|| change::run_here(change::Change::clear(session)));
+            permission::with_permission(|| change::run_here(change::Change::clear(session)));
             session::forget(session);
         }
     }

@@ -241,7 +241,7 @@ fn profile(
     let name = Atom::new("profile");
     let session = session::create(name, None, Some(profiled)).expect("a slot");
     let set = |switch, kinds| {
-        change::with_permission(|| {
+        permission::with_permission(|| {
             let setting = Setting::default();
             change::run_here(change::Change::pattern(
                 &session,
@@ -386,7 +386,7 @@ fn reports(
     };
     let change = |switch| {
         let pattern = traced();
-        change::with_permission(|| {
+        permission::with_permission(|| {
             let change = change::Change::pattern(&session, pattern, switch, kinds, &setting);
             change::run_here(change)
         })
