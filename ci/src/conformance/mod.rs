@@ -23,6 +23,9 @@ use compare::{Expected, Table, Verdict};
 pub(crate) struct Options {
     /// Suites, with or without _SUITE; all of ci/conformance/suites.txt if none is named
     suites: Vec<String>,
+    /// Run the suites that are not in the gate
+    #[arg(long, conflicts_with = "suites")]
+    rest: bool,
     /// Command that compiles the suites [default: erlc on Beamline]
     #[arg(long, value_name = "COMMAND")]
     erlc: Option<String>,
@@ -41,12 +44,13 @@ pub(crate) struct Options {
     /// Suites that run at the same time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Longest time of one case, in seconds
-    #[arg(long, default_value_t = 60)]
-    case_seconds: u64,
-    /// Longest time of one suite, in seconds; cases not begun by then are skipped
-    #[arg(long, default_value_t = 180)]
-    suite_seconds: u64,
+    /// Longest time of one case, in seconds [default: that of ci/conformance/limits.txt, or 60]
+    #[arg(long)]
+    case_seconds: Option<u64>,
+    /// Longest time of one suite, in seconds; cases not begun by then are skipped [default: that of
+    /// ci/conformance/limits.txt, or 180]
+    #[arg(long)]
+    suite_seconds: Option<u64>,
 }
 
 impl Options {
@@ -54,14 +58,15 @@ impl Options {
     fn of_gate(suites: Vec<String>) -> Self {
         Self {
             suites,
+            rest: false,
             erlc: None,
             erl: None,
             chroot: None,
             source: None,
             build: None,
             jobs: 2,
-            case_seconds: 60,
-            suite_seconds: 180,
+            case_seconds: None,
+            suite_seconds: None,
         }
     }
 }
@@ -73,14 +78,12 @@ struct Setup {
     place: Place,
     erlc: Vec<String>,
     erl: Vec<String>,
-    case_limit: Duration,
-    suite_limit: Duration,
     jobs: usize,
 }
 
 /// Compiles and runs the suites, prints the table, and fails if a case did what is not expected.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let suites = chosen(&options.suites)?;
+    let suites = chosen(options)?;
     let source = match &options.source {
         Some(dir) => dir.clone(),
         None => fetch::source(false)?,
@@ -128,8 +131,6 @@ fn setup(options: &Options) -> Result<Setup> {
         place: Place::new(options.chroot.as_deref())?,
         erlc: command(&options.erlc, &["erlc"])?,
         erl: command(&options.erl, &["erl", "-noshell"])?,
-        case_limit: Duration::from_secs(options.case_seconds),
-        suite_limit: Duration::from_secs(options.suite_seconds),
         jobs: options.jobs.max(1),
     })
 }
@@ -149,7 +150,7 @@ fn run_all(
             let Some((index, suite)) = next else {
                 return Ok(());
             };
-            let outcome = runner::run(setup, &suite.module, skips)?;
+            let outcome = runner::run(setup, suite, skips)?;
             let verdict = compare::judge(&suite.module, &outcome, table, expected);
             eprintln!("{}", verdict.line());
             done.lock()
@@ -175,16 +176,70 @@ struct Suite {
     module: String,
     /// Its directory in OTP's source tree.
     dir: String,
+    limits: Limits,
 }
 
-fn chosen(named: &[String]) -> Result<Vec<Suite>> {
-    let all: Vec<_> = listed(&read("suites.txt")?)
+/// The longest times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limits {
+    case: Duration,
+    suite: Duration,
+}
+
+impl Limits {
+    const DEFAULT: Limits = Limits {
+        case: Duration::from_secs(60),
+        suite: Duration::from_secs(180),
+    };
+}
+
+/// The suites of `limits.txt`, without _SUITE, and their limits.
+fn limits(text: &str) -> Result<Vec<(String, Limits)>> {
+    let rows = listed(text);
+    let rows = rows.chunk_by(|a, b| a.0 == b.0).map(|row| {
+        let seconds = |at: usize| {
+            let number = row.get(at).and_then(|(_, word)| word.parse().ok());
+            let name = &row[0].0;
+            number.with_context(|| format!("limits.txt: {name} needs two numbers of seconds"))
+        };
+        let (case, suite) = (seconds(0)?, seconds(1)?);
+        let [case, suite] = [case, suite].map(Duration::from_secs);
+        Ok((row[0].0.clone(), Limits { case, suite }))
+    });
+    rows.collect()
+}
+
+/// The suites that `options` ask for, each with its limits.
+fn chosen(options: &Options) -> Result<Vec<Suite>> {
+    let known = limits(&read("limits.txt")?)?;
+    let limits = |name: &str| {
+        let known = known.iter().find(|(suite, _)| suite == name);
+        let mut limits = known.map_or(Limits::DEFAULT, |(_, limits)| *limits);
+        for (limit, given) in [
+            (&mut limits.case, options.case_seconds),
+            (&mut limits.suite, options.suite_seconds),
+        ] {
+            *limit = given.map_or(*limit, Duration::from_secs);
+        }
+        limits
+    };
+    let mut all: Vec<_> = listed(&read("suites.txt")?)
         .into_iter()
         .map(|(dir, name)| Suite {
+            limits: limits(&name),
             module: format!("{name}_SUITE"),
             dir,
         })
         .collect();
+    if options.rest {
+        let gate = names(&read("gate.txt")?);
+        all.retain(|suite| {
+            !gate
+                .iter()
+                .any(|name| suite.module == format!("{name}_SUITE"))
+        });
+    }
+    let named = &options.suites;
     if named.is_empty() {
         return Ok(all);
     }
@@ -245,7 +300,8 @@ mod tests {
     #[test]
     fn the_committed_files_fit_each_other() {
         let table = Table::parse(&read("otp29.txt").unwrap()).unwrap();
-        let suites = chosen(&[]).unwrap();
+        let of = |suites| chosen(&Options::of_gate(suites)).unwrap();
+        let suites = of(Vec::new());
         for suite in &suites {
             assert!(
                 table.has_suite(&suite.module),
@@ -253,7 +309,16 @@ mod tests {
                 suite.module
             );
         }
-        chosen(&names(&read("gate.txt").unwrap())).unwrap();
+        let gate = of(names(&read("gate.txt").unwrap()));
+        let rest = Options {
+            rest: true,
+            ..Options::of_gate(Vec::new())
+        };
+        assert_eq!(gate.len() + chosen(&rest).unwrap().len(), suites.len());
+        for (name, limits) in limits(&read("limits.txt").unwrap()).unwrap() {
+            let suite = suites.iter().find(|s| s.module == format!("{name}_SUITE"));
+            assert_eq!(suite.map(|suite| suite.limits), Some(limits), "{name}");
+        }
         let expected = Expected::parse(&read("expected_failures.toml").unwrap()).unwrap();
         for case in expected.cases() {
             assert!(table.status(case).is_some(), "{case} is not in otp29.txt");

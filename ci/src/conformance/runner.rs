@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::Setup;
+use super::{Setup, Suite};
 
 /// How often a suite is started again after its instance has died.
 const RESTARTS: usize = 20;
@@ -68,8 +68,9 @@ pub(super) struct Outcome {
     pub(super) took: Duration,
 }
 
-/// Runs the suite `module`. `skips` is the text of `skip.txt`.
-pub(super) fn run(setup: &Setup, module: &str, skips: &str) -> Result<Outcome> {
+/// Runs `suite`. `skips` is the text of `skip.txt`.
+pub(super) fn run(setup: &Setup, suite: &Suite, skips: &str) -> Result<Outcome> {
+    let module = suite.module.as_str();
     let began = Instant::now();
     let logs = setup.dir.join("logs");
     fs::create_dir_all(&logs)?;
@@ -77,9 +78,9 @@ pub(super) fn run(setup: &Setup, module: &str, skips: &str) -> Result<Outcome> {
     let mut cases: Vec<Case> = Vec::new();
     for _ in 0..=RESTARTS {
         let scratch = Scratch::new(setup, module)?;
-        let left = setup.suite_limit.saturating_sub(began.elapsed());
+        let left = suite.limits.suite.saturating_sub(began.elapsed());
         let left = left.max(Duration::from_secs(1));
-        let mut command = command(setup, module, &scratch, left)?;
+        let mut command = command(setup, suite, &scratch, left)?;
         let done: Vec<_> = cases.iter().map(|case| path_in_suite(&case.name)).collect();
         command.env("CTLITE_EXCLUDE", done.join(","));
         command.env("CTLITE_SKIP", skipped(skips, module).join(","));
@@ -92,7 +93,7 @@ pub(super) fn run(setup: &Setup, module: &str, skips: &str) -> Result<Outcome> {
         let mut child = child.with_context(|| format!("starting {}", setup.erl.join(" ")))?;
         let status = wait(
             &mut child,
-            left + setup.case_limit + Duration::from_secs(60),
+            left + suite.limits.case + Duration::from_secs(60),
         )?;
         let printed = fs::read(&scratch.out)?;
         let printed = parse(&String::from_utf8_lossy(&printed));
@@ -148,18 +149,19 @@ impl Drop for Scratch {
     }
 }
 
-fn command(setup: &Setup, module: &str, scratch: &Scratch, left: Duration) -> Result<Command> {
+fn command(setup: &Setup, suite: &Suite, scratch: &Scratch, left: Duration) -> Result<Command> {
     let dir = setup.place.inside(&setup.dir)?;
     let mut command = setup.place.command(&scratch.dir.join("cwd"), &setup.erl)?;
     command.args(["-pa", &dir, "-pa", &format!("{dir}/nopeer")]);
-    command.args(["-run", "ctlite", "main", module]);
+    command.args(["-run", "ctlite", "main", &suite.module]);
     command.env("CTLITE_DIR", &dir);
     command.env(
         "CTLITE_PRIV",
         setup.place.inside(&scratch.dir.join("priv"))?,
     );
     command.env("CTLITE_OUT", setup.place.inside(&scratch.out)?);
-    command.env("CTLITE_CAP_MS", setup.case_limit.as_millis().to_string());
+    let case_ms = suite.limits.case.as_millis();
+    command.env("CTLITE_CAP_MS", case_ms.to_string());
     command.env("CTLITE_SUITE_MS", left.as_millis().to_string());
     command.env("CTLITE_START", "1");
     command.env("CTLITE_PEER", "0");
