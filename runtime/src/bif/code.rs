@@ -231,22 +231,31 @@ fn get_module_info_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p>
 fn get_module_info_2<'p>(p: &'p Process, [name, what]: [Term<'p>; 2]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
     let module = module::versions(name).current.ok_or_else(badarg)?;
-    let functions = |rows: &mut dyn Iterator<Item = &(Atom, u8, u32)>| {
-        let pair = |f: Atom, a: u8| p.tuple(&[f.term(), Term::small(i64::from(a))]);
-        let rows: Vec<Term<'p>> = rows.map(|&(f, a, _)| pair(f, a)).collect();
-        p.list(&rows)
-    };
     Ok(match what.as_atom().ok_or_else(badarg)? {
         am::module => name.term(),
         am::md5 => p.binary(&module.md5),
-        am::exports => functions(&mut module.exports.iter()),
-        am::functions => functions(&mut module.exports.iter().chain(&module.locals)),
+        am::exports => {
+            // Those that were named last come first.
+            let mut rows = module.exports.clone();
+            rows.sort_by_key(|&(f, a, _)| std::cmp::Reverse(export(name, f, a).number));
+            functions(p, rows.iter().map(|&(f, a, _)| (f, a)))
+        }
+        am::functions => {
+            let code = module.functions.iter().map(|&entry| module.mfa(entry));
+            functions(p, code.map(|mfa| (mfa.function, mfa.arity)))
+        }
         am::nifs | am::native_addresses => Term::NIL,
         am::attributes => p.attach(chunk_term(&module.attributes)),
         am::compile => p.attach(chunk_term(&module.compile_info)),
         am::native => Term::bool(false),
         _ => return Err(badarg()),
     })
+}
+
+/// `[{Function, Arity}]`.
+fn functions(p: &Process, rows: impl Iterator<Item = (Atom, u8)>) -> Term<'_> {
+    let rows = rows.map(|(f, a)| p.tuple(&[f.term(), Term::small(a.into())]));
+    p.list(&rows.collect::<Vec<_>>())
 }
 
 fn beamfile_chunk_2<'p>(p: &'p Process, [code, id]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -56,10 +56,12 @@ pub struct Export {
     pub is_bif_traced: AtomicBool,
     /// Its fun, made when it is first asked for.
     lambda: LiteralCell,
+    /// How many there were before it.
+    pub number: u32,
 }
 
 impl Export {
-    fn new(module: Atom, function: Atom, arity: u8) -> &'static Export {
+    fn new(module: Atom, function: Atom, arity: u8, number: u32) -> &'static Export {
         let bif = bif::find(module, function, arity).map(|index| index as u32);
         let first = stub_instruction(module, function, arity, bif);
         let second = bif.map_or(0, |index| {
@@ -84,6 +86,7 @@ impl Export {
             bif,
             is_bif_traced: AtomicBool::new(false),
             lambda: LiteralCell::default(),
+            number,
         }));
         for address in &export.addresses {
             address.store(export.stub_address(), Ordering::Release);
@@ -167,9 +170,10 @@ pub fn export(module: Atom, function: Atom, arity: u8) -> &'static Export {
         return export;
     }
     let mut table = exports().write();
+    let number = table.len() as u32;
     table
         .entry((module, function, arity))
-        .or_insert_with(|| Export::new(module, function, arity))
+        .or_insert_with(|| Export::new(module, function, arity, number))
 }
 
 /// The export entry of `module:function/arity`, if any code or term has named it.
