@@ -1,7 +1,7 @@
 //! What `trace:info/3`, `erlang:trace_info/2` and `trace:session_info/1` tell. Source: `erl_bif_trace.c`, OTP 29.
 
 use super::trace::{bad, session_of, weak};
-use super::{BifResult, badarg, bifs};
+use super::{BifResult, Raise, badarg, bifs};
 use crate::code::module::{self, Mfa};
 use crate::process::{self, Process};
 use crate::sched::ptab;
@@ -15,6 +15,7 @@ bifs! {
 }
 
 fn trace_info_2<'p>(p: &'p Process, [what, key]: [Term<'p>; 2]) -> BifResult<'p> {
+    settled(p, &Handle::legacy(), what, key)?;
     info(p, &Handle::legacy(), what, key)
 }
 
@@ -23,7 +24,34 @@ fn trace_info_3<'p>(p: &'p Process, [session, what, key]: [Term<'p>; 3]) -> BifR
         return info_sessions(p, what, key);
     }
     let session = session_of(session, false).ok_or_else(|| bad(am::session))?;
+    settled(p, &session, what, key)?;
     info(p, &session, what, key)
+}
+
+/// Where time or words are asked for, has the process wait until every scheduler has gone on: what others
+/// did before they sent it a message is accounted for then, as in ERTS.
+fn settled<'p>(
+    p: &'p Process,
+    session: &Handle,
+    what: Term<'p>,
+    key: Term<'p>,
+) -> Result<(), Raise<'p>> {
+    match trace::begun(p.pid()) {
+        Some(trace::Turn::Done(_)) => return Ok(()),
+        Some(_) => return Err(Raise::Wait),
+        None => {}
+    }
+    let wanted = match key.as_atom() {
+        Some(am::call_time) => Kinds::TIME,
+        Some(am::call_memory) => Kinds::MEMORY,
+        Some(am::all) => Kinds::TIME.and(Kinds::MEMORY),
+        _ => return Ok(()),
+    };
+    if mfa_of(what).is_some_and(|mfa| session.kinds_at(mfa).meets(wanted)) {
+        trace::settle(p.pid(), 0);
+        return Err(Raise::Wait);
+    }
+    Ok(())
 }
 
 fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> BifResult<'p> {
