@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use super::flags::max_heap_map;
 use super::{BifResult, Raise, badarg, bifs, notsup};
+use crate::code::entry::export;
 use crate::heap;
 use crate::interp::exception;
 use crate::native::atom;
@@ -435,7 +436,6 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
         "sequential_tracer"
         | "reset_seq_trace"
-        | "scheduler_wall_time"
         | "time_offset"
         | "microstate_accounting"
         | "cpu_topology"
@@ -481,6 +481,17 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
         ("dirty_cpu_schedulers_online", Some(_)) => Err(notsup()),
         ("schedulers_online" | "dirty_cpu_schedulers_online", None) => Err(badarg()),
         ("multi_scheduling", _) => multi_scheduling(p, value),
+        // On for as long as one of those lives who asked for it, whom a process counts.
+        ("scheduler_wall_time", _) => match value.as_bool() {
+            Some(_) => {
+                let counted = Atom::new("system_flag_scheduler_wall_time");
+                Err(Raise::Trap(
+                    export(am::erts_internal, counted, 1),
+                    vec![value],
+                ))
+            }
+            None => Err(badarg()),
+        },
         _ => return None,
     })
 }
@@ -584,12 +595,25 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
                 p.tuple(&[atom("output"), p.unsigned(output)]),
             ])
         }
+        "scheduler_wall_time" => wall_times(p, sched::schedulers()),
+        "scheduler_wall_time_all" => wall_times(p, all_schedulers() as usize - sched::schedulers()),
         // Not switched on, which `system_flag/2` refuses.
-        "scheduler_wall_time" | "scheduler_wall_time_all" | "microstate_accounting" => {
-            am::undefined.term()
-        }
+        "microstate_accounting" => am::undefined.term(),
         _ => return Err(badarg()),
     })
+}
+
+/// `[{Scheduler, Worked, Passed}]`, with `dirty` schedulers for dirty work, which never have any.
+fn wall_times(p: &Process, dirty: usize) -> Term<'_> {
+    let Some(mut times) = sched::wall_time::read() else {
+        return am::undefined.term();
+    };
+    let passed = times.first().map_or(0, |(_, passed)| *passed);
+    times.resize(times.len() + dirty, (0, passed));
+    let row = |(index, (worked, passed))| {
+        p.tuple(&[number(index + 1), p.unsigned(worked), p.unsigned(passed)])
+    };
+    p.list(&times.into_iter().enumerate().map(row).collect::<Vec<_>>())
 }
 
 fn queue_lengths(mut lengths: Vec<usize>, dirty: usize) -> Vec<Term<'static>> {

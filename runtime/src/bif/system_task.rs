@@ -18,6 +18,7 @@ bifs! {
     bif erts_internal:"request_system_task"/4 => request_system_task_4;
     bif erts_internal:"suspend_process"/2 => suspend_process_2;
     bif erlang:"resume_process"/1 => resume_process_1;
+    bif erts_internal:"process_display"/2 => process_display_2;
     bif erts_internal:"is_process_executing_dirty"/1 => is_process_executing_dirty_1;
     bif erts_internal:"check_dirty_process_code"/2 => check_dirty_process_code_2;
     bif erts_internal:"dirty_process_handle_signals"/1 => dirty_process_handle_signals_1;
@@ -256,6 +257,31 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
         crate::process::deliver(pid, Signal::request(move |p| resume(p, by)));
     }
     Ok(Term::bool(true))
+}
+
+/// The process itself prints its stack, on standard error.
+fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResult<'p> {
+    if what != am::backtrace {
+        return Ok(am::badopt.term());
+    }
+    let Some(pid) = pid.as_pid() else {
+        return Ok(am::badarg.term());
+    };
+    let print = |p: &Process| eprint!("{}", crate::interp::exception::backtrace(p));
+    if pid == p.pid() {
+        print(p);
+        return Ok(Term::bool(true));
+    }
+    let (asker, reference) = (p.pid(), make_ref());
+    let signal = Signal::request(move |p| {
+        if let Some(p) = &p {
+            print(p);
+        }
+        let result = if p.is_some() { am::true_ } else { am::badarg };
+        reply(asker, reference, result.term());
+    });
+    crate::process::deliver(pid, signal);
+    Ok(p.reference(reference))
 }
 
 /// No process runs on a dirty scheduler as an Erlang process.

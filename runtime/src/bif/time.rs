@@ -5,6 +5,7 @@ use crate::heap::Message;
 use crate::num::time::convert_unit;
 use crate::process::refs::{RefNumbers, make_ref, monotonic_integer, unique_integer};
 use crate::process::{Process, Signal, deliver};
+use crate::sched;
 use crate::sched::clock::{clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, time_offset_ns};
 use crate::sched::user_timers::{self, Receiver};
 use crate::sys::time::{NATIVE_PER_SECOND, os_perf_counter, os_system_time};
@@ -172,12 +173,9 @@ pub(crate) fn now_microseconds() -> i64 {
     now.max(last.unwrap_or(0) + 1)
 }
 
-/// Schedulers keep no account of their wall time: it can be switched off, not on.
 fn scheduler_wall_time_1<'p>(_: &'p Process, [enable]: [Term<'p>; 1]) -> BifResult<'p> {
-    match enable.as_bool().ok_or_else(badarg)? {
-        false => Ok(Term::bool(false)),
-        true => Err(super::notsup()),
-    }
+    let enable = enable.as_bool().ok_or_else(badarg)?;
+    Ok(Term::bool(sched::wall_time::switch(enable)))
 }
 
 fn os_timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {

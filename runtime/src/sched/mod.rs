@@ -17,6 +17,7 @@ pub mod sig_queue;
 pub mod thread_progress;
 pub(crate) mod timers;
 pub(crate) mod user_timers;
+pub(crate) mod wall_time;
 pub mod wheel;
 
 pub use online::{schedulers_active, schedulers_online};

@@ -84,7 +84,8 @@ impl Machine {
                 u64::MAX => None,
                 next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
             };
-            self.online.parkers[id].park(timeout);
+            let park = || self.online.parkers[id].park(timeout);
+            self.wall_time.idle(id, park);
             self.expire_timers(id);
         }
         self.online.suspended.fetch_sub(1, Ordering::AcqRel);

@@ -26,6 +26,7 @@ use super::run_queue::{RunQueue, is_surplus, victims};
 use super::run_state::EndRun;
 use super::thread_progress::ThrPrgr;
 use super::timers::Timers;
+use super::wall_time::WallTime;
 use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::term::RawTerm;
@@ -59,6 +60,7 @@ pub(crate) struct Machine {
     pub(super) online: Online,
     pub(super) progress: ThrPrgr,
     counters: Box<[CachePadded<Counters>]>,
+    pub(super) wall_time: WallTime,
     started: AtomicBool,
     /// Where the next process goes that is woken from outside.
     next_foreign: AtomicUsize,
@@ -102,6 +104,7 @@ pub(crate) fn machine() -> &'static Machine {
             online: Online::new(wanted),
             progress: ThrPrgr::register(wanted),
             counters: (0..wanted).map(|_| CachePadded::default()).collect(),
+            wall_time: WallTime::new(wanted),
             started: AtomicBool::new(false),
             next_foreign: AtomicUsize::new(0),
         }
@@ -338,6 +341,12 @@ impl Machine {
             self.progress.active(id);
             return;
         }
+        self.wall_time.idle(id, || self.sleep(id));
+        self.progress.active(id);
+        self.expire_timers(id);
+    }
+
+    fn sleep(&self, id: usize) {
         match self.timers.next_ns(id) {
             u64::MAX => {
                 self.parking.sleep(id, None);
@@ -351,8 +360,6 @@ impl Machine {
                 self.parking.sleep(id, Some(Duration::from_nanos(wait)));
             }
         }
-        self.progress.active(id);
-        self.expire_timers(id);
     }
 
     /// One turn of a process taken from a run queue.

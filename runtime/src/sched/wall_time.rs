@@ -1,0 +1,122 @@
+//! How long each scheduler has worked, for `erlang:statistics(scheduler_wall_time)`.
+//!
+//! A scheduler works unless it sleeps for want of work or is offline. Its account is always kept: a look
+//! at the clock around a sleep costs little beside it. Switching the statistics on notes where accounts stand.
+
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+
+use super::clock::monotonic_ns;
+
+/// How long one scheduler has been idle.
+#[derive(Default)]
+struct Idle {
+    total_ns: u64,
+    /// When it fell idle; none while it works.
+    since_ns: Option<u64>,
+}
+
+impl Idle {
+    fn begin(&mut self, now_ns: u64) {
+        self.since_ns = Some(now_ns);
+    }
+    fn end(&mut self, now_ns: u64) {
+        self.total_ns = self.at(now_ns);
+        self.since_ns = None;
+    }
+    /// Time it has been idle up to `now_ns`.
+    fn at(&self, now_ns: u64) -> u64 {
+        let since = self.since_ns.unwrap_or(now_ns);
+        self.total_ns + now_ns.saturating_sub(since)
+    }
+}
+
+/// The accounts of all schedulers.
+pub(super) struct WallTime {
+    idle: Box<[CachePadded<Mutex<Idle>>]>,
+    /// Where the clock and each account stood when the statistics were switched on.
+    start: Mutex<Option<(u64, Vec<u64>)>>,
+}
+
+impl WallTime {
+    pub(super) fn new(schedulers: usize) -> WallTime {
+        WallTime {
+            idle: (0..schedulers).map(|_| CachePadded::default()).collect(),
+            start: Mutex::new(None),
+        }
+    }
+
+    /// `rest` is what scheduler `id` does without working.
+    pub(super) fn idle<T>(&self, id: usize, rest: impl FnOnce() -> T) -> T {
+        self.idle[id].lock().begin(monotonic_ns());
+        let result = rest();
+        self.idle[id].lock().end(monotonic_ns());
+        result
+    }
+
+    /// Switches the statistics on or off; whether they were on.
+    fn switch(&self, on: bool, now_ns: u64) -> bool {
+        let mut start = self.start.lock();
+        let was_on = start.is_some();
+        if on && !was_on {
+            let idle = self
+                .idle
+                .iter()
+                .map(|idle| idle.lock().at(now_ns))
+                .collect();
+            *start = Some((now_ns, idle));
+        } else if !on {
+            *start = None;
+        }
+        was_on
+    }
+
+    /// Of each scheduler the time it has worked and the time that has passed, in nanoseconds, since the
+    /// statistics were switched on.
+    fn read(&self, now_ns: u64) -> Option<Vec<(u64, u64)>> {
+        let start = self.start.lock();
+        let (start_ns, before) = start.as_ref()?;
+        let total = now_ns - start_ns;
+        let row = |(idle, before): (&CachePadded<Mutex<Idle>>, &u64)| {
+            let idle = idle.lock().at(now_ns).saturating_sub(*before);
+            (total.saturating_sub(idle), total)
+        };
+        Some(self.idle.iter().zip(before).map(row).collect())
+    }
+}
+
+/// Switches the statistics on or off; whether they were on.
+pub(crate) fn switch(on: bool) -> bool {
+    super::scheduler::machine()
+        .wall_time
+        .switch(on, monotonic_ns())
+}
+
+/// Of each scheduler the time it has worked and the time that has passed, in nanoseconds; `None` while the
+/// statistics are switched off.
+#[must_use]
+pub(crate) fn read() -> Option<Vec<(u64, u64)>> {
+    super::scheduler::machine().wall_time.read(monotonic_ns())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_asleep_is_no_work() {
+        let times = WallTime::new(2);
+        times.idle[0].lock().begin(100);
+        assert_eq!(times.read(150), None);
+        assert!(!times.switch(true, 200));
+        assert_eq!(times.read(300), Some(vec![(0, 100), (100, 100)]));
+        times.idle[0].lock().end(320);
+        times.idle[1].lock().begin(330);
+        assert_eq!(times.read(400), Some(vec![(80, 200), (130, 200)]));
+        times.idle[1].lock().end(350);
+        assert_eq!(times.read(400), Some(vec![(80, 200), (180, 200)]));
+        assert!(times.switch(true, 400), "it goes on");
+        assert!(times.switch(false, 400));
+        assert_eq!(times.read(500), None);
+    }
+}
