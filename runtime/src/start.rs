@@ -14,6 +14,7 @@ use crate::interp;
 use crate::port;
 use crate::process::{self, SpawnOptions};
 use crate::sched;
+use crate::sched::clock::TimeWarp;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, Term, am, atom};
 use crate::trace;
@@ -66,6 +67,7 @@ struct Flags {
     printable: Option<String>,
     /// The level of `+W`.
     warnings: Option<String>,
+    time_warp: TimeWarp,
     /// What `init` reads.
     init: Vec<String>,
 }
@@ -100,6 +102,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     process::set_process_limit(flags.processes);
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
+    sched::clock::set_time_warp(flags.time_warp);
     sched::set_engine(interp::run);
     process::set_check_process_code(purge::refers_to_old_code);
     // Before any code: what is loaded from here on is counted from its first call.
@@ -114,6 +117,9 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     bif::system::start_clock();
     first_process(&flags.init);
     sched::start();
+    if flags.time_warp == TimeWarp::Multi && !sched::clock::is_virtual() {
+        process::time_offset::follow();
+    }
     Ok(halt::wait())
 }
 
@@ -151,6 +157,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         atoms: 1_048_576,
         printable: None,
         warnings: None,
+        time_warp: TimeWarp::Multi,
         init: Vec::new(),
     };
     let mut rest = arguments.iter();
@@ -180,6 +187,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
             "-S" if !attached.starts_with(['D', 'P']) => {
                 flags.schedulers = schedulers(value()?, cores)?
             }
+            "-C" => flags.time_warp = time_warp(value()?)?,
             "-P" => flags.processes = number(flag, value()?)?.max(1024),
             "-W" => flags.warnings = Some(value()?.to_owned()),
             "-t" => flags.atoms = number(flag, value()?)?.max(8192),
@@ -204,7 +212,6 @@ fn takes_value(flag: &str) -> bool {
     const WITH_VALUE: &[&str] = &[
         "-a",
         "-A",
-        "-C",
         "-e",
         "-h",
         "-Q",
@@ -253,6 +260,15 @@ fn number(flag: &str, text: &str) -> Result<usize, StartError> {
         StartError(format!(
             "bad value {text} of emulator flag {flag}: a number is expected"
         ))
+    })
+}
+
+fn time_warp(text: &str) -> Result<TimeWarp, StartError> {
+    Ok(match text {
+        "no_time_warp" => TimeWarp::No,
+        "single_time_warp" => TimeWarp::Single,
+        "multi_time_warp" => TimeWarp::Multi,
+        _ => return Err(StartError(format!("Invalid time warp mode: {text}"))),
     })
 }
 

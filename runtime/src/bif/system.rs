@@ -15,6 +15,7 @@ use crate::interp::exception;
 use crate::native::atom;
 use crate::port;
 use crate::process::{self, MaxHeap, Process, options};
+use crate::sched::clock::TimeWarp;
 use crate::sched::{self, online};
 use crate::sys::{cpu, time};
 use crate::term::{Atom, Term, View, am, atom as atoms, number as numbers};
@@ -394,8 +395,12 @@ fn clock_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "start_time" => p.integer(sched::clock::BEGIN_NS),
         "end_time" => p.integer(END_TIME),
         "time_correction" => true.into(),
-        "time_warp_mode" => atom("no_time_warp"),
-        "time_offset" => atom("final"),
+        "time_warp_mode" => atom(match sched::clock::time_warp() {
+            TimeWarp::No => "no_time_warp",
+            TimeWarp::Single => "single_time_warp",
+            TimeWarp::Multi => "multi_time_warp",
+        }),
+        "time_offset" => sched::clock::time_offset_state().term(),
         "snifs" => all_bifs(p),
         "tolerant_timeofday" => atom("enabled"),
         _ => return None,
@@ -433,10 +438,10 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
                 None => am::undefined.term(),
             }
         }
+        "time_offset" if value.same(atom("finalize")) => process::time_offset::finalize().term(),
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
         "sequential_tracer"
         | "reset_seq_trace"
-        | "time_offset"
         | "microstate_accounting"
         | "cpu_topology"
         | "scheduler_bind_type"

@@ -138,7 +138,7 @@ impl Process {
     }
 
     /// A message of the runtime's own, built on this heap.
-    fn push_own(&mut self, term: RawTerm, priority: bool) {
+    pub(super) fn push_own(&mut self, term: RawTerm, priority: bool) {
         // SAFETY: T1: built on this heap just now.
         let message = Message::attached(unsafe { Term::new(term) });
         self.report_received(SYSTEM, &message);
@@ -416,7 +416,11 @@ pub(super) fn send_demonitor(target: &Monitored, reference: super::refs::RefNumb
             super::ports::deliver(*port, Signal::Demonitor { reference });
             None
         }
-        Monitored::NamedPort(_, _, None) | Monitored::Elsewhere | Monitored::TimeOffset => None,
+        Monitored::TimeOffset => {
+            super::time_offset::demonitor(reference);
+            None
+        }
+        Monitored::NamedPort(_, _, None) | Monitored::Elsewhere => None,
     };
     if let Some(pid) = target {
         // Gone: then its 'DOWN' finds no monitor.

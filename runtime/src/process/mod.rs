@@ -36,6 +36,7 @@ pub(crate) mod suspension;
 pub(crate) mod system_tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
+pub(crate) mod time_offset;
 mod work;
 
 use std::cell::{Cell, RefCell};

@@ -165,7 +165,8 @@ impl Process {
                 };
                 self.down_to_self(reference, reason);
             }
-            Monitored::Elsewhere | Monitored::TimeOffset => {}
+            Monitored::TimeOffset => super::time_offset::monitor(reference, from),
+            Monitored::Elsewhere => {}
         }
         reference
     }

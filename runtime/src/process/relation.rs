@@ -26,7 +26,7 @@ pub(crate) enum Monitored {
     /// Something of another node, or of an old incarnation of this one: its `'DOWN'` is on the way, and
     /// says what it is.
     Elsewhere,
-    /// `time_offset`: changes never come, as time does not warp.
+    /// `time_offset`.
     TimeOffset,
 }
 

@@ -483,6 +483,19 @@ fn a_suspended_process_runs_when_it_is_resumed() {
 }
 
 #[test]
+fn monitors_of_the_time_offset_hear_of_its_changes() {
+    let (watcher, texts) = reporter();
+    ask(watcher, |p| {
+        let what = [am::time_offset, am::clock_service].map(Atom::term);
+        bif(p, "erlang", "monitor", &what);
+    });
+    time_offset::changed(7);
+    let text = texts.recv_timeout(LONG).unwrap();
+    assert_eq!(text, "{CHANGE,_,time_offset,clock_service,7}");
+    send_atom(watcher, am::normal);
+}
+
+#[test]
 fn another_process_collects_when_asked() {
     let (asker, texts) = reporter();
     let target = idle();

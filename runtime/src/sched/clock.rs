@@ -1,9 +1,10 @@
 //! The machine's clock: the system's, or a virtual one that only moves when nothing can run.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::sys::time::{os_monotonic_time, os_system_time};
+use crate::term::Atom;
 
 static VIRTUAL: AtomicBool = AtomicBool::new(false);
 static VIRTUAL_NOW_NS: AtomicU64 = AtomicU64::new(0);
@@ -59,10 +60,79 @@ pub fn erlang_monotonic_ns() -> i64 {
     BEGIN_NS + (monotonic_ns() - start) as i64
 }
 
-/// What makes Erlang's system time of its monotonic time. Never changes: time does not warp.
+/// Whether what is added to monotonic time follows the system's clock (`+C`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeWarp {
+    /// Never.
+    No,
+    /// Once, when it is made final.
+    Single,
+    /// Always: OTP 29's own choice.
+    Multi,
+}
+
+static WARP: OnceLock<TimeWarp> = OnceLock::new();
+static IS_FINAL: AtomicBool = AtomicBool::new(false);
+/// A difference that is no change of the system's clock. Source: `small_diff` in `erl_time_sup.c`, twice.
+const SLACK_NS: i64 = 100_000;
+
+/// Sets the mode. Only before it is first asked for.
+pub fn set_time_warp(mode: TimeWarp) {
+    let _ = WARP.set(mode);
+}
+
+/// The mode.
+#[must_use]
+pub fn time_warp() -> TimeWarp {
+    *WARP.get_or_init(|| TimeWarp::Multi)
+}
+
+/// `system_info(time_offset)`.
+pub(crate) fn time_offset_state() -> Atom {
+    match time_warp() {
+        TimeWarp::Multi => Atom::new("volatile"),
+        TimeWarp::Single if !IS_FINAL.load(Ordering::Acquire) => Atom::new("preliminary"),
+        TimeWarp::No | TimeWarp::Single => Atom::new("final"),
+    }
+}
+
+fn offset() -> &'static AtomicI64 {
+    static OFFSET: OnceLock<AtomicI64> = OnceLock::new();
+    OFFSET.get_or_init(|| AtomicI64::new(start().1 - BEGIN_NS))
+}
+
+/// What makes Erlang's system time of its monotonic time.
 #[must_use]
 pub fn time_offset_ns() -> i64 {
-    start().1 - BEGIN_NS
+    offset().load(Ordering::Acquire)
+}
+
+/// The offset with which `monotonic_ns` is `system_ns`, unless `offset` is as good.
+fn better_offset(offset: i64, monotonic_ns: i64, system_ns: i64) -> Option<i64> {
+    let better = system_ns - monotonic_ns;
+    ((better - offset).abs() > SLACK_NS).then_some(better)
+}
+
+/// Sets the offset by the system's clock; the new one if it has changed.
+pub(crate) fn follow_system() -> Option<i64> {
+    if is_virtual() {
+        return None;
+    }
+    let new = better_offset(time_offset_ns(), erlang_monotonic_ns(), os_system_time())?;
+    offset().store(new, Ordering::Release);
+    Some(new)
+}
+
+/// A preliminary offset becomes final: set by the system's clock, in whole microseconds.
+pub(crate) fn finalize_offset() -> Option<i64> {
+    if time_warp() != TimeWarp::Single || IS_FINAL.swap(true, Ordering::AcqRel) {
+        return None;
+    }
+    if !is_virtual() {
+        let new = os_system_time() - erlang_monotonic_ns();
+        offset().store(new - new % 1000, Ordering::Release);
+    }
+    Some(time_offset_ns())
 }
 
 /// The clock's time at which Erlang's monotonic time is `ns`; 0 if that was before the start.
@@ -70,4 +140,22 @@ pub fn time_offset_ns() -> i64 {
 pub fn clock_of_erlang_ns(ns: i64) -> u64 {
     let since = i128::from(ns) - i128::from(BEGIN_NS) + i128::from(start().0);
     u64::try_from(since.max(0)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_changes_when_the_clock_is_set() {
+        let offset = 1_000_000;
+        for (monotonic, system, better) in [
+            (5, 1_000_005, None),
+            (5, 1_000_005 + SLACK_NS, None),
+            (5, 1_000_006 + SLACK_NS, Some(1_000_001 + SLACK_NS)),
+            (5, 0, Some(-5)),
+        ] {
+            assert_eq!(better_offset(offset, monotonic, system), better);
+        }
+    }
 }

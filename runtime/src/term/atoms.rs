@@ -112,6 +112,7 @@ static_atoms! {
     catchlevel,
     check_process_code,
     clock_service,
+    CHANGE,
     current_function,
     current_location,
     current_stacktrace,
