@@ -506,7 +506,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
     let schedulers = crate::sched::schedulers();
     let ring = record::create(&request, &file, Vec::new(), String::new(), schedulers);
     let session = record::begin(&request, ring.expect("room"), schedulers).expect("a slot");
-    change::with_permission(|| {
+    permission::with_permission(|| {
         let setting = Setting::default();
         let kinds = kind::RECORD;
         let change = change::Change::pattern(&session, traced(), Switch::On, kinds, &setting);
