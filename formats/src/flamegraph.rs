@@ -148,7 +148,9 @@ pub fn draw<W: Write>(profile: &Profile, drawing: &Drawing, out: W) -> Result<()
     // One paper of its own: the text and the frames read the same on a light page and a dark one.
     options.bgcolors = Some(BackgroundColor::Flat(rgb(0xfb, 0xfa, 0xf6)));
     options.uicolor = rgb(0x26, 0x26, 0x26);
-    "ui-monospace,Menlo,Consolas,monospace".clone_into(&mut options.font_type);
+    // A generic family: a list of names would be quoted as one.
+    "monospace".clone_into(&mut options.font_type);
+    options.font_width = 0.61;
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
         .map_err(|e| format!("the flame graph: {e}"))
 }
