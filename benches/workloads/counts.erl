@@ -15,16 +15,20 @@ tprof([Type, Sample]) ->
     [row(Function) || Function <- lists:sort(Profile)],
     erlang:halt(0).
 
-%% Requiring the script is running it.
-plain(["collatz.exs" = File]) ->
-    ok = code:ensure_modules_loaded(['Elixir.Enum', 'Elixir.Range', 'Elixir.Stream']),
-    _ = 'Elixir.Code':require_file(list_to_binary(File)),
-    erlang:halt(0);
 plain([Sample]) ->
+    %% In a process of its own: this one is init's, which takes exits as messages.
+    {Pid, Ref} = spawn_monitor(fun() -> run(Sample) end),
+    receive {'DOWN', Ref, process, Pid, Reason} -> normal = Reason end,
+    erlang:halt(0).
+
+%% Requiring the script is running it.
+run("collatz.exs" = File) ->
+    ok = code:ensure_modules_loaded(['Elixir.Enum', 'Elixir.Range', 'Elixir.Stream']),
+    'Elixir.Code':require_file(list_to_binary(File));
+run(Sample) ->
     {Module, Code, Run} = sample(Sample),
     _ = watched(Module, Code),
-    Run(),
-    erlang:halt(0).
+    Run().
 
 row({Module, Function, Arity, PerProcess}) ->
     {Calls, Values} = lists:unzip([{Calls, Value} || {_Pid, Calls, Value} <- PerProcess]),

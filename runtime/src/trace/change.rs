@@ -35,6 +35,7 @@ use super::permission;
 use super::session::{self, OnLoad, Shared};
 use super::spec::Spec;
 use super::tracer::Tracer;
+use crate::bif;
 use crate::code::entry::{Export, all_exports, export, find_export};
 use crate::code::module::{self, Mfa, Module};
 use crate::code::op::{Op, entry as head};
@@ -173,18 +174,22 @@ impl Place {
     /// Calls of a BIF go past its entries unless one of them is under a breakpoint.
     fn update_bif(&self) {
         let mfa = self.mfa();
-        let Some(export) = find_export(mfa.module, mfa.function, mfa.arity) else {
+        let Some(export) = bif_export(mfa) else {
             return;
         };
-        if export.bif.is_none() {
-            return;
-        }
         let code = module::versions(mfa.module).current;
         let entry = code.and_then(|code| Some(Place::Code(code.clone(), find_entry(&code, mfa)?)));
         let traced =
             Place::Export(export).is_installed() || entry.is_some_and(|entry| entry.is_installed());
         export.is_bif_traced.store(traced, Ordering::Release);
     }
+}
+
+/// The export of a BIF; it is made if no code has named it yet, so that code that does so later finds it
+/// traced.
+fn bif_export(mfa: Mfa) -> Option<&'static Export> {
+    bif::find(mfa.module, mfa.function, mfa.arity)?;
+    Some(export(mfa.module, mfa.function, mfa.arity))
 }
 
 /// Gives the stub of `export` its own first word back; where it led to, who is in it may still read.
@@ -631,9 +636,7 @@ pub(crate) fn on_load(code: &Arc<Module>) {
             let place = Place::Code(code.clone(), entry);
             new_breakpoint(&place, Box::into_raw(Box::new(half)));
             place.install();
-            if let Some(export) = find_export(mfa.module, mfa.function, mfa.arity)
-                && export.bif.is_some()
-            {
+            if let Some(export) = bif_export(mfa) {
                 export.is_bif_traced.store(true, Ordering::Release);
             }
         }
