@@ -153,6 +153,38 @@ fn system_events_are_recorded() {
 }
 
 #[test]
+fn a_pattern_of_nothing_is_named() {
+    let Some(place) = Place::new() else { return };
+    let patterns = [
+        "--pattern",
+        "work:fob/1",
+        "--pattern",
+        "work:ever",
+        "--pattern",
+        "work:fib",
+    ];
+    let output = place.run(
+        &[
+            &["record"],
+            &patterns[..],
+            &["-o", "h.ring", "--", "work.erl"],
+        ]
+        .concat(),
+    );
+    assert!(output.status.success(), "{output:?}");
+    let text = errors(&output);
+    assert!(
+        text.contains("'work':'fob'/1; near it: work:fib/1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("no function of 'work':'ever'/_ was called\n"),
+        "{text}"
+    );
+    assert!(!text.contains("'fib'"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_recorded_runs_all_the_same() {
     let Some(place) = Place::new() else { return };
     let halt = ["--", "erl", "-noshell", "-eval", "halt(3)."];

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::Type;
+use crate::name;
 
 /// What an emulator shall record, and where its profile file goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +92,42 @@ impl Pattern {
             && self.function.as_deref().is_none_or(|f| f == function)
             && self.arity.is_none_or(|a| u32::from(a) == arity)
     }
+
+    /// Those of `functions`, three at most, that look like what it names, as it names them: module, function and
+    /// arity, or less.
+    pub fn near<'a>(
+        &self,
+        functions: impl IntoIterator<Item = (&'a str, &'a str, u32)>,
+    ) -> Vec<String> {
+        let mut near: Vec<(f64, String)> = Vec::new();
+        for (module, function, arity) in functions {
+            let likeness = [(&self.module, module), (&self.function, function)]
+                .into_iter()
+                .filter_map(|(wanted, name)| Some(likeness(wanted.as_deref()?, name)))
+                .reduce(f64::min);
+            let Some(likeness) = likeness.filter(|likeness| *likeness >= LIKE) else {
+                continue;
+            };
+            let text = match (&self.function, self.arity) {
+                (None, _) => name::atom(module),
+                (Some(_), None) => format!("{}:{}", name::atom(module), name::atom(function)),
+                _ => name::mfa(module, function, arity),
+            };
+            if !near.iter().any(|(_, known)| *known == text) {
+                near.push((likeness, text));
+            }
+        }
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        near.into_iter().take(3).map(|(_, text)| text).collect()
+    }
+}
+
+/// Names that are alike to at least this part may be taken for each other.
+const LIKE: f64 = 0.6;
+
+/// From 0 to 1, for the same.
+fn likeness(a: &str, b: &str) -> f64 {
+    strsim::normalized_damerau_levenshtein(a, b)
 }
 
 /// Why a text is no pattern.

@@ -332,3 +332,26 @@ fn a_request_survives_its_environment_variable() {
     assert!(!request.patterns[0].matches("lists", "seq", 3));
     assert!(request.patterns[1].matches("any", "thing", 9));
 }
+
+#[test]
+fn what_a_pattern_may_have_meant_is_named() {
+    let functions = [
+        ("lists", "map", 2),
+        ("lists", "mapfoldl", 3),
+        ("lists", "seq", 2),
+        ("lists", "seq", 3),
+        ("maps", "map", 2),
+        ("Elixir.Enum", "map", 2),
+    ];
+    for (pattern, expect) in [
+        ("lsts:seq/2", &["lists:seq/2", "lists:seq/3"][..]),
+        ("lists:seq/7", &["lists:seq/2", "lists:seq/3"]),
+        ("list", &["lists"]),
+        ("lists:mapfold", &["lists:mapfoldl"]),
+        ("'Elixir.Enun':map/2", &["'Elixir.Enum':map/2"]),
+        ("nothing", &[]),
+    ] {
+        let pattern: Pattern = pattern.parse().expect(pattern);
+        assert_eq!(pattern.near(functions), expect, "{pattern}");
+    }
+}

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event as Told, Group, Id, Name, NameId, Options, Request,
     Ring, Segment, Settings, System,
@@ -23,7 +24,7 @@ use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::{Event, Report, Tracer};
 use super::{flags, sysmon};
-use crate::code::module::{Mfa, function_at};
+use crate::code::module::{Mfa, all_versions, function_at};
 use crate::process::Process;
 use crate::sys::ticks::{self, Ticks};
 use crate::sys::time;
@@ -35,6 +36,7 @@ struct Recorder {
     clock: Ticks,
     schedulers: usize,
     groups: Vec<Group>,
+    patterns: Vec<Pattern>,
     sees_returns: bool,
     /// Written by all threads that are no schedulers.
     others: Mutex<Segment>,
@@ -160,6 +162,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         functions: RwLock::default(),
         sees_returns: groups.contains(&Group::Returns),
         groups,
+        patterns: request.patterns.clone(),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
     ON.store(true, Ordering::Release);
@@ -204,6 +207,7 @@ pub fn end() {
         && let Some(recorder) = RECORDER.get()
     {
         recorder.ring.end();
+        recorder.say_what_was_not_called();
     }
 }
 
@@ -411,7 +415,40 @@ fn text_of(term: Term<'_>) -> String {
     text
 }
 
+fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
+    pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
+}
+
 impl Recorder {
+    /// Names the patterns that chose nothing.
+    fn say_what_was_not_called(&self) {
+        let called = self.functions.read();
+        for pattern in &self.patterns {
+            if called.keys().any(|mfa| is_meant(pattern, mfa)) {
+                continue;
+            }
+            let all = all_versions();
+            let functions = all.iter().flat_map(|code| {
+                let functions = code.functions.iter();
+                functions.map(|entry| code.mfa(*entry))
+            });
+            let functions: Vec<Mfa> = functions.collect();
+            if functions.iter().any(|mfa| is_meant(pattern, mfa)) {
+                eprintln!("beamline: no function of {pattern} was called");
+                continue;
+            }
+            let names = functions
+                .iter()
+                .map(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity.into()));
+            let near = pattern.near(names).join(", ");
+            let near = match near.as_str() {
+                "" => near,
+                _ => format!("; near it: {near}"),
+            };
+            eprintln!("beamline: no function that was loaded is {pattern}{near}");
+        }
+    }
+
     fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
     }
