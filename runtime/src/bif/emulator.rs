@@ -1,7 +1,7 @@
 //! What an emulator is asked for that this one does without: DTrace tags, code coverage, the debugger's
-//! instrumentation, sequential tracing, distribution's capabilities. Each answers as an OTP that was
-//! built or started without it. And the settings of `+pc` and `+W`.
-//! Source: `bif.c`, `erl_bif_coverage.c`, `erl_debugger.c`, `erl_bif_trace.c`, OTP 29.
+//! instrumentation, distribution's capabilities. Each answers as an OTP that was built or started without
+//! it. And the settings of `+pc` and `+W`.
+//! Source: `bif.c`, `erl_bif_coverage.c`, `erl_debugger.c`, OTP 29.
 
 use std::sync::OnceLock;
 
@@ -45,10 +45,6 @@ bifs! {
     bif erl_debugger:"xregs_count"/1 => undef_1;
     bif erl_debugger:"peek_xreg"/3 => undef_3;
     bif erts_internal:"notify_breakpoint_hit"/3 => badarg_3;
-    bif erlang:"seq_trace"/2 => seq_trace_2;
-    bif erlang:"seq_trace_info"/1 => seq_trace_info_1;
-    bif erlang:"seq_trace_print"/1 => seq_trace_print_1;
-    bif erlang:"seq_trace_print"/2 => seq_trace_print_2;
 }
 
 /// What the emulator's flags set: the range of `+pc`, the level of `+W`.
@@ -104,8 +100,6 @@ constant! {
     undef_2 2 => Err(am::undef.into());
     undef_3 3 => Err(am::undef.into());
     undef_4 4 => Err(am::undef.into());
-    seq_trace_print_1 1 => Ok(Term::bool(false));
-    seq_trace_print_2 2 => Ok(Term::bool(false));
 }
 
 fn printable_range_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -148,59 +142,4 @@ fn of_module_1<'p>(_p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn set_coverage_mode_1<'p>(_p: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
     Err(badarg())
-}
-
-/// Flags of a token.
-fn is_token_flag(item: Atom) -> bool {
-    const FLAGS: &[&str] = &[
-        "send",
-        "receive",
-        "print",
-        "timestamp",
-        "monotonic_timestamp",
-        "strict_monotonic_timestamp",
-    ];
-    FLAGS.contains(&item.name())
-}
-
-/// Takes the token away, which is not there; to set one is refused.
-fn seq_trace_2<'p>(_p: &'p Process, [item, value]: [Term<'p>; 2]) -> BifResult<'p> {
-    match item.as_atom().ok_or_else(badarg)? {
-        am::sequential_trace_token if value.is_nil() => Ok(Term::NIL),
-        am::label | am::serial | am::sequential_trace_token => Err(notsup()),
-        flag if is_token_flag(flag) => {
-            value.as_bool().ok_or_else(badarg)?;
-            Err(notsup())
-        }
-        _ => Err(badarg()),
-    }
-}
-
-/// What is told where there is no token.
-fn seq_trace_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
-    match item.as_atom().ok_or_else(badarg)? {
-        am::label | am::serial => Ok(Term::NIL),
-        flag if is_token_flag(flag) => Ok(p.tuple(&[item, Term::bool(false)])),
-        _ => Err(badarg()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_a_token_there_is_nothing_to_tell() {
-        let p = &Process::new(233);
-        let info = |item: &str| {
-            let result = seq_trace_info_1(p, [Atom::new(item).term()]);
-            result.ok().map(|info| info.display().to_string())
-        };
-        assert_eq!(info("label").as_deref(), Some("[]"));
-        assert_eq!(info("send").as_deref(), Some("{send,false}"));
-        assert_eq!(info("token"), None);
-        let token = am::sequential_trace_token.term();
-        assert!(seq_trace_2(p, [token, Term::NIL]).is_ok_and(|old| old.is_nil()));
-        assert!(seq_trace_2(p, [am::label.term(), Term::small(1)]).is_err());
-    }
 }

@@ -12,6 +12,7 @@ use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
 use crate::process::{Process, refs};
 use crate::sched;
 use crate::term::{Atom, Term, am};
+use crate::trace::seq;
 
 bifs! {
     bif ets:"match"/1 => select_1;
@@ -492,32 +493,14 @@ fn match_spec_run_r_3<'p>(
 /// Actions in a test: nobody is traced.
 struct Test<'p>(&'p Process);
 
-impl<'p> Test<'p> {
-    /// What a component of the sequential trace token is where there is no token.
-    fn no_token(&self, component: Term<'p>) -> Option<Term<'p>> {
-        match component.as_atom()? {
-            am::label | am::serial => Some(Term::NIL),
-            am::send
-            | am::receive
-            | am::print
-            | am::timestamp
-            | am::monotonic_timestamp
-            | am::strict_monotonic_timestamp => {
-                let no = am::false_.term();
-                Some(self.0.tuple(&[component, no]))
-            }
-            _ => None,
-        }
-    }
-}
-
 impl<'p> Actions<'p> for Test<'p> {
     fn act(&mut self, action: Action, args: &[Term<'p>]) -> Option<Term<'p>> {
         Some(match action {
             Action::Caller | Action::CallerLine => am::undefined.term(),
-            Action::IsSeqTrace => am::false_.term(),
-            Action::GetSeqToken => Term::NIL,
-            Action::SetSeqToken => self.no_token(args[0])?,
+            Action::IsSeqTrace => Term::bool(seq::is_traced(self.0)),
+            Action::GetSeqToken => seq::token_term(self.0, self.0),
+            // It is told, not set.
+            Action::SetSeqToken => seq::component(self.0, args[0])?,
             Action::Silent => am::true_.term(),
             Action::Display => {
                 let call = super::all()[super::find(am::erlang, am::display, 1)?].call;

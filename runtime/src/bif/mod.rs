@@ -46,6 +46,7 @@ mod process_info;
 mod re;
 mod records;
 mod send;
+mod seq_trace;
 pub mod system;
 mod system_monitor;
 mod system_task;

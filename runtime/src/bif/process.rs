@@ -11,7 +11,7 @@ use crate::process::{
     registry, send,
 };
 use crate::term::{Atom, Pid, Term, View, am, tag};
-use crate::trace::{Event, events};
+use crate::trace::{Event, events, seq};
 
 bifs! {
     ubif erlang:"self"/0 => self_0;
@@ -71,19 +71,24 @@ fn self_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 fn spawn_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
     let (request, _) = options::spawn_options(Term::NIL, false);
-    Ok(spawn(p, mfa, &request)?.0.term())
+    Ok(spawn(p, mfa, &request, Term::NIL)?.0.term())
 }
 
 fn spawn_link_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
     let (mut request, _) = options::spawn_options(Term::NIL, false);
     request.link = Some(false);
-    Ok(spawn(p, mfa, &request)?.0.term())
+    // They are only told.
+    let opts = match p.flags.get().seq_token {
+        true => p.list(&[am::link.term()]),
+        false => Term::NIL,
+    };
+    Ok(spawn(p, mfa, &request, opts)?.0.term())
 }
 
 fn spawn_opt_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifResult<'p> {
     let (request, parsed) = options::spawn_options(opts, false);
     parsed?;
-    let (pid, reference) = spawn(p, [m, f, a], &request)?;
+    let (pid, reference) = spawn(p, [m, f, a], &request, opts)?;
     if request.monitor.is_some() {
         return Ok(p.tuple(&[pid.term(), p.reference_of(reference)]));
     }
@@ -95,6 +100,7 @@ fn spawn<'p>(
     p: &'p Process,
     [m, f, a]: [Term<'p>; 3],
     request: &SpawnRequest<'p>,
+    opts: Term<'p>,
 ) -> Result<(Pid, RefNumbers), Raise<'p>> {
     let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
         return Err(badarg());
@@ -111,21 +117,54 @@ fn spawn<'p>(
             request.link.is_some(),
         )
         .map_err(|_| system_limit())?;
+    let reference = reference_for(request);
+    let seq = seq_spawn(p, &child.process, [m, f, a], request, (opts, reference));
     events::spawned(p, child.process.shared(), [m, f, a], request.link.is_some());
-    let reference = bind(p, &child.process, request);
+    bind(p, &child.process, request, reference);
+    if let Some(seq) = seq {
+        seq::spawn_done(p, &child.process, &seq);
+    }
     Ok((child.start(), reference))
 }
 
-/// Links and monitors a child that does not run yet. The reference of the monitor or of the request.
-fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>) -> RefNumbers {
+/// A spawn by a process with a sequential trace token, which goes to the child.
+#[inline]
+fn seq_spawn<'p>(
+    p: &'p Process,
+    child: &Process,
+    mfa: [Term<'p>; 3],
+    request: &SpawnRequest<'p>,
+    (options, reference): (Term<'p>, RefNumbers),
+) -> Option<seq::Spawn<'p>> {
+    p.flags.get().seq_token.then(|| {
+        let spawn = seq::Spawn {
+            mfa,
+            options,
+            reply_tag: request.reply_tag,
+            reference: p.reference_of(reference),
+        };
+        seq::spawned(p, child, &spawn);
+        spawn
+    })
+}
+
+/// The reference of the monitor or of the request.
+fn reference_for(request: &SpawnRequest<'_>) -> RefNumbers {
+    match request.monitor {
+        Some(monitor) => new_ref(monitor.alias),
+        None => make_ref(),
+    }
+}
+
+/// Links and monitors a child that does not run yet.
+fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: RefNumbers) {
     if let Some(priority) = request.link {
         p.relations().link(child.pid().into(), priority);
         child.relations().link(p.pid().into(), false);
     }
     let Some(monitor) = request.monitor else {
-        return make_ref();
+        return;
     };
-    let reference = new_ref(monitor.alias);
     let mut relations = p.relations();
     if let Some(end) = monitor.alias {
         let priority = false;
@@ -138,7 +177,6 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>) -> RefNumbers 
     };
     relations.origins.insert(reference, origin);
     child.relations().targets.insert(reference, p.pid());
-    reference
 }
 
 fn new_ref(alias: Option<AliasEnd>) -> RefNumbers {
@@ -171,13 +209,13 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
                     let call = (module, function, arity.min(255) as u8);
                     child.process.initial_call.set(call);
                     crate::trace::record::born(child.pid(), Some(p.pid()), call);
+                    let numbers = reference_for(&request);
+                    let mfa = [am::erts_internal.term(), init.term(), args];
+                    let _ = seq_spawn(p, &child.process, mfa, &request, (opts, numbers));
                     events::spawned(p, child.process.shared(), [m, f, a], linked);
-                    let reference = p.reference_of(bind(p, &child.process, &request));
-                    if request.reply_ok {
-                        let pid = child.pid().term();
-                        let reply = [request.reply_tag, reference, am::ok.term(), pid];
-                        deliver(p.pid(), Signal::message(p.tuple(&reply), p.pid()));
-                    }
+                    bind(p, &child.process, &request, numbers);
+                    let reference = p.reference_of(numbers);
+                    answer_spawn(p, &child.process, &request, reference);
                     child.start();
                     return Ok(reference);
                 }
@@ -185,6 +223,22 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
         }
     };
     Ok(refuse_spawn(p, &request, error))
+}
+
+/// Sends the message that a spawn request has been done, if it is asked for.
+fn answer_spawn<'p>(
+    p: &'p Process,
+    child: &Process,
+    request: &SpawnRequest<'p>,
+    reference: Term<'p>,
+) {
+    let pid = child.pid().term();
+    let reply = [request.reply_tag, reference, am::ok.term(), pid];
+    let reply = request.reply_ok.then(|| p.tuple(&reply));
+    let token = seq::spawn_replied(p, child, reply);
+    if let Some(reply) = reply {
+        deliver(p.pid(), Signal::sent(reply, child.pid(), token));
+    }
 }
 
 /// The reference of a spawn that cannot be, and the message that says so.
@@ -239,7 +293,7 @@ fn spawn_system_process_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'
     let (mut request, _) = options::spawn_options(Term::NIL, false);
     request.options.system = true;
     request.options.priority = Some(crate::sched::run_queue::Priority::High);
-    Ok(spawn(p, mfa, &request)?.0.term())
+    Ok(spawn(p, mfa, &request, Term::NIL)?.0.term())
 }
 
 fn link_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -96,6 +96,7 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
                 .or_else(|| heap_info(p, name))
                 .or_else(|| feature_info(name))
                 .or_else(|| clock_info(p, name))
+                .or_else(|| tracing_info(p, name))
                 .ok_or_else(badarg)
         }
         View::Tuple(tuple) => match tuple.elements() {
@@ -362,6 +363,13 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
     })
 }
 
+fn tracing_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
+    (name == "sequential_tracer").then(|| {
+        let tracer = super::seq_trace::system_tracer(crate::trace::seq::system_tracer());
+        p.tuple(&[atom(name), tracer])
+    })
+}
+
 /// The last time that `erlang:monotonic_time/0` may give, nanoseconds, as ERTS says it.
 const END_TIME: i64 = 8_646_911_283_000_000_000;
 
@@ -440,12 +448,9 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
         }
         "time_offset" if value.same(atom("finalize")) => process::time_offset::finalize().term(),
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
-        "sequential_tracer"
-        | "reset_seq_trace"
-        | "microstate_accounting"
-        | "cpu_topology"
-        | "scheduler_bind_type"
-        | "erts_alloc" => {
+        "sequential_tracer" => return super::seq_trace::set_system_tracer(value),
+        "reset_seq_trace" => return super::seq_trace::reset(value),
+        "microstate_accounting" | "cpu_topology" | "scheduler_bind_type" | "erts_alloc" => {
             return Err(notsup());
         }
         _ => return Err(badarg()),

@@ -113,6 +113,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::re::TABLE,
     super::records::TABLE,
     super::send::TABLE,
+    super::seq_trace::TABLE,
     super::system::TABLE,
     super::system_monitor::TABLE,
     super::system_task::TABLE,

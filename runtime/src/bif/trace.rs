@@ -255,7 +255,7 @@ fn trace_delivered_1<'p>(p: &'p Process, [target]: [Term<'p>; 1]) -> BifResult<'
         let message = crate::heap::Message::of_tuple(&parts);
         let from = process::SYSTEM;
         // Gone: then nobody waits for it.
-        let _ = process::send(asker, Signal::Message { message, from });
+        let _ = process::send(asker, Signal::own(message, from));
     });
     Ok(p.reference(numbers))
 }

@@ -113,7 +113,7 @@ fn select<'p>(p: &'p Process, tty: Term<'p>, reference: Term<'p>) {
     poll::watch(STDIN, Interest::Read, move || {
         let from = reader;
         // A reader that is gone reads no more.
-        let _ = crate::process::send(reader, Signal::Message { message, from });
+        let _ = crate::process::send(reader, Signal::own(message, from));
     });
 }
 

@@ -171,7 +171,7 @@ impl Port {
         let message = Heap::detached().into_message(build);
         self.traced().sent(to, message.term());
         let from = crate::process::SYSTEM;
-        deliver(to, Signal::Message { message, from });
+        deliver(to, Signal::own(message, from));
     }
 
     /// Has the port called when there is something to read.

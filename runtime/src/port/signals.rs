@@ -145,6 +145,7 @@ fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NoSuchName>
             linked: false,
             normal_kills: false,
             priority: false,
+            token: None,
         }));
         deliver(p.pid(), signal);
     }

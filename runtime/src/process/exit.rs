@@ -9,7 +9,7 @@ use super::{Class, Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
 use crate::sched::user_timers;
 use crate::term::{RawTerm, Term};
-use crate::trace::{Event, events};
+use crate::trace::{Event, events, seq};
 
 type ExitHook = fn(&mut Process) -> bool;
 
@@ -136,7 +136,11 @@ impl Process {
         // SAFETY: T1: the reason lies on this heap.
         let reason: Term<'_> = unsafe { Term::new(raw) };
         for peer in relations.linked() {
-            deliver_to_peer(peer, Signal::link_exit(me, reason));
+            let token = match peer.pid() {
+                Some(pid) if self.flags.get().seq_token => seq::exit_sent(self, pid, reason),
+                _ => None,
+            };
+            deliver_to_peer(peer, Signal::link_exit_with(me, reason, token));
         }
         for (reference, from) in &relations.targets {
             let (reference, reason) = (*reference, Message::copy_of(reason));

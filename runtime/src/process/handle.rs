@@ -1,13 +1,14 @@
 //! Handling signals, in the context of their receiver.
 
 use super::relation::{AliasEnd, Monitored};
-use super::signal::{ExitSignal, deliver_to_peer};
+use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Peer, Process, SYSTEM, Signal, WaitFor};
 use crate::heap::Message;
 use crate::sched::clock::monotonic_ns;
 use crate::sched::timers::{self, TimerId};
 use crate::sched::user_timers;
 use crate::term::{Atom, Pid, RawTerm, Term, am};
+use crate::trace::seq::{self, Mark};
 use crate::trace::{Event, events, flags};
 
 /// Signals handled in one go, before others get a turn.
@@ -60,10 +61,16 @@ impl Process {
 
     fn handle(&mut self, signal: Signal) {
         match signal {
-            Signal::Message { message, from } => {
+            Signal::Message {
+                message,
+                from,
+                clears,
+            } => {
                 self.report_received(from, &message);
-                self.mailbox.push(message);
+                let mark = if clears { Mark::CLEARS } else { Mark::KEEPS };
+                self.mailbox.push(message, mark);
             }
+            Signal::Traced(traced) => self.handle_traced(*traced),
             Signal::AliasMessage {
                 alias,
                 message,
@@ -71,11 +78,8 @@ impl Process {
             } => {
                 if let Some(alias) = self.through_alias(alias) {
                     self.report_received(SYSTEM, &message);
-                    if alias.priority && priority {
-                        self.mailbox.push_priority(message);
-                    } else {
-                        self.mailbox.push(message);
-                    }
+                    let before_others = alias.priority && priority;
+                    self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
             }
             Signal::Exit(exit) => self.handle_exit(*exit),
@@ -108,6 +112,21 @@ impl Process {
         }
     }
 
+    /// A message with a sequential trace token.
+    #[cold]
+    fn handle_traced(&mut self, traced: TracedMessage) {
+        let (from, before_others) = match traced.alias {
+            None => (traced.from, false),
+            Some((alias, priority)) => match self.through_alias(alias) {
+                None => return,
+                Some(alias) => (SYSTEM, alias.priority && priority),
+            },
+        };
+        self.report_received(from, &traced.message);
+        let mark = seq::queued(self, traced.token);
+        self.mailbox.put(traced.message, mark, before_others);
+    }
+
     fn handle_link(&mut self, from: Peer) {
         // A link that this end is giving up stays so: the other end's signal passed ours.
         let is_new = !self.relations().links.contains_key(&from);
@@ -138,11 +157,11 @@ impl Process {
     }
 
     /// A message of the runtime's own, built on this heap.
-    pub(super) fn push_own(&mut self, term: RawTerm, priority: bool) {
+    pub(super) fn push_own(&mut self, term: RawTerm, mark: Mark, priority: bool) {
         // SAFETY: T1: built on this heap just now.
         let message = Message::attached(unsafe { Term::new(term) });
         self.report_received(SYSTEM, &message);
-        self.mailbox.push_attached(message, priority);
+        self.mailbox.push_attached(message, mark, priority);
     }
 
     fn handle_exit(&mut self, exit: ExitSignal) {
@@ -153,6 +172,7 @@ impl Process {
             linked,
             normal_kills,
             mut priority,
+            token,
         } = exit;
         if let Some(alias) = alias {
             match self.through_alias(alias) {
@@ -187,7 +207,8 @@ impl Process {
             let reason = heap.attach(reason);
             let message = heap.tuple(&[Atom::term(am::EXIT), from.term(), reason]);
             let message = message.raw();
-            self.push_own(message, priority);
+            let mark = token.map_or(Mark::CLEARS, |token| seq::queued(self, token));
+            self.push_own(message, mark, priority);
             unlinked(self);
             return;
         }
@@ -225,7 +246,7 @@ impl Process {
             heap.attach(reason),
         );
         let message = message.raw();
-        self.push_own(message, origin.priority);
+        self.push_own(message, Mark::KEEPS, origin.priority);
     }
 
     /// The message of a monitor that ends: on what, and why.
@@ -257,7 +278,7 @@ impl Process {
         let what = [kind.term(), self.heap.attach(item)];
         let message = self.down(reference, origin.tag, what, reason.term());
         let message = message.raw();
-        self.push_own(message, origin.priority);
+        self.push_own(message, Mark::KEEPS, origin.priority);
     }
 
     /// A reference of this process's with these numbers, as it was made: one that is or was an alias

@@ -25,6 +25,7 @@ use super::{Process, Signal};
 use crate::heap::{Heap, Message};
 use crate::sched::sig_queue::Batch;
 use crate::term::{RawTerm, Term, View, am, tag};
+use crate::trace::seq::{self, Mark};
 
 /// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
 const MARKERS: usize = 8;
@@ -44,14 +45,18 @@ struct Slot {
     message: Message,
     /// Words of its fragment since that is the heap's: the process has not allocated them until it takes the
     /// message.
-    attached_words: usize,
+    attached_words: u32,
+    mark: Mark,
 }
 
-impl From<Message> for Slot {
-    fn from(message: Message) -> Slot {
+const _: () = assert!(size_of::<Slot>() == 24, "marks have no room of their own");
+
+impl Slot {
+    fn new(message: Message, mark: Mark) -> Slot {
         Slot {
             message,
             attached_words: 0,
+            mark,
         }
     }
 }
@@ -83,13 +88,21 @@ impl Mailbox {
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
-    pub(crate) fn push(&mut self, message: Message) {
-        self.queue.push_back(message.into());
+    pub(crate) fn push(&mut self, message: Message, mark: Mark) {
+        self.queue.push_back(Slot::new(message, mark));
+    }
+    /// Puts a message into the queue, as a priority message or not.
+    pub(crate) fn put(&mut self, message: Message, mark: Mark, priority: bool) {
+        if priority {
+            self.push_priority(message, mark);
+        } else {
+            self.push(message, mark);
+        }
     }
     /// A priority message goes behind the other priority messages, before all others.
-    pub(crate) fn push_priority(&mut self, message: Message) {
+    pub(crate) fn push_priority(&mut self, message: Message, mark: Mark) {
         let at = self.priority;
-        self.queue.insert(at, message.into());
+        self.queue.insert(at, Slot::new(message, mark));
         self.priority += 1;
         if self.examined > at {
             self.examined += 1;
@@ -101,14 +114,13 @@ impl Mailbox {
         }
     }
     /// A message that lies on the process's heap already: a root from now on.
-    pub(super) fn push_attached(&mut self, message: Message, priority: bool) {
-        if priority {
-            self.push_priority(message);
-            self.examined = self.examined.max(self.priority);
+    pub(super) fn push_attached(&mut self, message: Message, mark: Mark, priority: bool) {
+        self.put(message, mark, priority);
+        self.examined = if priority {
+            self.examined.max(self.priority)
         } else {
-            self.push(message);
-            self.examined = self.queue.len();
-        }
+            self.queue.len()
+        };
     }
     /// Is there a message that the current `receive` has not looked at?
     pub(crate) fn has_new(&self) -> bool {
@@ -137,12 +149,10 @@ impl Mailbox {
         }
     }
 
-    /// Takes the message at the save pointer out; the words that are the process's from now on.
-    fn take_current(&mut self) -> usize {
+    /// Takes the message at the save pointer out.
+    fn take_current(&mut self) -> Option<Slot> {
         let at = self.save;
-        let Some(slot) = self.queue.remove(at) else {
-            return 0;
-        };
+        let slot = self.queue.remove(at)?;
         if at < self.priority {
             self.priority -= 1;
         }
@@ -158,7 +168,7 @@ impl Mailbox {
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
             self.queue = VecDeque::new();
         }
-        slot.attached_words
+        Some(slot)
     }
 }
 
@@ -187,9 +197,9 @@ impl Process {
             } = &mut self.mailbox;
             if let Some(slot) = queue.get_mut(*save) {
                 *examined = (*examined).max(*save + 1);
-                let words = slot.message.words();
-                slot.attached_words += words;
-                self.heap.claim_later(words);
+                let words = u32::try_from(slot.message.words()).unwrap_or(u32::MAX);
+                slot.attached_words = slot.attached_words.saturating_add(words);
+                self.heap.claim_later(words as usize);
                 return Some(self.heap.attach_in_place(&mut slot.message));
             }
             self.bump_reds(FETCH_REDS);
@@ -208,8 +218,12 @@ impl Process {
     /// Takes the message at the save pointer out of the mailbox, and ends the receive's timer.
     #[inline]
     pub fn remove_message(&mut self) {
-        let words = self.mailbox.take_current();
-        self.heap.claim(words);
+        if let Some(slot) = self.mailbox.take_current() {
+            self.heap.claim(slot.attached_words as usize);
+            if slot.mark.acts_on(self) {
+                seq::received(self, slot.mark, slot.message.term());
+            }
+        }
         if !self.long_queues.is_empty() {
             crate::trace::sysmon::queue_shrank(self);
         }

@@ -70,6 +70,7 @@ use crate::heap::{Heap, next_heap_size};
 use crate::sched::Outcome;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};
+use crate::trace::seq::Seq;
 
 /// X registers there are; the last one is the loader's scratch register.
 pub const X_REGISTERS: usize = 1024;
@@ -99,6 +100,8 @@ pub(crate) struct Flags {
     pub(crate) system: bool,
     /// Its last turns have begun.
     pub(crate) terminating: bool,
+    /// It has a sequential trace token.
+    pub(crate) seq_token: bool,
 }
 
 /// What few processes have.
@@ -116,6 +119,8 @@ pub(crate) struct Rare {
     /// What the BIF that runs goes on with.
     pub(crate) work: Option<Box<dyn Work>>,
     system_tasks: system_tasks::SystemTasks,
+    /// What it knows of sequential tracing.
+    pub(crate) seq: Option<Box<Seq>>,
 }
 
 /// A process, as who runs it sees it.

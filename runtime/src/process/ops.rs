@@ -2,10 +2,11 @@
 
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{Named, whereis};
-use super::signal::{ExitSignal, deliver_to_peer};
+use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Alias, Monitored, Origin, Peer, Process, Signal, deliver, send};
 use crate::heap::Message;
-use crate::term::{Atom, Pid, Term, View, am};
+use crate::term::{Atom, Pid, Port, Term, View, am};
+use crate::trace::seq::{self, Token};
 
 /// `!` or a BIF was given what names nobody: `badarg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +36,24 @@ pub(crate) fn send_with(
     }
     match to.view() {
         View::Pid(pid) => {
-            // Gone: then the message goes nowhere, as ever.
-            let _ = send(pid, Signal::message(message, p.pid()));
+            send_to_pid(p, pid, message);
         }
         View::Atom(name) => deliver_to_name(p, name, message)?,
-        View::Port(port) => super::ports::send(p, port, message)?,
+        View::Port(port) => send_to_port(p, port, message)?,
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
-                let alias = reference.numbers();
-                let message = Message::sent(message);
-                let signal = Signal::AliasMessage {
-                    alias,
-                    message,
-                    priority,
+                let signal = match seq_token(p, pid, to, message) {
+                    None => Signal::AliasMessage {
+                        alias: reference.numbers(),
+                        message: Message::sent(message),
+                        priority,
+                    },
+                    Some(token) => Signal::Traced(Box::new(TracedMessage {
+                        message: Message::sent(message),
+                        from: p.pid(),
+                        token,
+                        alias: Some((reference.numbers(), priority)),
+                    })),
                 };
                 let _ = send(pid, signal);
             }
@@ -73,12 +79,34 @@ pub(crate) fn send_with(
 
 fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NoSuchName> {
     match whereis(name).ok_or(NoSuchName)? {
-        Named::Process(pid) => {
-            let _ = send(pid, Signal::message(message, p.pid()));
-        }
-        Named::Port(port) => super::ports::send(p, port, message)?,
+        Named::Process(pid) => send_to_pid(p, pid, message),
+        Named::Port(port) => send_to_port(p, port, message)?,
     }
     Ok(())
+}
+
+#[inline]
+fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
+    let token = seq_token(p, pid, pid.term(), message);
+    // Gone: then the message goes nowhere, as ever.
+    let _ = send(pid, Signal::sent(message, p.pid(), token));
+}
+
+fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NoSuchName> {
+    if p.flags.get().seq_token && super::ports::exists(port) {
+        let _ = seq::sent(p, port.term(), message);
+    }
+    super::ports::send(p, port, message)
+}
+
+/// The sequential trace token that goes with a message to the process `pid`, which is told to go to `to`.
+#[inline(always)]
+fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<Token> {
+    if p.flags.get().seq_token && super::exists(pid) {
+        seq::sent(p, to, message)
+    } else {
+        None
+    }
 }
 
 /// A traced process sends: a port is told by its identifier, whatever it was named by.
@@ -194,6 +222,7 @@ impl Process {
             linked: false,
             normal_kills,
             priority,
+            token: None,
         }));
         // Gone: then there is nothing to end.
         let _ = send(to, signal);

@@ -8,6 +8,7 @@ use super::refs::RefNumbers;
 use super::{Process, deliver};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
+use crate::trace::seq::Token;
 
 /// The sender of the runtime's own messages: no process's pid.
 pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
@@ -22,7 +23,11 @@ pub(crate) enum Signal {
         message: Message,
         /// Who sent it; [`SYSTEM`] for messages of the runtime's own.
         from: Pid,
+        /// Who takes it has no sequential trace token any more: its sender had none.
+        clears: bool,
     },
+    /// A message of a process that has a sequential trace token.
+    Traced(Box<TracedMessage>),
     /// A message to an alias of the receiver.
     AliasMessage {
         alias: RefNumbers,
@@ -56,6 +61,15 @@ pub(crate) enum Signal {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Signal>() <= 32, "a signal's node fits 40 bytes");
 
+/// A message that carries a sequential trace token.
+pub(crate) struct TracedMessage {
+    pub(crate) message: Message,
+    pub(crate) from: Pid,
+    pub(crate) token: Token,
+    /// The alias it is sent to, and whether it goes before others.
+    pub(crate) alias: Option<(RefNumbers, bool)>,
+}
+
 /// An exit signal.
 pub(crate) struct ExitSignal {
     pub(crate) from: Peer,
@@ -68,6 +82,8 @@ pub(crate) struct ExitSignal {
     pub(crate) normal_kills: bool,
     /// Its message, if it becomes one, goes before others.
     pub(crate) priority: bool,
+    /// The sequential trace token of who exits.
+    pub(crate) token: Option<Token>,
 }
 
 /// The other end of a link: a pid or port of this node.
@@ -109,16 +125,47 @@ pub(crate) fn deliver_to_peer(peer: Peer, signal: Signal) {
 }
 
 impl Signal {
-    /// A message from `from`.
+    /// A message of the runtime's, as if from `from`.
     pub(crate) fn message(term: Term<'_>, from: Pid) -> Signal {
+        Signal::own(Message::sent(term), from)
+    }
+
+    /// The same, of a message that is made already.
+    pub(crate) fn own(message: Message, from: Pid) -> Signal {
+        let clears = false;
         Signal::Message {
-            message: Message::sent(term),
+            message,
             from,
+            clears,
+        }
+    }
+
+    /// A message that a process sends, with its sequential trace token.
+    #[inline]
+    pub(crate) fn sent(term: Term<'_>, from: Pid, token: Option<Token>) -> Signal {
+        let message = Message::sent(term);
+        match token {
+            None => Signal::Message {
+                message,
+                from,
+                clears: true,
+            },
+            Some(token) => Signal::Traced(Box::new(TracedMessage {
+                message,
+                from,
+                token,
+                alias: None,
+            })),
         }
     }
 
     /// An exit signal because of a link.
     pub(crate) fn link_exit(from: Peer, reason: Term<'_>) -> Signal {
+        Signal::link_exit_with(from, reason, None)
+    }
+
+    /// The same, with the sequential trace token of who exits.
+    pub(crate) fn link_exit_with(from: Peer, reason: Term<'_>, token: Option<Token>) -> Signal {
         Signal::Exit(Box::new(ExitSignal {
             from,
             alias: None,
@@ -126,6 +173,7 @@ impl Signal {
             linked: true,
             normal_kills: false,
             priority: false,
+            token,
         }))
     }
 
@@ -157,6 +205,7 @@ impl Signal {
             }
             Signal::Request(run) => run(None),
             Signal::Message { .. }
+            | Signal::Traced(_)
             | Signal::AliasMessage { .. }
             | Signal::Exit(_)
             | Signal::UnlinkAck { .. }

@@ -9,6 +9,7 @@ use super::{Process, Signal, deliver};
 use crate::heap::Message;
 use crate::sched::{clock, timers};
 use crate::term::{Atom, Pid, Term, am};
+use crate::trace::seq::Mark;
 
 /// How often the offset is compared with the system's clock. Source: `ERTS_LONG_TIME_CORRECTION_CHECK`.
 const CHECK_MS: u64 = 60_000;
@@ -70,6 +71,6 @@ impl Process {
             heap.integer(offset),
         ];
         let message = heap.tuple(&parts).raw();
-        self.push_own(message, priority);
+        self.push_own(message, Mark::KEEPS, priority);
     }
 }

@@ -163,12 +163,6 @@ pub(super) fn fire(reference: RefNumbers) {
     if let Some(pid) = pid {
         let message = timer.message;
         // Gone: then nobody waits for it.
-        let _ = send(
-            pid,
-            Signal::Message {
-                message,
-                from: crate::process::SYSTEM,
-            },
-        );
+        let _ = send(pid, Signal::own(message, crate::process::SYSTEM));
     }
 }

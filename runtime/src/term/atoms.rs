@@ -202,6 +202,7 @@ static_atoms! {
     sequential_trace_token,
     spawn_init,
     spawn_reply,
+    spawn_request,
     stack_size,
     status,
     success_only,

@@ -271,8 +271,3 @@ pub(super) fn heap_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h
         |(key, value): &(Atom, usize)| heap.tuple(&[key.term(), heap.unsigned(*value as u64)]);
     heap.list(&rows.iter().map(pair).collect::<Vec<_>>())
 }
-
-/// The sequential trace token of `p`, if it has one.
-pub(crate) fn token(p: &Process) -> Option<Term<'_>> {
-    super::seq::token(p)
-}

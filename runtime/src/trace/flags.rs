@@ -137,6 +137,11 @@ impl Tracee {
         self.update(&refs);
     }
 
+    /// Is nothing of it told?
+    pub(super) fn is_sensitive(&self) -> bool {
+        self.sensitive.load(Ordering::Relaxed)
+    }
+
     /// What `session` traces of it.
     pub(super) fn of(&self, session: &Shared) -> Option<(u32, Tracer)> {
         let refs = self.refs.lock();

@@ -1,18 +1,425 @@
-//! Sequential tracing is not built: no process has a token, and none can be set.
+//! Sequential tracing: the token of a process, which goes on with all it sends, and the system tracer, who is
+//! told. Source: `erl_bif_trace.c`, `seq_trace_output_generic()` and `seq_trace_update_serial()` in
+//! `erl_trace.c`, OTP 29.
+//!
+//! A token lies outside of heaps, so that collections know nothing of it: its label is shared by all that have
+//! it. A process without one has a flag that says so (`Flags::seq_token`), and that is all it pays.
 
-use crate::process::Process;
-use crate::term::Term;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The token of `p`, if it has one.
-pub(crate) fn token(_p: &Process) -> Option<Term<'_>> {
-    None
+use parking_lot::Mutex;
+
+use super::flags;
+use super::tracer::{Tracer, Verdict};
+use crate::heap::{Heap, Message};
+use crate::process::{ProcShared, Process};
+use crate::term::{Atom, Pid, Term, am, compare};
+
+/// What of a token's information transfers is told, and how.
+mod bits {
+    pub(super) const SEND: u32 = 1 << 0;
+    pub(super) const RECEIVE: u32 = 1 << 1;
+    pub(super) const PRINT: u32 = 1 << 2;
+    /// Time stamps are [`super::flags`] shifted to here.
+    pub(super) const TIMESTAMP_SHIFT: u32 = 3;
 }
 
-/// Sets a component of the token of `p`; the old value.
-pub(super) fn set_component<'p>(
-    _p: &'p Process,
-    _component: Term<'p>,
-    _value: Term<'p>,
+/// Counters have the bits of a small integer.
+const COUNTER: u64 = (1 << 60) - 1;
+
+fn counter_of(small: i64) -> u64 {
+    small as u64 & COUNTER
+}
+
+fn counter_term(counter: u64) -> Term<'static> {
+    Term::small((counter << 4) as i64 >> 4)
+}
+
+/// A sequential trace token.
+#[derive(Clone)]
+pub(crate) struct Token {
+    flags: u32,
+    label: Arc<Message>,
+    serial: u64,
+    last: u64,
+    from: Pid,
+    /// How often all tokens had been taken away when it was made.
+    age: u64,
+}
+
+/// What a process that is or was in a sequential trace knows of it.
+#[derive(Default)]
+pub(crate) struct Seq {
+    token: Option<Token>,
+    clock: u64,
+    last: u64,
+    /// As in [`Token`]: of an earlier time, all of it is nothing.
+    age: u64,
+    /// Tokens of messages in its queue, by their marks there.
+    carried: BTreeMap<u32, Token>,
+    next_mark: u32,
+}
+
+/// How often all tokens have been taken away.
+static AGE: AtomicU64 = AtomicU64::new(0);
+
+static SYSTEM_TRACER: Mutex<Option<Tracer>> = Mutex::new(None);
+
+/// Takes all tokens away, of processes and of messages, and starts the counters again.
+pub(crate) fn reset() {
+    AGE.fetch_add(1, Ordering::AcqRel);
+}
+
+fn age() -> u64 {
+    AGE.load(Ordering::Acquire)
+}
+
+/// Who is told of tokens, if that one is still there.
+pub(crate) fn system_tracer() -> Option<Tracer> {
+    let mut now = SYSTEM_TRACER.lock();
+    if let Some(tracer) = *now
+        && tracer.status(am::undefined.term()) == Verdict::Remove
+    {
+        *now = None;
+    }
+    *now
+}
+
+/// Sets who is told; the old one, or `None` where the new one is not there.
+pub(crate) fn set_system_tracer(new: Option<Tracer>) -> Option<Option<Tracer>> {
+    let usable = |tracer: Tracer| tracer.status(am::undefined.term()) == Verdict::Trace;
+    new.is_none_or(usable)
+        .then(|| std::mem::replace(&mut *SYSTEM_TRACER.lock(), new))
+}
+
+/// Does something with what `p` knows.
+fn with<R>(p: &Process, act: impl FnOnce(&mut Seq) -> R) -> R {
+    let mut rare = p.rare();
+    let seq = rare.seq.get_or_insert_default();
+    let now = age();
+    if seq.age != now {
+        let next_mark = seq.next_mark;
+        **seq = Seq {
+            age: now,
+            next_mark,
+            ..Seq::default()
+        };
+    }
+    let result = act(seq);
+    let has_token = seq.token.is_some();
+    drop(rare);
+    p.change_flags(|flags| flags.seq_token = has_token);
+    result
+}
+
+/// The token of `p`, if it has one.
+#[inline]
+fn token(p: &Process) -> Option<Token> {
+    if p.flags.get().seq_token {
+        with(p, |seq| seq.token.clone())
+    } else {
+        None
+    }
+}
+
+/// Is `p` in a sequential trace?
+pub(crate) fn is_traced(p: &Process) -> bool {
+    token(p).is_some()
+}
+
+/// The token as a term of `heap`, `[]` where there is none.
+pub(crate) fn token_term<'h>(p: &Process, heap: &'h Heap) -> Term<'h> {
+    let Some(token) = token(p) else {
+        return Term::NIL;
+    };
+    heap.tuple(&[
+        Term::small(i64::from(token.flags)),
+        heap.copy_in(token.label.term()),
+        counter_term(token.serial),
+        token.from.term(),
+        counter_term(token.last),
+    ])
+}
+
+/// The bit of a flag.
+fn flag(name: Atom) -> Option<u32> {
+    Some(match name {
+        am::send => bits::SEND,
+        am::receive => bits::RECEIVE,
+        am::print => bits::PRINT,
+        am::timestamp => flags::TIMESTAMP << bits::TIMESTAMP_SHIFT,
+        am::strict_monotonic_timestamp => {
+            flags::STRICT_MONOTONIC_TIMESTAMP << bits::TIMESTAMP_SHIFT
+        }
+        am::monotonic_timestamp => flags::MONOTONIC_TIMESTAMP << bits::TIMESTAMP_SHIFT,
+        _ => return None,
+    })
+}
+
+impl Seq {
+    /// The token, made where there is none.
+    fn token_of(&mut self, me: Pid) -> &mut Token {
+        self.token.get_or_insert_with(|| Token {
+            flags: 0,
+            label: Arc::new(Message::copy_of(Term::small(0))),
+            serial: 0,
+            last: self.last,
+            from: me,
+            age: self.age,
+        })
+    }
+}
+
+/// Sets a component of the token of `p`; the old value. `None` where there is no such component, or the value
+/// is none of its.
+pub(crate) fn set_component<'p>(
+    p: &'p Process,
+    component: Term<'p>,
+    value: Term<'p>,
 ) -> Option<Term<'p>> {
-    None
+    let component = component.as_atom()?;
+    let me = p.pid();
+    if let Some(flag) = flag(component) {
+        let on = value.as_bool()?;
+        return Some(with(p, |seq| {
+            let flags = &mut seq.token_of(me).flags;
+            let old = *flags & flag != 0;
+            *flags = if on { *flags | flag } else { *flags & !flag };
+            Term::bool(old)
+        }));
+    }
+    match component {
+        am::label => {
+            let new = Arc::new(Message::copy_of(value));
+            let old = with(p, |seq| std::mem::replace(&mut seq.token_of(me).label, new));
+            Some(p.copy_in(old.term()))
+        }
+        am::serial => {
+            let [last, serial] = *value.as_tuple()?.elements() else {
+                return None;
+            };
+            let (last, serial) = (counter_of(last.as_small()?), counter_of(serial.as_small()?));
+            let old = with(p, |seq| {
+                (seq.clock, seq.last) = (serial, last);
+                let token = seq.token_of(me);
+                let old = (token.last, token.serial);
+                (token.last, token.serial) = (last, serial);
+                old
+            });
+            Some(p.tuple(&[counter_term(old.0), counter_term(old.1)]))
+        }
+        am::sequential_trace_token if value.is_nil() => {
+            let old = token_term(p, p);
+            with(p, |seq| seq.token = None);
+            Some(old)
+        }
+        _ => None,
+    }
+}
+
+/// `{Component, Value}`, or `[]` where there is no token to have it. `None` where there is no such component.
+pub(crate) fn component<'p>(p: &'p Process, component: Term<'p>) -> Option<Term<'p>> {
+    let name = component.as_atom()?;
+    let token = token(p);
+    let value = match (&token, name) {
+        (None, am::label | am::serial) => return Some(Term::NIL),
+        (None, am::spawn) => Term::bool(false),
+        (Some(token), am::label) => p.copy_in(token.label.term()),
+        (Some(token), am::serial) => {
+            p.tuple(&[counter_term(token.last), counter_term(token.serial)])
+        }
+        _ => {
+            let flag = flag(name)?;
+            Term::bool(token.is_some_and(|token| token.flags & flag != 0))
+        }
+    };
+    Some(p.tuple(&[component, value]))
+}
+
+/// `p` tells the system tracer `info`, if it has a token, with `label` where one is given.
+pub(crate) fn print(p: &Process, label: Option<Term<'_>>, info: Term<'_>) -> bool {
+    let Some(token) = token(p) else {
+        return false;
+    };
+    if label.is_some_and(|label| !compare::eq_exact(label, token.label.term())) {
+        return false;
+    }
+    if let Some(token) = passed(p) {
+        token.tell(bits::PRINT, p.shared(), Term::NIL, info);
+    }
+    true
+}
+
+/// The token of `p` with the serial of what it passes on now.
+fn passed(p: &Process) -> Option<Token> {
+    if !p.flags.get().seq_token {
+        return None;
+    }
+    let me = p.pid();
+    let counts = system_tracer().is_none_or(|tracer| tracer.status(me.term()) == Verdict::Trace);
+    with(p, |seq| {
+        let token = seq.token.as_mut()?;
+        if counts {
+            seq.clock = seq.clock.wrapping_add(1) & COUNTER;
+            token.from = me;
+            (token.serial, token.last) = (seq.clock, seq.last);
+        }
+        Some(token.clone())
+    })
+}
+
+impl Token {
+    /// Tells the system tracer of a transfer of `message` to `receiver`, if the token asks for that. `of` is the
+    /// process that it happens to.
+    fn tell(&self, kind: u32, of: &ProcShared, receiver: Term<'_>, message: Term<'_>) {
+        if self.flags & kind == 0 || of.tracee.is_sensitive() {
+            return;
+        }
+        let tracer = system_tracer();
+        let Some(tracer) = tracer.filter(|t| t.status(of.pid().term()) == Verdict::Trace) else {
+            return;
+        };
+        let kind = match kind {
+            bits::SEND => am::send,
+            bits::RECEIVE => am::receive,
+            _ => am::print,
+        };
+        let heap = Heap::detached();
+        let serial = heap.tuple(&[counter_term(self.last), counter_term(self.serial)]);
+        let from = self.from.term();
+        let info = Message::of_tuple(&[kind.term(), serial, from, receiver, message]);
+        let timestamp = self.flags >> bits::TIMESTAMP_SHIFT;
+        tracer.report_seq(timestamp, self.label.term(), info.term());
+    }
+}
+
+/// `p` sends `message` to `to`: the token that goes with it.
+#[cold]
+pub(crate) fn sent(p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token> {
+    let token = passed(p)?;
+    token.tell(bits::SEND, p.shared(), to, message);
+    Some(token)
+}
+
+/// `p` exits with `reason`, and `to` is linked to it: the token that goes with the signal.
+pub(crate) fn exit_sent(p: &Process, to: Pid, reason: Term<'_>) -> Option<Token> {
+    let token = passed(p)?;
+    let guard = crate::sched::ptab::pin();
+    if let Some(other) = crate::process::lookup(to, &guard) {
+        let message = Message::of_tuple(&[am::EXIT.term(), p.pid().term(), reason]);
+        token.tell(bits::SEND, other, to.term(), message.term());
+    }
+    Some(token)
+}
+
+/// A message that carries `token` gets into the queue of `p`: its mark there.
+pub(crate) fn queued(p: &Process, token: Token) -> Mark {
+    if token.age != age() {
+        return Mark::CLEARS;
+    }
+    with(p, |seq| {
+        while seq.next_mark <= Mark::CLEARS.0 || seq.carried.contains_key(&seq.next_mark) {
+            seq.next_mark = seq.next_mark.wrapping_add(1).max(Mark::CLEARS.0 + 1);
+        }
+        seq.carried.insert(seq.next_mark, token);
+        Mark(seq.next_mark)
+    })
+}
+
+/// What a message in a queue does to the token of the process that takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark(u32);
+
+impl Mark {
+    /// Nothing: a message of the runtime's own.
+    pub(crate) const KEEPS: Mark = Mark(0);
+    /// Takes it away: its sender had none. Marks above give the one they stand for.
+    pub(crate) const CLEARS: Mark = Mark(1);
+
+    /// Does something to the token of `p`?
+    #[inline(always)]
+    pub(crate) fn acts_on(self, p: &Process) -> bool {
+        self.0 > Mark::CLEARS.0 || p.flags.get().seq_token && self == Mark::CLEARS
+    }
+}
+
+/// `p` takes `message` with this mark from its queue.
+#[cold]
+pub(crate) fn received(p: &Process, mark: Mark, message: Term<'_>) {
+    let token = with(p, |seq| {
+        let token = seq.carried.remove(&mark.0);
+        if let Some(token) = &token {
+            seq.last = token.serial;
+            seq.clock = seq.clock.max(token.serial);
+        }
+        seq.token = token.clone();
+        token
+    });
+    if let Some(token) = token {
+        token.tell(bits::RECEIVE, p.shared(), p.pid().term(), message);
+    }
+}
+
+/// What a spawn says of itself.
+pub(crate) struct Spawn<'p> {
+    pub(crate) mfa: [Term<'p>; 3],
+    pub(crate) options: Term<'p>,
+    pub(crate) reply_tag: Term<'p>,
+    pub(crate) reference: Term<'p>,
+}
+
+/// `p` has made `child`, which gets its token: a request as if by message.
+#[cold]
+pub(crate) fn spawned<'p>(p: &'p Process, child: &Process, spawn: &Spawn<'p>) {
+    let Some(token) = passed(p) else {
+        return;
+    };
+    let [m, f, args] = spawn.mfa;
+    let arity = Term::small(args.list_iter().count() as i64);
+    let request = p.tuple(&[
+        am::spawn_request.term(),
+        spawn.reference,
+        p.pid().term(),
+        p.group_leader.get().term(),
+        p.tuple(&[m, f, arity]),
+        spawn.options,
+        spawn.reply_tag,
+        args,
+    ]);
+    let to = child.pid().term();
+    token.tell(bits::SEND, p.shared(), to, request);
+    token.tell(bits::RECEIVE, p.shared(), to, request);
+    with(child, |seq| {
+        (seq.clock, seq.last) = (token.serial, token.serial);
+        seq.token = Some(token);
+    });
+}
+
+/// `child` answers the spawn of `p` with `reply`: the token that goes with the message where it is one.
+pub(crate) fn spawn_replied<'p>(
+    p: &'p Process,
+    child: &Process,
+    reply: Option<Term<'p>>,
+) -> Option<Token> {
+    let token = passed(child)?;
+    if let Some(reply) = reply {
+        token.tell(bits::SEND, p.shared(), p.pid().term(), reply);
+    }
+    Some(token)
+}
+
+/// `p`, whose spawn has been answered by `child`, takes the answer.
+#[cold]
+pub(crate) fn spawn_done<'p>(p: &'p Process, child: &Process, spawn: &Spawn<'p>) {
+    let pid = child.pid().term();
+    let reply = p.tuple(&[spawn.reply_tag, spawn.reference, am::ok.term(), pid]);
+    let Some(token) = spawn_replied(p, child, Some(reply)) else {
+        return;
+    };
+    // ERTS puts the serial's tagged word into the counters: programs see them jump, here as there.
+    let serial = (token.serial << 4 | 0xf) & COUNTER;
+    with(p, |seq| (seq.clock, seq.last) = (serial, serial));
+    token.tell(bits::RECEIVE, p.shared(), p.pid().term(), reply);
 }

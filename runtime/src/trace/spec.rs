@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::events;
 use super::flags;
+use super::seq;
 use super::session::Shared;
 use super::tracer::{Tracer, Verdict};
 use crate::heap::Message;
@@ -153,10 +153,10 @@ impl<'a> Actions<'a> for Body<'a> {
                 let dump = super::dump::text(p);
                 Some(p.binary(dump.as_bytes()))
             }
-            (Action::IsSeqTrace, _) => Some(Term::bool(events::token(p).is_some())),
-            (Action::GetSeqToken, _) => Some(events::token(p).unwrap_or(Term::NIL)),
+            (Action::IsSeqTrace, _) => Some(Term::bool(seq::is_traced(p))),
+            (Action::GetSeqToken, _) => Some(seq::token_term(p, p)),
             (Action::SetSeqToken, [component, value]) => {
-                super::seq::set_component(p, *component, *value)
+                seq::set_component(p, *component, *value).and_then(|_| done())
             }
             _ => None,
         }

@@ -88,7 +88,7 @@ fn tell(id: Term<'_>, event: Atom, what: Term<'_>, wants: impl Fn(&Shared, &Moni
         let message = Message::of_tuple(&[am::monitor.term(), id, event.term(), what]);
         let from = SYSTEM;
         // Gone: then nobody wants it.
-        let _ = process::send(receiver, Signal::Message { message, from });
+        let _ = process::send(receiver, Signal::own(message, from));
     }
 }
 

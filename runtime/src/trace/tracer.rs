@@ -235,6 +235,12 @@ impl Tracer {
         self.finish(&scratch, flags, parts);
     }
 
+    /// Tells it of an information transfer of a sequential trace.
+    pub(super) fn report_seq(self, flags: u32, label: Term<'_>, info: Term<'_>) {
+        let parts = [am::seq_trace.term(), label, info];
+        self.finish(&Heap::detached(), flags, Parts::from_slice(&parts));
+    }
+
     fn finish<'a>(self, scratch: &'a Heap, flags: u32, mut parts: Parts<'a>) {
         if flags & flags::SCHEDULER_ID != 0 {
             let id = crate::sched::current_id().map_or(0, |id| id + 1);
@@ -254,7 +260,7 @@ impl Tracer {
         match self {
             Tracer::Process(to) => {
                 let from = Pid(crate::sched::ptab::INVALID_DATA);
-                let _ = process::send(to, Signal::Message { message, from });
+                let _ = process::send(to, Signal::own(message, from));
             }
             Tracer::Port(port) => {
                 let options = crate::term::external::EncodeOptions::default();
