@@ -3,7 +3,7 @@
 use super::{BifResult, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, View, am};
-use crate::trace::{Tracer, seq};
+use crate::trace::{TracerId, seq};
 
 bifs! {
     bif erlang:"seq_trace"/2 => seq_trace_2;
@@ -32,7 +32,7 @@ fn seq_trace_print_2<'p>(p: &'p Process, [label, info]: [Term<'p>; 2]) -> BifRes
 pub(super) fn set_system_tracer<'p>(tracer: Term<'p>) -> BifResult<'p> {
     let new = match tracer.view() {
         View::Atom(am::false_) => None,
-        _ => Some(Tracer::of(tracer).ok_or_else(badarg)?),
+        _ => Some(TracerId::of(tracer).ok_or_else(badarg)?),
     };
     let old = seq::set_system_tracer(new).ok_or_else(badarg)?;
     Ok(system_tracer(old))
@@ -48,8 +48,8 @@ pub(super) fn reset(value: Term<'_>) -> BifResult<'static> {
 }
 
 /// The system tracer as it is told.
-pub(super) fn system_tracer(tracer: Option<Tracer>) -> Term<'static> {
-    tracer.map_or(Term::bool(false), Tracer::term)
+pub(super) fn system_tracer(tracer: Option<TracerId>) -> Term<'static> {
+    tracer.map_or(Term::bool(false), TracerId::term)
 }
 
 #[cfg(test)]

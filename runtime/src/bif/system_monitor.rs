@@ -5,7 +5,7 @@ use super::{BifResult, Raise, badarg, bifs};
 use crate::process::{self, Process};
 use crate::term::{Pid, Term, View, am};
 use crate::trace::sysmon::Monitor;
-use crate::trace::{Handle, Tracer};
+use crate::trace::{Handle, TracerId};
 
 bifs! {
     bif erts_internal:"system_monitor"/1 => system_monitor_1;
@@ -61,7 +61,7 @@ fn system_monitor_3<'p>(p: &'p Process, [of, receiver, list]: [Term<'p>; 3]) -> 
     let session = session(of)?;
     match session.tracer() {
         None => with_receiver(p, &session, receiver, list),
-        Some(Tracer::Process(tracer)) if receiver == am::session => {
+        Some(TracerId::Process(tracer)) if receiver == am::session => {
             // What is not named stays as it is.
             let mut monitor = session.monitor();
             monitor.receiver = Some(tracer);

@@ -8,7 +8,7 @@ use crate::process::{self, Process, Signal, refs};
 use crate::sched::ptab;
 use crate::term::{Atom, Term, View, am};
 use crate::trace::{
-    self, BadSpec, EventPattern, Handle, Kinds, Pattern, Setting, Spec, Switch, Tracer, flags,
+    self, BadSpec, EventPattern, Handle, Kinds, Pattern, Setting, Spec, Switch, TracerId, flags,
 };
 
 bifs! {
@@ -60,7 +60,7 @@ fn trace_session_create_3<'p>(
         .ok_or_else(badarg)?;
     let tracer = match tracer.view() {
         View::Atom(am::undefined) => None,
-        _ => Some(Tracer::of(tracer).ok_or_else(badarg)?),
+        _ => Some(TracerId::of(tracer).ok_or_else(badarg)?),
     };
     let session = Handle::create(name, tracer).ok_or_else(super::system_limit)?;
     let weak = weak(p, &session);
@@ -107,7 +107,7 @@ fn trace_4<'p>(p: &'p Process, [session, what, how, list]: [Term<'p>; 4]) -> Bif
 #[derive(Default)]
 struct Flags {
     mask: u32,
-    tracer: Option<Tracer>,
+    tracer: Option<TracerId>,
     cpu_timestamp: bool,
 }
 
@@ -119,7 +119,7 @@ fn flags_of(session: &Handle, list: Term<'_>) -> Result<Flags, Raise<'static>> {
             View::Atom(am::cpu_timestamp) => flags.cpu_timestamp = true,
             View::Atom(name) => flags.mask |= flags::named(name).ok_or_else(|| bad(am::badopt))?,
             View::Tuple(_) if session.tracer().is_none() => {
-                let tracer = Tracer::of_option(am::tracer, item);
+                let tracer = TracerId::of_option(am::tracer, item);
                 flags.tracer = Some(tracer.ok_or_else(|| bad(am::badopt))?);
             }
             _ => return Err(bad(am::badopt)),
@@ -168,7 +168,7 @@ fn trace<'p>(
 ) -> BifResult<'p> {
     let asked = flags_of(session, list)?;
     let on = how.as_bool().ok_or_else(badarg)?;
-    let own = Tracer::Process(p.pid());
+    let own = TracerId::Process(p.pid());
     let tracer = on.then(|| asked.tracer.or(session.tracer()).unwrap_or(own));
     let tracer = tracer.or(asked.tracer);
     let guard = ptab::pin();
@@ -217,7 +217,7 @@ fn one(p: &Process, done: bool) -> Result<i64, Raise<'static>> {
     Err(badarg())
 }
 
-fn many(session: &Handle, chosen: &Chosen, on: bool, mask: u32, tracer: Option<Tracer>) -> i64 {
+fn many(session: &Handle, chosen: &Chosen, on: bool, mask: u32, tracer: Option<TracerId>) -> i64 {
     let guard = ptab::pin();
     let mut matched = 0;
     if chosen.existing_processes {
@@ -292,7 +292,7 @@ fn kinds_of(
     p: &Process,
     session: &Handle,
     list: Term<'_>,
-) -> Result<(Kinds, bool, Option<Tracer>), Raise<'static>> {
+) -> Result<(Kinds, bool, Option<TracerId>), Raise<'static>> {
     let badopt = || bad(am::badopt);
     let (mut kinds, mut global, mut meta) = (Kinds::NONE, false, None);
     for item in list.list_iter() {
@@ -300,7 +300,7 @@ fn kinds_of(
         let kind = match item.view() {
             View::Atom(am::local) => Kinds::LOCAL,
             View::Atom(am::meta) => {
-                let own = Tracer::Process(p.pid());
+                let own = TracerId::Process(p.pid());
                 meta = meta.or(session.tracer()).or(Some(own));
                 Kinds::META
             }
@@ -312,7 +312,7 @@ fn kinds_of(
                 continue;
             }
             View::Tuple(_) if session.tracer().is_none() => {
-                meta = Some(Tracer::of_option(am::meta, item).ok_or_else(badopt)?);
+                meta = Some(TracerId::of_option(am::meta, item).ok_or_else(badopt)?);
                 Kinds::META
             }
             _ => return Err(badopt()),

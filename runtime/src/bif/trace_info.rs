@@ -7,7 +7,7 @@ use crate::process::{self, Process};
 use crate::sched::ptab;
 use crate::sys::ticks;
 use crate::term::{Atom, Pid, Term, View, am};
-use crate::trace::{self, At, Handle, Kinds, Spec, Tracer, flags};
+use crate::trace::{self, At, Handle, Kinds, Spec, TracerId, flags};
 
 bifs! {
     bif erts_internal:"trace_info"/3 => trace_info_3;
@@ -113,14 +113,19 @@ fn mfa_of(term: Term<'_>) -> Option<Mfa> {
     })
 }
 
-fn info_flags<'p>(p: &'p Process, key: Atom, flags: u32, tracer: Option<Tracer>) -> BifResult<'p> {
+fn info_flags<'p>(
+    p: &'p Process,
+    key: Atom,
+    flags: u32,
+    tracer: Option<TracerId>,
+) -> BifResult<'p> {
     match key {
         am::flags => {
             let all = flags::NAMES.iter().rev();
             let set = all.filter(|(flag, _)| flags & flag != 0);
             Ok(p.list(&set.map(|(_, name)| name.term()).collect::<Vec<_>>()))
         }
-        am::tracer => Ok(tracer.map_or(Term::NIL, Tracer::term)),
+        am::tracer => Ok(tracer.map_or(Term::NIL, TracerId::term)),
         _ => Err(badarg()),
     }
 }
@@ -141,7 +146,7 @@ fn reported<'p>(p: &'p Process, at: &At) -> [Term<'p>; 4] {
     if !kinds.has(Kinds::META) {
         return [traced.term(), match_spec, no, no];
     }
-    let meta = at.meta.map_or(Term::NIL, Tracer::term);
+    let meta = at.meta.map_or(Term::NIL, TracerId::term);
     [traced.term(), match_spec, meta, source(&at.meta_spec)]
 }
 

@@ -10,9 +10,6 @@ bifs! {
     bif erlang:"load_nif"/2 => load_nif_2;
 }
 
-/// Libraries that have no function of their own here: the trace engine does what `erl_tracer` would.
-const WITHOUT_ROWS: &[&str] = &["erl_tracer"];
-
 /// Libraries that are loaded from a file are known by its name: what ERTS links in has no directory.
 fn is_native(library: &[u8]) -> bool {
     let library = library
@@ -23,7 +20,6 @@ fn is_native(library: &[u8]) -> bool {
         .flat_map(|family| family.iter())
         .map(|bif| bif.module)
         .filter(|&module| module != "erlang")
-        .chain(WITHOUT_ROWS.iter().copied())
         .any(|module| module.as_bytes() == library)
 }
 

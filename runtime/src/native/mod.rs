@@ -6,6 +6,7 @@
 
 mod cipher;
 mod crypto;
+mod erl_tracer;
 mod load_nif;
 pub mod names;
 pub(crate) mod prim_buffer;
@@ -26,6 +27,7 @@ pub(crate) const BIFS: &[&[Bif]] = &[load_nif::TABLE, names::TABLE];
 pub(crate) const NIFS: &[&[Bif]] = &[
     cipher::TABLE,
     crypto::TABLE,
+    erl_tracer::TABLE,
     prim_buffer::TABLE,
     prim_file::TABLE,
     prim_tty::TABLE,

@@ -27,7 +27,7 @@ use super::node::Arena;
 use super::record::{self, OnReturn};
 use super::session::Shared;
 use super::spec::Spec;
-use super::tracer::Tracer;
+use super::tracer::TracerId;
 use crate::code::op::Op;
 use crate::code::op::entry as head;
 use crate::process::Process;
@@ -77,7 +77,7 @@ pub(super) struct Half {
 /// Whom a `meta` breakpoint reports to.
 pub(super) struct Meta {
     /// None once it has been found gone.
-    pub(super) tracer: parking_lot::Mutex<Option<Tracer>>,
+    pub(super) tracer: parking_lot::Mutex<Option<TracerId>>,
     pub(super) spec: Option<Arc<Spec>>,
 }
 

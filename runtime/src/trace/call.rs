@@ -8,7 +8,7 @@ use super::breakpoint::{Point, kind};
 use super::flags;
 use super::frame::{self, Frame, Kind, Returning, Unwound};
 use super::spec;
-use super::tracer::{Event, Report, Tracer, Verdict};
+use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::code::module::{self, Mfa};
 use crate::code::op::entry as head;
 use crate::process::{Class, Process};
@@ -80,7 +80,7 @@ fn call(p: &Process, mfa: Mfa, point: &Point, local: bool) -> OnReturn {
     if flags & flags::CALL == 0 {
         return OnReturn::NOTHING;
     }
-    match tracer.status(me) {
+    match tracer.wants(Event::Call, me) {
         Verdict::Trace => {}
         Verdict::Discard => return OnReturn::NOTHING,
         Verdict::Remove => {
@@ -118,7 +118,7 @@ fn meta_call(p: &Process, mfa: Mfa, point: &Point) -> OnReturn {
     let Some(tracer) = now else {
         return OnReturn::NOTHING;
     };
-    match tracer.status(p.pid().term()) {
+    match tracer.wants(Event::Call, p.pid().term()) {
         Verdict::Trace => {}
         Verdict::Discard => return OnReturn::NOTHING,
         Verdict::Remove => {
@@ -139,7 +139,7 @@ fn meta_call(p: &Process, mfa: Mfa, point: &Point) -> OnReturn {
     }
 }
 
-fn tell<'a>(p: &'a Process, tracer: Tracer, flags: u32, mfa: Mfa, result: Option<Term<'a>>) {
+fn tell<'a>(p: &'a Process, tracer: TracerId, flags: u32, mfa: Mfa, result: Option<Term<'a>>) {
     let args = if flags & flags::ARITY != 0 {
         Term::small(i64::from(mfa.arity))
     } else {
@@ -185,11 +185,11 @@ fn forget_frame(p: &Process) {
 }
 
 /// Whom the return of a call is reported to, and with which flags.
-fn listener(p: &Process, returning: &Returning) -> Option<(u32, Tracer)> {
+fn listener(p: &Process, returning: &Returning) -> Option<(u32, TracerId)> {
     if p.flags.get().sensitive {
         return None;
     }
-    if let Some(tracer) = Tracer::of(returning.tracer) {
+    if let Some(tracer) = TracerId::of(returning.tracer) {
         return Some((META_FLAGS, tracer));
     }
     let r = p.shared().tracee.of_id(returning.session)?;

@@ -34,7 +34,7 @@ use super::halves::{Halves, Step};
 use super::permission;
 use super::session::{self, OnLoad, Shared};
 use super::spec::Spec;
-use super::tracer::Tracer;
+use super::tracer::TracerId;
 use crate::bif;
 use crate::code::entry::{Export, all_exports, export, find_export};
 use crate::code::module::{self, Mfa, Module};
@@ -80,7 +80,7 @@ pub(crate) struct Setting {
     /// Match specification.
     pub(crate) spec: Option<Arc<Spec>>,
     /// Whom `meta` reports to.
-    pub(crate) meta: Option<Tracer>,
+    pub(crate) meta: Option<TracerId>,
 }
 
 /// Where a breakpoint stands.

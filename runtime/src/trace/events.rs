@@ -4,13 +4,13 @@
 use super::flags::{self, Tracee};
 use super::record;
 use super::spec;
-use super::tracer::{Event, Report, Tracer};
+use super::tracer::{Event, Report, TracerId};
 use crate::process::{self, ProcShared, Process, SYSTEM};
 use crate::term::{Atom, Pid, Term, View, am};
 
 /// Tells all sessions that ask for any of `flags` of an event of `id`.
 fn tell(tracee: &Tracee, id: Term<'_>, flags: u32, report: &Report<'_>) {
-    for r in tracee.asked(id, flags) {
+    for r in tracee.asked(id, report.event, flags) {
         r.tracer.report(r.flags, id, report);
     }
 }
@@ -33,7 +33,7 @@ pub(crate) fn happened(shared: &ProcShared, event: Event, term: Term<'_>) {
 #[cold]
 pub(crate) fn sent<'p>(p: &'p Process, to: Term<'p>, message: Term<'p>) {
     let me = p.pid().term();
-    for r in p.shared().tracee.asked(me, flags::SEND) {
+    for r in p.shared().tracee.asked(me, Event::Send, flags::SEND) {
         let pattern = r.session.send.read().clone();
         if !pattern.on {
             continue;
@@ -66,7 +66,7 @@ pub(crate) fn sent<'p>(p: &'p Process, to: Term<'p>, message: Term<'p>) {
 #[cold]
 pub(crate) fn received<'p>(p: &'p Process, from: Pid, message: Term<'p>) {
     let me = p.pid().term();
-    for r in p.shared().tracee.asked(me, flags::RECEIVE) {
+    for r in p.shared().tracee.asked(me, Event::Receive, flags::RECEIVE) {
         let pattern = r.session.receive.read().clone();
         if !pattern.on {
             continue;
@@ -128,8 +128,8 @@ pub(crate) const AT_TURNS: u32 = RUNNING | flags::CALL | flags::EXITING;
 pub(crate) fn scheduled_in(p: &Process) {
     let me = p.pid().term();
     // Whatever it asks for: here a session without a tracer is found out.
-    for r in p.shared().tracee.asked(me, flags::ALL) {
-        if r.flags & RUNNING != 0 && r.tracer == Tracer::Recorder {
+    for r in p.shared().tracee.asked(me, Event::In, flags::ALL) {
+        if r.flags & RUNNING != 0 && r.tracer == TracerId::Recorder {
             record::scheduled_in(p);
         } else if r.flags & RUNNING != 0 {
             let report = Report::new(Event::In, current(p));
@@ -143,8 +143,8 @@ pub(crate) fn scheduled_in(p: &Process) {
 pub(crate) fn scheduled_out(p: &Process) {
     if p.shared().tracee.has(RUNNING) && !p.is_exiting() {
         let me = p.pid().term();
-        for r in p.shared().tracee.asked(me, RUNNING) {
-            if r.tracer == Tracer::Recorder {
+        for r in p.shared().tracee.asked(me, Event::Out, RUNNING) {
+            if r.tracer == TracerId::Recorder {
                 record::scheduled_out(p);
             } else {
                 let report = Report::new(Event::Out, current(p));
@@ -222,8 +222,8 @@ pub(crate) fn collected(p: &Process, collection: Collection, reclaimed: usize) {
 /// `words` is the need, or what was reclaimed.
 pub(crate) fn collection_event(p: &Process, event: Event, words: usize) {
     let me = p.pid().term();
-    for r in p.shared().tracee.asked(me, event.flags()) {
-        if r.tracer == Tracer::Recorder {
+    for r in p.shared().tracee.asked(me, event, event.flags()) {
+        if r.tracer == TracerId::Recorder {
             record::collection(p, event, words);
             continue;
         }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::session::{self, Shared};
-use super::tracer::{Tracer, Verdict};
+use super::tracer::{Event, TracerId, Verdict};
 use crate::process::{self, ProcShared};
 use crate::sched::ptab;
 use crate::term::{Atom, Term, am};
@@ -77,7 +77,7 @@ pub(crate) fn named(atom: Atom) -> Option<u32> {
 pub(crate) struct TracerRef {
     pub(super) session: Arc<Shared>,
     pub(super) flags: u32,
-    pub(super) tracer: Tracer,
+    pub(super) tracer: TracerId,
 }
 
 /// What a process or port knows of tracing.
@@ -143,7 +143,7 @@ impl Tracee {
     }
 
     /// What `session` traces of it.
-    pub(super) fn of(&self, session: &Shared) -> Option<(u32, Tracer)> {
+    pub(super) fn of(&self, session: &Shared) -> Option<(u32, TracerId)> {
         let refs = self.refs.lock();
         let mut refs = refs.iter();
         refs.find(|r| r.session.id == session.id)
@@ -156,8 +156,9 @@ impl Tracee {
         refs.iter().find(|r| r.session.id == id).cloned()
     }
 
-    /// The sessions that ask for any of `flags`; those that have ended or lost their tracer go.
-    pub(super) fn asked(&self, id: Term<'_>, flags: u32) -> Refs {
+    /// The sessions that ask for any of `flags` and whose tracers want to hear of `event`; those that have ended
+    /// or lost their tracer go.
+    pub(super) fn asked(&self, id: Term<'_>, event: Event, flags: u32) -> Refs {
         let refs: Refs = {
             let refs = self.refs.lock();
             refs.iter()
@@ -166,11 +167,14 @@ impl Tracee {
                 .collect()
         };
         let keep = |r: &TracerRef| {
-            let kept = r.session.is_alive() && r.tracer.status(id) != Verdict::Remove;
-            if !kept {
+            let verdict = match r.session.is_alive() {
+                true => r.tracer.wants(event, id),
+                false => Verdict::Remove,
+            };
+            if verdict == Verdict::Remove {
                 self.remove(r.session.id);
             }
-            kept
+            verdict == Verdict::Trace
         };
         refs.into_iter().filter(keep).collect()
     }
@@ -186,11 +190,11 @@ impl Tracee {
         id: Term<'_>,
         session: &Arc<Shared>,
         flags: u32,
-        tracer: Tracer,
+        tracer: TracerId,
     ) -> bool {
         self.change(
             |refs| match refs.iter_mut().find(|r| r.session.id == session.id) {
-                Some(r) if r.tracer != tracer && r.tracer.status(id) != Verdict::Remove => false,
+                Some(r) if r.tracer != tracer && r.tracer.is_there(id) => false,
                 Some(r) => {
                     r.flags |= flags;
                     r.tracer = tracer;
@@ -228,7 +232,7 @@ impl Tracee {
     pub(super) fn set(
         &self,
         session: &Arc<Shared>,
-        tracer: Option<Tracer>,
+        tracer: Option<TracerId>,
         clear: u32,
         set: u32,
     ) -> bool {

@@ -24,7 +24,7 @@ mod spec;
 pub(crate) mod sysmon;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod tracer;
+pub(crate) mod tracer;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) use permission::{Turn, begun, release, seize, settle};
 pub(crate) use session::{EventPattern, New};
 use session::{OnLoad, Shared};
 pub(crate) use spec::{BadSpec, Spec};
-pub(crate) use tracer::{Event, Tracer, set_cpu_timestamp};
+pub(crate) use tracer::{Event, TracerId, set_cpu_timestamp};
 
 use crate::code::module::Mfa;
 use crate::process::ProcShared;
@@ -113,7 +113,7 @@ pub(crate) struct At {
     /// Of `local` or `global`.
     pub(crate) spec: Option<Arc<Spec>>,
     pub(crate) meta_spec: Option<Arc<Spec>>,
-    pub(crate) meta: Option<Tracer>,
+    pub(crate) meta: Option<TracerId>,
 }
 
 impl At {
@@ -127,7 +127,7 @@ impl At {
 pub(crate) struct Handle(Arc<Shared>);
 
 impl Handle {
-    pub(crate) fn create(name: Atom, tracer: Option<Tracer>) -> Option<Handle> {
+    pub(crate) fn create(name: Atom, tracer: Option<TracerId>) -> Option<Handle> {
         session::create(name, tracer, None).map(Handle)
     }
     pub(crate) fn legacy() -> Handle {
@@ -152,7 +152,7 @@ impl Handle {
     pub(crate) fn is_alive(&self) -> bool {
         self.0.is_alive()
     }
-    pub(crate) fn tracer(&self) -> Option<Tracer> {
+    pub(crate) fn tracer(&self) -> Option<TracerId> {
         self.0.tracer
     }
 
@@ -249,7 +249,7 @@ impl Handle {
         id: Term<'_>,
         on: bool,
         flags: u32,
-        tracer: Option<Tracer>,
+        tracer: Option<TracerId>,
     ) -> bool {
         match tracer.filter(|_| on) {
             Some(tracer) => tracee.turn_on(id, &self.0, flags, tracer),
@@ -259,11 +259,11 @@ impl Handle {
             }
         }
     }
-    pub(crate) fn trace_new_processes(&self, on: bool, flags: u32, tracer: Option<Tracer>) {
+    pub(crate) fn trace_new_processes(&self, on: bool, flags: u32, tracer: Option<TracerId>) {
         self.0.new_processes.lock().change(on, flags, tracer);
         flags::update_new();
     }
-    pub(crate) fn trace_new_ports(&self, on: bool, flags: u32, tracer: Option<Tracer>) {
+    pub(crate) fn trace_new_ports(&self, on: bool, flags: u32, tracer: Option<TracerId>) {
         self.0.new_ports.lock().change(on, flags, tracer);
         flags::update_new();
     }
@@ -282,9 +282,9 @@ impl Handle {
         self.0.new_ports()
     }
     /// Flags and tracer of a process or port; a tracer that is gone goes.
-    pub(crate) fn of(&self, tracee: &Tracee, id: Term<'_>) -> (u32, Option<Tracer>) {
+    pub(crate) fn of(&self, tracee: &Tracee, id: Term<'_>) -> (u32, Option<TracerId>) {
         match tracee.of(&self.0) {
-            Some((_, tracer)) if tracer.status(id) == tracer::Verdict::Remove => {
+            Some((_, tracer)) if !tracer.is_there(id) => {
                 tracee.remove(self.0.id);
                 (0, None)
             }
@@ -453,7 +453,7 @@ impl Session {
             self.trace(shared, on);
         }
         self.0
-            .trace_new_processes(on, flags::CALL, Some(Tracer::NOBODY));
+            .trace_new_processes(on, flags::CALL, Some(TracerId::NOBODY));
     }
     /// Traces calls of a process, or no longer; `false` when it is gone.
     pub fn set_process(&self, pid: Pid, on: bool) -> bool {
@@ -465,7 +465,7 @@ impl Session {
     }
     fn trace(&self, shared: &ProcShared, on: bool) -> bool {
         let me = shared.pid().term();
-        let nobody = Some(Tracer::NOBODY);
+        let nobody = Some(TracerId::NOBODY);
         self.0.trace(&shared.tracee, me, on, flags::CALL, nobody)
     }
     /// Calls of a function; `None` where they are not counted.

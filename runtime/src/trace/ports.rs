@@ -15,7 +15,7 @@ pub(crate) struct Traced<'a> {
 
 impl Traced<'_> {
     fn tell(self, flags: u32, report: &Report<'_>) {
-        for r in self.tracee.asked(self.id, flags) {
+        for r in self.tracee.asked(self.id, report.event, flags) {
             r.tracer.report(r.flags, self.id, report);
         }
     }
@@ -48,7 +48,7 @@ impl Traced<'_> {
             Event::SendToNonExisting
         };
         let report = Report::new(event, message).with(to.term());
-        for r in self.tracee.asked(self.id, flags::SEND) {
+        for r in self.tracee.asked(self.id, event, flags::SEND) {
             if r.session.send.read().on {
                 r.tracer.report(r.flags, self.id, &report);
             }

@@ -13,7 +13,7 @@ use super::count::Counter;
 use super::meter::Measures;
 use super::node::Arena;
 use super::session::{self, OnLoad, Profiled, Shared};
-use super::tracer::Tracer;
+use super::tracer::TracerId;
 use super::{flags, node};
 use crate::code::module::Mfa;
 use crate::process;
@@ -65,7 +65,7 @@ pub fn start(request: Request, command: Vec<String>, otp: String) {
         session
             .new_processes
             .lock()
-            .change(true, flags::CALL, Some(Tracer::NOBODY));
+            .change(true, flags::CALL, Some(TracerId::NOBODY));
         flags::update_new();
         // The clock is compared with the time from here on.
         let _ = ticks::Ticks::clock();

@@ -22,7 +22,7 @@ use super::breakpoint::kind;
 use super::meter::Measures;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
-use super::tracer::{Event, Report, Tracer};
+use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon};
 use crate::code::module::{Mfa, all_versions, function_at};
 use crate::process::Process;
@@ -174,7 +174,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         sysmon::update();
     }
     let (processes, ports) = recorder.flags();
-    let tracer = Some(Tracer::Recorder);
+    let tracer = Some(TracerId::Recorder);
     session.new_processes.lock().change(true, processes, tracer);
     session.new_ports.lock().change(true, ports, tracer);
     flags::update_new();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::flags;
-use super::tracer::{Tracer, Verdict};
+use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::heap::{Heap, Message};
 use crate::process::{ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am, compare};
@@ -65,7 +65,7 @@ pub(crate) struct Seq {
 /// How often all tokens have been taken away.
 static AGE: AtomicU64 = AtomicU64::new(0);
 
-static SYSTEM_TRACER: Mutex<Option<Tracer>> = Mutex::new(None);
+static SYSTEM_TRACER: Mutex<Option<TracerId>> = Mutex::new(None);
 
 /// Takes all tokens away, of processes and of messages, and starts the counters again.
 pub(crate) fn reset() {
@@ -77,10 +77,10 @@ fn age() -> u64 {
 }
 
 /// Who is told of tokens, if that one is still there.
-pub(crate) fn system_tracer() -> Option<Tracer> {
+pub(crate) fn system_tracer() -> Option<TracerId> {
     let mut now = SYSTEM_TRACER.lock();
     if let Some(tracer) = *now
-        && tracer.status(am::undefined.term()) == Verdict::Remove
+        && !tracer.is_there(am::undefined.term())
     {
         *now = None;
     }
@@ -88,8 +88,8 @@ pub(crate) fn system_tracer() -> Option<Tracer> {
 }
 
 /// Sets who is told; the old one, or `None` where the new one is not there.
-pub(crate) fn set_system_tracer(new: Option<Tracer>) -> Option<Option<Tracer>> {
-    let usable = |tracer: Tracer| tracer.status(am::undefined.term()) == Verdict::Trace;
+pub(crate) fn set_system_tracer(new: Option<TracerId>) -> Option<Option<TracerId>> {
+    let usable = |tracer: TracerId| tracer.is_there(am::undefined.term());
     new.is_none_or(usable)
         .then(|| std::mem::replace(&mut *SYSTEM_TRACER.lock(), new))
 }
@@ -252,13 +252,18 @@ pub(crate) fn print(p: &Process, label: Option<Term<'_>>, info: Term<'_>) -> boo
     true
 }
 
+/// Does `tracer` want to hear of tokens of the process `pid`?
+fn hears_of(tracer: TracerId, pid: Pid) -> bool {
+    tracer.wants(Event::SeqTrace, pid.term()) == Verdict::Trace
+}
+
 /// The token of `p` with the serial of what it passes on now.
 fn passed(p: &Process) -> Option<Token> {
     if !p.flags.get().seq_token {
         return None;
     }
     let me = p.pid();
-    let counts = system_tracer().is_none_or(|tracer| tracer.status(me.term()) == Verdict::Trace);
+    let counts = system_tracer().is_none_or(|tracer| hears_of(tracer, me));
     with(p, |seq| {
         let token = seq.token.as_mut()?;
         if counts {
@@ -278,7 +283,7 @@ impl Token {
             return;
         }
         let tracer = system_tracer();
-        let Some(tracer) = tracer.filter(|t| t.status(of.pid().term()) == Verdict::Trace) else {
+        let Some(tracer) = tracer.filter(|tracer| hears_of(*tracer, of.pid())) else {
             return;
         };
         let kind = match kind {
@@ -291,7 +296,8 @@ impl Token {
         let from = self.from.term();
         let info = Message::of_tuple(&[kind.term(), serial, from, receiver, message]);
         let timestamp = self.flags >> bits::TIMESTAMP_SHIFT;
-        tracer.report_seq(timestamp, self.label.term(), info.term());
+        let report = Report::new(Event::SeqTrace, info.term());
+        tracer.report(timestamp, self.label.term(), &report);
     }
 }
 

@@ -12,7 +12,7 @@ use super::meter::{Account, Measures};
 use super::node::Arena;
 use super::spec::Spec;
 use super::sysmon::{self, Monitor};
-use super::tracer::{Tracer, Verdict};
+use super::tracer::TracerId;
 use crate::code::module::Mfa;
 use crate::term::{Atom, am};
 
@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) slot: u32,
     pub(super) name: Atom,
     /// Who gets its messages; none: whoever turns tracing of a process on.
-    pub(super) tracer: Option<Tracer>,
+    pub(super) tracer: Option<TracerId>,
     alive: AtomicBool,
     /// What new processes get.
     pub(super) new_processes: Mutex<New>,
@@ -60,12 +60,12 @@ pub(super) struct Profiled {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct New {
     pub(crate) flags: u32,
-    pub(crate) tracer: Option<Tracer>,
+    pub(crate) tracer: Option<TracerId>,
 }
 
 impl New {
     /// Turns flags on or off. Source: `erts_change_new_p_tracing()`.
-    pub(super) fn change(&mut self, on: bool, flags: u32, tracer: Option<Tracer>) {
+    pub(super) fn change(&mut self, on: bool, flags: u32, tracer: Option<TracerId>) {
         if on {
             self.flags |= flags;
         } else {
@@ -78,7 +78,7 @@ impl New {
     /// Without a tracer that lives there is nothing.
     fn check(&mut self) {
         let nobody = am::undefined.term();
-        let gone = |tracer: Tracer| tracer.status(nobody) == Verdict::Remove;
+        let gone = |tracer: TracerId| !tracer.is_there(nobody);
         if self.flags == 0 || self.tracer.is_none_or(gone) {
             *self = New::default();
         }
@@ -107,7 +107,7 @@ pub(super) struct OnLoad {
     /// Of `local` or `global` ones.
     pub(super) spec: Option<Arc<Spec>>,
     pub(super) meta_spec: Option<Arc<Spec>>,
-    pub(super) meta_tracer: Option<Tracer>,
+    pub(super) meta_tracer: Option<TracerId>,
 }
 
 impl OnLoad {
@@ -143,7 +143,7 @@ impl Shared {
         id: u64,
         slot: u32,
         name: Atom,
-        tracer: Option<Tracer>,
+        tracer: Option<TracerId>,
         profile: Option<Profiled>,
     ) -> Shared {
         Shared {
@@ -217,7 +217,7 @@ impl Shared {
 /// Makes a session; `None` when there are as many as there may be.
 pub(super) fn create(
     name: Atom,
-    tracer: Option<Tracer>,
+    tracer: Option<TracerId>,
     profile: Option<Profiled>,
 ) -> Option<Arc<Shared>> {
     let mut table = table().write();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::flags;
 use super::seq;
 use super::session::Shared;
-use super::tracer::{Tracer, Verdict};
+use super::tracer::TracerId;
 use crate::heap::Message;
 use crate::interp::exception;
 use crate::matchspec::{self, Action, Actions, Dialect, MatchSpec};
@@ -169,7 +169,7 @@ impl<'a> Body<'a> {
     }
 
     /// The tracer that flags set here go to. Source: `get_proc_tracer()`.
-    fn tracer(&self) -> Option<Tracer> {
+    fn tracer(&self) -> Option<TracerId> {
         let own = || self.tracee().of(self.session).map(|(_, tracer)| tracer);
         self.session.tracer.or_else(own)
     }
@@ -202,7 +202,7 @@ impl<'a> Body<'a> {
                 match item.view() {
                     View::Atom(name) => mask |= flags::named(name)?,
                     View::Tuple(_) if self.session.tracer.is_none() => {
-                        tracer = Some(Tracer::of_option(am::tracer, item)?);
+                        tracer = Some(TracerId::of_option(am::tracer, item)?);
                     }
                     _ => return None,
                 }
@@ -212,7 +212,7 @@ impl<'a> Body<'a> {
         let (off, on) = (flags(off)?, flags(on)?);
         let changed = self.with(who, |other| {
             let me = other.pid().term();
-            let usable = tracer.is_none_or(|tracer| tracer.status(me) != Verdict::Remove);
+            let usable = tracer.is_none_or(|tracer| tracer.is_there(me));
             usable.then(|| other.tracee.set(self.session, tracer, off, on))
         })??;
         Some(Term::bool(changed))

@@ -254,7 +254,7 @@ fn profile(
     };
     set(Switch::On, kinds);
     let handle = Handle(session.clone());
-    handle.trace_new_processes(true, flags::CALL, Some(Tracer::NOBODY));
+    handle.trace_new_processes(true, flags::CALL, Some(TracerId::NOBODY));
     run(function, n);
     handle.trace_new_processes(false, flags::CALL, None);
     set(Switch::Off, kind::ALL);
@@ -375,7 +375,7 @@ fn reports(
     machine();
     let _turn = TURN.lock();
     let (tracer, heard) = listener();
-    let tracer = Tracer::Process(tracer);
+    let tracer = TracerId::Process(tracer);
     let session = session::create(Atom::new("reports"), Some(tracer), None).expect("a slot");
     let heap = crate::heap::Heap::detached();
     let dialect = crate::matchspec::Dialect::CALL;

@@ -1,14 +1,16 @@
-//! Who hears what is traced, and the messages they get: one row an event, one builder for all. Source:
-//! `erl_tracer_nif.c`, `send_to_tracer_nif_raw()` in `erl_trace.c`, OTP 29.
+//! Who hears what is traced, and what they are asked and told: one row an event, and `erl_tracer`'s messages, one
+//! builder for all. Source: `erl_tracer_nif.c`, `send_to_tracer_nif_raw()` in `erl_trace.c`, OTP 29.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::flags;
 use crate::heap::{Heap, Message};
 use crate::process::{self, Signal, ports};
-use crate::term::{Atom, Pid, Port, Term, View, am};
+use crate::term::{Atom, Pid, Port, Term, View, am, compare};
 
 macro_rules! events {
     ($($(#[doc = $doc:literal])* $name:ident => $atom:ident, $flags:expr;)*) => {
@@ -90,6 +92,8 @@ events! {
     GcMajorEnd => gc_major_end, flags::GARBAGE_COLLECTION;
     /// `{trace, Pid, gc_max_heap_size, Info}`
     GcMaxHeapSize => gc_max_heap_size, flags::GARBAGE_COLLECTION;
+    /// `{seq_trace, Label, {Kind, Serial, From, To, Message}}`: of tokens, whoever has them.
+    SeqTrace => seq_trace, 0;
 }
 
 /// An event with what is told of it.
@@ -120,7 +124,7 @@ impl<'a> Report<'a> {
 
 /// What a tracer says to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// It wants to hear of it.
     Trace,
     /// It does not.
@@ -129,21 +133,93 @@ pub(super) enum Verdict {
     Remove,
 }
 
-/// Who gets trace messages: `erl_tracer`'s two kinds.
+/// What a tracer is asked before anything is told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tracer {
-    /// A process.
+pub(crate) enum Question {
+    /// `trace_status`: is it there at all? The only one to be answered with [`Verdict::Remove`].
+    Status,
+    /// Does it want to hear of such an event?
+    Of(Event),
+}
+
+/// Time stamps, as a tracer is asked to make them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timestamp {
+    /// `timestamp`: `erlang:now()`'s triple.
+    Now,
+    /// `cpu_timestamp`: the same, of processor time.
+    Cpu,
+    /// `strict_monotonic`: `{MonotonicTime, UniqueInteger}`.
+    StrictMonotonic,
+    /// `monotonic`
+    Monotonic,
+}
+
+/// What goes with an event: the map of `erl_tracer`'s last argument.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Options<'a> {
+    pub(crate) extra: Option<Term<'a>>,
+    /// What a match specification has said, if that is not `true`.
+    pub(crate) match_spec_result: Option<Term<'a>>,
+    pub(crate) scheduler_id: Option<Term<'a>>,
+    pub(crate) timestamp: Option<Timestamp>,
+}
+
+impl Options<'_> {
+    /// What the flags of a tracee ask for.
+    fn of(flags: u32) -> Options<'static> {
+        let timestamp = if flags & flags::TIMESTAMP != 0 {
+            Some(match CPU_TIMESTAMP.load(Ordering::Relaxed) {
+                true => Timestamp::Cpu,
+                false => Timestamp::Now,
+            })
+        } else if flags & flags::STRICT_MONOTONIC_TIMESTAMP != 0 {
+            Some(Timestamp::StrictMonotonic)
+        } else {
+            (flags & flags::MONOTONIC_TIMESTAMP != 0).then_some(Timestamp::Monotonic)
+        };
+        let scheduler_id = || {
+            let id = crate::sched::current_id().map_or(0, |id| id + 1);
+            Term::small(id as i64)
+        };
+        Options {
+            scheduler_id: (flags & flags::SCHEDULER_ID != 0).then(scheduler_id),
+            timestamp,
+            ..Options::default()
+        }
+    }
+}
+
+/// A tracer: the two functions of OTP's behaviour `erl_tracer`. Both are called in the context of who is traced.
+pub(crate) trait Tracer {
+    /// `enabled/3`. Asked before `trace`, so that what nobody wants to hear is not put together.
+    fn enabled(&self, question: Question, tracee: Term<'_>) -> Verdict;
+
+    /// `trace/5`. `tracee` is the token's label in a sequential trace.
+    fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &Options<'_>);
+}
+
+/// Who gets trace messages: the state of a tracer module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TracerId {
+    /// `erl_tracer` with a process.
     Process(Pid),
-    /// A port: it gets messages in the external term format.
+    /// `erl_tracer` with a port: it gets messages in the external term format.
     Port(Port),
+    /// `erl_tracer` with what is neither, which is never there: a number of [`STRANGERS`].
+    Stranger(u32),
     /// Rust code that reads counters: it hears nothing, and is always there.
     Nobody,
     /// The recorder, which is always there too.
     Recorder,
 }
 
-/// The elements of a message.
-type Parts<'a> = SmallVec<[Term<'a>; 8]>;
+/// States of `erl_tracer` that are no process and no port. They are told as they were given.
+static STRANGERS: OnceLock<Mutex<Vec<&'static Message>>> = OnceLock::new();
+
+fn strangers() -> &'static Mutex<Vec<&'static Message>> {
+    STRANGERS.get_or_init(Mutex::default)
+}
 
 /// Time stamps asked for by `timestamp` are of processor time.
 static CPU_TIMESTAMP: AtomicBool = AtomicBool::new(false);
@@ -153,16 +229,16 @@ pub(crate) fn set_cpu_timestamp(on: bool) {
     CPU_TIMESTAMP.store(on, Ordering::Relaxed);
 }
 
-impl Tracer {
-    pub(super) const NOBODY: Tracer = Tracer::Nobody;
+impl TracerId {
+    pub(super) const NOBODY: TracerId = TracerId::Nobody;
 
     /// The tracer that a pid, a port or `{Module, State}` names. No module but `erl_tracer` is loaded.
-    pub(crate) fn of(term: Term<'_>) -> Option<Tracer> {
+    pub(crate) fn of(term: Term<'_>) -> Option<TracerId> {
         match term.view() {
-            View::Pid(pid) => Some(Tracer::Process(pid)),
-            View::Port(port) => Some(Tracer::Port(port)),
+            View::Pid(pid) => Some(TracerId::Process(pid)),
+            View::Port(port) => Some(TracerId::Port(port)),
             View::Tuple(tuple) => match *tuple.elements() {
-                [module, state] if module == am::erl_tracer => Tracer::of_state(state),
+                [module, state] if module == am::erl_tracer => Some(TracerId::of_state(state)),
                 _ => None,
             },
             _ => None,
@@ -170,124 +246,163 @@ impl Tracer {
     }
 
     /// The tracer of an option `{prefix, Tracer}` or `{prefix, Module, State}`.
-    pub(crate) fn of_option(prefix: Atom, option: Term<'_>) -> Option<Tracer> {
+    pub(crate) fn of_option(prefix: Atom, option: Term<'_>) -> Option<TracerId> {
         match *option.as_tuple()?.elements() {
-            [name, to] if name == prefix => Tracer::of_state(to),
+            [name, to] if name == prefix => match to.view() {
+                View::Pid(_) | View::Port(_) => Some(TracerId::of_state(to)),
+                _ => None,
+            },
             [name, module, state] if name == prefix && module == am::erl_tracer => {
-                Tracer::of_state(state)
+                Some(TracerId::of_state(state))
             }
             _ => None,
         }
     }
 
-    fn of_state(state: Term<'_>) -> Option<Tracer> {
+    fn of_state(state: Term<'_>) -> TracerId {
         match state.view() {
-            View::Pid(pid) => Some(Tracer::Process(pid)),
-            View::Port(port) => Some(Tracer::Port(port)),
-            _ => None,
+            View::Pid(pid) => TracerId::Process(pid),
+            View::Port(port) => TracerId::Port(port),
+            _ => {
+                let mut known = strangers().lock();
+                let at = known
+                    .iter()
+                    .position(|known| compare::eq_exact(known.term(), state));
+                let at = at.unwrap_or_else(|| {
+                    known.push(Box::leak(Box::new(Message::copy_of(state))));
+                    known.len() - 1
+                });
+                TracerId::Stranger(at as u32)
+            }
         }
     }
 
     /// As it is told.
     pub(crate) fn term(self) -> Term<'static> {
         match self {
-            Tracer::Process(pid) => pid.term(),
-            Tracer::Port(port) => port.term(),
-            Tracer::Nobody | Tracer::Recorder => am::undefined.term(),
+            TracerId::Process(pid) => pid.term(),
+            TracerId::Port(port) => port.term(),
+            TracerId::Stranger(number) => strangers().lock()[number as usize].term(),
+            TracerId::Nobody | TracerId::Recorder => am::undefined.term(),
         }
     }
 
-    /// Is it there?
-    pub(crate) fn is_alive(self) -> bool {
-        match self {
-            Tracer::Process(pid) => process::exists(pid),
-            Tracer::Port(port) => ports::exists(port),
-            Tracer::Nobody | Tracer::Recorder => true,
-        }
+    /// Is it there, as far as `tracee` is concerned?
+    pub(super) fn is_there(self, tracee: Term<'_>) -> bool {
+        self.enabled(Question::Status, tracee) != Verdict::Remove
     }
 
-    /// What it says to any event of `tracee`.
-    pub(super) fn status(self, tracee: Term<'_>) -> Verdict {
-        if self == Tracer::Recorder {
-            Verdict::Trace
-        } else if self == Tracer::Nobody || tracee.same(self.term()) {
-            Verdict::Discard
-        } else if self.is_alive() {
-            Verdict::Trace
-        } else {
-            Verdict::Remove
+    /// What it says to an event of `tracee`, one that is gone included.
+    pub(super) fn wants(self, event: Event, tracee: Term<'_>) -> Verdict {
+        match self.enabled(Question::Of(event), tracee) {
+            Verdict::Trace => Verdict::Trace,
+            _ if self.is_there(tracee) => Verdict::Discard,
+            _ => Verdict::Remove,
         }
     }
 
     /// Tells it of an event of `tracee`, whose flags say how.
     pub(super) fn report(self, flags: u32, tracee: Term<'_>, report: &Report<'_>) {
-        if self == Tracer::Recorder {
-            return super::record::report(tracee, report);
-        }
-        let scratch = Heap::detached();
-        let mut parts = Parts::new();
-        parts.push(am::trace.term());
-        parts.push(tracee);
-        parts.push(report.event.tag().term());
-        parts.push(report.term);
-        parts.extend(report.extra);
-        parts.extend(report.result);
-        self.finish(&scratch, flags, parts);
-    }
-
-    /// Tells it of an information transfer of a sequential trace.
-    pub(super) fn report_seq(self, flags: u32, label: Term<'_>, info: Term<'_>) {
-        let parts = [am::seq_trace.term(), label, info];
-        self.finish(&Heap::detached(), flags, Parts::from_slice(&parts));
-    }
-
-    fn finish<'a>(self, scratch: &'a Heap, flags: u32, mut parts: Parts<'a>) {
-        if flags & flags::SCHEDULER_ID != 0 {
-            let id = crate::sched::current_id().map_or(0, |id| id + 1);
-            parts.push(Term::small(id as i64));
-        }
-        if let Some(stamp) = timestamp(scratch, flags) {
-            parts.push(stamp);
-            if parts[0] == am::trace {
-                parts[0] = am::trace_ts.term();
-            }
-        }
-        self.tell(Message::of_tuple(&parts));
+        let options = Options {
+            extra: report.extra,
+            match_spec_result: report.result,
+            ..Options::of(flags)
+        };
+        self.trace(report.event, tracee, report.term, &options);
     }
 
     /// Sends it a message; one to a tracer that is gone goes nowhere.
-    pub(super) fn tell(self, message: Message) {
+    pub(crate) fn tell(self, message: Message) {
         match self {
-            Tracer::Process(to) => {
+            TracerId::Process(to) => {
                 let from = Pid(crate::sched::ptab::INVALID_DATA);
                 let _ = process::send(to, Signal::own(message, from));
             }
-            Tracer::Port(port) => {
+            TracerId::Port(port) => {
                 let options = crate::term::external::EncodeOptions::default();
                 if let Ok(bytes) = crate::term::external::encode(message.term(), options) {
                     ports::command(port, bytes);
                 }
             }
-            Tracer::Nobody | Tracer::Recorder => {}
+            TracerId::Stranger(_) | TracerId::Nobody | TracerId::Recorder => {}
         }
     }
 }
 
-/// The time stamp that `flags` ask for. Source: `erl_tracer_nif.c`.
-fn timestamp(heap: &Heap, flags: u32) -> Option<Term<'_>> {
-    use crate::sched::clock::erlang_monotonic_ns;
-    if flags & flags::TIMESTAMP != 0 {
-        let microseconds = if CPU_TIMESTAMP.load(Ordering::Relaxed) {
-            crate::sys::time::process_cpu_time_ns() / 1000
-        } else {
-            crate::bif::time::now_microseconds()
+/// `erl_tracer`, and our own tracers. Source: `erl_tracer_nif.c`.
+impl Tracer for TracerId {
+    fn enabled(&self, question: Question, tracee: Term<'_>) -> Verdict {
+        let alive = match *self {
+            TracerId::Process(pid) => process::exists(pid),
+            TracerId::Port(port) => ports::exists(port),
+            TracerId::Stranger(_) => false,
+            TracerId::Nobody => return Verdict::Discard,
+            TracerId::Recorder => return Verdict::Trace,
         };
-        return Some(crate::bif::time::triple(heap, microseconds));
+        match question {
+            _ if alive && !tracee.same(self.term()) => Verdict::Trace,
+            Question::Status if !alive => Verdict::Remove,
+            _ => Verdict::Discard,
+        }
     }
-    if flags & flags::STRICT_MONOTONIC_TIMESTAMP != 0 {
-        let time = heap.integer(erlang_monotonic_ns());
-        let count = heap.integer(crate::bif::time::unique_monotonic());
-        return Some(heap.tuple(&[time, count]));
+
+    fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &Options<'_>) {
+        match self {
+            TracerId::Recorder => {
+                let report = Report {
+                    event,
+                    term: message,
+                    extra: options.extra,
+                    result: options.match_spec_result,
+                };
+                super::record::report(tracee, &report);
+            }
+            TracerId::Process(_) | TracerId::Port(_) => {
+                self.tell(trace_message(event.tag(), tracee, message, options));
+            }
+            TracerId::Stranger(_) | TracerId::Nobody => {}
+        }
     }
-    (flags & flags::MONOTONIC_TIMESTAMP != 0).then(|| heap.integer(erlang_monotonic_ns()))
+}
+
+/// The message that says all of an event.
+pub(crate) fn trace_message(
+    tag: Atom,
+    tracee: Term<'_>,
+    message: Term<'_>,
+    options: &Options<'_>,
+) -> Message {
+    let scratch = Heap::detached();
+    let mut parts: SmallVec<[Term<'_>; 8]> = SmallVec::new();
+    let tag = tag.term();
+    match options.extra {
+        Some(extra) => parts.extend([am::trace.term(), tracee, tag, message, extra]),
+        None if tag == am::seq_trace => parts.extend([tag, tracee, message]),
+        None => parts.extend([am::trace.term(), tracee, tag, message]),
+    }
+    parts.extend(options.match_spec_result);
+    parts.extend(options.scheduler_id);
+    if let Some(stamp) = options.timestamp {
+        parts.push(stamp.term(&scratch));
+        if parts[0] == am::trace {
+            parts[0] = am::trace_ts.term();
+        }
+    }
+    Message::of_tuple(&parts)
+}
+
+impl Timestamp {
+    /// The time now.
+    fn term(self, heap: &Heap) -> Term<'_> {
+        use crate::bif::time::{now_microseconds, triple, unique_monotonic};
+        let monotonic = || heap.integer(crate::sched::clock::erlang_monotonic_ns());
+        match self {
+            Timestamp::Now => triple(heap, now_microseconds()),
+            Timestamp::Cpu => triple(heap, crate::sys::time::process_cpu_time_ns() / 1000),
+            Timestamp::StrictMonotonic => {
+                heap.tuple(&[monotonic(), heap.integer(unique_monotonic())])
+            }
+            Timestamp::Monotonic => monotonic(),
+        }
+    }
 }
