@@ -1,8 +1,9 @@
-//! `erl_ddll`: drivers in C are not loaded. What asks for one gets the error of a machine that cannot;
-//! no driver is linked in either.
+//! `erl_ddll`: drivers in C are not loaded. What asks for one gets the error of a machine that cannot, unless it is
+//! one of OTP's that is here natively.
 //! Source: `erl_bif_ddll.c`, OTP 29.
 
 use super::{BifResult, Raise, badarg, bifs};
+use crate::port::driver;
 use crate::process::{Process, Signal, deliver, refs};
 use crate::term::{Term, View, am, iolist};
 
@@ -24,6 +25,14 @@ fn check_name(term: Term<'_>) -> Result<(), Raise<'static>> {
         _ => false,
     };
     if ok { Ok(()) } else { Err(badarg()) }
+}
+
+/// The bytes of a name.
+fn text(name: Term<'_>) -> Option<Vec<u8>> {
+    match name.view() {
+        View::Atom(name) => Some(name.name().as_bytes().to_vec()),
+        _ => iolist::to_vec(name).ok(),
+    }
 }
 
 /// Checks each element of a proper list.
@@ -66,17 +75,28 @@ fn try_load_3<'p>(p: &'p Process, [path, name, options]: [Term<'p>; 3]) -> BifRe
     check_each(options, is_load_option)?;
     check_name(name)?;
     check_name(path)?;
-    Ok(error(p, am::no_ddll_available.term()))
+    let name = text(name).ok_or_else(badarg)?;
+    Ok(match driver::load(&name) {
+        Some(true) => p.tuple(&[am::ok.term(), am::loaded.term()]),
+        Some(false) => p.tuple(&[am::ok.term(), am::already_loaded.term()]),
+        None => error(p, am::no_ddll_available.term()),
+    })
 }
 
 fn try_unload_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
     check_each(options, is_unload_option)?;
     check_name(name)?;
-    Ok(error(p, am::not_loaded.term()))
+    let name = text(name).ok_or_else(badarg)?;
+    Ok(match driver::unload(&name) {
+        Some(true) => p.tuple(&[am::ok.term(), am::unloaded.term()]),
+        Some(false) => p.tuple(&[am::ok.term(), am::pending_process.term()]),
+        None => error(p, am::not_loaded.term()),
+    })
 }
 
 fn loaded_drivers_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.tuple(&[am::ok.term(), Term::NIL]))
+    let names: Vec<_> = driver::loaded().iter().map(|name| p.string(name)).collect();
+    Ok(p.tuple(&[am::ok.term(), p.list(&names)]))
 }
 
 /// Of a driver that is not there nothing is known.

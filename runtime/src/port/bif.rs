@@ -21,7 +21,7 @@ bifs! {
     bif erts_internal:"port_close"/1 => port_close_1;
     bif erts_internal:"port_connect"/2 => port_connect_2;
     bif erts_internal:"port_control"/3 => port_control_3;
-    bif erts_internal:"port_call"/3 => port_control_3;
+    bif erts_internal:"port_call"/3 => port_call_3;
     bif erts_internal:"port_info"/1 => port_info_1;
     bif erts_internal:"port_info"/2 => port_info_2;
     bif erlang:"port_set_data"/2 => port_set_data_2;
@@ -116,8 +116,20 @@ fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<
     })
 }
 
-/// No port here has control or call operations.
-fn port_control_3<'p>(_p: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
+/// What drivers give is a list of bytes.
+fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> BifResult<'p> {
+    let command = command.as_small().and_then(|n| u32::try_from(n).ok());
+    let (Some(port), Some(command), Some(_)) = (port_of(port), command, iolist_bytes(data)) else {
+        return Ok(am::badarg.term());
+    };
+    Ok(match port.control(command) {
+        Some(answer) => p.byte_list(&answer),
+        None => am::badarg.term(),
+    })
+}
+
+/// No driver here has call operations.
+fn port_call_3<'p>(_p: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
     Ok(am::badarg.term())
 }
 

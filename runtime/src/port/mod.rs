@@ -9,9 +9,11 @@
 //! while it is busy queues it.
 
 mod bif;
+pub(crate) mod driver;
 mod framing;
 mod open;
 mod signals;
+mod trace_file;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -128,6 +130,9 @@ struct State {
     waiting: Vec<Pid>,
     /// Set when the port is to end once all is written: why, and whether its owner asked for it.
     closing: Option<(Message, bool)>,
+
+    /// What takes the port's data, where that is no descriptor.
+    driver: Option<Box<dyn driver::Driver>>,
 
     os_pid: Option<i32>,
     /// Exit status of the program that has ended.
@@ -284,6 +289,15 @@ impl Port {
             }
             return Err(Refused::Busy);
         }
+        if let Some(driver) = &mut state.driver {
+            let taken = driver.output(&data);
+            state.output_bytes += data.len() as u64;
+            OUTPUT_BYTES.fetch_add(data.len() as u64, Ordering::Relaxed);
+            if let Err(e) = taken {
+                self.fail(state, e);
+            }
+            return Ok(());
+        }
         let Some(header) = state.mode.framing.header(data.len()) else {
             self.fail(state, Errno::INVAL);
             return Ok(());
@@ -304,6 +318,41 @@ impl Port {
             self.write_queue(state);
         }
         Ok(())
+    }
+
+    /// `port_control/3`; `None` where the port has no such command.
+    fn control(self: &Arc<Self>, command: u32) -> Option<Vec<u8>> {
+        let mut state = self.state.lock();
+        let done = state.driver.as_mut()?.control(command)?;
+        match done {
+            Ok(answer) => Some(answer),
+            Err(e) => {
+                self.fail(state, e);
+                Some(vec![0])
+            }
+        }
+    }
+
+    /// Has the driver called when its time is up.
+    fn start_timer(self: &Arc<Self>, state: &State) {
+        let after = state.driver.as_ref().and_then(|driver| driver.timeout_ms());
+        if let Some(milliseconds) = after {
+            let port = Arc::downgrade(self);
+            crate::sched::timers::run_after(milliseconds, move || {
+                if let Some(port) = port.upgrade() {
+                    port.timeout();
+                }
+            });
+        }
+    }
+
+    fn timeout(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        match state.driver.as_mut().map(|driver| driver.timeout()) {
+            None => {}
+            Some(Ok(())) => self.start_timer(&state),
+            Some(Err(e)) => self.fail(state, e),
+        }
     }
 
     fn ready_output(self: &Arc<Self>) {
@@ -412,6 +461,7 @@ impl Port {
         wake(&mut state.waiting);
         state.input = None;
         state.output = None;
+        state.driver = None;
         state.queue.clear();
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::driver::{self, Driver};
 use super::{Descriptor, Framing, Input, Mode, Port, State, signals, table};
 use crate::bif::os;
 use crate::heap::Message;
@@ -43,7 +44,9 @@ impl From<rustix::io::Errno> for Error {
 
 /// What is opened.
 enum Name {
-    /// A command for the shell.
+    /// A driver, with arguments.
+    Driver(Vec<u8>),
+    /// A driver, or a command for the shell.
     Command(Vec<u8>),
     /// A program.
     Executable(Vec<u8>),
@@ -211,7 +214,7 @@ fn parse_name(name: Term<'_>) -> Option<Name> {
     match (elements.first()?.as_atom()?.name(), elements) {
         ("spawn", [_, command]) => names::native_or_raw_name(*command).map(Name::Command),
         ("spawn_executable", [_, file]) => names::native_or_raw_name(*file).map(Name::Executable),
-        // There are no drivers: a name of one is no name of a port.
+        ("spawn_driver", [_, command]) => names::native_or_raw_name(*command).map(Name::Driver),
         ("fd", [_, input, output]) => {
             let fd = |t: &Term<'_>| t.as_small().and_then(|n| RawFd::try_from(n).ok());
             Some(Name::Descriptors(fd(input)?, fd(output)?))
@@ -230,6 +233,13 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         return Err(Error::Badarg);
     }
     let (name, ends) = match name {
+        Name::Driver(command) => {
+            let driver = driver::start(&command).ok_or(Error::Badarg)??;
+            (command, Ends::of_driver(driver))
+        }
+        Name::Command(command) if let Some(driver) = driver::start(&command) => {
+            (command, Ends::of_driver(driver?))
+        }
         Name::Command(command) => {
             let line = [b"exec ", &command[..]].concat();
             let args = [b"sh".to_vec(), b"-c".to_vec(), line];
@@ -257,7 +267,9 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     if let Some(pid) = port.state.lock().os_pid {
         reap(&port, pid)?;
     }
-    port.watch_input(&mut port.state.lock());
+    let mut state = port.state.lock();
+    port.watch_input(&mut state);
+    port.start_timer(&state);
     Ok(port.id)
 }
 
@@ -277,12 +289,22 @@ pub(crate) fn open_forker(owner: Pid) {
     debug_assert!(opened.is_ok(), "no other port is there yet");
 }
 
-/// Our ends of a program, and its process number.
+/// Our ends of a program, and its process number; or a driver.
 #[derive(Default)]
 struct Ends {
     input: Option<Descriptor>,
     output: Option<Descriptor>,
     os_pid: Option<i32>,
+    driver: Option<Box<dyn Driver>>,
+}
+
+impl Ends {
+    fn of_driver(driver: Box<dyn Driver>) -> Ends {
+        Ends {
+            driver: Some(driver),
+            ..Ends::default()
+        }
+    }
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, Error> {
@@ -332,6 +354,7 @@ fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error
         input: from_program.map(|(read, _)| Descriptor::Own(read)),
         output: to_program.map(|(_, write)| Descriptor::Own(write)),
         os_pid: Some(pid),
+        driver: None,
     })
 }
 
@@ -347,6 +370,7 @@ fn lent(input: RawFd, output: RawFd, options: &Options) -> Result<Ends, Error> {
         input: options.read.then_some(Descriptor::Lent(input)),
         output: options.write.then_some(Descriptor::Lent(output)),
         os_pid: None,
+        driver: None,
     })
 }
 
@@ -376,6 +400,7 @@ fn insert(owner: Pid, name: Vec<u8>, mode: Mode, ends: Ends) -> Result<Arc<Port>
                 is_busy: false,
                 waiting: Vec::new(),
                 closing: None,
+                driver: ends.driver,
                 os_pid: ends.os_pid,
                 exited: None,
             }),
