@@ -116,14 +116,15 @@ fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<
     })
 }
 
-/// What drivers give is a list of bytes.
+/// What drivers give is a list of bytes, or a binary.
 fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> BifResult<'p> {
     let command = command.as_small().and_then(|n| u32::try_from(n).ok());
     let (Some(port), Some(command), Some(_)) = (port_of(port), command, iolist_bytes(data)) else {
         return Ok(am::badarg.term());
     };
     Ok(match port.control(command) {
-        Some(answer) => p.byte_list(&answer),
+        Some((answer, true)) => p.binary(&answer),
+        Some((answer, false)) => p.byte_list(&answer),
         None => am::badarg.term(),
     })
 }

@@ -2,12 +2,15 @@
 //! here; a port of one can be opened once `erl_ddll` has been asked to load it, as in OTP.
 
 use std::collections::BTreeMap;
+use std::os::fd::RawFd;
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::open::Error;
 use super::trace_file::TraceFile;
+use super::trace_ip::TraceIp;
+use crate::sys::poll::Interest;
 
 /// What a port of the driver does. An error ends the port with it as the reason.
 pub(super) trait Driver: Send {
@@ -17,19 +20,41 @@ pub(super) trait Driver: Send {
     /// `port_control/3`; `None` where there is no such command.
     fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, Errno>>;
 
+    /// What `control` answers is a binary, not a list.
+    fn answers_binaries(&self) -> bool {
+        false
+    }
+
     /// Milliseconds after which `timeout` is to be called, again and again.
-    fn timeout_ms(&self) -> Option<u64>;
+    fn timeout_ms(&self) -> Option<u64> {
+        None
+    }
 
     /// The time is up.
-    fn timeout(&mut self) -> Result<(), Errno>;
+    fn timeout(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// The descriptors that it waits for now.
+    fn watches(&self) -> Vec<(RawFd, Interest)> {
+        Vec::new()
+    }
+
+    /// One of them is ready, or was.
+    fn ready(&mut self, _fd: RawFd, _interest: Interest) {}
 }
 
 /// Starts a driver: its name, and how it opens a port with what follows the name in the command.
 type Row = (&'static str, fn(&[u8]) -> Result<Box<dyn Driver>, Error>);
 
-const DRIVERS: &[Row] = &[("trace_file_drv", |arguments| {
-    Ok(Box::new(TraceFile::open(arguments)?))
-})];
+const DRIVERS: &[Row] = &[
+    ("trace_file_drv", |arguments| {
+        Ok(Box::new(TraceFile::open(arguments)?))
+    }),
+    ("trace_ip_drv", |arguments| {
+        Ok(Box::new(TraceIp::open(arguments)?))
+    }),
+];
 
 /// How often a driver has been loaded and not unloaded.
 static LOADED: Mutex<BTreeMap<&'static str, usize>> = Mutex::new(BTreeMap::new());

@@ -14,6 +14,7 @@ mod framing;
 mod open;
 mod signals;
 mod trace_file;
+mod trace_ip;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -133,6 +134,8 @@ struct State {
 
     /// What takes the port's data, where that is no descriptor.
     driver: Option<Box<dyn driver::Driver>>,
+    /// The descriptors that the driver waits for.
+    driver_watches: Vec<(RawFd, Interest, WatchId)>,
 
     os_pid: Option<i32>,
     /// Exit status of the program that has ended.
@@ -293,8 +296,9 @@ impl Port {
             let taken = driver.output(&data);
             state.output_bytes += data.len() as u64;
             OUTPUT_BYTES.fetch_add(data.len() as u64, Ordering::Relaxed);
-            if let Err(e) = taken {
-                self.fail(state, e);
+            match taken {
+                Ok(()) => self.watch_driver(&mut state),
+                Err(e) => self.fail(state, e),
             }
             return Ok(());
         }
@@ -320,16 +324,47 @@ impl Port {
         Ok(())
     }
 
-    /// `port_control/3`; `None` where the port has no such command.
-    fn control(self: &Arc<Self>, command: u32) -> Option<Vec<u8>> {
+    /// `port_control/3`: the answer, and whether it is to be a binary. `None` where the port has no such command.
+    fn control(self: &Arc<Self>, command: u32) -> Option<(Vec<u8>, bool)> {
         let mut state = self.state.lock();
-        let done = state.driver.as_mut()?.control(command)?;
+        let driver = state.driver.as_mut()?;
+        let (done, binary) = (driver.control(command)?, driver.answers_binaries());
         match done {
-            Ok(answer) => Some(answer),
+            Ok(answer) => Some((answer, binary)),
             Err(e) => {
                 self.fail(state, e);
-                Some(vec![0])
+                Some((vec![0], binary))
             }
+        }
+    }
+
+    /// Has the driver called when a descriptor that it waits for is ready.
+    fn watch_driver(self: &Arc<Self>, state: &mut State) {
+        let wanted = state.driver.as_ref().map_or(Vec::new(), |d| d.watches());
+        state.driver_watches.retain(|(fd, interest, id)| {
+            let kept = wanted.contains(&(*fd, *interest));
+            if !kept {
+                poll::unwatch(*id);
+            }
+            kept
+        });
+        for (fd, interest) in wanted {
+            let watches = &mut state.driver_watches;
+            if !watches.iter().any(|w| (w.0, w.1) == (fd, interest)) {
+                let port = Arc::clone(self);
+                let id = poll::watch(fd, interest, move || port.driver_ready(fd, interest));
+                watches.push((fd, interest, id));
+            }
+        }
+    }
+
+    fn driver_ready(self: &Arc<Self>, fd: RawFd, interest: Interest) {
+        let mut state = self.state.lock();
+        let this = |w: &(RawFd, Interest, WatchId)| (w.0, w.1) == (fd, interest);
+        state.driver_watches.retain(|w| !this(w));
+        if let Some(driver) = &mut state.driver {
+            driver.ready(fd, interest);
+            self.watch_driver(&mut state);
         }
     }
 
@@ -427,7 +462,7 @@ impl Port {
     }
 
     fn terminate(
-        &self,
+        self: &Arc<Self>,
         mut state: parking_lot::MutexGuard<'_, State>,
         reason: Term<'_>,
         asked: bool,
@@ -462,6 +497,7 @@ impl Port {
         state.input = None;
         state.output = None;
         state.driver = None;
+        self.watch_driver(&mut state);
         state.queue.clear();
     }
 }

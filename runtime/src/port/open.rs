@@ -270,6 +270,7 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     let mut state = port.state.lock();
     port.watch_input(&mut state);
     port.start_timer(&state);
+    port.watch_driver(&mut state);
     Ok(port.id)
 }
 
@@ -401,6 +402,7 @@ fn insert(owner: Pid, name: Vec<u8>, mode: Mode, ends: Ends) -> Result<Arc<Port>
                 waiting: Vec::new(),
                 closing: None,
                 driver: ends.driver,
+                driver_watches: Vec::new(),
                 os_pid: ends.os_pid,
                 exited: None,
             }),
