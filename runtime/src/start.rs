@@ -296,7 +296,7 @@ fn preload(root: &Path) -> Result<(), StartError> {
         let Ok(file) = std::fs::read(&path) else {
             continue;
         };
-        let module = load::prepare(&file)
+        let module = load::prepare_preloaded(&file)
             .map_err(|error| StartError(format!("cannot load {}: {error}", path.display())))?;
         bif::code::add_preloaded(module.name);
         modules.push(module);

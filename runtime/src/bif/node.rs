@@ -77,10 +77,21 @@ fn setnode_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
     Err(notsup())
 }
 
-fn monitor_node_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(am::notalive.into())
+fn monitor_node_2<'p>(p: &'p Process, [node, on]: [Term<'p>; 2]) -> BifResult<'p> {
+    monitor_node_3(p, [node, on, Term::NIL])
 }
 
-fn monitor_node_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
-    Err(am::notalive.into())
+/// This node is always there; others cannot be asked for. Source: `monitor_node()` in `dist.c`.
+fn monitor_node_3<'p>(_: &'p Process, [node, on, options]: [Term<'p>; 3]) -> BifResult<'p> {
+    let known = |option: Term<'_>| option.same(crate::native::atom("allow_passive_connect"));
+    let mut options = options.list_iter();
+    if !options.all(|option| option.is_ok_and(known)) {
+        return Err(Raise::ErrorCause(am::badarg.term(), am::badopt.term()));
+    }
+    let node = node.as_atom().ok_or_else(badarg)?;
+    if node != am::nonode_at_nohost {
+        return Err(am::notalive.into());
+    }
+    on.as_bool().ok_or_else(badarg)?;
+    Ok(Term::bool(true))
 }

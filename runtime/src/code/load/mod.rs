@@ -78,12 +78,29 @@ fn literal(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> RawTerm {
 /// [`LoadError::Badfile`] names the chunk and the offset. Nothing of a refused module stays but
 /// atoms and literals.
 pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
-    let beam = BeamModule::decode(file).map_err(|error| LoadError::Badfile(error.to_string()))?;
-    let atoms = intern(&beam)?;
+    prepare_module(&decode(file)?)
+}
+
+/// The same of a module that ERTS has built in, stripped of its lines: stack traces tell none.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_preloaded(file: &[u8]) -> Result<Arc<Module>, LoadError> {
+    let mut beam = decode(file)?;
+    beam.lines = None;
+    prepare_module(&beam)
+}
+
+fn decode(file: &[u8]) -> Result<BeamModule, LoadError> {
+    BeamModule::decode(file).map_err(|error| LoadError::Badfile(error.to_string()))
+}
+
+fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
+    let atoms = intern(beam)?;
     let name = atoms[beam.name as usize];
-    let literals = decode_literals(&beam)?;
+    let literals = decode_literals(beam)?;
     let mut tables = Tables {
-        beam: &beam,
+        beam,
         name,
         atoms,
         literals,
