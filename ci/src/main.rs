@@ -10,6 +10,7 @@ mod fetch;
 mod paths;
 mod place;
 mod run;
+mod stress;
 mod test;
 
 #[expect(
@@ -43,6 +44,8 @@ enum Task {
     Bifs(bifs::Options),
     /// Run the same programs on OTP and on Beamline, in turns, and print the ratios
     Compare(compare::Options),
+    /// Call functions while trace sessions come and go, and check every count
+    Stress(stress::Options),
     /// Compare the samples' calls and words per function with what tprof counts on OTP
     Counts(counts::Options),
 }
@@ -55,6 +58,7 @@ fn main() -> std::process::ExitCode {
         Task::Conformance(options) => conformance::main(&options),
         Task::Bifs(options) => bifs::main(&options),
         Task::Compare(options) => compare::main(&options),
+        Task::Stress(options) => stress::main(&options),
         Task::Counts(options) => counts::main(&options),
     };
     match done {

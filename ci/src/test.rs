@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{conformance, run};
+use crate::{conformance, run, stress};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -12,7 +12,8 @@ pub(crate) struct Options {
     quick: bool,
 }
 
-/// The workspace's own tests, the runtime's under `gc_zeal`, then OTP's suites that are in the gate.
+/// The workspace's own tests, the runtime's under `gc_zeal`, then trace sessions under stress and OTP's suites
+/// that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if run::on_path("cargo-nextest") {
         run::cargo(&["nextest", "run", "--workspace", "--no-tests=pass"])?;
@@ -27,5 +28,6 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     if options.quick {
         return Ok(());
     }
+    stress::main(&stress::Options::of_test())?;
     conformance::gate()
 }
