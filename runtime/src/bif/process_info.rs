@@ -251,7 +251,8 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
         }
         am::backtrace if p.flags.get().sensitive => p.binary(b""),
         am::backtrace => p.binary(crate::interp::exception::backtrace(p).as_bytes()),
-        am::sequential_trace_token | am::magic_ref => Term::NIL,
+        am::sequential_trace_token => crate::trace::seq::token_term(p, p),
+        am::magic_ref => Term::NIL,
         am::current_function | am::current_location | am::current_stacktrace => {
             crate::interp::exception::where_is(p, name)
         }
