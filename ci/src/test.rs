@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{conformance, run, stress};
+use crate::{conformance, fetch, run, stress};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -15,6 +15,10 @@ pub(crate) struct Options {
 /// The workspace's own tests, the runtime's under `gc_zeal`, then trace sessions under stress and OTP's suites
 /// that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
+    if !options.quick {
+        // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
+        fetch::otp()?;
+    }
     if run::on_path("cargo-nextest") {
         run::cargo(&["nextest", "run", "--workspace", "--no-tests=pass"])?;
         // nextest runs no documentation tests.

@@ -204,6 +204,7 @@ fn request(args: &Arguments) -> Result<Request, String> {
         duration_ms: args.duration,
         host: host(),
         beamline: env!("CARGO_PKG_VERSION").to_owned(),
+        command: args.run.command.clone(),
     })
 }
 

@@ -42,8 +42,10 @@ pub struct Description {
     pub beamline: String,
     /// The OTP release whose libraries ran.
     pub otp: String,
-    /// The emulator's command line, program first.
+    /// The command that was recorded, as it was given, program first.
     pub command: Vec<String>,
+    /// The emulator's own command line, program first.
+    pub emulator: Vec<String>,
     /// The machine.
     pub host: Host,
     /// What was asked for.

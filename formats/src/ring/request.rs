@@ -49,6 +49,8 @@ pub struct Request {
     pub host: Host,
     /// Version of the program that records.
     pub beamline: String,
+    /// The command that is recorded, as it was given.
+    pub command: Vec<String>,
 }
 
 impl Request {

@@ -70,7 +70,7 @@ thread_local! {
 /// # Errors
 /// One line when what the environment asks for cannot be understood.
 pub fn start_from_environment(
-    command: Vec<String>,
+    emulator: Vec<String>,
     otp: String,
     schedulers: usize,
 ) -> Result<(), String> {
@@ -83,11 +83,11 @@ pub fn start_from_environment(
     let request = Request::from_variable(&value)?;
     let pid = std::process::id();
     let mut path = request.free_file(pid);
-    let mut made = create(&request, &path, command.clone(), otp.clone(), schedulers);
+    let mut made = create(&request, &path, emulator.clone(), otp.clone(), schedulers);
     if matches!(made, Err(Error::Busy)) && path == request.file {
         // Another emulator of this run was faster.
         path = request.file_beside(pid);
-        made = create(&request, &path, command, otp, schedulers);
+        made = create(&request, &path, emulator, otp, schedulers);
     }
     match made {
         Ok(ring) => drop(begin(&request, ring, schedulers)),
@@ -109,7 +109,7 @@ fn anchor() -> Anchor {
 pub(super) fn create(
     request: &Request,
     path: &std::path::Path,
-    command: Vec<String>,
+    emulator: Vec<String>,
     otp: String,
     schedulers: usize,
 ) -> Result<Arc<Ring>, Error> {
@@ -127,7 +127,8 @@ pub(super) fn create(
         description: Description {
             beamline: request.beamline.clone(),
             otp,
-            command,
+            command: request.command.clone(),
+            emulator,
             host: request.host.clone(),
             settings: Settings {
                 events: request.events.iter().map(|g| g.name().to_owned()).collect(),

@@ -502,6 +502,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
         duration_ms: None,
         host: Host::default(),
         beamline: String::new(),
+        command: Vec::new(),
     };
     let schedulers = crate::sched::schedulers();
     let ring = record::create(&request, &file, Vec::new(), String::new(), schedulers);
