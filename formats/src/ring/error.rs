@@ -28,6 +28,8 @@ pub enum Error {
         /// The length it ought to have.
         expected: u64,
     },
+    /// It is being written still, and newer records have taken the place of what was to be read.
+    Overwritten,
     /// What stands there was not written so.
     Corrupt {
         /// What is damaged.
@@ -57,6 +59,11 @@ impl fmt::Display for Error {
             Error::Truncated { length, expected } => write!(
                 f,
                 "the recording is cut: {length} bytes of {expected}; copy it again from where it was made"
+            ),
+            Error::Overwritten => write!(
+                f,
+                "the program is still recorded, and what was to be read has been overwritten: \
+                 try again, with a larger --ring, or when the program has ended"
             ),
             Error::Corrupt { what, at } => {
                 write!(

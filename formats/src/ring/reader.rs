@@ -3,7 +3,7 @@
 //! Nothing in the file is believed before its check says that it was written so. Memory in use does not depend
 //! on the length of the recording, but for its names.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -286,6 +286,21 @@ impl Recording {
         Ok(sequence)
     }
 
+    /// Whether somebody records into the file, newer records over older ones.
+    fn is_being_overwritten(&self) -> bool {
+        if self.when_full() != Some(WhenFull::Overwrite) {
+            return false;
+        }
+        match self.file.try_lock_shared() {
+            Ok(()) => {
+                // It stays locked until the file is closed if this fails, which is soon.
+                let _ = self.file.unlock();
+                false
+            }
+            Err(error) => matches!(error, TryLockError::WouldBlock),
+        }
+    }
+
     /// What is known besides records.
     #[must_use]
     pub fn description(&self) -> &Description {
@@ -557,7 +572,11 @@ impl<'r> SegmentReader<'r> {
     fn corrupt(&self, what: &'static str) -> Error {
         let info = &self.recording.segments[self.index];
         let at = info.place.block_at(self.next.saturating_sub(1).max(1));
-        Error::Corrupt { what, at }
+        if self.recording.is_being_overwritten() {
+            Error::Overwritten
+        } else {
+            Error::Corrupt { what, at }
+        }
     }
 
     /// Takes a record apart; `false` for one that is no event.

@@ -514,6 +514,22 @@ fn a_recording_is_read_while_it_is_written() {
     assert_eq!(numbers(&open(&path), 0).len() as u64, read);
 }
 
+#[test]
+fn what_is_overwritten_while_it_is_read_is_not_said_to_be_damaged() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 4, WhenFull::Overwrite));
+    let mut writer = ring.segment(0).expect("free");
+    for at in 0..10 {
+        number(&mut writer, at);
+    }
+    let recording = open(&path);
+    for at in 10..10_000 {
+        number(&mut writer, at);
+    }
+    let mut reader = recording.segment(0);
+    assert!(matches!(reader.read(), Err(Error::Overwritten)));
+}
+
 /// Set for the process that is to be killed: the file it writes.
 const VICTIM: &str = "BEAMLINE_RING_VICTIM";
 
