@@ -7,6 +7,7 @@ mod conformance;
 mod counts;
 mod demo;
 mod fetch;
+mod loom;
 mod paths;
 mod place;
 mod run;
@@ -46,6 +47,8 @@ enum Task {
     Compare(compare::Options),
     /// Call functions while trace sessions come and go, and check every count
     Stress(stress::Options),
+    /// Run the models of lock-free code under loom
+    Loom,
     /// Compare the samples' calls and words per function with what tprof counts on OTP
     Counts(counts::Options),
 }
@@ -59,6 +62,7 @@ fn main() -> std::process::ExitCode {
         Task::Bifs(options) => bifs::main(&options),
         Task::Compare(options) => compare::main(&options),
         Task::Stress(options) => stress::main(&options),
+        Task::Loom => loom::main(),
         Task::Counts(options) => counts::main(&options),
     };
     match done {

@@ -14,7 +14,7 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{self, AtomicBool};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -47,7 +47,8 @@ pub enum Outcome {
 pub type Engine = fn(&mut Process) -> Outcome;
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
-static SCHEDULERS: AtomicUsize = AtomicUsize::new(0);
+// No model looks at it: a number that is set before there is any thread.
+static SCHEDULERS: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
 static MACHINE: OnceLock<Machine> = OnceLock::new();
 
 /// All that the schedulers share.
