@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::place::{Place, words};
+use crate::place::{OtpOptions, Place, words};
 use crate::{fetch, paths, run};
 
 /// Options of `cargo xtask compare`.
@@ -18,18 +18,8 @@ use crate::{fetch, paths, run};
 pub(crate) struct Options {
     /// Rows to measure, by their names; all if none is given
     rows: Vec<String>,
-    /// The command that starts OTP
-    #[arg(long, default_value = "erl", value_name = "COMMAND")]
-    erl: String,
-    /// The command that compiles the workloads
-    #[arg(long, default_value = "erlc", value_name = "COMMAND")]
-    erlc: String,
-    /// Run OTP in this directory as its root; the build folder must be below it
-    #[arg(long, value_name = "DIR")]
-    chroot: Option<PathBuf>,
-    /// Where the workloads are compiled [default: compare/ in the build folder]
-    #[arg(long, value_name = "DIR")]
-    build: Option<PathBuf>,
+    #[command(flatten)]
+    otp: OtpOptions,
     /// OTP's source tree, for the row `compile` [default: fetched]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
@@ -144,9 +134,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         );
     }
     let dir = prepare(options)?;
-    let otp_place = Place::new(options.chroot.as_deref())?;
+    let otp_place = options.otp.place()?;
     let otp = Runtime {
-        erl: words(&options.erl),
+        erl: words(&options.otp.erl),
         beams: otp_place.inside(&dir)?,
         place: otp_place,
         beamline: None,
@@ -183,18 +173,13 @@ fn wanted(options: &Options, row: &Row) -> bool {
 
 /// Compiles the workloads and puts the source of stdlib's `lists` beside them.
 fn prepare(options: &Options) -> Result<PathBuf> {
-    let dir = options
-        .build
-        .clone()
-        .unwrap_or_else(|| paths::target().join("compare"));
-    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    let dir = dir.canonicalize()?;
+    let dir = options.otp.folder("compare")?;
     let workloads = paths::workspace().join("benches/workloads/compare_work.erl");
     fs::copy(&workloads, dir.join("compare_work.erl")).context("copying the workloads")?;
-    let place = Place::new(options.chroot.as_deref())?;
+    let place = options.otp.place()?;
     run::output(
         place
-            .command(&dir, &words(&options.erlc))?
+            .command(&dir, &words(&options.otp.erlc))?
             .arg("compare_work.erl"),
     )?;
     let wants_source = |row: &Row| row.name == "compile" && wanted(options, row);

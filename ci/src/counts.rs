@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::place::{Place, words};
+use crate::place::{OtpOptions, Place, words};
 use crate::{fetch, paths, run};
 
 /// Options of `cargo xtask counts`.
@@ -18,21 +18,11 @@ use crate::{fetch, paths, run};
 pub(crate) struct Options {
     /// Samples to run, by their names; all if none is given
     samples: Vec<String>,
-    /// The command that starts OTP
-    #[arg(long, default_value = "erl", value_name = "COMMAND")]
-    erl: String,
+    #[command(flatten)]
+    otp: OtpOptions,
     /// The command that starts Elixir on OTP
     #[arg(long, default_value = "elixir", value_name = "COMMAND")]
     elixir: String,
-    /// The command that compiles the samples
-    #[arg(long, default_value = "erlc", value_name = "COMMAND")]
-    erlc: String,
-    /// Run OTP in this directory as its root; the build folder must be below it
-    #[arg(long, value_name = "DIR")]
-    chroot: Option<PathBuf>,
-    /// Where the samples are compiled [default: counts/ in the build folder]
-    #[arg(long, value_name = "DIR")]
-    build: Option<PathBuf>,
     /// How often OTP runs each sample, to see what it counts alike
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -109,12 +99,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 impl Setup {
     /// Compiles the samples.
     fn new(options: &Options) -> Result<Self> {
-        let dir = options.build.clone();
-        let dir = dir.unwrap_or_else(|| paths::target().join("counts"));
-        fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-        let dir = dir.canonicalize()?;
-        let otp_place = Place::new(options.chroot.as_deref())?;
-        let mut compile = otp_place.command(&dir, &words(&options.erlc))?;
+        let dir = options.otp.folder("counts")?;
+        let otp_place = options.otp.place()?;
+        let mut compile = otp_place.command(&dir, &words(&options.otp.erlc))?;
         for file in sources()? {
             let name = file.file_name().context("a file has a name")?;
             fs::copy(&file, dir.join(name))
@@ -129,7 +116,7 @@ impl Setup {
             otp_place,
             here: Place::new(None)?,
             otp: fetch::otp()?.root,
-            erl: words(&options.erl),
+            erl: words(&options.otp.erl),
             elixir: words(&options.elixir),
         })
     }

@@ -1,9 +1,44 @@
 //! Running commands below another root directory.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+
+use crate::paths;
+
+/// Options that say which OTP programs are compared with, and where they are put.
+#[derive(clap::Args)]
+pub(crate) struct OtpOptions {
+    /// The command that starts OTP
+    #[arg(long, default_value = "erl", value_name = "COMMAND")]
+    pub(crate) erl: String,
+    /// The command that compiles the programs
+    #[arg(long, default_value = "erlc", value_name = "COMMAND")]
+    pub(crate) erlc: String,
+    /// Run OTP in this directory as its root; the folder of the programs must be below it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) chroot: Option<PathBuf>,
+    /// Where the programs are compiled [default: a folder of the task's name in the build folder]
+    #[arg(long, value_name = "DIR")]
+    build: Option<PathBuf>,
+}
+
+impl OtpOptions {
+    /// Where OTP runs.
+    pub(crate) fn place(&self) -> Result<Place> {
+        Place::new(self.chroot.as_deref())
+    }
+
+    /// The folder of the programs of `task`; it is made.
+    pub(crate) fn folder(&self, task: &str) -> Result<PathBuf> {
+        let dir = self.build.clone();
+        let dir = dir.unwrap_or_else(|| paths::target().join(task));
+        fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+        Ok(dir.canonicalize()?)
+    }
+}
 
 /// Where commands run: in a chroot, or in none.
 pub(crate) struct Place {

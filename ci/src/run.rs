@@ -10,10 +10,15 @@ use crate::paths;
 
 /// Runs cargo in the workspace, with this process's standard streams.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<()> {
+    status(&mut cargo_command(arguments))
+}
+
+/// A command that runs cargo in the workspace.
+pub(crate) fn cargo_command(arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(paths::workspace());
-    status(&mut command)
+    command
 }
 
 /// Runs `command` with this process's standard streams; anything but exit code 0 is an error.

@@ -391,10 +391,7 @@ fn every_truncation_is_an_error() {
     let (_folder, path) = place();
     let whole = small(&path);
     assert!(read_all(&path).is_ok());
-    let file = OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .expect("writable");
+    let file = writable(&path);
     for length in (0..whole.len() as u64).rev() {
         file.set_len(length).expect("it gets shorter");
         let error = Recording::open(&path)
@@ -429,14 +426,16 @@ fn mend(bytes: &mut [u8], at: usize) {
     }
 }
 
+fn writable(path: &Path) -> File {
+    let file = OpenOptions::new().write(true).open(path);
+    file.expect("writable")
+}
+
 #[test]
 fn a_damaged_recording_is_an_error_or_a_result() {
     let (_folder, path) = place();
     let whole = small(&path);
-    let file = OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .expect("writable");
+    let file = writable(&path);
     let pages = whole.len() / PAGE;
     let mut random = Numbers(1);
     let (mut errors, mut results) = (0, 0);
@@ -467,10 +466,7 @@ fn a_damaged_recording_is_an_error_or_a_result() {
 fn a_damaged_block_does_not_pass() {
     let (_folder, path) = place();
     let whole = small(&path);
-    let file = OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .expect("writable");
+    let file = writable(&path);
     // The last pages are blocks of the segment of other threads; its first page comes before them.
     let last = whole.len() - 2 * PAGE;
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
-use crate::heap::{Heap, Literal, LiteralCell};
+use crate::heap::LiteralCell;
 use crate::num::float::{FloatFormat, format_float, parse_float, scan_float};
 use crate::num::limbs::IntRef;
 use crate::process::Process;
@@ -77,13 +77,7 @@ fn name_literal(atom: Atom) -> Option<Term<'static>> {
         cells.take(CHUNK).collect()
     });
     let cell = &chunk[index % CHUNK];
-    let literal = cell.get().unwrap_or_else(|| {
-        let scratch = Heap::detached();
-        let made = Literal::new(scratch.binary(atom.name().as_bytes()));
-        cell.set(Some(made));
-        made
-    });
-    Some(literal.term())
+    Some(cell.get_or_build(|heap| heap.binary(atom.name().as_bytes())))
 }
 
 /// A name, of a list of characters: `badarg` for no characters, `system_limit` for more than 255.

@@ -187,7 +187,8 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     let (mut rest, mut copied, free_words) = match begun {
         None if left.is_nil() => return Ok(right),
         None if left.as_cons().is_none() => return Err(badarg()),
-        None if right.is_nil() => return checked_list(p, left),
+        // The list itself, if it is a proper one.
+        None if right.is_nil() => return counted(p, left).map(|_| left),
         None => (left, Vec::new(), p.free_words()),
         // The first turn has filled the heap.
         Some(begun) => (p.own(begun.rest), begun.copied, 0),
@@ -214,11 +215,6 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
 fn trap_state(p: &Process) {
     const MAGIC_REF_WORDS: usize = 4;
     p.tuple(&[Term::NIL; MAGIC_REF_WORDS - 1]);
-}
-
-/// `List ++ []`: the list itself, if it is a proper one.
-fn checked_list<'p>(p: &'p Process, list: Term<'p>) -> BifResult<'p> {
-    counted(p, list).map(|_| list)
 }
 
 /// Up to this many elements on one side, each element of the other is looked for among them.

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 
 use super::op::{Op, entry};
 use crate::bif;
-use crate::heap::{Heap, Literal, LiteralCell};
+use crate::heap::LiteralCell;
 use crate::term::{Atom, Term, am};
 
 /// Code generations: one active, one being staged, one that some thread may still read.
@@ -97,12 +97,7 @@ impl Export {
     /// `fun M:F/A`: a literal, as in ERTS.
     #[must_use]
     pub fn lambda(&'static self) -> Term<'static> {
-        let lambda = self.lambda.get().unwrap_or_else(|| {
-            let made = Literal::new(Heap::detached().external_fun(self));
-            self.lambda.set(Some(made));
-            made
-        });
-        lambda.term()
+        self.lambda.get_or_build(|heap| heap.external_fun(self))
     }
 
     /// Entry of its own stub.

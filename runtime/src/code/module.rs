@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use super::entry::{self, FunEntry};
 use super::op::entry as head;
 use super::record::{self, Defined};
-use crate::heap::{Heap, Literal, LiteralCell};
+use crate::heap::LiteralCell;
 use crate::term::{Atom, RawTerm, Term};
 
 /// The code of one version of a module.
@@ -160,12 +160,7 @@ impl SourceFile {
     }
 
     fn term(&self) -> Term<'static> {
-        let literal = self.literal.get().unwrap_or_else(|| {
-            let made = Literal::new(Heap::detached().string(&self.name));
-            self.literal.set(Some(made));
-            made
-        });
-        literal.term()
+        self.literal.get_or_build(|heap| heap.string(&self.name))
     }
 }
 

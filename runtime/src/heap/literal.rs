@@ -142,6 +142,16 @@ impl LiteralCell {
         (raw != RawTerm::NONE).then_some(Literal(raw))
     }
 
+    /// What is there; what `build` makes on a heap of its own is put there first, if there is nothing yet.
+    pub fn get_or_build(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+        let literal = self.get().unwrap_or_else(|| {
+            let made = Literal(self::build(build).raw());
+            self.set(Some(made));
+            made
+        });
+        literal.term()
+    }
+
     /// Puts `literal` there; who finds it sees the whole term.
     pub fn set(&self, literal: Option<Literal>) {
         let raw = literal.map_or(RawTerm::NONE, |literal| literal.0);

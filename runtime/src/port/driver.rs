@@ -104,7 +104,7 @@ mod tests {
         assert!(load(b"trace_file_drv").is_some() && load(b"trace_file_drv") == Some(false));
         assert!(matches!(start(command), Some(Err(Error::Badarg))));
         assert!(loaded().contains(&"trace_file_drv"));
-        assert!(start(b"trace_file_driver n /tmp/x").is_none());
+        assert!(start(b"trace_file_driver n /folder/x").is_none());
         assert_eq!(unload(b"trace_file_drv"), Some(false));
         assert!(unload(b"trace_file_drv").is_some());
     }

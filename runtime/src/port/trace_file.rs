@@ -234,17 +234,17 @@ mod tests {
     #[test]
     fn commands() {
         for (arguments, expect) in [
-            (" n /tmp/a b", Some((None, "/tmp/a b"))),
+            (" n /folder/a b", Some((None, "/folder/a b"))),
             ("  n x", Some((None, "x"))),
             (
-                " w 100 8 0 3 n /tmp/x.trc",
-                Some((Some([100, 8, 0, 3]), "/tmp/x.trc")),
+                " w 100 8 0 3 n /folder/x.trc",
+                Some((Some([100, 8, 0, 3]), "/folder/x.trc")),
             ),
-            (" w 100 8 0 30 n /tmp/x", None),
-            (" w 100 8 n /tmp/x", None),
+            (" w 100 8 0 30 n /folder/x", None),
+            (" w 100 8 n /folder/x", None),
             (" n ", None),
-            (" m /tmp/x", None),
-            ("n /tmp/x", None),
+            (" m /folder/x", None),
+            ("n /folder/x", None),
             ("", None),
         ] {
             let expect = expect.map(|(numbers, name)| (numbers, name.as_bytes()));
