@@ -6,11 +6,15 @@
 //! * [`profile`]: one run's counts as plain data, with a file format of its own;
 //! * [`table`]: the text table, as OTP's `tprof` prints it;
 //! * [`flamegraph`]: folded stacks and the SVG drawn from them;
+//! * [`histogram`]: how long single things took;
+//! * [`choice`]: which functions or processes a report is of;
 //! * [`json`]: the export for other programs;
 //! * [`ring`]: recordings, event by event;
 //! * [`name`]: how atoms and functions are written.
 
+pub mod choice;
 pub mod flamegraph;
+pub mod histogram;
 pub mod json;
 pub mod name;
 pub mod profile;

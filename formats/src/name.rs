@@ -1,4 +1,4 @@
-//! How atoms and functions are written, as `io:format("~tw")` writes them.
+//! How atoms and functions are written, as `io:format("~tw")` writes them; and times.
 
 use std::fmt::Write as _;
 
@@ -60,6 +60,21 @@ fn is_name_char(c: char) -> bool {
 #[must_use]
 pub fn mfa(module: &str, function: &str, arity: u32) -> String {
     format!("{}:{}/{arity}", atom(module), atom(function))
+}
+
+/// Nanoseconds as a person reads them.
+#[must_use]
+pub fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{}.{:02} µs", ns / 1_000, ns % 1_000 / 10),
+        1_000_000..1_000_000_000 => format!("{}.{:02} ms", ns / 1_000_000, ns % 1_000_000 / 10_000),
+        _ => format!(
+            "{}.{:03} s",
+            ns / 1_000_000_000,
+            ns % 1_000_000_000 / 1_000_000
+        ),
+    }
 }
 
 #[cfg(test)]

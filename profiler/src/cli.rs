@@ -10,7 +10,7 @@ use beamline_formats::table::{By, Sort};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::launch::{self, Launch, What};
-use crate::{record, report};
+use crate::{histogram, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -56,6 +56,9 @@ enum Verb {
     Report(ReportArgs),
     /// Draw the flame graph of a profile file with call paths, or of a recording with calls and returns.
     Flamegraph(FlamegraphArgs),
+    /// Show how long single calls, collections, turns or messages took: percentiles of recordings.
+    #[command(after_help = histogram::EXAMPLES)]
+    Histogram(histogram::Arguments),
     /// Print the generic instructions of a .beam file.
     Disasm {
         /// The .beam file.
@@ -231,6 +234,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Run(args) => plain(args),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph(&args),
+        Verb::Histogram(args) => histogram::run(&args),
         Verb::Disasm { file } => disasm(&file),
         Verb::Bifs { list: _ } => bifs(),
     };

@@ -6,6 +6,7 @@
 pub mod cli;
 mod drains;
 mod emulator;
+mod histogram;
 pub mod launch;
 mod record;
 pub mod report;

@@ -278,12 +278,11 @@ impl Recording {
     /// When a block is damaged.
     pub fn profile(&self) -> Result<Profile, Error> {
         let since = self.whole_since_ns()?;
-        let events = &self.description().settings.events;
         let mut callers = Callers {
             all: Vec::new(),
             known: HashMap::new(),
             last: 0,
-            has_turns: events.iter().any(|name| name == Group::Scheduling.name()),
+            has_turns: self.has(Group::Scheduling),
         };
         let mut merged = self.merged()?;
         let mut last = since;

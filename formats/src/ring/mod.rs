@@ -16,10 +16,14 @@ mod error;
 mod event;
 mod id;
 mod layout;
+mod losses;
 mod map;
 mod names;
 mod reader;
 mod request;
+#[cfg(test)]
+pub(crate) mod sample;
+mod stacks;
 mod stream;
 mod summary;
 #[cfg(test)]
@@ -32,9 +36,11 @@ pub use error::Error;
 pub use event::{Event, Group, KINDS, Kind, table};
 pub use id::{Id, NameId};
 pub use layout::{VERSION, WhenFull};
+pub use losses::{Losses, Lost};
 pub use names::{Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
+pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
-pub use summary::{FunctionCost, Longest, Lost, Summary, Use};
+pub use summary::{FunctionCost, Longest, Summary, Use};
 pub use writer::{Anchor, Clock, Options, Ring, Segment, reserve};

@@ -253,6 +253,13 @@ impl Names {
         }
     }
 
+    /// Who has which name, where it is known: the newest of both.
+    pub fn registered(&self) -> impl Iterator<Item = (NameId, Id)> {
+        let all = self.processes.iter();
+        all.filter(|(_, process)| process.name != NameId::NONE)
+            .map(|(id, process)| (process.name, *id))
+    }
+
     /// Processes of which something is known.
     #[must_use]
     pub fn processes(&self) -> usize {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::Error;
 use super::description::Description;
-use super::event::{Event, FIELDS_MAX, KINDS, Kind};
+use super::event::{Event, FIELDS_MAX, Group, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
     BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, WhenFull, block,
@@ -305,6 +305,13 @@ impl Recording {
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// Whether events of this group were asked for.
+    #[must_use]
+    pub fn has(&self, group: Group) -> bool {
+        let events = &self.description.settings.events;
+        events.iter().any(|name| name == group.name())
     }
 
     /// The names.

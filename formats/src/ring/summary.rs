@@ -9,22 +9,11 @@ use super::Error;
 use super::Host;
 use super::event::{Event, KINDS, Kind};
 use super::id::{Id, NameId};
+use super::losses::Losses;
 use super::reader::{Counts, Record, Recording, SegmentReader};
 use crate::name;
+use crate::name::time;
 use crate::profile::Profile;
-
-/// Records of one kind that are not in the recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lost {
-    /// The scheduler; none for all other threads.
-    pub scheduler: Option<u64>,
-    /// The kind.
-    pub kind: &'static str,
-    /// Overwritten by newer ones.
-    pub overwritten: u64,
-    /// Not written for want of room.
-    pub dropped: u64,
-}
 
 /// How much of the time a scheduler ran processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,12 +57,9 @@ pub struct Longest {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// What was lost.
-    pub losses: Vec<Lost>,
-    /// Names that did not fit.
-    pub names_lost: u64,
-    /// The emulator has ended the recording; otherwise it was killed, or runs still.
-    pub has_ended: bool,
+    /// What is missing.
+    #[serde(flatten)]
+    pub losses: Losses,
     /// The emulator's command line.
     pub command: Vec<String>,
     /// The OTP release.
@@ -82,8 +68,6 @@ pub struct Summary {
     pub host: Host,
     /// Kinds of events asked for.
     pub events: Vec<String>,
-    /// Since when nothing is missing.
-    pub since_ns: u64,
     /// When it ended.
     pub end_ns: u64,
     /// Records there are, by kind.
@@ -285,12 +269,6 @@ impl Summary {
         );
         let (seen, profile) = (seen?, profile?);
         let found: Vec<Counts> = seen.iter().map(|seen| seen.found).collect();
-        let losses = recording.losses(&found).into_iter().map(|loss| Lost {
-            scheduler: loss.scheduler,
-            kind: loss.kind.name(),
-            overwritten: loss.overwritten,
-            dropped: loss.dropped,
-        });
         let records = Kind::ALL.iter().map(|kind| {
             let count = found.iter().map(|found| found[*kind as usize]).sum();
             (kind.name(), count)
@@ -317,14 +295,11 @@ impl Summary {
             costs
         };
         let summary = Summary {
-            losses: losses.collect(),
-            names_lost: recording.names_lost(),
-            has_ended: recording.has_ended(),
+            losses: Losses::of(recording, &found)?,
             command: description.command.clone(),
             otp: description.otp.clone(),
             host: description.host.clone(),
             events: description.settings.events.clone(),
-            since_ns: recording.whole_since_ns()?,
             end_ns: recording.end_ns().map_or(last_ns, |end| end.max(last_ns)),
             records: records.filter(|(_, count)| *count > 0).collect(),
             processes: recording.names().all_processes(subjects.iter().copied()),
@@ -433,64 +408,7 @@ fn costs(profile: &Profile) -> Vec<FunctionCost> {
     costs
 }
 
-/// Nanoseconds as a person reads them.
-fn time(ns: u64) -> String {
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{}.{:02} µs", ns / 1_000, ns % 1_000 / 10),
-        1_000_000..1_000_000_000 => format!("{}.{:02} ms", ns / 1_000_000, ns % 1_000_000 / 10_000),
-        _ => format!(
-            "{}.{:03} s",
-            ns / 1_000_000_000,
-            ns % 1_000_000_000 / 1_000_000
-        ),
-    }
-}
-
 impl Summary {
-    fn write_losses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.losses.is_empty() && self.names_lost == 0 {
-            writeln!(f, "Nothing was lost.")?;
-        }
-        for lost in &self.losses {
-            let who = lost.scheduler.map_or("other threads".to_owned(), |number| {
-                format!("scheduler {number}")
-            });
-            let kind = lost.kind;
-            if lost.overwritten > 0 {
-                let count = lost.overwritten;
-                writeln!(
-                    f,
-                    "LOST: {count} {kind} of {who}, overwritten by newer records"
-                )?;
-            }
-            if lost.dropped > 0 {
-                let count = lost.dropped;
-                writeln!(
-                    f,
-                    "LOST: {count} {kind} of {who}, for which there was no room"
-                )?;
-            }
-        }
-        if self.names_lost > 0 {
-            writeln!(f, "LOST: {} names, shown as ?", self.names_lost)?;
-        }
-        if self.since_ns > 0 {
-            let since = time(self.since_ns);
-            writeln!(
-                f,
-                "Calls and times are those from {since} on, since when nothing is missing."
-            )?;
-        }
-        if !self.has_ended {
-            writeln!(
-                f,
-                "The recording has no end: the emulator was killed, or runs still."
-            )?;
-        }
-        Ok(())
-    }
-
     fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let records: u64 = self.records.iter().map(|(_, count)| count).sum();
         writeln!(f)?;
@@ -571,7 +489,7 @@ fn write_longest(
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_losses(f)?;
+        self.losses.fmt(f)?;
         self.write_head(f)?;
         write_functions(f, "Most own time", &self.by_own)?;
         write_functions(f, "Most time in all", &self.by_total)?;

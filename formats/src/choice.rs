@@ -1,0 +1,139 @@
+//! Which functions or processes a report is of.
+
+use crate::profile::Pattern;
+use crate::ring::{Function, Id, NameId, Names};
+
+/// What a person names: a function as `M:F/A`, `M:F` or `M`, with `_` for any; or a process by its pid, its registered
+/// name, or the function it started in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    text: String,
+    /// None: it is no function's name.
+    pattern: Option<Pattern>,
+}
+
+impl From<&str> for Choice {
+    fn from(text: &str) -> Choice {
+        Choice {
+            text: text.to_owned(),
+            pattern: text.parse().ok(),
+        }
+    }
+}
+
+impl Choice {
+    /// Whether a function is meant.
+    #[must_use]
+    pub fn has_function(&self, module: &str, name: &str, arity: u32) -> bool {
+        let pattern = self.pattern.as_ref();
+        pattern.is_some_and(|pattern| pattern.matches(module, name, arity))
+    }
+
+    /// Whether a function of a recording is meant.
+    #[must_use]
+    pub fn has_name(&self, names: &Names, function: NameId) -> bool {
+        let function = names.function(function);
+        function.is_some_and(|f| self.has_function(&f.module, &f.name, u32::from(f.arity)))
+    }
+
+    /// Whether a process of a recording is meant.
+    #[must_use]
+    pub fn has_process(&self, names: &Names, id: Id) -> bool {
+        if id.to_string() == self.text {
+            return true;
+        }
+        let Some(process) = names.process(id) else {
+            return false;
+        };
+        let registered = process.name != NameId::NONE
+            && (names.atom(process.name) == self.text
+                || crate::name::atom(names.atom(process.name)) == self.text);
+        registered || self.has_name(names, process.function)
+    }
+
+    /// One line: nothing is so, and what is like it.
+    #[must_use]
+    pub fn matches_nothing<'a>(
+        &self,
+        what: &str,
+        functions: impl IntoIterator<Item = &'a Function>,
+        others: impl IntoIterator<Item = String>,
+    ) -> String {
+        let functions = functions
+            .into_iter()
+            .map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
+        let mut near = self
+            .pattern
+            .as_ref()
+            .map_or_else(Vec::new, |pattern| pattern.near(functions));
+        let mut others: Vec<(f64, String)> = others
+            .into_iter()
+            .map(|other| {
+                let likeness = strsim::normalized_damerau_levenshtein(&self.text, &other);
+                (likeness, other)
+            })
+            .filter(|(likeness, _)| *likeness >= 0.6)
+            .collect();
+        others.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        near.splice(0..0, others.into_iter().map(|(_, other)| other));
+        near.dedup();
+        near.truncate(3);
+        let text = &self.text;
+        if near.is_empty() {
+            format!("'{text}' is no {what} of it, and there is nothing like it")
+        } else {
+            let near = near.join(", ");
+            format!("'{text}' is no {what} of it; there is {near}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_chosen_and_near_ones_named() {
+        let function = |module: &str, name: &str, arity| Function {
+            module: module.into(),
+            name: name.into(),
+            arity,
+        };
+        let all = [
+            function("lists", "map", 2),
+            function("lists", "seq", 2),
+            function("m", "f", 0),
+        ];
+        let choice = |text: &str| Choice::from(text);
+        for (text, expect) in [
+            ("lists", 2),
+            ("lists:map", 1),
+            ("lists:seq/2", 1),
+            ("_:_/0", 1),
+            ("<0.1.0>", 0),
+        ] {
+            let choice = choice(text);
+            let found = all
+                .iter()
+                .filter(|f| choice.has_function(&f.module, &f.name, f.arity.into()));
+            assert_eq!(found.count(), expect, "{text}");
+        }
+        for (text, expect) in [
+            (
+                "lists:mapp/2",
+                "'lists:mapp/2' is no function of it; there is lists:map/2",
+            ),
+            (
+                "zzz",
+                "'zzz' is no function of it, and there is nothing like it",
+            ),
+            ("init2", "'init2' is no function of it; there is init"),
+        ] {
+            let others = ["init".to_owned()];
+            assert_eq!(
+                choice(text).matches_nothing("function", &all, others),
+                expect
+            );
+        }
+    }
+}

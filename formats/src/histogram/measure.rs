@@ -1,0 +1,302 @@
+//! Measures the records of a recording.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::{By, Histograms, Of, Request, Values};
+use crate::choice::Choice;
+use crate::ring::{Error, Event, Group, Id, NameId, Names, Record, Recording, Stacks, Step};
+
+/// Messages on their way that are kept in mind; of more, the oldest are taken for ones that never came.
+const ON_THE_WAY: usize = 1 << 20;
+
+/// Who a value is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Function(NameId),
+    Process(Id),
+}
+
+/// Messages that were sent and are in no queue yet: when they were sent, by receiver and text.
+#[derive(Default)]
+struct OnTheWay {
+    sent: HashMap<(Id, u64), VecDeque<u64>>,
+    /// All keys, the oldest first; those of messages that came are among them.
+    order: VecDeque<(Id, u64)>,
+    /// Who has which name.
+    registered: HashMap<NameId, Id>,
+    lost: u64,
+}
+
+impl OnTheWay {
+    fn new(names: &Names) -> OnTheWay {
+        // Of those that had a name one after the other, the last has it until it is told otherwise.
+        let mut registered: Vec<(NameId, Id)> = names.registered().collect();
+        registered.sort_unstable();
+        OnTheWay {
+            registered: registered.into_iter().collect(),
+            ..OnTheWay::default()
+        }
+    }
+
+    fn key(id: Id, text: &str) -> (Id, u64) {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        (id, hasher.finish())
+    }
+
+    fn send(&mut self, to: Id, text: &str, now: u64) {
+        let to = match to {
+            Id::Name(name) => self.registered.get(&name).copied().unwrap_or(to),
+            to => to,
+        };
+        let key = OnTheWay::key(to, text);
+        self.sent.entry(key).or_default().push_back(now);
+        self.order.push_back(key);
+        if self.order.len() > ON_THE_WAY
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.lost += u64::from(self.take(oldest).is_some());
+        }
+    }
+
+    /// When the message was sent that is now in the receiver's queue.
+    fn receive(&mut self, by: Id, text: &str) -> Option<u64> {
+        self.take(OnTheWay::key(by, text))
+    }
+
+    fn take(&mut self, key: (Id, u64)) -> Option<u64> {
+        let sent = self.sent.get_mut(&key)?;
+        let first = sent.pop_front();
+        if sent.is_empty() {
+            self.sent.remove(&key);
+        }
+        first
+    }
+
+    fn open(&self) -> u64 {
+        let waiting: usize = self.sent.values().map(VecDeque::len).sum();
+        waiting as u64 + self.lost
+    }
+}
+
+struct Measure<'r> {
+    names: &'r Names,
+    request: &'r Request,
+    rows: HashMap<Key, Option<Values>>,
+    /// Since when, and in what function.
+    since: HashMap<Id, (u64, NameId)>,
+    stacks: Option<Stacks>,
+    on_the_way: OnTheWay,
+    last_ns: u64,
+}
+
+/// The row of a value; none where it is not asked for.
+fn row<'a>(
+    rows: &'a mut HashMap<Key, Option<Values>>,
+    names: &Names,
+    only: Option<&Choice>,
+    key: Key,
+) -> Option<&'a mut Values> {
+    let row = rows.entry(key).or_insert_with(|| {
+        let is_meant = only.is_none_or(|only| match key {
+            Key::Function(function) => only.has_name(names, function),
+            Key::Process(id) => only.has_process(names, id),
+        });
+        is_meant.then(Values::default)
+    });
+    row.as_mut()
+}
+
+impl Measure<'_> {
+    fn value(&mut self, id: Id, function: NameId, value: u64) {
+        let key = match self.request.by {
+            By::Function => Key::Function(function),
+            By::Process => Key::Process(id),
+        };
+        let only = self.request.only.as_ref();
+        if let Some(values) = row(&mut self.rows, self.names, only, key) {
+            values.add(value);
+        }
+    }
+
+    fn begin(&mut self, record: &Record<'_>, function: NameId) {
+        self.since
+            .insert(record.subject, (record.time_ns, function));
+    }
+
+    fn end(&mut self, record: &Record<'_>) {
+        if let Some((since, function)) = self.since.remove(&record.subject) {
+            let value = record.time_ns.saturating_sub(since);
+            self.value(record.subject, function, value);
+        }
+    }
+
+    fn add(&mut self, record: &Record<'_>) {
+        self.last_ns = record.time_ns;
+        if let Some(mut stacks) = self.stacks.take() {
+            self.calls(&mut stacks, record);
+            self.stacks = Some(stacks);
+        }
+        let id = record.subject;
+        match (self.request.of, record.event) {
+            (Of::GcPause, Event::GcMinorStart { .. } | Event::GcMajorStart { .. }) => {
+                let top = self.stacks.as_ref().and_then(|stacks| stacks.top(id));
+                self.begin(record, top.unwrap_or_default());
+            }
+            (Of::GcPause, Event::GcMinorEnd { .. } | Event::GcMajorEnd { .. }) => self.end(record),
+            (Of::RunSlice, Event::In { function }) => self.begin(record, function),
+            (Of::RunSlice, Event::InExiting {}) => self.begin(record, NameId::NONE),
+            (Of::RunSlice, Event::Out { .. } | Event::OutExiting {} | Event::OutExited {}) => {
+                self.end(record);
+            }
+            (Of::MessageLatency, Event::Send { to, text }) => {
+                self.on_the_way.send(to, text, record.time_ns);
+            }
+            (Of::MessageLatency, Event::Receive { text }) => {
+                if let Some(sent) = self.on_the_way.receive(id, text) {
+                    self.value(id, NameId::NONE, record.time_ns.saturating_sub(sent));
+                }
+            }
+            (Of::MessageLatency, Event::Register { name }) => {
+                self.on_the_way.registered.insert(name, id);
+            }
+            _ => {}
+        }
+    }
+
+    fn calls(&mut self, stacks: &mut Stacks, record: &Record<'_>) {
+        let of = self.request.of;
+        stacks.add(record, |step| {
+            if let Step::End(call) = step {
+                match of {
+                    Of::CallTime => {
+                        let value = record.time_ns.saturating_sub(call.start_ns);
+                        self.value(record.subject, call.function, value);
+                    }
+                    Of::OwnTime => self.value(record.subject, call.function, call.own_ns),
+                    _ => {}
+                }
+            }
+        });
+    }
+
+    fn open(&mut self) -> u64 {
+        let calls = match (self.request.of, &mut self.stacks) {
+            (Of::CallTime | Of::OwnTime, Some(stacks)) => stacks.open(self.last_ns).count(),
+            _ => 0,
+        };
+        (calls + self.since.len()) as u64 + self.on_the_way.open()
+    }
+}
+
+/// What a recording must have that it has not: one line that says how to get it.
+fn missing(recording: &Recording, request: &Request) -> Option<String> {
+    let mut needs = request.of.needs().to_vec();
+    if request.of == Of::GcPause && request.by == By::Function {
+        needs.extend([Group::Calls, Group::Returns]);
+    }
+    let missing: Vec<&str> = needs
+        .iter()
+        .filter(|group| !recording.has(**group))
+        .map(|group| group.name())
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let all: Vec<&str> = needs.iter().map(|group| group.name()).collect();
+    Some(format!(
+        "{} by {} is made from {}, and there is no {} in it: record it with --events {}",
+        request.of.name(),
+        request.by.name(),
+        all.join(" and "),
+        missing.join(" and no "),
+        all.join(","),
+    ))
+}
+
+impl Histograms {
+    /// Measures a recording.
+    ///
+    /// # Errors
+    /// One line: a damaged block, events that were not recorded, nothing that was asked for.
+    pub fn read(recording: &Recording, request: &Request) -> Result<Histograms, String> {
+        if (request.of, request.by) == (Of::MessageLatency, By::Function) {
+            return Err("message-latency is known by process only: use --by process".into());
+        }
+        if let Some(line) = missing(recording, request) {
+            return Err(line);
+        }
+        let of_calls = matches!(request.of, Of::CallTime | Of::OwnTime);
+        let by_calls = request.of == Of::GcPause && request.by == By::Function;
+        let mut measure = Measure {
+            names: recording.names(),
+            request,
+            rows: HashMap::new(),
+            since: HashMap::new(),
+            stacks: (of_calls || by_calls).then(|| Stacks::new(recording)),
+            on_the_way: OnTheWay::new(recording.names()),
+            last_ns: 0,
+        };
+        let losses = recording.scan(|record| {
+            measure.add(record);
+            Ok::<(), Error>(())
+        });
+        let losses = losses.map_err(|e| e.to_string())?;
+        let open = measure.open();
+        let names = recording.names();
+        let mut seen = Vec::new();
+        let mut rows: BTreeMap<String, Values> = BTreeMap::new();
+        for (key, values) in measure.rows {
+            seen.push(key);
+            if let Some(values) = values {
+                rows.entry(text(names, key)).or_default().merge(&values);
+            }
+        }
+        if let (Some(only), true) = (&request.only, rows.is_empty()) {
+            return Err(nothing(names, only, request.by, &seen));
+        }
+        if rows.is_empty() {
+            return Err(format!(
+                "there is nothing in it to make {} of",
+                request.of.name()
+            ));
+        }
+        Ok(Histograms {
+            of: request.of,
+            by: request.by,
+            losses: vec![losses],
+            rows,
+            open,
+        })
+    }
+}
+
+fn nothing(names: &Names, only: &Choice, by: By, seen: &[Key]) -> String {
+    let functions: Vec<_> = seen
+        .iter()
+        .filter_map(|key| match key {
+            Key::Function(function) => names.function(*function),
+            Key::Process(id) => names.function(names.process(*id)?.function),
+        })
+        .collect();
+    let others = seen.iter().filter_map(|key| match key {
+        Key::Process(id) => {
+            let name = names.process(*id)?.name;
+            (name != NameId::NONE).then(|| names.atom(name).to_owned())
+        }
+        Key::Function(_) => None,
+    });
+    let others: Vec<String> = others.collect();
+    only.matches_nothing(by.name(), functions, others)
+}
+
+fn text(names: &Names, key: Key) -> String {
+    match key {
+        Key::Function(function) => names.function_text(function),
+        Key::Process(id) => {
+            let text = format!("{id} {}", names.process_text(id));
+            text.trim_end().to_owned()
+        }
+    }
+}

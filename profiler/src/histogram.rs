@@ -1,0 +1,152 @@
+//! `beamline histogram`: how long single calls, collections, turns and messages took.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use beamline_formats::choice::Choice;
+use beamline_formats::histogram::{By, Histograms, Of, Request};
+use beamline_formats::ring::Recording;
+use clap::{Args, ValueEnum};
+
+use crate::report;
+
+pub(crate) const EXAMPLES: &str = "\
+EXAMPLES:
+  Half of the calls of a function took no longer than this, and the longest this:
+    beamline histogram run.ring my_server:handle_call/3 --svg calls.svg
+  Collections of each process, of three runs together:
+    beamline histogram a.ring b.ring c.ring --of gc-pause
+  For HdrHistogram's plotter:
+    beamline histogram run.ring --of run-slice --hgrm > turns.hgrm
+";
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Recordings, and then, if not all is meant, a PATTERN: functions as M:F/A, M:F or M, with _
+    /// for any; with --by process also a pid or a registered name.
+    #[arg(required = true, value_name = "FILE... [PATTERN]")]
+    files: Vec<String>,
+    /// What is measured.
+    #[arg(long, value_enum, default_value = "call-time")]
+    of: OfArg,
+    /// What has a row of its own [default: of calls function, else process].
+    #[arg(long, value_enum)]
+    by: Option<ByArg>,
+    /// Print the percentile output of HdrHistogram, in microseconds, of all that was chosen.
+    #[arg(long, conflicts_with = "json")]
+    hgrm: bool,
+    /// Print JSON, with times in nanoseconds.
+    #[arg(long)]
+    json: bool,
+    /// Draw the histograms.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OfArg {
+    /// From the call of a function to its return, with what it called and waited for.
+    CallTime,
+    /// Time in the function itself while its process ran, without what it called.
+    OwnTime,
+    /// Collections, from begin to end.
+    GcPause,
+    /// From when a scheduler starts to run a process to when it stops.
+    RunSlice,
+    /// From when a message is sent to when it is in the receiver's queue.
+    MessageLatency,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    Function,
+    Process,
+}
+
+impl From<OfArg> for Of {
+    fn from(of: OfArg) -> Of {
+        match of {
+            OfArg::CallTime => Of::CallTime,
+            OfArg::OwnTime => Of::OwnTime,
+            OfArg::GcPause => Of::GcPause,
+            OfArg::RunSlice => Of::RunSlice,
+            OfArg::MessageLatency => Of::MessageLatency,
+        }
+    }
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> By {
+        match by {
+            ByArg::Function => By::Function,
+            ByArg::Process => By::Process,
+        }
+    }
+}
+
+/// The files, and the pattern if the last argument is one.
+fn split(arguments: &[String]) -> (&[String], Option<&String>) {
+    match arguments {
+        [files @ .., last] if !files.is_empty() && !Path::new(last).exists() => (files, Some(last)),
+        files => (files, None),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    let (files, pattern) = split(&args.files);
+    let of = Of::from(args.of);
+    let request = Request {
+        of,
+        by: args.by.map_or(of.by(), By::from),
+        only: pattern.map(|text| Choice::from(text.as_str())),
+    };
+    let mut all: Option<Histograms> = None;
+    for file in files {
+        let recording = Recording::open(Path::new(file)).map_err(|e| format!("{file}: {e}"))?;
+        let read = Histograms::read(&recording, &request).map_err(|e| format!("{file}: {e}"))?;
+        match &mut all {
+            Some(all) => all.merge(read)?,
+            None => all = Some(read),
+        }
+    }
+    let all = all.ok_or("no file is named")?;
+    if let Some(path) = &args.svg {
+        let title = args.files.join(" ");
+        report::write(path, |out| all.draw(&title, out).map_err(|e| e.to_string()))?;
+    }
+    let mut text = Vec::new();
+    let written = match (args.json, args.hgrm) {
+        (true, _) => all.write_json(&mut text),
+        (_, true) => all.write_hgrm(&mut text),
+        _ => {
+            text = all.to_string().into_bytes();
+            Ok(())
+        }
+    };
+    written.map_err(|e| e.to_string())?;
+    report::print(&String::from_utf8_lossy(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_argument_may_be_a_pattern() {
+        let file = env!("CARGO_MANIFEST_DIR");
+        for (arguments, expect) in [
+            (vec![file], (1, None)),
+            (vec!["no/file"], (1, None)),
+            (vec![file, "m:f/1"], (1, Some("m:f/1"))),
+            (vec![file, file], (2, None)),
+            (vec!["no/file", file, "<0.9.0>"], (2, Some("<0.9.0>"))),
+        ] {
+            let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+            let (files, pattern) = split(&arguments);
+            assert_eq!((files.len(), pattern.map(String::as_str)), expect);
+        }
+    }
+}
