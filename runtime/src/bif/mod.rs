@@ -49,6 +49,7 @@ mod send;
 mod seq_trace;
 pub mod system;
 mod system_monitor;
+mod system_profile;
 mod system_task;
 mod table;
 pub(crate) mod time;

@@ -13,6 +13,16 @@ bifs! {
     bif erlang:"setnode"/2 => setnode_2;
     bif erlang:"monitor_node"/2 => monitor_node_2;
     bif erlang:"monitor_node"/3 => monitor_node_3;
+    bif erts_internal:"new_connection"/1 => new_connection_1;
+    bif erts_internal:"abort_pending_connection"/2 => no_handle_2;
+    bif erts_internal:"create_dist_channel"/3 => create_dist_channel_3;
+    bif erlang:"dist_ctrl_get_data"/1 => no_controller_1;
+    bif erlang:"dist_ctrl_get_data_notification"/1 => no_controller_1;
+    bif erlang:"dist_ctrl_get_opt"/2 => no_controller_2;
+    bif erlang:"dist_ctrl_set_opt"/3 => no_controller_3;
+    bif erlang:"dist_ctrl_input_handler"/2 => no_controller_2;
+    bif erlang:"dist_ctrl_put_data"/2 => no_handle_2;
+    bif erlang:"dist_get_stat"/1 => no_handle_1;
 }
 
 fn node_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -71,6 +81,42 @@ fn nodes_2<'p>(p: &'p Process, [kinds, options]: [Term<'p>; 2]) -> BifResult<'p>
         .map(|node| p.tuple(&[node, info]))
         .collect();
     Ok(p.list(&rows))
+}
+
+/// Refused: no node can be connected to. What is no name of another node is an error of the caller's.
+fn new_connection_1<'p>(_: &'p Process, [node]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = node.as_atom().ok_or_else(badarg)?;
+    let is_node = name.name().split_once('@').is_some_and(|(alive, host)| {
+        !alive.is_empty() && !host.is_empty() && name != am::nonode_at_nohost
+    });
+    Err(if is_node { notsup() } else { badarg() })
+}
+
+/// `badarg`, as by an OTP without `net_kernel`.
+fn create_dist_channel_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
+    Ok(am::badarg.term())
+}
+
+/// No process controls a connection.
+fn no_controller_1<'p>(_: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
+    Err(notsup())
+}
+
+fn no_controller_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(notsup())
+}
+
+fn no_controller_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
+    Err(notsup())
+}
+
+/// No term is the handle of a connection.
+fn no_handle_1<'p>(_: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
+    Err(badarg())
+}
+
+fn no_handle_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(badarg())
 }
 
 fn setnode_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {

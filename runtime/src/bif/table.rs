@@ -116,6 +116,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::seq_trace::TABLE,
     super::system::TABLE,
     super::system_monitor::TABLE,
+    super::system_profile::TABLE,
     super::system_task::TABLE,
     super::time::TABLE,
     super::tuples::TABLE,

@@ -13,7 +13,7 @@ use crate::process::registry::{self, Named};
 use crate::process::{Process, exists};
 use crate::sched::ptab::pin;
 use crate::term::{Port as PortId, Term, View, am};
-use crate::trace::flags;
+use crate::trace::{flags, sysprof};
 
 bifs! {
     bif erts_internal:"open_port"/2 => open_port_2;
@@ -79,7 +79,11 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         .tracee
         .has(flags::RECEIVE | flags::RUNNING_PORTS)
         .then(|| data.clone());
-    match port.command(data, Some(p.pid())) {
+    let taken = {
+        let _calls = sysprof::calls_port(p);
+        port.command(data, Some(p.pid()))
+    };
+    match taken {
         Ok(()) => {
             if let Some(data) = copy {
                 port.report_command(p.pid().term().raw(), &data);
@@ -100,6 +104,8 @@ fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(am::badarg.term());
     };
     port.report_close(p.pid().term().raw());
+    let _calls = sysprof::calls_port(p);
+    let _runs = sysprof::port_runs(port.id);
     port.close(port.state.lock(), am::normal.term(), false);
     Ok(true.into())
 }
@@ -122,6 +128,7 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
     let (Some(port), Some(command), Some(_)) = (port_of(port), command, iolist_bytes(data)) else {
         return Ok(am::badarg.term());
     };
+    let _calls = sysprof::calls_port(p);
     Ok(match port.control(command) {
         Some((answer, true)) => p.binary(&answer),
         Some((answer, false)) => p.byte_list(&answer),

@@ -39,6 +39,7 @@ use crate::sys::poll::{self, Interest, WatchId};
 use crate::term::{Pid, Port as PortId, Term, am};
 use crate::trace::Event;
 use crate::trace::ports::Traced;
+use crate::trace::sysprof;
 
 /// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.
 const PORT_LIMIT: usize = 65_536;
@@ -192,6 +193,7 @@ impl Port {
     }
 
     fn ready_input(self: &Arc<Self>) {
+        let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         state.input_watch = None;
         let Some(input) = state.input.as_ref().filter(|_| !state.gone) else {
@@ -282,6 +284,7 @@ impl Port {
     /// Writes `data`, or queues it. `caller` is woken when a busy port takes data again; without one,
     /// the data is taken whether the port is busy or not.
     fn command(self: &Arc<Self>, data: Vec<u8>, caller: Option<Pid>) -> Result<(), Refused> {
+        let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         if state.gone || state.closing.is_some() {
             return Err(Refused::Gone);
@@ -326,6 +329,7 @@ impl Port {
 
     /// `port_control/3`: the answer, and whether it is to be a binary. `None` where the port has no such command.
     fn control(self: &Arc<Self>, command: u32) -> Option<(Vec<u8>, bool)> {
+        let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         let driver = state.driver.as_mut()?;
         let (done, binary) = (driver.control(command)?, driver.answers_binaries());
@@ -359,6 +363,7 @@ impl Port {
     }
 
     fn driver_ready(self: &Arc<Self>, fd: RawFd, interest: Interest) {
+        let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         let this = |w: &(RawFd, Interest, WatchId)| (w.0, w.1) == (fd, interest);
         state.driver_watches.retain(|w| !this(w));
@@ -382,6 +387,7 @@ impl Port {
     }
 
     fn timeout(self: &Arc<Self>) {
+        let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         match state.driver.as_mut().map(|driver| driver.timeout()) {
             None => {}
@@ -391,6 +397,7 @@ impl Port {
     }
 
     fn ready_output(self: &Arc<Self>) {
+        let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         state.output_watch = None;
         if !state.gone {

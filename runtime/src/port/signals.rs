@@ -8,7 +8,7 @@ use crate::process::ports::{self, Hooks};
 use crate::process::signal::ExitSignal;
 use crate::process::{NoSuchName, Peer, Process, Signal, deliver, exists};
 use crate::term::{Atom, Pid, Port as PortId, RawTerm, Term, am};
-use crate::trace::Event;
+use crate::trace::{Event, sysprof};
 
 /// Has what processes send to ports brought here.
 pub(super) fn listen() {
@@ -31,6 +31,7 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
     let Some(port) = Port::lookup(to) else {
         return Err(signal);
     };
+    let _runs = sysprof::port_runs(to);
     let mut state = port.state.lock();
     if state.gone {
         return Err(signal);

@@ -9,7 +9,7 @@ use super::{Class, Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
 use crate::sched::user_timers;
 use crate::term::{RawTerm, Term};
-use crate::trace::{Event, events, seq};
+use crate::trace::{Event, events, seq, sysmon, sysprof};
 
 type ExitHook = fn(&mut Process) -> bool;
 
@@ -92,9 +92,11 @@ impl Process {
             self.answer_while_exiting(signal);
         }
         self.refuse_system_tasks();
+        sysprof::exits(self);
         self.tell_relations();
         events::exited(self);
-        crate::trace::sysmon::exited(self.pid());
+        sysmon::exited(self.pid());
+        sysprof::exited(self.pid());
         true
     }
 

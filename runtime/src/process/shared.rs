@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - S1: `home` is written and read only by the thread that began the process's turn
-//!   (`run_state`: QUEUED to RUNNING) and has not ended it, or before the process is first woken.
+//!   (`run_state`: QUEUED to RUNNING) and has not ended it, or before the process is first woken; or
+//!   read by the thread that has woken it and not yet put it in a run queue.
 //! - S2: a process is taken out of the table only in its last turn, so that one that is queued
 //!   (or runs) is alive: run queues hold plain pointers.
 
@@ -23,6 +24,7 @@ use crate::sched::run_queue::Priority;
 use crate::sched::run_state::RunState;
 use crate::sched::sig_queue::SigQueue;
 use crate::term::{Atom, Pid};
+use crate::trace::sysprof;
 
 /// In `name`: exiting, so that no name can be given to it any more.
 const NAMELESS: u32 = u32::MAX;
@@ -263,9 +265,24 @@ impl ProcShared {
     /// Asks for a turn of the process, on the scheduler of this thread if it is one.
     #[inline]
     pub(crate) fn wake(&self) {
-        if self.run_state.wake() {
+        let woken = if sysprof::asks(sysprof::PROCS) {
+            self.wake_profiled()
+        } else {
+            self.run_state.wake()
+        };
+        if woken {
             sched::enqueue(ProcRef(NonNull::from(self)));
         }
+    }
+
+    #[cold]
+    fn wake_profiled(&self) -> bool {
+        let place = || {
+            // SAFETY: S1: woken by this thread, which has put it in no queue yet.
+            let home = unsafe { (*self.home.get()).as_deref() };
+            home.map(sysprof::place)
+        };
+        sysprof::wake(self.pid, || self.run_state.wake(), place)
     }
 }
 

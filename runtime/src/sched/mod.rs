@@ -25,4 +25,4 @@ pub use scheduler::{
     Engine, Outcome, current_id, run_queue_lengths, schedulers, set_engine, set_schedulers, start,
     thread_progress, totals,
 };
-pub(crate) use scheduler::{count_collection, enqueue, machine, promote};
+pub(crate) use scheduler::{count_collection, enqueue, machine, promote, schedulers_at_work};

@@ -76,6 +76,7 @@ impl Machine {
     #[cold]
     pub(super) fn suspend(&self, id: usize) {
         self.give_away(id);
+        crate::trace::sysprof::scheduler(id, false);
         self.progress.inactive(id);
         self.online.suspended.fetch_add(1, Ordering::AcqRel);
         while id >= self.online.limit() {
@@ -90,6 +91,7 @@ impl Machine {
         }
         self.online.suspended.fetch_sub(1, Ordering::AcqRel);
         self.progress.active(id);
+        crate::trace::sysprof::scheduler(id, true);
     }
 }
 

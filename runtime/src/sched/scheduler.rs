@@ -30,7 +30,7 @@ use super::wall_time::WallTime;
 use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::term::RawTerm;
-use crate::trace::sysmon;
+use crate::trace::{sysmon, sysprof};
 
 /// How the turn of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +178,11 @@ pub(crate) fn count_collection() {
             .collections
             .fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Schedulers that neither sleep for want of work nor are suspended; may be stale.
+pub(crate) fn schedulers_at_work() -> usize {
+    schedulers().saturating_sub(machine().wall_time.idle_now())
 }
 
 /// Totals over all schedulers: context switches, reductions, collections.
@@ -334,16 +339,19 @@ impl Machine {
             self.parking.retract(id);
             return;
         }
+        sysprof::scheduler(id, false);
         self.progress.inactive(id);
         self.progress.poll_inactive();
         if self.has_work(id) {
-            // What was due has woken a process.
+            // What was due, or was just told, has woken a process.
             self.parking.retract(id);
             self.progress.active(id);
+            sysprof::scheduler(id, true);
             return;
         }
         self.wall_time.idle(id, || self.sleep(id));
         self.progress.active(id);
+        sysprof::scheduler(id, true);
         self.expire_timers(id);
     }
 
@@ -389,9 +397,14 @@ impl Machine {
             return;
         }
         let again = outcome != Outcome::Wait || p.has_unhandled_signals();
+        let place = sysprof::turn_ends(&p);
         // SAFETY: S1: its turn ends with the next line.
         unsafe { shared.put_home(p) };
-        if shared.run_state.end_run(again) == EndRun::Requeue {
+        let end = match place {
+            Some(place) => sysprof::end_run(shared, again, &place),
+            None => shared.run_state.end_run(again),
+        };
+        if end == EndRun::Requeue {
             self.place(process);
         }
     }

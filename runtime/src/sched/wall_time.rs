@@ -54,6 +54,12 @@ impl WallTime {
         result
     }
 
+    /// How many schedulers do not work now.
+    pub(super) fn idle_now(&self) -> usize {
+        let is_idle = |idle: &&CachePadded<Mutex<Idle>>| idle.lock().since_ns.is_some();
+        self.idle.iter().filter(is_idle).count()
+    }
+
     /// Switches the statistics on or off; whether they were on.
     fn switch(&self, on: bool, now_ns: u64) -> bool {
         let mut start = self.start.lock();

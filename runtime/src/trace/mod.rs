@@ -22,6 +22,7 @@ pub(crate) mod seq;
 mod session;
 mod spec;
 pub(crate) mod sysmon;
+pub(crate) mod sysprof;
 #[cfg(all(test, not(loom)))]
 mod tests;
 pub(crate) mod tracer;

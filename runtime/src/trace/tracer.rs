@@ -393,7 +393,7 @@ pub(crate) fn trace_message(
 
 impl Timestamp {
     /// The time now.
-    fn term(self, heap: &Heap) -> Term<'_> {
+    pub(super) fn term(self, heap: &Heap) -> Term<'_> {
         use crate::bif::time::{now_microseconds, triple, unique_monotonic};
         let monotonic = || heap.integer(crate::sched::clock::erlang_monotonic_ns());
         match self {
