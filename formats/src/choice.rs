@@ -1,7 +1,7 @@
 //! Which functions or processes a report is of.
 
 use crate::profile::Pattern;
-use crate::ring::{Function, Id, NameId, Names};
+use crate::ring::{Id, NameId, Names};
 
 /// What a person names: a function as `M:F/A`, `M:F` or `M`, with `_` for any; or a process by its pid, its registered
 /// name, or the function it started in.
@@ -51,17 +51,20 @@ impl Choice {
         registered || self.has_name(names, process.function)
     }
 
-    /// One line: nothing is so, and what is like it.
+    /// Whether a process is meant, by its pid or by its name as reports have it.
+    #[must_use]
+    pub fn has_process_named(&self, pid: &str, name: &str) -> bool {
+        self.text == pid || self.text == name
+    }
+
+    /// One line: nothing is so, and which of these functions and other names are like it.
     #[must_use]
     pub fn matches_nothing<'a>(
         &self,
         what: &str,
-        functions: impl IntoIterator<Item = &'a Function>,
+        functions: impl IntoIterator<Item = (&'a str, &'a str, u32)>,
         others: impl IntoIterator<Item = String>,
     ) -> String {
-        let functions = functions
-            .into_iter()
-            .map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
         let mut near = self
             .pattern
             .as_ref()
@@ -94,16 +97,7 @@ mod tests {
 
     #[test]
     fn functions_are_chosen_and_near_ones_named() {
-        let function = |module: &str, name: &str, arity| Function {
-            module: module.into(),
-            name: name.into(),
-            arity,
-        };
-        let all = [
-            function("lists", "map", 2),
-            function("lists", "seq", 2),
-            function("m", "f", 0),
-        ];
+        let all = [("lists", "map", 2), ("lists", "seq", 2), ("m", "f", 0)];
         let choice = |text: &str| Choice::from(text);
         for (text, expect) in [
             ("lists", 2),
@@ -115,7 +109,7 @@ mod tests {
             let choice = choice(text);
             let found = all
                 .iter()
-                .filter(|f| choice.has_function(&f.module, &f.name, f.arity.into()));
+                .filter(|(module, name, arity)| choice.has_function(module, name, *arity));
             assert_eq!(found.count(), expect, "{text}");
         }
         for (text, expect) in [
@@ -131,7 +125,7 @@ mod tests {
         ] {
             let others = ["init".to_owned()];
             assert_eq!(
-                choice(text).matches_nothing("function", &all, others),
+                choice(text).matches_nothing("function", all, others),
                 expect
             );
         }

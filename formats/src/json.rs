@@ -190,6 +190,7 @@ mod tests {
                 function: 0,
                 cost,
                 reductions: 17,
+                wait_ns: 0,
             }],
         };
         let mut out = Vec::new();

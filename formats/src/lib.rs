@@ -5,7 +5,8 @@
 //!
 //! * [`profile`]: one run's counts as plain data, with a file format of its own;
 //! * [`table`]: the text table, as OTP's `tprof` prints it;
-//! * [`flamegraph`]: folded stacks and the SVG drawn from them;
+//! * [`flamegraph`]: folded stacks, the pictures drawn from them, and what two profiles differ in;
+//! * [`export`]: recordings and profiles for other programs;
 //! * [`histogram`]: how long single things took;
 //! * [`choice`]: which functions or processes a report is of;
 //! * [`json`]: the export for other programs;
@@ -13,6 +14,7 @@
 //! * [`name`]: how atoms and functions are written.
 
 pub mod choice;
+pub mod export;
 pub mod flamegraph;
 pub mod histogram;
 pub mod json;

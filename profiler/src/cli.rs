@@ -9,8 +9,9 @@ use beamline_formats::ring;
 use beamline_formats::table::{By, Sort};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::flamegraph::{self, WidthArg};
 use crate::launch::{self, Launch, What};
-use crate::{histogram, record, report};
+use crate::{export, histogram, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -55,7 +56,14 @@ enum Verb {
     /// Print a report of profile files or recordings made before.
     Report(ReportArgs),
     /// Draw the flame graph of a profile file with call paths, or of a recording with calls and returns.
-    Flamegraph(FlamegraphArgs),
+    #[command(after_help = flamegraph::EXAMPLES)]
+    Flamegraph(flamegraph::Arguments),
+    /// Show what got better and what got worse between two recordings, or two profile files.
+    #[command(after_help = flamegraph::DIFF_EXAMPLES)]
+    Diff(flamegraph::DiffArguments),
+    /// Write a recording in the format of another program.
+    #[command(after_help = export::EXAMPLES)]
+    Export(export::Arguments),
     /// Show how long single calls, collections, turns or messages took: percentiles of recordings.
     #[command(after_help = histogram::EXAMPLES)]
     Histogram(histogram::Arguments),
@@ -133,21 +141,6 @@ struct OutputArgs {
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-struct FlamegraphArgs {
-    /// What the widths show [default: what was measured; of a recording, time].
-    #[arg(long, value_enum)]
-    width: Option<WidthArg>,
-    /// One graph of all processes together, or a frame for each.
-    #[arg(long, value_enum, default_value = "total")]
-    by: ByArg,
-    /// Where the graph goes.
-    #[arg(short, long, value_name = "FILE.svg")]
-    output: PathBuf,
-    /// A profile file or a recording.
-    file: PathBuf,
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     #[value(name = "call_count")]
@@ -162,13 +155,6 @@ enum Kind {
 enum ByArg {
     Total,
     Process,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WidthArg {
-    Calls,
-    Time,
-    Words,
 }
 
 impl From<&OutputArgs> for report::Options {
@@ -190,16 +176,6 @@ impl From<ByArg> for By {
         match by {
             ByArg::Total => By::Total,
             ByArg::Process => By::Process,
-        }
-    }
-}
-
-impl From<WidthArg> for Width {
-    fn from(width: WidthArg) -> Self {
-        match width {
-            WidthArg::Calls => Width::Calls,
-            WidthArg::Time => Width::Time,
-            WidthArg::Words => Width::Words,
         }
     }
 }
@@ -233,7 +209,9 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Run(args) => plain(args),
         Verb::Report(args) => from_files(&args),
-        Verb::Flamegraph(args) => flamegraph(&args),
+        Verb::Flamegraph(args) => flamegraph::run(&args),
+        Verb::Diff(args) => flamegraph::diff(&args),
+        Verb::Export(args) => export::run(&args),
         Verb::Histogram(args) => histogram::run(&args),
         Verb::Disasm { file } => disasm(&file),
         Verb::Bifs { list: _ } => bifs(),
@@ -311,23 +289,6 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     } else {
         ExitCode::from(1)
     })
-}
-
-fn flamegraph(args: &FlamegraphArgs) -> Result<ExitCode, String> {
-    let profile = if ring::Recording::is_one(&args.file) {
-        let recording = ring::Recording::open(&args.file);
-        let profile = recording.and_then(|recording| recording.profile());
-        profile.map_err(|e| format!("{}: {e}", args.file.display()))?
-    } else {
-        Profile::read(&args.file)?
-    };
-    let options = report::Options {
-        by: args.by.into(),
-        width: args.width.map(Width::from),
-        ..report::Options::default()
-    };
-    report::write(&args.output, |out| report::draw(&profile, &options, out))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn disasm(file: &PathBuf) -> Result<ExitCode, String> {

@@ -6,6 +6,8 @@
 pub mod cli;
 mod drains;
 mod emulator;
+mod export;
+mod flamegraph;
 mod histogram;
 pub mod launch;
 mod record;

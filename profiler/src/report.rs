@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use beamline_formats::flamegraph::{self, Drawing, Width};
+use beamline_formats::flamegraph::{self, Drawing, Shape, Width};
 use beamline_formats::json;
 use beamline_formats::profile::{AtomicFile, Profile};
 use beamline_formats::table::{By, Sort, Tables};
+
+/// Frames of a flame graph that are less than this part of it, in percent, are left out.
+const MIN_WIDTH: f64 = 0.01;
 
 /// Prints one line of error.
 pub fn error(message: &str) {
@@ -31,6 +34,49 @@ pub fn print(text: &str) -> Result<(), String> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),
         _ => Ok(()),
+    }
+}
+
+/// Writes to standard output; a reader that went away is no error.
+pub(crate) fn stream(to: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> Result<(), String> {
+    let mut out = Output::new(BufWriter::new(io::stdout().lock()));
+    let done = to(&mut out).and_then(|()| text(out.flush()));
+    match out.error {
+        Some(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Some(e) => Err(format!("standard output: {e}")),
+        None => done,
+    }
+}
+
+/// Something written to that remembers its error: so one of writing can be told from one of what was to be written.
+struct Output<W> {
+    out: W,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Output<W> {
+    fn new(out: W) -> Output<W> {
+        Output { out, error: None }
+    }
+
+    fn told<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            self.error.get_or_insert(error);
+            kind.into()
+        })
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.out.write(bytes);
+        self.told(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.out.flush();
+        self.told(result)
     }
 }
 
@@ -90,18 +136,27 @@ pub(crate) fn write(
     path: &Path,
     to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
 ) -> Result<(), String> {
-    let fail = |e: String| format!("{}: {e}", path.display());
+    let fail = |e: io::Error| format!("{}: {e}", path.display());
     if path.exists() && !path.is_file() {
         let file = File::options().write(true).open(path);
-        let mut file = BufWriter::new(file.map_err(|e| fail(e.to_string()))?);
-        to(&mut file).map_err(fail)?;
-        return file.flush().map_err(|e| fail(e.to_string()));
+        let mut out = Output::new(BufWriter::new(file.map_err(fail)?));
+        let done = to(&mut out).and_then(|()| text(out.flush()));
+        return out.error.map_or(done, |e| Err(fail(e)));
     }
-    let mut file = AtomicFile::create(path).map_err(|e| fail(e.to_string()))?;
-    to(&mut file).map_err(fail)?;
-    file.commit().map_err(|e| fail(e.to_string()))?;
+    let mut out = Output::new(AtomicFile::create(path).map_err(fail)?);
+    let done = to(&mut out);
+    if let Some(e) = out.error {
+        return Err(fail(e));
+    }
+    done?;
+    out.out.commit().map_err(fail)?;
     progress(&format!("wrote {}", path.display()));
     Ok(())
+}
+
+/// What the widths of a flame graph show unless it is said.
+pub(crate) fn width(profile: &Profile) -> Width {
+    profile.kind().map_or(Width::Time, Width::of)
 }
 
 /// Draws the flame graph.
@@ -110,20 +165,34 @@ pub(crate) fn draw(
     options: &Options,
     out: &mut dyn Write,
 ) -> Result<(), String> {
+    let shape = Shape {
+        by: match options.by {
+            By::Total => flamegraph::By::None,
+            By::Process => flamegraph::By::Process,
+        },
+        ..Shape::new(options.width.unwrap_or(width(profile)))
+    };
+    let drawing = drawing(profile, shape, options.title.clone())?;
+    flamegraph::draw(profile, &drawing, out)
+}
+
+/// A drawing of a profile, with its title: without one, the command.
+pub(crate) fn drawing(
+    profile: &Profile,
+    shape: Shape,
+    title: Option<String>,
+) -> Result<Drawing, String> {
     let run = profile.runs.first().ok_or("the profile has no run")?;
-    let width = options.width.unwrap_or(Width::of(run.kind));
     let processes = profile.runs.iter().map(|run| run.processes).sum::<u64>();
     let longest = profile.runs.iter().map(|run| run.run_ns).max().unwrap_or(0);
-    let mut title = options.title.clone();
-    let title = title.get_or_insert_with(|| run.command.join(" "));
+    let mut title = title.unwrap_or_else(|| run.command.join(" "));
     // A longer title leaves the picture at both sides.
     if let Some((at, _)) = title.char_indices().nth(100) {
         title.replace_range(at.., "…");
     }
-    let drawing = Drawing {
-        width,
-        by_process: options.by == By::Process,
-        title: title.clone(),
+    Ok(Drawing {
+        shape,
+        title,
         subtitle: format!(
             "{}, OTP {}, {}.{:03} s, {processes} processes",
             run.kind.name(),
@@ -131,6 +200,6 @@ pub(crate) fn draw(
             longest / 1_000_000_000,
             longest / 1_000_000 % 1_000,
         ),
-    };
-    flamegraph::draw(profile, &drawing, out)
+        min_width: MIN_WIDTH,
+    })
 }

@@ -1,83 +1,18 @@
 //! Measures the records of a recording.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, HashMap};
 
 use super::{By, Histograms, Of, Request, Values};
 use crate::choice::Choice;
-use crate::ring::{Error, Event, Group, Id, NameId, Names, Record, Recording, Stacks, Step};
-
-/// Messages on their way that are kept in mind; of more, the oldest are taken for ones that never came.
-const ON_THE_WAY: usize = 1 << 20;
+use crate::ring::{
+    Error, Event, Group, Id, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
+};
 
 /// Who a value is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Function(NameId),
     Process(Id),
-}
-
-/// Messages that were sent and are in no queue yet: when they were sent, by receiver and text.
-#[derive(Default)]
-struct OnTheWay {
-    sent: HashMap<(Id, u64), VecDeque<u64>>,
-    /// All keys, the oldest first; those of messages that came are among them.
-    order: VecDeque<(Id, u64)>,
-    /// Who has which name.
-    registered: HashMap<NameId, Id>,
-    lost: u64,
-}
-
-impl OnTheWay {
-    fn new(names: &Names) -> OnTheWay {
-        // Of those that had a name one after the other, the last has it until it is told otherwise.
-        let mut registered: Vec<(NameId, Id)> = names.registered().collect();
-        registered.sort_unstable();
-        OnTheWay {
-            registered: registered.into_iter().collect(),
-            ..OnTheWay::default()
-        }
-    }
-
-    fn key(id: Id, text: &str) -> (Id, u64) {
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        (id, hasher.finish())
-    }
-
-    fn send(&mut self, to: Id, text: &str, now: u64) {
-        let to = match to {
-            Id::Name(name) => self.registered.get(&name).copied().unwrap_or(to),
-            to => to,
-        };
-        let key = OnTheWay::key(to, text);
-        self.sent.entry(key).or_default().push_back(now);
-        self.order.push_back(key);
-        if self.order.len() > ON_THE_WAY
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.lost += u64::from(self.take(oldest).is_some());
-        }
-    }
-
-    /// When the message was sent that is now in the receiver's queue.
-    fn receive(&mut self, by: Id, text: &str) -> Option<u64> {
-        self.take(OnTheWay::key(by, text))
-    }
-
-    fn take(&mut self, key: (Id, u64)) -> Option<u64> {
-        let sent = self.sent.get_mut(&key)?;
-        let first = sent.pop_front();
-        if sent.is_empty() {
-            self.sent.remove(&key);
-        }
-        first
-    }
-
-    fn open(&self) -> u64 {
-        let waiting: usize = self.sent.values().map(VecDeque::len).sum();
-        waiting as u64 + self.lost
-    }
 }
 
 struct Measure<'r> {
@@ -150,16 +85,10 @@ impl Measure<'_> {
             (Of::RunSlice, Event::Out { .. } | Event::OutExiting {} | Event::OutExited {}) => {
                 self.end(record);
             }
-            (Of::MessageLatency, Event::Send { to, text }) => {
-                self.on_the_way.send(to, text, record.time_ns);
-            }
-            (Of::MessageLatency, Event::Receive { text }) => {
-                if let Some(sent) = self.on_the_way.receive(id, text) {
-                    self.value(id, NameId::NONE, record.time_ns.saturating_sub(sent));
+            (Of::MessageLatency, _) => {
+                if let Some(Passing::Ends(sent)) = self.on_the_way.add(record) {
+                    self.value(id, NameId::NONE, record.time_ns.saturating_sub(sent.at_ns));
                 }
-            }
-            (Of::MessageLatency, Event::Register { name }) => {
-                self.on_the_way.registered.insert(name, id);
             }
             _ => {}
         }
@@ -186,7 +115,7 @@ impl Measure<'_> {
             (Of::CallTime | Of::OwnTime, Some(stacks)) => stacks.open(self.last_ns).count(),
             _ => 0,
         };
-        (calls + self.since.len()) as u64 + self.on_the_way.open()
+        (calls + self.since.len()) as u64 + self.on_the_way.left()
     }
 }
 
@@ -288,6 +217,9 @@ fn nothing(names: &Names, only: &Choice, by: By, seen: &[Key]) -> String {
         Key::Function(_) => None,
     });
     let others: Vec<String> = others.collect();
+    let functions = functions
+        .iter()
+        .map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
     only.matches_nothing(by.name(), functions, others)
 }
 

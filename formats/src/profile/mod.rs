@@ -130,6 +130,8 @@ pub struct Node {
     pub cost: Cost,
     /// Own reductions.
     pub reductions: u64,
+    /// Time in which the process was here and did not run, in nanoseconds: known of recordings, and not kept in files.
+    pub wait_ns: u64,
 }
 
 /// The counts of one run, or of several that measured the same.

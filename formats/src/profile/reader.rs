@@ -1,6 +1,8 @@
 //! Reads a profile file; trusts nothing in it.
 
 use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::layout::{MAGIC, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum};
@@ -31,6 +33,14 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 impl Profile {
+    /// Does this file begin as a profile?
+    #[must_use]
+    pub fn is_one(path: &Path) -> bool {
+        let mut start = [0; MAGIC.len()];
+        let file = File::open(path).and_then(|file| file.read_exact_at(&mut start, 0));
+        file.is_ok() && start == MAGIC
+    }
+
     /// Reads a profile file.
     ///
     /// # Errors
@@ -269,6 +279,7 @@ impl State {
                     function: cursor.index("function", profile.functions.len())?,
                     cost: cursor.cost()?,
                     reductions: cursor.number()?,
+                    wait_ns: 0,
                 });
             }
         }

@@ -42,7 +42,7 @@ prop_compose! {
             let parent = (!root && !tree.is_empty()).then(|| parent.index(tree.len()));
             let process = parent.map_or(small(process), |p| tree[p].process);
             let (parent, function) = (parent.map(small), small(function));
-            tree.push(Node { process, parent, function, cost, reductions });
+            tree.push(Node { process, parent, function, cost, reductions, wait_ns: 0 });
         }
         Profile {
             runs: vec![header(kind)],
@@ -78,6 +78,7 @@ fn sample() -> Profile {
         function,
         cost,
         reductions: 4,
+        wait_ns: 0,
     };
     Profile {
         runs: vec![header(Type::CallTime)],

@@ -21,6 +21,8 @@ struct Path {
     function: NameId,
     calls: u64,
     time_ns: u64,
+    /// Time in which the process did not run.
+    wait_ns: u64,
     /// The function that was called from here last, and where that led.
     last: (NameId, u32),
 }
@@ -53,11 +55,14 @@ impl Caller {
     }
 
     fn charge(&mut self, now: u64) {
-        if self.is_running
-            && let Some(path) = self.paths.get_mut(self.current as usize)
-        {
+        if let Some(path) = self.paths.get_mut(self.current as usize) {
             let passed = now.saturating_sub(self.since_ns);
-            path.time_ns = path.time_ns.saturating_add(passed);
+            let sum = if self.is_running {
+                &mut path.time_ns
+            } else {
+                &mut path.wait_ns
+            };
+            *sum = sum.saturating_add(passed);
         }
         self.since_ns = now;
     }
@@ -117,6 +122,7 @@ impl Caller {
             function,
             calls: 0,
             time_ns: 0,
+            wait_ns: 0,
             last: (NameId::NONE, ROOT),
         });
         index
@@ -225,6 +231,7 @@ impl Callers {
                     function,
                     cost,
                     reductions: 0,
+                    wait_ns: path.wait_ns,
                 });
             }
             let mut costs: Vec<_> = costs.into_iter().collect();

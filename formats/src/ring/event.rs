@@ -15,6 +15,20 @@ pub(super) const FIELDS_MAX: usize = 4;
 trait Field: Copy {
     fn put(self) -> u64;
     fn get(word: u64) -> Self;
+    fn value(self) -> Value<'static>;
+}
+
+/// What a field of an event holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number.
+    Number(u64),
+    /// A process, a port, or a name that stands for one.
+    Id(Id),
+    /// An atom or a function.
+    Name(NameId),
+    /// A text.
+    Text(&'a str),
 }
 
 impl Field for u64 {
@@ -24,6 +38,9 @@ impl Field for u64 {
     }
     fn get(word: u64) -> Self {
         word
+    }
+    fn value(self) -> Value<'static> {
+        Value::Number(self)
     }
 }
 
@@ -35,6 +52,9 @@ impl Field for Id {
     fn get(word: u64) -> Self {
         Id::from_word(word)
     }
+    fn value(self) -> Value<'static> {
+        Value::Id(self)
+    }
 }
 
 impl Field for NameId {
@@ -45,6 +65,9 @@ impl Field for NameId {
     fn get(word: u64) -> Self {
         // A larger number names nothing.
         NameId(u32::try_from(word).unwrap_or(0))
+    }
+    fn value(self) -> Value<'static> {
+        Value::Name(self)
     }
 }
 
@@ -141,6 +164,18 @@ macro_rules! events {
                         Event::$kind { $($field: <$type as Field>::get(next()),)* $($text: text,)? }
                     })*
                     None => Event::Unknown { kind, nothing: &() },
+                }
+            }
+
+            /// Its fields, each with its name.
+            #[must_use]
+            pub fn values(&self) -> Vec<(&'static str, Value<'a>)> {
+                match *self {
+                    $(Event::$kind { $($field,)* $($text,)? } => vec![
+                        $((stringify!($field), Field::value($field)),)*
+                        $((stringify!($text), Value::Text($text)),)?
+                    ],)*
+                    Event::Unknown { .. } => Vec::new(),
                 }
             }
 

@@ -19,25 +19,29 @@ mod layout;
 mod losses;
 mod map;
 mod names;
+mod on_the_way;
 mod reader;
 mod request;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod spool;
 mod stacks;
 mod stream;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod time;
+pub(crate) mod tree;
 mod writer;
 
 pub use description::{Description, Host, Settings};
 pub use error::Error;
-pub use event::{Event, Group, KINDS, Kind, table};
+pub use event::{Event, Group, KINDS, Kind, Value, table};
 pub use id::{Id, NameId};
 pub use layout::{VERSION, WhenFull};
 pub use losses::{Losses, Lost};
 pub use names::{Function, Name, Names, Process};
+pub use on_the_way::{OnTheWay, Passing, Sent};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
 pub use stacks::{Activation, Stacks, Step};

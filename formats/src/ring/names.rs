@@ -228,6 +228,16 @@ impl Names {
         )
     }
 
+    /// A function or an atom as Erlang writes it; `?` where it is not known.
+    #[must_use]
+    pub fn text(&self, name: NameId) -> String {
+        if self.functions.contains_key(&name.0) {
+            self.function_text(name)
+        } else {
+            crate::name::atom(self.atom(name))
+        }
+    }
+
     /// All functions: those that were called, and where processes were seen.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()

@@ -33,7 +33,7 @@ impl Sample {
         let path = folder.path().join("sample.ring");
         let options = Options {
             schedulers: 2,
-            ring_bytes: 1 << 16,
+            ring_bytes: 1 << 19,
             when_full: WhenFull::Stop,
             token: 1,
             clock: Clock {

@@ -1,0 +1,237 @@
+//! The processed profile format of the Firefox Profiler, version 48: a thread for each process, with its own time as
+//! weighted samples. Newer profilers bring the version up to theirs.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::{Error, no_calls, quoted};
+use crate::ring::spool::{self, Item, Spool, WAITS};
+use crate::ring::tree::Tree;
+use crate::ring::{Id, NameId, Recording};
+
+/// The version of the format, and that of Gecko's own which it goes with.
+const VERSION: u32 = 48;
+const GECKO_VERSION: u32 = 27;
+
+/// Categories of frames, by their index.
+const CATEGORIES: [(&str, &str); 2] = [("Erlang", "blue"), ("Idle", "transparent")];
+
+/// The call paths of a process, and its functions.
+struct Stacks {
+    /// Frame and stack below it.
+    rows: Vec<(usize, Option<usize>)>,
+    frames: Vec<NameId>,
+}
+
+impl Stacks {
+    fn of(tree: &Tree) -> Stacks {
+        let mut frames = Vec::new();
+        let mut known: HashMap<NameId, usize> = HashMap::new();
+        let rows = tree.nodes.iter().map(|(below, function)| {
+            let frame = *known.entry(*function).or_insert_with(|| {
+                frames.push(*function);
+                frames.len() - 1
+            });
+            (frame, *below)
+        });
+        let rows = rows.collect();
+        Stacks { rows, frames }
+    }
+}
+
+/// A time with one stack.
+struct Span {
+    at_ns: u64,
+    length_ns: u64,
+    stack: Option<usize>,
+}
+
+/// Hands over the spans of a process.
+fn spans(
+    spool: &Spool,
+    id: Id,
+    tree: &mut Tree,
+    mut each: impl FnMut(&Span) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut below: Vec<Option<usize>> = Vec::new();
+    let (mut stack, mut since) = (None, None);
+    spool.read(id, |item: Item| {
+        let at_ns = since.unwrap_or(item.at_ns);
+        let length_ns = item.at_ns.saturating_sub(at_ns);
+        if length_ns > 0 {
+            each(&Span {
+                at_ns,
+                length_ns,
+                stack,
+            })?;
+        }
+        since = Some(item.at_ns);
+        if item.is_end {
+            stack = below.pop().flatten();
+        } else {
+            below.push(stack);
+            stack = Some(tree.call(stack, item.function));
+        }
+        Ok(())
+    })
+}
+
+/// Nanoseconds as milliseconds.
+fn ms(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000)
+}
+
+/// A column: its values with commas between them.
+fn column<T>(
+    out: &mut dyn Write,
+    name: &str,
+    values: impl IntoIterator<Item = T>,
+    text: impl Fn(T) -> String,
+) -> io::Result<()> {
+    write!(out, "\"{name}\":[")?;
+    for (number, value) in values.into_iter().enumerate() {
+        let comma = if number == 0 { "" } else { "," };
+        write!(out, "{comma}{}", text(value))?;
+    }
+    write!(out, "],")
+}
+
+/// A column with the same value in each row.
+fn same(out: &mut dyn Write, name: &str, length: usize, value: &str) -> io::Result<()> {
+    column(out, name, 0..length, |_| value.to_owned())
+}
+
+fn samples(out: &mut dyn Write, spool: &Spool, id: Id, tree: &mut Tree) -> io::Result<()> {
+    write!(out, "\"samples\":{{")?;
+    let mut length = 0;
+    for name in ["stack", "time", "weight"] {
+        write!(out, "\"{name}\":[")?;
+        length = 0;
+        spans(spool, id, tree, |span| {
+            let comma = if length == 0 { "" } else { "," };
+            length += 1;
+            match (name, span.stack) {
+                ("stack", Some(stack)) => write!(out, "{comma}{stack}"),
+                ("stack", None) => write!(out, "{comma}null"),
+                ("time", _) => write!(out, "{comma}{}", ms(span.at_ns)),
+                _ => write!(out, "{comma}{}", ms(span.length_ns)),
+            }
+        })?;
+        write!(out, "],")?;
+    }
+    write!(out, "\"weightType\":\"tracing-ms\",\"length\":{length}}},")
+}
+
+fn tables(out: &mut dyn Write, recording: &Recording, stacks: &Stacks) -> io::Result<()> {
+    let names = recording.names();
+    let frames = stacks.frames.len();
+    let category = |frame: usize| usize::from(stacks.frames[frame] == WAITS).to_string();
+    let length = stacks.rows.len();
+    write!(out, "\"stackTable\":{{")?;
+    column(out, "frame", &stacks.rows, |row| row.0.to_string())?;
+    column(out, "prefix", &stacks.rows, |row| {
+        row.1.map_or("null".to_owned(), |below| below.to_string())
+    })?;
+    column(out, "category", &stacks.rows, |row| category(row.0))?;
+    same(out, "subcategory", length, "0")?;
+    write!(out, "\"length\":{length}}},\"frameTable\":{{")?;
+    same(out, "address", frames, "-1")?;
+    same(out, "inlineDepth", frames, "0")?;
+    column(out, "category", 0..frames, category)?;
+    same(out, "subcategory", frames, "0")?;
+    column(out, "func", 0..frames, |frame| frame.to_string())?;
+    for name in [
+        "nativeSymbol",
+        "innerWindowID",
+        "implementation",
+        "line",
+        "column",
+    ] {
+        same(out, name, frames, "null")?;
+    }
+    write!(out, "\"length\":{frames}}},\"funcTable\":{{")?;
+    // Texts: a function's name, then its module.
+    column(out, "name", 0..frames, |frame| (2 * frame).to_string())?;
+    same(out, "isJS", frames, "false")?;
+    same(out, "relevantForJS", frames, "false")?;
+    same(out, "resource", frames, "-1")?;
+    column(out, "fileName", 0..frames, |frame| {
+        (2 * frame + 1).to_string()
+    })?;
+    same(out, "lineNumber", frames, "null")?;
+    same(out, "columnNumber", frames, "null")?;
+    write!(out, "\"length\":{frames}}},\"stringArray\":[")?;
+    for (number, frame) in stacks.frames.iter().enumerate() {
+        let (text, module) = spool::frame_text(names, *frame);
+        let comma = if number == 0 { "" } else { "," };
+        write!(out, "{comma}{},{}", quoted(&text), quoted(&module))?;
+    }
+    write!(
+        out,
+        "],\"resourceTable\":{{\"lib\":[],\"name\":[],\"host\":[],\"type\":[],\"length\":0}},\
+         \"nativeSymbols\":{{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0}},\
+         \"markers\":{{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],\"phase\":[],\
+         \"category\":[],\"length\":0}}"
+    )
+}
+
+fn meta(recording: &Recording, last_ns: u64) -> serde_json::Value {
+    let description = recording.description();
+    let categories = CATEGORIES
+        .map(|(name, color)| json!({"name": name, "color": color, "subcategories": ["Other"]}));
+    json!({
+        "interval": 0.001,
+        "startTime": recording.unix_ns() / 1_000_000,
+        "profilingEndTime": last_ns / 1_000_000 + 1,
+        "processType": 0,
+        "product": description.command.join(" "),
+        "importedFrom": "beamline",
+        "oscpu": description.host.processor,
+        "platform": description.host.system,
+        "stackwalk": 0,
+        "debug": false,
+        "categories": categories,
+        "version": GECKO_VERSION,
+        "preprocessedProfileVersion": VERSION,
+        "symbolicated": true,
+        "usesOnlyOneStackType": true,
+        "doesNotUseFrameImplementation": true,
+        "sourceCodeIsNotOnSearchfox": true,
+        "markerSchema": [],
+    })
+}
+
+pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+    let (spool, last) = spool::calls(recording, usize::MAX)?;
+    let processes = spool.processes();
+    if processes.is_empty() {
+        return Err(no_calls());
+    }
+    write!(
+        out,
+        "{{\"meta\":{},\"libs\":[],\"pages\":[],\"counters\":[],\"threads\":[",
+        meta(recording, last)
+    )?;
+    for (number, id) in processes.into_iter().enumerate() {
+        let comma = if number == 0 { "" } else { "," };
+        let name = quoted(&spool::process_text(recording.names(), id));
+        write!(
+            out,
+            "{comma}\n{{\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\
+             \"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],\"name\":{name},\
+             \"isMainThread\":{},\"processName\":{},\"pid\":\"{}\",\"tid\":{},",
+            number == 0,
+            quoted(&recording.description().command.join(" ")),
+            recording.os_pid(),
+            number + 1,
+        )?;
+        let mut tree = Tree::default();
+        samples(out, &spool, id, &mut tree)?;
+        tables(out, recording, &Stacks::of(&tree))?;
+        write!(out, "}}")?;
+    }
+    writeln!(out, "]}}")?;
+    Ok(())
+}

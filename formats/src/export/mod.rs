@@ -1,0 +1,218 @@
+//! Recordings for other programs: one file for each of them.
+//!
+//! What is made of call paths ([`Target::Folded`], [`Target::Callgrind`], [`Target::Pprof`]) takes memory for those
+//! alone and can be made of a profile too ([`write_profile`]); what keeps the order of time is streamed, or goes through
+//! a temporary file where the format wants each process apart.
+
+mod callgrind;
+mod firefox;
+mod jsonl;
+mod perfetto;
+mod pprof;
+mod proto;
+mod speedscope;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::flamegraph::{self, Shape, Width};
+use crate::histogram::{By, Histograms, Of, Request};
+use crate::profile::{Profile, Type};
+use crate::ring::{self, Group, Recording};
+
+/// Who is to read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Folded stacks with nanoseconds, a line each: what flame graph programs read.
+    Folded,
+    /// Speedscope's file format: calls in order of time, of each process.
+    Speedscope,
+    /// A trace of Perfetto: turns of schedulers, calls, collections and messages of processes.
+    Perfetto,
+    /// The processed profile format of the Firefox Profiler.
+    Firefox,
+    /// Callgrind's profile format: KCachegrind, callgrind_annotate.
+    Callgrind,
+    /// The compressed protocol buffer that pprof reads.
+    Pprof,
+    /// A log of HdrHistogram: a histogram of the call times of each function.
+    Hdr,
+    /// Every record as a line of JSON.
+    Jsonl,
+}
+
+impl Target {
+    /// All of them.
+    pub const ALL: [Target; 8] = [
+        Target::Folded,
+        Target::Speedscope,
+        Target::Perfetto,
+        Target::Firefox,
+        Target::Callgrind,
+        Target::Pprof,
+        Target::Hdr,
+        Target::Jsonl,
+    ];
+
+    /// As the command line writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Folded => "folded",
+            Target::Speedscope => "speedscope",
+            Target::Perfetto => "perfetto",
+            Target::Firefox => "firefox",
+            Target::Callgrind => "callgrind",
+            Target::Pprof => "pprof",
+            Target::Hdr => "hdr",
+            Target::Jsonl => "jsonl",
+        }
+    }
+
+    /// Groups of events without which there is nothing to write.
+    fn needs(self) -> &'static [Group] {
+        match self {
+            Target::Perfetto | Target::Jsonl => &[],
+            _ => &[Group::Calls, Group::Returns],
+        }
+    }
+}
+
+/// Why a recording cannot be exported: one line.
+#[derive(Debug)]
+pub enum Error {
+    /// The recording is not whole.
+    Recording(ring::Error),
+    /// It cannot be written.
+    Io(io::Error),
+    /// It does not have what is needed.
+    Missing(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Recording(error) => write!(f, "{error}"),
+            Error::Io(error) => write!(f, "{error}"),
+            Error::Missing(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ring::Error> for Error {
+    fn from(error: ring::Error) -> Error {
+        Error::Recording(error)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::Io(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Error {
+        Error::Io(error.into())
+    }
+}
+
+/// Writes a recording for a program.
+///
+/// # Errors
+/// See [`Error`].
+pub fn write(recording: &Recording, target: Target, out: &mut dyn Write) -> Result<(), Error> {
+    let needs = target.needs();
+    if let Some(missing) = needs.iter().find(|group| !recording.has(**group)) {
+        let (name, missing) = (target.name(), missing.name());
+        return Err(Error::Missing(format!(
+            "{name} is made from calls and returns, and there is no {missing} in it: \
+             record it with --events calls,returns"
+        )));
+    }
+    match target {
+        Target::Folded | Target::Callgrind | Target::Pprof => {
+            let profile = recording.profile()?;
+            if profile.nodes.is_empty() {
+                return Err(no_calls());
+            }
+            let start = recording.unix_ns();
+            paths(&profile, target, start, out)
+        }
+        Target::Speedscope => speedscope::write(recording, out),
+        Target::Firefox => firefox::write(recording, out),
+        Target::Perfetto => perfetto::write(recording, out),
+        Target::Hdr => hdr(recording, out),
+        Target::Jsonl => jsonl::write(recording, out),
+    }
+}
+
+/// Writes the call paths of a profile for a program.
+///
+/// # Errors
+/// See [`Error`]; the profile has no call paths, or the program wants to know the order of time.
+pub fn write_profile(profile: &Profile, target: Target, out: &mut dyn Write) -> Result<(), Error> {
+    match target {
+        Target::Folded | Target::Callgrind | Target::Pprof => {
+            if profile.nodes.is_empty() {
+                return Err(Error::Missing(
+                    "there is no call path in it: profile it with --output".into(),
+                ));
+            }
+            paths(profile, target, 0, out)
+        }
+        _ => Err(Error::Missing(format!(
+            "{} is made from a recording, and this is a profile: use beamline record",
+            target.name()
+        ))),
+    }
+}
+
+fn no_calls() -> Error {
+    Error::Missing("there is no call in it: nothing to write".into())
+}
+
+fn paths(
+    profile: &Profile,
+    target: Target,
+    start_unix_ns: u64,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    match target {
+        Target::Callgrind => callgrind::write(profile, out)?,
+        Target::Pprof => pprof::write(profile, start_unix_ns, out)?,
+        _ => {
+            let width = Width::of(profile.kind().unwrap_or(Type::CallTime));
+            for line in flamegraph::folded(profile, &Shape::new(width)) {
+                writeln!(out, "{line}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn hdr(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+    let request = Request {
+        of: Of::CallTime,
+        by: By::Function,
+        only: None,
+    };
+    let all = Histograms::read(recording, &request).map_err(Error::Missing)?;
+    let start = UNIX_EPOCH + Duration::from_nanos(recording.unix_ns());
+    let length = Duration::from_nanos(recording.end_ns().unwrap_or(0));
+    all.write_log(out, start, length).map_err(Error::Missing)
+}
+
+/// Calls that are deeper in the stack are part of the one at this depth: programs that show calls one in the other have
+/// no room for more.
+const DEEPEST: usize = 500;
+
+/// A text as JSON has it, with its quotes.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,317 @@
+//! A trace of Perfetto, `perfetto.protos.Trace`: a track for each scheduler with the turns of processes, and one for each
+//! process with its calls and collections. A message is an arrow from where it is sent to where it is received.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, Write};
+
+use super::proto::Message;
+use super::{DEEPEST, Error};
+use crate::ring::spool::process_text;
+use crate::ring::{
+    Event, Id, Kind, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
+};
+
+/// Fields of `TracePacket` that are written, and of what is in it.
+mod field {
+    pub(super) const PACKET: u64 = 1;
+    pub(super) const TIMESTAMP: u64 = 8;
+    pub(super) const SEQUENCE_ID: u64 = 10;
+    pub(super) const TRACK_EVENT: u64 = 11;
+    pub(super) const INTERNED_DATA: u64 = 12;
+    pub(super) const SEQUENCE_FLAGS: u64 = 13;
+    pub(super) const TRACK_DESCRIPTOR: u64 = 60;
+
+    pub(super) const EVENT_NAMES: u64 = 2;
+
+    pub(super) const UUID: u64 = 1;
+    pub(super) const NAME: u64 = 2;
+    pub(super) const PROCESS: u64 = 3;
+    pub(super) const PARENT_UUID: u64 = 5;
+    pub(super) const PROCESS_PID: u64 = 1;
+    pub(super) const PROCESS_NAME: u64 = 6;
+
+    pub(super) const EVENT_TYPE: u64 = 9;
+    pub(super) const EVENT_NAME_IID: u64 = 10;
+    pub(super) const EVENT_TRACK: u64 = 11;
+    pub(super) const EVENT_NAME: u64 = 23;
+    pub(super) const EVENT_ANNOTATION: u64 = 4;
+    pub(super) const EVENT_FLOWS: u64 = 47;
+    pub(super) const EVENT_LAST_FLOWS: u64 = 48;
+    pub(super) const ANNOTATION_NUMBER: u64 = 3;
+    pub(super) const ANNOTATION_TEXT: u64 = 6;
+    pub(super) const ANNOTATION_NAME: u64 = 10;
+}
+
+const SLICE_BEGIN: u64 = 1;
+const SLICE_END: u64 = 2;
+const INSTANT: u64 = 3;
+
+/// The emulator's own track, of which the others are part; those of schedulers come after it.
+const EMULATOR: u64 = 1;
+
+/// Tracks of processes are from here on, so that none is that of a scheduler.
+const PROCESSES: u64 = 1 << 32;
+
+struct Trace<'r> {
+    out: &'r mut dyn Write,
+    names: &'r Names,
+    tracks: HashMap<Id, u64>,
+    known_schedulers: HashSet<u64>,
+    known_names: HashSet<NameId>,
+    /// Slices that have begun and not ended, of each track that has such, with those that are too deep to be shown.
+    open: BTreeMap<u64, usize>,
+    /// Who runs, on each scheduler.
+    running: HashMap<usize, Id>,
+    is_first: bool,
+}
+
+fn annotation(name: &str) -> Message {
+    Message::new().text(field::ANNOTATION_NAME, name)
+}
+
+impl Trace<'_> {
+    fn packet(&mut self, packet: Message) -> io::Result<()> {
+        // The first says that names are numbered anew, all others that they need those numbers.
+        let flags = if std::mem::take(&mut self.is_first) {
+            3
+        } else {
+            2
+        };
+        let packet = packet
+            .number(field::SEQUENCE_ID, 1)
+            .number(field::SEQUENCE_FLAGS, flags);
+        let packet = Message::new().message(field::PACKET, &packet);
+        self.out.write_all(packet.as_bytes())
+    }
+
+    fn descriptor(&mut self, uuid: u64, name: &str) -> io::Result<()> {
+        let descriptor = Message::new()
+            .number(field::UUID, uuid)
+            .text(field::NAME, name)
+            .number(field::PARENT_UUID, EMULATOR);
+        self.packet(Message::new().message(field::TRACK_DESCRIPTOR, &descriptor))
+    }
+
+    fn emulator(&mut self, recording: &Recording) -> io::Result<()> {
+        let command = recording.description().command.join(" ");
+        let process = Message::new()
+            .number(field::PROCESS_PID, recording.os_pid() & 0x7fff_ffff)
+            .text(field::PROCESS_NAME, &command);
+        let descriptor = Message::new()
+            .number(field::UUID, EMULATOR)
+            .message(field::PROCESS, &process);
+        self.packet(Message::new().message(field::TRACK_DESCRIPTOR, &descriptor))
+    }
+
+    /// The track of a process or port.
+    fn track(&mut self, id: Id) -> io::Result<u64> {
+        if let Some(track) = self.tracks.get(&id) {
+            return Ok(*track);
+        }
+        let track = PROCESSES + self.tracks.len() as u64;
+        self.tracks.insert(id, track);
+        let text = process_text(self.names, id);
+        self.descriptor(track, &text)?;
+        Ok(track)
+    }
+
+    fn event(&mut self, at_ns: u64, kind: u64, track: u64, event: Message) -> io::Result<()> {
+        let event = event
+            .number(field::EVENT_TYPE, kind)
+            .number(field::EVENT_TRACK, track);
+        let packet = Message::new()
+            .number(field::TIMESTAMP, at_ns)
+            .message(field::TRACK_EVENT, &event);
+        self.packet(packet)
+    }
+
+    /// One more slice on a track; whether it is shown.
+    fn deeper(&mut self, track: u64) -> bool {
+        let open = self.open.entry(track).or_default();
+        *open += 1;
+        *open <= DEEPEST
+    }
+
+    fn begin(&mut self, at_ns: u64, track: u64, event: Message) -> io::Result<()> {
+        if self.deeper(track) {
+            self.event(at_ns, SLICE_BEGIN, track, event)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, at_ns: u64, track: u64) -> io::Result<()> {
+        match self.open.get_mut(&track) {
+            Some(open) if *open > DEEPEST => {
+                *open -= 1;
+                return Ok(());
+            }
+            Some(open) if *open > 0 => *open -= 1,
+            // What ends had begun before the recording.
+            _ => return Ok(()),
+        }
+        self.event(at_ns, SLICE_END, track, Message::new())
+    }
+
+    fn begin_call(&mut self, at_ns: u64, track: u64, function: NameId) -> io::Result<()> {
+        if !self.deeper(track) {
+            return Ok(());
+        }
+        let iid = u64::from(function.0) + 1;
+        let event = Message::new()
+            .number(field::EVENT_NAME_IID, iid)
+            .number(field::EVENT_TYPE, SLICE_BEGIN)
+            .number(field::EVENT_TRACK, track);
+        let mut packet = Message::new()
+            .number(field::TIMESTAMP, at_ns)
+            .message(field::TRACK_EVENT, &event);
+        if self.known_names.insert(function) {
+            let text = self.names.function_text(function);
+            let name = Message::new().number(1, iid).text(2, &text);
+            let data = Message::new().message(field::EVENT_NAMES, &name);
+            packet = packet.message(field::INTERNED_DATA, &data);
+        }
+        self.packet(packet)
+    }
+
+    /// A turn begins or ends on a scheduler's own track.
+    fn turn(&mut self, recording: &Recording, record: &Record<'_>) -> io::Result<()> {
+        let track = record.segment as u64 + EMULATOR + 1;
+        match record.event {
+            Event::In { .. } | Event::InExiting {} => {
+                if self.known_schedulers.insert(track) {
+                    let name = match recording.scheduler(record.segment) {
+                        Some(number) => format!("Scheduler {number}"),
+                        None => "Other threads".to_owned(),
+                    };
+                    self.descriptor(track, &name)?;
+                }
+                if self
+                    .running
+                    .insert(record.segment, record.subject)
+                    .is_some()
+                {
+                    self.end(record.time_ns, track)?;
+                }
+                let text = process_text(self.names, record.subject);
+                let event = Message::new().text(field::EVENT_NAME, &text);
+                self.begin(record.time_ns, track, event)
+            }
+            Event::Out { .. } | Event::OutExiting {} | Event::OutExited {} => {
+                match self.running.remove(&record.segment) {
+                    Some(_) => self.end(record.time_ns, track),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A collection begins or ends on the track of its process.
+    fn collection(&mut self, record: &Record<'_>, kind: Kind) -> io::Result<()> {
+        let track = self.track(record.subject)?;
+        let (name, words) = match record.event {
+            Event::GcMinorStart { used, .. } => ("minor collection", used),
+            Event::GcMajorStart { used, .. } => ("major collection", used),
+            Event::GcMinorEnd { .. } | Event::GcMajorEnd { .. } => {
+                return self.end(record.time_ns, track);
+            }
+            _ => return self.instant(record, kind, None),
+        };
+        let used = annotation("words in use").number(field::ANNOTATION_NUMBER, words);
+        let event = Message::new()
+            .text(field::EVENT_NAME, name)
+            .message(field::EVENT_ANNOTATION, &used);
+        self.begin(record.time_ns, track, event)
+    }
+
+    /// What takes no time.
+    fn instant(
+        &mut self,
+        record: &Record<'_>,
+        kind: Kind,
+        passing: Option<Passing>,
+    ) -> io::Result<()> {
+        let track = self.track(record.subject)?;
+        let mut event = Message::new().text(field::EVENT_NAME, kind.name());
+        for (name, value) in record.event.values() {
+            use crate::ring::Value;
+            let note = annotation(name);
+            let note = match value {
+                Value::Number(number) => note.number(field::ANNOTATION_NUMBER, number),
+                Value::Text(text) => note.text(field::ANNOTATION_TEXT, text),
+                Value::Id(Id::Name(name)) => {
+                    note.text(field::ANNOTATION_TEXT, self.names.atom(name))
+                }
+                Value::Id(id) => note.text(field::ANNOTATION_TEXT, &id.to_string()),
+                Value::Name(name) => note.text(field::ANNOTATION_TEXT, &self.names.text(name)),
+            };
+            event = event.message(field::EVENT_ANNOTATION, &note);
+        }
+        event = match passing {
+            Some(Passing::Begins(sent)) => event.fixed(field::EVENT_FLOWS, sent.number),
+            Some(Passing::Ends(sent)) => event.fixed(field::EVENT_LAST_FLOWS, sent.number),
+            None => event,
+        };
+        self.event(record.time_ns, INSTANT, track, event)
+    }
+
+    /// Ends what has not ended.
+    fn finish(&mut self, at_ns: u64) -> io::Result<()> {
+        for (track, open) in std::mem::take(&mut self.open) {
+            for _ in 0..open.min(DEEPEST) {
+                self.event(at_ns, SLICE_END, track, Message::new())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+    let mut trace = Trace {
+        out,
+        names: recording.names(),
+        tracks: HashMap::new(),
+        known_schedulers: HashSet::new(),
+        known_names: HashSet::new(),
+        open: BTreeMap::new(),
+        running: HashMap::new(),
+        is_first: true,
+    };
+    trace.emulator(recording)?;
+    let mut stacks = Stacks::new(recording);
+    let mut messages = OnTheWay::new(recording.names());
+    let mut last = 0;
+    recording.scan(|record| {
+        last = record.time_ns;
+        let Some(kind) = record.event.kind() else {
+            return Ok(());
+        };
+        let mut done = trace.turn(recording, record);
+        stacks.add(record, |step| {
+            let trace = &mut trace;
+            let step = || {
+                let track = trace.track(record.subject)?;
+                match step {
+                    Step::Begin(call) => trace.begin_call(last, track, call.function),
+                    Step::End(_) => trace.end(last, track),
+                }
+            };
+            if done.is_ok() {
+                done = { step }();
+            }
+        });
+        done?;
+        use crate::ring::Group;
+        match kind.group() {
+            Group::Calls | Group::Returns | Group::Scheduling => {}
+            Group::Gc => trace.collection(record, kind)?,
+            _ => {
+                let passing = messages.add(record);
+                trace.instant(record, kind, passing)?;
+            }
+        }
+        Ok::<(), Error>(())
+    })?;
+    trace.finish(last)?;
+    Ok(())
+}

@@ -1,0 +1,602 @@
+//! The flame graph: folded stacks of the call trees, and the pictures drawn from them.
+//!
+//! [`draw`] draws a profile or the call paths of a recording, [`chart`] the calls of a recording in order of time,
+//! [`draw_difference`] what two profiles differ in; [`Difference`] says the same in numbers.
+
+mod chart;
+mod diff;
+mod fold;
+
+use std::io::Write;
+
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, parse_hex_color};
+use inferno::flamegraph::{self, Options};
+
+pub use chart::chart;
+pub use diff::{Change, Difference, draw_difference};
+
+use crate::choice::Choice;
+use crate::name;
+use crate::profile::{Node, Pattern, Profile, Type};
+
+/// What the width of a frame shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Width {
+    /// Calls.
+    Calls,
+    /// Own time and that of the frames above.
+    Time,
+    /// Words allocated, with those of the frames above.
+    Words,
+    /// Reductions.
+    Reductions,
+    /// Time in which the process did not run.
+    Wait,
+}
+
+impl Width {
+    /// The width that shows what this type of profile measures.
+    #[must_use]
+    pub fn of(kind: Type) -> Self {
+        match kind {
+            Type::CallCount => Width::Calls,
+            Type::CallTime => Width::Time,
+            Type::CallMemory => Width::Words,
+        }
+    }
+
+    fn cost(self, node: &Node) -> u64 {
+        match self {
+            Width::Calls => node.cost.calls,
+            Width::Time => node.cost.time_ns,
+            Width::Words => node.cost.words,
+            Width::Reductions => node.reductions,
+            Width::Wait => node.wait_ns,
+        }
+    }
+
+    /// What one count is, and the factor that brings the cost to it.
+    fn unit(self) -> (&'static str, f64) {
+        match self {
+            Width::Calls => ("calls", 1.0),
+            Width::Time | Width::Wait => ("µs", 0.001),
+            Width::Words => ("words", 1.0),
+            Width::Reductions => ("reductions", 1.0),
+        }
+    }
+
+    /// As the head of a table has it.
+    fn title(self) -> &'static str {
+        match self {
+            Width::Calls => "Calls",
+            Width::Time => "Time",
+            Width::Words => "Words",
+            Width::Reductions => "Reductions",
+            Width::Wait => "Time of waiting",
+        }
+    }
+
+    /// Where it comes from.
+    fn source(self) -> &'static str {
+        match self {
+            Width::Calls | Width::Time => "record calls and returns, or profile with --output",
+            Width::Words => "they come from beamline profile --type call_memory --output",
+            Width::Reductions => "they come from beamline profile --output",
+            Width::Wait => "it comes from beamline record --events calls,returns,scheduling",
+        }
+    }
+}
+
+/// What the frames are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Functions, of all processes together.
+    #[default]
+    None,
+    /// A frame for each process, and the functions on it.
+    Process,
+    /// A frame for all processes of a name, or that started in the same function.
+    Name,
+    /// Modules: calls within one are part of its frame.
+    Module,
+}
+
+/// Which frames there are, and how wide.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// What the widths show.
+    pub width: Width,
+    /// What the frames are.
+    pub by: By,
+    /// The function that costs is at the bottom, and who called it above.
+    pub is_reversed: bool,
+    /// Paths begin at these functions, or are of these processes; none: all are shown.
+    pub only: Option<Choice>,
+    /// Functions that are shown without what they call.
+    pub hide_below: Vec<Pattern>,
+}
+
+impl Shape {
+    /// All of this width.
+    #[must_use]
+    pub fn new(width: Width) -> Shape {
+        Shape {
+            width,
+            by: By::None,
+            is_reversed: false,
+            only: None,
+            hide_below: Vec::new(),
+        }
+    }
+}
+
+/// How a flame graph is drawn.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// Which frames there are.
+    pub shape: Shape,
+    /// The text at the top.
+    pub title: String,
+    /// The smaller text below it.
+    pub subtitle: String,
+    /// Frames of less than this part of the whole, in percent, are left out.
+    pub min_width: f64,
+}
+
+/// The call trees as folded stacks: `frame;frame;frame cost`, in the order of the frames' names.
+///
+/// The same path of several processes is one line, unless the shape has frames for them. Paths of cost 0 are left
+/// out. Times are in nanoseconds.
+#[must_use]
+pub fn folded(profile: &Profile, shape: &Shape) -> Vec<String> {
+    fold::costs(profile, shape)
+        .into_iter()
+        .map(|(stack, cost)| format!("{stack} {cost}"))
+        .collect()
+}
+
+/// Draws the call trees as SVG.
+///
+/// # Errors
+/// One line: the profile has no call path of that width or choice, or `out` refuses a write.
+pub fn draw<W: Write>(profile: &Profile, drawing: &Drawing, out: W) -> Result<(), String> {
+    let shape = &drawing.shape;
+    fold::check_profile(profile, shape)?;
+    let lines = folded(profile, shape);
+    let functions = profile.functions.iter();
+    let functions = functions.map(|f| (f.module.as_str(), f.name.as_str(), f.arity));
+    let processes = fold::processes(profile, shape);
+    let palette = palette(shape, functions, processes);
+    paint(lines, palette, drawing, false, out)
+}
+
+/// Draws folded stacks.
+fn paint<W: Write>(
+    lines: Vec<String>,
+    mut palette: PaletteMap,
+    drawing: &Drawing,
+    is_chart: bool,
+    out: W,
+) -> Result<(), String> {
+    is_something(&lines, drawing)?;
+    let mut options = options(drawing);
+    options.palette_map = Some(&mut palette);
+    options.flame_chart = is_chart;
+    let draw = |options: &mut Options<'_>, lines: &[String]| {
+        let lines = lines.iter().map(String::as_str);
+        flamegraph::from_lines(options, lines, out).map_err(|e| format!("the flame graph: {e}"))
+    };
+    if is_chart {
+        // It is drawn from the last line to the first.
+        let lines: Vec<String> = lines.into_iter().rev().collect();
+        return draw(&mut options, &lines);
+    }
+    draw(&mut options, &lines)
+}
+
+/// Draws folded stacks with two costs.
+fn paint_difference<W: Write>(lines: Vec<String>, drawing: &Drawing, out: W) -> Result<(), String> {
+    is_something(&lines, drawing)?;
+    let mut options = options(drawing);
+    if options.factor < 1.0 {
+        // The part that has become more or less is not multiplied by the factor: nanoseconds need none.
+        options.factor = 1.0;
+        "ns".clone_into(&mut options.count_name);
+    }
+    let lines = lines.iter().map(String::as_str);
+    flamegraph::from_lines(&mut options, lines, out).map_err(|e| format!("the flame graph: {e}"))
+}
+
+fn is_something(lines: &[String], drawing: &Drawing) -> Result<(), String> {
+    if lines.is_empty() {
+        let width = drawing.shape.width;
+        let (unit, source) = (width.title().to_lowercase(), width.source());
+        return Err(format!(
+            "no call path has any {unit}: nothing to draw; {source}"
+        ));
+    }
+    Ok(())
+}
+
+fn options<'a>(drawing: &Drawing) -> Options<'a> {
+    let (unit, factor) = drawing.shape.width.unit();
+    let mut options = Options::default();
+    options.title.clone_from(&drawing.title);
+    options.subtitle = Some(drawing.subtitle.clone());
+    unit.clone_into(&mut options.count_name);
+    "Function:".clone_into(&mut options.name_type);
+    options.factor = factor;
+    options.min_width = drawing.min_width;
+    // One paper of its own: the text and the frames read the same on a light page and a dark one.
+    options.bgcolors = Some(BackgroundColor::Flat(rgb(0xfb, 0xfa, 0xf6)));
+    options.uicolor = rgb(0x26, 0x26, 0x26);
+    // A generic family: a list of names would be quoted as one.
+    "monospace".clone_into(&mut options.font_type);
+    options.font_width = 0.61;
+    options
+}
+
+fn rgb(r: u8, g: u8, b: u8) -> Color {
+    // The type has no constructor of its own; the text form always parses.
+    parse_hex_color(&format!("#{r:02x}{g:02x}{b:02x}")).unwrap_or_default()
+}
+
+/// A colour for every frame: of functions the hue by the module, the shade by the name.
+fn palette<'a>(
+    shape: &Shape,
+    functions: impl IntoIterator<Item = (&'a str, &'a str, u32)>,
+    processes: impl IntoIterator<Item = fold::Process>,
+) -> PaletteMap {
+    let mut map = PaletteMap::default();
+    for (module, function, arity) in functions {
+        if shape.by == By::Module {
+            map.insert(fold::frame(&name::atom(module)), color(module, ""));
+        } else {
+            let text = fold::frame(&name::mfa(module, function, arity));
+            map.insert(text, color(module, function));
+        }
+    }
+    for frame in processes.into_iter().filter_map(fold::Process::into_frame) {
+        map.insert(frame, rgb(0xb8, 0xb8, 0xb0));
+    }
+    // The frame below all others has no name of its own.
+    map.insert("", rgb(0xd6, 0xd3, 0xc8));
+    map
+}
+
+/// Pale colours of even lightness, so that black text reads on each.
+fn color(module: &str, name: &str) -> Color {
+    let hash = hash(module);
+    let hue = f64::from(u32::try_from(hash % 360).unwrap_or(0));
+    let shade = u32::try_from(self::hash(name) % 9).unwrap_or(0);
+    let lightness = 0.66 + f64::from(shade) * 0.015;
+    hsl(hue, 0.58, lightness)
+}
+
+fn hsl(hue: f64, saturation: f64, lightness: f64) -> Color {
+    let chroma = saturation * lightness.min(1.0 - lightness);
+    let channel = |n: f64| {
+        let k = (n + hue / 30.0) % 12.0;
+        let level = lightness - chroma * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the level is from 0 to 1"
+        )]
+        let byte = (level * 255.0).round() as u8;
+        byte
+    };
+    rgb(channel(0.0), channel(8.0), channel(4.0))
+}
+
+/// FNV-1a with a final mix, so that colours are the same in every run and on every machine.
+fn hash(text: &str) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash ^= hash >> 33;
+    hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^ (hash >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Cost, Function, Header, Process};
+
+    fn sample() -> Profile {
+        let mut profile = Profile::default();
+        profile.runs.push(Header {
+            kind: Type::CallTime,
+            command: vec!["erl".into()],
+            host: String::new(),
+            otp: "29".into(),
+            run_ns: 1,
+            os_pid: 7,
+            processes: 2,
+        });
+        for (module, name) in [("json", "encode"), ("lists", "map"), ("m", "a;b")] {
+            profile.functions.push(Function {
+                module: module.into(),
+                name: name.into(),
+                arity: 2,
+            });
+        }
+        for (pid, name) in [("<0.9.0>", "worker"), ("<0.10.0>", "")] {
+            profile.processes.push(Process {
+                run: 0,
+                pid: pid.into(),
+                name: name.into(),
+                reductions: 0,
+            });
+        }
+        for (process, parent, function, calls) in [
+            (0, None, 0, 1),
+            (0, Some(0), 1, 40),
+            (0, Some(1), 2, 0),
+            (1, None, 0, 2),
+            (1, Some(3), 1, 2),
+            (1, None, 2, 5),
+        ] {
+            profile.nodes.push(Node {
+                process,
+                parent,
+                function,
+                cost: Cost {
+                    calls,
+                    time_ns: calls * 1_500,
+                    words: 0,
+                },
+                reductions: 10 * calls,
+                wait_ns: 0,
+            });
+        }
+        profile
+    }
+
+    fn shape(width: Width, by: By) -> Shape {
+        Shape {
+            by,
+            ..Shape::new(width)
+        }
+    }
+
+    #[test]
+    fn paths_fold() {
+        for (shape, expect) in [
+            (
+                shape(Width::Calls, By::None),
+                &[
+                    "json:encode/2 3",
+                    "json:encode/2;lists:map/2 42",
+                    "m:'a,b'/2 5",
+                ][..],
+            ),
+            (
+                shape(Width::Time, By::Process),
+                &[
+                    "<0.10.0>;json:encode/2 3000",
+                    "<0.10.0>;json:encode/2;lists:map/2 3000",
+                    "<0.10.0>;m:'a,b'/2 7500",
+                    "<0.9.0> worker;json:encode/2 1500",
+                    "<0.9.0> worker;json:encode/2;lists:map/2 60000",
+                ],
+            ),
+            (
+                shape(Width::Calls, By::Name),
+                &[
+                    "<0.10.0>;json:encode/2 2",
+                    "<0.10.0>;json:encode/2;lists:map/2 2",
+                    "<0.10.0>;m:'a,b'/2 5",
+                    "worker;json:encode/2 1",
+                    "worker;json:encode/2;lists:map/2 40",
+                ],
+            ),
+            (
+                shape(Width::Reductions, By::Module),
+                &["json 30", "json;lists 420", "m 50"],
+            ),
+            (
+                Shape {
+                    is_reversed: true,
+                    ..shape(Width::Calls, By::None)
+                },
+                &[
+                    "json:encode/2 3",
+                    "lists:map/2;json:encode/2 42",
+                    "m:'a,b'/2 5",
+                ],
+            ),
+            (
+                Shape {
+                    only: Some("lists:map".into()),
+                    ..shape(Width::Calls, By::None)
+                },
+                &["lists:map/2 42"],
+            ),
+            (
+                Shape {
+                    only: Some("<0.9.0>".into()),
+                    ..shape(Width::Calls, By::None)
+                },
+                &["json:encode/2 1", "json:encode/2;lists:map/2 40"],
+            ),
+            (
+                Shape {
+                    hide_below: vec!["json:encode/2".parse().expect("a pattern")],
+                    ..shape(Width::Calls, By::None)
+                },
+                &["json:encode/2 45", "m:'a,b'/2 5"],
+            ),
+            (shape(Width::Words, By::None), &[]),
+        ] {
+            assert_eq!(folded(&sample(), &shape), expect, "{shape:?}");
+        }
+    }
+
+    fn drawing(shape: Shape) -> Drawing {
+        Drawing {
+            shape,
+            title: "a <title>".into(),
+            subtitle: "below".into(),
+            min_width: 0.01,
+        }
+    }
+
+    fn svg(shape: Shape) -> Result<String, String> {
+        let mut out = Vec::new();
+        draw(&sample(), &drawing(shape), &mut out)?;
+        Ok(String::from_utf8(out).expect("UTF-8"))
+    }
+
+    #[test]
+    fn the_drawing_holds_frames_and_units() {
+        let calls = svg(Shape::new(Width::Calls)).expect("drawn");
+        assert!(
+            calls.contains("<title>lists:map/2 (42 calls, 84.00%)</title>"),
+            "{calls}"
+        );
+        assert!(calls.contains("a &lt;title&gt;") && calls.contains("below"));
+        let by_process = || svg(shape(Width::Time, By::Process)).expect("drawn");
+        let time = by_process();
+        assert!(time.contains("lists:map/2 (60 µs"), "{time}");
+        assert!(time.contains("&lt;0.9.0&gt; worker"));
+        assert!(time == by_process(), "not always the same");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let only = |text: &str| Shape {
+            only: Some(text.into()),
+            ..Shape::new(Width::Calls)
+        };
+        let hidden = |text: &str| Shape {
+            hide_below: vec![text.parse().expect("a pattern")],
+            ..Shape::new(Width::Calls)
+        };
+        for (shape, expect) in [
+            (
+                Shape::new(Width::Words),
+                "no call path has any words: nothing to draw; they come from beamline profile --type \
+                 call_memory --output",
+            ),
+            (
+                only("lists:mop"),
+                "'lists:mop' is no function or process of it; there is lists:map",
+            ),
+            (
+                only("workers"),
+                "'workers' is no function or process of it; there is worker",
+            ),
+            (
+                hidden("json:encod"),
+                "'json:encod/_' is no function of it; there is json:encode",
+            ),
+            (
+                hidden("qqq"),
+                "'qqq:_/_' is no function of it, and there is nothing like it",
+            ),
+        ] {
+            assert_eq!(svg(shape).expect_err("nothing"), expect);
+        }
+    }
+
+    #[test]
+    fn narrow_frames_are_left_out() {
+        let wide = Drawing {
+            min_width: 50.0,
+            ..drawing(Shape::new(Width::Calls))
+        };
+        let mut out = Vec::new();
+        draw(&sample(), &wide, &mut out).expect("drawn");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(
+            text.contains("lists:map/2") && !text.contains("&apos;a,b&apos;"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_chart_is_in_order_of_time() {
+        let recording = crate::ring::sample::varied().open();
+        let draw = |shape: Shape| {
+            let mut out = Vec::new();
+            chart(&recording, &drawing(shape), &mut out)?;
+            Ok::<String, String>(String::from_utf8(out).expect("UTF-8"))
+        };
+        let text = draw(shape(Width::Time, By::Process)).expect("drawn");
+        // Calls of one function that come one after the other have frames of their own.
+        assert_eq!(text.matches("<title>m:fib/1 (").count(), 10, "{text}");
+        assert!(text.contains("&lt;0.9.0&gt; boss (175 µs"), "{text}");
+        let text = draw(shape(Width::Wait, By::None)).expect("drawn");
+        assert!(
+            text.contains("m:main/1 (") && !text.contains("m:fib/1"),
+            "{text}"
+        );
+        let error = draw(Shape::new(Width::Calls)).expect_err("no time");
+        assert!(error.contains("--width is time or wait"), "{error}");
+    }
+
+    #[test]
+    fn differences_are_found() {
+        let before = sample();
+        let mut after = sample();
+        after.nodes[1].cost.time_ns += 60_000;
+        after.nodes[1].cost.calls += 1;
+        after.nodes[5].cost.time_ns = 0;
+        let difference = Difference::of(&before, &after, None).expect("of one type");
+        let [worse, .., better] = difference.functions.as_slice() else {
+            panic!("two functions differ");
+        };
+        assert_eq!(worse.function, "lists:map/2");
+        assert_eq!((worse.own, worse.calls), ([63_000, 123_000], [42, 43]));
+        assert_eq!(
+            (better.function.as_str(), better.own),
+            ("m:'a;b'/2", [7_500, 0])
+        );
+        let text = difference.to_string();
+        for expect in [
+            "Time in all: 75.00 µs before, 127.50 µs after (+52.50 µs, +70.0 %)",
+            "+60.00 µs   +95.2 %",
+            "gone",
+        ] {
+            assert!(text.contains(expect), "{text}");
+        }
+        let mut out = Vec::new();
+        let drawn = drawing(Shape::new(Width::Time));
+        draw_difference(&before, &after, &drawn, &mut out).expect("drawn");
+        let svg = String::from_utf8(out).expect("UTF-8");
+        assert!(
+            svg.contains("lists:map/2 (123,000 ns, 96.47%; +47.06%)"),
+            "{svg}"
+        );
+        let same = Difference::of(&before, &before, None).expect("of one type");
+        assert!(same.to_string().contains("Nothing has changed."));
+        after.runs[0].kind = Type::CallCount;
+        let error = Difference::of(&before, &after, None).expect_err("other types");
+        assert!(
+            error.contains("call_time, the second call_count"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn colours_are_by_module_and_light_enough_for_black_text() {
+        assert_eq!(color("lists", "map"), color("lists", "map"));
+        assert_ne!(color("lists", "map"), color("maps", "map"));
+        for module in [
+            "lists",
+            "maps",
+            "json",
+            "gen_server",
+            "erlang",
+            "Elixir.Enum",
+        ] {
+            let c = color(module, "f");
+            let light = 2126 * u32::from(c.r) + 7152 * u32::from(c.g) + 722 * u32::from(c.b);
+            assert!(light > 10_000 * 110, "{module}: {c:?}");
+        }
+    }
+}

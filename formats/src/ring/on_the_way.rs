@@ -1,0 +1,118 @@
+//! Messages between sending and receiving: which of them is which.
+//!
+//! Who receives does not tell from whom. Signals between two processes keep their order, so the first message of a text
+//! that was sent to a process is the first of that text that comes.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::event::Event;
+use super::id::{Id, NameId};
+use super::names::Names;
+use super::reader::Record;
+
+/// Messages that are kept in mind; of more, the oldest are taken for ones that never came.
+const MOST: usize = 1 << 20;
+
+/// A message that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// When, since the recording was begun.
+    pub at_ns: u64,
+    /// How many were sent before it, and 1.
+    pub number: u64,
+}
+
+/// What a record tells of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// It is sent.
+    Begins(Sent),
+    /// It is in the receiver's queue.
+    Ends(Sent),
+}
+
+type Key = (Id, u64);
+
+/// See the module.
+#[derive(Default)]
+pub struct OnTheWay {
+    sent: HashMap<Key, VecDeque<Sent>>,
+    /// All that were sent, the oldest first; those that came are among them.
+    order: VecDeque<(Key, u64)>,
+    /// Who has which name.
+    registered: HashMap<NameId, Id>,
+    number: u64,
+    lost: u64,
+}
+
+impl OnTheWay {
+    /// No message yet; who has which name at the beginning is taken from the names.
+    #[must_use]
+    pub fn new(names: &Names) -> OnTheWay {
+        // Of those that had a name one after the other, the last has it until it is told otherwise.
+        let mut registered: Vec<(NameId, Id)> = names.registered().collect();
+        registered.sort_unstable();
+        OnTheWay {
+            registered: registered.into_iter().collect(),
+            ..OnTheWay::default()
+        }
+    }
+
+    /// Follows a record: a message that is sent, or one that has come and was seen to be sent.
+    pub fn add(&mut self, record: &Record<'_>) -> Option<Passing> {
+        match record.event {
+            Event::Send { to, text } => Some(Passing::Begins(self.send(to, text, record.time_ns))),
+            Event::Receive { text } => self.take(key(record.subject, text)).map(Passing::Ends),
+            Event::Register { name } => {
+                self.registered.insert(name, record.subject);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn send(&mut self, to: Id, text: &str, at_ns: u64) -> Sent {
+        let to = match to {
+            Id::Name(name) => self.registered.get(&name).copied().unwrap_or(to),
+            to => to,
+        };
+        self.number += 1;
+        let (key, number) = (key(to, text), self.number);
+        let sent = Sent { at_ns, number };
+        self.sent.entry(key).or_default().push_back(sent);
+        self.order.push_back((key, number));
+        if self.order.len() > MOST
+            && let Some((oldest, number)) = self.order.pop_front()
+        {
+            let first = self.sent.get(&oldest).and_then(|sent| sent.front());
+            if first.is_some_and(|first| first.number == number) {
+                self.take(oldest);
+                self.lost += 1;
+            }
+        }
+        sent
+    }
+
+    fn take(&mut self, key: Key) -> Option<Sent> {
+        let sent = self.sent.get_mut(&key)?;
+        let first = sent.pop_front();
+        if sent.is_empty() {
+            self.sent.remove(&key);
+        }
+        first
+    }
+
+    /// Messages that were sent and were not seen to come.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        let waiting: usize = self.sent.values().map(VecDeque::len).sum();
+        waiting as u64 + self.lost
+    }
+}
+
+fn key(id: Id, text: &str) -> Key {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    (id, hasher.finish())
+}

@@ -1,0 +1,226 @@
+//! `beamline flamegraph` and `beamline diff`: pictures of call paths, and what two runs differ in.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use beamline_formats::choice::Choice;
+use beamline_formats::flamegraph::{self, By, Difference, Drawing, Shape, Width};
+use beamline_formats::profile::{Pattern, Profile};
+use beamline_formats::ring::Recording;
+use clap::{Args, ValueEnum};
+
+use crate::report;
+
+pub(crate) const EXAMPLES: &str = "\
+EXAMPLES:
+  What the time of a recording went to, and what processes waited in:
+    beamline flamegraph run.ring -o time.svg
+    beamline flamegraph run.ring --width wait --by name -o wait.svg
+  Who calls the functions that cost most, without what happens inside of two modules:
+    beamline flamegraph run.ring --reverse --hide-below ets --hide-below gen_server:call -o who.svg
+  One process in order of time:
+    beamline flamegraph run.ring --chart --only '<0.95.0>' -o chart.svg
+";
+
+pub(crate) const DIFF_EXAMPLES: &str = "\
+EXAMPLES:
+  What a change made better or worse, as tables and as a picture (red is more, blue is less):
+    beamline record -o before.ring -- mix test
+    beamline record -o after.ring -- mix test
+    beamline diff before.ring after.ring -o diff.svg
+";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum WidthArg {
+    /// How often it was called.
+    Calls,
+    /// Time while the process ran.
+    Time,
+    /// Words allocated: of profiles of call_memory.
+    Words,
+    /// Reductions: of profiles.
+    Reductions,
+    /// Time while the process did not run: of recordings with scheduling.
+    Wait,
+}
+
+impl From<WidthArg> for Width {
+    fn from(width: WidthArg) -> Self {
+        match width {
+            WidthArg::Calls => Width::Calls,
+            WidthArg::Time => Width::Time,
+            WidthArg::Words => Width::Words,
+            WidthArg::Reductions => Width::Reductions,
+            WidthArg::Wait => Width::Wait,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    /// Functions, of all processes together.
+    #[value(alias = "total")]
+    None,
+    /// A frame for each process.
+    Process,
+    /// A frame for all processes of one name, or that started in one function.
+    Name,
+    /// Modules in the place of functions.
+    Module,
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> By {
+        match by {
+            ByArg::None => By::None,
+            ByArg::Process => By::Process,
+            ByArg::Name => By::Name,
+            ByArg::Module => By::Module,
+        }
+    }
+}
+
+/// Which frames there are.
+#[derive(Debug, Args)]
+struct ShapeArgs {
+    /// What the widths show [default: what was measured; of a recording, time].
+    #[arg(long, value_enum)]
+    width: Option<WidthArg>,
+    /// What the frames are.
+    #[arg(long, value_enum, default_value = "none")]
+    by: ByArg,
+    /// Put the function that costs at the bottom, and who called it above.
+    #[arg(long)]
+    reverse: bool,
+    /// Begin at these functions, as M:F/A, M:F or M, with _ for any; or show one process, by its pid
+    /// or its name.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+    /// Show these functions without what they call; may be repeated.
+    #[arg(long, value_name = "M:F/A")]
+    hide_below: Vec<Pattern>,
+    /// Leave out frames of less than this part of the whole, in percent.
+    #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = percent)]
+    min_width: f64,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    let number = number.filter(|number| (0.0..100.0).contains(number));
+    number.ok_or_else(|| format!("'{text}' is not 0 to 100"))
+}
+
+impl ShapeArgs {
+    fn shape(&self, width: Width) -> Shape {
+        Shape {
+            width: self.width.map_or(width, Width::from),
+            by: self.by.into(),
+            is_reversed: self.reverse,
+            only: self.only.as_deref().map(Choice::from),
+            hide_below: self.hide_below.clone(),
+        }
+    }
+}
+
+/// Of `beamline flamegraph`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    shape: ShapeArgs,
+    /// Draw a recording's calls in order of time, one process beside the other.
+    #[arg(long)]
+    chart: bool,
+    /// Where the graph goes.
+    #[arg(short, long, value_name = "FILE.svg")]
+    output: PathBuf,
+    /// A recording with calls and returns, or a profile file with call paths.
+    file: PathBuf,
+}
+
+/// Of `beamline diff`.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    #[command(flatten)]
+    shape: ShapeArgs,
+    /// Where the differential flame graph goes.
+    #[arg(short, long, value_name = "FILE.svg")]
+    output: Option<PathBuf>,
+    /// Print JSON: of each function calls, own and total time in nanoseconds, or words.
+    #[arg(long)]
+    json: bool,
+    /// A recording or a profile file of before.
+    before: PathBuf,
+    /// The same of after.
+    after: PathBuf,
+}
+
+/// The call paths of a recording or of a profile file.
+fn profile(path: &Path) -> Result<Profile, String> {
+    if Profile::is_one(path) {
+        return Profile::read(path);
+    }
+    let profile = Recording::open(path).and_then(|recording| recording.profile());
+    profile.map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Draws a flame graph.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    let fail = |error: String| format!("{}: {error}", args.file.display());
+    let profile = profile(&args.file)?;
+    let shape = args.shape.shape(report::width(&profile));
+    let drawing = Drawing {
+        min_width: args.shape.min_width,
+        ..report::drawing(&profile, shape, None)?
+    };
+    report::write(&args.output, |out| {
+        if !args.chart {
+            return flamegraph::draw(&profile, &drawing, out).map_err(fail);
+        }
+        let recording = Recording::open(&args.file).map_err(|e| fail(e.to_string()))?;
+        flamegraph::chart(&recording, &drawing, out).map_err(fail)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Compares two runs.
+pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
+    let (before, after) = (profile(&args.before)?, profile(&args.after)?);
+    let shape = args.shape.shape(report::width(&after));
+    let difference = Difference::of(&before, &after, Some(shape.width))?;
+    if let Some(path) = &args.output {
+        let files = format!("{} → {}", args.before.display(), args.after.display());
+        let drawing = Drawing {
+            min_width: args.shape.min_width,
+            ..report::drawing(&after, shape, Some(files))?
+        };
+        report::write(path, |out| {
+            flamegraph::draw_difference(&before, &after, &drawing, out)
+        })?;
+    }
+    if args.json {
+        report::stream(|out| difference.write_json(out).map_err(|e| e.to_string()))?;
+    } else {
+        report::print(&difference.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_percent() {
+        for (text, expect) in [
+            ("0.1", Some(0.1)),
+            ("5%", Some(5.0)),
+            ("0", Some(0.0)),
+            ("100", None),
+            ("-1", None),
+            ("NaN", None),
+            ("x", None),
+        ] {
+            assert_eq!(percent(text).ok(), expect, "{text}");
+        }
+    }
+}
