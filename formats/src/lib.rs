@@ -11,6 +11,7 @@
 //! * [`choice`]: which functions or processes a report is of;
 //! * [`json`]: the export for other programs;
 //! * [`ring`]: recordings, event by event;
+//! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`name`]: how atoms and functions are written.
 
 pub mod choice;
@@ -22,3 +23,4 @@ pub mod name;
 pub mod profile;
 pub mod ring;
 pub mod table;
+pub mod totals;

@@ -10,7 +10,7 @@ use beamline_formats::table::{By, Sort};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::flamegraph::{self, WidthArg};
-use crate::launch::{self, Launch, What};
+use crate::launch::{self, Launch, Mode, What};
 use crate::{export, histogram, record, report};
 
 const EXAMPLES: &str = "\
@@ -85,6 +85,9 @@ pub(crate) struct RunArgs {
     /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
     #[arg(long, value_name = "DIR")]
     pub(crate) otp: Option<PathBuf>,
+    /// Run with one scheduler, in virtual time and without chance, so that two runs do the same.
+    #[arg(long)]
+    pub(crate) deterministic: bool,
     /// What to run: a command that starts erl, or a .erl, .beam or .exs file, and its arguments.
     #[arg(
         required = true,
@@ -93,6 +96,21 @@ pub(crate) struct RunArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<String>,
+}
+
+impl RunArgs {
+    /// Its command, to be run so.
+    pub(crate) fn launch(&self, what: What) -> Launch {
+        Launch {
+            otp: self.otp.clone(),
+            what,
+            command: self.command.clone(),
+            mode: Mode {
+                deterministic: self.deterministic,
+                ..Mode::default()
+            },
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -207,7 +225,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     let done = match cli.command {
         Verb::Profile(args) => profile(&args),
         Verb::Record(args) => record::run(&args),
-        Verb::Run(args) => plain(args),
+        Verb::Run(args) => plain(&args),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph::run(&args),
         Verb::Diff(args) => flamegraph::diff(&args),
@@ -240,11 +258,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
             || args.output.output.is_some(),
         folder: PathBuf::new(),
     };
-    let ended = launch::run(&Launch {
-        otp: args.run.otp.clone(),
-        what: What::Profile(request),
-        command: args.run.command.clone(),
-    })?;
+    let ended = launch::run(&args.run.launch(What::Profile(request)))?;
     let all_written = match &ended.profile {
         Some(profile) => {
             let options = report::Options {
@@ -264,13 +278,8 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
     Ok(ended.exit_code())
 }
 
-fn plain(args: RunArgs) -> Result<ExitCode, String> {
-    let launch = Launch {
-        otp: args.otp,
-        what: What::Run,
-        command: args.command,
-    };
-    Ok(launch::run(&launch)?.exit_code())
+fn plain(args: &RunArgs) -> Result<ExitCode, String> {
+    Ok(launch::run(&args.launch(What::Run))?.exit_code())
 }
 
 fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::RunArgs;
 use crate::drains::Drains;
-use crate::launch::{self, Launch, What};
+use crate::launch::{self, What};
 use crate::report;
 
 /// Rows of each table of a report.
@@ -229,13 +229,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         drop(ring);
         args.stream.then(|| reserve(&args.output)).transpose()
     });
-    let launch = |what| {
-        launch::run(&Launch {
-            otp: args.run.otp.clone(),
-            what,
-            command: args.run.command.clone(),
-        })
-    };
+    let launch = |what| launch::run(&args.run.launch(what));
     let _output = match reserved {
         Ok(output) => output,
         Err(Error::Busy) => return Err(format!("{shown}: {}", Error::Busy)),

@@ -64,7 +64,7 @@ pub(crate) fn wait() -> i32 {
 }
 
 /// Source: `halt_2()` in `bif.c`.
-fn halt_2<'p>(_: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p> {
+fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p> {
     for option in options.list_iter() {
         let pair = option
             .ok()
@@ -83,6 +83,7 @@ fn halt_2<'p>(_: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
             _ => return Err(badarg()),
         }
     }
+    crate::trace::totals::halting(p);
     match status.view() {
         // Exit codes are a byte; ERTS hands the rest to the system, which cuts it.
         View::Small(code @ 0..) => request((code & 0xff) as i32),
@@ -94,6 +95,12 @@ fn halt_2<'p>(_: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
             request(1);
         }
         _ => return Err(badarg()),
+    }
+    if crate::sched::clock::is_virtual() {
+        // Nothing else is done, in any run.
+        loop {
+            std::thread::park();
+        }
     }
     Err(Raise::Wait)
 }

@@ -16,6 +16,7 @@ use crate::process::{self, SpawnOptions};
 use crate::sched;
 use crate::sched::clock::TimeWarp;
 use crate::sched::run_queue::Priority;
+use crate::sys;
 use crate::term::{Atom, Pid, Term, am, atom};
 use crate::trace;
 
@@ -95,7 +96,14 @@ pub fn root() -> Option<&'static Path> {
 /// # Errors
 /// When a flag is wrong, or OTP's preloaded modules are not found under `root`.
 pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
-    let flags = parse(arguments)?;
+    let mut flags = parse(arguments)?;
+    let totals = trace::totals::request().map_err(StartError)?;
+    if totals.as_ref().is_some_and(|request| request.deterministic) {
+        flags.schedulers = 1;
+        sched::clock::set_virtual();
+        sys::poll::set_by_scheduler();
+        sys::random::set_deterministic();
+    }
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
         .map_err(|value| StartError(format!("bad value {value} of +pc or +W")))?;
     atom::set_limit(flags.atoms);
@@ -110,6 +118,10 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     let otp = otp_version(root);
     trace::profile::start_from_environment(command.clone(), otp.clone()).map_err(StartError)?;
     trace::record::start_from_environment(command, otp, flags.schedulers).map_err(StartError)?;
+    if let Some(request) = totals {
+        trace::totals::start(request, otp_version(root));
+    }
+    halt::add_hook(trace::totals::write_at_end);
     halt::add_hook(trace::profile::write_at_end);
     halt::add_hook(trace::record::end);
     preload(root)?;

@@ -14,11 +14,13 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use beamline_formats::profile::{Profile, Request};
 use beamline_formats::ring;
+use beamline_formats::totals::{self, Totals};
 use beamline_runtime::otp_home::{self, Lookup};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -107,6 +109,25 @@ impl Otp {
         Ok(Self {
             root: root.to_owned(),
             bindir: format!("{root}/{erts}/bin"),
+        })
+    }
+}
+
+impl Otp {
+    /// The same, reached by a link.
+    fn linked_as(&self, link: &Path) -> Result<Self, String> {
+        std::os::unix::fs::symlink(&self.root, link)
+            .map_err(|e| format!("{}: {e}", link.display()))?;
+        let root = link
+            .to_str()
+            .ok_or("the temporary folder's name is not UTF-8")?;
+        let bindir = match self.bindir.strip_prefix(&self.root) {
+            Some(rest) => format!("{root}{rest}"),
+            None => self.bindir.clone(),
+        };
+        Ok(Self {
+            root: root.to_owned(),
+            bindir,
         })
     }
 }
@@ -216,6 +237,21 @@ pub struct Launch {
     pub what: What,
     /// The command and its arguments.
     pub command: Vec<String>,
+    /// How it runs.
+    pub mode: Mode,
+}
+
+/// How a command runs.
+#[derive(Clone, Debug, Default)]
+pub struct Mode {
+    /// With one scheduler, in virtual time, without chance: two runs do the same.
+    pub deterministic: bool,
+    /// Its emulators tell what they did in all.
+    pub totals: bool,
+    /// It reads nothing from standard input, and its standard output goes nowhere.
+    pub quiet: bool,
+    /// Where it runs; here, if nowhere else.
+    pub folder: Option<PathBuf>,
 }
 
 /// How a command ended, and what its emulators recorded.
@@ -225,6 +261,10 @@ pub struct Ended {
     pub status: ExitStatus,
     /// The profiles of all its emulators; none where nothing was recorded.
     pub profile: Option<Profile>,
+    /// What its emulators did in all, where that was asked for.
+    pub totals: Vec<Totals>,
+    /// From start to end; of a source file without its compilation.
+    pub time: Duration,
 }
 
 impl Ended {
@@ -244,80 +284,148 @@ impl Ended {
 /// Mix's own switch for systems that cannot lock a build as it does: over a socket, which there are none of.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
 
+/// Where the folder of a deterministic run is: its path is as long on every machine, as what programs do with
+/// the paths of their code depends on it.
+const FIXED_FOLDER: &str = "/tmp";
+
+/// What all commands of a launch run in.
+struct Place {
+    folder: tempfile::TempDir,
+    otp: Otp,
+    links: PathBuf,
+    path: String,
+    mode: Mode,
+}
+
+impl Place {
+    fn new(launch: &Launch) -> Result<Self, String> {
+        let mut otp = Otp::find(launch.otp.as_deref())?;
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("beamline-");
+        let folder = match launch.mode.deterministic {
+            true => builder.tempdir_in(FIXED_FOLDER),
+            false => builder.tempdir(),
+        };
+        let folder = folder.map_err(|e| format!("a temporary folder: {e}"))?;
+        let links = make(&folder, "bin")?;
+        link(&links)?;
+        let path = search_path(&links, &otp)?;
+        if launch.mode.deterministic {
+            otp = otp.linked_as(&folder.path().join("otp"))?;
+        }
+        Ok(Self {
+            folder,
+            otp,
+            links,
+            path,
+            mode: launch.mode.clone(),
+        })
+    }
+
+    /// Runs a command to its end, with more variables in its environment.
+    fn run(&self, command: &[String], variables: &[(&str, String)]) -> Result<ExitStatus, String> {
+        let (program, arguments) = command.split_first().ok_or("no command is given")?;
+        let mut started = Command::new(on_path(program, &self.path));
+        started
+            .args(arguments)
+            .env("PATH", &self.path)
+            .env(FOLDER, &self.links)
+            .env(otp_home::ENV, &self.otp.root)
+            .env_remove(Request::VARIABLE)
+            .env_remove(ring::Request::VARIABLE)
+            .env_remove(totals::Request::VARIABLE);
+        if std::env::var_os(MIX_LOCK).is_none() {
+            started.env(MIX_LOCK, "0");
+        }
+        if self.mode.deterministic {
+            started.env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
+        }
+        if self.mode.quiet {
+            started.stdin(Stdio::null()).stdout(Stdio::null());
+        }
+        if let Some(folder) = &self.mode.folder {
+            started.current_dir(folder);
+        }
+        started.envs(variables.iter().map(|(name, value)| (name, value)));
+        wait(&mut started).map_err(|e| format!("{program}: {e}"))
+    }
+}
+
+fn make(folder: &tempfile::TempDir, name: &str) -> Result<PathBuf, String> {
+    let path = folder.path().join(name);
+    fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path)
+}
+
 /// Runs a command to its end and reads what was recorded.
 ///
 /// # Errors
 /// One line: there is no OTP, the command does not start or compile, or a profile is damaged.
 pub fn run(launch: &Launch) -> Result<Ended, String> {
-    let otp = Otp::find(launch.otp.as_deref())?;
-    let folder = tempfile::Builder::new()
-        .prefix("beamline-")
-        .tempdir()
-        .map_err(|e| format!("a temporary folder: {e}"))?;
-    let make = |name: &str| {
-        let path = folder.path().join(name);
-        fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok::<_, String>(path)
-    };
-    let links = make("bin")?;
-    link(&links)?;
-    let path = search_path(&links, &otp)?;
-    let start = |command: &[String], variable: Option<(&str, String)>| {
-        let (program, arguments) = command.split_first().ok_or("no command is given")?;
-        let mut started = Command::new(on_path(program, &path));
-        started
-            .args(arguments)
-            .env("PATH", &path)
-            .env(FOLDER, &links)
-            .env(otp_home::ENV, &otp.root)
-            .env_remove(Request::VARIABLE)
-            .env_remove(ring::Request::VARIABLE);
-        if std::env::var_os(MIX_LOCK).is_none() {
-            started.env(MIX_LOCK, "0");
-        }
-        started.envs(variable);
-        wait(&mut started).map_err(|e| format!("{program}: {e}"))
-    };
-    let command = match source_file::plan(&launch.command, &make("ebin")?)? {
+    let place = Place::new(launch)?;
+    let here = launch.mode.folder.as_deref();
+    let ebin = make(&place.folder, "ebin")?;
+    let command = match source_file::plan(&launch.command, here, &ebin)? {
         source_file::Plan::Command(command) => command,
         source_file::Plan::Compile { compile, run } => {
-            let status = start(&compile, None)?;
+            let begun = Instant::now();
+            let status = place.run(&compile, &[])?;
             if !status.success() {
                 return Ok(Ended {
                     status,
                     profile: None,
+                    totals: Vec::new(),
+                    time: begun.elapsed(),
                 });
             }
             run
         }
     };
-    let request = match &launch.what {
-        What::Profile(request) => request,
-        other => {
-            let variable = match other {
-                What::Record(request) => Some((ring::Request::VARIABLE, request.to_variable()?)),
-                _ => None,
+    let mut variables = Vec::new();
+    let profiles = match &launch.what {
+        What::Run => None,
+        What::Record(request) => {
+            variables.push((ring::Request::VARIABLE, request.to_variable()?));
+            None
+        }
+        What::Profile(request) => {
+            let request = Request {
+                folder: make(&place.folder, "profiles")?,
+                ..request.clone()
             };
-            let status = start(&command, variable)?;
-            return Ok(Ended {
-                status,
-                profile: None,
-            });
+            variables.push((Request::VARIABLE, request.to_variable()?));
+            Some(request.folder)
         }
     };
-    let request = Request {
-        folder: make("profiles")?,
-        ..request.clone()
+    let wanted = totals::Request {
+        deterministic: launch.mode.deterministic,
+        folder: match launch.mode.totals {
+            true => Some(make(&place.folder, "totals")?),
+            false => None,
+        },
     };
-    let variable = (Request::VARIABLE, request.to_variable()?);
-    let status = start(&command, Some(variable))?;
-    let files = Request::files(&request.folder)?;
-    let profiles = files.iter().map(|file| Profile::read(file));
-    let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
-    let profile = (!profiles.is_empty())
-        .then(|| Profile::merge(profiles))
-        .transpose()?;
-    Ok(Ended { status, profile })
+    if wanted != totals::Request::default() {
+        variables.push((totals::Request::VARIABLE, wanted.to_variable()?));
+    }
+    let begun = Instant::now();
+    let status = place.run(&command, &variables)?;
+    let time = begun.elapsed();
+    let read = |folder: PathBuf| -> Result<Option<Profile>, String> {
+        let files = Request::files(&folder)?;
+        let profiles = files.iter().map(|file| Profile::read(file));
+        let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
+        let is_any = !profiles.is_empty();
+        is_any.then(|| Profile::merge(profiles)).transpose()
+    };
+    Ok(Ended {
+        status,
+        profile: profiles.map(read).transpose()?.flatten(),
+        totals: match wanted.folder {
+            Some(folder) => Totals::read_all(&folder)?,
+            None => Vec::new(),
+        },
+        time,
+    })
 }
 
 fn link(folder: &Path) -> Result<(), String> {

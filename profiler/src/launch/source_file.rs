@@ -16,11 +16,11 @@ pub(super) enum Plan {
     },
 }
 
-/// Plans how a command is run; compiled modules go to `folder`.
+/// Plans how a command is run in the folder `here`; compiled modules go to `folder`.
 ///
 /// # Errors
 /// One line for a file that does not exist or is named as no module can be.
-pub(super) fn plan(command: &[String], folder: &Path) -> Result<Plan, String> {
+pub(super) fn plan(command: &[String], here: Option<&Path>, folder: &Path) -> Result<Plan, String> {
     let Some((file, arguments)) = command.split_first() else {
         return Err("no command is given".to_owned());
     };
@@ -29,7 +29,7 @@ pub(super) fn plan(command: &[String], folder: &Path) -> Result<Plan, String> {
     let Some(extension @ ("erl" | "beam" | "exs")) = extension else {
         return Ok(Plan::Command(command.to_vec()));
     };
-    if !path.is_file() {
+    if !here.unwrap_or(Path::new("")).join(path).is_file() {
         return Err(format!("{file}: no such file"));
     }
     let own = |words: &[&str]| words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>();

@@ -257,7 +257,7 @@ fn files_as_commands() {
     };
     let ebin = Path::new("/ebin");
     let (source, beam, script) = (file("a-b.erl"), file("m.beam"), file("x.exs"));
-    let Ok(Plan::Compile { compile, run }) = plan(&[source.clone(), "1".into()], ebin) else {
+    let Ok(Plan::Compile { compile, run }) = plan(&[source.clone(), "1".into()], None, ebin) else {
         panic!("not compiled");
     };
     assert_eq!(compile, ["erlc", "+debug_info", "-o", "/ebin", &source]);
@@ -268,20 +268,20 @@ fn files_as_commands() {
         run[5]
     );
     assert_eq!(run[6..], ["-extra", "1"]);
-    let Ok(Plan::Command(run)) = plan(&[beam], ebin) else {
+    let Ok(Plan::Command(run)) = plan(&[beam], None, ebin) else {
         panic!("not run");
     };
     assert_eq!(run[3], folder.path().to_str().expect("UTF-8"));
-    let Ok(Plan::Command(run)) = plan(&[script.clone(), "y".into()], ebin) else {
+    let Ok(Plan::Command(run)) = plan(&[script.clone(), "y".into()], None, ebin) else {
         panic!("not run");
     };
     assert_eq!(run, ["elixir", &script, "y"]);
     assert_eq!(
-        plan(&["none.erl".into()], ebin),
+        plan(&["none.erl".into()], None, ebin),
         Err("none.erl: no such file".into())
     );
     assert_eq!(
-        plan(&words("erl -x"), ebin),
+        plan(&words("erl -x"), None, ebin),
         Ok(Plan::Command(words("erl -x")))
     );
 }

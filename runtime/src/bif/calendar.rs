@@ -5,9 +5,9 @@
 use super::{BifResult, Raise, badarg, bifs};
 use crate::num::time::DateTime;
 use crate::process::Process;
-use crate::sched::clock::{erlang_monotonic_ns, is_virtual, time_offset_ns};
+use crate::sched::clock::system_ns;
 use crate::sys::time::{
-    NATIVE_PER_SECOND, local_from_posix, local_to_universal, os_system_time, universal_to_local,
+    NATIVE_PER_SECOND, local_from_posix, local_to_universal, universal_to_local,
 };
 use crate::term::{Term, View, am};
 
@@ -24,12 +24,7 @@ bifs! {
 
 /// Seconds since 1970 by the clock of the system, or by the virtual one.
 fn now() -> i64 {
-    let ns = if is_virtual() {
-        erlang_monotonic_ns() + time_offset_ns()
-    } else {
-        os_system_time()
-    };
-    ns.div_euclid(NATIVE_PER_SECOND.cast_signed())
+    system_ns().div_euclid(NATIVE_PER_SECOND.cast_signed())
 }
 
 fn local_now<'p>() -> Result<DateTime, Raise<'p>> {

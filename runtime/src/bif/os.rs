@@ -15,6 +15,7 @@ use crate::heap::Heap;
 use crate::native::{self, names};
 use crate::process::registry::{self, Named};
 use crate::process::{Process, Signal, deliver};
+use crate::sched::outside;
 use crate::sys::signal::{self, Disposition};
 use crate::term::{Atom, Term, View, am};
 
@@ -97,6 +98,7 @@ fn unsetenv_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn getpid_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    outside::take(|| "os:getpid/0".to_owned());
     Ok(p.string(&std::process::id().to_string()))
 }
 

@@ -15,9 +15,9 @@ use crate::interp::exception;
 use crate::native::atom;
 use crate::port;
 use crate::process::{self, MaxHeap, Process, options};
-use crate::sched::clock::TimeWarp;
+use crate::sched::clock::{self, TimeWarp};
 use crate::sched::{self, online};
-use crate::sys::{cpu, time};
+use crate::sys::cpu;
 use crate::term::{Atom, Term, View, am, atom as atoms, number as numbers};
 
 bifs! {
@@ -253,10 +253,14 @@ fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         }
         "cpu_topology" => am::undefined.term(),
         "update_cpu_info" => atom("unchanged"),
-        "logical_processors" | "logical_processors_online" => number(cpu::online_processors()),
-        "logical_processors_available" => {
-            number(std::thread::available_parallelism().map_or(1, Into::into))
-        }
+        "logical_processors" | "logical_processors_online" => match clock::is_virtual() {
+            true => n,
+            false => number(cpu::online_processors()),
+        },
+        "logical_processors_available" => match clock::is_virtual() {
+            true => n,
+            false => number(std::thread::available_parallelism().map_or(1, Into::into)),
+        },
         "cpu_quota" => atom("unknown"),
         "context_reductions" => Term::small(process::CONTEXT_REDS),
         "thread_pool_size" => Term::small(1),
@@ -393,13 +397,13 @@ fn clock_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     Some(match name {
         "os_monotonic_time_source" => source(
             "CLOCK_MONOTONIC",
-            time::os_monotonic_time(),
+            clock::counter_ns(),
             &[
                 ("used_resolution", Term::small(1_000_000_000)),
                 ("extended", atom("no")),
             ],
         ),
-        "os_system_time_source" => source("CLOCK_REALTIME", time::os_system_time(), &[]),
+        "os_system_time_source" => source("CLOCK_REALTIME", clock::system_ns(), &[]),
         "start_time" => p.integer(sched::clock::BEGIN_NS),
         "end_time" => p.integer(END_TIME),
         "time_correction" => true.into(),
@@ -584,7 +588,7 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
         "reductions" => REDUCTIONS.pair(p, reductions as i64),
         "exact_reductions" => EXACT_REDUCTIONS.pair(p, reductions as i64),
         "runtime" => {
-            let cpu = time::process_cpu_times();
+            let cpu = clock::cpu_times();
             RUNTIME.pair(p, (cpu.user_ns + cpu.system_ns) / 1_000_000)
         }
         "wall_clock" => WALL_CLOCK.pair(p, wall_clock_ms()),
@@ -633,13 +637,13 @@ fn queue_lengths(mut lengths: Vec<usize>, dirty: usize) -> Vec<Term<'static>> {
 
 /// Milliseconds since the machine started (since it was first asked, or [`start_clock`] was called).
 fn wall_clock_ms() -> i64 {
-    (time::os_monotonic_time() - start_clock()) / 1_000_000
+    (clock::counter_ns() - start_clock()) / 1_000_000
 }
 
 /// Starts the wall clock of `statistics/1` with the first call; tells when that was, in nanoseconds.
 pub fn start_clock() -> i64 {
     static START: OnceLock<i64> = OnceLock::new();
-    *START.get_or_init(time::os_monotonic_time)
+    *START.get_or_init(clock::counter_ns)
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ use crate::num::time::convert_unit;
 use crate::process::refs::{RefNumbers, make_ref, monotonic_integer, unique_integer};
 use crate::process::{Process, Signal, deliver};
 use crate::sched;
-use crate::sched::clock::{clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, time_offset_ns};
+use crate::sched::clock::{
+    self, clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, time_offset_ns,
+};
 use crate::sched::user_timers::{self, Receiver};
-use crate::sys::time::{NATIVE_PER_SECOND, os_perf_counter, os_system_time};
+use crate::sys::time::NATIVE_PER_SECOND;
 use crate::term::{Atom, Term, View, am};
 
 bifs! {
@@ -111,7 +113,7 @@ fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
     Ok(p.integer(time))
 }
 
-fn system_ns() -> i64 {
+fn system_time_ns() -> i64 {
     erlang_monotonic_ns() + time_offset_ns()
 }
 
@@ -124,11 +126,11 @@ fn monotonic_time_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn system_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.integer(system_ns()))
+    Ok(p.integer(system_time_ns()))
 }
 
 fn system_time_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
-    in_unit(p, system_ns(), to)
+    in_unit(p, system_time_ns(), to)
 }
 
 fn time_offset_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -151,7 +153,7 @@ pub(crate) fn triple(p: &crate::heap::Heap, microseconds: i64) -> Term<'_> {
 }
 
 fn timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(triple(p, system_ns().div_euclid(1000)))
+    Ok(triple(p, system_time_ns().div_euclid(1000)))
 }
 
 fn now_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -167,7 +169,7 @@ pub(crate) fn unique_monotonic() -> i64 {
 pub(crate) fn now_microseconds() -> i64 {
     use std::sync::atomic::{AtomicI64, Ordering};
     static LAST: AtomicI64 = AtomicI64::new(0);
-    let now = system_ns().div_euclid(1000);
+    let now = system_time_ns().div_euclid(1000);
     let later = |last: i64| Some(now.max(last + 1));
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
     now.max(last.unwrap_or(0) + 1)
@@ -179,19 +181,19 @@ fn scheduler_wall_time_1<'p>(_: &'p Process, [enable]: [Term<'p>; 1]) -> BifResu
 }
 
 fn os_timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(triple(p, os_system_time().div_euclid(1000)))
+    Ok(triple(p, clock::system_ns().div_euclid(1000)))
 }
 
 fn os_system_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.integer(os_system_time()))
+    Ok(p.integer(clock::system_ns()))
 }
 
 fn os_system_time_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
-    in_unit(p, os_system_time(), to)
+    in_unit(p, clock::system_ns(), to)
 }
 
 fn os_perf_counter_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.integer(os_perf_counter()))
+    Ok(p.integer(clock::counter_ns()))
 }
 
 fn time_unit_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {

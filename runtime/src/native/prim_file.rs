@@ -22,6 +22,8 @@ use super::{
 };
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::process::Process;
+use crate::sched::clock::is_virtual;
+use crate::sched::outside;
 use crate::sys::file;
 use crate::term::{Bits, Term, View, am};
 
@@ -208,12 +210,22 @@ fn new_file(p: &Process, fd: OwnedFd) -> Term<'_> {
     ok(p, new_object(p, File { fd }))
 }
 
+/// A deterministic run names the files it opens, but for code.
+fn note_opened(path: &CString) {
+    let path = path.to_string_lossy();
+    if !path.ends_with(".beam") {
+        outside::take(|| format!("file {path}"));
+    }
+}
+
 fn open_nif_2<'p>(p: &'p Process, [name, modes]: [Term<'p>; 2]) -> BifResult<'p> {
     if !matches!(modes.view(), View::Nil | View::Cons(_)) {
         return Err(badarg());
     }
     let open = || -> Result<Term<'p>, Fail> {
-        let fd = open(&path(name)?, &Modes::from_list(modes))?;
+        let path = path(name)?;
+        let fd = open(&path, &Modes::from_list(modes))?;
+        note_opened(&path);
         Ok(new_file(p, fd))
     };
     answer(p, open())
@@ -608,15 +620,19 @@ fn list_dir_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let list = || -> Result<Term<'p>, Fail> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = fs::open(&path(name)?, flags, Mode::empty())?;
-        let mut names = Term::NIL;
+        let mut names = Vec::new();
         for entry in fs::Dir::new(fd)? {
             let Ok(entry) = entry else { break };
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
-                names = p.cons(p.binary(name), names);
+                names.push(name.to_vec());
             }
         }
-        Ok(ok(p, names))
+        if is_virtual() {
+            names.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        let onto = |list, name: &Vec<u8>| p.cons(p.binary(name), list);
+        Ok(ok(p, names.iter().fold(Term::NIL, onto)))
     };
     answer(p, list())
 }
@@ -724,7 +740,9 @@ fn read_file_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
             read: true,
             ..Modes::default()
         };
-        let fd = open(&path(name)?, &modes)?;
+        let path = path(name)?;
+        let fd = open(&path, &modes)?;
+        note_opened(&path);
         let size = fs::fstat(&fd).map_or(0, |stat| stat.st_size);
         let mut bytes;
         if size > 0 {

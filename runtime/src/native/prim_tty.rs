@@ -15,6 +15,7 @@ use super::{
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Message;
 use crate::process::{Process, Signal};
+use crate::sched::outside;
 use crate::sys::poll::{self, Interest};
 use crate::sys::{errno, file, locale};
 use crate::term::{Term, am};
@@ -129,7 +130,10 @@ fn read_nif_3<'p>(p: &'p Process, [tty, reference, size]: [Term<'p>; 3]) -> BifR
     let mut bytes = vec![0; size as usize];
     let read = match rustix::io::read(file::standard(STDIN), &mut bytes) {
         Ok(0) => return Ok(error(p, atom("closed"))),
-        Ok(n) => n,
+        Ok(n) => {
+            outside::take(|| "standard input".to_owned());
+            n
+        }
         Err(Errno::AGAIN | Errno::INTR) => 0,
         Err(e) => {
             let errno = atom(errno::errno_name(e.raw_os_error()));

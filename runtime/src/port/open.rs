@@ -15,6 +15,7 @@ use crate::bif::os;
 use crate::heap::Message;
 use crate::native::names;
 use crate::process::Process;
+use crate::sched::outside;
 use crate::sys::{errno, file, spawn};
 use crate::term::{Pid, Port as PortId, Term, View, am};
 
@@ -344,6 +345,7 @@ fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error
     let env = variables.map(|(key, value)| c_string(&[key, &b"="[..], value].concat()));
     let args = args.iter().map(|arg| c_string(arg));
     let cd = options.cd.as_deref().map(c_string).transpose()?;
+    outside::take(|| format!("program {}", String::from_utf8_lossy(path)));
     let pid = spawn::spawn(&spawn::Program {
         path: &c_string(path)?,
         args: &args.collect::<Result<Vec<_>, _>>()?,
@@ -417,7 +419,8 @@ const REAPER_STACK_BYTES: usize = 64 * 1024;
 /// Waits for the program's end in a thread of its own.
 fn reap(port: &Arc<Port>, pid: i32) -> Result<(), Error> {
     let port = Arc::downgrade(port);
-    std::thread::Builder::new()
+    outside::program_started();
+    let started = std::thread::Builder::new()
         .name("child".into())
         .stack_size(REAPER_STACK_BYTES)
         .spawn(move || {
@@ -425,6 +428,10 @@ fn reap(port: &Arc<Port>, pid: i32) -> Result<(), Error> {
             if let Some(port) = port.upgrade() {
                 port.program_ended(status);
             }
-        })?;
-    Ok(())
+            outside::program_ended();
+        });
+    if started.is_err() {
+        outside::program_ended();
+    }
+    Ok(started.map(drop)?)
 }

@@ -114,6 +114,7 @@ impl Process {
 
     fn collected(&self, collected: Collected) {
         crate::sched::count_collection();
+        crate::trace::totals::collected();
         // At most what is left of the slice (`erts_garbage_collect_nobump()`).
         let left = self.fcalls.get().max(0);
         self.bump_reds((collected.reds as i64).min(left));

@@ -3,7 +3,7 @@
 
 use super::registry::{Named, whereis};
 use super::{Process, Signal, send};
-use crate::sys::time::os_system_time;
+use crate::sched::clock::system_ns;
 use crate::term::{Atom, Term, am, map};
 
 /// Logs an error of `p`: `format` as `io_lib:format/2` takes it, with a list of arguments.
@@ -25,7 +25,7 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
         (am::error_logger.term(), map::from_pairs(p, &tag)),
         (am::gl.term(), p.group_leader.get().term()),
         (am::pid.term(), p.pid().term()),
-        (am::time.term(), p.integer(os_system_time() / 1000)),
+        (am::time.term(), p.integer(system_ns() / 1000)),
     ];
     let message = p.tuple(&[
         am::log.term(),

@@ -34,6 +34,7 @@ pub(crate) fn send_with(
     if p.shared().tracee.has(crate::trace::flags::SEND) {
         report_send(p, to, message);
     }
+    crate::trace::totals::message_sent();
     match to.view() {
         View::Pid(pid) => {
             send_to_pid(p, pid, message);

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use crate::sys::time::{os_monotonic_time, os_system_time};
+use crate::sys::time::{CpuTimes, os_monotonic_time, os_system_time, process_cpu_times};
 use crate::term::Atom;
 
 static VIRTUAL: AtomicBool = AtomicBool::new(false);
@@ -30,9 +30,25 @@ pub fn monotonic_ns() -> u64 {
     os_monotonic_time().unsigned_abs()
 }
 
+/// Looks at the clock since virtual time last moved.
+static LOOKS: AtomicU64 = AtomicU64::new(0);
+/// So many looks at a time that stands still are allowed; each further one moves it, so that who waits by
+/// looking waits not for ever.
+const STILL_LOOKS: u64 = 1000;
+const LOOK_NS: u64 = 1000;
+
+/// A program looks at the clock.
+fn look() -> u64 {
+    if is_virtual() && LOOKS.fetch_add(1, Ordering::Relaxed) >= STILL_LOOKS {
+        VIRTUAL_NOW_NS.fetch_add(LOOK_NS, Ordering::AcqRel);
+    }
+    monotonic_ns()
+}
+
 /// Nothing can run before `deadline_ns`: virtual time jumps there.
 pub(super) fn advance_to(deadline_ns: u64) {
     VIRTUAL_NOW_NS.fetch_max(deadline_ns, Ordering::AcqRel);
+    LOOKS.store(0, Ordering::Relaxed);
 }
 
 /// Where Erlang's monotonic time starts: a small integer in nanoseconds. Source: `ERTS_MONOTONIC_BEGIN`.
@@ -57,7 +73,37 @@ fn start() -> (u64, i64) {
 #[must_use]
 pub fn erlang_monotonic_ns() -> i64 {
     let (start, _) = start();
-    BEGIN_NS + (monotonic_ns() - start) as i64
+    BEGIN_NS + (look() - start) as i64
+}
+
+/// The system's clock: nanoseconds since 1970.
+#[must_use]
+pub fn system_ns() -> i64 {
+    if is_virtual() {
+        return erlang_monotonic_ns() + time_offset_ns();
+    }
+    os_system_time()
+}
+
+/// A clock that only goes forward, for what is measured: nanoseconds.
+#[must_use]
+pub fn counter_ns() -> i64 {
+    if is_virtual() {
+        return look().cast_signed();
+    }
+    os_monotonic_time()
+}
+
+/// The time of the processor used so far; in virtual time all that has passed.
+#[must_use]
+pub fn cpu_times() -> CpuTimes {
+    if is_virtual() {
+        return CpuTimes {
+            user_ns: look().cast_signed(),
+            system_ns: 0,
+        };
+    }
+    process_cpu_times()
 }
 
 /// Whether what is added to monotonic time follows the system's clock (`+C`).

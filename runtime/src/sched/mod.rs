@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub(crate) mod online;
+pub(crate) mod outside;
 pub mod parker;
 pub mod ptab;
 pub mod run_queue;

@@ -21,7 +21,8 @@ use crossbeam_utils::CachePadded;
 
 use super::clock::{self, monotonic_ns};
 use super::online::Online;
-use super::parker::Parking;
+use super::outside;
+use super::parker::{Parking, Woken};
 use super::run_queue::{RunQueue, is_surplus, victims};
 use super::run_state::EndRun;
 use super::thread_progress::ThrPrgr;
@@ -29,8 +30,9 @@ use super::timers::Timers;
 use super::wall_time::WallTime;
 use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sys::poll;
 use crate::term::RawTerm;
-use crate::trace::{sysmon, sysprof};
+use crate::trace::{sysmon, sysprof, totals};
 
 /// How the turn of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +210,9 @@ pub fn run_queue_lengths() -> Vec<usize> {
         .collect()
 }
 
+/// How often a deterministic run looks outside while it waits.
+const LOOK_OUTSIDE: Duration = Duration::from_millis(1);
+
 /// Turns between looks at the clock while there is work.
 const TURNS_A_CLOCK: u32 = 16;
 
@@ -349,7 +354,11 @@ impl Machine {
             sysprof::scheduler(id, true);
             return;
         }
-        self.wall_time.idle(id, || self.sleep(id));
+        if clock::is_virtual() {
+            self.sleep_virtual(id);
+        } else {
+            self.wall_time.idle(id, || self.sleep(id));
+        }
         self.progress.active(id);
         sysprof::scheduler(id, true);
         self.expire_timers(id);
@@ -360,14 +369,30 @@ impl Machine {
             u64::MAX => {
                 self.parking.sleep(id, None);
             }
-            next if clock::is_virtual() => {
-                self.parking.retract(id);
-                clock::advance_to(next);
-            }
             next => {
                 let wait = next.saturating_sub(monotonic_ns());
                 self.parking.sleep(id, Some(Duration::from_nanos(wait)));
             }
+        }
+    }
+
+    /// Nothing can run: what is ready outside is taken in; else time jumps to the next timer, unless a program
+    /// or a descriptor is waited for: then it goes on as it does outside.
+    fn sleep_virtual(&self, id: usize) {
+        if poll::take_ready() {
+            self.parking.retract(id);
+            return;
+        }
+        let next = self.timers.next_ns(id);
+        if next != u64::MAX && !outside::has_programs() && !poll::is_waited_for() {
+            self.parking.retract(id);
+            clock::advance_to(next);
+            return;
+        }
+        let woken = self.parking.sleep(id, Some(LOOK_OUTSIDE));
+        if woken == Woken::TimedOut {
+            let later = monotonic_ns() + LOOK_OUTSIDE.as_nanos() as u64;
+            clock::advance_to(later.min(next));
         }
     }
 
@@ -381,11 +406,13 @@ impl Machine {
         let mut p = home.expect("a process that is queued rests at home");
         let before = p.reductions();
         let watched = sysmon::turn_begins(&p);
+        totals::turn_begins(&p);
         // SAFETY: P2: the scheduler's registers outlive the turn.
         let outcome = unsafe { turn(&mut p, x) };
         if let Some(watched) = watched {
             sysmon::turn_ended(&p, &watched);
         }
+        totals::turn_ended(&p);
         let counters = &self.counters[id];
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);

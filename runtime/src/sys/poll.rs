@@ -8,6 +8,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -22,7 +23,7 @@ pub enum Interest {
 }
 
 /// A watch that was set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(u64);
 
 type Callback = Box<dyn FnOnce() + Send>;
@@ -39,6 +40,28 @@ struct Poller {
     /// Written to make the thread look at the watches again.
     wake: OwnedFd,
 }
+
+/// No thread waits: a scheduler looks for what is ready when it has nothing to run, so that when that is
+/// does not depend on chance.
+static BY_SCHEDULER: AtomicBool = AtomicBool::new(false);
+
+/// Has [`take_ready`] do the work of the thread. Only before anything is watched.
+pub fn set_by_scheduler() {
+    BY_SCHEDULER.store(true, Ordering::Relaxed);
+}
+
+/// Runs the callbacks of what is ready, in the order in which they were set; `false` when nothing is.
+pub fn take_ready() -> bool {
+    call_back(poller(), None, 0)
+}
+
+/// Is a descriptor watched, other than standard input?
+pub fn is_waited_for() -> bool {
+    let watches = poller().watches.lock();
+    watches.set.iter().any(|watch| watch.fd != STDIN)
+}
+
+const STDIN: RawFd = 0;
 
 #[derive(Default)]
 struct Watches {
@@ -59,7 +82,9 @@ fn poller() -> &'static Poller {
             wake: write,
         }
     });
-    if let Some(woken) = woken {
+    if let Some(woken) = woken
+        && !BY_SCHEDULER.load(Ordering::Relaxed)
+    {
         STARTED.get_or_init(|| {
             std::thread::Builder::new()
                 .name("poll".into())
@@ -108,32 +133,45 @@ fn wake(poller: &Poller) {
 
 fn run(poller: &Poller, woken: &OwnedFd) {
     loop {
-        let mut fds = vec![pollfd(woken.as_raw_fd(), Interest::Read)];
-        let ids: Vec<WatchId> = {
-            let watches = poller.watches.lock();
-            fds.extend(watches.set.iter().map(|w| pollfd(w.fd, w.interest)));
-            watches.set.iter().map(|watch| watch.id).collect()
-        };
-        // SAFETY: W1: an array of as many entries; the numbers are the kernel's to judge.
-        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
-        if ready <= 0 {
-            continue;
-        }
+        call_back(poller, Some(woken), -1);
+    }
+}
+
+/// Waits until something watched is ready, `woken` has something to read, or the time is up, and runs the
+/// callbacks of what is ready; `false` when nothing is.
+fn call_back(poller: &Poller, woken: Option<&OwnedFd>, timeout_ms: i32) -> bool {
+    let mut fds: Vec<libc::pollfd> = woken
+        .iter()
+        .map(|fd| pollfd(fd.as_raw_fd(), Interest::Read))
+        .collect();
+    let mut ids: Vec<WatchId> = {
+        let watches = poller.watches.lock();
+        fds.extend(watches.set.iter().map(|w| pollfd(w.fd, w.interest)));
+        watches.set.iter().map(|watch| watch.id).collect()
+    };
+    // SAFETY: W1: an array of as many entries; the numbers are the kernel's to judge.
+    let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
+    if ready <= 0 {
+        return false;
+    }
+    if let Some(woken) = woken {
         while rustix::io::read(woken, &mut [0u8; 64]).is_ok_and(|n| n > 0) {}
-        for (fd, id) in fds[1..].iter().zip(ids) {
-            if fd.revents == 0 {
-                continue;
-            }
-            let watch = {
-                let mut watches = poller.watches.lock();
-                let at = watches.set.iter().position(|watch| watch.id == id);
-                at.map(|at| watches.set.swap_remove(at))
-            };
-            if let Some(watch) = watch {
-                (watch.callback)();
-            }
+        fds.remove(0);
+    }
+    let mut is_ready = fds.iter().map(|fd| fd.revents != 0);
+    ids.retain(|_| is_ready.next() == Some(true));
+    ids.sort_unstable();
+    for id in &ids {
+        let watch = {
+            let mut watches = poller.watches.lock();
+            let at = watches.set.iter().position(|watch| watch.id == *id);
+            at.map(|at| watches.set.swap_remove(at))
+        };
+        if let Some(watch) = watch {
+            (watch.callback)();
         }
     }
+    !ids.is_empty()
 }
 
 fn pollfd(fd: RawFd, interest: Interest) -> libc::pollfd {

@@ -70,6 +70,8 @@ pub(super) struct Half {
     has_meta: bool,
     /// Bits of the session that records calls.
     recorded: u64,
+    /// The workload begins here.
+    begins: bool,
     /// A session measures both time and memory: their calls are counted as one.
     has_both: bool,
 }
@@ -113,15 +115,18 @@ pub(super) mod kind {
     pub(in crate::trace) const META: u32 = 64;
     /// Calls recorded.
     pub(in crate::trace) const RECORD: u32 = 128;
-    pub(in crate::trace) const ALL: u32 = 255;
+    /// The workload begins with the call.
+    pub(in crate::trace) const BEGIN: u32 = 256;
+    pub(in crate::trace) const ALL: u32 = 511;
 }
 
 impl Half {
     /// Call after the points have changed.
     pub(super) fn update(&mut self) {
         (self.metered, self.reported, self.recorded) = (0, 0, 0);
-        (self.has_meta, self.has_both) = (false, false);
+        (self.has_meta, self.has_both, self.begins) = (false, false, false);
         for point in &self.points {
+            self.begins |= point.kinds & kind::BEGIN != 0;
             if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
                 self.reported |= point.session.bit();
             }
@@ -162,6 +167,9 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
     };
     if p.resumed_call.replace(std::ptr::null()) == pc || p.flags.get().sensitive {
         return breakpoint.original;
+    }
+    if half.begins {
+        super::totals::begin(p);
     }
     let calls = p.shared().tracee.calls();
     if half.has_meta || half.reported & calls != 0 {

@@ -25,6 +25,7 @@ pub(crate) mod sysmon;
 pub(crate) mod sysprof;
 #[cfg(all(test, not(loom)))]
 mod tests;
+pub(crate) mod totals;
 pub(crate) mod tracer;
 
 use std::sync::Arc;

@@ -104,7 +104,7 @@ pub(crate) fn set_test_sleep(milliseconds: u64) {
 /// When a collection begins; `None` where nobody cares how long it takes.
 pub(crate) fn collection_begins() -> Option<i64> {
     let watched = LONG_GC.load(Ordering::Relaxed) != 0 || LARGE_HEAP.load(Ordering::Relaxed) != 0;
-    watched.then(crate::sys::time::os_monotonic_time)
+    watched.then(crate::sched::clock::counter_ns)
 }
 
 /// A collection that began at `start` has ended.
@@ -134,7 +134,7 @@ pub(crate) fn collected(p: &Process, start: i64) {
 }
 
 fn milliseconds_since(start: i64) -> u64 {
-    let ns = crate::sys::time::os_monotonic_time() - start;
+    let ns = crate::sched::clock::counter_ns() - start;
     u64::try_from(ns / 1_000_000).unwrap_or(0)
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn turn_begins(p: &Process) -> Option<Turn> {
         return None;
     }
     let place = Message::copy_of(place(p));
-    let start = crate::sys::time::os_monotonic_time();
+    let start = crate::sched::clock::counter_ns();
     Some(Turn { start, place })
 }
 

@@ -1,0 +1,48 @@
+//! What a deterministic run (`--deterministic`) takes from outside: what it may wait for, and what cannot be
+//! the same everywhere and so is named in its result.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::clock::is_virtual;
+
+/// Names kept; of more only the number is told.
+const NAMES: usize = 100;
+
+static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Programs that run.
+static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes what a deterministic run takes from outside.
+pub(crate) fn take(what: impl FnOnce() -> String) {
+    if is_virtual() {
+        let mut taken = TAKEN.lock();
+        if taken.len() < NAMES {
+            taken.insert(what());
+        } else {
+            taken.insert("~ and more".to_owned());
+        }
+    }
+}
+
+/// What was noted, in order.
+pub(crate) fn taken() -> Vec<String> {
+    TAKEN.lock().iter().cloned().collect()
+}
+
+/// A program was started, and will be waited for.
+pub(crate) fn program_started() {
+    PROGRAMS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// It has ended, and all that is to be told of it has been.
+pub(crate) fn program_ended() {
+    PROGRAMS.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Does a program run?
+pub(super) fn has_programs() -> bool {
+    PROGRAMS.load(Ordering::Acquire) != 0
+}

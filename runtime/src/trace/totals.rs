@@ -1,0 +1,288 @@
+//! What a run did in all: reductions, words, messages, collections, of all processes and of the workload's.
+//!
+//! A turn of a process is accounted for when it ends. The workload begins where `init` does what the command
+//! line asks for: a breakpoint on `init:start_em/1` says so. From there on that process is the workload's, and
+//! all that are made later; what boot did, the same for every program, is not in its numbers.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use beamline_formats::totals::{Counted, Request, Totals, Workload};
+
+use super::breakpoint::kind;
+use super::meter::Measures;
+use super::session::{self, OnLoad, Profiled};
+use crate::code::module::Mfa;
+use crate::process::{self, Process};
+use crate::sched::outside;
+use crate::sched::ptab::pin;
+use crate::term::{Atom, Pid};
+
+static ON: AtomicBool = AtomicBool::new(false);
+static RUN: OnceLock<Run> = OnceLock::new();
+
+/// A run whose totals are kept.
+struct Run {
+    request: Request,
+    otp: String,
+    whole: Sums,
+    workload: Sums,
+    begun: OnceLock<Begun>,
+    written: AtomicBool,
+}
+
+/// How the workload began.
+struct Begun {
+    processes: Workload,
+    /// Processes made before.
+    made: u64,
+}
+
+#[derive(Default)]
+struct Sums {
+    reductions: AtomicU64,
+    words: AtomicU64,
+    messages: AtomicU64,
+    collections: AtomicU64,
+}
+
+impl Sums {
+    fn add(&self, done: Reading) {
+        self.reductions
+            .fetch_add(done.reductions, Ordering::Relaxed);
+        self.words.fetch_add(done.words, Ordering::Relaxed);
+        self.messages.fetch_add(done.messages, Ordering::Relaxed);
+        self.collections
+            .fetch_add(done.collections, Ordering::Relaxed);
+    }
+
+    fn counted(&self, processes: u64) -> Counted {
+        let read = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
+        Counted {
+            reductions: read(&self.reductions),
+            words: read(&self.words),
+            messages: read(&self.messages),
+            collections: read(&self.collections),
+            processes,
+        }
+    }
+}
+
+/// What a process and its scheduler have done, at some point of a turn.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    reductions: u64,
+    words: u64,
+    messages: u64,
+    collections: u64,
+}
+
+impl Reading {
+    fn since(self, before: Reading) -> Reading {
+        Reading {
+            reductions: self.reductions.wrapping_sub(before.reductions),
+            words: self.words.wrapping_sub(before.words),
+            messages: self.messages.wrapping_sub(before.messages),
+            collections: self.collections.wrapping_sub(before.collections),
+        }
+    }
+}
+
+thread_local! {
+    /// Messages and collections of this scheduler's processes.
+    static MESSAGES: Cell<u64> = const { Cell::new(0) };
+    static COLLECTIONS: Cell<u64> = const { Cell::new(0) };
+    /// Where this scheduler's turn stood when it was last accounted for.
+    static TURN: Cell<Reading> = const { Cell::new(Reading {
+        reductions: 0,
+        words: 0,
+        messages: 0,
+        collections: 0,
+    }) };
+}
+
+/// The request of the environment, if there is one.
+///
+/// # Errors
+/// One line when it cannot be understood.
+pub(crate) fn request() -> Result<Option<Request>, String> {
+    let Some(value) = std::env::var_os(Request::VARIABLE) else {
+        return Ok(None);
+    };
+    let value = value
+        .into_string()
+        .map_err(|_| format!("{} is not UTF-8", Request::VARIABLE))?;
+    Request::from_variable(&value).map(Some)
+}
+
+/// Keeps totals, if they are asked for: call before any module is loaded.
+pub(crate) fn start(request: Request, otp: String) {
+    if request.folder.is_none() {
+        return;
+    }
+    RUN.get_or_init(|| Run {
+        request,
+        otp,
+        whole: Sums::default(),
+        workload: Sums::default(),
+        begun: OnceLock::new(),
+        written: AtomicBool::new(false),
+    });
+    let begins = |mfa: Mfa| {
+        mfa.module.name() == "init" && mfa.function.name() == "start_em" && mfa.arity == 1
+    };
+    let profiled = Profiled {
+        measures: Measures::default(),
+        only_count: false,
+        wanted: Box::new(begins),
+        counters: parking_lot::Mutex::default(),
+        accounts: parking_lot::Mutex::default(),
+    };
+    let name = Atom::new("beamline_totals");
+    let session = session::create(name, None, Some(profiled)).expect("one of the first sessions");
+    *session.on_load.lock() = Some(OnLoad::counting(kind::BEGIN));
+    ON.store(true, Ordering::Release);
+}
+
+/// Are totals kept?
+#[inline(always)]
+fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// A process has sent a message.
+#[inline(always)]
+pub(crate) fn message_sent() {
+    if is_on() {
+        MESSAGES.with(|count| count.set(count.get() + 1));
+    }
+}
+
+/// A process has collected.
+pub(crate) fn collected() {
+    if is_on() {
+        COLLECTIONS.with(|count| count.set(count.get() + 1));
+    }
+}
+
+fn reading(p: &Process) -> Reading {
+    Reading {
+        reductions: p.reductions(),
+        words: p.allocated_words(),
+        messages: MESSAGES.with(Cell::get),
+        collections: COLLECTIONS.with(Cell::get),
+    }
+}
+
+/// A turn of `p` begins.
+#[inline]
+pub(crate) fn turn_begins(p: &Process) {
+    if !is_on() {
+        return;
+    }
+    let mut now = reading(p);
+    if now.reductions == 0 {
+        // What it was made with is its own.
+        now.words = p.collected_words();
+    }
+    TURN.with(|turn| turn.set(now));
+}
+
+/// A turn of `p` has ended.
+#[inline]
+pub(crate) fn turn_ended(p: &Process) {
+    if is_on() {
+        account(p);
+    }
+}
+
+/// Accounts for what `p` has done since its turn was last accounted for.
+fn account(p: &Process) {
+    let Some(run) = RUN.get() else { return };
+    let now = reading(p);
+    let done = now.since(TURN.with(|turn| turn.replace(now)));
+    run.whole.add(done);
+    if run
+        .begun
+        .get()
+        .is_some_and(|begun| has(&begun.processes, p.pid()))
+    {
+        run.workload.add(done);
+    }
+}
+
+fn has(workload: &Workload, pid: Pid) -> bool {
+    let place = place(pid);
+    place == workload.begun_by || place > workload.after
+}
+
+/// Newer pids have higher ones.
+fn place(pid: Pid) -> (u64, u64) {
+    (pid.serial(), pid.number())
+}
+
+/// The workload begins, with `p`. What a profile has counted of it is of boot, and goes.
+#[cold]
+pub(super) fn begin(p: &mut Process) {
+    let Some(run) = RUN.get() else { return };
+    if run.begun.get().is_some() {
+        return;
+    }
+    account(p);
+    let newest = process::table()
+        .iter(&pin())
+        .map(|shared| place(shared.pid()))
+        .max();
+    run.begun.get_or_init(|| Begun {
+        processes: Workload {
+            begun_by: place(p.pid()),
+            after: newest.unwrap_or_default(),
+        },
+        made: process::processes_made(),
+    });
+    if let Some(meters) = &mut p.meters {
+        for meter in meters.meters.drain(..) {
+            let mut arenas = meter.session.arenas.lock();
+            arenas.retain(|arena| !std::sync::Arc::ptr_eq(arena, &meter.arena));
+        }
+    }
+}
+
+/// `p` ends the machine: its turn is accounted for up to here.
+pub(crate) fn halting(p: &Process) {
+    if is_on() {
+        account(p);
+    }
+}
+
+/// Writes the totals, where they are kept: what is called when the machine ends.
+pub(crate) fn write_at_end() {
+    let Some(run) = RUN.get() else { return };
+    if run.written.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let Some(folder) = &run.request.folder else {
+        return;
+    };
+    if let Err(error) = run.totals().write(folder, std::process::id()) {
+        eprintln!("beamline: {}: {error}", folder.display());
+    }
+}
+
+impl Run {
+    fn totals(&self) -> Totals {
+        let made = process::processes_made();
+        let begun = self.begun.get();
+        Totals {
+            otp: self.otp.clone(),
+            deterministic: self.request.deterministic,
+            whole: self.whole.counted(made),
+            workload: self
+                .workload
+                .counted(begun.map_or(0, |begun| made - begun.made)),
+            processes: begun.map(|begun| begun.processes.clone()),
+            outside: outside::taken(),
+        }
+    }
+}
