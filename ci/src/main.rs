@@ -11,6 +11,7 @@ mod loom;
 mod paths;
 mod place;
 mod run;
+mod samples;
 mod stress;
 mod test;
 
@@ -45,6 +46,8 @@ enum Task {
     Bifs(bifs::Options),
     /// Run the same programs on OTP and on Beamline, in turns, and print the ratios
     Compare(compare::Options),
+    /// Run the samples deterministically, again and again, and compare their counts with the baseline
+    Samples(samples::Options),
     /// Call functions while trace sessions come and go, and check every count
     Stress(stress::Options),
     /// Run the models of lock-free code under loom
@@ -61,6 +64,7 @@ fn main() -> std::process::ExitCode {
         Task::Conformance(options) => conformance::main(&options),
         Task::Bifs(options) => bifs::main(&options),
         Task::Compare(options) => compare::main(&options),
+        Task::Samples(options) => samples::main(&options),
         Task::Stress(options) => stress::main(&options),
         Task::Loom => loom::main(),
         Task::Counts(options) => counts::main(&options),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{conformance, fetch, run, stress};
+use crate::{conformance, fetch, run, samples, stress};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -12,8 +12,8 @@ pub(crate) struct Options {
     quick: bool,
 }
 
-/// The workspace's own tests, the runtime's under `gc_zeal`, then trace sessions under stress and OTP's suites
-/// that are in the gate.
+/// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under
+/// stress, and OTP's suites that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if !options.quick {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
@@ -32,6 +32,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     if options.quick {
         return Ok(());
     }
+    samples::main(&samples::Options::of_test())?;
     stress::main(&stress::Options::of_test())?;
     conformance::gate()
 }

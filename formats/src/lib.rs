@@ -9,6 +9,7 @@
 //! * [`export`]: recordings and profiles for other programs;
 //! * [`histogram`]: how long single things took;
 //! * [`choice`]: which functions or processes a report is of;
+//! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: the export for other programs;
 //! * [`ring`]: recordings, event by event;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
@@ -17,6 +18,7 @@
 pub mod choice;
 pub mod export;
 pub mod flamegraph;
+pub mod gate;
 pub mod histogram;
 pub mod json;
 pub mod name;

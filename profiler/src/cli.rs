@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::flamegraph::{self, WidthArg};
 use crate::launch::{self, Launch, Mode, What};
-use crate::{export, histogram, record, report};
+use crate::{ci, export, histogram, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -67,6 +67,8 @@ enum Verb {
     /// Show how long single calls, collections, turns or messages took: percentiles of recordings.
     #[command(after_help = histogram::EXAMPLES)]
     Histogram(histogram::Arguments),
+    /// Run workloads, compare what they do with a baseline, and say yes or no.
+    Ci(ci::Arguments),
     /// Print the generic instructions of a .beam file.
     Disasm {
         /// The .beam file.
@@ -231,6 +233,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Diff(args) => flamegraph::diff(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Histogram(args) => histogram::run(&args),
+        Verb::Ci(args) => ci::run(&args),
         Verb::Disasm { file } => disasm(&file),
         Verb::Bifs { list: _ } => bifs(),
     };

@@ -1,8 +1,9 @@
 //! The `beamline` command, and under other names `erl`, `erlc` and `escript`.
 //!
 //! Order: [`cli`] makes typed options of arguments, [`launch`] runs the command, [`report`] prints
-//! and writes what its profile files hold; `record` does the same for recordings.
+//! and writes what its profile files hold; `record` does the same for recordings, `ci` for the workloads of a project.
 
+mod ci;
 pub mod cli;
 mod drains;
 mod emulator;

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use crate::bif;
 use crate::code::{load, module, purge};
 use crate::halt;
-use crate::heap::Heap;
+use crate::heap::{self, Heap};
 use crate::interp;
 use crate::port;
 use crate::process::{self, SpawnOptions};
@@ -103,6 +103,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         sched::clock::set_virtual();
         sys::poll::set_by_scheduler();
         sys::random::set_deterministic();
+        heap::number_binaries();
     }
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
         .map_err(|value| StartError(format!("bad value {value} of +pc or +W")))?;

@@ -8,6 +8,7 @@ mod arguments;
 mod erl;
 mod erlc;
 mod escript;
+mod folder;
 mod source_file;
 
 use std::fs;
@@ -24,6 +25,8 @@ use beamline_formats::totals::{self, Totals};
 use beamline_runtime::otp_home::{self, Lookup};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use folder::Folder;
 
 use crate::report;
 
@@ -116,8 +119,7 @@ impl Otp {
 impl Otp {
     /// The same, reached by a link.
     fn linked_as(&self, link: &Path) -> Result<Self, String> {
-        std::os::unix::fs::symlink(&self.root, link)
-            .map_err(|e| format!("{}: {e}", link.display()))?;
+        symlink(Path::new(&self.root), link)?;
         let root = link
             .to_str()
             .ok_or("the temporary folder's name is not UTF-8")?;
@@ -284,13 +286,15 @@ impl Ended {
 /// Mix's own switch for systems that cannot lock a build as it does: over a socket, which there are none of.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
 
-/// Where the folder of a deterministic run is: its path is as long on every machine, as what programs do with
-/// the paths of their code depends on it.
-const FIXED_FOLDER: &str = "/tmp";
+/// The user's own folder, as a deterministic run sees it.
+const HOME: &str = "home";
+
+/// The folder in which the command runs, as a deterministic run sees it.
+const HERE: &str = "here";
 
 /// What all commands of a launch run in.
 struct Place {
-    folder: tempfile::TempDir,
+    folder: Folder,
     otp: Otp,
     links: PathBuf,
     path: String,
@@ -300,18 +304,20 @@ struct Place {
 impl Place {
     fn new(launch: &Launch) -> Result<Self, String> {
         let mut otp = Otp::find(launch.otp.as_deref())?;
-        let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix("beamline-");
-        let folder = match launch.mode.deterministic {
-            true => builder.tempdir_in(FIXED_FOLDER),
-            false => builder.tempdir(),
-        };
+        let folder = Folder::new(launch.mode.deterministic);
         let folder = folder.map_err(|e| format!("a temporary folder: {e}"))?;
         let links = make(&folder, "bin")?;
         link(&links)?;
         let path = search_path(&links, &otp)?;
         if launch.mode.deterministic {
             otp = otp.linked_as(&folder.path().join("otp"))?;
+            let home = std::env::var_os("HOME").unwrap_or_else(|| "/".into());
+            symlink(Path::new(&home), &folder.path().join(HOME))?;
+            let here = launch.mode.folder.as_deref().unwrap_or(Path::new("."));
+            let here = here
+                .canonicalize()
+                .map_err(|e| format!("{}: {e}", here.display()))?;
+            symlink(&here, &folder.path().join(HERE))?;
         }
         Ok(Self {
             folder,
@@ -320,6 +326,18 @@ impl Place {
             path,
             mode: launch.mode.clone(),
         })
+    }
+
+    /// Names what was taken from outside as the user knows it, not by the links of this run.
+    fn renamed(&self, mut all: Vec<Totals>) -> Vec<Totals> {
+        let names = [(HERE, "."), (HOME, "~"), ("otp", "OTP")];
+        let link = |name: &str| self.folder.path().join(name).display().to_string();
+        for taken in all.iter_mut().flat_map(|totals| &mut totals.outside) {
+            for (name, known) in names {
+                *taken = taken.replace(&link(name), known);
+            }
+        }
+        all
     }
 
     /// Runs a command to its end, with more variables in its environment.
@@ -339,6 +357,8 @@ impl Place {
         }
         if self.mode.deterministic {
             started.env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
+            started.env("HOME", self.folder.path().join(HOME));
+            started.env("PWD", self.folder.path().join(HERE));
         }
         if self.mode.quiet {
             started.stdin(Stdio::null()).stdout(Stdio::null());
@@ -351,7 +371,7 @@ impl Place {
     }
 }
 
-fn make(folder: &tempfile::TempDir, name: &str) -> Result<PathBuf, String> {
+fn make(folder: &Folder, name: &str) -> Result<PathBuf, String> {
     let path = folder.path().join(name);
     fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
@@ -421,7 +441,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
         status,
         profile: profiles.map(read).transpose()?.flatten(),
         totals: match wanted.folder {
-            Some(folder) => Totals::read_all(&folder)?,
+            Some(folder) => place.renamed(Totals::read_all(&folder)?),
             None => Vec::new(),
         },
         time,
@@ -432,9 +452,13 @@ fn link(folder: &Path) -> Result<(), String> {
     let this = std::env::current_exe().map_err(|e| format!("this executable: {e}"))?;
     for name in ["erl", "erlc", "escript", "werl"] {
         let path = folder.join(name);
-        std::os::unix::fs::symlink(&this, &path).map_err(|e| format!("{}: {e}", path.display()))?;
+        symlink(&this, &path)?;
     }
     Ok(())
+}
+
+fn symlink(to: &Path, link: &Path) -> Result<(), String> {
+    std::os::unix::fs::symlink(to, link).map_err(|e| format!("{}: {e}", link.display()))
 }
 
 /// PATH for the command: our links first, and last the Elixir that came with the OTP.

@@ -59,7 +59,8 @@ pub(super) fn plan(command: &[String], here: Option<&Path>, folder: &Path) -> Re
     ]);
     run.extend_from_slice(arguments);
     Ok(if extension == "erl" {
-        let compile = own(&["erlc", "+debug_info", "-o", folder, file]);
+        // The path of the source is not to be in the module: it would not be the same everywhere.
+        let compile = own(&["erlc", "+debug_info", "+deterministic", "-o", folder, file]);
         Plan::Compile { compile, run }
     } else {
         Plan::Command(run)

@@ -260,7 +260,17 @@ fn files_as_commands() {
     let Ok(Plan::Compile { compile, run }) = plan(&[source.clone(), "1".into()], None, ebin) else {
         panic!("not compiled");
     };
-    assert_eq!(compile, ["erlc", "+debug_info", "-o", "/ebin", &source]);
+    assert_eq!(
+        compile,
+        [
+            "erlc",
+            "+debug_info",
+            "+deterministic",
+            "-o",
+            "/ebin",
+            &source
+        ]
+    );
     assert_eq!(run[..4], ["erl", "-noshell", "-pa", "/ebin"]);
     assert!(
         run[5].contains("'a-b':main(init:get_plain_arguments())"),

@@ -83,7 +83,7 @@ pub use fragment::Fragment;
 pub use literal::{
     Literal, LiteralCell, build as build_literal, make as make_literal, used_bytes as literal_bytes,
 };
-pub use off_heap::{Binary, MagicBinary, Node, SharedBytes, binary_bytes};
+pub use off_heap::{Binary, MagicBinary, Node, SharedBytes, binary_bytes, number_binaries};
 pub use sizes::next_heap_size;
 pub use stored::Stored;
 
@@ -510,7 +510,7 @@ fn for_each_binary_in(list: &OffHeap, mut visit: impl FnMut(usize, usize, usize)
         unsafe {
             if *ptr & crate::term::tag::HEADER_MASK == crate::term::tag::BIN_REF {
                 let binary = &*(*ptr.add(1) as *const Binary);
-                visit(*ptr.add(1) as usize, binary.size(), binary.refs());
+                visit(binary.name(), binary.size(), binary.refs());
             }
             ptr = off_heap::next(ptr);
         }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
@@ -16,9 +16,19 @@ use crate::term::{Atom, tag};
 pub struct Binary {
     refs: AtomicUsize,
     writable: AtomicBool,
+    /// What it is told by where addresses are not told; 0: it has not been told yet.
+    number: AtomicU32,
     size: AtomicUsize,
     data: std::sync::atomic::AtomicPtr<u8>,
     capacity: AtomicUsize,
+}
+
+/// Are binaries told by number?
+static NUMBERED: AtomicBool = AtomicBool::new(false);
+
+/// Has binaries told apart by the order in which they are told of, not by addresses: the same in every run.
+pub fn number_binaries() {
+    NUMBERED.store(true, Ordering::Relaxed);
 }
 
 impl Binary {
@@ -41,12 +51,28 @@ impl Binary {
         let binary = Box::new(Binary {
             refs: AtomicUsize::new(1),
             writable: AtomicBool::new(false),
+            number: AtomicU32::new(0),
             size: AtomicUsize::new(size),
             data: Box::into_raw(data).cast::<u8>().into(),
             capacity: AtomicUsize::new(capacity),
         });
         USED_BYTES.fetch_add(capacity, Ordering::Relaxed);
         NonNull::from(Box::leak(binary))
+    }
+
+    /// What tells it from others, to programs: its address, or a number if they are numbered.
+    pub(super) fn name(&self) -> usize {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        if !NUMBERED.load(Ordering::Relaxed) {
+            return std::ptr::from_ref(self) as usize;
+        }
+        let mut number = self.number.load(Ordering::Relaxed);
+        if number == 0 {
+            // No other thread does so at once: there is one scheduler then.
+            number = NEXT.fetch_add(1, Ordering::Relaxed);
+            self.number.store(number, Ordering::Relaxed);
+        }
+        number as usize
     }
 
     /// First byte.

@@ -11,6 +11,7 @@ use std::io::IoSlice;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
@@ -213,7 +214,7 @@ fn new_file(p: &Process, fd: OwnedFd) -> Term<'_> {
 /// A deterministic run names the files it opens, but for code.
 fn note_opened(path: &CString) {
     let path = path.to_string_lossy();
-    if !path.ends_with(".beam") {
+    if !path.ends_with(".beam") && !path.ends_with(".app") {
         outside::take(|| format!("file {path}"));
     }
 }
@@ -715,10 +716,23 @@ fn set_cwd_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn get_cwd_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(match std::env::current_dir() {
+    Ok(match current_dir() {
         Ok(dir) => ok(p, p.binary(&dir.into_os_string().into_vec())),
         Err(e) => super::io_error(p, &e),
     })
+}
+
+/// The folder this process is in; in a deterministic run by the name that the environment has for it, which is
+/// as long everywhere.
+fn current_dir() -> std::io::Result<PathBuf> {
+    let dir = std::env::current_dir()?;
+    let named = std::env::var_os("PWD").map(PathBuf::from);
+    let same =
+        |named: &PathBuf| named.is_absolute() && named.canonicalize().is_ok_and(|d| d == dir);
+    match named.filter(same) {
+        Some(named) if is_virtual() => Ok(named),
+        _ => Ok(dir),
+    }
 }
 
 fn get_device_cwd_nif_1<'p>(p: &'p Process, [device]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -27,6 +27,11 @@ pub(crate) fn take(what: impl FnOnce() -> String) {
     }
 }
 
+/// Forgets what was noted: it was boot's.
+pub(crate) fn forget() {
+    TAKEN.lock().clear();
+}
+
 /// What was noted, in order.
 pub(crate) fn taken() -> Vec<String> {
     TAKEN.lock().iter().cloned().collect()

@@ -230,6 +230,7 @@ pub(super) fn begin(p: &mut Process) {
         return;
     }
     account(p);
+    outside::forget();
     let newest = process::table()
         .iter(&pin())
         .map(|shared| place(shared.pid()))

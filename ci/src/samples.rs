@@ -1,0 +1,91 @@
+//! `cargo xtask samples`: the project's own gate on counts. The samples run again and again in deterministic mode,
+//! each time with the same counts, which are those of the baseline.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{fetch, paths, run};
+
+/// Options of `cargo xtask samples`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// How often they run
+    #[arg(long, default_value_t = 10)]
+    times: u32,
+    /// Make what they do now the baseline
+    #[arg(long)]
+    accept: bool,
+}
+
+impl Options {
+    /// What `cargo xtask test` runs.
+    pub(crate) fn of_test() -> Self {
+        Self {
+            times: 10,
+            accept: false,
+        }
+    }
+}
+
+/// Runs the samples and compares.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let config = paths::workspace().join("samples/beamline.toml");
+    let dir = paths::target().join("samples");
+    std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let otp = fetch::otp()?.root;
+    let beamline = paths::beamline()?;
+    let ci = |verb: &str| {
+        let mut command = Command::new(&beamline);
+        command
+            .args(["ci", verb])
+            .arg(&config)
+            .arg("--otp")
+            .arg(&otp);
+        command
+    };
+    let mut first: Option<(PathBuf, String)> = None;
+    for time in 1..=options.times.max(1) {
+        let result = dir.join(format!("{time}.json"));
+        run::status(ci("run").arg("-o").arg(&result))?;
+        let text = std::fs::read_to_string(&result)
+            .with_context(|| format!("reading {}", result.display()))?;
+        match &first {
+            None => first = Some((result, text)),
+            Some((name, counts)) => ensure!(
+                *counts == text,
+                "two deterministic runs did not do the same: compare {} and {}",
+                name.display(),
+                result.display()
+            ),
+        }
+    }
+    eprintln!("the samples did the same {} times", options.times.max(1));
+    let Some((result, text)) = first else {
+        return Ok(());
+    };
+    if options.accept {
+        return run::status(ci("accept").arg("--result").arg(&result));
+    }
+    let baseline = paths::workspace().join("samples/baseline.json");
+    let (now, before) = (
+        otp_of(&text)?,
+        otp_of(&std::fs::read_to_string(&baseline)?)?,
+    );
+    if now != before {
+        // Other libraries do other things.
+        eprintln!("the baseline was made with OTP {before}, this is OTP {now}: not compared");
+        return Ok(());
+    }
+    let mut compare = Command::new(&beamline);
+    compare.args(["ci", "compare"]).arg(&baseline).arg(&result);
+    run::status(compare.arg("--config").arg(&config))
+}
+
+/// The OTP release of a result's workloads.
+fn otp_of(result: &str) -> Result<String> {
+    let result: serde_json::Value = serde_json::from_str(result)?;
+    let otp = result["workloads"][0]["otp"].as_str();
+    Ok(otp.context("a result names its OTP")?.to_owned())
+}

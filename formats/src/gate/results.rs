@@ -1,0 +1,214 @@
+//! What workloads did: the file that is a result, and a baseline once it is accepted.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name;
+use crate::profile::{AtomicFile, Profile};
+use crate::totals::Counted;
+
+/// The version this crate writes, and the only one it reads.
+const VERSION: u32 = 1;
+
+/// What workloads did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`VERSION`]
+    version: u32,
+    /// The version of Beamline that ran them.
+    pub beamline: String,
+    /// Where they ran.
+    pub machine: Machine,
+    /// Each of them.
+    pub workloads: Vec<Workload>,
+}
+
+/// A machine, as far as times depend on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The name its maker gave the processor.
+    pub processor: String,
+    /// How many it has.
+    pub cores: usize,
+}
+
+/// What one workload did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// What was run.
+    pub command: Vec<String>,
+    /// The OTP release whose libraries ran.
+    pub otp: String,
+    /// In all, in a deterministic run without breakpoints.
+    pub totals: Counted,
+    /// Per function, in a deterministic run; in order of their names.
+    pub functions: Vec<FunctionCount>,
+    /// Per call path, in the same run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathCount>,
+    /// What those runs took from outside, which need not be the same elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
+    /// Times of normal runs.
+    #[serde(default, skip_serializing_if = "Times::is_none")]
+    pub times: Times,
+}
+
+/// The calls and words of a function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionCount {
+    /// As Erlang writes it: `lists:map/2`.
+    pub function: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// Own words allocated.
+    pub words: u64,
+}
+
+/// The calls and words of a call path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCount {
+    /// Functions, the caller first, with `;` between them.
+    pub path: String,
+    /// How often its last function was called so.
+    pub calls: u64,
+    /// Own words allocated.
+    pub words: u64,
+}
+
+/// Times of normal runs, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    /// Of the version measured.
+    pub runs_ns: Vec<u64>,
+    /// Of the version before, in turns with those; empty if it was not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_runs_ns: Vec<u64>,
+}
+
+impl Times {
+    fn is_none(&self) -> bool {
+        self.runs_ns.is_empty()
+    }
+}
+
+impl Results {
+    /// What these workloads did.
+    #[must_use]
+    pub fn new(beamline: String, machine: Machine, workloads: Vec<Workload>) -> Results {
+        Results {
+            version: VERSION,
+            beamline,
+            machine,
+            workloads,
+        }
+    }
+
+    /// Reads a file of results.
+    ///
+    /// # Errors
+    /// One line: the file cannot be read, is no such file, or of another version.
+    pub fn read(path: &Path) -> Result<Results, String> {
+        let fail = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|e| fail(&e))?;
+        Self::parse(&text).map_err(|e| fail(&e))
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn parse(text: &str) -> Result<Results, String> {
+        #[derive(Deserialize)]
+        struct Any {
+            version: u32,
+        }
+        let no_result = |e: serde_json::Error| {
+            format!("not a result of 'beamline ci run', or a damaged one: {e}")
+        };
+        let any: Any = serde_json::from_str(text).map_err(no_result)?;
+        if any.version != VERSION {
+            return Err(format!(
+                "version {} of results; this Beamline reads version {VERSION}: make it again with 'beamline ci run'",
+                any.version
+            ));
+        }
+        serde_json::from_str(text).map_err(no_result)
+    }
+
+    /// Writes the file; it appears when it is whole.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        let write = || -> io::Result<()> {
+            let mut file = AtomicFile::create(path)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            writeln!(file)?;
+            file.commit()
+        };
+        write().map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// The workload of this name.
+    #[must_use]
+    pub fn workload(&self, name: &str) -> Option<&Workload> {
+        self.workloads.iter().find(|workload| workload.name == name)
+    }
+}
+
+impl Workload {
+    /// Takes the functions and call paths of the processes that are the workload's.
+    pub fn take_profile(&mut self, profile: &Profile, is_own: impl Fn(&str) -> bool) {
+        let own: Vec<bool> = profile
+            .processes
+            .iter()
+            .map(|process| is_own(&process.pid))
+            .collect();
+        let mfa = |function: u32| {
+            let f = &profile.functions[function as usize];
+            name::mfa(&f.module, &f.name, f.arity)
+        };
+        let mut functions: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let counts = profile.counts.iter();
+        for count in counts.filter(|count| count.process.is_some_and(|at| own[at as usize])) {
+            let sum = functions.entry(mfa(count.function)).or_default();
+            *sum = (sum.0 + count.cost.calls, sum.1 + count.cost.words);
+        }
+        let mut names: Vec<String> = Vec::with_capacity(profile.nodes.len());
+        let mut paths: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for node in &profile.nodes {
+            names.push(match node.parent {
+                Some(parent) => format!("{};{}", names[parent as usize], mfa(node.function)),
+                None => mfa(node.function),
+            });
+        }
+        for (node, path) in profile.nodes.iter().zip(&names) {
+            if own[node.process as usize] {
+                let sum = paths.entry(path).or_default();
+                *sum = (sum.0 + node.cost.calls, sum.1 + node.cost.words);
+            }
+        }
+        self.functions = functions
+            .into_iter()
+            .map(|(function, (calls, words))| FunctionCount {
+                function,
+                calls,
+                words,
+            })
+            .collect();
+        self.paths = paths
+            .into_iter()
+            .map(|(path, (calls, words))| PathCount {
+                path: path.to_owned(),
+                calls,
+                words,
+            })
+            .collect();
+    }
+}

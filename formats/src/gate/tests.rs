@@ -1,0 +1,276 @@
+use super::*;
+use crate::totals::Counted;
+
+fn workload(name: &str, reductions: u64, functions: &[(&str, u64, u64)]) -> Workload {
+    Workload {
+        name: name.into(),
+        command: vec!["sort.erl".into(), "10".into()],
+        otp: "29.1".into(),
+        totals: Counted {
+            reductions,
+            words: 1000,
+            messages: 4,
+            collections: 2,
+            processes: 0,
+        },
+        functions: functions
+            .iter()
+            .map(|&(function, calls, words)| FunctionCount {
+                function: function.into(),
+                calls,
+                words,
+            })
+            .collect(),
+        ..Workload::default()
+    }
+}
+
+fn results(workloads: Vec<Workload>) -> Results {
+    Results::new("0.1.0".into(), Machine::default(), workloads)
+}
+
+fn soft(percent: f64) -> Option<Limit> {
+    Some(Limit {
+        soft: Some(Percent(percent)),
+        hard: None,
+    })
+}
+
+fn verdict(base: u64, new: u64, limit: Option<Limit>) -> Verdict {
+    let base = results(vec![workload("w", base, &[])]);
+    let new = results(vec![workload("w", new, &[])]);
+    let limits = Limits {
+        common: WorkloadLimits {
+            reductions: limit,
+            ..WorkloadLimits::default()
+        },
+        ..Limits::default()
+    };
+    let comparison = compare(&base, &new, |_| limits.clone()).unwrap();
+    comparison.workloads[0].totals[0].verdict.clone()
+}
+
+#[test]
+fn limits_judge_growth() {
+    let hard = Some(Limit {
+        soft: None,
+        hard: Some(150),
+    });
+    let regression = |why: &str| Verdict::Regression(why.into());
+    for (base, new, limit, expect) in [
+        (100, 100, soft(0.0), Verdict::Same),
+        (100, 99, soft(0.0), Verdict::Better),
+        (100, 101, soft(1.0), Verdict::Allowed),
+        (
+            100,
+            102,
+            soft(1.0),
+            regression("+2.00%, at most +1% allowed"),
+        ),
+        (
+            1_000_000,
+            1_000_001,
+            soft(0.0),
+            regression("+1.0e-4%, at most +0% allowed"),
+        ),
+        (0, 1, soft(50.0), regression("new, at most +50% allowed")),
+        (100, 150, hard, Verdict::Allowed),
+        (200, 151, hard, regression("at most 150 allowed")),
+        // Where nothing is said, one percent.
+        (1000, 1010, None, Verdict::Allowed),
+        (1000, 1011, None, regression("+1.10%, at most +1% allowed")),
+    ] {
+        assert_eq!(verdict(base, new, limit), expect, "{base} → {new}");
+    }
+}
+
+#[test]
+fn functions_that_moved_are_told_and_gate_where_a_pattern_says() {
+    let base = [("m:f/1", 5, 10), ("m:gone/0", 1, 0), ("m:same/0", 3, 3)];
+    let new = [
+        ("'M':'it''s'/0", 1, 0),
+        ("m:f/1", 5, 12),
+        ("m:same/0", 3, 3),
+    ];
+    let base = results(vec![workload("w", 1, &base)]);
+    let new = results(vec![workload("w", 1, &new)]);
+    let limits = Limits {
+        functions: vec![FunctionLimits {
+            pattern: "m:f".parse().unwrap(),
+            calls: soft(0.0),
+            words: soft(10.0),
+        }],
+        ..Limits::default()
+    };
+    let comparison = compare(&base, &new, |_| limits.clone()).unwrap();
+    let moved: Vec<(&str, &str, u64, u64, bool)> = comparison.workloads[0]
+        .functions
+        .iter()
+        .map(|change| {
+            let function = change.function.as_deref().unwrap();
+            let regression = change.verdict.is_regression();
+            let metric = change.metric.name();
+            (function, metric, change.base, change.new, regression)
+        })
+        .collect();
+    assert_eq!(
+        moved,
+        [
+            ("m:f/1", "words", 10, 12, true),
+            ("'M':'it''s'/0", "calls", 0, 1, false),
+            ("m:gone/0", "calls", 1, 0, false),
+            ("m:f/1", "calls", 5, 5, false),
+        ]
+    );
+    assert!(comparison.is_regression());
+}
+
+fn timed(base: &[u64], new: &[u64], interleaved: bool, limit: TimeLimit) -> TimeChange {
+    let ns = |ms: &[u64]| ms.iter().map(|ms| ms * 1_000_000).collect::<Vec<_>>();
+    let mut before = workload("w", 1, &[]);
+    let mut after = workload("w", 1, &[]);
+    before.times.runs_ns = ns(base);
+    after.times.runs_ns = ns(new);
+    if interleaved {
+        after.times.base_runs_ns = ns(base);
+    }
+    let limits = Limits {
+        common: WorkloadLimits {
+            time: Some(limit),
+            ..WorkloadLimits::default()
+        },
+        ..Limits::default()
+    };
+    let (base, mut new) = (results(vec![before]), results(vec![after]));
+    new.machine.cores = usize::from(interleaved);
+    let comparison = compare(&base, &new, |_| limits.clone()).unwrap();
+    comparison.workloads[0].time.clone().unwrap()
+}
+
+#[test]
+fn times_need_a_rank_test_and_an_effect() {
+    let gate = TimeLimit {
+        gate: true,
+        ..TimeLimit::default()
+    };
+    let fast = [100, 101, 102, 103, 104];
+    for (new, expect) in [
+        (
+            [120, 121, 122, 123, 124],
+            Some("+19.6%, at most +5% allowed"),
+        ),
+        // Apart, and by too little.
+        ([105, 106, 107, 105, 106], None),
+        // Far, and not apart.
+        ([99, 140, 141, 142, 143], None),
+    ] {
+        let time = timed(&fast, &new, true, gate);
+        let why = match &time.verdict {
+            Verdict::Regression(why) => Some(why.as_str()),
+            _ => None,
+        };
+        assert_eq!(why, expect, "{new:?}: {time:?}");
+        assert!(time.gates && time.interleaved);
+    }
+    let better = timed(&[120, 121, 122, 123, 124], &fast, true, gate);
+    assert_eq!(better.verdict, Verdict::Better);
+    // Of a baseline from the same machine type it counts, though not measured in turns.
+    assert!(timed(&fast, &fast, false, gate).gates);
+    assert!(!timed(&fast, &fast, true, TimeLimit::default()).gates);
+    let hard = TimeLimit {
+        hard_ms: Some(50),
+        ..gate
+    };
+    assert!(timed(&fast, &fast, true, hard).verdict.is_regression());
+}
+
+#[test]
+fn results_of_other_workloads_are_refused() {
+    let base = results(vec![workload("w", 1, &[])]);
+    let other = results(vec![workload("v", 1, &[])]);
+    let no_limits = |_: &str| Limits::default();
+    let error = compare(&base, &other, no_limits).unwrap_err();
+    assert!(error.contains("v is not in the baseline"), "{error}");
+    let mut changed = workload("w", 1, &[]);
+    changed.command.push("x".into());
+    let error = compare(&base, &results(vec![changed]), no_limits).unwrap_err();
+    assert!(error.contains("ran 'sort.erl 10', this one"), "{error}");
+    let mut newer = workload("w", 1, &[]);
+    newer.otp = "29.2".into();
+    let comparison = compare(&base, &results(vec![newer]), no_limits).unwrap();
+    assert_eq!(comparison.remarks.len(), 1, "{:?}", comparison.remarks);
+}
+
+#[test]
+fn files_that_are_no_results_are_refused() {
+    let text = serde_json::to_string(&results(vec![workload("w", 1, &[("m:f/0", 1, 2)])])).unwrap();
+    let read = Results::parse(&text).unwrap();
+    assert_eq!(read.workloads[0].functions[0].words, 2);
+    let newer = text.replace("\"version\":1", "\"version\":2");
+    for (text, expect) in [
+        ("", "not a result"),
+        ("{}", "not a result"),
+        (newer.as_str(), "version 2"),
+        (&text[..text.len() / 2], "not a result"),
+    ] {
+        let error = Results::parse(text).unwrap_err();
+        assert!(error.contains(expect), "{error}");
+    }
+    for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+        assert!(Results::parse(&text[..end]).is_err());
+    }
+}
+
+fn example() -> Comparison {
+    let mut base = workload("a<b> & \"c\"", 1000, &[("m:f/1", 5, 0)]);
+    let mut new = workload("a<b> & \"c\"", 1100, &[("m:f/1", 9, 0)]);
+    new.outside = vec!["file x|y".into()];
+    base.times.runs_ns = vec![5_000_000; 3];
+    new.times.runs_ns = vec![5_100_000; 3];
+    let (base, new) = (results(vec![base]), results(vec![new]));
+    compare(&base, &new, |_| Limits::default()).unwrap()
+}
+
+#[test]
+fn the_table_for_a_terminal() {
+    let text = output::text(&example());
+    let expect = "\
+a<b> & \"c\"
+  reductions     1_000 →  1_100  +10.00%  REGRESSION: +10.00%, at most +1% allowed
+  words          1_000 →  1_000       0%  same
+  messages           4 →      4       0%  same
+  collections        2 →      2       0%  same
+  processes          0 →      0       0%  same
+  m:f/1 calls        5 →      9  +80.00%  allowed
+  time, median  5.0 ms → 5.1 ms   +2.00%  same (p = 0.05), advice only, not measured in turns
+  from outside: file x|y
+1 regression
+";
+    assert_eq!(text, expect);
+}
+
+#[test]
+fn outputs_for_programs_are_well_formed() {
+    let comparison = example();
+    let junit = output::junit(&comparison);
+    assert!(junit.contains("name=\"a&lt;b&gt; &amp; &quot;c&quot;\" tests=\"7\" failures=\"1\""));
+    assert!(junit.contains("<failure message=\"1000 → 1100: +10.00%, at most +1% allowed\"/>"));
+    let github = output::github(&comparison, "beamline.toml");
+    assert_eq!(
+        github,
+        "::error file=beamline.toml,title=a<b> & \"c\" regressed::\
+         reductions 1000 → 1100, +10.00%25, at most +1%25 allowed\n"
+    );
+    let json = output::json(&comparison);
+    assert_eq!(json["regression"], true);
+    assert_eq!(json["workloads"][0]["totals"][0]["verdict"], "regression");
+    let markdown = output::markdown(&comparison, &[("a<b> & \"c\"".into(), "a.svg".into())]);
+    assert!(markdown.contains("| reductions | 1_000 | 1_100 | +10.00% | **regression**: +10.00%"));
+    assert!(markdown.contains("file x\\|y") && markdown.contains("](a.svg)"));
+    let mut results = results(vec![workload("w", 7, &[])]);
+    results.workloads[0].times.runs_ns = vec![2_000_000, 3_000_000];
+    let action = output::benchmark_action(&results);
+    let rows = action.as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["value"]), (6, &serde_json::json!(7)));
+    assert_eq!(rows[5]["value"], 2.0);
+}

@@ -1,0 +1,199 @@
+//! Running workloads: once without breakpoints and once with them, both deterministic, for counts; then in turns
+//! for time.
+
+use std::path::{Path, PathBuf};
+
+use beamline_formats::gate::{Machine, Results, Times, Workload as Measured};
+use beamline_formats::profile::{Profile, Request, Type};
+use beamline_formats::totals::{Counted, Totals};
+
+use super::config::{Config, Workload};
+use crate::launch::{self, Ended, Launch, Mode, What};
+use crate::report;
+
+/// Where and how workloads are run.
+pub(super) struct Runner<'a> {
+    pub(super) config: &'a Config,
+    pub(super) otp: Option<PathBuf>,
+    /// The version of the project to measure times against, in turns.
+    pub(super) base: Option<PathBuf>,
+}
+
+impl Runner<'_> {
+    /// Runs all workloads.
+    ///
+    /// # Errors
+    /// One line: which workload failed, and how.
+    pub(super) fn run(&self) -> Result<Results, String> {
+        let mut workloads = Vec::new();
+        for workload in &self.config.workloads {
+            report::progress(&format!("{}: counts", workload.name));
+            let counted = self.count(workload);
+            workloads.push(counted.map_err(|e| format!("the workload {}: {e}", workload.name))?);
+        }
+        let mut results = Results::new(
+            env!("CARGO_PKG_VERSION").to_owned(),
+            this_machine(),
+            workloads,
+        );
+        self.time(&mut results, |_| true)?;
+        Ok(results)
+    }
+
+    fn launch(&self, workload: &Workload, what: What, mode: Mode) -> Result<Ended, String> {
+        let ended = launch::run(&Launch {
+            otp: self.otp.clone(),
+            what,
+            command: workload.command.clone(),
+            mode: Mode {
+                quiet: true,
+                ..mode
+            },
+        })?;
+        match ended.status.success() {
+            true => Ok(ended),
+            false => Err(format!(
+                "'{}' failed: {}",
+                workload.command.join(" "),
+                ended.status
+            )),
+        }
+    }
+
+    fn count(&self, workload: &Workload) -> Result<Measured, String> {
+        let mode = Mode {
+            deterministic: true,
+            totals: true,
+            folder: Some(self.config.folder.clone()),
+            ..Mode::default()
+        };
+        let plain = self.launch(workload, What::Run, mode.clone())?;
+        let first = plain.totals.first();
+        let first = first.ok_or("the command started no emulator to its end")?;
+        let request = Request {
+            kind: Type::CallMemory,
+            patterns: workload.patterns.clone(),
+            call_tree: true,
+            folder: PathBuf::new(),
+        };
+        let traced = self.launch(workload, What::Profile(request), mode)?;
+        let mut measured = Measured {
+            name: workload.name.clone(),
+            command: workload.command.clone(),
+            otp: first.otp.clone(),
+            totals: total(&plain.totals),
+            outside: outside(&plain.totals),
+            ..Measured::default()
+        };
+        if let Some(profile) = &traced.profile {
+            take_functions(&mut measured, profile, &traced.totals);
+        }
+        if measured.functions.is_empty() && !workload.patterns.is_empty() {
+            let patterns: Vec<String> = workload.patterns.iter().map(ToString::to_string).collect();
+            return Err(format!(
+                "no function was called that a pattern names ({})",
+                patterns.join(", ")
+            ));
+        }
+        Ok(measured)
+    }
+
+    /// Measures the times of workloads, in turns: each once, then each once more; and each version.
+    ///
+    /// # Errors
+    /// One line: which workload failed, and how.
+    pub(super) fn time(
+        &self,
+        results: &mut Results,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        let workloads = self.config.workloads.iter();
+        let workloads: Vec<&Workload> = workloads.filter(|w| is_meant(&w.name)).collect();
+        let rounds = workloads.iter().filter(|w| w.runs > 0);
+        let rounds = rounds.map(|w| w.warm_up + w.runs).max().unwrap_or(0);
+        for workload in &workloads {
+            if let Some(measured) = measured(results, workload) {
+                measured.times = Times::default();
+            }
+        }
+        for round in 0..rounds {
+            for workload in &workloads {
+                let due = workload.runs > 0 && round < workload.warm_up + workload.runs;
+                if !due {
+                    continue;
+                }
+                report::progress(&format!("{}: time, round {}", workload.name, round + 1));
+                let mut times = [None, None];
+                let here = Some(self.config.folder.as_path());
+                for (time, folder) in times.iter_mut().zip([here, self.base.as_deref()]) {
+                    *time = folder.map(|f| self.time_once(workload, f)).transpose()?;
+                }
+                let [new, base] = times;
+                if round >= workload.warm_up
+                    && let Some(measured) = measured(results, workload)
+                {
+                    measured.times.runs_ns.extend(new);
+                    measured.times.base_runs_ns.extend(base);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn time_once(&self, workload: &Workload, folder: &Path) -> Result<u64, String> {
+        let mode = Mode {
+            folder: Some(folder.to_owned()),
+            ..Mode::default()
+        };
+        let ended = self.launch(workload, What::Run, mode);
+        let ended = ended.map_err(|e| format!("the workload {}: {e}", workload.name))?;
+        Ok(u64::try_from(ended.time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+fn measured<'a>(results: &'a mut Results, workload: &Workload) -> Option<&'a mut Measured> {
+    let mut all = results.workloads.iter_mut();
+    all.find(|measured| measured.name == workload.name)
+}
+
+/// Of all emulators of a command; of one that did nothing for its command line, the whole.
+fn total(all: &[Totals]) -> Counted {
+    let mut sum = Counted::default();
+    for totals in all {
+        sum.add(match totals.processes {
+            Some(_) => &totals.workload,
+            None => &totals.whole,
+        });
+    }
+    sum
+}
+
+fn outside(all: &[Totals]) -> Vec<String> {
+    let mut taken: Vec<String> = all.iter().flat_map(|t| t.outside.clone()).collect();
+    taken.sort();
+    taken.dedup();
+    taken
+}
+
+/// Of one emulator, the functions of the workload's processes; of several together, of all processes.
+fn take_functions(measured: &mut Measured, profile: &Profile, totals: &[Totals]) {
+    let workload = match totals {
+        [totals] => totals.processes.as_ref(),
+        _ => None,
+    };
+    measured.take_profile(profile, |pid| {
+        workload.is_none_or(|workload| workload.has(pid))
+    });
+}
+
+fn this_machine() -> Machine {
+    let mut system = sysinfo::System::new();
+    system.refresh_cpu_all();
+    Machine {
+        processor: system
+            .cpus()
+            .first()
+            .map_or(String::new(), |cpu| cpu.brand().trim().to_owned()),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}

@@ -1,0 +1,260 @@
+//! `beamline ci`: run the workloads of a project, compare what they did with a baseline, say yes or no.
+
+mod config;
+mod measure;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use beamline_formats::gate::{Comparison, Limits, Results, compare, output};
+use clap::{Args, Subcommand};
+
+use config::Config;
+use measure::Runner;
+
+use crate::report;
+
+/// Exit code of a regression.
+const REGRESSION: u8 = 3;
+
+const EXAMPLES: &str = "\
+EXAMPLES:
+  Accept what the workloads of beamline.toml do now, and commit it:
+    beamline ci accept && git add beamline-baseline.json
+  In CI, say no when they do more (exit code 3), with a comment for the pull request:
+    beamline ci check --markdown comment.md
+  The time of this version against that of another checkout, measured in turns:
+    beamline ci run --base ../main -o new.json
+EXIT CODES: 0 fine, 1 Beamline or a workload failed, 2 wrong use, 3 regression
+";
+
+/// See the module.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the workloads and write what they did.
+    Run {
+        #[command(flatten)]
+        run: RunArgs,
+        /// Where the result goes [default: standard output].
+        #[arg(short, long, value_name = "FILE.json")]
+        output: Option<PathBuf>,
+    },
+    /// Compare two results.
+    Compare {
+        /// The result before.
+        base: PathBuf,
+        /// The result now.
+        new: PathBuf,
+        /// The file with the limits; without one, the default limits.
+        #[arg(long, value_name = "FILE.toml")]
+        config: Option<PathBuf>,
+        #[command(flatten)]
+        outputs: Outputs,
+    },
+    /// Run the workloads and compare what they did with the baseline.
+    Check {
+        #[command(flatten)]
+        run: RunArgs,
+        /// Write what they did.
+        #[arg(short, long, value_name = "FILE.json")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        outputs: Outputs,
+    },
+    /// Make what the workloads do now the baseline.
+    Accept {
+        #[command(flatten)]
+        run: RunArgs,
+        /// A result that 'run' or 'check' wrote, instead of running them again.
+        #[arg(long, value_name = "FILE.json", conflicts_with = "base")]
+        result: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The file that names the workloads and limits.
+    #[arg(default_value = "beamline.toml", value_name = "FILE.toml")]
+    config: PathBuf,
+    /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
+    #[arg(long, value_name = "DIR")]
+    otp: Option<PathBuf>,
+    /// A folder with the version before, to measure times of both in turns.
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Outputs {
+    /// Write the comparison as Markdown, for a pull request.
+    #[arg(long, value_name = "FILE.md")]
+    markdown: Option<PathBuf>,
+    /// Write the comparison as JSON.
+    #[arg(long, value_name = "FILE.json")]
+    json: Option<PathBuf>,
+    /// Write the comparison as JUnit's XML.
+    #[arg(long, value_name = "FILE.xml")]
+    junit: Option<PathBuf>,
+    /// Write what was measured now for benchmark-action (its tool customSmallerIsBetter).
+    #[arg(long, value_name = "FILE.json")]
+    benchmark_action: Option<PathBuf>,
+    /// Print annotations for GitHub's workflows.
+    #[arg(long)]
+    github: bool,
+}
+
+/// Does what the arguments say.
+///
+/// # Errors
+/// One line: what failed.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    match &args.verb {
+        Verb::Run { run, output } => {
+            let config = Config::read(&run.config)?;
+            let results = runner(&config, run)?.run()?;
+            match output {
+                Some(path) => results.write(path)?,
+                None => {
+                    let text = serde_json::to_string_pretty(&results);
+                    report::print(&(text.map_err(|e| e.to_string())? + "\n"))?;
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Compare {
+            base,
+            new,
+            config,
+            outputs,
+        } => {
+            let config = config.as_deref().map(Config::read).transpose()?;
+            let (base, new) = (Results::read(base)?, Results::read(new)?);
+            let limits = |name: &str| {
+                config
+                    .as_ref()
+                    .map_or_else(Limits::default, |c| limits(c, name))
+            };
+            let comparison = compare(&base, &new, limits)?;
+            tell(&comparison, &new, outputs, Path::new("beamline.toml"))
+        }
+        Verb::Check {
+            run,
+            output,
+            outputs,
+        } => check(run, output.as_deref(), outputs),
+        Verb::Accept { run, result } => accept(run, result.as_deref()),
+    }
+}
+
+fn runner<'a>(config: &'a Config, args: &RunArgs) -> Result<Runner<'a>, String> {
+    if let Some(base) = args.base.as_deref().filter(|base| !base.is_dir()) {
+        return Err(format!("{}: no such folder", base.display()));
+    }
+    Ok(Runner {
+        config,
+        otp: args.otp.clone(),
+        base: args.base.clone(),
+    })
+}
+
+fn limits(config: &Config, name: &str) -> Limits {
+    let mut workloads = config.workloads.iter();
+    let found = workloads.find(|workload| workload.name == name);
+    found.map_or_else(Limits::default, |workload| workload.limits.clone())
+}
+
+fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<ExitCode, String> {
+    let config = Config::read(&args.config)?;
+    if !config.baseline.exists() {
+        return Err(format!(
+            "{}: there is no baseline yet: make one with 'beamline ci accept'",
+            config.baseline.display()
+        ));
+    }
+    let base = Results::read(&config.baseline)?;
+    let runner = runner(&config, args)?;
+    let mut new = runner.run()?;
+    let limits = |name: &str| limits(&config, name);
+    let mut comparison = compare(&base, &new, limits)?;
+    let slower: Vec<String> = comparison
+        .workloads
+        .iter()
+        .filter(|workload| workload.is_slower())
+        .map(|workload| workload.name.clone())
+        .collect();
+    if !slower.is_empty() {
+        // What was chance the first time is not believed: only what is slower twice.
+        report::progress(&format!("slower, measured again: {}", slower.join(", ")));
+        runner.time(&mut new, |name| slower.iter().any(|slow| slow == name))?;
+        comparison = compare(&base, &new, limits)?;
+    }
+    if let Some(path) = output {
+        new.write(path)?;
+    }
+    tell(&comparison, &new, outputs, &args.config)
+}
+
+fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
+    let config = Config::read(&args.config)?;
+    let results = match result {
+        Some(path) => Results::read(path)?,
+        None => runner(&config, args)?.run()?,
+    };
+    for workload in &config.workloads {
+        if results.workload(&workload.name).is_none() {
+            return Err(format!(
+                "the workload {} is not in the result: run them again, without --result",
+                workload.name
+            ));
+        }
+    }
+    results.write(&config.baseline)?;
+    report::print(&format!(
+        "{}: {} workloads accepted\n",
+        config.baseline.display(),
+        results.workloads.len()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the comparison, writes the files asked for, and tells what it says by the exit code.
+fn tell(
+    comparison: &Comparison,
+    new: &Results,
+    outputs: &Outputs,
+    config: &Path,
+) -> Result<ExitCode, String> {
+    report::print(&output::text(comparison))?;
+    if outputs.github {
+        let file = config.display().to_string();
+        report::print(&output::github(comparison, &file))?;
+    }
+    let json = |value: serde_json::Value| format!("{value:#}\n");
+    let files: [(&Option<PathBuf>, &dyn Fn() -> String); 4] = [
+        (&outputs.markdown, &|| output::markdown(comparison, &[])),
+        (&outputs.json, &|| json(output::json(comparison))),
+        (&outputs.junit, &|| output::junit(comparison)),
+        (&outputs.benchmark_action, &|| {
+            json(output::benchmark_action(new))
+        }),
+    ];
+    for (path, text) in files {
+        if let Some(path) = path {
+            let write = |out: &mut dyn std::io::Write| {
+                out.write_all(text().as_bytes()).map_err(|e| e.to_string())
+            };
+            report::write(path, write)?;
+        }
+    }
+    Ok(match comparison.is_regression() {
+        true => ExitCode::from(REGRESSION),
+        false => ExitCode::SUCCESS,
+    })
+}
