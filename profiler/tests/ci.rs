@@ -106,6 +106,8 @@ fn a_change_that_does_more_fails_the_check() {
         "--benchmark-action",
         "b.json",
         "--github",
+        "--flamegraphs",
+        "pictures",
     ]);
     let told = text(&worse.stdout);
     assert_eq!(code(&worse), Some(3), "{told}{}", text(&worse.stderr));
@@ -116,6 +118,8 @@ fn a_change_that_does_more_fails_the_check() {
     );
     for (name, expect) in [
         ("c.md", "**regression**"),
+        ("c.md", "](pictures/work.svg)"),
+        ("pictures/work.svg", "work:step/1"),
         ("c.xml", "<failure"),
         ("c.json", "\"regression\": true"),
         ("b.json", "work: reductions"),

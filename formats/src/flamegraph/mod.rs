@@ -67,7 +67,7 @@ impl Width {
     }
 
     /// As the head of a table has it.
-    fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Width::Calls => "Calls",
             Width::Time => "Time",
@@ -196,7 +196,11 @@ fn paint<W: Write>(
 }
 
 /// Draws folded stacks with two costs.
-fn paint_difference<W: Write>(lines: Vec<String>, drawing: &Drawing, out: W) -> Result<(), String> {
+pub(crate) fn paint_difference<W: Write>(
+    lines: Vec<String>,
+    drawing: &Drawing,
+    out: W,
+) -> Result<(), String> {
     is_something(&lines, drawing)?;
     let mut options = options(drawing);
     if options.factor < 1.0 {

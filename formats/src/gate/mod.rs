@@ -7,6 +7,7 @@
 mod compare;
 mod limits;
 pub mod output;
+mod picture;
 mod rank;
 mod results;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod tests;
 
 pub use compare::{Change, Compared, Comparison, TimeChange, Verdict, compare};
 pub use limits::{FunctionLimits, Limit, Limits, Metric, Percent, TimeLimit, WorkloadLimits};
+pub use picture::draw_difference;
 pub use rank::p_value;
 pub use results::{FunctionCount, Machine, PathCount, Results, Times, Workload};

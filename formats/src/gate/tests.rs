@@ -1,4 +1,5 @@
 use super::*;
+use crate::flamegraph::Width;
 use crate::totals::Counted;
 
 fn workload(name: &str, reductions: u64, functions: &[(&str, u64, u64)]) -> Workload {
@@ -273,4 +274,27 @@ fn outputs_for_programs_are_well_formed() {
     let rows = action.as_array().unwrap();
     assert_eq!((rows.len(), &rows[0]["value"]), (6, &serde_json::json!(7)));
     assert_eq!(rows[5]["value"], 2.0);
+}
+
+#[test]
+fn a_picture_shows_what_has_become_more() {
+    let path = |path: &str, calls, words| PathCount {
+        path: path.into(),
+        calls,
+        words,
+    };
+    let mut base = workload("w", 1, &[]);
+    let mut new = workload("w", 1, &[]);
+    base.paths = vec![path("m:main/0", 1, 10), path("m:main/0;m:f/1", 4, 40)];
+    new.paths = vec![path("m:main/0", 1, 10), path("m:main/0;m:f/1;m:g/2", 9, 90)];
+    let (base, new) = (results(vec![base]), results(vec![new]));
+    for width in [Width::Words, Width::Calls] {
+        let mut out = Vec::new();
+        draw_difference(&base, &new, "w", width, &mut out).unwrap();
+        let svg = String::from_utf8(out).unwrap();
+        assert!(svg.contains("m:f/1;") || svg.contains("m:f/1 "), "{svg}");
+        assert!(svg.contains("m:g/2"));
+    }
+    let error = draw_difference(&base, &new, "none", Width::Words, Vec::new()).unwrap_err();
+    assert_eq!(error.lines().count(), 1, "{error}");
 }

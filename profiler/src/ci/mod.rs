@@ -6,7 +6,8 @@ mod measure;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::gate::{Comparison, Limits, Results, compare, output};
+use beamline_formats::flamegraph::Width;
+use beamline_formats::gate::{Comparison, Limits, Results, compare, draw_difference, output};
 use clap::{Args, Subcommand};
 
 use config::Config;
@@ -105,6 +106,9 @@ struct Outputs {
     /// Write what was measured now for benchmark-action (its tool customSmallerIsBetter).
     #[arg(long, value_name = "FILE.json")]
     benchmark_action: Option<PathBuf>,
+    /// Draw differential flame graphs of the words in call paths, FOLDER/WORKLOAD.svg.
+    #[arg(long, value_name = "FOLDER")]
+    flamegraphs: Option<PathBuf>,
     /// Print annotations for GitHub's workflows.
     #[arg(long)]
     github: bool,
@@ -142,7 +146,12 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
                     .map_or_else(Limits::default, |c| limits(c, name))
             };
             let comparison = compare(&base, &new, limits)?;
-            tell(&comparison, &new, outputs, Path::new("beamline.toml"))
+            let told = Told {
+                comparison,
+                base,
+                new,
+            };
+            tell(&told, outputs, Path::new("beamline.toml"))
         }
         Verb::Check {
             run,
@@ -198,7 +207,12 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
     if let Some(path) = output {
         new.write(path)?;
     }
-    tell(&comparison, &new, outputs, &args.config)
+    let told = Told {
+        comparison,
+        base,
+        new,
+    };
+    tell(&told, outputs, &args.config)
 }
 
 fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
@@ -224,25 +238,34 @@ fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What was compared, and what came of it.
+struct Told {
+    comparison: Comparison,
+    base: Results,
+    new: Results,
+}
+
 /// Prints the comparison, writes the files asked for, and tells what it says by the exit code.
-fn tell(
-    comparison: &Comparison,
-    new: &Results,
-    outputs: &Outputs,
-    config: &Path,
-) -> Result<ExitCode, String> {
+fn tell(told: &Told, outputs: &Outputs, config: &Path) -> Result<ExitCode, String> {
+    let comparison = &told.comparison;
     report::print(&output::text(comparison))?;
     if outputs.github {
         let file = config.display().to_string();
         report::print(&output::github(comparison, &file))?;
     }
+    let pictures = match &outputs.flamegraphs {
+        Some(folder) => draw(told, folder)?,
+        None => Vec::new(),
+    };
     let json = |value: serde_json::Value| format!("{value:#}\n");
     let files: [(&Option<PathBuf>, &dyn Fn() -> String); 4] = [
-        (&outputs.markdown, &|| output::markdown(comparison, &[])),
+        (&outputs.markdown, &|| {
+            output::markdown(comparison, &pictures)
+        }),
         (&outputs.json, &|| json(output::json(comparison))),
         (&outputs.junit, &|| output::junit(comparison)),
         (&outputs.benchmark_action, &|| {
-            json(output::benchmark_action(new))
+            json(output::benchmark_action(&told.new))
         }),
     ];
     for (path, text) in files {
@@ -257,4 +280,22 @@ fn tell(
         true => ExitCode::from(REGRESSION),
         false => ExitCode::SUCCESS,
     })
+}
+
+/// Draws what changed in each workload that has call paths; the pictures by their workloads.
+fn draw(told: &Told, folder: &Path) -> Result<Vec<(String, String)>, String> {
+    std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut pictures = Vec::new();
+    for workload in &told.new.workloads {
+        if workload.paths.iter().all(|path| path.words == 0) {
+            continue;
+        }
+        let name = &workload.name;
+        let path = folder.join(format!("{name}.svg"));
+        report::write(&path, |out| {
+            draw_difference(&told.base, &told.new, name, Width::Words, out)
+        })?;
+        pictures.push((name.clone(), path.display().to_string()));
+    }
+    Ok(pictures)
 }
