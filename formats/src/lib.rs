@@ -13,6 +13,7 @@
 //! * [`json`]: the export for other programs;
 //! * [`ring`]: recordings, event by event;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
+//! * [`variable`]: what is asked of emulators, in environment variables;
 //! * [`name`]: how atoms and functions are written.
 
 pub mod choice;
@@ -26,3 +27,4 @@ pub mod profile;
 pub mod ring;
 pub mod table;
 pub mod totals;
+pub mod variable;

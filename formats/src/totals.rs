@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::profile::AtomicFile;
+use crate::variable::Variable;
 
 /// How an emulator shall run, and where it tells what it did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,25 +20,8 @@ pub struct Request {
     pub folder: Option<PathBuf>,
 }
 
-impl Request {
-    /// The environment variable that holds a request.
-    pub const VARIABLE: &'static str = "BEAMLINE_TOTALS";
-
-    /// The value of the environment variable: one line of JSON.
-    ///
-    /// # Errors
-    /// One line when the folder's name is not UTF-8.
-    pub fn to_variable(&self) -> Result<String, String> {
-        serde_json::to_string(self).map_err(|e| format!("{}: {e}", Self::VARIABLE))
-    }
-
-    /// Reads the value of the environment variable.
-    ///
-    /// # Errors
-    /// One line that says what is wrong.
-    pub fn from_variable(value: &str) -> Result<Self, String> {
-        serde_json::from_str(value).map_err(|e| format!("{}: {e}", Self::VARIABLE))
-    }
+impl Variable for Request {
+    const VARIABLE: &'static str = "BEAMLINE_TOTALS";
 }
 
 /// What was done, by a part of the processes or by all.

@@ -6,6 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use beamline_formats::totals;
+use beamline_formats::variable::Variable as _;
+
 use crate::bif;
 use crate::code::{load, module, purge};
 use crate::halt;
@@ -97,7 +100,7 @@ pub fn root() -> Option<&'static Path> {
 /// When a flag is wrong, or OTP's preloaded modules are not found under `root`.
 pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     let mut flags = parse(arguments)?;
-    let totals = trace::totals::request().map_err(StartError)?;
+    let totals = totals::Request::from_environment().map_err(StartError)?;
     if totals.as_ref().is_some_and(|request| request.deterministic) {
         flags.schedulers = 1;
         sched::clock::set_virtual();

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Type;
 use crate::name;
+use crate::variable::Variable;
 
 /// What an emulator shall record, and where its profile file goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,26 +25,11 @@ pub struct Request {
     pub folder: PathBuf,
 }
 
+impl Variable for Request {
+    const VARIABLE: &'static str = "BEAMLINE_PROFILE";
+}
+
 impl Request {
-    /// The environment variable that holds a request.
-    pub const VARIABLE: &'static str = "BEAMLINE_PROFILE";
-
-    /// The value of the environment variable: one line of JSON.
-    ///
-    /// # Errors
-    /// One line when the folder's name is not UTF-8.
-    pub fn to_variable(&self) -> Result<String, String> {
-        serde_json::to_string(self).map_err(|e| format!("{}: {e}", Self::VARIABLE))
-    }
-
-    /// Reads the value of the environment variable.
-    ///
-    /// # Errors
-    /// One line that says what is wrong.
-    pub fn from_variable(value: &str) -> Result<Self, String> {
-        serde_json::from_str(value).map_err(|e| format!("{}: {e}", Self::VARIABLE))
-    }
-
     /// The profile file of the emulator with this process number.
     #[must_use]
     pub fn file(&self, os_pid: u32) -> PathBuf {

@@ -326,6 +326,7 @@ fn a_request_survives_its_environment_variable() {
         call_tree: true,
         folder: "/a folder".into(),
     };
+    use crate::variable::Variable as _;
     let value = request.to_variable().expect("UTF-8");
     assert_eq!(Request::from_variable(&value), Ok(request.clone()));
     assert!(Request::from_variable("{}").is_err());

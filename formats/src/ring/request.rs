@@ -8,6 +8,7 @@ use super::event::Group;
 use super::layout::WhenFull;
 use super::{Error, Host, Recording};
 use crate::profile::Pattern;
+use crate::variable::Variable;
 
 /// Which system events are recorded: from these limits on; 0 is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,26 +54,11 @@ pub struct Request {
     pub command: Vec<String>,
 }
 
+impl Variable for Request {
+    const VARIABLE: &'static str = "BEAMLINE_RECORD";
+}
+
 impl Request {
-    /// The environment variable that holds a request.
-    pub const VARIABLE: &'static str = "BEAMLINE_RECORD";
-
-    /// The value of the environment variable: one line of JSON.
-    ///
-    /// # Errors
-    /// One line when the file's name is not UTF-8.
-    pub fn to_variable(&self) -> Result<String, String> {
-        serde_json::to_string(self).map_err(|e| format!("{}: {e}", Self::VARIABLE))
-    }
-
-    /// Reads the value of the environment variable.
-    ///
-    /// # Errors
-    /// One line that says what is wrong.
-    pub fn from_variable(value: &str) -> Result<Self, String> {
-        serde_json::from_str(value).map_err(|e| format!("{}: {e}", Self::VARIABLE))
-    }
-
     /// Where the emulator with this process number records: into the file, or beside it, where another of
     /// the same run has taken that.
     #[must_use]

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use beamline_formats::profile::{Profile, Request};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
+use beamline_formats::variable::Variable as _;
 use beamline_runtime::otp_home::{self, Lookup};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;

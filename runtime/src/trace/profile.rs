@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use beamline_formats::profile::{Cost, Header, Request, Type, Writer};
+use beamline_formats::variable::Variable as _;
 
 use super::breakpoint::kind;
 use super::count::Counter;
@@ -38,13 +39,9 @@ static RUN: OnceLock<Run> = OnceLock::new();
 /// # Errors
 /// One line when what the environment asks for cannot be understood.
 pub fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
-    let Some(value) = std::env::var_os(Request::VARIABLE) else {
-        return Ok(());
-    };
-    let value = value
-        .into_string()
-        .map_err(|_| format!("{} is not UTF-8", Request::VARIABLE))?;
-    start(Request::from_variable(&value)?, command, otp);
+    if let Some(request) = Request::from_environment()? {
+        start(request, command, otp);
+    }
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event as Told, Group, Id, Name, NameId, Options, Request,
     Ring, Segment, Settings, System,
 };
+use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
 use super::breakpoint::kind;
@@ -74,13 +75,9 @@ pub fn start_from_environment(
     otp: String,
     schedulers: usize,
 ) -> Result<(), String> {
-    let Some(value) = std::env::var_os(Request::VARIABLE) else {
+    let Some(request) = Request::from_environment()? else {
         return Ok(());
     };
-    let value = value
-        .into_string()
-        .map_err(|_| format!("{} is not UTF-8", Request::VARIABLE))?;
-    let request = Request::from_variable(&value)?;
     let pid = std::process::id();
     let mut path = request.free_file(pid);
     let mut made = create(&request, &path, emulator.clone(), otp.clone(), schedulers);

@@ -102,20 +102,6 @@ thread_local! {
     }) };
 }
 
-/// The request of the environment, if there is one.
-///
-/// # Errors
-/// One line when it cannot be understood.
-pub(crate) fn request() -> Result<Option<Request>, String> {
-    let Some(value) = std::env::var_os(Request::VARIABLE) else {
-        return Ok(None);
-    };
-    let value = value
-        .into_string()
-        .map_err(|_| format!("{} is not UTF-8", Request::VARIABLE))?;
-    Request::from_variable(&value).map(Some)
-}
-
 /// Keeps totals, if they are asked for: call before any module is loaded.
 pub(crate) fn start(request: Request, otp: String) {
     if request.folder.is_none() {
