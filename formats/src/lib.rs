@@ -26,5 +26,7 @@ pub mod name;
 pub mod profile;
 pub mod ring;
 pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod totals;
 pub mod variable;

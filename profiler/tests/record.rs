@@ -315,3 +315,176 @@ fn who_is_killed_leaves_a_recording() {
     }
     assert!(records > 1000, "{records}");
 }
+
+/// What a command prints that goes well.
+fn printed(place: &Place, arguments: &[&str]) -> String {
+    let output = place.run(arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn reports_are_made_of_a_recording() {
+    let Some(place) = Place::new() else { return };
+    let record = [
+        "record",
+        "--pattern",
+        "work",
+        "-o",
+        "a.ring",
+        "--",
+        "work.erl",
+    ];
+    assert!(place.run(&record).status.success());
+    let json = printed(
+        &place,
+        &[
+            "histogram",
+            "a.ring",
+            "work:fib/1",
+            "--json",
+            "--svg",
+            "h.svg",
+        ],
+    );
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["all"]["count"], 1973 + 177);
+    let svg = fs::read_to_string(place.file("h.svg")).expect("it was drawn");
+    assert!(svg.contains("work:fib/1"));
+    let both = printed(&place, &["histogram", "a.ring", "a.ring", "work:fib/1"]);
+    assert!(
+        both.contains("4300") && both.starts_with("Nothing was lost.\n"),
+        "{both}"
+    );
+    let hgrm = printed(
+        &place,
+        &["histogram", "a.ring", "--of", "run-slice", "--hgrm"],
+    );
+    assert!(hgrm.contains("1/(1-Percentile)"), "{hgrm}");
+    for target in [
+        "folded",
+        "speedscope",
+        "perfetto",
+        "firefox",
+        "callgrind",
+        "pprof",
+        "hdr",
+        "jsonl",
+    ] {
+        printed(&place, &["export", "a.ring", "--to", target, "-o", target]);
+        assert!(
+            fs::metadata(place.file(target)).is_ok_and(|file| file.len() > 0),
+            "{target}"
+        );
+    }
+    let lines = printed(&place, &["export", "a.ring", "--to", "jsonl"]);
+    assert_eq!(
+        lines
+            .matches(r#""event":"call","function":"work:fib/1""#)
+            .count(),
+        1973 + 177
+    );
+    for options in [
+        &["--chart"][..],
+        &["--width", "wait"],
+        &["--by", "module", "--reverse"],
+    ] {
+        let arguments = [&["flamegraph", "a.ring", "-o", "g.svg"], options].concat();
+        printed(&place, &arguments);
+        let svg = fs::read_to_string(place.file("g.svg")).expect("it was drawn");
+        assert!(svg.contains("work"), "{options:?}");
+        fs::remove_file(place.file("g.svg")).expect("it is there");
+    }
+    let same = printed(&place, &["diff", "a.ring", "a.ring", "-o", "d.svg"]);
+    assert!(
+        same.contains("Nothing has changed.") && place.file("d.svg").exists(),
+        "{same}"
+    );
+}
+
+#[test]
+fn what_cannot_be_made_is_one_line_and_no_file() {
+    let Some(place) = Place::new() else { return };
+    let record = [
+        "record",
+        "--events",
+        "calls",
+        "--pattern",
+        "work",
+        "-o",
+        "a.ring",
+        "--",
+        "work.erl",
+    ];
+    assert!(place.run(&record).status.success());
+    fs::write(place.file("text.ring"), "no recording").expect("writable");
+    fs::write(place.file("empty.ring"), "").expect("writable");
+    for (arguments, expect, code) in [
+        (
+            &["histogram", "a.ring"][..],
+            "record it with --events calls,returns",
+            1,
+        ),
+        (&["histogram", "text.ring"], "text.ring: not a recording", 1),
+        (
+            &["histogram", "empty.ring"],
+            "empty.ring: the file is empty",
+            1,
+        ),
+        (&["histogram", "none.ring"], "none.ring: No such file", 1),
+        (
+            &["histogram", "a.ring", "--of", "speed"],
+            "invalid value 'speed'",
+            2,
+        ),
+        (
+            &["export", "a.ring", "--to", "pprof", "-o", "out"],
+            "record it with --events calls,returns",
+            1,
+        ),
+        (
+            &["export", "text.ring", "--to", "jsonl", "-o", "out"],
+            "text.ring: not a recording",
+            1,
+        ),
+        (
+            &[
+                "flamegraph",
+                "a.ring",
+                "--width",
+                "calls",
+                "--only",
+                "work:fob",
+                "-o",
+                "out",
+            ],
+            "there is work:fib",
+            1,
+        ),
+        (
+            &["flamegraph", "a.ring", "--width", "words", "-o", "out"],
+            "no call path has any words",
+            1,
+        ),
+        (
+            &["flamegraph", "a.ring", "--min-width", "200", "-o", "out"],
+            "is not 0 to 100",
+            2,
+        ),
+        (
+            &["diff", "a.ring", "empty.ring", "-o", "out"],
+            "empty.ring: the file is empty",
+            1,
+        ),
+    ] {
+        let output = place.run(arguments);
+        let text = errors(&output);
+        assert!(text.contains(expect), "{arguments:?}: {text}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(code == 2 || text.lines().count() == 1, "{text}");
+        assert!(
+            !place.file("out").exists() && !place.file("out.tmp").exists(),
+            "{arguments:?}"
+        );
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use super::fold::{self, Function, Process};
-use super::{Drawing, Shape, Width, paint};
+use super::{By, Drawing, Shape, Width, paint};
 use crate::ring::spool::{self, Spool, WAITS};
 use crate::ring::tree::Tree;
 use crate::ring::{Id, NameId, Names, Recording};
@@ -116,7 +116,7 @@ impl Stacks<'_> {
 }
 
 /// The chart as folded stacks, in order of time.
-fn lines(recording: &Recording, shape: &Shape) -> Result<Vec<String>, String> {
+fn lines(recording: &Recording, shape: &Shape) -> Result<(Vec<String>, Vec<Process>), String> {
     let names = recording.names();
     let (spool, _) = spool::calls(recording, usize::MAX).map_err(|e| e.to_string())?;
     let ids = spool.processes();
@@ -130,7 +130,7 @@ fn lines(recording: &Recording, shape: &Shape) -> Result<Vec<String>, String> {
     };
     // Once to know how long all is, so that the parts can be made.
     let mut total: u64 = 0;
-    let mut trees = Vec::new();
+    let (mut trees, mut all) = (Vec::new(), Vec::new());
     for id in &ids {
         let process = Process::new(shape, &id.to_string(), "", &names.process_text(*id));
         let (mut tree, mut known) = (Tree::default(), HashMap::new());
@@ -141,6 +141,7 @@ fn lines(recording: &Recording, shape: &Shape) -> Result<Vec<String>, String> {
             }
         })?;
         trees.push((tree, known));
+        all.push(process);
     }
     let part_ns = total.div_ceil(PARTS).max(1);
     let mut lines = Vec::new();
@@ -157,7 +158,7 @@ fn lines(recording: &Recording, shape: &Shape) -> Result<Vec<String>, String> {
             lines.extend(stack(path).map(|stack| format!("{stack} {time}")));
         }
     }
-    Ok(lines)
+    Ok((lines, all))
 }
 
 fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
@@ -172,13 +173,19 @@ fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
 /// # Errors
 /// One line: the recording has no calls, nothing that was chosen is in it, or `out` refuses a write.
 pub fn chart<W: Write>(recording: &Recording, drawing: &Drawing, out: W) -> Result<(), String> {
+    let mut drawing = drawing.clone();
+    if drawing.shape.by == By::None {
+        // What processes do at the same time stands one beside the other: each needs its name.
+        drawing.shape.by = By::Process;
+    }
     let shape = &drawing.shape;
     if !matches!(shape.width, Width::Time | Width::Wait) || shape.is_reversed {
         return Err(
             "a chart is in order of time: it has no --reverse, and --width is time or wait".into(),
         );
     }
-    let lines = lines(recording, shape)?;
-    let palette = super::palette(shape, functions(recording.names()), []);
-    paint(lines, palette, drawing, true, out)
+    let names = recording.names();
+    let (lines, processes) = lines(recording, shape)?;
+    let palette = super::palette(shape, functions(names), processes);
+    paint(lines, palette, &drawing, true, out)
 }

@@ -212,7 +212,19 @@ pub(crate) fn paint_difference<W: Write>(
     flamegraph::from_lines(&mut options, lines, out).map_err(|e| format!("the flame graph: {e}"))
 }
 
+/// More than any run costs: what draws adds costs up, and counts with it as floating-point numbers.
+const COST_MAX: u64 = 1 << 53;
+
+/// Whether these stacks can be drawn; one line where they cannot.
 fn is_something(lines: &[String], drawing: &Drawing) -> Result<(), String> {
+    // The costs follow the last frame: one, or two.
+    let costs = lines.iter().flat_map(|line| {
+        let costs = line.rsplit(' ').take(2);
+        costs.map_while(|cost| cost.parse::<u64>().ok())
+    });
+    if costs.fold(0, u64::saturating_add) > COST_MAX {
+        return Err("what is to be drawn is more than a run can cost: the file is damaged".into());
+    }
     if lines.is_empty() {
         let width = drawing.shape.width;
         let (unit, source) = (width.title().to_lowercase(), width.source());
@@ -253,6 +265,10 @@ fn palette<'a>(
     processes: impl IntoIterator<Item = fold::Process>,
 ) -> PaletteMap {
     let mut map = PaletteMap::default();
+    // Before functions: a process may be named after the one it started in.
+    for frame in processes.into_iter().filter_map(fold::Process::into_frame) {
+        map.insert(frame, rgb(0xb8, 0xb8, 0xb0));
+    }
     for (module, function, arity) in functions {
         if shape.by == By::Module {
             map.insert(fold::frame(&name::atom(module)), color(module, ""));
@@ -260,9 +276,6 @@ fn palette<'a>(
             let text = fold::frame(&name::mfa(module, function, arity));
             map.insert(text, color(module, function));
         }
-    }
-    for frame in processes.into_iter().filter_map(fold::Process::into_frame) {
-        map.insert(frame, rgb(0xb8, 0xb8, 0xb0));
     }
     // The frame below all others has no name of its own.
     map.insert("", rgb(0xd6, 0xd3, 0xc8));

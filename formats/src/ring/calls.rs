@@ -5,6 +5,8 @@
 //! folds. Time goes to the current node while the process runs.
 
 use std::collections::HashMap;
+use std::sync::mpsc;
+use std::thread;
 
 use super::Error;
 use super::event::{Event, Group};
@@ -139,6 +141,57 @@ impl Caller {
     }
 }
 
+/// What a record means for calls.
+#[derive(Clone, Copy)]
+enum What {
+    Call(NameId),
+    TailCall(NameId),
+    /// The newest so many calls end.
+    Leave(u64),
+    In,
+    /// With the reductions that the process has had in all, where that is known.
+    Out {
+        reductions: u64,
+    },
+    Exit,
+}
+
+/// A record that means something for calls.
+#[derive(Clone, Copy)]
+struct Step {
+    time_ns: u64,
+    subject: Id,
+    what: What,
+}
+
+impl Step {
+    #[inline]
+    fn of(record: &Record<'_>) -> Option<Step> {
+        let what = match record.event {
+            Event::Call { function } => What::Call(function),
+            Event::TailCall { function } => What::TailCall(function),
+            Event::Return { .. } => What::Leave(1),
+            Event::Unwind { calls } => What::Leave(calls),
+            Event::In { .. } => What::In,
+            Event::Out { reductions, .. } => What::Out { reductions },
+            Event::OutExited {} => What::Out { reductions: 0 },
+            Event::Exit { .. } => What::Exit,
+            _ => return None,
+        };
+        Some(Step {
+            time_ns: record.time_ns,
+            subject: record.subject,
+            what,
+        })
+    }
+}
+
+/// Steps that are handed over at once.
+const BATCH: usize = 4096;
+
+/// Batches on their way: the reader may be so far ahead.
+const BATCHES: usize = 8;
+
 /// All processes of a recording.
 struct Callers {
     all: Vec<(Id, Caller)>,
@@ -162,35 +215,24 @@ impl Callers {
         &mut self.all[self.last].1
     }
 
-    fn add(&mut self, record: &Record<'_>) {
-        let now = record.time_ns;
-        let runs = match record.event {
-            Event::Call { .. }
-            | Event::TailCall { .. }
-            | Event::Return { .. }
-            | Event::Unwind { .. }
-            | Event::In { .. } => true,
-            Event::Out { .. } | Event::Exit { .. } | Event::OutExited {} => false,
-            _ => return,
-        };
+    fn add(&mut self, step: &Step) {
         let has_turns = self.has_turns;
-        let caller = self.of(record.subject);
-        caller.charge(now);
+        let caller = self.of(step.subject);
+        caller.charge(step.time_ns);
         if has_turns {
             // Who calls runs, even if the record of that is lost.
-            caller.is_running = runs;
+            caller.is_running = !matches!(step.what, What::Out { .. } | What::Exit);
         }
-        match record.event {
-            Event::Call { function } => {
+        match step.what {
+            What::Call(function) => {
                 caller.stack.push(caller.current);
                 caller.enter(function);
             }
-            Event::TailCall { function } => caller.enter(function),
-            Event::Return { .. } => caller.leave(1),
-            Event::Unwind { calls } => caller.leave(calls),
-            Event::Out { reductions, .. } => caller.reductions = reductions,
-            Event::Exit { .. } => caller.leave(u64::MAX),
-            _ => {}
+            What::TailCall(function) => caller.enter(function),
+            What::Leave(calls) => caller.leave(calls),
+            What::In => {}
+            What::Out { reductions } => caller.reductions = reductions.max(caller.reductions),
+            What::Exit => caller.leave(u64::MAX),
         }
     }
 
@@ -278,6 +320,34 @@ impl Recording {
         Ok(since)
     }
 
+    /// Hands over all steps from `since` on; the time of the last record.
+    fn read_steps(
+        &self,
+        since: u64,
+        full: &mpsc::SyncSender<Vec<Step>>,
+        free: &mpsc::Receiver<Vec<Step>>,
+    ) -> Result<u64, Error> {
+        let mut merged = self.merged()?;
+        let mut last = since;
+        let mut batch = Vec::with_capacity(BATCH);
+        while let Some(record) = merged.read()? {
+            if record.time_ns < since {
+                continue;
+            }
+            last = record.time_ns;
+            batch.extend(Step::of(&record));
+            if batch.len() == BATCH {
+                let next = free
+                    .try_recv()
+                    .unwrap_or_else(|_| Vec::with_capacity(BATCH));
+                // Whoever takes them ends later.
+                let _ = full.send(std::mem::replace(&mut batch, next));
+            }
+        }
+        let _ = full.send(batch);
+        Ok(last)
+    }
+
     /// Calls and time of each function and call path. Where the oldest records were overwritten, from when on
     /// nothing is missing; what was called before that is not known.
     ///
@@ -291,14 +361,20 @@ impl Recording {
             last: 0,
             has_turns: self.has(Group::Scheduling),
         };
-        let mut merged = self.merged()?;
-        let mut last = since;
-        while let Some(record) = merged.read()? {
-            if record.time_ns >= since {
-                callers.add(&record);
-                last = record.time_ns;
+        // One thread takes records apart, the other follows calls.
+        let (full, batches) = mpsc::sync_channel::<Vec<Step>>(BATCHES);
+        let (empty, free) = mpsc::channel::<Vec<Step>>();
+        let read = thread::scope(|scope| {
+            let reader = scope.spawn(move || self.read_steps(since, &full, &free));
+            for mut batch in batches {
+                batch.iter().for_each(|step| callers.add(step));
+                batch.clear();
+                // The reader has ended when nobody wants it.
+                let _ = empty.send(batch);
             }
-        }
+            reader.join()
+        });
+        let last = read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let end = self.end_ns().map_or(last, |end| end.max(last));
         let header = Header {
             kind: Type::CallTime,

@@ -29,7 +29,7 @@ mod stacks;
 mod stream;
 mod summary;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod time;
 pub(crate) mod tree;
 mod writer;

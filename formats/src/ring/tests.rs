@@ -402,10 +402,10 @@ fn every_truncation_is_an_error() {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -415,7 +415,7 @@ impl Numbers {
 }
 
 /// Makes the check of a block fit its words again.
-fn mend(bytes: &mut [u8], at: usize) {
+pub(crate) fn mend(bytes: &mut [u8], at: usize) {
     let words: Vec<u64> = words_of(&bytes[at..at + PAGE]).collect();
     let slots = (words[block::COMMIT] & 0xffff) as usize;
     if slots <= BLOCK_SLOTS {

@@ -1,0 +1,150 @@
+//! Damaged recordings through every report: an error of one line or a result, never a panic.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::export::{self, Target};
+use crate::flamegraph::{self, Difference, Drawing, Shape, Width};
+use crate::histogram::{By, Histograms, Of, Request};
+use crate::ring::tests::{Numbers, mend};
+use crate::ring::{Drain, Recording, Summary, sample};
+
+const PAGE: usize = 4096;
+
+/// Errors and results.
+#[derive(Default)]
+struct Seen {
+    errors: u64,
+    results: u64,
+}
+
+impl Seen {
+    fn add<T>(&mut self, what: &str, result: Result<T, String>) {
+        match result {
+            Ok(_) => self.results += 1,
+            Err(error) => {
+                assert_eq!(error.lines().count(), 1, "{what}: {error}");
+                self.errors += 1;
+            }
+        }
+    }
+
+    fn histograms(&mut self, recording: &Recording) {
+        for of in Of::ALL {
+            let by = By::Process;
+            let request = Request { of, by, only: None };
+            let read = Histograms::read(recording, &request).and_then(|read| {
+                let mut out = read.to_string().into_bytes();
+                let text = |e: std::io::Error| e.to_string();
+                read.write_json(&mut out).map_err(text)?;
+                read.write_hgrm(&mut out).map_err(text)?;
+                read.draw("title", &mut out).map_err(text)
+            });
+            self.add(of.name(), read);
+        }
+    }
+
+    fn pictures(&mut self, recording: &Recording, whole: &Recording) {
+        let drawing = Drawing {
+            shape: Shape::new(Width::Time),
+            title: "title".into(),
+            subtitle: String::new(),
+            min_width: 0.01,
+        };
+        let mut out = Vec::new();
+        let chart = flamegraph::chart(recording, &drawing, &mut out);
+        self.add("chart", chart);
+        let read = |recording: &Recording| recording.profile().map_err(|e| e.to_string());
+        let (profile, whole) = (read(recording), read(whole).expect("it is whole"));
+        let draw = profile.clone();
+        let draw = draw.and_then(|profile| flamegraph::draw(&profile, &drawing, &mut out));
+        self.add("flamegraph", draw);
+        let difference = profile.and_then(|profile| {
+            flamegraph::draw_difference(&whole, &profile, &drawing, &mut out)?;
+            Difference::of(&whole, &profile, None).map(|difference| difference.to_string())
+        });
+        self.add("difference", difference);
+    }
+
+    /// Has a file read by everything there is.
+    fn all(&mut self, path: &Path, whole: &Recording) {
+        let recording = match Recording::open(path) {
+            Ok(recording) => recording,
+            Err(error) => return self.add::<()>("open", Err(error.to_string())),
+        };
+        let summary = Summary::of(&recording, 3).map(|(summary, _)| summary.to_string());
+        self.add("summary", summary.map_err(|e| e.to_string()));
+        self.histograms(&recording);
+        for target in Target::ALL {
+            let mut out = Vec::new();
+            let written = export::write(&recording, target, &mut out);
+            self.add(target.name(), written.map_err(|e| e.to_string()));
+        }
+        self.pictures(&recording, whole);
+    }
+}
+
+/// Changes some bytes of a part of the file.
+fn damage(bytes: &mut [u8], random: &mut Numbers, from: usize, length: usize) {
+    for _ in 0..=random.below(4) {
+        let at = from + random.below(length);
+        bytes[at] = random.below(256).to_le_bytes()[0];
+    }
+}
+
+#[test]
+fn reports_of_a_damaged_recording_are_errors_or_results() {
+    let sample = sample::varied();
+    let whole = fs::read(&sample.path).expect("readable");
+    let path = sample.path.with_extension("damaged");
+    fs::write(&path, &whole).expect("writable");
+    let file = OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("writable");
+    // Of the pages those that hold something.
+    let is_used = |page: &usize| whole[page * PAGE..][..PAGE].iter().any(|byte| *byte != 0);
+    let used: Vec<usize> = (0..whole.len() / PAGE).filter(is_used).collect();
+    let (mut random, mut seen) = (Numbers(7), Seen::default());
+    let whole_recording = sample.open();
+    for round in 0..10_000 {
+        let at = used[random.below(used.len())] * PAGE;
+        let mut page = whole[at..][..PAGE].to_vec();
+        damage(&mut page, &mut random, 0, PAGE);
+        // Most are damaged so that only what is in them can show it.
+        if round % 4 != 0 {
+            mend(&mut page, 0);
+        }
+        file.write_all_at(&page, at as u64).expect("writable");
+        seen.all(&path, &whole_recording);
+        file.write_all_at(&whole[at..][..PAGE], at as u64)
+            .expect("writable");
+    }
+    let Seen { errors, results } = seen;
+    assert!(errors > 10_000 && results > 10_000, "{errors} {results}");
+}
+
+#[test]
+fn reports_of_a_damaged_stream_are_errors_or_results() {
+    let sample = sample::varied();
+    let out = sample.path.with_extension("stream");
+    let drain = Drain::begin(&sample.path, &out).expect("a ring");
+    drain.finish().expect("writable");
+    let whole = fs::read(&out).expect("readable");
+    let whole_recording = Recording::open(&out).expect("it is whole");
+    let path = sample.path.with_extension("damaged");
+    let mut seen = Seen::default();
+    for length in (0..whole.len()).step_by(7) {
+        fs::write(&path, &whole[..length]).expect("writable");
+        seen.all(&path, &whole_recording);
+    }
+    let mut random = Numbers(9);
+    for _ in 0..1_000 {
+        let mut bytes = whole.clone();
+        damage(&mut bytes, &mut random, 0, whole.len());
+        fs::write(&path, &bytes).expect("writable");
+        seen.all(&path, &whole_recording);
+    }
+    assert!(seen.errors > 100, "{}", seen.errors);
+}
