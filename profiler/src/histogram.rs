@@ -54,6 +54,8 @@ enum OfArg {
     GcPause,
     /// From when a scheduler starts to run a process to when it stops.
     RunSlice,
+    /// From when a process is ready (a message has come, or its turn was over) to when it runs.
+    QueueWait,
     /// From when a message is sent to when it is in the receiver's queue.
     MessageLatency,
 }
@@ -71,6 +73,7 @@ impl From<OfArg> for Of {
             OfArg::OwnTime => Of::OwnTime,
             OfArg::GcPause => Of::GcPause,
             OfArg::RunSlice => Of::RunSlice,
+            OfArg::QueueWait => Of::QueueWait,
             OfArg::MessageLatency => Of::MessageLatency,
         }
     }

@@ -8,6 +8,9 @@ use crate::ring::{
     Error, Event, Group, Id, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
 };
 
+/// Reductions of a turn; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
+const TURN_REDUCTIONS: u64 = 4000;
+
 /// Who a value is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
@@ -21,6 +24,9 @@ struct Measure<'r> {
     rows: HashMap<Key, Option<Values>>,
     /// Since when, and in what function.
     since: HashMap<Id, (u64, NameId)>,
+    /// Who waits for something, in what function; and the reductions that each has had at the end of its last turn.
+    out: HashMap<Id, NameId>,
+    reductions: HashMap<Id, u64>,
     stacks: Option<Stacks>,
     on_the_way: OnTheWay,
     last_ns: u64,
@@ -85,10 +91,42 @@ impl Measure<'_> {
             (Of::RunSlice, Event::Out { .. } | Event::OutExiting {} | Event::OutExited {}) => {
                 self.end(record);
             }
+            (Of::QueueWait, _) => self.waiting(record),
             (Of::MessageLatency, _) => {
                 if let Some(Passing::Ends(sent)) = self.on_the_way.add(record) {
                     self.value(id, NameId::NONE, record.time_ns.saturating_sub(sent.at_ns));
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// A process waits in a run queue from when it is ready: it is that when its turn ends with all reductions used, or
+    /// else when the first message comes. What else may wake it, such as a time that is over, is not recorded.
+    fn waiting(&mut self, record: &Record<'_>) {
+        let id = record.subject;
+        match record.event {
+            Event::Out {
+                function,
+                reductions,
+                ..
+            } => {
+                let before = self.reductions.insert(id, reductions).unwrap_or(0);
+                self.since.remove(&id);
+                if reductions.saturating_sub(before) >= TURN_REDUCTIONS {
+                    self.begin(record, function);
+                } else {
+                    self.out.insert(id, function);
+                }
+            }
+            Event::Receive { .. } => {
+                if let Some(function) = self.out.remove(&id) {
+                    self.begin(record, function);
+                }
+            }
+            Event::In { .. } | Event::InExiting {} => {
+                self.out.remove(&id);
+                self.end(record);
             }
             _ => {}
         }
@@ -163,6 +201,8 @@ impl Histograms {
             request,
             rows: HashMap::new(),
             since: HashMap::new(),
+            out: HashMap::new(),
+            reductions: HashMap::new(),
             stacks: (of_calls || by_calls).then(|| Stacks::new(recording)),
             on_the_way: OnTheWay::new(recording.names()),
             last_ns: 0,

@@ -36,17 +36,21 @@ pub enum Of {
     GcPause,
     /// From when a scheduler starts to run a process to when it stops.
     RunSlice,
+    /// From when a process that does not run is ready to (a message has come, or its turn ended for want of
+    /// reductions) to when a scheduler runs it.
+    QueueWait,
     /// From when a message is sent to when it is in the receiver's queue.
     MessageLatency,
 }
 
 impl Of {
     /// All of them.
-    pub const ALL: [Of; 5] = [
+    pub const ALL: [Of; 6] = [
         Of::CallTime,
         Of::OwnTime,
         Of::GcPause,
         Of::RunSlice,
+        Of::QueueWait,
         Of::MessageLatency,
     ];
 
@@ -58,6 +62,7 @@ impl Of {
             Of::OwnTime => "own-time",
             Of::GcPause => "gc-pause",
             Of::RunSlice => "run-slice",
+            Of::QueueWait => "queue-wait",
             Of::MessageLatency => "message-latency",
         }
     }
@@ -70,6 +75,7 @@ impl Of {
             Of::OwnTime => "Own time of calls",
             Of::GcPause => "Collections",
             Of::RunSlice => "Turns on a scheduler",
+            Of::QueueWait => "Waiting for a scheduler",
             Of::MessageLatency => "Time from send to the receiver's queue",
         }
     }
@@ -81,6 +87,7 @@ impl Of {
             Of::CallTime | Of::OwnTime => &[Group::Calls, Group::Returns],
             Of::GcPause => &[Group::Gc],
             Of::RunSlice => &[Group::Scheduling],
+            Of::QueueWait => &[Group::Scheduling, Group::Messages],
             Of::MessageLatency => &[Group::Messages],
         }
     }
@@ -90,7 +97,7 @@ impl Of {
     pub fn by(self) -> By {
         match self {
             Of::CallTime | Of::OwnTime => By::Function,
-            Of::GcPause | Of::RunSlice | Of::MessageLatency => By::Process,
+            Of::GcPause | Of::RunSlice | Of::QueueWait | Of::MessageLatency => By::Process,
         }
     }
 }

@@ -83,6 +83,29 @@ fn every_kind_of_time_is_measured() {
 }
 
 #[test]
+fn who_is_ready_waits_for_a_scheduler() {
+    let mut sample = Sample::new(&[Group::Scheduling, Group::Messages]);
+    let id = sample::process(1);
+    sample.start(id, "server", None);
+    sample.turn_begins(10, id);
+    // All reductions used: ready at once, whatever comes.
+    sample.turn_ends(100, id, 4_000);
+    sample.write(120, id, Event::Receive { text: "a" });
+    sample.turn_begins(150, id);
+    // Waits, until the first of two messages.
+    sample.turn_ends(200, id, 4_500);
+    sample.write(1_000, id, Event::Receive { text: "a" });
+    sample.write(1_005, id, Event::Receive { text: "b" });
+    sample.turn_begins(1_010, id);
+    // Woken by something that is not recorded.
+    sample.turn_ends(1_100, id, 4_600);
+    sample.turn_begins(3_000, id);
+    sample.write(3_010, id, Event::Receive { text: "c" });
+    let all = read(&sample.open(), Of::QueueWait);
+    assert_eq!(rows(&all), ["<0.1.0> m:server/1 2: 10 10 50"]);
+}
+
+#[test]
 fn rows_can_be_of_the_other_kind() {
     let recording = sample::varied().open();
     for (of, by, expect) in [
