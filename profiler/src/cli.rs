@@ -65,7 +65,10 @@ enum Verb {
     #[command(after_help = export::EXAMPLES)]
     Export(export::Arguments),
     /// Show how long single calls, collections, turns or messages took: percentiles of recordings.
-    #[command(after_help = histogram::EXAMPLES)]
+    #[command(
+        after_help = histogram::EXAMPLES,
+        override_usage = "beamline histogram [OPTIONS] FILE... [PATTERN]"
+    )]
     Histogram(histogram::Arguments),
     /// Run workloads, compare what they do with a baseline, and say yes or no.
     Ci(ci::Arguments),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use beamline_formats::choice::Choice;
 use beamline_formats::flamegraph::{self, By, Difference, Drawing, Shape, Width};
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::Recording;
+use beamline_formats::ring::{Group, Recording};
 use clap::{Args, ValueEnum};
 
 use crate::report;
@@ -159,8 +159,12 @@ fn profile(path: &Path) -> Result<Profile, String> {
     if Profile::is_one(path) {
         return Profile::read(path);
     }
-    let profile = Recording::open(path).and_then(|recording| recording.profile());
-    profile.map_err(|e| format!("{}: {e}", path.display()))
+    let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let recording = Recording::open(path).map_err(|e| fail(&e))?;
+    if let Some(line) = recording.lacks("a flame graph", &[Group::Calls, Group::Returns]) {
+        return Err(fail(&line));
+    }
+    recording.profile().map_err(|e| fail(&e))
 }
 
 /// Draws a flame graph.

@@ -25,7 +25,7 @@ EXAMPLES:
 pub(crate) struct Arguments {
     /// Recordings, and then, if not all is meant, a PATTERN: functions as M:F/A, M:F or M, with _
     /// for any; with --by process also a pid or a registered name.
-    #[arg(required = true, value_name = "FILE... [PATTERN]")]
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// What is measured.
     #[arg(long, value_enum, default_value = "call-time")]

@@ -323,31 +323,36 @@ fn printed(place: &Place, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-#[test]
-fn reports_are_made_of_a_recording() {
-    let Some(place) = Place::new() else { return };
-    let record = [
+/// Records the program's own calls.
+fn record(place: &Place, events: &str, name: &str) {
+    let options = [
         "record",
+        "--events",
+        events,
         "--pattern",
         "work",
         "-o",
-        "a.ring",
-        "--",
-        "work.erl",
+        name,
     ];
-    assert!(place.run(&record).status.success());
-    let json = printed(
-        &place,
-        &[
-            "histogram",
-            "a.ring",
-            "work:fib/1",
-            "--json",
-            "--svg",
-            "h.svg",
-        ],
-    );
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let output = place.run(&[&options[..], &["--", "work.erl"]].concat());
+    assert!(output.status.success(), "{output:?}");
+}
+
+const MOST: &str = "calls,returns,messages,processes,scheduling,gc";
+
+#[test]
+fn histograms_are_made_of_recordings() {
+    let Some(place) = Place::new() else { return };
+    record(&place, MOST, "a.ring");
+    let json = [
+        "histogram",
+        "a.ring",
+        "work:fib/1",
+        "--json",
+        "--svg",
+        "h.svg",
+    ];
+    let json: Value = serde_json::from_str(&printed(&place, &json)).expect("JSON");
     assert_eq!(json["all"]["count"], 1973 + 177);
     let svg = fs::read_to_string(place.file("h.svg")).expect("it was drawn");
     assert!(svg.contains("work:fib/1"));
@@ -356,11 +361,16 @@ fn reports_are_made_of_a_recording() {
         both.contains("4300") && both.starts_with("Nothing was lost.\n"),
         "{both}"
     );
-    let hgrm = printed(
-        &place,
-        &["histogram", "a.ring", "--of", "run-slice", "--hgrm"],
-    );
-    assert!(hgrm.contains("1/(1-Percentile)"), "{hgrm}");
+    for of in ["own-time", "run-slice", "queue-wait", "message-latency"] {
+        let hgrm = printed(&place, &["histogram", "a.ring", "--of", of, "--hgrm"]);
+        assert!(hgrm.contains("1/(1-Percentile)"), "{hgrm}");
+    }
+}
+
+#[test]
+fn recordings_are_written_for_other_programs() {
+    let Some(place) = Place::new() else { return };
+    record(&place, MOST, "a.ring");
     for target in [
         "folded",
         "speedscope",
@@ -372,22 +382,23 @@ fn reports_are_made_of_a_recording() {
         "jsonl",
     ] {
         printed(&place, &["export", "a.ring", "--to", target, "-o", target]);
-        assert!(
-            fs::metadata(place.file(target)).is_ok_and(|file| file.len() > 0),
-            "{target}"
-        );
+        let file = fs::metadata(place.file(target));
+        assert!(file.is_ok_and(|file| file.len() > 0), "{target}");
     }
     let lines = printed(&place, &["export", "a.ring", "--to", "jsonl"]);
-    assert_eq!(
-        lines
-            .matches(r#""event":"call","function":"work:fib/1""#)
-            .count(),
-        1973 + 177
-    );
+    let calls = lines.matches(r#""event":"call","function":"work:fib/1""#);
+    assert_eq!(calls.count(), 1973 + 177);
+}
+
+#[test]
+fn pictures_are_made_of_recordings() {
+    let Some(place) = Place::new() else { return };
+    record(&place, MOST, "a.ring");
     for options in [
         &["--chart"][..],
         &["--width", "wait"],
         &["--by", "module", "--reverse"],
+        &["--only", "work:exit_later", "--hide-below", "work:fib"],
     ] {
         let arguments = [&["flamegraph", "a.ring", "-o", "g.svg"], options].concat();
         printed(&place, &arguments);
@@ -396,95 +407,57 @@ fn reports_are_made_of_a_recording() {
         fs::remove_file(place.file("g.svg")).expect("it is there");
     }
     let same = printed(&place, &["diff", "a.ring", "a.ring", "-o", "d.svg"]);
-    assert!(
-        same.contains("Nothing has changed.") && place.file("d.svg").exists(),
-        "{same}"
-    );
+    assert!(same.contains("Nothing has changed."), "{same}");
+    assert!(place.file("d.svg").exists());
+}
+
+/// What is printed on standard error when a command fails, which is to leave no file.
+fn failed(place: &Place, line: &str, code: i32) -> String {
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let output = place.run(&arguments);
+    let text = errors(&output);
+    assert_eq!(output.status.code(), Some(code), "{line}: {text}");
+    assert!(code == 2 || text.lines().count() == 1, "{line}: {text}");
+    for name in ["out", "out.tmp"] {
+        assert!(!place.file(name).exists(), "{line}");
+    }
+    text
 }
 
 #[test]
 fn what_cannot_be_made_is_one_line_and_no_file() {
     let Some(place) = Place::new() else { return };
-    let record = [
-        "record",
-        "--events",
-        "calls",
-        "--pattern",
-        "work",
-        "-o",
-        "a.ring",
-        "--",
-        "work.erl",
-    ];
-    assert!(place.run(&record).status.success());
+    record(&place, "calls", "calls.ring");
+    record(&place, MOST, "a.ring");
     fs::write(place.file("text.ring"), "no recording").expect("writable");
     fs::write(place.file("empty.ring"), "").expect("writable");
-    for (arguments, expect, code) in [
+    let returns = "is made from calls and returns, and there is no returns in it: record it with";
+    for (line, expect) in [
+        ("histogram calls.ring", returns),
+        ("export calls.ring --to pprof -o out", returns),
+        ("flamegraph calls.ring -o out", returns),
+        ("histogram text.ring", "text.ring: not a recording"),
+        ("histogram empty.ring", "empty.ring: the file is empty"),
+        ("histogram none.ring", "none.ring: No such file"),
+        ("export text.ring --to jsonl -o out", "not a recording"),
         (
-            &["histogram", "a.ring"][..],
-            "record it with --events calls,returns",
-            1,
-        ),
-        (&["histogram", "text.ring"], "text.ring: not a recording", 1),
-        (
-            &["histogram", "empty.ring"],
-            "empty.ring: the file is empty",
-            1,
-        ),
-        (&["histogram", "none.ring"], "none.ring: No such file", 1),
-        (
-            &["histogram", "a.ring", "--of", "speed"],
-            "invalid value 'speed'",
-            2,
-        ),
-        (
-            &["export", "a.ring", "--to", "pprof", "-o", "out"],
-            "record it with --events calls,returns",
-            1,
-        ),
-        (
-            &["export", "text.ring", "--to", "jsonl", "-o", "out"],
-            "text.ring: not a recording",
-            1,
-        ),
-        (
-            &[
-                "flamegraph",
-                "a.ring",
-                "--width",
-                "calls",
-                "--only",
-                "work:fob",
-                "-o",
-                "out",
-            ],
+            "flamegraph a.ring --only work:fob -o out",
             "there is work:fib",
-            1,
         ),
+        ("flamegraph a.ring --width words -o out", "has any words"),
+        ("diff a.ring empty.ring -o out", "the file is empty"),
+    ] {
+        let text = failed(&place, line, 1);
+        assert!(text.contains(expect), "{line}: {text}");
+    }
+    for (line, expect) in [
+        ("histogram a.ring --of speed", "invalid value 'speed'"),
         (
-            &["flamegraph", "a.ring", "--width", "words", "-o", "out"],
-            "no call path has any words",
-            1,
-        ),
-        (
-            &["flamegraph", "a.ring", "--min-width", "200", "-o", "out"],
+            "flamegraph a.ring --min-width 200 -o out",
             "is not 0 to 100",
-            2,
-        ),
-        (
-            &["diff", "a.ring", "empty.ring", "-o", "out"],
-            "empty.ring: the file is empty",
-            1,
         ),
     ] {
-        let output = place.run(arguments);
-        let text = errors(&output);
-        assert!(text.contains(expect), "{arguments:?}: {text}");
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
-        assert!(code == 2 || text.lines().count() == 1, "{text}");
-        assert!(
-            !place.file("out").exists() && !place.file("out.tmp").exists(),
-            "{arguments:?}"
-        );
+        let text = failed(&place, line, 2);
+        assert!(text.contains(expect), "{line}: {text}");
     }
 }

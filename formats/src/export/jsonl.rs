@@ -1,12 +1,12 @@
 //! Every record as a line of JSON: the first line tells of the recording, the last of what is missing.
 
-use std::io::Write;
+use std::collections::HashMap;
+use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
-use super::Error;
-use crate::ring::{self, Description, Id, NameId, Names, Record, Recording};
+use super::{Error, quoted};
+use crate::ring::{Description, Event, Id, Kind, NameId, Names, Record, Recording, Value};
 
 #[derive(Serialize)]
 struct First<'a> {
@@ -15,49 +15,61 @@ struct First<'a> {
     os_pid: u64,
 }
 
-/// A function or an atom, as Erlang writes it.
-fn name(names: &Names, name: NameId) -> Value {
-    if name == NameId::NONE {
-        Value::Null
-    } else if names.function(name).is_some() {
-        names.function_text(name).into()
-    } else {
-        crate::name::atom(names.atom(name)).into()
-    }
+/// Texts as JSON has them, each made once.
+struct Texts<'r> {
+    names: &'r Names,
+    of_names: HashMap<NameId, String>,
+    of_ids: HashMap<Id, String>,
 }
 
-fn who(names: &Names, id: Id) -> Value {
-    match id {
-        Id::None => Value::Null,
-        Id::Name(atom) => name(names, atom),
-        id => id.to_string().into(),
+impl Texts<'_> {
+    /// A function or an atom, as Erlang writes it.
+    fn name(&mut self, name: NameId) -> &str {
+        let names = self.names;
+        self.of_names.entry(name).or_insert_with(|| match name {
+            NameId::NONE => "null".to_owned(),
+            name => quoted(&names.text(name)),
+        })
     }
-}
 
-fn line(recording: &Recording, record: &Record<'_>) -> Value {
-    let names = recording.names();
-    let mut line = Map::new();
-    line.insert("ns".into(), record.time_ns.into());
-    let scheduler = recording.scheduler(record.segment);
-    line.insert("scheduler".into(), scheduler.into());
-    line.insert("who".into(), who(names, record.subject));
-    let event = match record.event {
-        ring::Event::Unknown { kind, .. } => format!("kind {kind}"),
-        known => known
-            .kind()
-            .map_or_else(String::new, |kind| kind.name().to_owned()),
-    };
-    line.insert("event".into(), event.into());
-    for (field, value) in record.event.values() {
-        let value = match value {
-            ring::Value::Number(number) => number.into(),
-            ring::Value::Id(id) => who(names, id),
-            ring::Value::Name(of) => name(names, of),
-            ring::Value::Text(text) => text.into(),
-        };
-        line.insert(field.into(), value);
+    fn id(&mut self, id: Id) -> &str {
+        match id {
+            Id::None => "null",
+            Id::Name(name) => self.name(name),
+            id => self
+                .of_ids
+                .entry(id)
+                .or_insert_with(|| quoted(&id.to_string())),
+        }
     }
-    Value::Object(line)
+
+    fn line(
+        &mut self,
+        recording: &Recording,
+        record: &Record<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        write!(out, "{{\"ns\":{},\"scheduler\":", record.time_ns)?;
+        match recording.scheduler(record.segment) {
+            Some(scheduler) => write!(out, "{scheduler}")?,
+            None => write!(out, "null")?,
+        }
+        write!(out, ",\"who\":{},\"event\":", self.id(record.subject))?;
+        match record.event {
+            Event::Unknown { kind, .. } => write!(out, "\"kind {kind}\"")?,
+            known => write!(out, "\"{}\"", known.kind().map_or("", Kind::name))?,
+        }
+        for (field, value) in record.event.values() {
+            write!(out, ",\"{field}\":")?;
+            match value {
+                Value::Number(number) => write!(out, "{number}")?,
+                Value::Id(id) => out.write_all(self.id(id).as_bytes())?,
+                Value::Name(name) => out.write_all(self.name(name).as_bytes())?,
+                Value::Text(text) => serde_json::to_writer(&mut *out, text)?,
+            }
+        }
+        writeln!(out, "}}")
+    }
 }
 
 pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
@@ -67,12 +79,16 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
         os_pid: recording.os_pid(),
     };
     serde_json::to_writer(&mut *out, &first)?;
+    writeln!(out)?;
+    let mut texts = Texts {
+        names: recording.names(),
+        of_names: HashMap::new(),
+        of_ids: HashMap::new(),
+    };
     let losses = recording.scan(|record| {
-        writeln!(out)?;
-        serde_json::to_writer(&mut *out, &line(recording, record))?;
+        texts.line(recording, record, out)?;
         Ok::<(), Error>(())
     })?;
-    writeln!(out)?;
     serde_json::to_writer(&mut *out, &losses)?;
     writeln!(out)?;
     Ok(())

@@ -127,13 +127,8 @@ impl From<serde_json::Error> for Error {
 /// # Errors
 /// See [`Error`].
 pub fn write(recording: &Recording, target: Target, out: &mut dyn Write) -> Result<(), Error> {
-    let needs = target.needs();
-    if let Some(missing) = needs.iter().find(|group| !recording.has(**group)) {
-        let (name, missing) = (target.name(), missing.name());
-        return Err(Error::Missing(format!(
-            "{name} is made from calls and returns, and there is no {missing} in it: \
-             record it with --events calls,returns"
-        )));
+    if let Some(line) = recording.lacks(target.name(), target.needs()) {
+        return Err(Error::Missing(line));
     }
     match target {
         Target::Folded | Target::Callgrind | Target::Pprof => {

@@ -7,7 +7,7 @@ use super::fold::{self, Function, Process};
 use super::{By, Drawing, Shape, Width, paint};
 use crate::ring::spool::{self, Spool, WAITS};
 use crate::ring::tree::Tree;
-use crate::ring::{Id, NameId, Names, Recording};
+use crate::ring::{Group, Id, NameId, Names, Recording};
 
 /// Parts of the time within which calls are drawn in the order of their first: of less than a pixel.
 const PARTS: u64 = 4000;
@@ -183,6 +183,9 @@ pub fn chart<W: Write>(recording: &Recording, drawing: &Drawing, out: W) -> Resu
         return Err(
             "a chart is in order of time: it has no --reverse, and --width is time or wait".into(),
         );
+    }
+    if let Some(line) = recording.lacks("a flame chart", &[Group::Calls, Group::Returns]) {
+        return Err(line);
     }
     let names = recording.names();
     let (lines, processes) = lines(recording, shape)?;

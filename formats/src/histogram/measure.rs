@@ -163,23 +163,8 @@ fn missing(recording: &Recording, request: &Request) -> Option<String> {
     if request.of == Of::GcPause && request.by == By::Function {
         needs.extend([Group::Calls, Group::Returns]);
     }
-    let missing: Vec<&str> = needs
-        .iter()
-        .filter(|group| !recording.has(**group))
-        .map(|group| group.name())
-        .collect();
-    if missing.is_empty() {
-        return None;
-    }
-    let all: Vec<&str> = needs.iter().map(|group| group.name()).collect();
-    Some(format!(
-        "{} by {} is made from {}, and there is no {} in it: record it with --events {}",
-        request.of.name(),
-        request.by.name(),
-        all.join(" and "),
-        missing.join(" and no "),
-        all.join(","),
-    ))
+    let what = format!("{} by {}", request.of.name(), request.by.name());
+    recording.lacks(&what, &needs)
 }
 
 impl Histograms {

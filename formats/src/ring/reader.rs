@@ -314,6 +314,23 @@ impl Recording {
         events.iter().any(|name| name == group.name())
     }
 
+    /// What was not recorded of that which `what` is made from: one line that says how to get it.
+    #[must_use]
+    pub fn lacks(&self, what: &str, needs: &[Group]) -> Option<String> {
+        let missing = needs.iter().filter(|group| !self.has(**group));
+        let missing: Vec<&str> = missing.map(|group| group.name()).collect();
+        if missing.is_empty() {
+            return None;
+        }
+        let all: Vec<&str> = needs.iter().map(|group| group.name()).collect();
+        Some(format!(
+            "{what} is made from {}, and there is no {} in it: record it with --events {}",
+            all.join(" and "),
+            missing.join(" and no "),
+            all.join(","),
+        ))
+    }
+
     /// The names.
     #[must_use]
     pub fn names(&self) -> &Names {
