@@ -373,7 +373,11 @@ fn first_process(arguments: &[String]) {
             priority: Some(priority),
             ..SpawnOptions::default()
         };
-        process::spawn_first(Atom::new(name), am::start, |_| Term::NIL, &options);
+        let name = Atom::new(name);
+        let pid = process::spawn_first(name, am::start, |_| Term::NIL, &options);
+        if name == am::erts_literal_area_collector {
+            bif::literal_area::set_collector(pid);
+        }
     }
 }
 

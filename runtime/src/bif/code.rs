@@ -9,6 +9,7 @@ use crate::beam;
 use crate::code::entry::{export, find_export};
 use crate::code::load::{LoadError, chunk_term, prepare};
 use crate::code::module::{self, Module};
+use crate::code::purge::{self, Which};
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
 use crate::term::{Atom, Term, am};
@@ -22,7 +23,6 @@ bifs! {
     bif erlang:"check_old_code"/1 => check_old_code_1;
     bif erlang:"delete_module"/1 => delete_module_1;
     bif erts_internal:"purge_module"/2 => purge_module_2;
-    bif erts_literal_area_collector:"release_area_switch"/0 => release_area_switch_0;
     bif erlang:"module_loaded"/1 => module_loaded_1;
     bif erlang:"loaded"/0 => loaded_0;
     bif erlang:"pre_loaded"/0 => pre_loaded_0;
@@ -150,19 +150,15 @@ fn delete_module_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn purge_module_2<'p>(_: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
-    let has_old = module::versions(name).old.is_some();
+    let prepare = |which| purge::prepare(name, which).map_err(|()| badarg());
     let done = match step.as_atom().ok_or_else(badarg)? {
-        am::prepare | am::prepare_on_load => has_old,
-        am::abort => has_old,
-        am::complete => module::purge_old(name).is_some(),
+        am::prepare => prepare(Which::Old)?,
+        am::prepare_on_load => prepare(Which::OnLoad)?,
+        am::abort => purge::abort(name),
+        am::complete => purge::complete(name),
         _ => return Err(badarg()),
     };
     Ok(Term::bool(done))
-}
-
-/// Literals are never freed, so there is never an area to release.
-fn release_area_switch_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(Term::bool(false))
 }
 
 fn module_loaded_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -66,6 +66,11 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
         }
         "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
         "lc_graph" | "flxctr_memory_usage" => am::notsup.term(),
+        "persistent_term" => {
+            let slots = Term::small(super::persistent_term::slots() as i64);
+            let table = Atom::new("table").term();
+            crate::term::map::from_pairs(p, &[(table, slots)])
+        }
         "DbTable_words" => p.tuple(&[
             Term::small(ets::TABLE_WORDS as i64),
             Term::small(ets::DIRECTORY_WORDS as i64),

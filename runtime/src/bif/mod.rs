@@ -36,6 +36,7 @@ mod flags;
 mod golden;
 mod internal_state;
 mod lists;
+pub(crate) mod literal_area;
 mod maps;
 mod memory;
 mod node;

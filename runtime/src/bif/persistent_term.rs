@@ -2,12 +2,16 @@
 //!
 //! A table of literals `{Key, Value}` with open addressing. Readers take no lock: a slot is one word,
 //! and a table that has become too small stays as it is while its successor is filled. Writers take
-//! turns. Literals are never freed, so a value stays good in the hands of whoever read it.
+//! turns. Each pair is a literal area of its own; a value that is replaced or erased stays good in the
+//! hands of whoever read it, who gets a copy before it is freed (`heap::release`).
 
-use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
-use crate::heap::{Literal, LiteralCell, Literals, size};
+use crate::heap::release::release;
+use crate::heap::{Literal, LiteralArea, LiteralCell, size_shared_all};
 use crate::process::Process;
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
@@ -26,7 +30,7 @@ bifs! {
 }
 
 /// Slots a table has at first; always a power of two.
-const INITIAL_SLOTS: usize = 1024;
+const INITIAL_SLOTS: usize = 8;
 
 /// A slot holds nothing, a pair, or (where a pair was erased) the empty list.
 struct Table {
@@ -36,16 +40,60 @@ struct Table {
 /// What writers know beside the table.
 #[derive(Default)]
 struct Used {
-    /// Pairs.
-    live: usize,
+    /// Where each pair lies, by its address.
+    areas: HashMap<u64, LiteralArea>,
     /// Slots that hold a pair or the mark of an erased one.
     taken: usize,
 }
 
+impl Used {
+    /// Makes a pair.
+    fn pair(&mut self, pair: Term<'_>) -> Literal {
+        let mut area = LiteralArea::new();
+        let literal = Literal::new(pair, &mut area);
+        area.trim();
+        self.areas.insert(literal.term().raw().0, area);
+        literal
+    }
+
+    /// Gives up a pair that no slot holds any more.
+    fn give_up(&mut self, pair: Literal) {
+        if let Some(area) = self.areas.remove(&pair.term().raw().0) {
+            release(area);
+        }
+    }
+}
+
 static TERMS: StaticCell<Table> = StaticCell::empty();
-static USED: Mutex<Used> = Mutex::new(Used { live: 0, taken: 0 });
+static USED: Mutex<Option<Used>> = Mutex::new(None);
+
+/// The writers' lock.
+fn write() -> MappedMutexGuard<'static, Used> {
+    MutexGuard::map(USED.lock(), |used| used.get_or_insert_default())
+}
+
+/// Tables that nobody reads any more.
+static SPARE: Mutex<Vec<&'static Table>> = Mutex::new(Vec::new());
 
 impl Table {
+    /// An empty table.
+    fn with(slots: usize) -> &'static Table {
+        let mut spare = SPARE.lock();
+        let fits = spare.iter().position(|table| table.slots.len() == slots);
+        match fits {
+            Some(at) => spare.swap_remove(at),
+            None => Table::leak(slots),
+        }
+    }
+
+    /// It is current no more, and may be used again when nobody can be reading it.
+    fn retire(&'static self) {
+        crate::sched::thread_progress().later(move || {
+            self.slots.iter().for_each(|slot| slot.set(None));
+            SPARE.lock().push(self);
+        });
+    }
+
     fn leak(slots: usize) -> &'static Table {
         let mut cells = Vec::new();
         cells.resize_with(slots, LiteralCell::default);
@@ -74,11 +122,9 @@ impl Table {
         }
     }
 
-    fn pairs(&self) -> impl Iterator<Item = Term<'static>> {
-        self.slots
-            .iter()
-            .filter_map(|slot| slot.get().map(Literal::term))
-            .filter(|pair| !pair.is_nil())
+    fn pairs(&self) -> impl Iterator<Item = Literal> {
+        let taken = self.slots.iter().filter_map(LiteralCell::get);
+        taken.filter(|pair| !pair.term().is_nil())
     }
 }
 
@@ -87,34 +133,47 @@ fn value_of(key: Term<'_>) -> Option<Term<'static>> {
     pair.term().as_tuple().map(|pair| pair.get(1))
 }
 
+/// How many slots there are, for tests.
+pub(super) fn slots() -> usize {
+    TERMS.get().map_or(0, |table| table.slots.len())
+}
+
 /// The table with room for one pair more, under the writers' lock.
-fn table_to_write(used: &mut MutexGuard<'_, Used>) -> &'static Table {
+fn table_to_write(used: &mut Used) -> &'static Table {
     let Some(table) = TERMS.get() else {
         let table = Table::leak(INITIAL_SLOTS);
         TERMS.set(table);
         return table;
     };
-    if (used.taken + 1) * 4 <= table.slots.len() * 3 {
+    // Not more than half full, as in ERTS, and a free slot for every search to end at.
+    let (live, slots) = (used.areas.len(), table.slots.len());
+    if (live + 1) * 2 <= slots && (used.taken + 1) * 4 <= slots * 3 {
         return table;
     }
-    let slots = (used.live * 2 + 2)
+    rebuild(used, table)
+}
+
+/// Has a table of the size that fits take the place of `table`.
+fn rebuild(used: &mut Used, table: &'static Table) -> &'static Table {
+    let slots = (used.areas.len() * 2 + 2)
         .next_power_of_two()
-        .max(table.slots.len());
-    let next = Table::leak(slots);
+        .max(INITIAL_SLOTS);
+    let next = Table::with(slots);
     for pair in table.pairs() {
-        let key = pair.as_tuple().map(|pair| pair.get(0));
+        let key = pair.term().as_tuple().map(|pair| pair.get(0));
         let free = key.and_then(|key| next.find(key).err());
-        free.expect("keys differ").set(Some(Literal::new(pair)));
+        free.expect("keys differ").set(Some(pair));
     }
-    used.taken = used.live;
+    used.taken = used.areas.len();
     TERMS.set(next);
+    table.retire();
     next
 }
 
 fn store<'p>(p: &'p Process, key: Term<'p>, value: Term<'p>, replace: bool) -> BifResult<'p> {
-    let mut used = USED.lock();
+    let mut used = write();
     let table = table_to_write(&mut used);
-    let slot = match table.find(key) {
+    let (slot, before) = match table.find(key) {
         Ok((slot, pair)) => {
             let old = pair.term().as_tuple().map(|pair| pair.get(1));
             if old.is_some_and(|old| eq_exact(old, value)) {
@@ -123,15 +182,17 @@ fn store<'p>(p: &'p Process, key: Term<'p>, value: Term<'p>, replace: bool) -> B
             if !replace {
                 return Err(badarg());
             }
-            slot
+            (slot, Some(pair))
         }
         Err(slot) => {
-            used.live += 1;
             used.taken += usize::from(slot.get().is_none());
-            slot
+            (slot, None)
         }
     };
-    slot.set(Some(Literal::new(p.tuple(&[key, value]))));
+    slot.set(Some(used.pair(p.tuple(&[key, value]))));
+    if let Some(before) = before {
+        used.give_up(before);
+    }
     Ok(am::ok.term())
 }
 
@@ -145,7 +206,7 @@ fn put_new_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
 
 fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let pairs = TERMS.get().into_iter().flat_map(Table::pairs);
-    Ok(pairs.fold(Term::NIL, |rest, pair| p.cons(pair, rest)))
+    Ok(pairs.fold(Term::NIL, |rest, pair| p.cons(pair.term(), rest)))
 }
 
 fn get_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -157,13 +218,19 @@ fn get_2<'p>(_p: &'p Process, [key, default]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn erase_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
-    let mut used = USED.lock();
-    let found = TERMS.get().and_then(|table| table.find(key).ok());
-    if let Some((slot, _)) = found {
-        slot.set(Some(Literal::new(Term::NIL)));
-        used.live -= 1;
+    let mut used = write();
+    let Some(table) = TERMS.get() else {
+        return Ok(Term::bool(false));
+    };
+    let Ok((slot, pair)) = table.find(key) else {
+        return Ok(Term::bool(false));
+    };
+    slot.set(Some(Literal::new(Term::NIL, &mut LiteralArea::new())));
+    used.give_up(pair);
+    if table.slots.len() > INITIAL_SLOTS && used.areas.len() * 4 < table.slots.len() {
+        rebuild(&mut used, table);
     }
-    Ok(Term::bool(found.is_some()))
+    Ok(Term::bool(true))
 }
 
 fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -172,7 +239,7 @@ fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
         bytes += table.slots.len() * 8;
         for pair in table.pairs() {
             count += 1;
-            bytes += size(pair, Literals::Count) * 8;
+            bytes += size_shared_all(pair.term()) * 8;
         }
     }
     Ok(map::from_pairs(
@@ -185,9 +252,14 @@ fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn erase_persistent_terms_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let mut used = USED.lock();
-    TERMS.set(Table::leak(INITIAL_SLOTS));
-    *used = Used::default();
+    let mut used = write();
+    let old = TERMS.get();
+    TERMS.set(Table::with(INITIAL_SLOTS));
+    if let Some(table) = old {
+        table.retire();
+    }
+    let before = std::mem::take(&mut *used);
+    before.areas.into_values().for_each(release);
     Ok(am::ok.term())
 }
 

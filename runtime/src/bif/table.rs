@@ -104,6 +104,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::external::TABLE,
     super::flags::TABLE,
     super::lists::TABLE,
+    super::literal_area::TABLE,
     super::maps::TABLE,
     super::node::TABLE,
     super::os::TABLE,

@@ -1,7 +1,10 @@
 //! Loaded code: modules, exports, funs, and how they change while processes run.
 //!
-//! Invariant C1: code words never move and are never freed; once active they change only by atomic
-//! stores of whole instruction words.
+//! Invariants:
+//! - C1: code words never move; once active they change only by atomic stores of whole instruction words.
+//! - C2: code words live as long as their [`module::Module`]. It is dropped once it has been purged and every
+//!   scheduler has passed a quiescent point since; a purge goes through only when no process runs the code or will
+//!   return to it, and no export or fun leads there.
 
 pub mod entry;
 pub mod load;

@@ -9,17 +9,20 @@ use parking_lot::{Mutex, RwLock};
 use super::entry::{self, FunEntry};
 use super::op::entry as head;
 use super::record::{self, Defined};
-use crate::heap::LiteralCell;
+use crate::heap::{LiteralArea, LiteralCell, release};
 use crate::term::{Atom, RawTerm, Term};
 
 /// The code of one version of a module.
 ///
-/// C1: `code` never moves; its words change only by atomic stores of whole instruction words
-/// (breakpoints) after it has been made active.
+/// C1, C2: `code` never moves; its words change only by atomic stores of whole instruction words
+/// (breakpoints) after it has been made active. It lives as long as this value.
 pub struct Module {
     /// Its name.
     pub name: Atom,
-    code: &'static [AtomicU64],
+    code: Box<[AtomicU64]>,
+    /// Bytes that its instructions point to.
+    _strings: Box<[u8]>,
+    literals: Mutex<LiteralArea>,
     /// Offsets of function entries, in words, ascending.
     pub functions: Vec<u32>,
     /// Exported functions: name, arity, offset of the entry.
@@ -64,10 +67,17 @@ impl std::fmt::Display for Mfa {
 }
 
 impl Module {
-    pub(super) fn new(name: Atom, code: &'static [AtomicU64], md5: [u8; 16]) -> Module {
+    pub(super) fn new(
+        name: Atom,
+        code: Box<[AtomicU64]>,
+        strings: Box<[u8]>,
+        md5: [u8; 16],
+    ) -> Module {
         Module {
             name,
             code,
+            _strings: strings,
+            literals: Mutex::new(LiteralArea::new()),
             functions: Vec::new(),
             exports: Vec::new(),
             locals: Vec::new(),
@@ -83,6 +93,12 @@ impl Module {
         }
     }
 
+    /// Takes over the literals that its code names.
+    pub(super) fn set_literals(&mut self, mut literals: LiteralArea) {
+        literals.trim();
+        *self.literals.get_mut() = literals;
+    }
+
     /// Address of the word at `offset`.
     #[must_use]
     pub fn address(&self, offset: u32) -> *const u64 {
@@ -90,8 +106,8 @@ impl Module {
     }
     /// Its code's words.
     #[must_use]
-    pub fn code(&self) -> &'static [AtomicU64] {
-        self.code
+    pub fn code(&self) -> &[AtomicU64] {
+        &self.code
     }
     /// The offset of `address`, if it lies in this code (or just behind it, as a return may).
     #[must_use]
@@ -132,8 +148,13 @@ impl Module {
         let n = self.lines.partition_point(|&(from, _)| from <= offset);
         let (_, place) = *self.lines.get(n.checked_sub(1)?)?;
         let (file, line) = *self.places.get(place as usize)?;
-        (place != 0 && line != 0).then(|| (self.files[file as usize].term(), line))
+        (place != 0 && line != 0).then(|| (self.file(file as usize), line))
     }
+    fn file(&self, row: usize) -> Term<'static> {
+        let SourceFile { name, literal } = &self.files[row];
+        literal.get_or_make(|| self.literals.lock().build(|heap| heap.string(name)))
+    }
+
     /// Offset of the entry of a function, exported or not.
     #[must_use]
     pub fn find(&self, function: Atom, arity: u8) -> Option<u32> {
@@ -141,6 +162,17 @@ impl Module {
         all.copied()
             .find(|&(f, a, _)| f == function && a == arity)
             .map(|(_, _, offset)| offset)
+    }
+}
+
+impl Drop for Module {
+    /// Nobody runs the code, and every scheduler has passed a quiescent point since that was so; what has been
+    /// read of its literals may still be on heaps.
+    fn drop(&mut self) {
+        for &entry in &self.functions {
+            crate::trace::freed(&self.code, entry);
+        }
+        release::release(std::mem::take(self.literals.get_mut()));
     }
 }
 
@@ -157,10 +189,6 @@ impl SourceFile {
     pub fn new(name: &str) -> SourceFile {
         let (name, literal) = (name.to_owned(), LiteralCell::default());
         SourceFile { name, literal }
-    }
-
-    fn term(&self) -> Term<'static> {
-        self.literal.get_or_build(|heap| heap.string(&self.name))
     }
 }
 
@@ -181,6 +209,8 @@ pub struct Versions {
     pub old: Option<Arc<Module>>,
     /// Loaded, its `on_load` function not yet done.
     pub pending: Option<Arc<Module>>,
+    /// Its `on_load` function has failed: to be purged.
+    pub failed: Option<Arc<Module>>,
 }
 
 fn modules() -> &'static RwLock<HashMap<Atom, Versions>> {
@@ -314,6 +344,8 @@ pub fn finish_on_load(name: Atom, keep: bool) -> Result<(), NotThere> {
         entry::start_staging();
         stage(versions, module);
         entry::commit();
+    } else {
+        versions.failed = Some(module);
     }
     Ok(())
 }
@@ -347,23 +379,26 @@ pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
     Ok(true)
 }
 
-/// Drops the old version. No process may run it any more; its funs without newer code lose theirs.
-///
-/// Its code words stay allocated: a return address or a fun kept somewhere must never reach freed
-/// memory, and versions are few.
-pub fn purge_old(name: Atom) -> Option<Arc<Module>> {
-    let _permission = MODIFICATION.lock();
+/// Has the version whose `on_load` function has failed take the place of the old one, to be purged; the old one, which
+/// takes its place again when that is done. `None` when there is none that failed.
+pub(super) fn failed_as_old(name: Atom) -> Option<Option<Arc<Module>>> {
     let mut table = modules().write();
-    let old = table.get_mut(&name)?.old.take()?;
-    entry::start_staging();
-    let staging = entry::staging();
-    for &(fun, offset) in &old.lambdas {
-        let address = &fun.addresses[staging];
-        if address.load(Ordering::Relaxed) == old.address(offset) as u64 {
-            address.store(0, Ordering::Relaxed);
+    let versions = table.get_mut(&name)?;
+    let failed = versions.failed.take()?;
+    Some(versions.old.replace(failed))
+}
+
+/// Ends a purge: the old version leaves the tables, if it `goes`, and `saved` takes its place.
+pub(super) fn end_purge(name: Atom, goes: bool, saved: Option<Arc<Module>>) -> Option<Arc<Module>> {
+    let mut table = modules().write();
+    let versions = table.get_mut(&name)?;
+    if !goes {
+        if saved.is_some() {
+            versions.failed = std::mem::replace(&mut versions.old, saved);
         }
+        return None;
     }
-    entry::commit();
+    let old = std::mem::replace(&mut versions.old, saved)?;
     ranges().write().retain(|module| !Arc::ptr_eq(module, &old));
     Some(old)
 }

@@ -6,7 +6,8 @@
 //! Source: `erl_record.c`, `beam_file.c`, OTP 29.
 //!
 //! Invariant:
-//! - R1: the words in the tables are literals.
+//! - R1: the words in the tables are literals: definitions stay for ever, as records everywhere refer to them; cells are
+//!   their modules', and leave the table before those are purged.
 #![expect(unsafe_code, reason = "literals at rest in tables that threads share")]
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::sync::OnceLock;
 use parking_lot::RwLock;
 
 use crate::hash::portable::Hash2;
-use crate::heap::{Heap, build_literal};
+use crate::heap::{Heap, LiteralArea, build_literal};
 use crate::term::{Atom, RawTerm, Term, tag};
 
 /// Stands for the default value of a field that has none: no term of the program's.
@@ -91,7 +92,7 @@ fn hash(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> u32 {
 }
 
 fn literal(raw: RawTerm) -> Term<'static> {
-    // SAFETY: R1, T1, H6: a literal lives for ever.
+    // SAFETY: R1, T1, H6: it is not given up while the table names it.
     unsafe { Term::new(raw) }
 }
 
@@ -107,12 +108,18 @@ impl Defined {
     }
 }
 
-/// Makes what [`find`] returns.
+/// Makes what [`find`] returns, in `area`.
 #[must_use]
-pub fn define(module: Atom, name: Atom, exported: bool, fields: &[Field<'_>]) -> Defined {
+pub fn define(
+    module: Atom,
+    name: Atom,
+    exported: bool,
+    fields: &[Field<'_>],
+    area: &mut LiteralArea,
+) -> Defined {
     let names: Vec<Atom> = fields.iter().map(|(name, _)| *name).collect();
     let definition = definition(module, name, exported, &names);
-    let cell = build_literal(|heap| {
+    let cell = area.build(|heap| {
         let defaults: Vec<Term<'_>> = sorted(&names)
             .iter()
             .map(|&from| {
@@ -168,7 +175,8 @@ mod tests {
         assert!(first.same(definition(module, name, true, &fields)));
         assert!(!first.same(definition(module, name, false, &fields)));
         assert!(find(module, name).is_none());
-        publish(module, &[(name, define(module, name, true, &[]))]);
+        let area = &mut LiteralArea::new();
+        publish(module, &[(name, define(module, name, true, &[], area))]);
         assert!(find(module, name).is_some());
         publish(module, &[]);
         assert!(find(module, name).is_none());

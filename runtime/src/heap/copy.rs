@@ -35,11 +35,23 @@ pub fn size(term: Term<'_>, literals: Literals) -> usize {
 /// Words of `term` where each part counts once however often it is referred to. Literals count nothing.
 #[must_use]
 pub fn size_shared(term: Term<'_>) -> usize {
+    size_sharing(term, Literals::Share)
+}
+
+/// The same with literals, but for those that every copy shares.
+#[must_use]
+pub fn size_shared_all(term: Term<'_>) -> usize {
+    size_sharing(term, Literals::Count)
+}
+
+fn size_sharing(term: Term<'_>, literals: Literals) -> usize {
     let mut words = 0;
     let mut seen = HashSet::new();
     let mut rest = vec![term.raw()];
     while let Some(raw) = rest.pop() {
-        if raw.is_immed() || literal::contains(raw.ptr()) || !seen.insert(raw.ptr()) {
+        let shared = literals == Literals::Share;
+        let stays = raw.is_immed() || (shared && literal::contains(raw.ptr()));
+        if stays || !seen.insert(raw.ptr()) {
             continue;
         }
         // SAFETY: T1: reached from `term`, which is in hand.
@@ -48,12 +60,15 @@ pub fn size_shared(term: Term<'_>) -> usize {
                 words += 2;
                 rest.extend([RawTerm(*raw.ptr()), RawTerm(*raw.ptr().add(1))]);
             } else {
-                words += size_one(raw, Literals::Share, &mut rest);
+                words += size_one(raw, literals, &mut rest);
             }
         }
     }
     words
 }
+
+/// What has been copied, by where it was.
+type Done = HashMap<*mut u64, RawTerm>;
 
 /// A thing whose slots `from..to` still hold what they held where it was copied from.
 struct Copied {
@@ -66,31 +81,47 @@ impl Heap {
     /// A copy of `term` in which parts that are shared stay shared. Literals without terms inside are not
     /// copied in any case.
     pub fn copy_shared<'h>(&'h self, term: Term<'_>, literals: Literals) -> Term<'h> {
-        let mut done = HashMap::new();
+        self.copy_sharing(term, literals, false, &mut HashMap::new())
+    }
+
+    /// A copy of `term` that refers to no literal but those that stay for ever, its parts shared with what `done`
+    /// says is copied already.
+    pub(super) fn copy_whole<'h>(&'h self, term: Term<'_>, done: &mut Done) -> Term<'h> {
+        self.copy_sharing(term, Literals::Count, true, done)
+    }
+
+    fn copy_sharing<'h>(
+        &'h self,
+        term: Term<'_>,
+        literals: Literals,
+        leaves: bool,
+        done: &mut Done,
+    ) -> Term<'h> {
         let mut rest = Vec::new();
         // SAFETY: T1: reached from `term`, which is in hand; H1: what is copied is whole, and each slot
         // that `rest` names is set before the copy is handed out.
         unsafe {
-            let root = self.copy_one(term.raw(), literals, &mut done, &mut rest);
+            let root = self.copy_one(term.raw(), (literals, leaves), done, &mut rest);
             while let Some(Copied { ptr, from, to }) = rest.pop() {
                 for slot in from..to {
                     let old = RawTerm(*ptr.add(slot));
-                    *ptr.add(slot) = self.copy_one(old, literals, &mut done, &mut rest).0;
+                    *ptr.add(slot) = self.copy_one(old, (literals, leaves), done, &mut rest).0;
                 }
             }
             Term::new(root)
         }
     }
 
-    /// The copy of one thing, without what its slots refer to.
+    /// The copy of one thing, without what its slots refer to. With `leaves`, literals without terms inside are
+    /// copied too.
     ///
     /// # Safety
     /// T1 holds for `raw`.
     unsafe fn copy_one(
         &self,
         raw: RawTerm,
-        literals: Literals,
-        done: &mut HashMap<*mut u64, RawTerm>,
+        (literals, leaves): (Literals, bool),
+        done: &mut Done,
         rest: &mut Vec<Copied>,
     ) -> RawTerm {
         // SAFETY: by contract.
@@ -121,7 +152,12 @@ impl Heap {
             let is_bits = raw.is_boxed() && *old & tag::HEADER_MASK == tag::SUB_BITS;
             if is_bits || from >= words {
                 // No terms inside: a deep copy is one.
-                self.copy_in(Term::new(raw)).raw()
+                let term = Term::new(raw);
+                if leaves {
+                    self.copy_in_all(term).raw()
+                } else {
+                    self.copy_in(term).raw()
+                }
             } else {
                 let ptr = self.alloc(words);
                 std::ptr::copy_nonoverlapping(old, ptr, words);

@@ -1,42 +1,99 @@
-//! Literals: terms of loaded modules (and of the runtime itself) that no heap owns. They lie in one
-//! reserved range of addresses, so that a collector tells them from heap terms by two comparisons.
+//! Literals: terms of loaded modules, of `persistent_term` and of the runtime itself, that no heap owns. They
+//! lie in one reserved range of addresses, so that a collector tells them from heap terms by two comparisons.
+//!
+//! Who makes literals keeps them in a [`LiteralArea`] of its own and gives that up as a whole
+//! ([`super::release`]); what is made by [`make`] and [`build`] stays for ever.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use super::off_heap::OffHeap;
+use super::verify::ZEAL;
 use super::{Heap, copy};
 use crate::term::{RawTerm, Term, tag};
 
 /// Addresses reserved; memory is taken only where it is written.
 const RESERVED_BYTES: usize = 4 << 30;
 
-static START: AtomicUsize = AtomicUsize::new(0);
-static USED_WORDS: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that areas take from the range at once.
+const CHUNK_BYTES: usize = 4096;
 
-/// H6: words below `top` hold literals, which never change or move; above is free.
-struct Area {
-    top: usize,
-    end: usize,
-    /// Holds the counts of off-heap things among the literals.
-    off_heap: super::off_heap::OffHeap,
+/// What is given back in larger pieces goes back to the system.
+const RETURNED_BYTES: usize = 1 << 16;
+
+const PAGE_BYTES: usize = 4096;
+
+static START: AtomicUsize = AtomicUsize::new(0);
+static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Addresses `from..to`.
+type Range = std::ops::Range<usize>;
+
+/// Which part of the reserved range is free.
+struct Space {
+    /// Pieces by address: start and bytes. No two of them touch.
+    free: BTreeMap<usize, usize>,
+    /// The same by size.
+    by_size: BTreeSet<(usize, usize)>,
 }
 
-// SAFETY: H6: reached under its lock only.
-unsafe impl Send for Area {}
-
-fn area() -> &'static Mutex<Area> {
-    static AREA: OnceLock<Mutex<Area>> = OnceLock::new();
-    AREA.get_or_init(|| {
+fn space() -> &'static Mutex<Space> {
+    static SPACE: OnceLock<Mutex<Space>> = OnceLock::new();
+    SPACE.get_or_init(|| {
         let start = reserve();
         START.store(start, Ordering::Release);
-        Mutex::new(Area {
-            top: start,
-            end: start + RESERVED_BYTES,
-            off_heap: super::off_heap::OffHeap::default(),
-        })
+        let mut space = Space {
+            free: BTreeMap::new(),
+            by_size: BTreeSet::new(),
+        };
+        space.add(start, RESERVED_BYTES);
+        Mutex::new(space)
     })
+}
+
+impl Space {
+    fn add(&mut self, start: usize, bytes: usize) {
+        self.free.insert(start, bytes);
+        self.by_size.insert((bytes, start));
+    }
+
+    fn remove(&mut self, start: usize) -> Option<usize> {
+        let bytes = self.free.remove(&start)?;
+        self.by_size.remove(&(bytes, start));
+        Some(bytes)
+    }
+
+    /// The start of `bytes` that are the caller's from now on: of the smallest piece that has them.
+    fn take(&mut self, bytes: usize) -> usize {
+        let fit = self.by_size.range((bytes, 0)..).next().copied();
+        let (found, start) = fit.expect("no address space left for literals");
+        self.remove(start);
+        if found > bytes {
+            self.add(start + bytes, found - bytes);
+        }
+        start
+    }
+
+    fn give_back(&mut self, range: &Range) {
+        let (mut start, mut end) = (range.start, range.end);
+        let before = self.free.range(..start).next_back();
+        if let Some((&from, _)) = before.filter(|(from, bytes)| **from + **bytes == start) {
+            self.remove(from);
+            start = from;
+        }
+        if let Some(bytes) = self.remove(end) {
+            end += bytes;
+        }
+        self.add(start, end - start);
+    }
+
+    fn is_free(&self, at: usize) -> bool {
+        let piece = self.free.range(..=at).next_back();
+        piece.is_some_and(|(start, bytes)| at < start + bytes)
+    }
 }
 
 fn reserve() -> usize {
@@ -78,11 +135,154 @@ pub(crate) fn contains(ptr: *const u64) -> bool {
         && START.load(Ordering::Relaxed) != 0
 }
 
+/// Is `ptr` the address of a literal that has not been given up? For checks: slow.
+pub(super) fn is_live(ptr: *const u64) -> bool {
+    contains(ptr) && !space().lock().is_free(ptr as usize)
+}
+
 /// Bytes in use, for `erlang:memory`.
 #[must_use]
 pub fn used_bytes() -> usize {
-    USED_WORDS.load(Ordering::Relaxed) * 8
+    USED_BYTES.load(Ordering::Relaxed)
 }
+
+/// Literals of one owner.
+///
+/// H6: its words below `top` (and all of its ranges but the last) hold literals, which never change or move;
+/// those above are free. Dropping it frees them, which is right only where nobody can have got at one: else it
+/// is given to [`super::release::release`].
+#[derive(Default)]
+pub struct LiteralArea {
+    ranges: Vec<Range>,
+    /// First free address of the last range.
+    top: usize,
+    /// Holds the counts of off-heap things among the literals.
+    off_heap: OffHeap,
+}
+
+// SAFETY: H6: an area is changed by its one owner; its literals are only read.
+unsafe impl Send for LiteralArea {}
+
+impl LiteralArea {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> LiteralArea {
+        LiteralArea::default()
+    }
+
+    /// Where its literals lie.
+    pub(super) fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    /// Has it no literal at all?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// `words` free words.
+    fn room(&mut self, words: usize) -> *mut u64 {
+        let bytes = words * 8;
+        let end = self.ranges.last().map_or(0, |range| range.end);
+        if self.top + bytes > end {
+            self.trim();
+            let taken = bytes.max(CHUNK_BYTES);
+            let start = space().lock().take(taken);
+            USED_BYTES.fetch_add(taken, Ordering::Relaxed);
+            self.ranges.push(start..start + taken);
+            self.top = start;
+        }
+        let room = self.top;
+        self.top += bytes;
+        room as *mut u64
+    }
+
+    /// Gives back what is not used; for owners that make no more.
+    pub fn trim(&mut self) {
+        if let Some(range) = self.ranges.last_mut() {
+            let rest = self.top..range.end;
+            range.end = self.top;
+            if !rest.is_empty() {
+                free(&rest);
+            }
+        }
+    }
+
+    /// Copies `term`, other literals in it included, to the area.
+    ///
+    /// # Panics
+    /// When four gigabytes of literals are in use.
+    #[must_use]
+    pub fn make(&mut self, term: Term<'_>) -> Term<'static> {
+        let words = copy::size(term, copy::Literals::Count);
+        if words == 0 {
+            // An immediate, or the empty tuple, which stays for ever.
+            // SAFETY: T1, H6: both are nobody's.
+            return unsafe { Term::new(term.raw()) };
+        }
+        let room = self.room(words);
+        let mut hp = room;
+        // SAFETY: H6: `words` free words of this area; the copy is complete before it is used.
+        let raw = unsafe { copy::copy_all(term.raw(), &mut hp, &self.off_heap) };
+        debug_assert_eq!(hp, room.wrapping_add(words), "size and copy agree");
+        // SAFETY: T1, H6: whoever names it does so before the area is given up.
+        unsafe { Term::new(raw) }
+    }
+
+    /// As [`LiteralArea::make`]; parts that are shared in `term` stay shared.
+    ///
+    /// # Panics
+    /// As [`LiteralArea::make`].
+    #[must_use]
+    pub fn make_sharing(&mut self, term: Term<'_>) -> Term<'static> {
+        let words = copy::size_shared_all(term);
+        let room = self.room(words);
+        // SAFETY: H6: `words` free words of this area, which the copy takes.
+        let raw = unsafe {
+            super::copy_into(room, words, &self.off_heap, |heap| {
+                heap.copy_whole(term, &mut HashMap::new())
+            })
+        };
+        // SAFETY: T1, H6: whoever names it does so before the area is given up.
+        unsafe { Term::new(raw) }
+    }
+
+    /// Builds a literal with `build` on a heap of its own.
+    #[must_use]
+    pub fn build(&mut self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+        let scratch = Heap::detached();
+        self.make(build(&scratch))
+    }
+}
+
+fn free(range: &Range) {
+    USED_BYTES.fetch_sub(range.len(), Ordering::Relaxed);
+    if range.len() >= RETURNED_BYTES {
+        let from = range.start.next_multiple_of(PAGE_BYTES);
+        let bytes = range.end / PAGE_BYTES * PAGE_BYTES - from;
+        // SAFETY: H6: whole pages of a range that is nobody's any more: they read as zeros if used again.
+        unsafe { libc::madvise(from as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+    }
+    space().lock().give_back(range);
+}
+
+impl Drop for LiteralArea {
+    fn drop(&mut self) {
+        // SAFETY: H4, H6: nobody reads the literals any more.
+        unsafe { self.off_heap.release_all() };
+        for range in &self.ranges {
+            if ZEAL {
+                // SAFETY: H6: the area's own words.
+                unsafe { std::ptr::write_bytes(range.start as *mut u8, 0xdb, range.len()) };
+            }
+            free(range);
+        }
+    }
+}
+
+/// The literals that stay for ever.
+static PERMANENT: Mutex<Option<LiteralArea>> = Mutex::new(None);
 
 /// Copies `term` to the literals, where it stays for ever.
 ///
@@ -90,41 +290,33 @@ pub fn used_bytes() -> usize {
 /// When four gigabytes of literals are in use.
 #[must_use]
 pub fn make(term: Term<'_>) -> Term<'static> {
-    if term.raw().is_immed() {
-        return Term::immed(term.raw());
-    }
-    let words = copy::size(term, copy::Literals::Share);
-    let mut area = area().lock();
-    assert!(
-        area.top + words * 8 <= area.end,
-        "no address space left for literals"
-    );
-    let mut hp = area.top as *mut u64;
-    // SAFETY: H6: `words` free words at `top`, under the lock; the copy is complete before it is used.
-    let raw = unsafe { copy::copy(term.raw(), &mut hp, &area.off_heap) };
-    debug_assert_eq!(hp as usize, area.top + words * 8, "size and copy agree");
-    area.top = hp as usize;
-    USED_WORDS.fetch_add(words, Ordering::Relaxed);
-    // SAFETY: T1, H6: a literal lives for ever.
-    unsafe { Term::new(raw) }
+    let mut area = PERMANENT.lock();
+    area.get_or_insert_default().make(term)
 }
 
-/// A literal as a value that any thread may keep.
+/// Builds a literal that stays for ever with `build` on a heap of its own.
+#[must_use]
+pub fn build(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+    let scratch = Heap::detached();
+    make(build(&scratch))
+}
+
+/// A literal as a value that any thread may keep, as long as nobody gives up its area.
 #[derive(Clone, Copy)]
 pub struct Literal(RawTerm);
 
 impl Literal {
-    /// Copies `term` to the literals.
+    /// Copies `term` to the literals of `area`; parts that are shared stay shared.
     #[must_use]
-    pub fn new(term: Term<'_>) -> Literal {
-        Literal(make(term).raw())
+    pub fn new(term: Term<'_>, area: &mut LiteralArea) -> Literal {
+        Literal(area.make_sharing(term).raw())
     }
 
     /// The term.
     #[inline]
     #[must_use]
     pub fn term(self) -> Term<'static> {
-        // SAFETY: T1, H6: a literal lives for ever.
+        // SAFETY: T1, H6: who reads it keeps it no longer than its turn, or where a collector finds it.
         unsafe { Term::new(self.0) }
     }
 }
@@ -142,10 +334,16 @@ impl LiteralCell {
         (raw != RawTerm::NONE).then_some(Literal(raw))
     }
 
-    /// What is there; what `build` makes on a heap of its own is put there first, if there is nothing yet.
+    /// What is there; what `build` makes on a heap of its own is put there first, for ever, if there is
+    /// nothing yet.
     pub fn get_or_build(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+        self.get_or_make(|| self::build(build))
+    }
+
+    /// What is there; what `make` gives, a literal, is put there first, if there is nothing yet.
+    pub fn get_or_make(&self, make: impl FnOnce() -> Term<'static>) -> Term<'static> {
         let literal = self.get().unwrap_or_else(|| {
-            let made = Literal(self::build(build).raw());
+            let made = Literal(make().raw());
             self.set(Some(made));
             made
         });
@@ -159,25 +357,65 @@ impl LiteralCell {
     }
 }
 
-/// Builds a literal with `build` on a heap of its own.
-#[must_use]
-pub fn build(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
-    let scratch = Heap::detached();
-    make(build(&scratch))
-}
-
 /// The empty tuple, of which there is one.
 pub(super) fn empty_tuple() -> Term<'static> {
     static WORD: OnceLock<u64> = OnceLock::new();
     let word = *WORD.get_or_init(|| {
-        let mut area = area().lock();
-        let ptr = area.top as *mut u64;
         // The word behind it stays unused, so that looking past its header is looking at a literal.
-        area.top += 16;
-        // SAFETY: H6: two free words at `top`, under the lock.
+        let ptr = PERMANENT.lock().get_or_insert_default().room(2);
+        // SAFETY: H6: two free words of the area.
         unsafe { *ptr = tag::make_header(0, tag::ARITYVAL) };
         RawTerm::boxed(ptr).0
     });
-    // SAFETY: T1, H6: a literal lives for ever.
+    // SAFETY: T1, H6: it stays for ever.
     unsafe { Term::new(RawTerm(word)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::am;
+    use crate::term::compare::eq_exact;
+
+    #[test]
+    fn an_area_is_given_back_as_a_whole() {
+        let heap = Heap::new(233);
+        let term = heap.list(&[am::ok.term(), heap.binary(&[7; 100]), heap.float(1.5)]);
+        let mut area = LiteralArea::new();
+        let made: Vec<_> = (0..1000).map(|_| area.make(term)).collect();
+        area.trim();
+        assert!(made.iter().all(|literal| eq_exact(*literal, term)));
+        let places: Vec<_> = made.iter().map(|literal| literal.raw().ptr()).collect();
+        assert!(places.iter().all(|place| is_live(*place)));
+        let own = area.ranges().to_vec();
+        let inside = |place: &usize| own.iter().any(|range| range.contains(place));
+        assert!(places.iter().all(|place| inside(&(*place as usize))));
+        drop(area);
+        let binary = term.list_iter().nth(1).and_then(Result::ok).expect("it");
+        let refs = binary
+            .as_bits()
+            .and_then(|bits| bits.binary())
+            .map(|b| b.refs());
+        assert_eq!(refs, Some(1));
+    }
+
+    #[test]
+    fn pieces_that_touch_become_one() {
+        let mut space = Space {
+            free: BTreeMap::new(),
+            by_size: BTreeSet::new(),
+        };
+        space.add(0, 100);
+        let starts = [space.take(10), space.take(20), space.take(30)];
+        assert_eq!(starts, [0, 10, 30]);
+        space.give_back(&(10..30));
+        assert!(space.is_free(10) && !space.is_free(9) && !space.is_free(30));
+        // The smallest piece that has room.
+        assert_eq!(space.take(5), 10);
+        space.give_back(&(10..15));
+        space.give_back(&(0..10));
+        space.give_back(&(30..60));
+        assert_eq!(space.free, BTreeMap::from([(0, 100)]));
+        assert_eq!(space.by_size, BTreeSet::from([(100, 0)]));
+    }
 }

@@ -54,7 +54,9 @@
 //! - H4: a thing that holds a count is in exactly one off-heap list, the one of the heap it lies in, and
 //!   gives its count up when the collector finds it dead or the heap ends.
 //! - H5: a binary is grown only by the process that owns its one writable thing.
-//! - H6: literals never move and are never freed.
+//! - H6: literals never move. Those of an area are freed with it: when nothing names one any more, and every process
+//!   has been found to hold none since (`release`). Whoever reads one keeps it no longer than its turn, or where
+//!   its collector finds it.
 //! - H7: a [`Stored`] object's block points to itself and to literals only.
 #![expect(unsafe_code, reason = "heaps are raw words")]
 
@@ -65,6 +67,7 @@ mod copy;
 mod fragment;
 mod literal;
 mod off_heap;
+pub(crate) mod release;
 mod sizes;
 mod stored;
 #[cfg(test)]
@@ -78,10 +81,11 @@ use std::ptr::{NonNull, null_mut};
 pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};
 pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};
 pub use collect::{Collected, HeapLimit, Roots, reclaimed_words};
-pub use copy::{Literals, heap_bits_words, size, size_shared};
+pub use copy::{Literals, heap_bits_words, size, size_shared, size_shared_all};
 pub use fragment::Fragment;
 pub use literal::{
-    Literal, LiteralCell, build as build_literal, make as make_literal, used_bytes as literal_bytes,
+    Literal, LiteralArea, LiteralCell, build as build_literal, make as make_literal,
+    used_bytes as literal_bytes,
 };
 pub use off_heap::{Binary, MagicBinary, Node, SharedBytes, binary_bytes, number_binaries};
 pub use sizes::next_heap_size;
@@ -322,6 +326,18 @@ impl Heap {
         unsafe { Term::new(copy::copy(term.raw(), &mut hp, &self.off_heap)) }
     }
 
+    /// A copy of `term`, of any heap, in this one; literals in it are copied too.
+    pub fn copy_in_all<'h>(&'h self, term: Term<'_>) -> Term<'h> {
+        let words = size(term, Literals::Count);
+        if words == 0 {
+            // SAFETY: T1: an immediate, or the empty tuple, which stays for ever.
+            return unsafe { Term::new(term.raw()) };
+        }
+        let mut hp = self.alloc(words);
+        // SAFETY: T1: `term` is in hand; H1: `words` are free at `hp`.
+        unsafe { Term::new(copy::copy_all(term.raw(), &mut hp, &self.off_heap)) }
+    }
+
     /// Takes all that was built on this detached heap as a message with `root`.
     ///
     /// # Panics
@@ -503,6 +519,31 @@ impl Heap {
     }
 }
 
+/// What `build` makes on a heap of exactly these `words` words at `room`; counts go to `off_heap`.
+///
+/// # Safety
+/// The words are free, and the caller's; `build` allocates no more than them.
+unsafe fn copy_into(
+    room: *mut u64,
+    words: usize,
+    off_heap: &OffHeap,
+    build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
+) -> RawTerm {
+    let heap = Heap::detached();
+    heap.htop.set(room);
+    // No stack is ever pushed: what is kept for one need not be there.
+    heap.stop.set(room.wrapping_add(words + RESERVED_WORDS));
+    let raw = build(&heap).raw();
+    debug_assert_eq!(
+        heap.htop.get(),
+        room.wrapping_add(words),
+        "size and copy agree"
+    );
+    assert!(heap.fragments.get().is_none(), "size and copy agree");
+    off_heap.append(&heap.off_heap);
+    raw
+}
+
 fn for_each_binary_in(list: &OffHeap, mut visit: impl FnMut(usize, usize, usize)) {
     let mut ptr = list.first();
     while !ptr.is_null() {
@@ -556,41 +597,22 @@ unsafe impl Send for Message {}
 unsafe impl Sync for Message {}
 
 impl Message {
-    /// A copy of `term`. Takes no memory for immediates and literals.
+    /// A copy of `term`, as processes send it: literals are copied too, as in ERTS. Takes no memory for
+    /// immediates and the empty tuple.
     #[must_use]
     pub fn copy_of(term: Term<'_>) -> Message {
         let raw = term.raw();
-        if raw.is_immed() || literal::contains(raw.ptr()) {
+        let words = size(term, Literals::Count);
+        if words == 0 {
             return Message {
                 fragment: None,
                 root: raw,
             };
         }
-        Message::copied(raw, size(term, Literals::Share), copy::copy)
-    }
-
-    /// A copy of `term` as processes send it: literals are copied too, as in ERTS.
-    #[must_use]
-    pub fn sent(term: Term<'_>) -> Message {
-        let raw = term.raw();
-        if raw.is_immed() {
-            return Message {
-                fragment: None,
-                root: raw,
-            };
-        }
-        Message::copied(raw, size(term, Literals::Count), copy::copy_all)
-    }
-
-    fn copied(
-        raw: RawTerm,
-        words: usize,
-        copy: unsafe fn(RawTerm, &mut *mut u64, &OffHeap) -> RawTerm,
-    ) -> Message {
         let fragment = Fragment::with_capacity(words);
         let mut hp = fragment.words();
         // SAFETY: T1: the term is in hand; the fragment has room for `words`.
-        let root = unsafe { copy(raw, &mut hp, &fragment.header().off_heap) };
+        let root = unsafe { copy::copy_all(raw, &mut hp, &fragment.header().off_heap) };
         fragment.header().used_words.set(words);
         debug_assert_eq!(
             hp,
@@ -606,7 +628,7 @@ impl Message {
     /// A tuple of copies of `elements`, which may be of different heaps.
     #[must_use]
     pub fn of_tuple(elements: &[Term<'_>]) -> Message {
-        let inner: usize = elements.iter().map(|e| size(*e, Literals::Share)).sum();
+        let inner: usize = elements.iter().map(|e| size(*e, Literals::Count)).sum();
         let words = 1 + elements.len() + inner;
         let fragment = Fragment::with_capacity(words);
         let tuple = fragment.words();
@@ -615,7 +637,7 @@ impl Message {
         unsafe {
             *tuple = crate::term::tag::make_header(elements.len(), crate::term::tag::ARITYVAL);
             for (i, element) in elements.iter().enumerate() {
-                let copy = copy::copy(element.raw(), &mut hp, &fragment.header().off_heap);
+                let copy = copy::copy_all(element.raw(), &mut hp, &fragment.header().off_heap);
                 *tuple.add(1 + i) = copy.0;
             }
         }

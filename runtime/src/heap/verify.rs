@@ -73,7 +73,7 @@ impl Heap {
         self.verify_off_heap(&self.old_off_heap, &areas);
     }
 
-    fn areas(&self) -> Vec<Area> {
+    pub(super) fn areas(&self) -> Vec<Area> {
         let mut areas = vec![
             (self.block.start, self.htop.get()),
             (self.old.start, self.old_top),
@@ -144,7 +144,7 @@ fn verify_slot(what: &str, raw: RawTerm, areas: &[Area]) {
     }
     let ptr = raw.ptr();
     assert!(
-        literal::contains(ptr) || areas.iter().any(|area| within(*area, ptr)),
+        literal::is_live(ptr) || areas.iter().any(|area| within(*area, ptr)),
         "{what} holds {:#x}, which is outside the heap",
         raw.0
     );

@@ -3,6 +3,7 @@
 use crate::bif::{Raise, badarg, system_limit};
 use crate::code::Export;
 use crate::code::entry::export;
+use crate::code::{module, purge};
 use crate::process::{Exception, Process, X_REGISTERS};
 use crate::term::{Atom, RawTerm, Term, am};
 
@@ -104,6 +105,13 @@ pub(super) fn call_fun<'p>(
     let entry = f.entry().expect("a fun is local or external");
     let address = entry.address();
     if address.is_null() {
+        if purge::waits_for(p, entry) {
+            return Ok(pending_purge(p, entry.module, fun, arity));
+        }
+        if module::versions(entry.module).current.is_some() {
+            // Loading it would not help: what is loaded has no such fun.
+            return Err(crate::bif::tagged(p, am::badfun, fun));
+        }
         return undefined_lambda(p, entry.module, fun, arity);
     }
     f.env()
@@ -126,6 +134,18 @@ pub(super) fn apply_fun<'p>(
 fn arguments<'p>(p: &'p Process, arity: usize) -> Term<'p> {
     let args: Vec<Term<'p>> = (0..arity).map(|i| p.x(i)).collect();
     p.list(&args)
+}
+
+/// The call of what tries the call of `fun` again, in the process's next turn.
+fn pending_purge(p: &Process, module: Atom, fun: Term<'_>, arity: usize) -> Ready {
+    let args = arguments(p, arity);
+    p.set_x(0, module.term());
+    p.set_x(1, fun);
+    p.set_x(2, args);
+    p.fcalls.set(0);
+    Ready {
+        entry: export(am::erts_code_purger, am::pending_purge_lambda, 3).address(),
+    }
 }
 
 fn undefined_lambda<'p>(

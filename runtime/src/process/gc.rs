@@ -4,7 +4,7 @@ use parking_lot::RwLock;
 
 use super::Process;
 use super::logger::log_error;
-use crate::heap::{Collected, Heap, HeapLimit, Roots};
+use crate::heap::{Collected, Heap, HeapLimit, Roots, release};
 use crate::term::{Atom, RawTerm, Term, am};
 use crate::trace::Event;
 use crate::trace::events::{self, Collection};
@@ -138,6 +138,18 @@ impl Process {
             work: rare.and_then(|rare| rare.work.as_deref_mut()),
         };
         f(&mut self.heap, &mut roots)
+    }
+
+    /// Has copies of the literals under release, if it holds any. No x register is live.
+    pub(crate) fn copy_literals(&mut self) {
+        let Some(releasing) = release::releasing() else {
+            return;
+        };
+        let found = self.with_roots(0, |heap, roots| heap.copy_literals(&releasing, roots));
+        if found {
+            // Past its limit it is killed, and whatever collects it then is a full sweep, too.
+            let _ = self.collect_now(true);
+        }
     }
 
     /// As [`Process::collect`], for tracers to hear.

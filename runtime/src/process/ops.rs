@@ -46,11 +46,11 @@ pub(crate) fn send_with(
                 let signal = match seq_token(p, pid, to, message) {
                     None => Signal::AliasMessage {
                         alias: reference.numbers(),
-                        message: Message::sent(message),
+                        message: Message::copy_of(message),
                         priority,
                     },
                     Some(token) => Signal::Traced(Box::new(TracedMessage {
-                        message: Message::sent(message),
+                        message: Message::copy_of(message),
                         from: p.pid(),
                         token,
                         alias: Some((reference.numbers(), priority)),

@@ -127,7 +127,7 @@ pub(crate) fn deliver_to_peer(peer: Peer, signal: Signal) {
 impl Signal {
     /// A message of the runtime's, as if from `from`.
     pub(crate) fn message(term: Term<'_>, from: Pid) -> Signal {
-        Signal::own(Message::sent(term), from)
+        Signal::own(Message::copy_of(term), from)
     }
 
     /// The same, of a message that is made already.
@@ -143,7 +143,7 @@ impl Signal {
     /// A message that a process sends, with its sequential trace token.
     #[inline]
     pub(crate) fn sent(term: Term<'_>, from: Pid, token: Option<Token>) -> Signal {
-        let message = Message::sent(term);
+        let message = Message::copy_of(term);
         match token {
             None => Signal::Message {
                 message,

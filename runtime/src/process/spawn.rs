@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use smallvec::smallvec;
 
 use super::{MaxHeap, NativeBody, ProcShared, Process, table};
-use crate::heap::Heap;
+use crate::heap::{Heap, Literals, release, size};
 use crate::sched::Outcome;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};
@@ -181,11 +181,19 @@ impl Process {
         options: &SpawnOptions,
         linked: bool,
     ) -> Result<Newborn, SystemLimit> {
-        let words = crate::heap::size(args, crate::heap::Literals::Share);
-        let mut child = Newborn::new(options, words)?;
+        // It would not be asked for the literals that it is born with.
+        let copies = release::is_under_way();
+        let literals = match copies {
+            true => Literals::Count,
+            false => Literals::Share,
+        };
+        let mut child = Newborn::new(options, size(args, literals))?;
         crate::trace::inherit(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
-        let copy = child.process.copy_in(args).raw();
+        let copy = match copies {
+            true => child.process.copy_in_all(args).raw(),
+            false => child.process.copy_in(args).raw(),
+        };
         child.set_call(module, function, copy, arity);
         crate::trace::record::born(child.pid(), Some(self.pid()), (module, function, arity));
         child.process.group_leader.set(self.group_leader.get());

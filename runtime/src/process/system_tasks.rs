@@ -24,6 +24,8 @@ pub(crate) enum Task {
         /// Whose old code is asked for.
         module: Atom,
     },
+    /// `{copy_literals, Id}`: have copies of the literals under release.
+    CopyLiterals,
     /// `{system_task_test, Id}`: nothing.
     Test,
 }
@@ -41,10 +43,16 @@ impl SystemTask {
         let kind = match self.task {
             Task::Collect { .. } => am::garbage_collect,
             Task::CheckCode { .. } => am::check_process_code,
+            Task::CopyLiterals => am::copy_literals,
             Task::Test => Atom::new("system_task_test"),
         };
+        let result = match self.task {
+            // One that is gone holds none.
+            Task::CopyLiterals => am::ok.term(),
+            _ => Term::bool(result),
+        };
         let heap = Heap::detached();
-        let answer = heap.tuple(&[kind.term(), self.id.term(), Term::bool(result)]);
+        let answer = heap.tuple(&[kind.term(), self.id.term(), result]);
         // Gone: then nobody waits for it.
         let _ = send(self.requester, Signal::message(answer, self.requester));
     }
@@ -101,6 +109,10 @@ impl Process {
                 }
                 Task::Collect { major } => self.collect_now(major).is_ok(),
                 Task::CheckCode { module } => check_process_code(self, module),
+                Task::CopyLiterals => {
+                    self.copy_literals();
+                    true
+                }
                 Task::Test => true,
             };
             task.answer(result);

@@ -25,7 +25,7 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -94,9 +94,9 @@ enum Place {
 
 impl Place {
     /// The word at `at` from the entry on.
-    fn word(&self, at: isize) -> &'static std::sync::atomic::AtomicU64 {
+    fn word(&self, at: isize) -> &AtomicU64 {
         match self {
-            Place::Code(module, entry) => code_word(module, *entry, at),
+            Place::Code(module, entry) => code_word(module.code(), *entry, at),
             Place::Export(export) => export.stub_word(at),
         }
     }
@@ -216,8 +216,29 @@ pub(super) struct Change {
 // SAFETY: B1, B2: who holds the permission may use the pointers, on whatever thread.
 unsafe impl Send for Change {}
 
-fn code_word(module: &Module, entry: u32, at: isize) -> &'static std::sync::atomic::AtomicU64 {
-    &module.code()[(entry as isize + at) as usize]
+fn code_word(code: &[AtomicU64], entry: u32, at: isize) -> &AtomicU64 {
+    &code[(entry as isize + at) as usize]
+}
+
+/// The code of a module is freed, which nobody runs and no change concerns any more: so are its breakpoints.
+pub(crate) fn freed(code: &[AtomicU64], entry: u32) {
+    let breakpoint = code_word(code, entry, head::BREAKPOINT).load(Ordering::Acquire);
+    let breakpoint = breakpoint as *mut Breakpoint;
+    if breakpoint.is_null() {
+        return;
+    }
+    // SAFETY: B1, B2: the entry has had its own word back since the code was unloaded; every scheduler has passed a
+    // quiescent point since the code was purged, and nobody else names its breakpoints.
+    unsafe {
+        let breakpoint = Box::from_raw(breakpoint);
+        let (one, other) = (breakpoint.halves.get(0), breakpoint.halves.get(1));
+        if !one.is_null() {
+            drop(Box::from_raw(one));
+        }
+        if !other.is_null() && other != one {
+            drop(Box::from_raw(other));
+        }
+    }
 }
 
 /// Which breakpoint of a function.

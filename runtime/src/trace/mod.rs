@@ -33,7 +33,7 @@ use std::sync::Arc;
 use breakpoint::{Point, kind};
 use change::Which;
 pub use change::{Pattern, Switch};
-pub(crate) use change::{Setting, exports_staged, find_entry, on_load, unloaded};
+pub(crate) use change::{Setting, exports_staged, find_entry, freed, on_load, unloaded};
 pub(crate) use flags::{Tracee, born, inherit};
 pub(crate) use frame::is_trace_return;
 pub use meter::Measures;

@@ -61,9 +61,9 @@ impl Emitter {
     ///
     /// # Errors
     /// A label that is jumped to and stands nowhere.
-    pub(super) fn finish(mut self, strings: &'static [u8]) -> Result<&'static [AtomicU64], u32> {
-        let code: &'static mut [u64] =
-            Box::leak(std::mem::take(&mut self.words).into_boxed_slice());
+    pub(super) fn finish(mut self, strings: &[u8]) -> Result<Box<[AtomicU64]>, u32> {
+        let mut code = std::mem::take(&mut self.words);
+        code.shrink_to_fit();
         let base = code.as_ptr() as u64;
         for at in self.patches {
             let label = code[at as usize] as u32;
@@ -73,13 +73,12 @@ impl Emitter {
         for at in self.strings {
             code[at as usize] += strings.as_ptr() as u64;
         }
-        Ok(as_atomic(code))
+        Ok(as_atomic(code.into_boxed_slice()))
     }
 }
 
-fn as_atomic(code: &'static mut [u64]) -> &'static [AtomicU64] {
-    // Exclusive access turns into shared access through atomics, for ever.
-    let (pointer, len) = (code.as_mut_ptr(), code.len());
-    // SAFETY: C1: same size and alignment; the exclusive borrow is given up here.
-    unsafe { std::slice::from_raw_parts(pointer.cast::<AtomicU64>(), len) }
+fn as_atomic(code: Box<[u64]>) -> Box<[AtomicU64]> {
+    let code: *mut [u64] = Box::into_raw(code);
+    // SAFETY: C1: same size and alignment; the exclusive owner gives it up here.
+    unsafe { Box::from_raw(code as *mut [AtomicU64]) }
 }

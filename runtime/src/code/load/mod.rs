@@ -6,6 +6,7 @@ mod emit;
 mod slow;
 mod transform;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::entry::fun_entry;
@@ -13,7 +14,7 @@ use super::module::Module;
 use super::record;
 use crate::beam::module::RecordDef;
 use crate::beam::{Arg, BeamModule};
-use crate::heap::{Heap, Message, make_literal};
+use crate::heap::{Heap, LiteralArea, Message};
 use crate::num::limbs::{Endian, Int};
 use crate::term::{Atom, RawTerm, Term, external};
 
@@ -41,6 +42,8 @@ struct Tables<'a> {
     name: Atom,
     atoms: Vec<Atom>,
     literals: Vec<RawTerm>,
+    /// Where its literals lie.
+    area: RefCell<LiteralArea>,
     /// Definitions of its native records.
     records: Vec<(Atom, record::Defined)>,
 }
@@ -55,28 +58,29 @@ impl Tables<'_> {
         Some(match arg {
             Arg::Nil => RawTerm::NIL,
             Arg::Atom(index) => self.atom(index).raw(),
-            Arg::I(value) => literal(|heap| heap.integer(value)),
+            Arg::I(value) => self.literal(|heap| heap.integer(value)).raw(),
             Arg::Big(row) => {
                 let bytes = self.beam.big(row);
                 let int = Int::from_bits(bytes, bytes.len() * 8, Endian::Big, true);
-                literal(|heap| heap.big(int.is_negative(), int.mag()))
+                self.literal(|heap| heap.big(int.is_negative(), int.mag()))
+                    .raw()
             }
             Arg::Literal(row) => self.literals[row as usize],
             _ => return None,
         })
     }
-}
 
-fn literal(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> RawTerm {
-    let heap = Heap::detached();
-    make_literal(build(&heap)).raw()
+    /// Builds a literal of the module.
+    fn literal(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+        self.area.borrow_mut().build(build)
+    }
 }
 
 /// Reads `file` and prepares its code.
 ///
 /// # Errors
 /// [`LoadError::Badfile`] names the chunk and the offset. Nothing of a refused module stays but
-/// atoms and literals.
+/// atoms.
 pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
     prepare_module(&decode(file)?)
 }
@@ -98,16 +102,20 @@ fn decode(file: &[u8]) -> Result<BeamModule, LoadError> {
 fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
     let atoms = intern(beam)?;
     let name = atoms[beam.name as usize];
-    let literals = decode_literals(beam)?;
+    let mut area = LiteralArea::new();
+    let literals = decode_literals(beam, &mut area)?;
     let mut tables = Tables {
         beam,
         name,
         atoms,
         literals,
+        area: RefCell::new(area),
         records: Vec::new(),
     };
     tables.records = records(&tables);
-    transform::module(&tables).map(Arc::new)
+    let mut module = transform::module(&tables)?;
+    module.set_literals(tables.area.into_inner());
+    Ok(Arc::new(module))
 }
 
 fn intern(beam: &BeamModule) -> Result<Vec<Atom>, LoadError> {
@@ -119,13 +127,13 @@ fn intern(beam: &BeamModule) -> Result<Vec<Atom>, LoadError> {
     Ok(atoms)
 }
 
-fn decode_literals(beam: &BeamModule) -> Result<Vec<RawTerm>, LoadError> {
+fn decode_literals(beam: &BeamModule, area: &mut LiteralArea) -> Result<Vec<RawTerm>, LoadError> {
     let mut literals = Vec::with_capacity(beam.literals.len());
     for (row, bytes) in beam.literals.iter().enumerate() {
         let heap = Heap::detached();
         let (term, _) = external::decode(&heap, bytes, external::DecodeOptions::default())
             .map_err(|error| LoadError::Badfile(format!("chunk LitT: literal {row}: {error}")))?;
-        literals.push(make_literal(term).raw());
+        literals.push(area.make(term).raw());
     }
     Ok(literals)
 }
@@ -142,7 +150,13 @@ fn records(tables: &Tables<'_>) -> Vec<(Atom, record::Defined)> {
         let name = tables.atom(row.name);
         (
             name,
-            record::define(tables.name, name, row.exported, &fields),
+            record::define(
+                tables.name,
+                name,
+                row.exported,
+                &fields,
+                &mut tables.area.borrow_mut(),
+            ),
         )
     };
     tables.beam.records.iter().map(define).collect()

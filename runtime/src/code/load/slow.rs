@@ -7,7 +7,6 @@ use super::{Tables, constant_term};
 use crate::beam::Arg;
 use crate::beam::genop::Op as Gen;
 use crate::code::record;
-use crate::heap::build_literal;
 use crate::term::compare::cmp_flatmap_keys;
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Atom, Term, am};
@@ -123,7 +122,5 @@ fn skeleton(tables: &Tables<'_>, op: Gen, args: &[Arg]) -> Option<Term<'static>>
         return None;
     }
     let nothing = vec![Term::immed(record::NO_DEFAULT); keys.len()];
-    Some(build_literal(|heap| {
-        heap.flat_map(heap.tuple(&keys), &nothing)
-    }))
+    Some(tables.literal(|heap| heap.flat_map(heap.tuple(&keys), &nothing)))
 }

@@ -11,7 +11,6 @@ use crate::code::FunEntry;
 use crate::code::entry::{export, stub_instruction};
 use crate::code::module::{Module, SourceFile};
 use crate::code::op::{Op, SCRATCH, entry as head};
-use crate::heap::build_literal;
 use crate::process::X_REGISTERS;
 use crate::term::{Atom, RawTerm, am};
 
@@ -49,7 +48,7 @@ type Done = Result<(), LoadError>;
 impl<'a> Transform<'a> {
     fn finish(self) -> Result<Module, LoadError> {
         let beam = self.tables.beam;
-        let strings: &'static [u8] = Box::leak(beam.strings.clone().into_boxed_slice());
+        let strings = beam.strings.clone().into_boxed_slice();
         let entry_of = |label: u32| {
             self.e
                 .offset(label)
@@ -65,10 +64,10 @@ impl<'a> Transform<'a> {
         let exports = beam.exports.iter().map(row).collect();
         let locals = beam.locals.iter().map(row).collect();
         let offsets: Vec<u32> = beam.lambdas.iter().map(|l| entry_of(l.label)).collect();
-        let code = self.e.finish(strings).map_err(|label| {
+        let code = self.e.finish(&strings).map_err(|label| {
             LoadError::Badfile(format!("chunk Code: label {label} is used and not defined"))
         })?;
-        let mut module = Module::new(self.tables.name, code, beam.md5);
+        let mut module = Module::new(self.tables.name, code, strings, beam.md5);
         module.exports = exports;
         module.locals = locals;
         module.lambdas = self.lambdas.into_iter().zip(offsets).collect();
@@ -661,7 +660,7 @@ impl<'a> Transform<'a> {
         let elements = &args[2..];
         let arity = u16::try_from(elements.len()).map_err(|_| self.here("a smaller tuple"))?;
         if arity == 0 {
-            let empty = build_literal(|heap| heap.tuple(&[]));
+            let empty = self.tables.literal(|heap| heap.tuple(&[]));
             self.e.op(Op::MoveCR, 0, dst, 0);
             self.e.word(empty.raw().0);
             return Ok(());
@@ -879,7 +878,7 @@ impl<'a> Transform<'a> {
             .ok_or_else(|| self.here("a row of the fun table"))?;
         let env = &args[3..];
         if env.is_empty() {
-            let literal = build_literal(|heap| heap.local_fun(fun, &[]));
+            let literal = self.tables.literal(|heap| heap.local_fun(fun, &[]));
             self.e.op(Op::MoveCR, 0, dst, 0);
             self.e.word(literal.raw().0);
             return Ok(());

@@ -15,7 +15,8 @@ fn definition(m: Atom, exported: bool) -> u64 {
         (am::value, Some(am::none.term())),
     ];
     let name = Atom::new("rec_of_the_test");
-    let cell = record::define(m, name, exported, &fields);
+    let area = Box::leak(Box::new(crate::heap::LiteralArea::new()));
+    let cell = record::define(m, name, exported, &fields, area);
     record::publish(m, &[(name, cell)]);
     cell.term().raw().0
 }
