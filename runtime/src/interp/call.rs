@@ -103,16 +103,21 @@ pub(super) fn call_fun<'p>(
         });
     }
     let entry = f.entry().expect("a fun is local or external");
-    let address = entry.address();
+    let mut address = entry.address();
     if address.is_null() {
         if purge::waits_for(p, entry) {
             return Ok(pending_purge(p, entry.module, fun, arity));
         }
-        if module::versions(entry.module).current.is_some() {
-            // Loading it would not help: what is loaded has no such fun.
-            return Err(crate::bif::tagged(p, am::badfun, fun));
+        let is_loaded = module::versions(entry.module).current.is_some();
+        // It may have been loaded just now, its funs with it.
+        address = entry.address();
+        if address.is_null() {
+            if is_loaded {
+                // Loading it would not help: what is loaded has no such fun.
+                return Err(crate::bif::tagged(p, am::badfun, fun));
+            }
+            return undefined_lambda(p, entry.module, fun, arity);
         }
-        return undefined_lambda(p, entry.module, fun, arity);
     }
     f.env()
         .iter()
