@@ -16,8 +16,11 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Rows to measure, by their names; all if none is given
+    /// Rows to measure, by their names; all but those of `--trace` if none is given
     rows: Vec<String>,
+    /// Measure what tracing costs: all rows whose names begin with `trace_`
+    #[arg(long)]
+    trace: bool,
     #[command(flatten)]
     otp: OtpOptions,
     /// OTP's source tree, for the row `compile` [default: fetched]
@@ -39,6 +42,11 @@ enum Measure {
     Inside,
     /// The workload under the profiler: OTP's tprof, and `beamline profile`.
     Profiled(&'static str),
+    /// What a workload of `trace_work` says of itself.
+    Trace,
+    /// The same where every call of `trace_work:pair/2` is recorded, which is nothing that OTP has: there nothing is
+    /// traced.
+    Recorded,
 }
 
 /// A row of the table.
@@ -46,15 +54,25 @@ struct Row {
     name: &'static str,
     workload: &'static str,
     measure: Measure,
-    /// The ratio to OTP that we want to stay below.
-    most: f64,
+    most: Most,
     unit: Unit,
+}
+
+/// What we want to stay below.
+#[derive(Clone, Copy)]
+enum Most {
+    /// The ratio to OTP.
+    Ratio(f64),
+    /// Our own number, whatever OTP's is.
+    Ours(f64),
 }
 
 #[derive(Clone, Copy)]
 enum Unit {
     Nanoseconds,
     Bytes,
+    /// Of something else, in millionths.
+    Share,
 }
 
 const fn row(name: &'static str, workload: &'static str, measure: Measure, most: f64) -> Row {
@@ -63,12 +81,19 @@ const fn row(name: &'static str, workload: &'static str, measure: Measure, most:
         name,
         workload,
         measure,
-        most,
+        most: Most::Ratio(most),
         unit,
     }
 }
 
-const ROWS: [Row; 13] = [
+const fn trace(name: &'static str, workload: &'static str, most: Most) -> Row {
+    Row {
+        most,
+        ..row(name, workload, Measure::Trace, 0.0)
+    }
+}
+
+const ROWS: [Row; 21] = [
     row("start", "", Measure::Start, 1.5),
     row("fib", "fib", Measure::Inside, 3.5),
     row("map_sum", "map_sum", Measure::Inside, 3.0),
@@ -98,6 +123,20 @@ const ROWS: [Row; 13] = [
         Measure::Profiled("call_memory"),
         0.5,
     ),
+    Row {
+        unit: Unit::Share,
+        ..trace("trace_idle", "idle", Most::Ours(1_010_000.0))
+    },
+    trace("trace_call", "call", Most::Ratio(0.7)),
+    Row {
+        measure: Measure::Recorded,
+        ..trace("trace_call_recorded", "calls", Most::Ours(60.0))
+    },
+    trace("trace_messages", "messages", Most::Ratio(0.8)),
+    trace("trace_set", "set", Most::Ratio(1.0)),
+    trace("trace_set_each", "set_each", Most::Ratio(1.0)),
+    trace("trace_read", "read", Most::Ratio(1.0)),
+    trace("trace_gap", "gap", Most::Ours(1e6)),
 ];
 
 /// One measurement: the value, and the hash of what came out where the workload gives one.
@@ -156,7 +195,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             Ok([otp, ours]) => println!("{}", line(row, &otp, &ours)),
             Err(error) => {
                 failed += 1;
-                println!("| {} | | | | {} | failed |", row.name, row.most);
+                println!("| {} | | | | | failed |", row.name);
                 eprintln!("{}: {error:#}", row.name);
             }
         }
@@ -168,20 +207,26 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 }
 
 fn wanted(options: &Options, row: &Row) -> bool {
-    options.rows.is_empty() || options.rows.iter().any(|name| name == row.name)
+    let named = options.rows.iter().any(|name| name == row.name);
+    let of_trace = matches!(row.measure, Measure::Trace | Measure::Recorded);
+    named || options.trace && of_trace || !options.trace && !of_trace && options.rows.is_empty()
 }
 
-/// Compiles the workloads and puts the source of stdlib's `lists` beside them.
+/// Compiles the workloads and puts beside them what they work on.
 fn prepare(options: &Options) -> Result<PathBuf> {
     let dir = options.otp.folder("compare")?;
-    let workloads = paths::workspace().join("benches/workloads/compare_work.erl");
-    fs::copy(&workloads, dir.join("compare_work.erl")).context("copying the workloads")?;
     let place = options.otp.place()?;
-    run::output(
-        place
-            .command(&dir, &words(&options.otp.erlc))?
-            .arg("compare_work.erl"),
-    )?;
+    for workloads in ["compare_work.erl", "trace_work.erl"] {
+        let source = paths::workspace().join("benches/workloads").join(workloads);
+        fs::copy(&source, dir.join(workloads)).context("copying the workloads")?;
+        let mut erlc = place.command(&dir, &words(&options.otp.erlc))?;
+        run::output(erlc.arg(workloads))?;
+    }
+    let wants_modules = |row: &Row| wanted(options, row) && matches!(row.measure, Measure::Trace);
+    if ROWS.iter().any(wants_modules) {
+        let mut erl = place.command(&dir, &words(&options.otp.erl))?;
+        run::output(erl.args(["-noshell", "-run", "trace_work", "make"]))?;
+    }
     let wants_source = |row: &Row| row.name == "compile" && wanted(options, row);
     if ROWS.iter().any(wants_source) {
         let source = match &options.source {
@@ -267,6 +312,32 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             let mut command = runtime.place.command(dir, &words)?;
             result(command.args(base).args(["-run", "compare_work"]).args(task))
         }
+        Measure::Trace | Measure::Recorded => {
+            let words = match (&runtime.beamline, row.measure) {
+                (Some(OtpRoot(root)), Measure::Recorded) => {
+                    let ring = dir.join("trace_work.ring");
+                    let ring = ring
+                        .to_str()
+                        .context("the build folder's name is no UTF-8")?;
+                    let verb = [
+                        "record",
+                        "--events",
+                        "calls",
+                        "--pattern",
+                        "trace_work:pair/2",
+                        "--output",
+                        ring,
+                    ];
+                    paths::beamline_words(&verb, root, &["erl"])?
+                }
+                _ => runtime.erl.clone(),
+            };
+            let mut command = runtime.place.command(dir, &words)?;
+            command
+                .args(base)
+                .args(["-run", "trace_work", "main", row.workload]);
+            result(&mut command)
+        }
     }
 }
 
@@ -320,19 +391,25 @@ fn median(mut samples: Vec<Sample>) -> Sample {
 
 fn line(row: &Row, otp: &Sample, ours: &Sample) -> String {
     let ratio = ours.value / otp.value;
-    let verdict = if ratio <= row.most { "" } else { "over" };
+    let (most, is_within) = match row.most {
+        Most::Ratio(most) => (most.to_string(), ratio <= most),
+        Most::Ours(most) => (shown(most, row.unit), ours.value <= most),
+    };
+    let verdict = if is_within { "" } else { "over" };
     let (otp, ours) = (shown(otp.value, row.unit), shown(ours.value, row.unit));
     format!(
-        "| {} | {otp} | {ours} | {ratio:.2} | {} | {verdict} |",
-        row.name, row.most
+        "| {} | {otp} | {ours} | {ratio:.2} | {most} | {verdict} |",
+        row.name
     )
 }
 
 fn shown(value: f64, unit: Unit) -> String {
     match unit {
+        Unit::Nanoseconds if value < 1e4 => format!("{value:.0} ns"),
         Unit::Nanoseconds => format!("{:.1} ms", value / 1e6),
         Unit::Bytes if value >= 1e6 => format!("{:.1} MB", value / 1e6),
         Unit::Bytes => format!("{value:.0} B"),
+        Unit::Share => format!("{:.3}", value / 1e6),
     }
 }
 
@@ -354,6 +431,17 @@ mod tests {
         assert_eq!(within, "| fib | 2.0 ms | 6.0 ms | 3.00 | 3.5 |  |");
         let over = line(&row, &sample(2e6), &sample(8e6));
         assert_eq!(over, "| fib | 2.0 ms | 8.0 ms | 4.00 | 3.5 | over |");
+        let own = trace("trace_gap", "gap", Most::Ours(1e6));
+        let within = line(&own, &sample(1e4), &sample(9e5));
+        assert_eq!(
+            within,
+            "| trace_gap | 0.0 ms | 0.9 ms | 90.00 | 1.0 ms |  |"
+        );
+        let over = line(&own, &sample(9e6), &sample(2e6));
+        assert_eq!(
+            over,
+            "| trace_gap | 9.0 ms | 2.0 ms | 0.22 | 1.0 ms | over |"
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod run;
 mod samples;
 mod stress;
 mod test;
+mod traces;
 
 #[expect(
     unreachable_pub,
@@ -50,6 +51,8 @@ enum Task {
     Samples(samples::Options),
     /// Call functions while trace sessions come and go, and check every count
     Stress(stress::Options),
+    /// Compare what the trace interface says, case by case, with what OTP 29 says
+    Traces(traces::Options),
     /// Run the models of lock-free code under loom
     Loom,
     /// Compare the samples' calls and words per function with what tprof counts on OTP
@@ -66,6 +69,7 @@ fn main() -> std::process::ExitCode {
         Task::Compare(options) => compare::main(&options),
         Task::Samples(options) => samples::main(&options),
         Task::Stress(options) => stress::main(&options),
+        Task::Traces(options) => traces::main(&options),
         Task::Loom => loom::main(),
         Task::Counts(options) => counts::main(&options),
     };
