@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// How often OTP runs each sample, to see what it counts alike
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Instead of the samples: calls of BIFs, each with its reductions and words
+    #[arg(long, conflicts_with = "samples")]
+    reductions: bool,
 }
 
 const SAMPLES: [&str; 9] = [
@@ -67,6 +70,9 @@ struct Setup {
 
 /// Runs all samples and prints the table.
 pub(crate) fn main(options: &Options) -> Result<()> {
+    if options.reductions {
+        return crate::costs::main(&options.otp, options.rounds);
+    }
     if let Some(unknown) = options
         .samples
         .iter()

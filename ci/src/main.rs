@@ -4,6 +4,7 @@ mod apt;
 mod bifs;
 mod compare;
 mod conformance;
+mod costs;
 mod counts;
 mod demo;
 mod fetch;

@@ -1,21 +1,23 @@
 //! Searching in binaries: `binary:match`, `matches`, `split`, `compile_pattern`.
 //!
 //! Where several patterns match, the match that starts first wins, and of those the longest; further
-//! matches start where the one before ended. One pattern is searched for by `memmem`, several by an
+//! matches start where the one before ended. One pattern is searched for after Boyer and Moore, several by an
 //! automaton; ERTS's names for the two kinds, `bm` and `ac`, are what a compiled pattern shows.
 //! Source of options and errors: `erl_bif_binary.c`, OTP 29.
+
+mod moore;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
-use memchr::memmem::Finder;
 
+use self::moore::{Moore, Sought};
 use super::binary::part_range;
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
-use crate::process::{Process, refs};
-use crate::term::{Atom, Bits, Term, View, am};
+use crate::process::{Process, Work, refs};
+use crate::term::{Atom, Bits, RawTerm, Term, View, am};
 
 bifs! {
     bif binary:"compile_pattern"/1 => compile_pattern_1;
@@ -33,14 +35,12 @@ bifs! {
     reason = "few there are, and each is used at once"
 )]
 enum Pattern {
-    One(Finder<'static>),
+    One(Moore),
     Several(Box<AhoCorasick>),
 }
 
 /// Steps of a search for one reduction.
 const STEPS_PER_RED: usize = 10;
-/// Bytes that one step of a search for a single byte passes.
-const BYTES_PER_STEP: usize = 8;
 
 /// The bytes of a binary that is not empty.
 fn needle(term: Term<'_>) -> Result<Vec<u8>, Raise<'static>> {
@@ -61,7 +61,7 @@ impl Pattern {
             _ => needles.push(needle(term)?),
         }
         if let [needle] = &needles[..] {
-            return Ok(Pattern::One(Finder::new(needle).into_owned()));
+            return Ok(Pattern::One(Moore::new(needle)));
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -77,46 +77,154 @@ impl Pattern {
         }
     }
 
-    /// The first match in `haystack[scope]`.
-    fn find(&self, haystack: &[u8], scope: Range<usize>) -> Option<Range<usize>> {
+    /// Searches on; `steps` is what may be done, and becomes what is left of it. Is it done?
+    fn search(
+        &self,
+        haystack: &[u8],
+        search: &mut Search,
+        global: bool,
+        steps: &mut usize,
+    ) -> bool {
         match self {
-            Pattern::One(finder) => {
-                let at = scope.start + finder.find(&haystack[scope])?;
-                Some(at..at + finder.needle().len())
-            }
-            Pattern::Several(automaton) => {
-                let found = automaton.find(Input::new(haystack).range(scope))?;
-                Some(found.range())
+            Pattern::One(moore) => search.for_one(moore, haystack, global, steps),
+            Pattern::Several(automaton) => search.for_several(automaton, haystack, global, steps),
+        }
+    }
+}
+
+/// How far a search has come.
+struct Search {
+    /// Where it goes on.
+    at: usize,
+    /// Where it ends.
+    end: usize,
+    /// Nothing is compared with what stands at `at` yet.
+    after_match: bool,
+    found: Vec<Range<usize>>,
+}
+
+impl Search {
+    fn for_one(&mut self, moore: &Moore, haystack: &[u8], global: bool, steps: &mut usize) -> bool {
+        let haystack = &haystack[..self.end];
+        loop {
+            match moore.search(haystack, &mut self.at, self.after_match, steps) {
+                Sought::Found(at) => {
+                    self.found.push(moore.range(at));
+                    self.at = at + moore.len();
+                    self.after_match = true;
+                    if !global {
+                        return true;
+                    }
+                }
+                Sought::Nothing => return true,
+                Sought::Paused => {
+                    self.after_match = true;
+                    return false;
+                }
             }
         }
     }
 
-    /// All matches in `haystack[scope]`, none of which overlap.
-    fn find_all(&self, haystack: &[u8], scope: Range<usize>) -> Vec<Range<usize>> {
-        match self {
-            Pattern::One(finder) => {
-                let len = finder.needle().len();
-                let found = finder.find_iter(&haystack[scope.clone()]);
-                found
-                    .map(|at| scope.start + at..scope.start + at + len)
-                    .collect()
-            }
-            Pattern::Several(automaton) => {
-                let found = automaton.find_iter(Input::new(haystack).range(scope));
-                found.map(|found| found.range()).collect()
+    /// Each byte is a step. A part of the haystack is searched at a time, with as much behind it as the longest
+    /// pattern may need that begins in it.
+    fn for_several(
+        &mut self,
+        automaton: &AhoCorasick,
+        haystack: &[u8],
+        global: bool,
+        steps: &mut usize,
+    ) -> bool {
+        let stop = self.end.min(self.at.saturating_add(*steps - 1));
+        let behind = automaton.max_pattern_len() - 1;
+        while self.at < stop {
+            let window = self.at..self.end.min(stop + behind);
+            let found = automaton.find(Input::new(haystack).range(window));
+            let Some(found) = found.filter(|found| found.start() < stop) else {
+                break;
+            };
+            self.found.push(found.range());
+            let passed = found.end() - self.at;
+            *steps = (*steps).saturating_sub(passed).max(1);
+            self.at = found.end();
+            if !global {
+                // It goes on until no longer match can begin where this one does.
+                *steps = (*steps - usize::from(self.at < self.end)).max(1);
+                return true;
             }
         }
+        *steps = (*steps).saturating_sub(stop.saturating_sub(self.at)).max(1);
+        self.at = self.at.max(stop);
+        self.at >= self.end
     }
+}
 
-    /// Counts the search of so many bytes.
-    fn bump(&self, p: &Process, bytes: usize) {
-        let steps = match self {
-            Pattern::One(finder) if finder.needle().len() == 1 => bytes / BYTES_PER_STEP,
-            Pattern::One(finder) => bytes / finder.needle().len(),
-            Pattern::Several(_) => bytes,
-        };
-        p.bump_reds((steps / STEPS_PER_RED) as i64);
+/// A search in the making, or its result.
+struct Searching {
+    search: Search,
+    is_found: bool,
+    /// Steps that making the result is still to take.
+    result_steps: usize,
+}
+
+impl Work for Searching {
+    fn visit(&mut self, _: &mut dyn FnMut(&mut [RawTerm])) {}
+    fn shown_as(&self) -> Option<(Atom, u8)> {
+        Some((am::binary_find_trap, 3))
     }
+}
+
+/// All that matches of `pattern` in `scope`, or with no `global` the first. `steps_of_result` is what each of
+/// them takes in the result. The first pause takes the rest of the slice; the others cost nothing. Source:
+/// `do_binary_find()`.
+fn found<'p>(
+    p: &'p Process,
+    haystack: Bits<'p>,
+    pattern: &Given<'_>,
+    (scope, global): (Range<usize>, bool),
+    steps_of_result: usize,
+) -> Result<Vec<Range<usize>>, Raise<'static>> {
+    let begun = p.take_work::<Searching>().map(|work| *work);
+    let is_first_turn = begun.is_none();
+    let mut work = begun.unwrap_or(Searching {
+        search: Search {
+            at: scope.start,
+            end: scope.end,
+            after_match: true,
+            found: Vec::new(),
+        },
+        is_found: false,
+        result_steps: 0,
+    });
+    let budget = (p.reds_left() * STEPS_PER_RED).max(1);
+    let mut steps = budget;
+    let pause = |work| {
+        if !is_first_turn {
+            p.give_up_slice();
+            return Err(p.put_off(work));
+        }
+        p.trap_state();
+        if let Given::New(_) = pattern {
+            p.trap_state();
+        }
+        Err(p.yield_with(work))
+    };
+    if !work.is_found {
+        let bytes = haystack.bytes();
+        work.is_found = pattern.search(&bytes, &mut work.search, global, &mut steps);
+        if !work.is_found {
+            return pause(work);
+        }
+        if global {
+            work.result_steps = steps_of_result * work.search.found.len();
+        }
+    }
+    if work.result_steps >= steps {
+        work.result_steps -= steps - 1;
+        return pause(work);
+    }
+    steps -= work.result_steps;
+    p.bump_reds(((budget - steps) / STEPS_PER_RED) as i64);
+    Ok(work.search.found)
 }
 
 /// A pattern given in a call: compiled before, or now.
@@ -224,11 +332,10 @@ fn part<'p>(p: &'p Process, found: &Range<usize>) -> Term<'p> {
 fn match_3<'p>(p: &'p Process, [subject, wanted, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let bits = subject.as_binary().ok_or_else(badarg)?;
     let options = Options::parse(options, bits.byte_len(), false)?;
-    let pattern = pattern(wanted)?;
-    let found = pattern.find(&bits.bytes(), options.scope.clone());
-    let passed = found.as_ref().map_or(options.scope.end, |found| found.end);
-    pattern.bump(p, passed - options.scope.start);
-    Ok(found.map_or(am::nomatch.term(), |found| part(p, &found)))
+    let found = found(p, bits, &pattern(wanted)?, (options.scope, false), 0)?;
+    Ok(found
+        .first()
+        .map_or(am::nomatch.term(), |found| part(p, found)))
 }
 
 fn match_2<'p>(p: &'p Process, [subject, wanted]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -236,11 +343,11 @@ fn match_2<'p>(p: &'p Process, [subject, wanted]: [Term<'p>; 2]) -> BifResult<'p
 }
 
 fn matches_3<'p>(p: &'p Process, [subject, wanted, options]: [Term<'p>; 3]) -> BifResult<'p> {
+    /// Its numbers, and its tuple.
+    const STEPS: usize = 2;
     let bits = subject.as_binary().ok_or_else(badarg)?;
     let options = Options::parse(options, bits.byte_len(), false)?;
-    let pattern = pattern(wanted)?;
-    let found = pattern.find_all(&bits.bytes(), options.scope.clone());
-    pattern.bump(p, options.scope.len());
+    let found = found(p, bits, &pattern(wanted)?, (options.scope, true), STEPS)?;
     let found = found.iter().rev();
     Ok(found.fold(Term::NIL, |rest, found| p.cons(part(p, found), rest)))
 }
@@ -252,14 +359,8 @@ fn matches_2<'p>(p: &'p Process, [subject, wanted]: [Term<'p>; 2]) -> BifResult<
 fn split_3<'p>(p: &'p Process, [subject, wanted, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let bits = subject.as_binary().ok_or_else(badarg)?;
     let options = Options::parse(options, bits.byte_len(), true)?;
-    let pattern = pattern(wanted)?;
-    let bytes = bits.bytes();
-    let found = if options.global {
-        pattern.find_all(&bytes, options.scope.clone())
-    } else {
-        Vec::from_iter(pattern.find(&bytes, options.scope.clone()))
-    };
-    pattern.bump(p, options.scope.len());
+    let scope = (options.scope.clone(), options.global);
+    let found = found(p, bits, &pattern(wanted)?, scope, 1)?;
     if found.is_empty() {
         if options.trims() && bits.bit_len() == 0 {
             return Ok(Term::NIL);

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::io::Write;
 
-use super::{BifResult, badarg, bifs, notsup};
-use crate::process::Process;
+use super::{BifResult, Raise, badarg, bifs, notsup};
+use crate::process::{Process, Work};
 use crate::term::compare::{cmp, cmp_exact, eq, eq_exact};
-use crate::term::hash::{phash, phash2};
-use crate::term::{Term, View, am, tag};
+use crate::term::hash::{Paused, phash, phash2_some};
+use crate::term::{RawTerm, Term, View, am, tag};
 
 bifs! {
     ubif erlang:"=="/2 => eq_2;
@@ -165,13 +165,42 @@ fn range(t: Term<'_>) -> Option<i64> {
     t.as_small().filter(|n| (1..=1 << 32).contains(n))
 }
 
-fn phash2_1<'p>(_: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(Term::small(i64::from(phash2(t)) & ((1 << 27) - 1)))
+/// A hash in the making.
+struct Hashing(Paused);
+
+impl Work for Hashing {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(self.0.terms());
+    }
 }
 
-fn phash2_2<'p>(_: &'p Process, [t, limit]: [Term<'p>; 2]) -> BifResult<'p> {
+fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Raise<'static>> {
+    const STEPS_PER_RED: i64 = 64;
+    let begun = p.take_work::<Hashing>().map(|work| work.0);
+    let is_first_turn = begun.is_none();
+    let most = STEPS_PER_RED * p.fcalls.get();
+    let mut steps = most;
+    match phash2_some(p, t, begun, &mut steps) {
+        Ok(hash) => {
+            p.bump_reds((most - steps) / STEPS_PER_RED);
+            Ok(hash.into())
+        }
+        Err(paused) => {
+            if is_first_turn {
+                p.trap_state();
+            }
+            Err(p.yield_with(Hashing(paused)))
+        }
+    }
+}
+
+fn phash2_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(Term::small(whole_phash2(p, t)? & ((1 << 27) - 1)))
+}
+
+fn phash2_2<'p>(p: &'p Process, [t, limit]: [Term<'p>; 2]) -> BifResult<'p> {
     let range = range(limit).ok_or_else(badarg)?;
-    Ok(Term::small(i64::from(phash2(t)) % range))
+    Ok(Term::small(whole_phash2(p, t)? % range))
 }
 
 fn phash_2<'p>(_: &'p Process, [t, limit]: [Term<'p>; 2]) -> BifResult<'p> {

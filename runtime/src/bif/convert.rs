@@ -161,19 +161,38 @@ fn digits(a: Term<'_>, radix: Term<'_>) -> Result<Vec<u8>, Raise<'static>> {
 const DECIMAL: Term<'static> = Term::small(10);
 
 fn integer_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(p.byte_list(&digits(a, DECIMAL)?))
+    integer_to_list_2(p, [a, DECIMAL])
 }
 
 fn integer_to_list_2<'p>(p: &'p Process, [a, base]: [Term<'p>; 2]) -> BifResult<'p> {
-    Ok(p.byte_list(&digits(a, base)?))
+    let digits = digits(a, base)?;
+    bump_digits(p, a, base);
+    Ok(p.byte_list(&digits))
 }
 
 fn integer_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(p.binary_from_vec(digits(a, DECIMAL)?))
+    integer_to_binary_2(p, [a, DECIMAL])
 }
 
 fn integer_to_binary_2<'p>(p: &'p Process, [a, base]: [Term<'p>; 2]) -> BifResult<'p> {
-    Ok(p.binary_from_vec(digits(a, base)?))
+    let digits = digits(a, base)?;
+    bump_digits(p, a, base);
+    Ok(p.binary_from_vec(digits))
+}
+
+/// The digits of a big integer cost, as many as ERTS expects of it; not where they are more than the time slice pays
+/// for, which makes them another scheduler's work there.
+fn bump_digits(p: &Process, a: Term<'_>, base: Term<'_>) {
+    const DIGITS_PER_RED: usize = 16;
+    let (Some(big), Some(base)) = (a.as_big(), base.as_small()) else {
+        return;
+    };
+    let bits = IntRef::new(big.is_negative(), big.limbs()).bit_len();
+    let digits = (bits as f64 / (base as f64).log2()) as usize + 2 + usize::from(big.is_negative());
+    let reds = digits / DIGITS_PER_RED;
+    if reds <= p.reds_left() {
+        p.bump_reds(reds as i64);
+    }
 }
 
 /// How many digits in `base` always fit in a small integer.

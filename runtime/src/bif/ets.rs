@@ -1,17 +1,14 @@
 //! `ets`: making and deleting tables; one object or key at a time.
 
 use super::{BifResult, Raise, badarg, bifs};
-use parking_lot::Mutex;
-
-use crate::code::entry::export;
 use crate::ets::{
     Found, HashKind, Heir, Kind, Objects, Options, Protection, Table, WriteConcurrency, error,
     registry,
 };
-use crate::heap::{MagicBinary, Message, Stored};
-use crate::process::{self, Process, Signal, refs};
+use crate::heap::{Message, Stored};
+use crate::process::{self, CONTEXT_REDS, Due, PauseWords, Process, Signal, Work, refs};
 use crate::sched;
-use crate::term::{Term, View, am};
+use crate::term::{Atom, RawTerm, Term, View, am};
 
 bifs! {
     bif ets:"new"/2 => new_2;
@@ -42,7 +39,6 @@ bifs! {
     bif ets:"next_lookup"/2 => next_lookup_2;
     bif ets:"prev_lookup"/2 => prev_lookup_2;
     bif ets:"slot"/2 => slot_2;
-    bif ets:"delete_trap"/1 => delete_trap_1;
     bif erts_internal:"ets_raw_first"/1 => ets_raw_first_1;
     bif erts_internal:"ets_raw_next"/2 => ets_raw_next_2;
     bif erts_internal:"ets_lookup_binary_info"/2 => ets_lookup_binary_info_2;
@@ -213,39 +209,54 @@ fn rename_2<'p>(p: &'p Process, [id, name]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
+    if let Some(garbage) = p.take_work::<Garbage>() {
+        return free(p, *garbage);
+    }
     let handle = registry::find(id)?;
     let mut state = handle.table().write(p, id)?;
     let objects = registry::delete(handle.table(), &mut state);
     drop(state);
-    free(p, objects)
+    let shown_as = Some((am::delete_trap, 1));
+    let result = am::true_.raw();
+    free(
+        p,
+        Garbage {
+            objects,
+            result,
+            shown_as,
+            pause_words: 2,
+        },
+    )
 }
 
-/// Objects of a deleted table, on their way to be freed.
-struct Garbage(Mutex<Objects>);
+/// Objects that no table has any more, on their way to be freed, and what the BIF returns then.
+struct Garbage {
+    objects: Objects,
+    result: RawTerm,
+    shown_as: Option<(Atom, u8)>,
+    /// Words of what ERTS keeps of it when it pauses.
+    pause_words: usize,
+}
+
+impl Work for Garbage {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(std::slice::from_mut(&mut self.result));
+    }
+    fn shown_as(&self) -> Option<(Atom, u8)> {
+        self.shown_as
+    }
+}
 
 /// Frees objects, as many as fit into the time slice, then the others in the next ones.
-fn free(p: &Process, mut objects: Objects) -> BifResult<'_> {
-    let freed = objects.free_some(registry::FREE_AT_ONCE);
-    p.bump_reds(freed as i64);
-    if freed < registry::FREE_AT_ONCE {
-        return Ok(am::true_.term());
+fn free(p: &Process, mut garbage: Garbage) -> BifResult<'_> {
+    let reds = p.fcalls.get();
+    let left = garbage.objects.free_some(reds);
+    if left < 0 {
+        p.trap_words(std::mem::take(&mut garbage.pause_words));
+        return Err(p.yield_with(garbage));
     }
-    let garbage = Box::new(Garbage(Mutex::new(objects)));
-    let garbage = p.magic_reference(MagicBinary::new(refs::make_ref(), garbage));
-    let trap = export(am::ets, am::delete_trap, 1);
-    Err(Raise::Trap(trap, vec![garbage]))
-}
-
-fn delete_trap_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
-    let magic = reference.as_ref().and_then(|reference| reference.magic());
-    let garbage: &Garbage = magic.and_then(MagicBinary::get).ok_or_else(badarg)?;
-    let freed = garbage.0.lock().free_some(registry::FREE_AT_ONCE);
-    p.bump_reds(freed as i64);
-    if freed < registry::FREE_AT_ONCE {
-        return Ok(am::true_.term());
-    }
-    let trap = export(am::ets, am::delete_trap, 1);
-    Err(Raise::Trap(trap, vec![reference]))
+    p.bump_reds(reds - left);
+    Ok(p.own(garbage.result))
 }
 
 fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -367,10 +378,22 @@ pub(super) fn object<'p>(
 }
 
 /// Objects made of a list, until they are put into the table together.
-struct Inserting(Mutex<Vec<Stored>>);
+struct Inserting {
+    stored: Vec<Stored>,
+    /// What is left of the list.
+    rest: RawTerm,
+}
 
-/// Objects that are copied for a reduction.
-const COPIES_PER_RED: i64 = 8;
+impl Work for Inserting {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(std::slice::from_mut(&mut self.rest));
+    }
+}
+
+/// Steps of an insertion for one reduction. Source: `ITERATIONS_PER_RED` in `erl_db.c`.
+const STEPS_PER_RED: usize = 8;
+/// Steps that an object of a list takes to be put into the table.
+const STEPS_TO_PUT: usize = 2;
 
 fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> BifResult<'p> {
     let handle = registry::find(id)?;
@@ -385,53 +408,71 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
         return Ok(am::true_.term());
     }
     drop(state);
-    let begun = objects.as_cons().and_then(|cell| {
-        let magic = cell.head().as_ref()?.magic()?;
-        Some((magic.get::<Inserting>()?, cell))
-    });
+    insert_list(p, &handle, (id, objects), new)
+}
+
+/// The objects of a list are copied first where there are not reductions enough to put all of them into the table
+/// in this turn; of bags, always. Source: `ets_insert_2_list()` in `erl_db.c`.
+fn insert_list<'p>(
+    p: &'p Process,
+    handle: &registry::Handle<'p>,
+    (id, objects): (Term<'p>, Term<'p>),
+    new: bool,
+) -> BifResult<'p> {
+    if let Some(result) = p.pay_on(PauseWords::Each(0)) {
+        return result;
+    }
+    let options = &handle.table().options;
+    let keypos = options.keypos;
+    let is_bag = matches!(
+        options.kind,
+        Kind::Hash(HashKind::Bag | HashKind::DuplicateBag)
+    );
+    let budget = p.reds_left() * STEPS_PER_RED;
+    let begun = p.take_work::<Inserting>();
+    let is_first_turn = begun.is_none();
+    let is_long = || objects.list_iter().nth(budget / 2).is_some();
+    let copies = !is_first_turn || is_bag || is_long();
+    // Checking one, and copying it.
+    let steps_each = 1 + usize::from(copies);
     let (mut stored, mut rest) = match begun {
-        Some((inserting, cell)) => (std::mem::take(&mut *inserting.0.lock()), cell.tail()),
+        Some(inserting) => (inserting.stored, p.own(inserting.rest)),
         None => (Vec::new(), objects),
     };
-    let mut budget = p.fcalls.get().max(1) * COPIES_PER_RED;
-    let before = budget;
+    let mut left = budget.max(1);
     while let Some(cell) = rest.as_cons() {
-        if budget == 0 {
-            return Err(insert_later(p, id, stored, rest, new));
+        if left == 0 {
+            if is_first_turn {
+                p.trap_state();
+            }
+            let rest = rest.raw();
+            return Err(p.yield_with(Inserting { stored, rest }));
         }
         stored.push(Stored::new(object(cell.head(), keypos)?));
         rest = cell.tail();
-        budget -= 1;
+        left = left.saturating_sub(steps_each);
     }
-    p.bump_reds((before - budget) / COPIES_PER_RED);
     if !rest.is_nil() {
         return Err(badarg());
     }
     let mut state = handle.table().write(p, id)?;
+    let mut steps = budget - left;
     let has = |object: &Stored| state.objects.has(object.elements()[keypos - 1]);
-    if new && stored.iter().any(has) {
-        return Ok(am::false_.term());
+    let has_some = new && stored.iter().inspect(|_| steps += 1).any(has);
+    if !has_some {
+        steps += STEPS_TO_PUT * stored.len();
+        for object in stored {
+            state.objects.insert(object);
+        }
     }
-    stored
-        .into_iter()
-        .for_each(|object| state.objects.insert(object));
-    Ok(am::true_.term())
-}
-
-/// Goes on with the `rest` of a list in the next time slice.
-fn insert_later<'p>(
-    p: &'p Process,
-    id: Term<'p>,
-    stored: Vec<Stored>,
-    rest: Term<'p>,
-    new: bool,
-) -> Raise<'p> {
-    p.bump_reds(p.fcalls.get());
-    let inserting = Box::new(Inserting(Mutex::new(stored)));
-    let inserting = p.magic_reference(MagicBinary::new(refs::make_ref(), inserting));
-    let function = if new { am::insert_new } else { am::insert };
-    let args = vec![id, p.cons(inserting, rest)];
-    Raise::Trap(export(am::ets, function, 2), args)
+    drop(state);
+    let result = Term::bool(!has_some);
+    let per_slice = STEPS_PER_RED * CONTEXT_REDS as usize;
+    let due = match copies {
+        true => Due::new(steps, per_slice),
+        false => Due::at_once(steps, per_slice),
+    };
+    p.pay(result, &[due], PauseWords::Each(0))
 }
 
 fn insert_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -516,52 +557,35 @@ fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p
     Ok(am::true_.term())
 }
 
-/// Objects that are marked as deleted for a reduction.
+/// Slots whose objects are marked as deleted for a reduction.
 const MARKS_PER_RED: usize = 8;
 
-/// Objects taken out of a table, on their way to be freed, and how many there were.
-struct Cleared {
-    objects: Mutex<Objects>,
-    count: usize,
-}
-
-fn internal_delete_all_2<'p>(p: &'p Process, [id, begun]: [Term<'p>; 2]) -> BifResult<'p> {
-    let magic = begun.as_ref().and_then(|reference| reference.magic());
-    let cleared: Option<&Cleared> = magic.and_then(MagicBinary::get);
-    let (reds, count, begun) = match cleared {
-        Some(cleared) => {
-            let freed = cleared.objects.lock().free_some(registry::FREE_AT_ONCE);
-            (freed, cleared.count, begun)
-        }
-        None => {
-            let handle = registry::find(id)?;
-            let mut state = handle.table().write(p, id)?;
-            let count = state.objects.len();
-            let options = &handle.table().options;
-            let (mut objects, mut reds) = (Objects::new(options), count / MARKS_PER_RED);
-            if state.fixes.any() && options.kind != Kind::OrderedSet {
-                state.objects.clear();
-            } else {
-                objects = state.objects.take(options);
-                reds = objects.free_some(registry::FREE_AT_ONCE);
-            }
-            drop(state);
-            if reds < registry::FREE_AT_ONCE {
-                (reds, count, begun)
-            } else {
-                let objects = Mutex::new(objects);
-                let cleared =
-                    MagicBinary::new(refs::make_ref(), Box::new(Cleared { objects, count }));
-                (reds, count, p.magic_reference(cleared))
-            }
-        }
-    };
-    p.bump_reds(reds as i64);
-    if reds < registry::FREE_AT_ONCE {
-        return Ok(p.unsigned(count as u64));
+fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResult<'p> {
+    if let Some(garbage) = p.take_work::<Garbage>() {
+        return free(p, *garbage);
     }
-    let trap = export(am::ets, am::internal_delete_all, 2);
-    Err(Raise::Trap(trap, vec![id, begun]))
+    let handle = registry::find(id)?;
+    let mut state = handle.table().write(p, id)?;
+    let count = p.unsigned(state.objects.len() as u64);
+    let options = &handle.table().options;
+    if state.fixes.any() && options.kind != Kind::OrderedSet {
+        let slots = match &state.objects {
+            Objects::Hash(hash) => hash.slot_count(),
+            Objects::Tree(_) => 0,
+        };
+        state.objects.clear();
+        p.bump_reds((slots / MARKS_PER_RED) as i64);
+        return Ok(count);
+    }
+    let objects = state.objects.take(options);
+    drop(state);
+    let garbage = Garbage {
+        objects,
+        result: count.raw(),
+        shown_as: None,
+        pause_words: 0,
+    };
+    free(p, garbage)
 }
 
 fn take_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {

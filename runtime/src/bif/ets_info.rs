@@ -44,6 +44,8 @@ impl<'p> Shown<'p, '_> {
     fn item(&self, item: Atom) -> Option<Term<'p>> {
         let options = &self.table.options;
         Some(match item {
+            // One of its own, beside the one it was found by.
+            am::id if self.id.as_ref().is_some() => self.p.copy_in(self.id),
             am::id => self.handle.tid(self.p, self.id),
             am::decentralized_counters => Term::bool(options.decentralized_counters),
             am::read_concurrency => Term::bool(options.read_concurrency),

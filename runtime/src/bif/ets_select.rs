@@ -1,5 +1,7 @@
 //! `ets`: match specifications, over tables and by themselves.
 
+use std::sync::Arc;
+
 use parking_lot::RwLockWriteGuard;
 
 use super::{BifResult, Raise, badarg, bifs};
@@ -7,7 +9,7 @@ use crate::code::entry::export;
 use crate::ets::registry::Handle;
 use crate::ets::select::{self, Keys, Part, Position, Request, compiled};
 use crate::ets::{HashKind, Kind, Objects, Protection, State, Table, error, registry};
-use crate::heap::{MagicBinary, Message};
+use crate::heap::{Heap, MagicBinary, Message};
 use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
 use crate::process::{Process, refs};
 use crate::sched;
@@ -50,17 +52,42 @@ fn program(term: Term<'_>) -> Option<&Compiled> {
     term.as_ref()?.magic()?.get()
 }
 
-fn make_program<'p>(p: &'p Process, spec: Term<'p>) -> BifResult<'p> {
-    let compiled = Compiled {
-        program: compiled(spec)?,
-        spec: Message::copy_of(spec),
-    };
-    Ok(p.magic_reference(MagicBinary::new(refs::make_ref(), Box::new(compiled))))
+/// A compiled specification in use: a term is made of a new one only where it must outlive the call.
+#[derive(Clone)]
+enum Program<'p> {
+    Known(Term<'p>),
+    New(Arc<MagicBinary>),
+}
+
+impl<'p> Program<'p> {
+    fn new(spec: Message) -> Result<Program<'p>, Raise<'static>> {
+        let program = compiled(spec.term())?;
+        let compiled = Box::new(Compiled { program, spec });
+        Ok(Program::New(MagicBinary::new(refs::make_ref(), compiled)))
+    }
+
+    fn compiled(&self) -> Option<&Compiled> {
+        match self {
+            Program::Known(term) => program(*term),
+            Program::New(magic) => magic.get(),
+        }
+    }
+
+    fn term(&self, p: &'p Process) -> Term<'p> {
+        match self {
+            Program::Known(term) => *term,
+            Program::New(magic) => p.magic_reference(magic.clone()),
+        }
+    }
 }
 
 /// `[{Pattern, [], [Result]}]`.
-fn spec_of<'p>(p: &'p Process, pattern: Term<'p>, result: Term<'p>) -> Term<'p> {
-    p.list(&[p.tuple(&[pattern, Term::NIL, p.list(&[result])])])
+fn spec_of(pattern: Term<'_>, result: Atom) -> Message {
+    Heap::detached().into_message(|heap| {
+        let pattern = heap.copy_in(pattern);
+        let clause = [pattern, Term::NIL, heap.list(&[result.term()])];
+        heap.list(&[heap.tuple(&clause)])
+    })
 }
 
 /// What is done with the objects that match.
@@ -88,11 +115,9 @@ impl Mode {
 }
 
 /// A traversal, which may take several time slices (a trap) or calls (a continuation).
-#[derive(Clone, Copy)]
 struct Traversal<'p> {
     id: Term<'p>,
-    /// The compiled specification's reference.
-    program: Term<'p>,
+    program: Program<'p>,
     mode: Mode,
     request: Request,
     from: Position<'p>,
@@ -151,7 +176,7 @@ impl<'p> Traversal<'p> {
         let limit = limit.as_index().filter(|limit| *limit > 0)?;
         Some(Traversal {
             id,
-            program,
+            program: Program::Known(program),
             mode: Mode::Select,
             request: Request { limit, back },
             from,
@@ -161,30 +186,53 @@ impl<'p> Traversal<'p> {
         })
     }
 
-    /// As arguments of a trap.
+    /// As arguments of a trap. A hash table's takes all that is left of the time slice.
     fn trap(&self, p: &'p Process) -> Raise<'p> {
         let known = matches!(self.from, Position::Known(_) | Position::Slot(_));
         let flags = i64::from(known)
             | i64::from(self.request.back) << 1
             | i64::from(self.fixed) << 2
             | (self.mode as i64) << 3;
-        let state = [
-            self.id,
-            place_of(self.from),
-            Term::small(self.request.limit as i64),
-            self.program,
-            self.results,
-            Term::small(self.got as i64),
-            Term::small(flags),
-        ];
-        p.bump_reds(p.fcalls.get());
-        Raise::Trap(export(am::ets, self.mode.trap(), 1), vec![p.tuple(&state)])
+        let (place, program) = (place_of(self.from), self.program.term(p));
+        let (got, flags) = (Term::small(self.got as i64), Term::small(flags));
+        let limit = Term::small(self.request.limit as i64);
+        let state = match (self.mode, self.from) {
+            (Mode::Select, Position::Slot(_)) => {
+                p.tuple(&[self.id, place, limit, program, self.results, got, flags])
+            }
+            // A tree's has a word more there, too.
+            (Mode::Select, _) => {
+                let back = Term::NIL;
+                p.tuple(&[
+                    self.id,
+                    place,
+                    limit,
+                    program,
+                    self.results,
+                    got,
+                    flags,
+                    back,
+                ])
+            }
+            _ => p.tuple(&[self.id, place, program, got, flags]),
+        };
+        if let Position::Slot(_) = self.from {
+            p.bump_all_reds();
+        }
+        Raise::Trap(export(am::ets, self.mode.trap(), 1), vec![state])
     }
 
     /// What a trap's argument stands for.
     fn trapped(state: Term<'p>) -> Option<Traversal<'p>> {
-        let [id, place, limit, program, results, got, flags] = *state.as_tuple()?.elements() else {
-            return None;
+        let (id, place, limit, program, results, got, flags) = match *state.as_tuple()?.elements() {
+            [id, place, limit, program, results, got, flags]
+            | [id, place, limit, program, results, got, flags, _] => {
+                (id, place, limit, program, results, got, flags)
+            }
+            [id, place, program, got, flags] => {
+                (id, place, Term::small(0), program, Term::NIL, got, flags)
+            }
+            _ => return None,
         };
         let flags = flags.as_index()?;
         let from = match place.as_index().filter(|_| flags & 1 != 0) {
@@ -193,7 +241,7 @@ impl<'p> Traversal<'p> {
         };
         Some(Traversal {
             id,
-            program,
+            program: Program::Known(program),
             mode: *Mode::ALL.get(flags >> 3)?,
             request: Request {
                 limit: limit.as_index()?,
@@ -210,7 +258,8 @@ impl<'p> Traversal<'p> {
     fn run(mut self, p: &'p Process) -> BifResult<'p> {
         let handle = registry::find(self.id)?;
         let table = handle.table();
-        let compiled = program(self.program).ok_or_else(badarg)?;
+        let used = self.program.clone();
+        let compiled = used.compiled().ok_or_else(badarg)?;
         let keys = Keys::of(compiled.spec.term(), table.options.keypos);
         let mut part = Part::new(self.from, self.results, self.got);
         let enough = self.request.limit != 0 && self.got >= self.request.limit;
@@ -222,6 +271,7 @@ impl<'p> Traversal<'p> {
         };
         (self.from, self.results, self.got) = (part.position, part.results, part.got);
         if done.is_ok() && part.trap {
+            p.bump_reds(self.reds(&part));
             self.id = handle.tid(p, self.id);
             return Err(self.trap(p));
         }
@@ -229,16 +279,21 @@ impl<'p> Traversal<'p> {
             self.unfix(p, table);
         }
         done?;
-        let reds = match self.mode {
-            Mode::Replace => part.seen + self.got,
-            _ => part.seen,
-        };
-        p.bump_reds(reds as i64);
+        p.bump_reds(self.reds(&part));
         Ok(match self.mode {
             Mode::Select if self.request.limit == 0 => self.results,
             Mode::Select => self.split(p, &handle),
             _ => p.unsigned(self.got as u64),
         })
+    }
+
+    /// What a part costs.
+    fn reds(&self, part: &Part<'p>) -> i64 {
+        let reds = match self.mode {
+            Mode::Replace => (part.seen + self.got).min(2 * select::MAX_ITERATIONS),
+            _ => part.seen,
+        };
+        reds as i64
     }
 
     fn advance(
@@ -334,9 +389,18 @@ impl<'p> Traversal<'p> {
                 _ => Term::NIL,
             };
             let back = Term::small(self.request.back.into());
-            p.tuple(&[id, place, known, limit, self.program, rest, back, left])
+            p.tuple(&[
+                id,
+                place,
+                known,
+                limit,
+                self.program.term(p),
+                rest,
+                back,
+                left,
+            ])
         } else {
-            p.tuple(&[id, place, limit, self.program, rest, left])
+            p.tuple(&[id, place, limit, self.program.term(p), rest, left])
         };
         p.tuple(&[results, continuation])
     }
@@ -346,13 +410,13 @@ impl<'p> Traversal<'p> {
 fn begin<'p>(
     p: &'p Process,
     id: Term<'p>,
-    spec: Term<'p>,
+    spec: Message,
     mode: Mode,
     request: Request,
 ) -> BifResult<'p> {
     let traversal = Traversal {
         id,
-        program: make_program(p, spec)?,
+        program: Program::new(spec)?,
         mode,
         request,
         from: Position::Start,
@@ -363,34 +427,34 @@ fn begin<'p>(
     traversal.run(p)
 }
 
-fn select<'p>(p: &'p Process, id: Term<'p>, spec: Term<'p>, back: bool) -> BifResult<'p> {
+fn select<'p>(p: &'p Process, id: Term<'p>, spec: Message, back: bool) -> BifResult<'p> {
     // The table's own errors come first.
     drop(registry::find(id)?.table().read(p, id)?);
     begin(p, id, spec, Mode::Select, Request { limit: 0, back })
 }
 
 fn select_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, spec, false)
+    select(p, id, Message::copy_of(spec), false)
 }
 
 fn select_reverse_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, spec, true)
+    select(p, id, Message::copy_of(spec), true)
 }
 
 fn match_2<'p>(p: &'p Process, [id, pattern]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, spec_of(p, pattern, am::dollar_dollar.term()), false)
+    select(p, id, spec_of(pattern, am::dollar_dollar), false)
 }
 
 fn match_object_2<'p>(p: &'p Process, [id, pattern]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(
-        p,
-        id,
-        spec_of(p, pattern, am::dollar_underscore.term()),
-        false,
-    )
+    select(p, id, spec_of(pattern, am::dollar_underscore), false)
 }
 
-fn select_part<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3], back: bool) -> BifResult<'p> {
+fn select_part<'p>(
+    p: &'p Process,
+    [id, limit]: [Term<'p>; 2],
+    spec: Message,
+    back: bool,
+) -> BifResult<'p> {
     drop(registry::find(id)?.table().read(p, id)?);
     let limit = limit
         .as_index()
@@ -399,22 +463,21 @@ fn select_part<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3], back: bool)
     begin(p, id, spec, Mode::Select, Request { limit, back })
 }
 
-fn select_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
-    select_part(p, args, false)
+fn select_3<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3]) -> BifResult<'p> {
+    select_part(p, [id, limit], Message::copy_of(spec), false)
 }
 
-fn select_reverse_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
-    select_part(p, args, true)
+fn select_reverse_3<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3]) -> BifResult<'p> {
+    select_part(p, [id, limit], Message::copy_of(spec), true)
 }
 
 fn match_3<'p>(p: &'p Process, [id, pattern, limit]: [Term<'p>; 3]) -> BifResult<'p> {
-    let spec = spec_of(p, pattern, am::dollar_dollar.term());
-    select_part(p, [id, spec, limit], false)
+    select_part(p, [id, limit], spec_of(pattern, am::dollar_dollar), false)
 }
 
 fn match_object_3<'p>(p: &'p Process, [id, pattern, limit]: [Term<'p>; 3]) -> BifResult<'p> {
-    let spec = spec_of(p, pattern, am::dollar_underscore.term());
-    select_part(p, [id, spec, limit], false)
+    let spec = spec_of(pattern, am::dollar_underscore);
+    select_part(p, [id, limit], spec, false)
 }
 
 fn select_1<'p>(p: &'p Process, [continuation]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -438,12 +501,12 @@ const ALL: Request = Request {
 
 fn select_count_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
     drop(registry::find(id)?.table().read(p, id)?);
-    begin(p, id, spec, Mode::Count, ALL)
+    begin(p, id, Message::copy_of(spec), Mode::Count, ALL)
 }
 
 fn internal_select_delete_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
     drop(registry::find(id)?.table().write(p, id)?);
-    begin(p, id, spec, Mode::Delete, ALL)
+    begin(p, id, Message::copy_of(spec), Mode::Delete, ALL)
 }
 
 fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -457,7 +520,7 @@ fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<
     if !select::keeps_keys(spec, table.options.keypos) {
         return Err(badarg());
     }
-    begin(p, id, spec, Mode::Replace, ALL)
+    begin(p, id, Message::copy_of(spec), Mode::Replace, ALL)
 }
 
 fn is_compiled_ms_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -465,7 +528,7 @@ fn is_compiled_ms_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p>
 }
 
 fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<'p> {
-    make_program(p, spec)
+    Ok(Program::new(Message::copy_of(spec))?.term(p))
 }
 
 /// Results of a list's terms, the last one first, before `results`.

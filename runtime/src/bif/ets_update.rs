@@ -132,13 +132,13 @@ fn integer<'p>(term: Term<'p>) -> Result<Term<'p>, Raise<'static>> {
     is_integer(term).then_some(term).ok_or_else(badarg)
 }
 
+/// The step `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
 fn counter_step<'p>(
     table: &Table,
-    step: Term<'p>,
+    step: &[Term<'p>],
     object: &[Term<'_>],
 ) -> Result<Step<'p>, Raise<'static>> {
-    let step = step.as_tuple().ok_or_else(badarg)?;
-    let (position, increment, limit) = match step.elements() {
+    let (position, increment, limit) = match step {
         [position, increment] => (*position, *increment, None),
         [position, increment, threshold, value] => {
             let limit = (integer(*threshold)?, integer(*value)?);
@@ -198,11 +198,11 @@ fn update_counter<'p>(
     let mut todo = Vec::new();
     if is_integer(steps) {
         let position = Term::small(table.options.keypos as i64 + 1);
-        let step = [position, steps];
-        todo.push(counter_step(table, p.tuple(&step), object)?);
+        todo.push(counter_step(table, &[position, steps], object)?);
     } else {
         for step in one_or_list(steps, single)? {
-            todo.push(counter_step(table, step, object)?);
+            let step = step.as_tuple().ok_or_else(badarg)?;
+            todo.push(counter_step(table, step.elements(), object)?);
         }
     }
     let mut changes: Vec<(usize, Term<'p>)> = Vec::new();

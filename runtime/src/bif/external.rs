@@ -1,12 +1,12 @@
 //! The external term format's BIFs.
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
-use crate::process::{Process, Work};
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::term::external::{
-    self, DecodeOptions, Decoded, EncodeOptions, Paused, Piece, TooLarge, encode, encode_pieces,
-    external_size,
+    self, DecodeOptions, Decoded, EncodeOptions, EncodeWork, Paused, Piece, TooLarge,
+    encode_counted, encode_pieces, external_size,
 };
-use crate::term::{Atom, RawTerm, Term, am};
+use crate::term::{Atom, RawTerm, Term, am, tag};
 
 bifs! {
     bif erlang:"term_to_binary"/1 => term_to_binary_1;
@@ -23,13 +23,6 @@ impl From<TooLarge> for Raise<'static> {
     fn from(_: TooLarge) -> Self {
         system_limit()
     }
-}
-
-/// Bytes written or read for one reduction.
-const BYTES_PER_RED: usize = 64;
-
-fn bump(p: &Process, bytes: usize) {
-    p.bump_reds((bytes / BYTES_PER_RED) as i64 + 1);
 }
 
 fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'static>> {
@@ -61,10 +54,34 @@ fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'static>> {
     Ok(options)
 }
 
+/// Bytes of compression in a time slice. Source: `TERM_TO_BINARY_COMPRESS_CHUNK` in `external.c`.
+const COMPRESSED_PER_SLICE: usize = 1 << 18;
+/// Steps of counting and of writing in a time slice.
+const STEPS_PER_SLICE: usize = 32 * CONTEXT_REDS as usize;
+/// Words of what ERTS makes each time it traps.
+const STATE_WORDS: PauseWords = PauseWords::Each(8);
+
+/// What an encoding costs: a step for each term, to count its bytes, and another to write it.
+fn bill(work: EncodeWork) -> [Due; 2] {
+    let steps = 2 * work.terms - 1 + work.looked_at + work.written;
+    [
+        Due::new(steps, STEPS_PER_SLICE),
+        Due::new(work.compressed_bytes, COMPRESSED_PER_SLICE),
+    ]
+}
+
 fn to_binary<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifResult<'p> {
-    let bytes = encode(term, options)?;
-    bump(p, bytes.len());
-    Ok(p.binary_from_vec(bytes))
+    if let Some(result) = p.pay_on(STATE_WORDS) {
+        return result;
+    }
+    let (bytes, work) = encode_counted(term, options)?;
+    let is_small = work.plain_bytes <= tag::ONHEAP_BINARY_LIMIT;
+    let binary = p.binary_from_vec(bytes);
+    if is_small {
+        p.bump_reds(1);
+        return Ok(binary);
+    }
+    p.pay(binary, &bill(work), STATE_WORDS)
 }
 
 fn term_to_binary_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -87,17 +104,25 @@ fn to_iovec<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifRe
     if options.level != 0 {
         return Ok(p.list(&[to_binary(p, term, options)?]));
     }
-    let mut list = Vec::new();
-    for piece in encode_pieces(term, options)? {
-        list.push(match piece {
-            Piece::Bytes(bytes) => {
-                bump(p, bytes.len());
-                p.binary_from_vec(bytes)
-            }
-            Piece::Shared(bits) => p.sub_bits(bits, 0, bits.byte_len() * 8),
-        });
+    if let Some(result) = p.pay_on(STATE_WORDS) {
+        return result;
     }
-    Ok(p.list(&list))
+    let (pieces, work) = encode_pieces(term, options)?;
+    let (mut written, mut ends) = (Vec::new(), Vec::new());
+    for piece in &pieces {
+        if let Piece::Bytes(bytes) = piece {
+            written.extend_from_slice(bytes);
+            ends.push(written.len());
+        }
+    }
+    let mut parts = p.off_heap_parts(written, &ends).into_iter();
+    let list = pieces.into_iter().map(|piece| match piece {
+        Piece::Bytes(_) => parts.next().expect("as many parts"),
+        Piece::Shared(bits) if bits.bit_len().is_multiple_of(8) => bits.term(),
+        Piece::Shared(bits) => p.sub_bits(bits, 0, bits.byte_len() * 8),
+    });
+    let list: Vec<_> = list.collect();
+    p.pay(p.list(&list), &bill(work), STATE_WORDS)
 }
 
 fn external_size_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -147,14 +172,22 @@ fn from_binary<'p>(
     options: DecodeOptions,
 ) -> Result<(Term<'p>, usize), Raise<'p>> {
     let bytes = a.as_binary().ok_or_else(badarg)?.bytes();
+    const STEPS_PER_RED: i64 = 128;
     let paused = p.take_work::<Decoding>().map(|work| work.0);
-    let budget = p.reds_left().max(1) * BYTES_PER_RED;
-    match external::decode_some(p, &bytes, options, budget, paused).map_err(|_| badarg())? {
+    let is_first_turn = paused.is_none();
+    let most = p.fcalls.get() * STEPS_PER_RED;
+    let mut steps = most;
+    match external::decode_some(p, &bytes, options, &mut steps, paused).map_err(|_| badarg())? {
         Decoded::Whole(term, used) => {
-            bump(p, used % budget);
+            p.bump_reds((most - steps) / STEPS_PER_RED);
             Ok((term, used))
         }
-        Decoded::Part(paused) => Err(p.yield_with(Decoding(paused))),
+        Decoded::Part(paused) => {
+            if is_first_turn {
+                p.trap_state();
+            }
+            Err(p.yield_with(Decoding(paused)))
+        }
     }
 }
 
@@ -163,14 +196,15 @@ mod tests {
     use super::*;
     use crate::process::in_small_steps;
     use crate::term::compare::eq_exact;
+    use crate::term::external::encode;
 
     #[test]
     fn a_large_term_is_decoded_in_many_slices() {
         let heap = crate::heap::Heap::detached();
-        let numbers: Vec<_> = (0..2000).map(Term::small).collect();
+        let numbers: Vec<_> = (0..20_000).map(Term::small).collect();
         let tuple = heap.tuple(&[heap.list(&numbers), heap.binary(&[7; 100]), am::ok.term()]);
         let term = heap.list_with_tail(&[tuple, tuple], heap.big(true, &[1, 2, 3]));
-        for (level, slices) in [(0, 20), (9, 20)] {
+        for (level, slices) in [(0, 100), (9, 200)] {
             let options = EncodeOptions {
                 level,
                 ..EncodeOptions::default()

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{BifResult, Raise, badarg, bifs};
-use crate::process::{CONTEXT_REDS, Process, Work};
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::term::{RawTerm, Term, am, compare};
 
 bifs! {
@@ -34,7 +34,7 @@ fn bump(p: &Process, work: usize, per_red: usize) {
 
 /// Goes on with what is left in the process's next turn.
 fn go_on_with<'p>(p: &Process, args: Vec<Term<'p>>) -> Raise<'p> {
-    p.bump_reds(p.fcalls.get());
+    p.bump_all_reds();
     Raise::YieldWith(args)
 }
 
@@ -182,13 +182,19 @@ impl Work for Appending {
 
 /// What stands on the right is not looked at, as ever.
 fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
+    if let Some(result) = p.pay_on(PauseWords::Once) {
+        return result;
+    }
     let begun = p.take_work::<Appending>();
     let is_first_turn = begun.is_none();
     let (mut rest, mut copied, free_words) = match begun {
         None if left.is_nil() => return Ok(right),
         None if left.as_cons().is_none() => return Err(badarg()),
         // The list itself, if it is a proper one.
-        None if right.is_nil() => return counted(p, left).map(|_| left),
+        None if right.is_nil() => {
+            let bill = [due(counted(left)?, COUNTED_PER_RED)];
+            return p.pay(left, &bill, PauseWords::Once);
+        }
         None => (left, Vec::new(), p.free_words()),
         // The first turn has filled the heap.
         Some(begun) => (p.own(begun.rest), begun.copied, 0),
@@ -203,18 +209,12 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
         }
         Copied::Some => {
             if is_first_turn {
-                trap_state(p);
+                p.trap_state();
             }
             let rest = rest.raw();
             Err(p.yield_with(Appending { rest, copied }))
         }
     }
-}
-
-/// The reference to a BIF's state that ERTS makes when it traps first: its words are the process's.
-fn trap_state(p: &Process) {
-    const MAGIC_REF_WORDS: usize = 4;
-    p.tuple(&[Term::NIL; MAGIC_REF_WORDS - 1]);
 }
 
 /// Up to this many elements on one side, each element of the other is looked for among them.
@@ -227,44 +227,67 @@ const SEARCHED_PER_RED: usize = 8;
 type Few<'p> = SmallVec<[Term<'p>; FEW]>;
 
 /// The length of a proper list.
-fn counted<'p>(p: &'p Process, list: Term<'p>) -> Result<usize, Raise<'static>> {
+fn counted(list: Term<'_>) -> Result<usize, Raise<'static>> {
     let mut count = 0;
     for element in list.list_iter() {
         element.map_err(|_| badarg())?;
         count += 1;
     }
-    bump(p, count, COUNTED_PER_RED);
     Ok(count)
+}
+
+/// What is due for `work` of which one reduction pays for so much.
+fn due(work: usize, per_red: usize) -> Due {
+    Due::new(work, per_red * CONTEXT_REDS as usize)
 }
 
 /// Both operands are walked to their ends, so that an improper one is an error whatever is in them.
 fn subtract_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
+    if let Some(result) = p.pay_on(PauseWords::Once) {
+        return result;
+    }
     let is_list = |t: Term<'p>| t.is_nil() || t.as_cons().is_some();
     if !is_list(left) || !is_list(right) {
         return Err(badarg());
     }
-    let left_len = counted(p, left)?;
-    if (1..=FEW).contains(&left_len) && !right.is_nil() {
-        return subtract_from_few(p, left, right);
-    }
-    let right_len = counted(p, right)?;
-    if left_len == 0 || right_len == 0 {
-        return Ok(left);
-    }
-    let removed = if right_len <= FEW {
-        Removed::Few(right.list_iter().flatten().collect())
+    let mut bill = SmallVec::<[Due; 4]>::new();
+    let left_len = counted(left)?;
+    bill.push(due(left_len, COUNTED_PER_RED));
+    let difference = if (1..=FEW).contains(&left_len) && !right.is_nil() {
+        let (difference, checks) = subtract_from_few(p, left, right)?;
+        bill.push(due(checks, CHECKS_PER_RED));
+        difference
     } else {
-        bump(p, right_len, CHECKS_PER_RED);
-        Removed::sorted(right)
+        let right_len = counted(right)?;
+        bill.push(due(right_len, COUNTED_PER_RED));
+        if left_len == 0 || right_len == 0 {
+            left
+        } else {
+            let removed = if right_len <= FEW {
+                Removed::Few(right.list_iter().flatten().collect())
+            } else {
+                bill.push(due(right_len, CHECKS_PER_RED));
+                Removed::sorted(right)
+            };
+            let per_red = removed.checks().1;
+            let (difference, checks) = subtract(p, left, right_len, removed);
+            bill.push(due(checks, per_red));
+            difference
+        }
     };
-    Ok(subtract(p, left, right_len, removed))
+    p.pay(difference, &bill, PauseWords::Once)
 }
 
 fn eq<'p>(a: Term<'p>, b: Term<'p>) -> bool {
     a.same(b) || compare::eq_exact(a, b)
 }
 
-fn subtract_from_few<'p>(p: &'p Process, left: Term<'p>, right: Term<'p>) -> BifResult<'p> {
+/// What is left of a short list, and the checks it took.
+fn subtract_from_few<'p>(
+    p: &'p Process,
+    left: Term<'p>,
+    right: Term<'p>,
+) -> Result<(Term<'p>, usize), Raise<'p>> {
     let mut rest: Few<'p> = left.list_iter().flatten().collect();
     let mut checks = 0;
     for element in right.list_iter() {
@@ -274,8 +297,7 @@ fn subtract_from_few<'p>(p: &'p Process, left: Term<'p>, right: Term<'p>) -> Bif
         }
         checks += rest.len().max(1);
     }
-    bump(p, checks, CHECKS_PER_RED);
-    Ok(p.list(&rest))
+    Ok((p.list(&rest), checks))
 }
 
 /// What is still to be taken out of a list.
@@ -325,15 +347,15 @@ impl<'p> Removed<'p> {
     }
 }
 
-/// `left` without `count` elements; what follows the last of them is shared.
+/// `left` without `count` elements, and the checks it took; what follows the last of them is shared.
 fn subtract<'p>(
     p: &'p Process,
     left: Term<'p>,
     mut count: usize,
     mut removed: Removed<'p>,
-) -> Term<'p> {
+) -> (Term<'p>, usize) {
     let mut kept = Vec::new();
-    let (mut checks, per_red) = (0, removed.checks().1);
+    let mut checks = 0;
     let mut rest = left;
     while let (Some(cell), true) = (rest.as_cons(), count > 0) {
         rest = cell.tail();
@@ -348,8 +370,7 @@ fn subtract<'p>(
         }
         checks += removed.checks().0;
     }
-    bump(p, checks, per_red);
-    p.list_with_tail(&kept, rest)
+    (p.list_with_tail(&kept, rest), checks)
 }
 
 fn length_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {

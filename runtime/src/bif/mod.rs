@@ -18,6 +18,7 @@ mod atomics;
 mod binary;
 mod binary_search;
 mod calendar;
+mod checksum;
 mod compare;
 mod convert;
 mod debug;

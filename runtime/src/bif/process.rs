@@ -7,8 +7,8 @@ use crate::native;
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
-    Alias, AliasEnd, Monitored, Origin, Peer, Process, SYSTEM, Signal, ask, deliver, exists,
-    registry, send,
+    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
+    Signal, ask, deliver, exists, registry, send,
 };
 use crate::term::{Atom, Pid, Term, View, am, tag};
 use crate::trace::{Event, events, seq};
@@ -629,12 +629,22 @@ pub(super) fn all_pids(p: &Process) -> Term<'_> {
     let guard = crate::sched::ptab::pin();
     let table = crate::process::table().iter(&guard);
     let pids: Vec<Term<'_>> = table.map(|shared| shared.pid().term()).collect();
-    p.bump_reds(pids.len() as i64 / 10);
+    p.bump_reds(pids.len() as i64 / 75);
     p.list(&pids)
 }
 
+/// All places of the process table are looked at. Source: `erts_ptab_list()`.
 fn processes_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(all_pids(p))
+    const PLACES_PER_SLICE: usize = 25 * CONTEXT_REDS as usize;
+    if let Some(result) = p.pay_on(PauseWords::Once) {
+        return result;
+    }
+    let places = crate::process::table().limit();
+    p.pay(
+        all_pids(p),
+        &[Due::new(places, PLACES_PER_SLICE)],
+        PauseWords::Once,
+    )
 }
 
 /// All pids come with the first call; the second finds none left.

@@ -385,6 +385,9 @@ fn capture(regex: &Regex, values: Term<'_>) -> Option<Capture> {
     })
 }
 
+/// Bytes passed for one reduction.
+const BYTES_PER_RED: usize = 127;
+
 fn matched<'p>(
     p: &'p Process,
     regex: &Regex,
@@ -406,8 +409,15 @@ fn matched<'p>(
             &copy
         }
     };
-    p.bump_reds((text.len() / 200) as i64);
-    let groups = match regex.run(text, options.matching) {
+    let outcome = regex.run(text, options.matching);
+    // How far it has looked: ERTS counts the steps of its own matcher, which are not known here.
+    let end = match &outcome {
+        Ok(Some(groups)) => groups.first().copied().flatten().map_or(0, |whole| whole.1),
+        _ => text.len(),
+    };
+    let passed = end.saturating_sub(options.matching.offset);
+    p.bump_reds((passed / BYTES_PER_RED) as i64);
+    let groups = match outcome {
         Ok(Some(groups)) => groups,
         Ok(None) => return Ok(am::nomatch.term()),
         Err(MatchError::MatchLimit) => return Ok(limited(p, options, am::match_limit)),

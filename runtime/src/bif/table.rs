@@ -87,6 +87,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::binary::TABLE,
     super::binary_search::TABLE,
     super::calendar::TABLE,
+    super::checksum::TABLE,
     super::code::TABLE,
     super::compare::TABLE,
     super::convert::TABLE,

@@ -1,7 +1,7 @@
 //! Time, timers, references and unique integers.
 
 use super::{BifResult, Raise, badarg, bifs};
-use crate::heap::Message;
+use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
 use crate::process::refs::{RefNumbers, make_ref, monotonic_integer, unique_integer};
 use crate::process::{Process, Signal, deliver};
@@ -263,8 +263,14 @@ fn start_timer<'p>(
         if !wrap {
             return Message::copy_of(message);
         }
-        let reference = p.reference(reference);
-        Message::copy_of(p.tuple(&[am::timeout.term(), reference, message]))
+        Heap::detached().into_message(|heap| {
+            let elements = [
+                am::timeout.term(),
+                heap.reference(reference),
+                heap.copy_in(message),
+            ];
+            heap.tuple(&elements)
+        })
     });
     Ok(p.reference(reference))
 }

@@ -2,7 +2,7 @@
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::code::entry::export;
-use crate::process::Process;
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process};
 use crate::term::{Atom, Bits, Term, View, am};
 
 bifs! {
@@ -11,8 +11,10 @@ bifs! {
     bif unicode:"bin_is_7bit"/1 => bin_is_7bit_1;
 }
 
-/// Bytes or characters worked on for one reduction.
-const CHARACTERS_PER_RED: usize = 64;
+/// Bytes or characters worked on in a time slice. Source: `LOOP_FACTOR` in `erl_unicode.c`.
+const UNITS_PER_SLICE: usize = 10 * CONTEXT_REDS as usize;
+/// Characters whose size is counted for one unit.
+const COUNTED_PER_UNIT: usize = 5;
 
 fn bin_is_7bit_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let is_ascii = a.as_binary().is_some_and(|bits| bits.bytes().is_ascii());
@@ -26,6 +28,8 @@ struct Conversion<'p> {
     out: String,
     /// The start of a character whose other bytes are yet to come.
     leftover: Vec<u8>,
+    /// Characters and bytes read.
+    units: usize,
 }
 
 /// What stands before the converter when it meets an error.
@@ -57,6 +61,7 @@ impl<'p> Conversion<'p> {
             latin1,
             out: String::new(),
             leftover: Vec::new(),
+            units: 0,
         }
     }
 
@@ -106,6 +111,7 @@ impl<'p> Conversion<'p> {
     fn character(&mut self, code: i64) -> Result<(), ()> {
         let limit = if self.latin1 { 0xff } else { 0x10_ffff };
         let code = u32::try_from(code).ok().filter(|&code| code <= limit);
+        self.units += 1;
         if !self.leftover.is_empty() {
             return Err(());
         }
@@ -116,6 +122,7 @@ impl<'p> Conversion<'p> {
     /// Converts a binary; or gives the part of it that stands before the converter at an error.
     fn bits(&mut self, bits: Bits<'p>) -> Result<(), Term<'p>> {
         let bytes = bits.bytes();
+        self.units += bytes.len();
         if self.latin1 {
             self.out.extend(bytes.iter().map(|&b| char::from(b)));
             return Ok(());
@@ -177,8 +184,14 @@ fn may_become_character(bytes: &[u8]) -> bool {
     utf8_len(bytes[0]) > 1 && bytes[1..].iter().all(|b| b & 0xC0 == 0x80)
 }
 
-/// Refuses what is no list of characters at all; with a big integer the converter itself deals.
-fn check(data: Term<'_>) -> Result<(), Raise<'static>> {
+/// Refuses what is no list of characters at all; with a big integer the converter itself deals. What the counting
+/// of its bytes costs, which ERTS does first. Source: `utf8_need()`.
+fn check(data: Term<'_>, latin1: bool) -> Result<usize, Raise<'static>> {
+    let of_binary = |bits: Bits<'_>| match latin1 {
+        true => bits.bytes().iter().map(|b| 1 + usize::from(b >> 7)).sum(),
+        false => 1,
+    };
+    let mut counted = 0;
     let mut tails = Vec::new();
     let mut rest = data;
     loop {
@@ -186,9 +199,12 @@ fn check(data: Term<'_>) -> Result<(), Raise<'static>> {
             View::Cons(cell) => {
                 rest = cell.tail();
                 match cell.head().view() {
-                    View::Small(_) | View::Nil => {}
-                    View::Big(_) => return Ok(()),
-                    View::Bits(bits) if bits.bit_len().is_multiple_of(8) => {}
+                    View::Small(_) => counted += 1,
+                    View::Nil => {}
+                    View::Big(_) => return Ok(counted),
+                    View::Bits(bits) if bits.bit_len().is_multiple_of(8) => {
+                        counted += of_binary(bits);
+                    }
                     View::Cons(_) => {
                         tails.push(rest);
                         rest = cell.head();
@@ -198,12 +214,12 @@ fn check(data: Term<'_>) -> Result<(), Raise<'static>> {
                 continue;
             }
             View::Nil => {}
-            View::Bits(bits) if bits.bit_len().is_multiple_of(8) => {}
+            View::Bits(bits) if bits.bit_len().is_multiple_of(8) => counted += of_binary(bits),
             _ => return Err(badarg()),
         }
         match tails.pop() {
             Some(tail) => rest = tail,
-            None => return Ok(()),
+            None => return Ok(counted),
         }
     }
 }
@@ -213,28 +229,42 @@ fn trap<'p>(function: Atom, data: Term<'p>, encoding: Term<'p>) -> Raise<'p> {
     Raise::Trap(export(am::unicode, function, 2), vec![data, encoding])
 }
 
+/// Words of what ERTS keeps of the rest where it pauses in a binary.
+const REST_WORDS: PauseWords = PauseWords::Each(5);
+/// Words of what it keeps where it pauses while it builds a list of a binary.
+const LISTING_WORDS: PauseWords = PauseWords::Each(7);
+
+/// Converts `data`; the result, which `build` makes, and what is due: for counting its bytes, and for reading it.
 fn convert<'p>(
     p: &'p Process,
     data: Term<'p>,
     latin1: bool,
-    build: fn(&'p Process, String) -> Term<'p>,
-) -> BifResult<'p> {
-    check(data)?;
+    build: impl FnOnce(String) -> Term<'p>,
+) -> Result<(Term<'p>, [Due; 2]), Raise<'p>> {
+    let counted = check(data, latin1)? / COUNTED_PER_UNIT;
     let mut conversion = Conversion::new(p, latin1);
     let outcome = conversion.run(data);
     let failure = conversion.failure(outcome);
-    p.bump_reds((conversion.out.len() / CHARACTERS_PER_RED) as i64);
-    let converted = build(p, conversion.out);
-    Ok(match failure {
+    // What counting took is taken off a second time.
+    let due = [
+        Due::at_once(counted, UNITS_PER_SLICE),
+        Due::new(conversion.units, UNITS_PER_SLICE).after(counted),
+    ];
+    let converted = build(conversion.out);
+    let result = match failure {
         None => converted,
         Some((reason, rest)) => p.tuple(&[reason.term(), converted, rest]),
-    })
+    };
+    Ok((result, due))
 }
 
 fn characters_to_binary_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(latin1) = is_latin1(encoding) else {
         return Err(trap(am::characters_to_binary_int, data, encoding));
     };
+    if let Some(result) = p.pay_on(REST_WORDS) {
+        return result;
+    }
     // A binary by itself that needs no conversion is the result.
     let subject = match data.as_cons() {
         Some(cell) if cell.tail().is_nil() && cell.head().as_bits().is_some() => cell.head(),
@@ -248,18 +278,36 @@ fn characters_to_binary_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -
             std::str::from_utf8(&bytes).is_ok()
         };
         if same {
-            p.bump_reds((bytes.len() / CHARACTERS_PER_RED) as i64);
-            return Ok(subject);
+            let counted = check(subject, latin1)? / COUNTED_PER_UNIT;
+            return p.pay(
+                subject,
+                &[Due::at_once(counted, UNITS_PER_SLICE)],
+                REST_WORDS,
+            );
         }
     }
-    convert(p, subject, latin1, |p, text| {
-        p.binary_from_vec(text.into_bytes())
-    })
+    let build = |text: String| p.binary_from_vec(text.into_bytes());
+    let (result, due) = convert(p, subject, latin1, build)?;
+    p.pay(result, &due, REST_WORDS)
 }
 
 fn characters_to_list_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(latin1) = is_latin1(encoding) else {
         return Err(trap(am::characters_to_list_int, data, encoding));
     };
-    convert(p, data, latin1, |p, text| p.string(&text))
+    if let Some(result) = p.pay_on(LISTING_WORDS) {
+        return result;
+    }
+    let mut characters = 0;
+    let build = |text: String| {
+        characters = text.chars().count();
+        p.string(&text)
+    };
+    let (result, due) = convert(p, data, latin1, build)?;
+    let listing = Due::new(characters, UNITS_PER_SLICE);
+    if data.as_bits().is_some() && !latin1 {
+        // Its characters are counted, no bytes.
+        return p.pay(result, &[listing, listing], LISTING_WORDS);
+    }
+    p.pay(result, &[due[0], due[1], listing], LISTING_WORDS)
 }

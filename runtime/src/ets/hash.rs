@@ -273,7 +273,7 @@ impl Hash {
     }
 
     /// Slots there are.
-    pub(super) fn slot_count(&self) -> usize {
+    pub(crate) fn slot_count(&self) -> usize {
         self.slots.len()
     }
 
@@ -645,12 +645,31 @@ impl Hash {
         self.counters.fill(0);
     }
 
-    /// Frees up to `count` nodes of a table that nobody reads any more: how many were left.
-    pub(super) fn free_some(&mut self, count: usize) -> usize {
-        self.slots = Vec::new();
-        let before = self.nodes.len();
-        self.nodes.truncate(before.saturating_sub(count));
-        before - self.nodes.len()
+    /// Frees segments of slots, the last one first, until that has cost more than `reds`; what is left of them, less
+    /// than none where it is not done.
+    pub(super) fn free_some(&mut self, mut reds: i64) -> i64 {
+        const SEGMENT_REDS: i64 = SEGMENT as i64 / 64;
+        while self.slot_room > 0 {
+            let from = self.slot_room.saturating_sub(SEGMENT);
+            let mut count = 0;
+            for slot in from..self.slots.len() {
+                let mut at = self.slots[slot];
+                while at != NONE {
+                    let node = &mut self.nodes[at as usize];
+                    node.object = None;
+                    at = node.next;
+                    count += 1;
+                }
+            }
+            self.slots.truncate(from);
+            self.slot_room = from;
+            reds -= SEGMENT_REDS + count;
+            if reds < 0 {
+                return reds;
+            }
+        }
+        self.nodes = Vec::new();
+        reds
     }
 
     fn try_grow(&mut self, hash: u64) {

@@ -504,11 +504,12 @@ impl Objects {
         std::mem::replace(self, empty)
     }
 
-    /// Frees up to `count` objects of a table that nobody reads any more: how many were left.
-    pub(crate) fn free_some(&mut self, count: usize) -> usize {
+    /// Frees objects of a table that nobody reads any more, until that has cost more than `reds`; what is left of
+    /// them, less than none where it is not done. Source: `db_free_table_continue()`.
+    pub(crate) fn free_some(&mut self, reds: i64) -> i64 {
         match self {
-            Objects::Hash(hash) => hash.free_some(count),
-            Objects::Tree(tree) => tree.free_some(count),
+            Objects::Hash(hash) => hash.free_some(reds),
+            Objects::Tree(tree) => tree.free_some(reds),
         }
     }
 

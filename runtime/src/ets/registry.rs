@@ -37,8 +37,8 @@ impl Hasher for NumberHasher {
 
 type Map<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// Objects that are freed in one go, each for a reduction.
-pub(crate) const FREE_AT_ONCE: usize = process::CONTEXT_REDS as usize;
+/// What is freed in one go of the tables of a process that ends.
+const REDS_AT_ONCE: i64 = process::CONTEXT_REDS;
 
 /// A table as others hold it.
 pub(crate) type TableRef = Arc<MagicBinary>;
@@ -293,7 +293,7 @@ pub(crate) fn set_super_user(pid: Pid, yes: bool) {
 }
 
 /// Reductions that freeing a table costs beside those for its objects.
-const TABLE_REDS: usize = 32;
+const TABLE_REDS: i64 = 32;
 
 /// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end. `false` when
 /// there is more than may be freed in one turn.
@@ -309,13 +309,12 @@ fn exited(p: &mut Process) -> bool {
             table.state().unfix_all(pid);
         }
     }
-    let mut reds = FREE_AT_ONCE;
+    let mut reds = REDS_AT_ONCE;
     loop {
         let dying = OWNED.lock().dying.remove(&pid);
         if let Some(mut objects) = dying {
-            let freed = objects.free_some(reds);
-            reds = reds.saturating_sub(freed);
-            if reds == 0 {
+            reds = objects.free_some(reds);
+            if reds < 0 {
                 OWNED.lock().dying.insert(pid, objects);
                 return false;
             }
@@ -333,8 +332,8 @@ fn exited(p: &mut Process) -> bool {
             DYING.fetch_add(1, Ordering::Relaxed);
             OWNED.lock().dying.insert(pid, objects);
         }
-        reds = reds.saturating_sub(TABLE_REDS);
-        if reds == 0 {
+        reds -= TABLE_REDS;
+        if reds <= 0 {
             return false;
         }
     }

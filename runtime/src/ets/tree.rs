@@ -359,18 +359,19 @@ impl Tree {
         }
     }
 
-    /// Frees up to `count` objects of a table that nobody reads any more: how many were left.
-    pub(super) fn free_some(&mut self, count: usize) -> usize {
-        let mut freed = 0;
-        while freed < count
-            && let Some(base) = self.bases.last_mut()
-        {
-            match base.pop_last() {
-                Some(_) => freed += 1,
-                None => drop(self.bases.pop()),
+    /// Frees as many objects as `reds` pay for; what is left of them, less than none where it is not done.
+    pub(super) fn free_some(&mut self, mut reds: i64) -> i64 {
+        while let Some(base) = self.bases.last_mut() {
+            if base.pop_last().is_none() {
+                drop(self.bases.pop());
+                continue;
+            }
+            reds -= 1;
+            if reds < 0 {
+                return reds;
             }
         }
-        freed
+        reds
     }
 
     pub(super) fn first(&self) -> Option<&Stored> {

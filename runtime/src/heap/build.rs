@@ -45,9 +45,15 @@ impl Heap {
 
     /// A list of small integers, one for each byte.
     pub fn byte_list<'h>(&'h self, bytes: &[u8]) -> Term<'h> {
-        bytes.iter().rev().fold(Term::NIL, |rest, &b| {
-            self.cons(Term::small(i64::from(b)), rest)
-        })
+        self.byte_list_with_tail(bytes, Term::NIL)
+    }
+
+    /// The same, before `tail`.
+    pub fn byte_list_with_tail<'h>(&'h self, bytes: &[u8], tail: Term<'h>) -> Term<'h> {
+        bytes
+            .iter()
+            .rev()
+            .fold(tail, |rest, &b| self.cons(Term::small(i64::from(b)), rest))
     }
 
     /// A string: a list of code points.
@@ -166,6 +172,29 @@ impl Heap {
             write_sub_bits(ptr, data, 0, bit_len, RawTerm::boxed(bin_ref));
             self.boxed(ptr)
         }
+    }
+
+    /// The parts of `bytes` that end at these indices, each from where the one before ends, in one binary
+    /// off-heap whatever its size. 3 words and 5 a part.
+    pub fn off_heap_parts<'h>(&'h self, bytes: Vec<u8>, ends: &[usize]) -> Vec<Term<'h>> {
+        let mut from = 0;
+        let mut whole: Option<Term<'h>> = None;
+        let mut bytes = Some(bytes);
+        let parts = ends.iter().map(|&to| {
+            let (start, end) = (from * 8, to * 8);
+            from = to;
+            if let Some(bits) = whole.and_then(Term::as_bits) {
+                let binary = bits.binary().expect("off-heap");
+                return self.refer(bits, binary, start, end);
+            }
+            // The first part stands for all: what others refer to is behind it.
+            let bytes = bytes.take().expect("once");
+            let size = bytes.len();
+            let first = self.off_heap_bits(Binary::from_vec(bytes, size), end);
+            whole = Some(first);
+            first
+        });
+        parts.collect()
     }
 
     /// The bytes from index `from` on, shared where they are too many for the heap.

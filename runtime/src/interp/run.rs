@@ -16,7 +16,7 @@ use crate::code::module::Mfa;
 use crate::code::op::{Op, Y_BIT, entry as head};
 use crate::code::{Export, FunEntry};
 use crate::heap::RESERVED_WORDS;
-use crate::process::{Class, Exception, Process, WaitTimeout, X_REGISTERS};
+use crate::process::{CONTEXT_REDS, Class, Exception, Process, WaitTimeout, X_REGISTERS};
 use crate::sched::Outcome;
 use crate::term::{RawTerm, Term, am, compare, number, tag};
 use crate::trace;
@@ -251,7 +251,8 @@ fn run_code(p: &mut Process) -> Outcome {
             macro_rules! trap {
                 ($entry:expr) => {{
                     pc = $entry;
-                    fcalls -= 1;
+                    // A BIF that is called by its entry costs what its work costs, and no call.
+                    fcalls -= i64::from(*pc as u16 != Op::BifEntry as u16);
                     pause!(Outcome::Yield, *pc.offset(head::ARITY) as usize)
                 }};
             }
@@ -499,8 +500,8 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::BifEntry => {
                         let row = &*(arg!(1) as *const Bif);
                         p.resumed_call.set(std::ptr::null());
-                        // A BIF that is called by its entry costs what its work costs, and no call.
-                        fcalls += 1;
+                        // The call has been charged for, unless the slice begins here.
+                        fcalls = (fcalls + 1).min(CONTEXT_REDS);
                         swapout!();
                         match call_bif(p, row, pc, None) {
                             BifEnd::Return => {
@@ -529,7 +530,7 @@ fn run_code(p: &mut Process) -> Outcome {
                             }
                             BifEnd::Again(outcome) => {
                                 swapin!();
-                                fcalls -= 1;
+                                fcalls -= i64::from(outcome != Outcome::Yield);
                                 pause_again!(outcome, row.arity as usize)
                             }
                             BifEnd::Sleep => return Outcome::Wait,
@@ -636,7 +637,6 @@ fn run_code(p: &mut Process) -> Outcome {
                                     // Put off half-way: the process is in the BIF, not at its call.
                                     push_return!(2);
                                     pc = export.address();
-                                    fcalls -= 1;
                                 } else {
                                     fcalls += i64::from(is_light);
                                 }

@@ -62,9 +62,9 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
-pub(crate) use work::Work;
 #[cfg(test)]
 pub(crate) use work::in_small_steps;
+pub(crate) use work::{Due, PauseWords, Work};
 
 use crate::heap::{Heap, next_heap_size};
 use crate::sched::Outcome;
@@ -240,7 +240,7 @@ impl Process {
     #[must_use]
     pub fn reductions(&self) -> u64 {
         let now = (CONTEXT_REDS - self.fcalls.get()).max(0);
-        self.reductions.get() + now as u64
+        self.reductions.get().wrapping_add(now as u64)
     }
 
     /// Ends the account of a turn and starts a new time slice.
@@ -343,10 +343,19 @@ impl Process {
         unsafe { *self.x.get().add(index) = term.raw() };
     }
 
-    /// Takes `reds` from the time slice, as ERTS's `BUMP_REDS`. What a BIF has done in one go beyond the
-    /// slice counts too: ERTS's trap and are charged turn by turn.
+    /// Takes `reds` from the time slice, at most what is left of it, as ERTS's `BUMP_REDS`: what is longer
+    /// goes on in another slice, and is charged turn by turn.
     #[inline]
     pub fn bump_reds(&self, reds: i64) {
-        self.fcalls.set(self.fcalls.get().saturating_sub(reds));
+        self.fcalls
+            .set(self.fcalls.get().saturating_sub(reds).max(0));
+    }
+
+    /// Gives up the rest of the time slice without a charge, as ERTS's `ERTS_VBUMP_ALL_REDS`.
+    pub(crate) fn give_up_slice(&self) {
+        let left = self.fcalls.get().max(0);
+        self.reductions
+            .set(self.reductions.get().wrapping_sub(left as u64));
+        self.fcalls.set(0);
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn send_with(
                         alias: Some((reference.numbers(), priority)),
                     })),
                 };
-                let _ = send(pid, signal);
+                send_charged(p, pid, signal);
             }
         }
         // Without distribution other nodes cannot be reached: what is sent there is lost, as in OTP
@@ -89,8 +89,18 @@ fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NoS
 #[inline]
 fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     let token = seq_token(p, pid, pid.term(), message);
-    // Gone: then the message goes nowhere, as ever.
-    let _ = send(pid, Signal::sent(message, p.pid(), token));
+    send_charged(p, pid, Signal::sent(message, p.pid(), token));
+}
+
+/// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing, and neither does
+/// one to `p` itself.
+#[inline]
+fn send_charged(p: &Process, pid: Pid, signal: Signal) {
+    const WORDS_PER_RED: usize = 64;
+    let words = signal.message_words();
+    if send(pid, signal).is_ok() && words > WORDS_PER_RED && pid != p.pid() {
+        p.bump_reds((words / WORDS_PER_RED) as i64);
+    }
 }
 
 fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NoSuchName> {

@@ -140,6 +140,17 @@ impl Signal {
         }
     }
 
+    /// Words of the message that it is, if it is one.
+    pub(crate) fn message_words(&self) -> usize {
+        match self {
+            Signal::Message { message, .. } | Signal::AliasMessage { message, .. } => {
+                message.words()
+            }
+            Signal::Traced(traced) => traced.message.words(),
+            _ => 0,
+        }
+    }
+
     /// A message that a process sends, with its sequential trace token.
     #[inline]
     pub(crate) fn sent(term: Term<'_>, from: Pid, token: Option<Token>) -> Signal {

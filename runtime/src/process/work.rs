@@ -5,11 +5,9 @@
 
 use std::any::Any;
 
-use super::Process;
+use super::{CONTEXT_REDS, Process};
 use crate::bif::Raise;
-#[cfg(test)]
-use crate::term::Term;
-use crate::term::{Atom, RawTerm};
+use crate::term::{Atom, RawTerm, Term};
 
 /// What a BIF has done so far.
 pub(crate) trait Work: Any + Send {
@@ -23,17 +21,163 @@ pub(crate) trait Work: Any + Send {
     }
 }
 
+/// Something to pay for.
+#[derive(Clone, Copy)]
+pub(crate) struct Due {
+    units: usize,
+    /// Units that a whole time slice pays for.
+    per_slice: usize,
+    /// Units that the first slice pays for the less.
+    after: usize,
+    /// There is no pause before it is paid, with whatever is left.
+    at_once: bool,
+}
+
+impl Due {
+    pub(crate) fn new(units: usize, per_slice: usize) -> Due {
+        Due {
+            units,
+            per_slice,
+            after: 0,
+            at_once: false,
+        }
+    }
+
+    /// What is not put off: it costs at most what is left of the time slice.
+    pub(crate) fn at_once(units: usize, per_slice: usize) -> Due {
+        Due {
+            at_once: true,
+            ..Due::new(units, per_slice)
+        }
+    }
+
+    /// Units that so many reductions pay for.
+    fn payable(&self, reds: usize) -> usize {
+        (reds * self.per_slice / CONTEXT_REDS as usize).saturating_sub(self.after)
+    }
+
+    /// The same, of which the first slice pays for so many units less.
+    pub(crate) fn after(self, units: usize) -> Due {
+        Due {
+            after: units,
+            ..self
+        }
+    }
+}
+
+/// Words of what ERTS keeps of a BIF that pauses.
+#[derive(Clone, Copy)]
+pub(crate) enum PauseWords {
+    /// The reference to its state ([`Process::trap_state`]).
+    Once,
+    /// So many, each time.
+    Each(usize),
+}
+
+/// A result that is not paid for yet.
+struct Owing {
+    result: RawTerm,
+    due: Vec<Due>,
+}
+
+impl Work for Owing {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(std::slice::from_mut(&mut self.result));
+    }
+}
+
 impl Process {
     /// Reductions left to the BIF that runs.
     pub(crate) fn reds_left(&self) -> usize {
         usize::try_from(self.fcalls.get()).unwrap_or(0)
     }
 
+    /// Takes all that is left of the time slice, as ERTS's `BUMP_ALL_REDS`.
+    pub(crate) fn bump_all_reds(&self) {
+        self.bump_reds(self.fcalls.get());
+    }
+
+    /// Begins anew, with the same arguments, in a slice of its own: nothing is charged. What a BIF returns
+    /// that is called with too few reductions left to be worth it.
+    pub(crate) fn try_again(&self) -> Raise<'static> {
+        self.give_up_slice();
+        Raise::Yield
+    }
+
+    /// The reference to a BIF's state that ERTS makes when it traps first: its words are the process's.
+    pub(crate) fn trap_state(&self) {
+        const MAGIC_REF_WORDS: usize = 3;
+        self.trap_words(MAGIC_REF_WORDS);
+    }
+
+    /// Words that ERTS keeps a state in when it traps: they are the process's until it collects.
+    pub(crate) fn trap_words(&self, words: usize) {
+        if let Some(elements) = words.checked_sub(1) {
+            self.tuple(&vec![Term::NIL; elements]);
+        }
+    }
+
     /// Keeps `work` until the BIF is called again: it is to return what this gives.
     pub(crate) fn yield_with(&self, work: impl Work) -> Raise<'static> {
-        self.bump_reds(self.fcalls.get());
+        self.bump_all_reds();
+        self.put_off(work)
+    }
+
+    /// The same without a charge, for who has seen to that.
+    pub(crate) fn put_off(&self, work: impl Work) -> Raise<'static> {
         self.rare().work = Some(Box::new(work));
         Raise::Yield
+    }
+
+    /// Pays for a result that is there already: as long as there is something due, in this slice and the
+    /// next ones.
+    pub(crate) fn pay<'p>(
+        &'p self,
+        result: Term<'p>,
+        due: &[Due],
+        words: PauseWords,
+    ) -> Result<Term<'p>, Raise<'p>> {
+        if let PauseWords::Once = words
+            && due
+                .iter()
+                .any(|item| item.units > item.payable(self.reds_left()))
+        {
+            self.trap_state();
+        }
+        self.pay_some(result, due, words)
+    }
+
+    fn pay_some<'p>(
+        &'p self,
+        result: Term<'p>,
+        due: &[Due],
+        words: PauseWords,
+    ) -> Result<Term<'p>, Raise<'p>> {
+        let mut due = due.to_vec();
+        for item in &mut due {
+            let payable = item.payable(self.reds_left());
+            if item.units > payable && !item.at_once {
+                item.units -= payable;
+                item.after = 0;
+                let result = result.raw();
+                if let PauseWords::Each(words) = words {
+                    self.trap_words(words);
+                }
+                return Err(self.yield_with(Owing { result, due }));
+            }
+            self.bump_reds((item.units * CONTEXT_REDS as usize / item.per_slice) as i64);
+            item.units = 0;
+        }
+        Ok(result)
+    }
+
+    /// Goes on with [`Process::pay`], if this BIF has begun to.
+    pub(crate) fn pay_on<'p>(&'p self, words: PauseWords) -> Option<Result<Term<'p>, Raise<'p>>> {
+        let is_owing = |work: &dyn Any| work.is::<Owing>();
+        self.of_rare(|rare| rare.work.as_deref().is_some_and(|work| is_owing(work)))
+            .filter(|is| *is)?;
+        let owing = self.take_work::<Owing>()?;
+        Some(self.pay_some(self.own(owing.result), &owing.due, words))
     }
 
     /// The work of this BIF that was put off, when it is called again.
@@ -46,8 +190,8 @@ impl Process {
     }
 }
 
-/// For tests: calls a BIF with few reductions at a time, collecting in between, until it returns; how often it
-/// has yielded, and whether what it returned is as it should be.
+/// For tests: calls a BIF with few reductions at a time (more the first time: some begin with no less), collecting
+/// in between, until it returns; how often it has yielded, and whether what it returned is as it should be.
 #[cfg(test)]
 pub(crate) fn in_small_steps(
     p: &mut Process,
@@ -56,7 +200,7 @@ pub(crate) fn in_small_steps(
     is_right: impl Fn(Term<'_>) -> bool,
 ) -> usize {
     for turns in 0.. {
-        p.fcalls.set(7);
+        p.fcalls.set(if turns == 0 { 101 } else { 7 });
         match bif(p, p.get(arg)) {
             Ok(value) => {
                 assert!(is_right(value));

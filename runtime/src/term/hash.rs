@@ -6,7 +6,7 @@ mod portable;
 mod tests;
 
 pub use internal::{internal_hash, salted_hash};
-pub use portable::{phash, phash2};
+pub use portable::{Paused, phash, phash2, phash2_some};
 
 /// The hash under which a map's trie keeps a key.
 #[inline]

@@ -43,49 +43,81 @@ impl<'h> Walk<'h> {
         self.rest
     }
 
-    /// Visits leaves until about `budget` cells have been walked; what is left of the budget, 0 where the
-    /// walk has not come to its end.
+    /// Visits leaves as far as `steps` go, which is lessened: by 1 for each cell and each end of a list, and by
+    /// what `visit` takes. The step that would leave none pauses the walk. Source: `generic_iolist_size()`.
     ///
     /// # Errors
     /// [`NotIolist`], of the walk or of `visit`.
     pub fn run(
         &mut self,
-        mut budget: usize,
-        visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
-    ) -> Result<usize, NotIolist> {
+        steps: &mut i64,
+        visit: &mut impl FnMut(Part<'h>, &mut i64) -> Result<Visited, NotIolist>,
+    ) -> Result<Walked, NotIolist> {
         while let Some(mut rest) = self.rest.pop() {
             while let Some(cell) = rest.as_cons() {
-                if budget == 0 {
+                *steps -= 1;
+                if *steps <= 0 {
                     self.rest.push(rest);
-                    return Ok(0);
+                    return Ok(Walked::Some);
                 }
-                budget -= 1;
+                let (head, list) = (cell.head(), rest);
                 rest = cell.tail();
-                let head = cell.head();
                 if let Some(value) = head.as_small() {
-                    visit(Part::Byte(u8::try_from(value).map_err(|_| NotIolist)?))?;
+                    let byte = u8::try_from(value).map_err(|_| NotIolist)?;
+                    if let Visited::Part = visit(Part::Byte(byte), steps)? {
+                        self.rest.push(list);
+                        return Ok(Walked::Some);
+                    }
                 } else if head.as_cons().is_some() {
                     self.rest.push(rest);
                     rest = head;
-                } else {
-                    visit_leaf(head, visit)?;
+                } else if let Visited::Part = visit_leaf(head, steps, visit)? {
+                    self.rest.extend([rest, head]);
+                    return Ok(Walked::Some);
                 }
             }
-            visit_leaf(rest, visit)?;
+            *steps -= 1;
+            if *steps <= 0 {
+                self.rest.push(rest);
+                return Ok(Walked::Some);
+            }
+            if let Visited::Part = visit_leaf(rest, steps, visit)? {
+                self.rest.push(rest);
+                return Ok(Walked::Some);
+            }
         }
-        Ok(budget.max(1))
+        Ok(Walked::All)
     }
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// To its end.
+    All,
+    /// There is something left.
+    Some,
+}
+
+/// How far a visit of a leaf has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visited {
+    /// It is done.
+    Whole,
+    /// The walk is to pause, and to visit this leaf again when it goes on.
+    Part,
 }
 
 /// A bitstring, or the end of a list.
 fn visit_leaf<'h>(
     leaf: Term<'h>,
-    visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
-) -> Result<(), NotIolist> {
+    steps: &mut i64,
+    visit: &mut impl FnMut(Part<'h>, &mut i64) -> Result<Visited, NotIolist>,
+) -> Result<Visited, NotIolist> {
     if leaf.is_nil() {
-        return Ok(());
+        return Ok(Visited::Whole);
     }
-    visit(Part::Bits(leaf.as_bits().ok_or(NotIolist)?))
+    visit(Part::Bits(leaf.as_bits().ok_or(NotIolist)?), steps)
 }
 
 /// Visits all leaves of `term`.
@@ -96,10 +128,16 @@ pub fn walk<'h>(
     term: Term<'h>,
     visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
 ) -> Result<(), NotIolist> {
-    Walk::of(term).run(usize::MAX, visit).map(|_| ())
+    let mut steps = i64::MAX;
+    let mut whole = |part, _: &mut i64| visit(part).map(|()| Visited::Whole);
+    Walk::of(term).run(&mut steps, &mut whole).map(|_| ())
 }
 
-fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
+/// The same, if it is a binary.
+///
+/// # Errors
+/// [`NotIolist`].
+pub fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
     if bits.bit_len().is_multiple_of(8) {
         Ok(bits)
     } else {
@@ -174,7 +212,13 @@ impl Joined {
         }
     }
 
-    /// The bytes they take, and how many they are.
+    /// How many bits they are.
+    #[must_use]
+    pub fn bit_len(&self) -> usize {
+        self.bit_len
+    }
+
+    /// The bytes they take, and how many bits they are.
     #[must_use]
     pub fn finish(self) -> (Vec<u8>, usize) {
         (self.bytes, self.bit_len)
@@ -199,32 +243,45 @@ fn push_bits(out: &mut Vec<u8>, bit_len: &mut usize, bytes: &[u8], n: usize) {
 /// Binaries up to this size are copied together rather than kept apart in an I/O vector.
 const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 4;
 
-/// Its bytes as a list of binaries, in which large binaries are not copied.
+/// Its bytes as a list of binaries, in which large binaries are not copied, and what ERTS counts of that: steps of
+/// a walk, and bytes of binaries copied.
 ///
 /// # Errors
 /// [`NotIolist`].
-pub fn to_iovec<'h>(heap: &'h Heap, term: Term<'h>) -> Result<Term<'h>, NotIolist> {
+pub fn to_iovec<'h>(heap: &'h Heap, term: Term<'h>) -> Result<(Term<'h>, [usize; 2]), NotIolist> {
+    let (mut copied, mut of_binaries) = (Vec::new(), 0);
     let mut pieces = Vec::new();
-    let mut small = Vec::new();
-    walk(term, &mut |part| {
+    let mut ends = Vec::new();
+    // A copied part is none until all are known.
+    let mut end_part = |len: usize, pieces: &mut Vec<Option<Term<'h>>>| {
+        if ends.last().copied().unwrap_or(0) < len {
+            ends.push(len);
+            pieces.push(None);
+        }
+    };
+    let mut steps = i64::MAX;
+    Walk::of(term).run(&mut steps, &mut |part, _| {
         match part {
-            Part::Byte(byte) => small.push(byte),
+            Part::Byte(byte) => copied.push(byte),
             Part::Bits(bits) => {
                 let bits = whole(bits)?;
                 if bits.byte_len() <= SMALL_BINARY || !bits.bit_offset().is_multiple_of(8) {
-                    small.extend_from_slice(&bits.bytes());
+                    copied.extend_from_slice(&bits.bytes());
+                    of_binaries += bits.byte_len();
                 } else {
-                    if !small.is_empty() {
-                        pieces.push(heap.binary_from_vec(std::mem::take(&mut small)));
-                    }
-                    pieces.push(heap.sub_bits(bits, 0, bits.bit_len()));
+                    end_part(copied.len(), &mut pieces);
+                    pieces.push(Some(bits.term()));
                 }
             }
         }
-        Ok(())
+        Ok(Visited::Whole)
     })?;
-    if !small.is_empty() {
-        pieces.push(heap.binary_from_vec(small));
-    }
-    Ok(heap.list(&pieces))
+    end_part(copied.len(), &mut pieces);
+    let work = [(i64::MAX - steps) as usize, of_binaries];
+    let mut parts = heap.off_heap_parts(copied, &ends).into_iter();
+    let pieces: Vec<_> = pieces
+        .into_iter()
+        .map(|piece| piece.or_else(|| parts.next()).expect("as many parts"))
+        .collect();
+    Ok((heap.list(&pieces), work))
 }

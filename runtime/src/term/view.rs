@@ -700,6 +700,20 @@ impl<'h> Bits<'h> {
             std::slice::from_raw_parts(self.base.add(self.start / 8), self.byte_len())
         })
     }
+    /// What is left of it behind its first `from` bits, to be read.
+    #[must_use]
+    pub fn skip(self, from: usize) -> Bits<'h> {
+        assert!(from <= self.bit_len(), "no more than there is");
+        let start = self.start + from;
+        Bits { start, ..self }
+    }
+    /// Its first `bit_len` bits, to be read.
+    #[must_use]
+    pub fn first(self, bit_len: usize) -> Bits<'h> {
+        assert!(bit_len <= self.bit_len(), "no more than there is");
+        let end = self.start + bit_len;
+        Bits { end, ..self }
+    }
     /// Bit `index`, from 0, most significant bit of a byte first.
     #[must_use]
     pub fn bit(self, index: usize) -> bool {
@@ -780,5 +794,11 @@ impl<'h> Bits<'h> {
     #[must_use]
     pub fn ptr(self) -> *const u64 {
         self.thing
+    }
+    /// The term that it was made of, if it has not been cut since.
+    #[must_use]
+    pub fn term(self) -> Term<'h> {
+        // SAFETY: T1: the thing of a term in hand.
+        unsafe { Term::new(RawTerm::boxed(self.thing)) }
     }
 }

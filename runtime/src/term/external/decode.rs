@@ -107,7 +107,7 @@ pub fn decode<'h>(
     bytes: &[u8],
     options: DecodeOptions,
 ) -> Result<(Term<'h>, usize), DecodeError> {
-    match decode_some(heap, bytes, options, usize::MAX, None)? {
+    match decode_some(heap, bytes, options, &mut i64::MAX.clone(), None)? {
         Decoded::Whole(term, used) => Ok((term, used)),
         Decoded::Part(_) => unreachable!("there are not as many bytes"),
     }
@@ -121,8 +121,8 @@ pub enum Decoded<'h> {
     Part(Paused),
 }
 
-/// As [`decode`], but pauses when about `budget` bytes have been read. `paused` is where it goes on, with
-/// the same bytes and options.
+/// As [`decode`], but pauses when `steps`, which is lessened, are made: those that ERTS counts. `paused` is where
+/// it goes on, with the same bytes and options.
 ///
 /// # Errors
 /// As [`decode`].
@@ -130,7 +130,7 @@ pub fn decode_some<'h>(
     heap: &'h Heap,
     bytes: &[u8],
     options: DecodeOptions,
-    budget: usize,
+    steps: &mut i64,
     paused: Option<Paused>,
 ) -> Result<Decoded<'h>, DecodeError> {
     let at = |reason, offset| DecodeError { reason, offset };
@@ -143,12 +143,17 @@ pub fn decode_some<'h>(
     if paused.inner.is_none()
         && let [COMPRESSED, rest @ ..] = rest
     {
-        paused.inner = Some(decompress(rest).map_err(|reason| at(reason, 2))?);
+        let inner = decompress(rest).map_err(|reason| at(reason, 2))?;
+        *steps -= inner.0.len() as i64;
+        paused.inner = Some(inner);
     }
     let inner = paused.inner.take();
     let source = inner.as_ref().map_or(rest, |(inner, _)| inner);
     let mut decoder = Decoder::resume(heap, source, options, paused);
-    match decoder.run(budget) {
+    decoder.steps += *steps;
+    let ended = decoder.run();
+    *steps = decoder.steps;
+    match ended {
         Ok(Some(term)) => {
             let used = inner.as_ref().map_or(decoder.at, |(_, used)| 1 + used);
             Ok(Decoded::Whole(term, header + used))
@@ -174,6 +179,8 @@ pub struct Paused {
     local: bool,
     values: Vec<RawTerm>,
     frames: Vec<Frame>,
+    /// Less than none: made before they were paid for.
+    steps: i64,
 }
 
 impl Paused {
@@ -193,7 +200,8 @@ pub fn decode_bare<'h>(
     options: DecodeOptions,
 ) -> Result<(Term<'h>, usize), DecodeError> {
     let mut decoder = Decoder::resume(heap, bytes, options, Paused::default());
-    match decoder.run(usize::MAX) {
+    decoder.steps = i64::MAX;
+    match decoder.run() {
         Ok(term) => Ok((term.expect("there are not as many bytes"), decoder.at)),
         Err(reason) => Err(DecodeError {
             reason,
@@ -259,6 +267,8 @@ struct Decoder<'h, 'b> {
     local: bool,
     values: Vec<Term<'h>>,
     frames: Vec<Frame>,
+    /// Steps left, as ERTS counts them: one for each term, for its size, and one or more for itself.
+    steps: i64,
 }
 
 type Step<T> = Result<T, Reason>;
@@ -273,6 +283,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             local: paused.local,
             values: paused.values.into_iter().map(|raw| heap.own(raw)).collect(),
             frames: paused.frames,
+            steps: paused.steps,
         }
     }
 
@@ -283,16 +294,17 @@ impl<'h, 'b> Decoder<'h, 'b> {
             local: self.local,
             values: self.values.into_iter().map(Term::raw).collect(),
             frames: self.frames,
+            steps: self.steps,
         }
     }
 
-    /// `None` when it has read about `budget` bytes and is not done.
-    fn run(&mut self, budget: usize) -> Step<Option<Term<'h>>> {
-        let stop = self.at.saturating_add(budget);
+    /// `None` when its steps are made and it is not done.
+    fn run(&mut self) -> Step<Option<Term<'h>>> {
         loop {
-            if self.at >= stop {
+            if self.steps <= 0 {
                 return Ok(None);
             }
+            self.steps -= 2;
             if let Some(term) = self.term()? {
                 self.values.push(term);
                 if let Some(frame) = self.frames.last_mut() {
@@ -374,14 +386,17 @@ impl<'h, 'b> Decoder<'h, 'b> {
             STRING_EXT => {
                 let n = self.u16()?;
                 let bytes = self.take(n)?;
+                self.steps -= n as i64;
                 self.heap.byte_list(bytes)
             }
             LIST_EXT => {
                 let n = self.count()?;
+                self.steps -= (n as i64 - 1).max(0);
                 return self.open(Shape::List, n + 1);
             }
             SMALL_TUPLE_EXT => {
                 let n = self.u8()?.into();
+                self.steps -= n as i64;
                 return self.open(Shape::Tuple, n);
             }
             LARGE_TUPLE_EXT => {
@@ -389,6 +404,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
                 if n >= 1 << 24 {
                     return Err(Reason::TooLarge);
                 }
+                self.steps -= n as i64;
                 return self.open(Shape::Tuple, n);
             }
             MAP_EXT => {
@@ -511,7 +527,10 @@ impl<'h, 'b> Decoder<'h, 'b> {
             }
             bit_len -= 8 - last;
         }
+        /// Bytes copied for one step.
+        const BYTES_PER_STEP: usize = 8;
         let bytes = self.take(n)?;
+        self.steps -= (n / BYTES_PER_STEP) as i64;
         Ok(self.heap.bitstring(bytes, bit_len))
     }
 

@@ -39,14 +39,45 @@ pub struct TooLarge;
 /// # Errors
 /// [`TooLarge`].
 pub fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
+    Ok(encode_counted(term, options)?.0)
+}
+
+/// The same, and what ERTS counts of it.
+///
+/// # Errors
+/// [`TooLarge`].
+pub fn encode_counted(
+    term: Term<'_>,
+    options: EncodeOptions,
+) -> Result<(Vec<u8>, EncodeWork), TooLarge> {
     let mut encoder = Encoder::new(options, false);
     encoder.version();
     encoder.run(term)?;
+    let mut work = encoder.work;
     let plain = encoder.out;
+    work.plain_bytes = plain.len();
     if options.level == 0 {
-        return Ok(plain);
+        return Ok((plain, work));
     }
-    Ok(compress(&plain[1..], options.level).unwrap_or(plain))
+    let compressed = compress(&plain[1..], options.level);
+    let bytes = compressed.unwrap_or(plain);
+    work.compressed_bytes = bytes.len().saturating_sub(6);
+    Ok((bytes, work))
+}
+
+/// What ERTS counts of an encoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EncodeWork {
+    /// Terms, and inner nodes of maps: they are counted and written.
+    pub terms: usize,
+    /// Elements of strings, and the bytes that other lists begin with: they are looked at.
+    pub looked_at: usize,
+    /// What looking at them and writing the strings counts.
+    pub written: usize,
+    /// Bytes before compression.
+    pub plain_bytes: usize,
+    /// Bytes that compression has written.
+    pub compressed_bytes: usize,
 }
 
 /// A run of the bytes of a term.
@@ -65,7 +96,7 @@ pub enum Piece<'h> {
 pub fn encode_pieces<'h>(
     term: Term<'h>,
     options: EncodeOptions,
-) -> Result<Vec<Piece<'h>>, TooLarge> {
+) -> Result<(Vec<Piece<'h>>, EncodeWork), TooLarge> {
     let mut encoder = Encoder::new(options, true);
     encoder.version();
     encoder.run(term)?;
@@ -81,7 +112,7 @@ pub fn encode_pieces<'h>(
     if encoder.out.len() > from {
         pieces.push(Piece::Bytes(encoder.out.split_off(from)));
     }
-    Ok(pieces)
+    Ok((pieces, encoder.work))
 }
 
 /// The bytes of `term` without the version, as they stand within other terms.
@@ -142,6 +173,7 @@ struct Encoder<'h> {
     shared: Vec<(usize, Bits<'h>)>,
     shared_bytes: usize,
     share: bool,
+    work: EncodeWork,
 }
 
 impl<'h> Encoder<'h> {
@@ -153,6 +185,7 @@ impl<'h> Encoder<'h> {
             shared: Vec::new(),
             shared_bytes: 0,
             share,
+            work: EncodeWork::default(),
         }
     }
 
@@ -232,6 +265,7 @@ impl<'h> Encoder<'h> {
     }
 
     fn term(&mut self, term: Term<'h>) -> Result<(), TooLarge> {
+        self.work.terms += 1;
         match term.view() {
             View::Nil => self.out.push(NIL_EXT),
             View::Atom(atom) => self.atom(atom),
@@ -401,7 +435,14 @@ impl<'h> Encoder<'h> {
     }
 
     fn list(&mut self, list: Term<'h>) {
-        if let Some(bytes) = short_string(list) {
+        let (bytes, is_string) = leading_bytes(list);
+        self.work.looked_at += bytes.len() / 2;
+        self.work.written += if is_string {
+            bytes.len()
+        } else {
+            bytes.len() / 2
+        };
+        if is_string {
             self.out.push(STRING_EXT);
             self.out.extend((bytes.len() as u16).to_be_bytes());
             self.out.extend_from_slice(&bytes);
@@ -445,6 +486,7 @@ impl<'h> Encoder<'h> {
                 self.todo.extend(leaves.map(Todo::Node));
             }
             _ => {
+                self.work.terms += 1;
                 let (_, children) = Map::inner(node).expect("the third kind of node");
                 self.todo.extend(children.iter().copied().map(Todo::Node));
             }
@@ -525,15 +567,20 @@ impl<'h> Encoder<'h> {
     }
 }
 
-/// The bytes of a proper list of at most 65,535 bytes.
-fn short_string(list: Term<'_>) -> Option<Vec<u8>> {
+/// The bytes that a list begins with, and whether that is all of it, and short enough for a string.
+fn leading_bytes(list: Term<'_>) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
-    for element in list.list_iter() {
-        let byte = element.ok()?.as_small()?;
-        if bytes.len() == MAX_STRING_LEN {
-            return None;
+    let mut rest = list;
+    while let Some(cell) = rest.as_cons() {
+        let byte = cell.head().as_small().and_then(|n| u8::try_from(n).ok());
+        let Some(byte) = byte else {
+            return (bytes, false);
+        };
+        bytes.push(byte);
+        if bytes.len() > MAX_STRING_LEN {
+            return (bytes, false);
         }
-        bytes.push(u8::try_from(byte).ok()?);
+        rest = cell.tail();
     }
-    Some(bytes)
+    (bytes, rest.is_nil())
 }

@@ -19,7 +19,8 @@ mod tests;
 
 pub use decode::{DecodeError, DecodeOptions, Decoded, Paused, Reason};
 pub use decode::{decode, decode_bare, decode_some};
-pub use encode::{EncodeOptions, Piece, TooLarge, encode, encode_bare, encode_pieces};
+pub use encode::{EncodeOptions, EncodeWork, Piece, TooLarge};
+pub use encode::{encode, encode_bare, encode_counted, encode_pieces};
 pub use size::external_size;
 
 use super::{Atom, am};

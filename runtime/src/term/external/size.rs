@@ -10,6 +10,7 @@ use crate::term::Term;
 pub fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, TooLarge> {
     let pieces = encode_pieces(term, options)?;
     Ok(pieces
+        .0
         .iter()
         .map(|piece| match piece {
             Piece::Bytes(bytes) => bytes.len(),

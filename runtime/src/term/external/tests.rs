@@ -237,7 +237,7 @@ fn pieces_share_binaries() {
     let unaligned = heap.sub_bits(long.as_bits().expect("bits"), 3, 703);
     let term = heap.list(&[long, Term::small(7), odd, unaligned]);
     let plain = encode(term, EncodeOptions::default()).expect("small");
-    let pieces = encode_pieces(term, EncodeOptions::default()).expect("small");
+    let (pieces, _) = encode_pieces(term, EncodeOptions::default()).expect("small");
     let shared = pieces
         .iter()
         .filter(|piece| matches!(piece, Piece::Shared(_)))

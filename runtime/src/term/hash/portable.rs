@@ -4,19 +4,74 @@
 use smallvec::SmallVec;
 
 use crate::hash::portable::{Bits as HashBits, Hash1, Hash2, LocalFun};
+use crate::heap::Heap;
 use crate::num::limbs::IntRef;
-use crate::term::map::Entries;
-use crate::term::{Bits, Cons, External, Fun, Term, View, tag};
+use crate::term::{Bits, Cons, External, Fun, Map, RawTerm, Term, View, tag};
 
 /// The hash of `erlang:phash2/1,2` before it is cut to its range.
 #[must_use]
 pub fn phash2(term: Term<'_>) -> u32 {
-    let mut walker = Walk2 {
-        hash: Hash2::new(),
-        pending: SmallVec::new(),
-    };
-    walker.walk(term);
+    let mut walker = Walk2::of(term, i64::MAX);
+    walker.walk();
     walker.hash.value()
+}
+
+/// A hash of `erlang:phash2/1,2` in the making. Its terms are roots for who collects meanwhile.
+pub struct Paused {
+    hash: Hash2,
+    kinds: Vec<Kind>,
+    terms: Vec<RawTerm>,
+    /// Steps made before they were paid for.
+    owed: i64,
+}
+
+impl Paused {
+    /// The terms that are still to be walked.
+    pub fn terms(&mut self) -> &mut [RawTerm] {
+        &mut self.terms
+    }
+}
+
+/// As [`phash2`], but pauses when `steps`, which is lessened, are made. `paused` is where it goes on with a term
+/// of `heap`.
+///
+/// # Errors
+/// What it has come to where it pauses.
+pub fn phash2_some(
+    heap: &Heap,
+    term: Term<'_>,
+    paused: Option<Paused>,
+    steps: &mut i64,
+) -> Result<u32, Paused> {
+    let mut walker = match paused {
+        // The first term is there without a step.
+        None => Walk2::of(term, *steps + 1),
+        Some(paused) => {
+            *steps -= paused.owed;
+            let terms = paused.terms.iter().map(|raw| heap.own(*raw));
+            Walk2 {
+                hash: paused.hash,
+                pending: paused.kinds.into_iter().zip(terms).collect(),
+                steps: *steps,
+            }
+        }
+    };
+    walker.walk();
+    *steps = walker.steps;
+    if walker.pending.is_empty() && walker.steps >= 0 {
+        return Ok(walker.hash.value());
+    }
+    let (kinds, terms) = walker
+        .pending
+        .iter()
+        .map(|(kind, t)| (*kind, t.raw()))
+        .unzip();
+    Err(Paused {
+        hash: walker.hash,
+        kinds,
+        terms,
+        owed: -walker.steps,
+    })
 }
 
 /// The hash of `erlang:phash/2` before it is cut to its range.
@@ -69,47 +124,108 @@ fn local_fun(fun: Fun<'_>) -> Option<LocalFun> {
     })
 }
 
-enum Pending2<'h> {
-    Term(Term<'h>),
-    Terms(&'h [Term<'h>]),
-    /// The rest of a list.
-    Rest(Term<'h>),
-    Pairs(Entries<'h>),
+/// What is done with a term that is pending.
+#[derive(Clone, Copy)]
+enum Kind {
+    Term,
+    /// The rest of a string that has been begun.
+    String,
+    /// Of the trie of a large map.
+    Node,
+    /// Behind a pair of a map, and behind the map: the term is none.
     PairEnd,
+    MapEnd,
 }
 
+/// Walks a term; the steps are those that ERTS counts. Source: `make_hash2_helper()` in `erl_term_hashing.c`.
 struct Walk2<'h> {
     hash: Hash2,
-    pending: SmallVec<[Pending2<'h>; 8]>,
+    pending: SmallVec<[(Kind, Term<'h>); 8]>,
+    steps: i64,
 }
 
 impl<'h> Walk2<'h> {
-    fn walk(&mut self, term: Term<'h>) {
-        self.term(term);
-        while let Some(next) = self.pending.pop() {
-            match next {
-                Pending2::Term(term) => self.term(term),
-                Pending2::Terms([]) => {}
-                Pending2::Terms([first, rest @ ..]) => {
-                    self.pending.push(Pending2::Terms(rest));
-                    self.term(*first);
+    fn of(term: Term<'h>, steps: i64) -> Walk2<'h> {
+        Walk2 {
+            hash: Hash2::new(),
+            pending: smallvec::smallvec![(Kind::Term, term)],
+            steps,
+        }
+    }
+
+    fn walk(&mut self) {
+        while self.steps > 0
+            && let Some((kind, term)) = self.pending.pop()
+        {
+            self.steps -= 1;
+            match kind {
+                Kind::Term => self.term(term),
+                Kind::String => {
+                    let cell = term.as_cons().expect("a string goes on");
+                    self.list(cell);
                 }
-                Pending2::Rest(rest) => match rest.as_cons() {
-                    Some(cell) => self.list(cell),
-                    None => self.term(rest),
-                },
-                Pending2::Pairs(mut pairs) => match pairs.next() {
-                    Some((key, value)) => {
-                        self.pending.push(Pending2::Pairs(pairs));
-                        self.pending.push(Pending2::PairEnd);
-                        self.pending.push(Pending2::Term(value));
-                        self.pending.push(Pending2::Term(key));
-                    }
-                    None => self.hash.map_end(),
-                },
-                Pending2::PairEnd => self.hash.map_pair_end(),
+                Kind::Node => self.node(term),
+                Kind::PairEnd => self.hash.map_pair_end(),
+                Kind::MapEnd => self.hash.map_end(),
             }
         }
+    }
+
+    fn terms(&mut self, terms: &[Term<'h>]) {
+        let terms = terms.iter().rev().map(|term| (Kind::Term, *term));
+        self.pending.extend(terms);
+    }
+
+    fn pair(&mut self, key: Term<'h>, value: Term<'h>) {
+        self.pending.push((Kind::PairEnd, Term::NIL));
+        self.pending.push((Kind::Term, value));
+        self.pending.push((Kind::Term, key));
+    }
+
+    /// The children of a node.
+    fn children(&mut self, children: &[Term<'h>]) {
+        self.steps -= children.len() as i64;
+        for child in children {
+            match child.view() {
+                View::Cons(leaf) => self.pair(leaf.head(), leaf.tail()),
+                View::Tuple(leaves) => {
+                    for leaf in leaves.elements() {
+                        let leaf = leaf.as_cons().expect("a leaf is a pair");
+                        self.pair(leaf.head(), leaf.tail());
+                    }
+                }
+                _ => self.pending.push((Kind::Node, *child)),
+            }
+        }
+    }
+
+    fn node(&mut self, node: Term<'h>) {
+        let (_, children) = Map::inner(node).expect("the third kind of node");
+        self.children(children);
+    }
+
+    fn map(&mut self, map: Map<'h>) {
+        self.hash.map_start(map.len() as u32);
+        if map.is_empty() {
+            return;
+        }
+        self.pending.push((Kind::MapEnd, Term::NIL));
+        if let Some((keys, values)) = map.flat() {
+            self.steps -= map.len() as i64;
+            for (key, value) in keys.elements().iter().zip(values).rev() {
+                self.pair(*key, *value);
+            }
+        } else if let Some((_, children)) = map.root() {
+            self.children(children);
+        }
+    }
+
+    fn bits(&mut self, bits: Bits<'h>) {
+        /// Bytes of a binary that are one step; a binary is one, too.
+        const BYTES_PER_STEP: usize = 12;
+        let steps = (bits.byte_len() / BYTES_PER_STEP).max(1);
+        self.steps -= if bits.bit_len() == 0 { 0 } else { steps as i64 };
+        with_bits(bits, |bits| self.hash.bits(bits));
     }
 
     fn term(&mut self, term: Term<'h>) {
@@ -121,34 +237,22 @@ impl<'h> Walk2<'h> {
                 .hash
                 .integer(IntRef::new(big.is_negative(), big.limbs())),
             View::Float(value) => self.hash.float(value),
-            View::Bits(bits) => with_bits(bits, |bits| self.hash.bits(bits)),
+            View::Bits(bits) => self.bits(bits),
             View::Cons(cell) => self.list(cell),
             View::Tuple(tuple) => {
                 self.hash.tuple(tuple.arity() as u32);
-                self.pending.push(Pending2::Terms(tuple.elements()));
+                self.steps -= (tuple.arity() as i64 - 1).max(0);
+                self.terms(tuple.elements());
             }
             View::Record(record) => {
                 let values = record.values();
                 self.hash
                     .record(values.len() as u32, record.definition_hash());
-                self.pending.push(Pending2::Terms(values));
+                self.steps -= (values.len() as i64 - 1).max(0);
+                self.terms(values);
             }
-            View::Map(map) => {
-                self.hash.map_start(map.len() as u32);
-                if !map.is_empty() {
-                    self.pending.push(Pending2::Pairs(map.iter()));
-                }
-            }
-            View::Fun(fun) => {
-                if let Some(local) = local_fun(fun) {
-                    self.hash.local_fun(local);
-                    self.pending.push(Pending2::Terms(fun.env()));
-                } else if let Some(export) = fun.export() {
-                    let (module, function) = (export.module.hash(), export.function.hash());
-                    self.hash
-                        .external_fun(module, function, export.arity.into());
-                }
-            }
+            View::Map(map) => self.map(map),
+            View::Fun(fun) => self.fun(fun),
             View::Pid(pid) => self.hash.pid(pid.number() as u32),
             View::Port(port) => self.hash.port(port.0),
             View::Ref(r) => self.hash.reference(r.numbers()[0]),
@@ -160,22 +264,38 @@ impl<'h> Walk2<'h> {
         }
     }
 
+    fn fun(&mut self, fun: Fun<'h>) {
+        if let Some(local) = local_fun(fun) {
+            self.hash.local_fun(local);
+            self.steps -= (fun.env().len() as i64 - 1).max(0);
+            self.terms(fun.env());
+        } else if let Some(export) = fun.export() {
+            let (module, function) = (export.module.hash(), export.function.hash());
+            self.hash
+                .external_fun(module, function, export.arity.into());
+        }
+    }
+
     fn list(&mut self, mut cell: Cons<'h>) {
         loop {
             let [head, tail] = *cell.words();
             let Some(byte) = byte_of(head) else {
                 self.hash.string_end();
-                self.pending.push(Pending2::Rest(tail));
-                return self.pending.push(Pending2::Term(head));
+                self.pending.push((Kind::Term, tail));
+                return self.pending.push((Kind::Term, head));
             };
             self.hash.string_byte(byte);
             match tail.as_cons() {
+                Some(_) if self.steps <= 1 => {
+                    return self.pending.push((Kind::String, tail));
+                }
                 Some(next) => cell = next,
                 None => {
                     self.hash.string_end();
-                    return self.pending.push(Pending2::Term(tail));
+                    return self.pending.push((Kind::Term, tail));
                 }
             }
+            self.steps -= 1;
         }
     }
 }

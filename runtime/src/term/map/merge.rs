@@ -79,7 +79,11 @@ impl<'h> Merge<'h> {
                 (None, None) => continue,
                 (Some(a), None) => (a, ONLY_A),
                 (None, Some(b)) => (b, ONLY_B),
-                (Some(a), Some(b)) => self.nodes(a, b, level + 1),
+                (Some(a), Some(b)) => {
+                    // Coming back from it counts, too.
+                    self.visited += 1;
+                    self.nodes(a, b, level + 1)
+                }
             };
             merged.push(node);
             mix |= from;
