@@ -12,7 +12,52 @@ use crate::place::{OtpOptions, Place, words};
 use crate::{fetch, paths, run};
 
 /// Rows that cost something else here, and why.
-const EXPLAINED: &[(&str, &str)] = &[];
+const EXPLAINED: &[(&str, &str)] = &[
+    ("binary_to_integer_big", INTEGER),
+    ("characters_to_binary", REST),
+    ("characters_to_list", REST),
+    ("characters_to_list_latin1", REST),
+    ("characters_to_nfc", REST),
+    ("error_bif", TRACE),
+    ("error_hd", TRACE),
+    ("ets_match_limit", BEYOND),
+    ("ets_match_object_limit", BEYOND),
+    ("ets_select_continue", BEYOND),
+    ("ets_select_limit", BEYOND),
+    (
+        "ets_select_replace",
+        "an object is made on the heap before it is stored",
+    ),
+    ("group_leader_2", ASKED),
+    ("is_alive", ASKED),
+    ("list_to_integer_big", INTEGER),
+    ("maps_filter", SORTED),
+    ("maps_from_keys", SORTED),
+    ("maps_from_list", SORTED),
+    ("maps_map", SORTED),
+    ("maps_merge", SORTED),
+    ("process_info_other", ASKED),
+    ("process_info_other_all", ASKED),
+    ("put_many", "the dictionary's chains are not on the heap"),
+    ("re_replace", MATCHER),
+    ("re_run", MATCHER),
+    ("re_run_captures", MATCHER),
+    ("send_name", TRACE),
+    ("string_lowercase", REST),
+    ("suspend", ASKED),
+    ("term_to_binary_compressed", ZLIB),
+    ("zlib", ZLIB),
+    ("zlib_back", ZLIB),
+];
+
+const ASKED: &str = "OTP looks into a process that rests; here it is asked";
+const BEYOND: &str = "results beyond the limit get cells of their own";
+const INTEGER: &str = "made of other parts";
+const MATCHER: &str = "the steps of another matcher";
+const REST: &str = "what is kept at a pause is not told to the word";
+const SORTED: &str = "OTP sorts with pivots drawn by chance; this is the mean";
+const TRACE: &str = "what explains the error is made with the stack trace";
+const ZLIB: &str = "another zlib cuts its output elsewhere";
 
 /// A row and its size.
 type Row = (String, u64);

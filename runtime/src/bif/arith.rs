@@ -219,7 +219,7 @@ fn float_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(a);
     }
     number::to_f64(a)
-        .map(|value| p.float(value))
+        .map(|value| p.float_beside(value))
         .ok_or_else(badarg)
 }
 

@@ -364,6 +364,8 @@ impl<'p> Traversal<'p> {
             }
         }
         if ordered {
+            const REVERSED_PER_RED: usize = 10;
+            p.bump_reds(self.got.min(limit).div_ceil(REVERSED_PER_RED) as i64);
             results = results
                 .list_iter()
                 .flatten()

@@ -175,10 +175,16 @@ fn from_binary<'p>(
     const STEPS_PER_RED: i64 = 128;
     let paused = p.take_work::<Decoding>().map(|work| work.0);
     let is_first_turn = paused.is_none();
+    let is_compressed = external::is_compressed(&bytes);
     let most = p.fcalls.get() * STEPS_PER_RED;
     let mut steps = most;
     match external::decode_some(p, &bytes, options, &mut steps, paused).map_err(|_| badarg())? {
         Decoded::Whole(term, used) => {
+            // ERTS keeps a state as soon as it might pause: about half of the steps were made to size the term.
+            let left = most - (most - steps) / 2;
+            if is_first_turn && (is_compressed || used as i64 > left) {
+                p.trap_state();
+            }
             p.bump_reds((most - steps) / STEPS_PER_RED);
             Ok((term, used))
         }

@@ -68,6 +68,27 @@ impl Heap {
     fn thing(&self, header: u64, words: impl ExactSizeIterator<Item = u64>) -> Term<'_> {
         let ptr = self.alloc(1 + words.len());
         // SAFETY: H1: as many fresh words as are written.
+        unsafe { self.write_thing(ptr, header, words) }
+    }
+
+    /// The same beside the heap, in a fragment: what operators give, between whose instructions nothing may
+    /// be collected.
+    fn thing_beside(&self, header: u64, words: impl ExactSizeIterator<Item = u64>) -> Term<'_> {
+        let ptr = self.alloc_in_fragment(1 + words.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe { self.write_thing(ptr, header, words) }
+    }
+
+    /// # Safety
+    /// H1: `ptr` is of fresh words of this heap, one more than `words`.
+    #[inline]
+    unsafe fn write_thing(
+        &self,
+        ptr: *mut u64,
+        header: u64,
+        words: impl ExactSizeIterator<Item = u64>,
+    ) -> Term<'_> {
+        // SAFETY: by contract.
         unsafe {
             *ptr = header;
             for (i, word) in words.enumerate() {
@@ -96,6 +117,14 @@ impl Heap {
         )
     }
 
+    /// The same, in a fragment.
+    pub(crate) fn float_beside(&self, value: f64) -> Term<'_> {
+        self.thing_beside(
+            tag::make_header(size::FLOAT - 1, tag::FLOAT),
+            [value.to_bits()].into_iter(),
+        )
+    }
+
     /// An integer: small where it fits, else big (2 words).
     #[inline]
     pub fn integer(&self, value: i64) -> Term<'_> {
@@ -117,23 +146,39 @@ impl Heap {
     /// The integer with these limbs, least significant first (leading zeros allowed): small where it
     /// fits, else big (1 word and one a limb).
     pub fn big(&self, negative: bool, limbs: &[u64]) -> Term<'_> {
+        match Heap::integer_parts(negative, limbs) {
+            Ok(small) => Term::small(small),
+            Err((header, limbs)) => self.thing(header, limbs.iter().copied()),
+        }
+    }
+
+    /// The same, in a fragment.
+    pub(crate) fn big_beside(&self, negative: bool, limbs: &[u64]) -> Term<'_> {
+        match Heap::integer_parts(negative, limbs) {
+            Ok(small) => Term::small(small),
+            Err((header, limbs)) => self.thing_beside(header, limbs.iter().copied()),
+        }
+    }
+
+    /// A small integer, or header and limbs of a big one.
+    fn integer_parts(negative: bool, limbs: &[u64]) -> Result<i64, (u64, &[u64])> {
         let used = limbs
             .iter()
             .rposition(|&limb| limb != 0)
             .map_or(0, |last| last + 1);
         let limbs = &limbs[..used];
         if used == 0 {
-            return Term::small(0);
+            return Ok(0);
         }
         if used == 1 {
             let limit = tag::MAX_SMALL as u64 + u64::from(negative);
             if limbs[0] <= limit {
                 let value = (limbs[0] as i64).wrapping_neg();
-                return Term::small(if negative { value } else { limbs[0] as i64 });
+                return Ok(if negative { value } else { limbs[0] as i64 });
             }
         }
         let kind = if negative { tag::NEG_BIG } else { tag::POS_BIG };
-        self.thing(tag::make_header(used, kind), limbs.iter().copied())
+        Err((tag::make_header(used, kind), limbs))
     }
 
     /// A binary of `bytes`: on the heap up to 64 bytes, else off-heap.

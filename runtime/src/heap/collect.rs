@@ -8,7 +8,6 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::off_heap::{self, OffHeap};
-use super::sizes::MIN_VHEAP_WORDS;
 use super::verify::{ZEAL, ZEAL_GENERATIONS};
 use super::{Block, Heap, RESERVED_WORDS, copy, literal, next_heap_size};
 use crate::term::tag;
@@ -276,15 +275,24 @@ impl Heap {
         self.need_fullsweep
             || self.gen_gcs >= self.max_gen_gcs
             || (ZEAL && self.gen_gcs >= ZEAL_GENERATIONS)
-            || self.bin_old_vheap >= self.bin_old_vheap_limit
+    }
+
+    /// Whether the mature terms can go to an old heap that is there.
+    fn has_room_for_mature(&self) -> bool {
+        let old_free = (self.old.end() as usize - self.old_top as usize) / 8;
+        self.old.words != 0
+            && self.mature_words() <= old_free
+            && self.bin_old_vheap < self.bin_old_vheap_limit
     }
 
     /// Whether the next collection is a full sweep from the start, and whether it will be one after all.
     pub(crate) fn next_collection(&self) -> (bool, bool) {
-        let old_free = (self.old.end() as usize - self.old_top as usize) / 8;
         let full = self.needs_fullsweep();
-        let too_much = self.old.words != 0 && self.mature_words() > old_free;
-        (full, full || too_much)
+        // An old heap that is not there is made, with room enough, if there is something to go to it.
+        let is_made = self.old.words == 0 && self.mature_words() != 0;
+        let is_minor =
+            self.has_room_for_mature() || is_made && self.bin_old_vheap < self.bin_old_vheap_limit;
+        (full, full || !is_minor)
     }
 
     fn collect_generation(
@@ -303,8 +311,7 @@ impl Heap {
             } else {
                 self.check_limit(self.minor_total(young, need, 0))?;
             }
-            let old_free = (self.old.end() as usize - self.old_top as usize) / 8;
-            if mature <= old_free {
+            if self.has_room_for_mature() {
                 return Ok(self.minor(young, need, roots));
             }
         }
@@ -514,6 +521,7 @@ impl Heap {
     /// Gives up the counts of dead things, and moves the links of live ones. Frees what was retired.
     fn sweep_off_heap(&mut self, full: bool) {
         let young = OffHeap::default();
+        let before = self.off_heap.overhead_words.get();
         let mut ptr = self.off_heap.take();
         // SAFETY: H4: each listed thing is either forwarded or dead; its place is still readable.
         unsafe {
@@ -523,15 +531,12 @@ impl Heap {
                 let old = self.old_off_heap.take();
                 self.sort_off_heap(old, &young);
                 self.bin_old_vheap = 0;
-                self.bin_old_vheap_limit = MIN_VHEAP_WORDS as usize;
+                self.bin_old_vheap_limit = self.next_vheap_size(before, self.bin_old_vheap_limit);
             }
         }
         self.off_heap.append(&young);
-        let (used, least) = (
-            self.off_heap.overhead_words.get(),
-            self.min_bin_vheap_words as usize,
-        );
-        self.bin_vheap_limit = next_vheap_size(self.bin_vheap_limit.max(least), used);
+        let used = self.off_heap.overhead_words.get();
+        self.bin_vheap_limit = self.next_vheap_size(used, self.bin_vheap_limit);
         self.bin_old_vheap = self.old_off_heap.overhead_words.get();
         let (block, fragments) = std::mem::replace(&mut self.retired, (Block::EMPTY, None));
         if ZEAL {
@@ -539,6 +544,19 @@ impl Heap {
         }
         drop(block);
         self.free_fragments(fragments);
+    }
+
+    /// Limit of a virtual binary heap, `limit` before, of which `used` words are in use: it grows where those are more
+    /// than three quarters, and shrinks where they are less than one. Source: `do_next_vheap_size()`.
+    fn next_vheap_size(&self, used: usize, limit: usize) -> usize {
+        let mut next = limit;
+        while used / 3 > next / 4 {
+            next = (next as f64 * 1.618) as usize;
+        }
+        if next == limit && used < limit / 4 {
+            next = limit / 2;
+        }
+        next.max(self.min_bin_vheap_words as usize)
     }
 
     /// # Safety
@@ -564,15 +582,6 @@ impl Heap {
             }
         }
         ptr
-    }
-}
-
-/// Limit of a virtual binary heap after a collection left `used` words.
-fn next_vheap_size(limit: usize, used: usize) -> usize {
-    if used > limit {
-        next_heap_size(used, true)
-    } else {
-        limit
     }
 }
 

@@ -262,11 +262,16 @@ impl Heap {
             self.htop.set(top.wrapping_add(words));
             return top;
         }
-        self.alloc_in_fragment(words)
+        self.outgrow(words)
     }
 
     #[cold]
-    fn alloc_in_fragment(&self, words: usize) -> *mut u64 {
+    fn outgrow(&self, words: usize) -> *mut u64 {
+        self.alloc_in_fragment(words)
+    }
+
+    /// The same, always in a fragment. Source: `HeapFragOnlyAlloc`.
+    pub(crate) fn alloc_in_fragment(&self, words: usize) -> *mut u64 {
         if let Some(fragment) = self.fragments.get() {
             // SAFETY: H2: the chain's fragments are ours.
             let header = unsafe { fragment.as_ref() };
@@ -474,6 +479,11 @@ impl Heap {
     pub fn mature_words(&self) -> usize {
         (self.high_water as usize - self.block.start as usize) / 8
     }
+    /// Has the virtual binary heaps of a new process be as large as its minimum says.
+    pub(crate) fn apply_min_bin_vheap(&mut self) {
+        self.bin_vheap_limit = self.min_bin_vheap_words as usize;
+        self.bin_old_vheap_limit = self.bin_vheap_limit;
+    }
     /// Virtual binary heap: words in use and limit, young and old.
     #[must_use]
     pub fn bin_vheap(&self) -> [usize; 4] {
@@ -496,13 +506,23 @@ impl Heap {
     pub(crate) fn hend(&self) -> *mut u64 {
         self.block.end()
     }
-    /// Ought to collect before the next instruction: fragments or binaries weigh more than the heap.
+    /// Ought to collect at the end of a BIF or of a turn: there is less room left than the fragments take, or
+    /// binaries weigh too much. Source: `ERTS_IS_GC_DESIRED`.
     #[inline]
     #[must_use]
     pub fn wants_collection(&self) -> bool {
+        let room = (self.stop.get() as usize - self.htop.get() as usize) / 8;
+        self.has_many_binaries() || room < self.fragment_words.get()
+    }
+    /// Ought to collect before it makes a binary.
+    #[inline]
+    pub(crate) fn has_many_binaries(&self) -> bool {
+        verify::ZEAL || self.off_heap.overhead_words.get() > self.bin_vheap_limit
+    }
+    /// Collects at every safepoint: in tests.
+    #[inline]
+    pub(crate) const fn is_zealous() -> bool {
         verify::ZEAL
-            || self.fragment_words.get() > self.block.words
-            || self.off_heap.overhead_words.get() > self.bin_vheap_limit
     }
     pub(crate) fn off_heap(&self) -> &OffHeap {
         &self.off_heap

@@ -27,11 +27,14 @@ fn table() -> &'static [usize] {
     })
 }
 
-/// The least heap size of at least `words` words; `above` asks for one that is greater.
+/// The least heap size of at least `words` words; `above` asks for the size after that.
 #[must_use]
 pub fn next_heap_size(words: usize, above: bool) -> usize {
     let sizes = table();
-    let at = sizes.partition_point(|&size| if above { size <= words } else { size < words });
+    if words < sizes[0] {
+        return sizes[0];
+    }
+    let at = sizes.partition_point(|&size| size < words) + usize::from(above);
     sizes[at.min(sizes.len() - 1)]
 }
 
@@ -49,6 +52,8 @@ mod tests {
             (233, false, 233),
             (233, true, 376),
             (234, false, 376),
+            (234, true, 610),
+            (11, true, 12),
             (1000, false, 1598),
             (2_000_000, false, 2_072_833),
         ] {

@@ -15,7 +15,7 @@ use crate::bif::{self, Bif, Call, Next, Raise, arith};
 use crate::code::module::Mfa;
 use crate::code::op::{Op, Y_BIT, entry as head};
 use crate::code::{Export, FunEntry};
-use crate::heap::RESERVED_WORDS;
+use crate::heap::{Heap, RESERVED_WORDS};
 use crate::process::{CONTEXT_REDS, Class, Exception, Process, WaitTimeout, X_REGISTERS};
 use crate::sched::Outcome;
 use crate::term::{RawTerm, Term, am, compare, number, tag};
@@ -337,7 +337,7 @@ fn run_code(p: &mut Process) -> Outcome {
                 ($need:expr, $live:expr) => {{
                     let need = $need;
                     if (stop as usize) < htop as usize + (need + RESERVED_WORDS) * 8
-                        || p.wants_collection()
+                        || Heap::is_zealous()
                     {
                         collect!(need, $live);
                     }
@@ -361,12 +361,13 @@ fn run_code(p: &mut Process) -> Outcome {
                     }
                 }};
             }
-            // The result of a guard BIF, swapped out still, goes to `c`; then is a safepoint.
+            // The result of a guard BIF, swapped out still, goes to `c`; then is a safepoint, which only tests
+            // collect at.
             macro_rules! guard_result {
                 ($value:expr, $words:expr, $live:expr) => {{
                     *reg!(c!()) = $value.0;
                     let live = $live as usize;
-                    if p.wants_collection() && live < X_REGISTERS {
+                    if Heap::is_zealous() && live < X_REGISTERS {
                         let kept = keep(x, c!(), live);
                         if p.garbage_collect(0, kept).is_err() {
                             return Outcome::Exit;
@@ -1424,6 +1425,10 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::RemoveMessage => {
                         swapout!();
                         p.remove_message();
+                        // It is collected soon, when the message may be garbage.
+                        if p.wants_collection() {
+                            p.leave_reds(5);
+                        }
                         swapin!();
                         next!(0)
                     }

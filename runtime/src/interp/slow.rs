@@ -115,7 +115,7 @@ impl<'a> Slow<'a> {
     /// # Errors
     /// When the process has hit `max_heap_size` and must exit: return it as it is.
     pub(crate) fn ensure_heap(&mut self, need: usize, live: usize) -> Result<(), Flow> {
-        if self.p.free_words() >= need && !self.p.wants_collection() {
+        if self.p.free_words() >= need && !self.p.has_many_binaries() {
             return Ok(());
         }
         self.p.garbage_collect(need, live).map_err(|_| Flow::Raise)

@@ -207,9 +207,17 @@ fn hash_algorithms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.list(&names))
 }
 
+/// Charges for data worked on. Source: `CONSUME_REDS` in OTP's `crypto`.
+fn consume(p: &Process, data: &[u8]) {
+    const BYTES_PER_SLICE: usize = 20_000;
+    p.consume_percent(100 * data.len() / BYTES_PER_SLICE);
+}
+
 fn hash_nif_2<'p>(p: &'p Process, [name, data]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut state = state_of(p, name, 0)?;
-    state.update(&data_of(p, data, 1)?);
+    let data = data_of(p, data, 1)?;
+    state.update(&data);
+    consume(p, &data);
     Ok(p.binary(&state.finish()))
 }
 
@@ -220,7 +228,9 @@ fn hash_init_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 fn hash_update_nif_2<'p>(p: &'p Process, [state, data]: [Term<'p>; 2]) -> BifResult<'p> {
     let bad = |_| raise(p, "badarg", 0, "Bad state", line!());
     let mut state = object::<State>(state).map_err(bad)?.clone();
-    state.update(&data_of(p, data, 1)?);
+    let data = data_of(p, data, 1)?;
+    state.update(&data);
+    consume(p, &data);
     Ok(new_object(p, state))
 }
 
@@ -255,6 +265,7 @@ fn mac_nif_4<'p>(p: &'p Process, [kind, name, key, text]: [Term<'p>; 4]) -> BifR
     }
     let state = state_of(p, name, 1)?;
     let (key, text) = (data_of(p, key, 2)?, data_of(p, text, 3)?);
+    consume(p, &text);
     Ok(p.binary(&hmac(&state, &key, &text)))
 }
 
@@ -276,6 +287,7 @@ fn hash_equals_nif_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p>
 fn do_exor_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
     let (mut a, b) = two(a, b)?;
     a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
+    consume(p, &a);
     Ok(p.binary(&a))
 }
 

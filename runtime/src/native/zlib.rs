@@ -378,9 +378,9 @@ fn work(p: &Process, zlib: &mut Zlib, limit: usize, output: &mut [u8], flush: i3
         round.consumed += step.consumed;
         round.produced += step.produced;
         input.consume(step.consumed);
-        // A limit's worth of input is a time slice, as ERTS counts it.
-        let part = step.consumed as i64 * crate::process::CONTEXT_REDS / limit.max(1) as i64;
-        p.bump_reds(part.max(1));
+        // A limit's worth of input is a time slice.
+        let percent = 100 * step.consumed / limit.max(1);
+        p.consume_percent(percent.max(1));
     }
     if round.code == z::Z_OK && input.size == 0 && round.produced < output.len() {
         // Even without a flush: there may be output that did not fit before.

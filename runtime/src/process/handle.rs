@@ -14,6 +14,9 @@ use crate::trace::{Event, events, flags};
 /// Signals handled in one go, before others get a turn.
 const SIGNALS_A_TURN: usize = 20_000;
 
+/// What of handling signals one reduction pays for. Source: `ERTS_SIG_REDS_CNT_FACTOR`.
+const WORK_PER_RED: i64 = 4;
+
 /// The timer of the receive that the process is in.
 pub(super) struct ReceiveTimer {
     /// Tells its signal from that of an earlier receive.
@@ -29,8 +32,20 @@ pub(super) struct ReceiveTimer {
 }
 
 impl Process {
+    /// The same at the start of a turn. ERTS leaves messages alone then, unless there are other signals to handle:
+    /// they are charged for when they are looked for.
+    pub(crate) fn fetch_at_turn(&mut self) {
+        let (before, reds) = (self.mailbox.looked_for(), self.fcalls.get());
+        self.fetch_signals();
+        if self.fcalls.get() == reds {
+            let unlooked_for = self.mailbox.len().saturating_sub(before);
+            self.mailbox.not_looked_for(unlooked_for);
+        }
+    }
+
     /// Takes what has been sent so far and handles it. `false` when there was nothing.
     pub(crate) fn fetch_signals(&mut self) -> bool {
+        self.mailbox.not_looked_for(0);
         // Before the look, so that what comes behind it wakes us.
         let _ = self.shared.run_state.take_wake();
         let sent = self.shared.signals.take_all();
@@ -39,15 +54,19 @@ impl Process {
             return false;
         }
         let mut left = SIGNALS_A_TURN;
+        let mut work = 0;
         while left > 0
             && !self.is_exiting()
             && let Some(signal) = self.mailbox.middle.pop()
         {
             left -= 1;
+            work += signal.work();
             self.handle(signal);
         }
         crate::trace::sysmon::queue_grew(self);
-        self.bump_reds(((SIGNALS_A_TURN - left) / 20) as i64);
+        if work > 0 {
+            self.bump_reds(work / WORK_PER_RED + 1);
+        }
         if !self.is_exiting() {
             self.run_system_tasks();
         }

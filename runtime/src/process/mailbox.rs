@@ -71,6 +71,8 @@ pub(crate) struct Mailbox {
     save: usize,
     /// No message from here on has been examined.
     examined: usize,
+    /// So many at its end have come without being looked for.
+    unlooked_for: usize,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
     #[expect(
@@ -121,6 +123,22 @@ impl Mailbox {
         } else {
             self.queue.len()
         };
+    }
+    /// So many at its end have come without being looked for.
+    pub(super) fn not_looked_for(&mut self, count: usize) {
+        self.unlooked_for = count;
+    }
+    /// How many there are beside those.
+    pub(super) fn looked_for(&self) -> usize {
+        self.queue.len().saturating_sub(self.unlooked_for)
+    }
+    /// Is a message looked at for which nobody has looked? Then for no other after it.
+    fn looks_for_more(&mut self) -> bool {
+        let is_more = self.unlooked_for > 0 && self.save + self.unlooked_for >= self.queue.len();
+        if is_more {
+            self.unlooked_for = 0;
+        }
+        is_more
     }
     /// Is there a message that the current `receive` has not looked at?
     pub(crate) fn has_new(&self) -> bool {
@@ -189,6 +207,9 @@ impl Process {
     /// but y registers survives.
     pub fn peek_message(&mut self) -> Option<RawTerm> {
         loop {
+            if self.mailbox.looks_for_more() {
+                self.bump_reds(FETCH_REDS);
+            }
             let Mailbox {
                 queue,
                 save,

@@ -351,11 +351,23 @@ impl Process {
             .set(self.fcalls.get().saturating_sub(reds).max(0));
     }
 
+    /// Takes so much of a whole time slice, as `enif_consume_timeslice()`.
+    pub(crate) fn consume_percent(&self, percent: usize) {
+        self.bump_reds(percent.min(100) as i64 * CONTEXT_REDS / 100);
+    }
+
     /// Gives up the rest of the time slice without a charge, as ERTS's `ERTS_VBUMP_ALL_REDS`.
     pub(crate) fn give_up_slice(&self) {
-        let left = self.fcalls.get().max(0);
-        self.reductions
-            .set(self.reductions.get().wrapping_sub(left as u64));
-        self.fcalls.set(0);
+        self.leave_reds(0);
+    }
+
+    /// The same but for `reds`, as `ERTS_VBUMP_LEAVE_REDS`.
+    pub(crate) fn leave_reds(&self, reds: i64) {
+        let given_up = self.fcalls.get() - reds;
+        if given_up > 0 {
+            let reductions = self.reductions.get().wrapping_sub(given_up as u64);
+            self.reductions.set(reductions);
+            self.fcalls.set(reds);
+        }
     }
 }

@@ -140,6 +140,18 @@ impl Signal {
         }
     }
 
+    /// What handling it counts; a message counts nothing. Source: `erts_proc_sig_handle_incoming()`.
+    pub(crate) fn work(&self) -> i64 {
+        match self {
+            Signal::Message { .. }
+            | Signal::Traced(_)
+            | Signal::AliasMessage { .. }
+            | Signal::ReceiveTimeout { .. } => 0,
+            Signal::MonitorDown { .. } => 8,
+            _ => 1,
+        }
+    }
+
     /// Words of the message that it is, if it is one.
     pub(crate) fn message_words(&self) -> usize {
         match self {

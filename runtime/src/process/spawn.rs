@@ -140,7 +140,8 @@ impl Process {
     fn apply_options(&mut self, options: &SpawnOptions) {
         let words = options.min_bin_vheap_words;
         let words = words.unwrap_or_else(min_bin_vheap_words);
-        self.heap.min_bin_vheap_words = u32::try_from(words).unwrap_or(u32::MAX);
+        self.set_min_bin_vheap_words(words);
+        self.heap.apply_min_bin_vheap();
         if let Some(after) = options.fullsweep_after {
             self.heap.max_gen_gcs = after;
         }

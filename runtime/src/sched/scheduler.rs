@@ -448,7 +448,7 @@ fn add(counter: &AtomicU64, n: u64) {
 /// P2: `x` points to [`X_REGISTERS`] words that outlive the turn.
 unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
     let lifted = p.shared().end_lift();
-    p.fetch_signals();
+    p.fetch_at_turn();
     if let Some(priority) = lifted
         && p.has_unhandled_signals()
     {
@@ -468,6 +468,9 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
         return Outcome::Yield;
     }
     p.resume_receive();
+    if p.wants_collection() && p.garbage_collect(0, 0).is_err() {
+        return Outcome::Exit;
+    }
     // SAFETY: P2.
     unsafe { p.restore_registers(x) };
     if p.shared().tracee.has(crate::trace::flags::ALL) {

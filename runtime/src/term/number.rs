@@ -80,11 +80,23 @@ pub fn make_integer<'h>(heap: &'h Heap, value: &Int) -> ArithResult<'h> {
     Ok(heap.big(value.is_negative(), value.mag()))
 }
 
+/// What an operator gives: a big one in a fragment, as in ERTS, so that collections come when they come there.
+fn result<'h>(heap: &'h Heap, value: &Int) -> ArithResult<'h> {
+    if value.mag().len() > MAX_LIMBS {
+        return Err(ArithError::SystemLimit);
+    }
+    Ok(heap.big_beside(value.is_negative(), value.mag()))
+}
+
+fn integer(heap: &Heap, value: i64) -> Term<'_> {
+    heap.big_beside(value < 0, &[value.unsigned_abs()])
+}
+
 fn make_float(heap: &Heap, value: f64) -> ArithResult<'_> {
     if !value.is_finite() {
         return Err(ArithError::BadArith);
     }
-    Ok(heap.float(value))
+    Ok(heap.float_beside(value))
 }
 
 /// `a op b` where either may be a float.
@@ -100,13 +112,13 @@ fn mixed<'h>(
     if let (Small(a), Small(b)) = (a, b)
         && let Some(value) = small(a, b)
     {
-        return Ok(heap.integer(value));
+        return Ok(integer(heap, value));
     }
     if matches!(a, Float(_)) || matches!(b, Float(_)) {
         return make_float(heap, float(a.to_f64()?, b.to_f64()?));
     }
     let value = big(a.int(&mut [0])?, b.int(&mut [0])?);
-    make_integer(heap, &value)
+    result(heap, &value)
 }
 
 /// `a + b`.
@@ -145,10 +157,10 @@ pub fn mul_add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>, c: Term<'h>) -> Opt
         // A product of two and a sum more have less than 128 bits.
         let value = i128::from(a) * i128::from(b) + i128::from(c);
         return Some(match i64::try_from(value) {
-            Ok(value) => heap.integer(value),
+            Ok(value) => integer(heap, value),
             Err(_) => {
                 let magnitude = value.unsigned_abs();
-                heap.big(value < 0, &[magnitude as u64, (magnitude >> 64) as u64])
+                heap.big_beside(value < 0, &[magnitude as u64, (magnitude >> 64) as u64])
             }
         });
     }
@@ -163,7 +175,7 @@ pub fn mul_add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>, c: Term<'h>) -> Opt
         return None;
     }
     let product = a * b;
-    make_integer(heap, &(product.as_ref() + c)).ok()
+    result(heap, &(product.as_ref() + c)).ok()
 }
 
 /// `a / b`, always a float.
@@ -187,10 +199,10 @@ fn integers<'h>(
     if let (Small(a), Small(b)) = (a, b)
         && let Some(value) = small(a, b)
     {
-        return Ok(heap.integer(value));
+        return Ok(integer(heap, value));
     }
     let value = big(a.int(&mut [0])?, b.int(&mut [0])?).ok_or(ArithError::BadArith)?;
-    make_integer(heap, &value)
+    result(heap, &value)
 }
 
 /// `a div b`, truncated towards zero.
@@ -243,8 +255,8 @@ pub fn bxor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 /// [`ArithError`].
 pub fn bnot<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
     match Number::of(a)? {
-        Small(value) => Ok(heap.integer(!value)),
-        Big(value) => make_integer(heap, &value.bnot()),
+        Small(value) => Ok(integer(heap, !value)),
+        Big(value) => result(heap, &value.bnot()),
         Float(_) => Err(ArithError::BadArith),
     }
 }
@@ -285,19 +297,19 @@ fn shift<'h>(heap: &'h Heap, a: Term<'h>, left: i64) -> ArithResult<'h> {
             return Ok(Term::small(value >> (-left).min(63)));
         }
         if left < 64 && (value << left) >> left == value {
-            return Ok(heap.integer(value << left));
+            return Ok(integer(heap, value << left));
         }
     }
     let mut limb = [0];
     let value = number.int(&mut limb)?;
     if left < 0 {
-        return make_integer(heap, &value.bsr(left.unsigned_abs() as usize));
+        return result(heap, &value.bsr(left.unsigned_abs() as usize));
     }
     let left = left as usize;
     if value.mag().len() + left / 64 > MAX_LIMBS + 1 {
         return Err(ArithError::SystemLimit);
     }
-    make_integer(heap, &value.bsl(left))
+    result(heap, &value.bsl(left))
 }
 
 /// `- a`.
@@ -306,8 +318,8 @@ fn shift<'h>(heap: &'h Heap, a: Term<'h>, left: i64) -> ArithResult<'h> {
 /// [`ArithError`].
 pub fn neg<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
     match Number::of(a)? {
-        Small(value) => Ok(heap.integer(-value)),
-        Big(value) => make_integer(heap, &-value),
+        Small(value) => Ok(integer(heap, -value)),
+        Big(value) => result(heap, &-value),
         Float(value) => make_float(heap, -value),
     }
 }
@@ -316,9 +328,9 @@ pub fn neg<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
 #[must_use]
 pub fn abs<'h>(heap: &'h Heap, a: Term<'h>) -> Option<Term<'h>> {
     Some(match Number::of(a).ok()? {
-        Small(value) if value < 0 => heap.integer(-value),
-        Big(value) if value.is_negative() => heap.big(false, value.mag()),
-        Float(value) if value.is_sign_negative() => heap.float(-value),
+        Small(value) if value < 0 => integer(heap, -value),
+        Big(value) if value.is_negative() => heap.big_beside(false, value.mag()),
+        Float(value) if value.is_sign_negative() => heap.float_beside(-value),
         _ => a,
     })
 }
@@ -330,7 +342,7 @@ pub fn to_integer<'h>(heap: &'h Heap, a: Term<'h>, round: Round) -> Option<Term<
         Small(_) | Big(_) => Some(a),
         Float(value) => {
             let value = Int::from_f64(value, round)?;
-            Some(heap.big(value.is_negative(), value.mag()))
+            Some(heap.big_beside(value.is_negative(), value.mag()))
         }
     }
 }

@@ -199,7 +199,7 @@ impl Slow<'_> {
     #[inline]
     fn ensure_heap_ctx(&mut self, ctx: usize, need: usize, live: usize) -> Result<Ctx, Flow> {
         let live = self.size(live);
-        if self.p.free_words() < need || self.p.wants_collection() {
+        if self.p.free_words() < need || self.p.has_many_binaries() {
             self.set_scratch(live, self.src(ctx).raw());
             self.ensure_heap(need, live + 1)?;
             return Ok(Ctx(self.p.x(live).raw().ptr()));

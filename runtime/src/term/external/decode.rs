@@ -113,6 +113,12 @@ pub fn decode<'h>(
     }
 }
 
+/// Whether what follows the version byte is compressed.
+#[must_use]
+pub fn is_compressed(bytes: &[u8]) -> bool {
+    matches!(bytes, [VERSION_MAGIC, COMPRESSED, ..])
+}
+
 /// What [`decode_some`] has come to.
 pub enum Decoded<'h> {
     /// The term, and the number of bytes it took.

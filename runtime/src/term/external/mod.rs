@@ -18,7 +18,7 @@ pub(crate) mod tags;
 mod tests;
 
 pub use decode::{DecodeError, DecodeOptions, Decoded, Paused, Reason};
-pub use decode::{decode, decode_bare, decode_some};
+pub use decode::{decode, decode_bare, decode_some, is_compressed};
 pub use encode::{EncodeOptions, EncodeWork, Piece, TooLarge};
 pub use encode::{encode, encode_bare, encode_counted, encode_pieces};
 pub use size::external_size;
