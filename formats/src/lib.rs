@@ -8,6 +8,7 @@
 //! * [`flamegraph`]: folded stacks, the pictures drawn from them, and what two profiles differ in;
 //! * [`export`]: recordings and profiles for other programs;
 //! * [`histogram`]: how long single things took;
+//! * [`html`]: a recording as one page for a browser;
 //! * [`choice`]: which functions or processes a report is of;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: the export for other programs;
@@ -21,6 +22,7 @@ pub mod export;
 pub mod flamegraph;
 pub mod gate;
 pub mod histogram;
+pub mod html;
 pub mod json;
 pub mod name;
 pub mod profile;

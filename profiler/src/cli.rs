@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::flamegraph::{self, WidthArg};
 use crate::launch::{self, Launch, Mode, What};
-use crate::{ci, export, histogram, record, report};
+use crate::{ci, export, histogram, html, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -72,6 +72,9 @@ enum Verb {
     Histogram(histogram::Arguments),
     /// Run workloads, compare what they do with a baseline, and say yes or no.
     Ci(ci::Arguments),
+    /// Write a page for a browser: report, flame graph, timeline, messages and histograms of a recording.
+    #[command(after_help = html::EXAMPLES)]
+    Html(html::Arguments),
     /// Print the generic instructions of a .beam file.
     Disasm {
         /// The .beam file.
@@ -237,6 +240,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Export(args) => export::run(&args),
         Verb::Histogram(args) => histogram::run(&args),
         Verb::Ci(args) => ci::run(&args),
+        Verb::Html(args) => html::run(&args),
         Verb::Disasm { file } => disasm(&file),
         Verb::Bifs { list: _ } => bifs(),
     };

@@ -10,6 +10,7 @@ mod emulator;
 mod export;
 mod flamegraph;
 mod histogram;
+mod html;
 pub mod launch;
 mod record;
 pub mod report;

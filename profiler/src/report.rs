@@ -131,6 +131,14 @@ fn text(result: io::Result<()>) -> Result<(), String> {
     result.map_err(|e| e.to_string())
 }
 
+/// Whether two names are of one file.
+pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
 /// Writes a file that appears when it is whole; a device or a pipe is written as it is.
 pub(crate) fn write(
     path: &Path,

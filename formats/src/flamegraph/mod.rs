@@ -291,6 +291,12 @@ fn color(module: &str, name: &str) -> Color {
     hsl(hue, 0.58, lightness)
 }
 
+/// The colour of a function's frames, as CSS writes it.
+pub(crate) fn css_color(module: &str, name: &str) -> String {
+    let color = color(module, name);
+    format!("#{:02x}{:02x}{:02x}", color.r, color.g, color.b)
+}
+
 fn hsl(hue: f64, saturation: f64, lightness: f64) -> Color {
     let chroma = saturation * lightness.min(1.0 - lightness);
     let channel = |n: f64| {

@@ -1,6 +1,7 @@
 //! How records name processes, ports and what has a name of its own.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// An atom or a function in the names of a recording; 0 is none, or one that did not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +57,40 @@ impl fmt::Display for Id {
             Id::Process(value) => write!(f, "<0.{}.{}>", value & 0xfff_ffff, value >> 28),
             Id::Port(value) => write!(f, "#Port<0.{value}>"),
             Id::Name(NameId(name)) => write!(f, "name {name}"),
+        }
+    }
+}
+
+impl FromStr for Id {
+    type Err = ();
+
+    /// Reads what is displayed of a process.
+    fn from_str(text: &str) -> Result<Id, ()> {
+        let numbers = text
+            .strip_prefix("<0.")
+            .and_then(|rest| rest.strip_suffix('>'));
+        let (number, serial) = numbers.and_then(|rest| rest.split_once('.')).ok_or(())?;
+        let number: u64 = number.parse().map_err(|_| ())?;
+        let serial: u64 = serial.parse().map_err(|_| ())?;
+        if number > 0xfff_ffff || serial > u64::from(u32::MAX) {
+            return Err(());
+        }
+        Ok(Id::Process(serial << 28 | number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_read_as_they_are_written() {
+        for value in [0, 9, 0xfff_ffff, 3 << 28 | 7, VALUE] {
+            let id = Id::Process(value);
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        for text in ["", "-", "<0.9>", "<0.268435456.0>", "<1.9.0>", "#Port<0.9>"] {
+            assert_eq!(text.parse::<Id>(), Err(()), "{text}");
         }
     }
 }

@@ -63,7 +63,7 @@ impl OnTheWay {
     pub fn add(&mut self, record: &Record<'_>) -> Option<Passing> {
         match record.event {
             Event::Send { to, text } => Some(Passing::Begins(self.send(to, text, record.time_ns))),
-            Event::Receive { text } => self.take(key(record.subject, text)).map(Passing::Ends),
+            Event::Receive { text } => self.receive(record.subject, text).map(Passing::Ends),
             Event::Register { name } => {
                 self.registered.insert(name, record.subject);
                 None
@@ -92,6 +92,13 @@ impl OnTheWay {
             }
         }
         sent
+    }
+
+    fn receive(&mut self, by: Id, text: &str) -> Option<Sent> {
+        let sent = self.take(key(by, text));
+        // Where a message goes that is sent to an alias is not recorded: it is known by its text, which has the
+        // alias in it when it answers a call.
+        sent.or_else(|| self.take(key(Id::None, text)))
     }
 
     fn take(&mut self, key: Key) -> Option<Sent> {

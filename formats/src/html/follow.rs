@@ -1,0 +1,429 @@
+//! Follows the records of a recording and keeps what the page shows one by one: of turns and collections the longest,
+//! of everything else the newest.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use crate::ring::{Event, Group, Id, Kind, NameId, Names, OnTheWay, Passing, Record, Value};
+
+/// Longer texts are cut.
+const TEXT_MAX: usize = 160;
+
+/// Parts of the time for which the schedulers' use is told.
+pub(super) const PARTS: usize = 240;
+
+/// The beginning of a text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// How a turn ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum End {
+    /// In this function.
+    In(NameId),
+    /// With the process.
+    Exited,
+    /// Not before the recording.
+    Open,
+}
+
+/// A process, or a port, runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    pub(super) ns: u64,
+    pub(super) start_ns: u64,
+    pub(super) who: Id,
+    pub(super) segment: usize,
+    pub(super) from: NameId,
+    pub(super) to: End,
+}
+
+/// A process collects garbage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Collection {
+    pub(super) ns: u64,
+    pub(super) start_ns: u64,
+    pub(super) who: Id,
+    pub(super) is_major: bool,
+    pub(super) reclaimed: u64,
+    pub(super) used: u64,
+}
+
+/// Something that takes no time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) at_ns: u64,
+    pub(super) who: Id,
+    pub(super) kind: Kind,
+    pub(super) text: String,
+}
+
+/// A message: one that was not seen to be sent has no sender, one that was not seen to come has not come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) sent_ns: Option<u64>,
+    pub(super) received_ns: Option<u64>,
+    pub(super) from: Id,
+    pub(super) to: Id,
+    /// It was sent to nobody.
+    pub(super) is_lost: bool,
+    pub(super) text: String,
+}
+
+pub(super) trait Lasting: Ord {
+    fn ns(&self) -> u64;
+}
+
+impl Lasting for Turn {
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+}
+
+impl Lasting for Collection {
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+}
+
+/// The longest of what was added.
+pub(super) struct Longest<T> {
+    most: usize,
+    all: BinaryHeap<Reverse<T>>,
+    /// How many were left out, and the longest of them.
+    pub(super) left: u64,
+    pub(super) left_ns: u64,
+}
+
+impl<T: Lasting> Longest<T> {
+    fn new(most: usize) -> Longest<T> {
+        Longest {
+            most,
+            all: BinaryHeap::new(),
+            left: 0,
+            left_ns: 0,
+        }
+    }
+
+    fn add(&mut self, value: T) {
+        self.all.push(Reverse(value));
+        if self.all.len() > self.most
+            && let Some(Reverse(shortest)) = self.all.pop()
+        {
+            self.left += 1;
+            self.left_ns = shortest.ns();
+        }
+    }
+
+    /// In order of time.
+    pub(super) fn sorted(&self, start_ns: impl Fn(&T) -> u64) -> Vec<&T> {
+        let mut all: Vec<&T> = self.all.iter().map(|Reverse(value)| value).collect();
+        all.sort_by(|a, b| start_ns(a).cmp(&start_ns(b)).then_with(|| a.cmp(b)));
+        all
+    }
+}
+
+/// The newest of what was added.
+pub(super) struct Newest<T> {
+    most: usize,
+    pub(super) all: VecDeque<T>,
+    /// How many were left out.
+    pub(super) left: u64,
+}
+
+impl<T> Newest<T> {
+    fn new(most: usize) -> Newest<T> {
+        Newest {
+            most,
+            all: VecDeque::new(),
+            left: 0,
+        }
+    }
+
+    /// Gives the number of what was added, from 0.
+    fn add(&mut self, value: T) -> u64 {
+        self.all.push_back(value);
+        if self.all.len() > self.most {
+            self.all.pop_front();
+            self.left += 1;
+        }
+        self.left + self.all.len() as u64 - 1
+    }
+
+    /// What was added with this number, if it is still there.
+    fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let at = number.checked_sub(self.left)?;
+        self.all.get_mut(usize::try_from(at).ok()?)
+    }
+}
+
+/// What is known of a process in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Life {
+    pub(super) born_ns: Option<u64>,
+    pub(super) ended_ns: Option<u64>,
+    pub(super) reason: String,
+    pub(super) turns: u64,
+    pub(super) busy_ns: u64,
+    pub(super) collections: u64,
+    pub(super) gc_ns: u64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+}
+
+/// See the module.
+pub(super) struct Follow<'r> {
+    names: &'r Names,
+    pub(super) turns: Longest<Turn>,
+    pub(super) collections: Longest<Collection>,
+    pub(super) marks: Newest<Mark>,
+    pub(super) messages: Newest<Message>,
+    pub(super) lives: HashMap<Id, Life>,
+    /// Time in which each scheduler ran processes, in each part of the time.
+    pub(super) use_ns: Vec<Vec<u64>>,
+    first_ns: u64,
+    part_ns: u64,
+    running: HashMap<Id, (u64, usize, NameId)>,
+    collecting: HashMap<Id, u64>,
+    on_the_way: OnTheWay,
+    /// Numbers of messages by their numbers on the way.
+    sent: HashMap<u64, u64>,
+}
+
+impl<'r> Follow<'r> {
+    /// Keeps `most` of each kind of thing; the recording is from `first_ns` to `end_ns`.
+    pub(super) fn new(
+        names: &'r Names,
+        segments: usize,
+        most: usize,
+        (first_ns, end_ns): (u64, u64),
+    ) -> Follow<'r> {
+        Follow {
+            names,
+            turns: Longest::new(most),
+            collections: Longest::new(most),
+            marks: Newest::new(most),
+            messages: Newest::new(most),
+            lives: HashMap::new(),
+            use_ns: vec![vec![0; PARTS]; segments],
+            first_ns,
+            part_ns: (end_ns.saturating_sub(first_ns) / PARTS as u64).max(1),
+            running: HashMap::new(),
+            collecting: HashMap::new(),
+            on_the_way: OnTheWay::new(names),
+            sent: HashMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, record: &Record<'_>) {
+        let Some(kind) = record.event.kind() else {
+            return;
+        };
+        match kind.group() {
+            Group::Calls | Group::Returns => {}
+            Group::Scheduling => self.scheduling(record),
+            Group::Gc => self.gc(record, kind),
+            Group::Messages => self.message(record),
+            Group::Processes => {
+                self.on_the_way.add(record);
+                self.process(record);
+                self.mark(record, kind);
+            }
+            Group::Ports => self.port(record, kind),
+            Group::System => self.mark(record, kind),
+        }
+    }
+
+    fn life(&mut self, who: Id) -> &mut Life {
+        self.lives.entry(who).or_default()
+    }
+
+    fn scheduling(&mut self, record: &Record<'_>) {
+        match record.event {
+            Event::In { function } => self.turn_begins(record, function),
+            Event::InExiting {} => self.turn_begins(record, NameId::NONE),
+            Event::Out { function, .. } => self.turn_ends(record, End::In(function)),
+            Event::OutExiting {} | Event::OutExited {} => self.turn_ends(record, End::Exited),
+            _ => {}
+        }
+    }
+
+    fn port(&mut self, record: &Record<'_>, kind: Kind) {
+        match record.event {
+            Event::PortIn { command } => self.turn_begins(record, command),
+            Event::PortOut { command } => self.turn_ends(record, End::In(command)),
+            _ => self.mark(record, kind),
+        }
+    }
+
+    fn turn_begins(&mut self, record: &Record<'_>, from: NameId) {
+        let turn = (record.time_ns, record.segment, from);
+        self.running.insert(record.subject, turn);
+    }
+
+    fn turn_ends(&mut self, record: &Record<'_>, to: End) {
+        if let Some(turn) = self.running.remove(&record.subject) {
+            self.turn(record.subject, turn, record.time_ns, to);
+        }
+    }
+
+    fn turn(&mut self, who: Id, turn: (u64, usize, NameId), now: u64, to: End) {
+        let (start_ns, segment, from) = turn;
+        let ns = now.saturating_sub(start_ns);
+        let life = self.life(who);
+        life.turns += 1;
+        life.busy_ns = life.busy_ns.saturating_add(ns);
+        if matches!(who, Id::Process(_)) {
+            self.spread(segment, start_ns, now);
+        }
+        self.turns.add(Turn {
+            ns,
+            start_ns,
+            who,
+            segment,
+            from,
+            to,
+        });
+    }
+
+    /// Adds a span to the parts of the time that it is in.
+    fn spread(&mut self, segment: usize, from: u64, to: u64) {
+        let (first, width) = (self.first_ns, self.part_ns);
+        let part = |ns: u64| usize::try_from(ns.saturating_sub(first) / width).unwrap_or(PARTS);
+        let Some(parts) = self.use_ns.get_mut(segment) else {
+            return;
+        };
+        let last = part(to).min(PARTS - 1);
+        for (at, busy_ns) in parts.iter_mut().enumerate().take(last + 1).skip(part(from)) {
+            let begin = first + at as u64 * width;
+            // What the division left over belongs to the last part.
+            let end = if at == PARTS - 1 { to } else { begin + width };
+            *busy_ns += to.min(end).saturating_sub(from.max(begin));
+        }
+    }
+
+    fn gc(&mut self, record: &Record<'_>, kind: Kind) {
+        let (is_major, reclaimed, used) = match record.event {
+            Event::GcMinorStart { .. } | Event::GcMajorStart { .. } => {
+                self.collecting.insert(record.subject, record.time_ns);
+                return;
+            }
+            Event::GcMinorEnd { reclaimed, used } => (false, reclaimed, used),
+            Event::GcMajorEnd { reclaimed, used } => (true, reclaimed, used),
+            _ => return self.mark(record, kind),
+        };
+        let Some(start_ns) = self.collecting.remove(&record.subject) else {
+            return;
+        };
+        let ns = record.time_ns.saturating_sub(start_ns);
+        let life = self.life(record.subject);
+        life.collections += 1;
+        life.gc_ns = life.gc_ns.saturating_add(ns);
+        self.collections.add(Collection {
+            ns,
+            start_ns,
+            who: record.subject,
+            is_major,
+            reclaimed,
+            used,
+        });
+    }
+
+    fn process(&mut self, record: &Record<'_>) {
+        let now = record.time_ns;
+        match record.event {
+            Event::Spawn { child, .. } => {
+                self.life(child).born_ns.get_or_insert(now);
+            }
+            Event::Spawned { .. } => {
+                self.life(record.subject).born_ns.get_or_insert(now);
+            }
+            Event::Exit { text } => {
+                let life = self.life(record.subject);
+                (life.ended_ns, life.reason) = (Some(now), cut(text));
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, record: &Record<'_>) {
+        let now = record.time_ns;
+        let passing = self.on_the_way.add(record);
+        match record.event {
+            Event::Send { to, text } | Event::SendToNonExisting { to, text } => {
+                self.life(record.subject).sent += 1;
+                let number = self.messages.add(Message {
+                    sent_ns: Some(now),
+                    received_ns: None,
+                    from: record.subject,
+                    to,
+                    is_lost: matches!(record.event, Event::SendToNonExisting { .. }),
+                    text: cut(text),
+                });
+                if let Some(Passing::Begins(sent)) = passing {
+                    self.sent.insert(sent.number, number);
+                }
+            }
+            Event::Receive { text } => {
+                self.life(record.subject).received += 1;
+                if let Some(Passing::Ends(sent)) = passing {
+                    // What was sent too long ago to be shown is not shown when it comes.
+                    let number = self.sent.remove(&sent.number);
+                    let message = number.and_then(|number| self.messages.get_mut(number));
+                    if let Some(message) = message {
+                        (message.received_ns, message.to) = (Some(now), record.subject);
+                    }
+                } else {
+                    self.messages.add(Message {
+                        sent_ns: None,
+                        received_ns: Some(now),
+                        from: Id::None,
+                        to: record.subject,
+                        is_lost: false,
+                        text: cut(text),
+                    });
+                }
+            }
+            _ => {}
+        }
+        // Messages that never come are not kept in mind for ever.
+        if self.sent.len() > 2 * self.messages.most + 1024 {
+            let left = self.messages.left;
+            self.sent.retain(|_, number| *number >= left);
+        }
+    }
+
+    fn mark(&mut self, record: &Record<'_>, kind: Kind) {
+        let mut text = String::new();
+        for (name, value) in record.event.values() {
+            let value = match value {
+                Value::Number(number) => number.to_string(),
+                Value::Text(text) => text.to_owned(),
+                Value::Id(Id::Name(name)) => crate::name::atom(self.names.atom(name)),
+                Value::Id(id) => id.to_string(),
+                Value::Name(name) => self.names.text(name),
+            };
+            let comma = if text.is_empty() { "" } else { ", " };
+            text.push_str(&format!("{comma}{name} {value}"));
+        }
+        self.marks.add(Mark {
+            at_ns: record.time_ns,
+            who: record.subject,
+            kind,
+            text: cut(&text),
+        });
+    }
+
+    /// Ends the turns that have not ended.
+    pub(super) fn finish(&mut self, end_ns: u64) {
+        let mut open: Vec<_> = self.running.drain().collect();
+        open.sort_unstable();
+        for (who, turn) in open {
+            self.turn(who, turn, end_ns, End::Open);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A recording as one page for a browser, with all that is in it: it asks no network for anything.
+//!
+//! [`Page::read`] takes out of a recording what the page shows: the report, call paths, turns, collections, single
+//! events, messages and histograms. What there may be very many of is bounded, and the page says what was left out.
+//! [`Page::write`] puts it into the page, as JSON that the page's own script draws. Names and texts come from programs,
+//! and are never taken for HTML: the JSON holds no `<`, and the script makes text of them.
+
+mod data;
+mod follow;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+pub use data::Page;
+
+/// The page: what stands in the places of these marks, in their order.
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPTS: [&str; 7] = [
+    include_str!("page/base.js"),
+    include_str!("page/overview.js"),
+    include_str!("page/flame.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/messages.js"),
+    include_str!("page/histograms.js"),
+    include_str!("page/start.js"),
+];
+
+/// Writes JSON so that nothing in it can end the element that it stands in.
+struct WithoutTags<'w>(&'w mut dyn Write);
+
+impl Write for WithoutTags<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut pieces = bytes.split(|byte| *byte == b'<');
+        self.0.write_all(pieces.next().unwrap_or_default())?;
+        for piece in pieces {
+            // In JSON it can only stand in a string.
+            self.0.write_all(b"\\u003c")?;
+            self.0.write_all(piece)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Text as HTML shows it.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+impl Page {
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut rest = TEMPLATE;
+        let mut until = |mark: &str, out: &mut dyn Write| {
+            let (before, after) = rest.split_once(mark).expect("the page has its marks");
+            rest = after;
+            out.write_all(before.as_bytes())
+        };
+        until("{title}", out)?;
+        out.write_all(escape(&self.title()).as_bytes())?;
+        until("{style}", out)?;
+        out.write_all(STYLE.as_bytes())?;
+        until("{data}", out)?;
+        serde_json::to_writer(WithoutTags(out), self)?;
+        until("{script}", out)?;
+        for script in SCRIPTS {
+            out.write_all(script.as_bytes())?;
+        }
+        out.write_all(rest.as_bytes())
+    }
+}

@@ -1,0 +1,27 @@
+// How long single things took.
+
+function makeHistograms() {
+  const body = byId("histograms-body");
+  for (const histogram of data.histograms) {
+    const part = make("details", { open: histogram.missing === "" }, make("summary", {}, make("b", {}, histogram.title)));
+    body.append(part);
+    if (histogram.missing !== "") {
+      part.append(make("p", { class: "faint" }, histogram.missing));
+      continue;
+    }
+    // A picture of its own: nothing in it can act on the page.
+    const picture = make("img", { class: "picture", alt: `${histogram.title}: the value over the percentile; the table has the numbers`, width: "960" });
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(histogram.svg)}`;
+    const number = (name, key) => [name, (row) => time(row[key]), "number"];
+    const isOfCalls = histogram.name === "call-time" || histogram.name === "own-time";
+    part.append(make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": `${histogram.title}, picture` }, picture), makeTable(histogram.title, [
+      [isOfCalls ? "Function" : "Process", (row) => row.name, "name"],
+      ["Count", (row) => count(row.count), "number"],
+      number("50 %", "p50"), number("90 %", "p90"), number("99 %", "p99"),
+      number("99.9 %", "p99_9"), number("99.99 %", "p99_99"), number("Max", "max"),
+    ], histogram.rows));
+    if (histogram.left > 0) {
+      part.append(make("p", { class: "faint" }, `${plural(histogram.left, "row", "rows")} with smaller sums are left out; beamline histogram shows all.`));
+    }
+  }
+}

@@ -1,0 +1,225 @@
+//! Pages of small recordings, read back.
+
+use serde_json::Value;
+
+use super::*;
+use crate::ring::sample::{self, Sample, process};
+use crate::ring::{Event, Group, Id, NameId};
+
+const MOST: usize = 1000;
+
+fn html(sample: &Sample, most: usize) -> String {
+    let page = Page::read(&sample.open(), "a.ring", most).expect("it is read");
+    let mut out = Vec::new();
+    page.write(&mut out).expect("it is written");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+/// What the page's script reads.
+fn data(html: &str) -> Value {
+    let start = "<script type=\"application/json\" id=\"data\">";
+    let (_, rest) = html.split_once(start).expect("there is data");
+    let (data, _) = rest.split_once("</script>").expect("it ends");
+    serde_json::from_str(data).expect("JSON")
+}
+
+fn numbers(value: &Value) -> Vec<i64> {
+    let list = value.as_array().expect("a list").iter();
+    list.map(|number| number.as_i64().expect("a number"))
+        .collect()
+}
+
+#[test]
+fn the_page_has_what_happened() {
+    let page = data(&html(&sample::varied(), MOST));
+    assert_eq!(
+        page["losses"],
+        serde_json::json!([
+            "Nothing was lost.",
+            "The recording has no end: the emulator was killed, or runs still."
+        ])
+    );
+    let turns = &page["turns"];
+    assert_eq!(turns["missing"], "");
+    assert_eq!(numbers(&turns["start"])[..3], [100, 12_900, 2_000]);
+    assert_eq!(numbers(&turns["ns"])[..3], [12_400, 1_500, 7_500]);
+    assert_eq!(numbers(&turns["ns"]).len(), 21);
+    let collections = &page["collections"];
+    assert_eq!(numbers(&collections["ns"]), [700; 10]);
+    assert_eq!(numbers(&collections["major"]), [0; 10]);
+    assert_eq!(numbers(&collections["reclaimed"]), [400; 10]);
+    let messages = &page["messages"];
+    assert_eq!(numbers(&messages["ns"]), [500, 600].repeat(10));
+    assert_eq!(numbers(&messages["from"])[..2], [1, 2]);
+    assert_eq!(numbers(&messages["to"])[..2], [2, 1]);
+    let marks = &page["marks"];
+    let groups = marks["group"].as_array().expect("a list");
+    assert_eq!(groups.iter().filter(|group| *group == "system").count(), 1);
+    assert_eq!(
+        page["processes"]["id"],
+        serde_json::json!(["<0.9.0>", "<0.10.0>"])
+    );
+    assert_eq!(numbers(&page["processes"]["sent"]), [10, 10]);
+    assert_eq!(page["processes"]["ended_ns"][0], 202_000);
+    let busy: i64 = numbers(&page["processes"]["busy_ns"]).iter().sum();
+    let parts = numbers(&page["schedulers"][0]["use_ns"]);
+    assert_eq!((parts.len(), parts.iter().sum::<i64>()), (240, busy));
+}
+
+#[test]
+fn call_paths_have_their_widths() {
+    let page = data(&html(&sample::varied(), MOST));
+    let flame = &page["flame"];
+    // main calls fib; the other process loops.
+    assert_eq!(numbers(&flame["parent"]), [0, 1, 0]);
+    let widths = flame["widths"].as_array().expect("a list");
+    let width = |name: &str| {
+        widths
+            .iter()
+            .find(|width| width["name"] == name)
+            .expect(name)
+    };
+    assert_eq!(numbers(&width("calls")["own"]), [1, 20, 20]);
+    assert_eq!(numbers(&width("calls")["total"]), [21, 20, 20]);
+    let time = width("time");
+    let (own, total) = (numbers(&time["own"]), numbers(&time["total"]));
+    assert_eq!(total[0], own[0] + own[1]);
+    assert_eq!(total[1..], own[1..]);
+}
+
+#[test]
+fn what_is_too_much_is_left_out_and_counted() {
+    let page = data(&html(&sample::varied(), 2));
+    assert_eq!(page["turns"]["left"], 19);
+    // The longest two, in order of time.
+    assert_eq!(numbers(&page["turns"]["ns"]), [12_400, 97_500]);
+    assert_eq!(page["turns"]["left_ns"], 7_500);
+    assert_eq!(
+        (&page["collections"]["left"], &page["messages"]["left"]),
+        (&8.into(), &18.into())
+    );
+    assert_eq!(numbers(&page["messages"]["ns"]), [500, 600]);
+    assert_eq!(page["flame"]["left"], 1);
+    assert_eq!(numbers(&page["flame"]["parent"]).len(), 2);
+    // Sums are of everything.
+    assert_eq!(numbers(&page["processes"]["sent"]), [10, 10]);
+}
+
+#[test]
+fn no_name_can_end_the_element_it_stands_in() {
+    let mut sample = Sample::new(&[Group::Calls, Group::Returns, Group::Messages]);
+    let (a, evil) = (process(9), "</script><b>&\u{2028}");
+    sample.start(a, evil, Some("<!--<script>"));
+    sample.call(1_000, a, evil);
+    sample.write(
+        1_500,
+        a,
+        Event::Send {
+            to: Id::None,
+            text: evil,
+        },
+    );
+    sample.back(2_000, a);
+    let html = html(&sample, MOST);
+    assert!(
+        !html.contains("</script><b>") && !html.contains("<!--"),
+        "{html}"
+    );
+    let page = data(&html);
+    let function = page["flame"]["function"][0].as_u64().expect("a number");
+    assert_eq!(page["texts"][function as usize], format!("m:'{evil}'/1"));
+    let escaped = escape("</title><b>&");
+    assert_eq!(escaped, "&lt;/title>&lt;b>&amp;");
+}
+
+#[test]
+fn what_was_not_recorded_is_said() {
+    let mut sample = Sample::new(&[Group::Gc]);
+    let (need, used) = (1, 2);
+    sample.write(10, process(9), Event::GcMajorStart { need, used });
+    let page = data(&html(&sample, MOST));
+    for (part, events) in [
+        ("flame", "calls,returns"),
+        ("turns", "scheduling"),
+        ("messages", "messages"),
+    ] {
+        let missing = page[part]["missing"].as_str().expect("a text");
+        assert!(
+            missing.ends_with(&format!("--events {events}")),
+            "{missing}"
+        );
+    }
+    assert_eq!(page["collections"]["missing"], "");
+    let of = |name: &str| {
+        let all = page["histograms"].as_array().expect("a list");
+        all.iter()
+            .find(|histogram| histogram["name"] == name)
+            .expect(name)["missing"]
+            .clone()
+    };
+    assert_eq!(of("gc-pause"), "there is nothing in it to make gc-pause of");
+}
+
+#[test]
+fn turns_that_do_not_end_and_messages_that_are_not_matched_are_shown() {
+    let mut sample = Sample::new(&[Group::Scheduling, Group::Messages]);
+    let (a, b) = (process(9), process(10));
+    let text = "{[alias|#Ref<0.1.2.3>],ok}";
+    sample.write(100, a, Event::Send { to: Id::None, text });
+    sample.write(150, b, Event::Receive { text });
+    sample.write(200, b, Event::Receive { text: "timeout" });
+    sample.write(
+        250,
+        a,
+        Event::SendToNonExisting {
+            to: b,
+            text: "late",
+        },
+    );
+    sample.write(
+        300,
+        a,
+        Event::Send {
+            to: b,
+            text: "never",
+        },
+    );
+    sample.write(
+        400,
+        a,
+        Event::In {
+            function: NameId::NONE,
+        },
+    );
+    sample.write(
+        900,
+        b,
+        Event::In {
+            function: NameId::NONE,
+        },
+    );
+    let page = data(&html(&sample, MOST));
+    assert_eq!(numbers(&page["messages"]["ns"]), [50, -2, -3, -1]);
+    assert_eq!(numbers(&page["turns"]["ns"]), [500, 0]);
+    let to = numbers(&page["turns"]["to"])[0] as usize;
+    assert_eq!(page["texts"][to], "the end of the recording");
+}
+
+#[test]
+fn the_page_asks_no_network() {
+    let html = html(&sample::varied(), MOST);
+    assert!(html.contains("default-src 'none'"));
+    for way in [
+        "http://",
+        "https://",
+        "fetch(",
+        "XMLHttpRequest",
+        "innerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+    ] {
+        let found = html.replace("http://www.w3.org/2000/svg", "").contains(way);
+        assert!(!found, "{way}");
+    }
+}

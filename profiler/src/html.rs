@@ -1,0 +1,50 @@
+//! `beamline html`: a recording as one page for a browser.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use beamline_formats::html::Page;
+use beamline_formats::ring::Recording;
+use clap::Args;
+
+use crate::report;
+
+pub(crate) const EXAMPLES: &str = "\
+EXAMPLES:
+  Everything that there is to see of a run, in a file that can be mailed:
+    beamline record --events calls,returns,messages,processes,scheduling,gc,system \\
+        -o run.ring -- mix test
+    beamline html run.ring -o run.html
+";
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where the page goes.
+    #[arg(short, long, value_name = "FILE.html")]
+    output: PathBuf,
+    /// Call paths, turns, collections, messages and other events that the page has at most, of each so
+    /// many: of what lasts the longest, of the others the newest.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    most: u32,
+    /// A recording.
+    file: PathBuf,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    let shown = args.file.display().to_string();
+    let fail = |error| format!("{shown}: {error}");
+    let recording = Recording::open(&args.file).map_err(fail)?;
+    if report::is_same_file(&args.file, &args.output) {
+        return Err(format!(
+            "{shown}: the page cannot take the recording's own place"
+        ));
+    }
+    let page = Page::read(&recording, &shown, args.most as usize).map_err(fail)?;
+    report::write(&args.output, |out| {
+        page.write(out).map_err(|e| e.to_string())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
