@@ -212,7 +212,7 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
                     let numbers = reference_for(&request);
                     let mfa = [am::erts_internal.term(), init.term(), args];
                     let _ = seq_spawn(p, &child.process, mfa, &request, (opts, numbers));
-                    events::spawned(p, child.process.shared(), [m, f, a], linked);
+                    events::spawned(p, child.process.shared(), mfa, linked);
                     bind(p, &child.process, &request, numbers);
                     let reference = p.reference_of(numbers);
                     answer_spawn(p, &child.process, &request, reference);

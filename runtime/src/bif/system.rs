@@ -5,7 +5,7 @@
 //! is a `badarg`, or answered as by an ERTS that was built without them.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::flags::max_heap_map;
 use super::{BifResult, Raise, badarg, bifs, notsup};
@@ -72,7 +72,6 @@ pub(super) fn all_schedulers() -> u64 {
 
 /// Settings that `system_flag/2` changes.
 struct Flags {
-    trace_control_word: AtomicU32,
     outstanding_system_requests: AtomicI64,
     system_logger: parking_lot::Mutex<Option<crate::term::Pid>>,
 }
@@ -80,7 +79,6 @@ struct Flags {
 fn flags() -> &'static Flags {
     static FLAGS: OnceLock<Flags> = OnceLock::new();
     FLAGS.get_or_init(|| Flags {
-        trace_control_word: AtomicU32::new(0),
         outstanding_system_requests: AtomicI64::new(4),
         system_logger: parking_lot::Mutex::new(None),
     })
@@ -356,9 +354,7 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
         "literal_test" => atom("range"),
         "modified_timing_level" => am::undefined.term(),
         "alloc_util_allocators" => Term::NIL,
-        "trace_control_word" => {
-            Term::small(flags().trace_control_word.load(Ordering::Relaxed).into())
-        }
+        "trace_control_word" => Term::small(crate::matchspec::trace_control_word().into()),
         "system_logger" => match *flags().system_logger.lock() {
             Some(pid) => pid.term(),
             None => am::undefined.term(),
@@ -429,7 +425,7 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
     Ok(match name {
         "trace_control_word" => {
             let new = u32::try_from(size()?).map_err(|_| badarg())?;
-            word(flags().trace_control_word.swap(new, Ordering::Relaxed))
+            word(crate::matchspec::set_trace_control_word(new))
         }
         "outstanding_system_requests_limit" => {
             let new = size()? as i64;
@@ -543,17 +539,6 @@ fn blocking() -> Term<'static> {
 /// Source: `MAX_BACKTRACE_SIZE` in `error.h`.
 const MAX_BACKTRACE: usize = 64;
 
-/// The trace control word, which match specifications read and set.
-#[must_use]
-pub fn trace_control_word() -> u32 {
-    flags().trace_control_word.load(Ordering::Relaxed)
-}
-
-/// Sets the trace control word; tells the old one.
-pub fn set_trace_control_word(word: u32) -> u32 {
-    flags().trace_control_word.swap(word, Ordering::Relaxed)
-}
-
 /// Who gets the emulator's log messages.
 #[must_use]
 pub fn system_logger() -> Option<crate::term::Pid> {
@@ -649,6 +634,7 @@ pub fn start_clock() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matchspec::trace_control_word;
 
     fn value<'p>(result: BifResult<'p>) -> Term<'p> {
         result.ok().expect("no exception")

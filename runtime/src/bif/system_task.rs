@@ -267,7 +267,11 @@ fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResul
     let Some(pid) = pid.as_pid() else {
         return Ok(am::badarg.term());
     };
-    let print = |p: &Process| eprint!("{}", crate::interp::exception::backtrace(p));
+    let print = |p: &Process| {
+        if !p.flags.get().sensitive {
+            eprint!("{}", crate::interp::exception::backtrace(p));
+        }
+    };
     if pid == p.pid() {
         print(p);
         return Ok(Term::bool(true));

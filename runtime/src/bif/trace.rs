@@ -33,12 +33,11 @@ pub(super) fn session_of(term: Term<'_>, dead_too: bool) -> Option<Handle> {
         return None;
     };
     let handle = match first.view() {
-        View::Atom(name) => Handle::find(name, u64::try_from(second.as_small()?).ok()?)?,
+        View::Atom(name) => Handle::find(name, u64::try_from(second.as_small()?).ok()? + 1)?,
         View::Ref(reference) => {
             let handle = reference.magic()?.get::<trace::Strong>()?.handle();
             let weak = second.as_tuple().filter(|weak| weak.arity() == 2)?;
-            let is_it =
-                weak.get(0) == handle.name() && weak.get(1).as_small() == Some(handle.id() as i64);
+            let is_it = weak.get(0) == handle.name() && weak.get(1).same(shown_id(&handle));
             is_it.then_some(handle)?
         }
         _ => return None,
@@ -46,8 +45,16 @@ pub(super) fn session_of(term: Term<'_>, dead_too: bool) -> Option<Handle> {
     (dead_too || handle.is_alive()).then_some(handle)
 }
 
+/// A session's number as it is shown: that of the first one made is 0.
+fn shown_id(session: &Handle) -> Term<'static> {
+    match session.id().checked_sub(1) {
+        Some(id) => Term::small(id as i64),
+        None => am::default.term(),
+    }
+}
+
 pub(super) fn weak<'p>(p: &'p Process, session: &Handle) -> Term<'p> {
-    p.tuple(&[session.name().term(), p.unsigned(session.id())])
+    p.tuple(&[session.name().term(), shown_id(session)])
 }
 
 fn trace_session_create_3<'p>(

@@ -20,6 +20,11 @@ pub(crate) fn set_backtrace_depth(depth: usize) -> usize {
     DEPTH.swap(depth, std::sync::atomic::Ordering::Relaxed)
 }
 
+/// How many entries a stack trace has.
+pub(crate) fn backtrace_depth() -> usize {
+    DEPTH.load(std::sync::atomic::Ordering::Relaxed)
+}
+
 /// What was running when an exception was raised.
 #[derive(Clone, Copy)]
 pub(super) enum Current {

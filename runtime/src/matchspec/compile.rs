@@ -10,9 +10,7 @@ use crate::heap::{Heap, Message};
 use crate::term::{Atom, Term, Tuple, View, am, map};
 
 /// Nesting of a specification beyond which it is refused with `system_limit`.
-const MAX_DEPTH: usize = 2000;
-/// Frames `{current_stacktrace}` shows at most: ERTS's `erts_backtrace_depth`.
-const BACKTRACE_DEPTH: i64 = 8;
+const MAX_DEPTH: usize = 4096;
 
 /// One complaint about a specification, as `match_spec_test/3` lists them. All are errors.
 pub(crate) type Diagnostic = String;
@@ -495,8 +493,9 @@ impl<'a> Compiler<'a> {
     }
 
     fn stacktrace(&mut self, args: &[Term<'a>]) -> Part<'a> {
+        let most = crate::interp::exception::backtrace_depth() as i64;
         let depth = match args.first().map(|depth| depth.as_small()) {
-            None => BACKTRACE_DEPTH,
+            None => most,
             Some(None) => {
                 return self
                     .wrong("Special form 'current_stacktrace' called with non small argument.");
@@ -506,7 +505,7 @@ impl<'a> Compiler<'a> {
                     "Special form 'current_stacktrace' called with negative integer argument.",
                 );
             }
-            Some(Some(depth)) => depth.min(BACKTRACE_DEPTH),
+            Some(Some(depth)) => depth.min(most),
         };
         let depth = Expr::Constant(Message::copy_of(Term::small(depth)));
         Part::Code(Expr::Action(Action::CurrentStacktrace, vec![depth]))

@@ -125,11 +125,14 @@ fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<
 /// What drivers give is a list of bytes, or a binary.
 fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> BifResult<'p> {
     let command = command.as_small().and_then(|n| u32::try_from(n).ok());
-    let (Some(port), Some(command), Some(_)) = (port_of(port), command, iolist_bytes(data)) else {
+    let (Some(port), Some(command), Some(data)) = (port_of(port), command, iolist_bytes(data))
+    else {
         return Ok(am::badarg.term());
     };
     let _calls = sysprof::calls_port(p);
-    Ok(match port.control(command) {
+    let traced = port.traced();
+    let done = traced.controls(p.pid(), (command, &data), || port.control(command));
+    Ok(match done {
         Some((answer, true)) => p.binary(&answer),
         Some((answer, false)) => p.byte_list(&answer),
         None => am::badarg.term(),
@@ -137,7 +140,10 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
 }
 
 /// No driver here has call operations.
-fn port_call_3<'p>(_p: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
+fn port_call_3<'p>(_p: &'p Process, [port, _, _]: [Term<'p>; 3]) -> BifResult<'p> {
+    if let Some(port) = port_of(port) {
+        port.traced().ran(am::call);
+    }
     Ok(am::badarg.term())
 }
 
@@ -156,6 +162,7 @@ fn port_info_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
     let Some(found) = port_of(port) else {
         return Ok(no_port(port));
     };
+    found.traced().ran(am::info);
     let name = info(p, &found, "registered_name").filter(|name| !name.is_nil());
     let others = INFO_ITEMS.iter().filter_map(|item| info(p, &found, item));
     let items: Vec<Term<'p>> = name.into_iter().chain(others).collect();
@@ -166,6 +173,7 @@ fn port_info_2<'p>(p: &'p Process, [port, item]: [Term<'p>; 2]) -> BifResult<'p>
     let Some(found) = port_of(port) else {
         return Ok(no_port(port));
     };
+    found.traced().ran(am::info);
     let item = item.as_atom().and_then(|item| info(p, &found, item.name()));
     Ok(item.unwrap_or(am::badarg.term()))
 }

@@ -183,6 +183,12 @@ impl Port {
         deliver(to, Signal::own(message, from));
     }
 
+    /// Sends a message of which no tracer of the port hears.
+    fn post(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+        let message = Heap::detached().into_message(build);
+        deliver(to, Signal::own(message, crate::process::SYSTEM));
+    }
+
     /// Has the port called when there is something to read.
     fn watch_input(self: &Arc<Self>, state: &mut State) {
         if let Some(input) = &state.input {
@@ -194,6 +200,12 @@ impl Port {
 
     fn ready_input(self: &Arc<Self>) {
         let _runs = sysprof::port_runs(self.id);
+        self.traced().begins(Term::small(0));
+        self.take_input();
+        self.traced().ends(Term::small(0));
+    }
+
+    fn take_input(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.input_watch = None;
         let Some(input) = state.input.as_ref().filter(|_| !state.gone) else {
@@ -496,8 +508,10 @@ impl Port {
             deliver(pid, Signal::MonitorDown { reference, reason });
         }
         if asked {
-            self.tell(state.owner, |heap| {
-                heap.tuple(&[self.id.term(), atom("closed")])
+            // What tracers hear is shorter, as in OTP.
+            self.traced().sent(state.owner, am::closed.term());
+            self.post(state.owner, |heap| {
+                heap.tuple(&[self.id.term(), am::closed.term()])
             });
         }
         wake(&mut state.waiting);

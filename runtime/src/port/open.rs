@@ -263,8 +263,8 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     let driver = crate::term::Atom::new(&String::from_utf8_lossy(&name[..name.len().min(255)]));
     let port = insert(p.pid(), name, options.mode(), ends)?;
     port.traced().opened(p.pid(), driver);
-    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
     p.link(port.peer(), false);
+    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
     if let Some(pid) = port.state.lock().os_pid {
         reap(&port, pid)?;
     }

@@ -125,7 +125,8 @@ impl Port {
     pub(super) fn report_close(&self, from: RawTerm) {
         self.traced()
             .received(Term::immed(from), |_| am::close.term());
-        self.traced().ran(am::close);
+        // It does not come to an end of that.
+        self.traced().begins(am::close.term());
     }
 
     fn owner(&self) -> Pid {

@@ -123,6 +123,17 @@ fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<T
 /// A traced process sends: a port is told by its identifier, whatever it was named by.
 #[cold]
 fn report_send(p: &Process, to: Term<'_>, message: Term<'_>) {
+    // What goes nowhere is not told: without distribution, all that is for other nodes.
+    let is_told = match to.view() {
+        View::Pid(_) | View::Atom(_) | View::Port(_) | View::Ref(_) => true,
+        View::Tuple(tuple) => {
+            matches!(*tuple.elements(), [_, node] if node == am::nonode_at_nohost)
+        }
+        _ => false,
+    };
+    if !is_told {
+        return;
+    }
     let named = to.as_atom().and_then(whereis);
     let to = match named {
         Some(Named::Port(port)) => port.term(),
@@ -146,10 +157,8 @@ impl Process {
 
     /// Linking may hand flags of tracing over.
     fn pass_flags_on(&self, peer: Peer) {
-        if let Some(pid) = peer.pid()
-            && let Some(other) = super::lookup(pid, &crate::sched::ptab::pin())
-        {
-            crate::trace::flags::linked(self.shared(), other);
+        if let Some(pid) = peer.pid() {
+            crate::trace::flags::linking(self.shared(), pid);
         }
     }
 

@@ -43,7 +43,8 @@ pub(crate) fn finalize() -> Atom {
 
 /// Tells all who monitor it.
 pub(super) fn changed(offset: i64) {
-    for (reference, pid) in MONITORS.lock().clone() {
+    let monitors = MONITORS.lock().clone();
+    for (reference, pid) in monitors {
         let tell = move |p: Option<&mut Process>| {
             if let Some(p) = p {
                 p.time_offset_changed(reference, offset);

@@ -448,6 +448,7 @@ fn add(counter: &AtomicU64, n: u64) {
 /// P2: `x` points to [`X_REGISTERS`] words that outlive the turn.
 unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
     let lifted = p.shared().end_lift();
+    let was_exiting = p.is_exiting();
     p.fetch_at_turn();
     if let Some(priority) = lifted
         && p.has_unhandled_signals()
@@ -458,6 +459,9 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
         p.run_system_tasks();
     }
     if p.is_exiting() {
+        if !was_exiting && p.shared().tracee.has(crate::trace::events::RUNNING) {
+            crate::trace::events::scheduled_in(p);
+        }
         return Outcome::Exit;
     }
     if p.is_suspended() || !p.is_ready() {

@@ -520,6 +520,7 @@ static_atoms! {
     ungreedy,
     urun,
     closed,
+    control,
     erl_tracer,
     exception_from,
     gc_major_end,

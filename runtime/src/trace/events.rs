@@ -118,7 +118,7 @@ pub(crate) fn spawned<'p>(p: &'p Process, child: &ProcShared, mfa: [Term<'p>; 3]
 }
 
 /// Events of the scheduler.
-const RUNNING: u32 = flags::RUNNING | flags::RUNNING_PROCS;
+pub(crate) const RUNNING: u32 = flags::RUNNING | flags::RUNNING_PROCS;
 
 /// Anything that is looked at when a process starts or ends a turn.
 pub(crate) const AT_TURNS: u32 = RUNNING | flags::CALL | flags::EXITING;
@@ -156,9 +156,6 @@ pub(crate) fn scheduled_out(p: &Process) {
 
 /// The function that `p` is in; 0 where that cannot be said.
 fn current(p: &Process) -> Term<'_> {
-    if p.is_exiting() {
-        return Term::small(0);
-    }
     if p.pc.get().is_null() {
         let (module, function, arity) = p.initial_call.get();
         let arity = Term::small(i64::from(arity));

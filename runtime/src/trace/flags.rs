@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use super::session::{self, Shared};
 use super::tracer::{Event, TracerId, Verdict};
-use crate::process::{self, ProcShared};
+use crate::process::{self, ProcShared, Process, Signal};
 use crate::sched::ptab;
-use crate::term::{Atom, Term, am};
+use crate::term::{Atom, Pid, Term, am};
 
 macro_rules! flags {
     ($($name:ident = $bit:literal => $atom:ident;)*) => {
@@ -344,12 +344,15 @@ pub(crate) fn inherit(parent: &ProcShared, child: &ProcShared, linked: bool) {
     }
 }
 
-/// A traced process has linked itself to `other`, which takes over flags. Source: `sig_enqueue_trace()`.
-pub(crate) fn linked(me: &ProcShared, other: &ProcShared) {
+/// A traced process links itself to `peer`, which takes over flags: before it handles the link, in a signal of
+/// their own, so that what is sent behind finds both done. Source: `sig_enqueue_trace()`.
+pub(crate) fn linking(me: &ProcShared, peer: Pid) {
     if !me.tracee.has(SET_ON_LINK | SET_ON_FIRST_LINK) {
         return;
     }
-    for r in me.tracee.refs.lock().clone() {
+    // A binding of its own: in the loop's head, the lock would be held to the loop's end.
+    let refs: Refs = me.tracee.refs.lock().iter().cloned().collect();
+    for r in refs {
         if r.flags & (SET_ON_LINK | SET_ON_FIRST_LINK) == 0 {
             continue;
         }
@@ -358,8 +361,13 @@ pub(crate) fn linked(me: &ProcShared, other: &ProcShared) {
             _ => SET_ON_FIRST_LINK | SET_ON_LINK,
         };
         me.tracee.mask(&r.session, once, 0);
-        let (on, tracer) = (r.flags, Some(r.tracer));
-        other.tracee.set(&r.session, tracer, once, on & !once);
+        let take_over = move |p: Option<&mut Process>| {
+            if let Some(p) = p {
+                let (on, tracer) = (r.flags, Some(r.tracer));
+                p.shared().tracee.set(&r.session, tracer, once, on & !once);
+            }
+        };
+        process::deliver(peer, Signal::request(take_over));
     }
 }
 

@@ -66,11 +66,48 @@ impl Traced<'_> {
 
     /// It runs `command`, which takes no time.
     pub(crate) fn ran(self, command: Atom) {
+        self.begins(command.term());
+        self.ends(command.term());
+    }
+
+    /// It begins to run `command`; 0 is what nobody has asked for, as input.
+    pub(crate) fn begins(self, command: Term<'static>) {
+        self.runs(Event::PortIn, command);
+    }
+
+    /// It has run `command`.
+    pub(crate) fn ends(self, command: Term<'static>) {
+        self.runs(Event::PortOut, command);
+    }
+
+    fn runs(self, event: Event, command: Term<'static>) {
         if self.tracee.has(flags::RUNNING_PORTS) {
-            for event in [Event::PortIn, Event::PortOut] {
-                let report = Report::new(event, command.term());
-                self.tell(event.flags(), &report);
-            }
+            self.tell(event.flags(), &Report::new(event, command));
         }
+    }
+
+    /// Process `from` has it do the control operation `command`: around what that does, and its answer, if it
+    /// has one.
+    pub(crate) fn controls<T>(
+        self,
+        from: Pid,
+        (command, data): (u32, &[u8]),
+        control: impl FnOnce() -> Option<(Vec<u8>, T)>,
+    ) -> Option<(Vec<u8>, T)> {
+        self.begins(am::control.term());
+        self.received(from.term(), |heap| {
+            let order = [heap.unsigned(command.into()), heap.binary(data)];
+            heap.tuple(&[am::control.term(), heap.tuple(&order)])
+        });
+        let done = control();
+        if let Some((answer, _)) = &done
+            && self.tracee.has(flags::SEND)
+        {
+            let heap = Heap::detached();
+            let answer = heap.tuple(&[am::control.term(), heap.binary(answer)]);
+            self.sent(from, heap.tuple(&[self.id, answer]));
+        }
+        self.ends(am::control.term());
+        done
     }
 }
