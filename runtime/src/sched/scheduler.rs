@@ -28,6 +28,7 @@ use super::run_state::EndRun;
 use super::thread_progress::ThrPrgr;
 use super::timers::Timers;
 use super::wall_time::WallTime;
+use crate::heap::Heap;
 use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::sys::poll;
@@ -472,7 +473,10 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
         return Outcome::Yield;
     }
     p.resume_receive();
-    if p.wants_collection() && p.garbage_collect(0, 0).is_err() {
+    // Where every safepoint collects, the first turn is none: the words a process is made with are its first
+    // function's.
+    let is_spared = Heap::is_zealous() && p.reductions() == 0;
+    if !is_spared && p.wants_collection() && p.garbage_collect(0, 0).is_err() {
         return Outcome::Exit;
     }
     // SAFETY: P2.
