@@ -10,6 +10,9 @@ pub(crate) struct Options {
     /// Leave the conformance suites out
     #[arg(long)]
     quick: bool,
+    /// Leave out the tests that need Chromium
+    #[arg(long)]
+    no_browser: bool,
 }
 
 /// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under
@@ -19,12 +22,18 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
         fetch::otp()?;
     }
+    let skip: &[&str] = if options.no_browser {
+        &["--", "--skip", "in_a_browser"]
+    } else {
+        &[]
+    };
     if run::on_path("cargo-nextest") {
-        run::cargo(&["nextest", "run", "--workspace", "--no-tests=pass"])?;
+        let nextest = ["nextest", "run", "--workspace", "--no-tests=pass"];
+        run::cargo(&[&nextest, skip].concat())?;
         // nextest runs no documentation tests.
         run::cargo(&["test", "--workspace", "--doc"])?;
     } else {
-        run::cargo(&["test", "--workspace"])?;
+        run::cargo(&[&["test", "--workspace"], skip].concat())?;
     }
     // Once more with a collection, and a check of the heap, at every safepoint.
     let zeal = ["--package", "beamline-runtime", "--lib", "--features"];
