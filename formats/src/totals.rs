@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::AtomicFile;
+use crate::profile::{AtomicFile, files_in};
 use crate::variable::Variable;
 
 /// How an emulator shall run, and where it tells what it did.
@@ -124,15 +124,7 @@ impl Totals {
     /// # Errors
     /// One line when the folder or a file cannot be read.
     pub fn read_all(folder: &Path) -> Result<Vec<Totals>, String> {
-        let fail = |e: std::io::Error| format!("{}: {e}", folder.display());
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
-            if path.extension().is_some_and(|e| e == Self::FILE_EXTENSION) {
-                files.push(path);
-            }
-        }
-        files.sort();
+        let files = files_in(folder, Self::FILE_EXTENSION)?;
         files.iter().map(|path| Self::read(path)).collect()
     }
 

@@ -7,6 +7,7 @@ use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Pattern, Profile, Request, Type};
 use beamline_formats::ring;
 use beamline_formats::table::{By, Sort};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::flamegraph::{self, WidthArg};
@@ -247,6 +248,23 @@ pub fn run(arguments: &[String]) -> ExitCode {
     done.unwrap_or_else(|message| {
         report::error(&message);
         ExitCode::from(1)
+    })
+}
+
+/// A parser of one of `all`, which have a name and a line of help each.
+pub(crate) fn named<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+    about: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values = all
+        .iter()
+        .map(move |one| PossibleValue::new(name(*one)).help(about(*one)));
+    PossibleValuesParser::new(values).try_map(move |text| {
+        let mut all = all.iter();
+        all.find(|one| name(**one) == text)
+            .copied()
+            .ok_or("no such value")
     })
 }
 

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use beamline_formats::export::{self, Target};
 use beamline_formats::profile::Profile;
 use beamline_formats::ring::Recording;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
+use crate::cli::named;
 use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -24,8 +25,8 @@ EXAMPLES:
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Who is to read it.
-    #[arg(long, value_enum)]
-    to: TargetArg,
+    #[arg(long, value_name = "TARGET", value_parser = named(&Target::ALL, Target::name, Target::about))]
+    to: Target,
     /// Where it goes [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,44 +34,9 @@ pub(crate) struct Arguments {
     file: PathBuf,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum TargetArg {
-    /// Folded stacks, with nanoseconds: for flame graph programs.
-    Folded,
-    /// Calls of each process in order of time: for speedscope.app.
-    Speedscope,
-    /// Turns, calls, collections and messages in order of time: for ui.perfetto.dev.
-    Perfetto,
-    /// Calls of each process in order of time: for profiler.firefox.com.
-    Firefox,
-    /// Calls by caller and function: for KCachegrind and callgrind_annotate.
-    Callgrind,
-    /// Call paths: for pprof.
-    Pprof,
-    /// Histograms of call times: an interval log of HdrHistogram.
-    Hdr,
-    /// Every record as a line of JSON.
-    Jsonl,
-}
-
-impl From<TargetArg> for Target {
-    fn from(target: TargetArg) -> Target {
-        match target {
-            TargetArg::Folded => Target::Folded,
-            TargetArg::Speedscope => Target::Speedscope,
-            TargetArg::Perfetto => Target::Perfetto,
-            TargetArg::Firefox => Target::Firefox,
-            TargetArg::Callgrind => Target::Callgrind,
-            TargetArg::Pprof => Target::Pprof,
-            TargetArg::Hdr => Target::Hdr,
-            TargetArg::Jsonl => Target::Jsonl,
-        }
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
-    let target = Target::from(args.to);
+    let target = args.to;
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", args.file.display());
     let export = |out: &mut dyn std::io::Write| {
         let result = if is_profile(&args.file) {

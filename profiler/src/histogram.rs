@@ -8,6 +8,7 @@ use beamline_formats::histogram::{By, Histograms, Of, Request};
 use beamline_formats::ring::Recording;
 use clap::{Args, ValueEnum};
 
+use crate::cli::named;
 use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -28,8 +29,8 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// What is measured.
-    #[arg(long, value_enum, default_value = "call-time")]
-    of: OfArg,
+    #[arg(long, value_name = "OF", default_value = "call-time", value_parser = named(&Of::ALL, Of::name, Of::about))]
+    of: Of,
     /// What has a row of its own [default: of calls function, else process].
     #[arg(long, value_enum)]
     by: Option<ByArg>,
@@ -45,38 +46,9 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum OfArg {
-    /// From the call of a function to its return, with what it called and waited for.
-    CallTime,
-    /// Time in the function itself while its process ran, without what it called.
-    OwnTime,
-    /// Collections, from begin to end.
-    GcPause,
-    /// From when a scheduler starts to run a process to when it stops.
-    RunSlice,
-    /// From when a process is ready (a message has come, or its turn was over) to when it runs.
-    QueueWait,
-    /// From when a message is sent to when it is in the receiver's queue.
-    MessageLatency,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum ByArg {
     Function,
     Process,
-}
-
-impl From<OfArg> for Of {
-    fn from(of: OfArg) -> Of {
-        match of {
-            OfArg::CallTime => Of::CallTime,
-            OfArg::OwnTime => Of::OwnTime,
-            OfArg::GcPause => Of::GcPause,
-            OfArg::RunSlice => Of::RunSlice,
-            OfArg::QueueWait => Of::QueueWait,
-            OfArg::MessageLatency => Of::MessageLatency,
-        }
-    }
 }
 
 impl From<ByArg> for By {
@@ -99,7 +71,7 @@ fn split(arguments: &[String]) -> (&[String], Option<&String>) {
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let (files, pattern) = split(&args.files);
-    let of = Of::from(args.of);
+    let of = args.of;
     let request = Request {
         of,
         by: args.by.map_or(of.by(), By::from),

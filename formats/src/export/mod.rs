@@ -72,6 +72,25 @@ impl Target {
         }
     }
 
+    /// What it is, and for whom, in a line.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Target::Folded => "Folded stacks, with nanoseconds: for flame graph programs",
+            Target::Speedscope => "Calls of each process in order of time: for speedscope.app",
+            Target::Perfetto => {
+                "Turns, calls, collections and messages in order of time: for ui.perfetto.dev"
+            }
+            Target::Firefox => "Calls of each process in order of time: for profiler.firefox.com",
+            Target::Callgrind => {
+                "Calls by caller and function: for KCachegrind and callgrind_annotate"
+            }
+            Target::Pprof => "Call paths: for pprof",
+            Target::Hdr => "Histograms of call times: an interval log of HdrHistogram",
+            Target::Jsonl => "Every record as a line of JSON",
+        }
+    }
+
     /// Groups of events without which there is nothing to write.
     fn needs(self) -> &'static [Group] {
         match self {

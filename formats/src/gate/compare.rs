@@ -111,7 +111,7 @@ impl Compared {
         counted.chain(time)
     }
 
-    /// Is its time, and nothing else, more than allowed?
+    /// Is its time more than allowed, where that counts?
     #[must_use]
     pub fn is_slower(&self) -> bool {
         let slower = |time: &TimeChange| time.gates && time.verdict.is_regression();

@@ -67,6 +67,27 @@ impl Of {
         }
     }
 
+    /// From when to when it is, in a line.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Of::CallTime => {
+                "From the call of a function to its return, with what it called and waited for"
+            }
+            Of::OwnTime => {
+                "Time in the function itself while its process ran, without what it called"
+            }
+            Of::GcPause => "Collections, from begin to end",
+            Of::RunSlice => "From when a scheduler starts to run a process to when it stops",
+            Of::QueueWait => {
+                "From when a process is ready (a message has come, or its turn was over) to when it runs"
+            }
+            Of::MessageLatency => {
+                "From when a message is sent to when it is in the receiver's queue"
+            }
+        }
+    }
+
     /// What a person would call the single thing.
     #[must_use]
     pub fn title(self) -> &'static str {

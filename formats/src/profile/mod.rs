@@ -12,6 +12,7 @@ mod writer;
 
 pub use layout::VERSION;
 pub use reader::ReadError;
+pub(crate) use request::files_in;
 pub use request::{ParsePatternError, Pattern, Request};
 pub use writer::{AtomicFile, Writer};
 

@@ -45,17 +45,22 @@ impl Request {
     /// # Errors
     /// One line when the folder cannot be read.
     pub fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-        let fail = |e: std::io::Error| format!("{}: {e}", folder.display());
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
-            if path.extension().is_some_and(|e| e == Self::FILE_EXTENSION) {
-                files.push(path);
-            }
-        }
-        files.sort();
-        Ok(files)
+        files_in(folder, Self::FILE_EXTENSION)
     }
+}
+
+/// The files in a folder whose names end so, in order of their names.
+pub(crate) fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+    let fail = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.extension().is_some_and(|e| e == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Which functions to trace: `M:F/A`, `M:F` or `M`; `_` stands for any.

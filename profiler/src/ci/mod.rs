@@ -138,6 +138,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             config,
             outputs,
         } => {
+            let file = config.as_deref().unwrap_or(Path::new("beamline.toml"));
             let config = config.as_deref().map(Config::read).transpose()?;
             let (base, new) = (Results::read(base)?, Results::read(new)?);
             let limits = |name: &str| {
@@ -151,7 +152,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
                 base,
                 new,
             };
-            tell(&told, outputs, Path::new("beamline.toml"))
+            tell(&told, outputs, file)
         }
         Verb::Check {
             run,

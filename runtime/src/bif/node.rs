@@ -14,15 +14,15 @@ bifs! {
     bif erlang:"monitor_node"/2 => monitor_node_2;
     bif erlang:"monitor_node"/3 => monitor_node_3;
     bif erts_internal:"new_connection"/1 => new_connection_1;
-    bif erts_internal:"abort_pending_connection"/2 => no_handle_2;
+    bif erts_internal:"abort_pending_connection"/2 => no_handle;
     bif erts_internal:"create_dist_channel"/3 => create_dist_channel_3;
-    bif erlang:"dist_ctrl_get_data"/1 => no_controller_1;
-    bif erlang:"dist_ctrl_get_data_notification"/1 => no_controller_1;
-    bif erlang:"dist_ctrl_get_opt"/2 => no_controller_2;
-    bif erlang:"dist_ctrl_set_opt"/3 => no_controller_3;
-    bif erlang:"dist_ctrl_input_handler"/2 => no_controller_2;
-    bif erlang:"dist_ctrl_put_data"/2 => no_handle_2;
-    bif erlang:"dist_get_stat"/1 => no_handle_1;
+    bif erlang:"dist_ctrl_get_data"/1 => no_controller;
+    bif erlang:"dist_ctrl_get_data_notification"/1 => no_controller;
+    bif erlang:"dist_ctrl_get_opt"/2 => no_controller;
+    bif erlang:"dist_ctrl_set_opt"/3 => no_controller;
+    bif erlang:"dist_ctrl_input_handler"/2 => no_controller;
+    bif erlang:"dist_ctrl_put_data"/2 => no_handle;
+    bif erlang:"dist_get_stat"/1 => no_handle;
 }
 
 fn node_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -98,24 +98,12 @@ fn create_dist_channel_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> 
 }
 
 /// No process controls a connection.
-fn no_controller_1<'p>(_: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(notsup())
-}
-
-fn no_controller_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(notsup())
-}
-
-fn no_controller_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
+fn no_controller<'p, const N: usize>(_: &'p Process, _: [Term<'p>; N]) -> BifResult<'p> {
     Err(notsup())
 }
 
 /// No term is the handle of a connection.
-fn no_handle_1<'p>(_: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(badarg())
-}
-
-fn no_handle_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
+fn no_handle<'p, const N: usize>(_: &'p Process, _: [Term<'p>; N]) -> BifResult<'p> {
     Err(badarg())
 }
 

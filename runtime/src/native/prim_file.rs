@@ -726,13 +726,13 @@ fn get_cwd_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 /// as long everywhere.
 fn current_dir() -> std::io::Result<PathBuf> {
     let dir = std::env::current_dir()?;
+    if !is_virtual() {
+        return Ok(dir);
+    }
     let named = std::env::var_os("PWD").map(PathBuf::from);
     let same =
         |named: &PathBuf| named.is_absolute() && named.canonicalize().is_ok_and(|d| d == dir);
-    match named.filter(same) {
-        Some(named) if is_virtual() => Ok(named),
-        _ => Ok(dir),
-    }
+    Ok(named.filter(same).unwrap_or(dir))
 }
 
 fn get_device_cwd_nif_1<'p>(p: &'p Process, [device]: [Term<'p>; 1]) -> BifResult<'p> {

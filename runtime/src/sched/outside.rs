@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::clock::is_virtual;
 
-/// Names kept; of more only the number is told.
+/// Names kept; of more it is only told that there are.
 const NAMES: usize = 100;
 
 static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
