@@ -9,6 +9,7 @@ mod erl;
 mod erlc;
 mod escript;
 mod folder;
+mod links;
 mod source_file;
 
 use std::fs;
@@ -28,6 +29,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use folder::Folder;
+use links::Links;
 
 use crate::report;
 
@@ -120,7 +122,6 @@ impl Otp {
 impl Otp {
     /// The same, reached by a link.
     fn linked_as(&self, link: &Path) -> Result<Self, String> {
-        symlink(Path::new(&self.root), link)?;
         let root = link
             .to_str()
             .ok_or("the temporary folder's name is not UTF-8")?;
@@ -157,6 +158,8 @@ pub(crate) fn as_program(name: &str, arguments: &[String]) -> ExitCode {
 
 fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode, Failure> {
     let otp = Otp::find(None).map_err(Failure::Error)?;
+    let own = through_links(own);
+    let own = own.as_slice();
     let mut variables: Vec<(String, String)> = Vec::new();
     let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
     let command_line = match name {
@@ -198,6 +201,15 @@ fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode
             Err(Failure::Error(format!("{}: {error}", this.display())))
         }
     }
+}
+
+/// The arguments, with paths by the links of a deterministic run.
+fn through_links(arguments: &[String]) -> Vec<String> {
+    let bin = std::env::var_os(FOLDER).map(PathBuf::from);
+    let folder = bin.as_deref().and_then(Path::parent);
+    let places = folder.map(links::places).unwrap_or_default();
+    let arguments = arguments.iter().cloned();
+    arguments.map(|one| links::through(&places, one)).collect()
 }
 
 /// PATH with OTP's folders in it, behind the folder of links, so that `erl` stays ours.
@@ -287,18 +299,16 @@ impl Ended {
 /// Mix's own switch for systems that cannot lock a build as it does: over a socket, which there are none of.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
 
-/// The user's own folder, as a deterministic run sees it.
-const HOME: &str = "home";
-
-/// The folder in which the command runs, as a deterministic run sees it.
-const HERE: &str = "here";
-
 /// What all commands of a launch run in.
 struct Place {
     folder: Folder,
     otp: Otp,
-    links: PathBuf,
+    /// With the links to this executable.
+    bin: PathBuf,
+    /// The value of PATH.
     path: String,
+    /// Of a deterministic run.
+    links: Option<Links>,
     mode: Mode,
 }
 
@@ -307,35 +317,36 @@ impl Place {
         let mut otp = Otp::find(launch.otp.as_deref())?;
         let folder = Folder::new(launch.mode.deterministic);
         let folder = folder.map_err(|e| format!("a temporary folder: {e}"))?;
-        let links = make(&folder, "bin")?;
-        link(&links)?;
-        let path = search_path(&links, &otp)?;
-        if launch.mode.deterministic {
-            otp = otp.linked_as(&folder.path().join("otp"))?;
-            let home = std::env::var_os("HOME").unwrap_or_else(|| "/".into());
-            symlink(Path::new(&home), &folder.path().join(HOME))?;
-            let here = launch.mode.folder.as_deref().unwrap_or(Path::new("."));
-            let here = here
-                .canonicalize()
-                .map_err(|e| format!("{}: {e}", here.display()))?;
-            symlink(&here, &folder.path().join(HERE))?;
+        let bin = make(&folder, "bin")?;
+        link(&bin)?;
+        let path = search_path(&bin, &otp)?;
+        let links = match launch.mode.deterministic {
+            true => Some(Links::make(
+                folder.path(),
+                Path::new(&otp.root),
+                &on_path("elixir", &path),
+                launch.mode.folder.as_deref().unwrap_or(Path::new(".")),
+            )?),
+            false => None,
+        };
+        if let Some(links) = &links {
+            otp = otp.linked_as(&links.otp())?;
         }
         Ok(Self {
             folder,
             otp,
-            links,
+            bin,
             path,
+            links,
             mode: launch.mode.clone(),
         })
     }
 
     /// Names what was taken from outside as the user knows it, not by the links of this run.
     fn renamed(&self, mut all: Vec<Totals>) -> Vec<Totals> {
-        let names = [(HERE, "."), (HOME, "~"), ("otp", "OTP")];
-        let link = |name: &str| self.folder.path().join(name).display().to_string();
         for taken in all.iter_mut().flat_map(|totals| &mut totals.outside) {
-            for (name, known) in names {
-                *taken = taken.replace(&link(name), known);
+            if let Some(links) = &self.links {
+                *taken = links.known(taken);
             }
         }
         all
@@ -348,7 +359,7 @@ impl Place {
         started
             .args(arguments)
             .env("PATH", &self.path)
-            .env(FOLDER, &self.links)
+            .env(FOLDER, &self.bin)
             .env(otp_home::ENV, &self.otp.root)
             .env_remove(Request::VARIABLE)
             .env_remove(ring::Request::VARIABLE)
@@ -356,10 +367,9 @@ impl Place {
         if std::env::var_os(MIX_LOCK).is_none() {
             started.env(MIX_LOCK, "0");
         }
-        if self.mode.deterministic {
+        if let Some(links) = &self.links {
             started.env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
-            started.env("HOME", self.folder.path().join(HOME));
-            started.env("PWD", self.folder.path().join(HERE));
+            started.envs(links.variables());
         }
         if self.mode.quiet {
             started.stdin(Stdio::null()).stdout(Stdio::null());
