@@ -1,4 +1,4 @@
-//! The `beamline` command, and under other names `erl`, `erlc` and `escript`.
+//! The `beamline` command, and under other names `erl` (`erlexec`), `erlc` and `escript`.
 //!
 //! Order: [`cli`] makes typed options of arguments, [`launch`] runs the command, [`report`] prints
 //! and writes what its profile files hold; `record` does the same for recordings, `ci` for the workloads of a project.
@@ -34,7 +34,9 @@ pub fn main() -> ExitCode {
     let name = arguments.first().map_or("", String::as_str);
     let name = Path::new(name).file_name().and_then(|n| n.to_str());
     match name {
-        Some(name @ ("erl" | "werl" | "erlc" | "escript")) => launch::as_program(name, &arguments),
+        Some(name @ ("erl" | "werl" | "erlexec" | "erlc" | "escript")) => {
+            launch::as_program(name, &arguments)
+        }
         Some(launch::EMULATOR) => emulator::start(&arguments),
         _ => cli::run(&arguments),
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::symlink;
 
 /// The OTP whose libraries are run.
-const OTP: &str = "otp";
+pub(super) const OTP: &str = "otp";
 
 /// The Elixir on PATH.
 const ELIXIR: &str = "elixir";
@@ -27,19 +27,13 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Makes them in a folder: to an OTP, to the Elixir whose program is named, if there is one, and to the folder
-    /// in which the command runs.
+    /// Makes them in a folder, but for the one to OTP: to the Elixir whose program is named, if there is one, and to the
+    /// folder in which the command runs.
     ///
     /// # Errors
     /// One line when a link cannot be made.
-    pub(super) fn make(
-        folder: &Path,
-        otp: &Path,
-        elixir: &Path,
-        here: &Path,
-    ) -> Result<Self, String> {
+    pub(super) fn make(folder: &Path, elixir: &Path, here: &Path) -> Result<Self, String> {
         let home = std::env::var_os("HOME").unwrap_or_else(|| "/".into());
-        symlink(otp, &folder.join(OTP))?;
         symlink(Path::new(&home), &folder.join(HOME))?;
         let here = here
             .canonicalize()
@@ -53,11 +47,6 @@ impl Links {
         Ok(Self {
             folder: folder.to_owned(),
         })
-    }
-
-    /// The link to OTP.
-    pub(super) fn otp(&self) -> PathBuf {
-        self.folder.join(OTP)
     }
 
     /// Variables of the environment that name such places.
@@ -138,13 +127,8 @@ mod tests {
             std::fs::create_dir_all(path(name)).unwrap();
         }
         std::fs::write(path("E/bin/elixir"), "").unwrap();
-        let links = Links::make(
-            &path("links"),
-            &path("R"),
-            &path("E/bin/elixir"),
-            &path("here"),
-        );
-        let links = links.unwrap();
+        let links = Links::make(&path("links"), &path("E/bin/elixir"), &path("here")).unwrap();
+        symlink(&path("R"), &path("links").join(OTP)).unwrap();
         let places = places(&path("links"));
         for (place, known) in [
             ("R/lib", "OTP/lib"),

@@ -3,6 +3,7 @@
 //! A private folder at the front of PATH holds `erl`, `erlc` and `escript` as links to this
 //! executable, which looks at the name it was called by. `erl` translates its command line as
 //! OTP's `erlexec` does, then executes itself again as the emulator, with that environment.
+//! Scripts of releases that start `erlexec` itself are given an OTP in which it is this executable.
 
 mod arguments;
 mod erl;
@@ -10,6 +11,7 @@ mod erlc;
 mod escript;
 mod folder;
 mod links;
+mod release;
 mod source_file;
 
 use std::fs;
@@ -189,8 +191,7 @@ fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode
             arguments,
             variables: more,
         } => {
-            let this = std::env::current_exe()
-                .map_err(|e| Failure::Error(format!("this executable: {e}")))?;
+            let this = this().map_err(Failure::Error)?;
             // Only a failed exec returns.
             let error = Command::new(&this)
                 .arg0(format!("{}/{EMULATOR}", otp.bindir))
@@ -320,17 +321,28 @@ impl Place {
         let bin = make(&folder, "bin")?;
         link(&bin)?;
         let path = search_path(&bin, &otp)?;
+        let here = launch.mode.folder.as_deref().unwrap_or(Path::new("."));
+        let program = launch.command.first().map(|one| on_path(one, &path));
+        let program = program.map(|one| here.join(one)).unwrap_or_default();
+        if let Some(erts) = release::own_emulator(&program) {
+            return Err(format!(
+                "{} would start {}, not Beamline: name `erl` without a folder, or make the release without an emulator \
+                 (include_erts: false)",
+                program.display(),
+                erts.display()
+            ));
+        }
         let links = match launch.mode.deterministic {
-            true => Some(Links::make(
-                folder.path(),
-                Path::new(&otp.root),
-                &on_path("elixir", &path),
-                launch.mode.folder.as_deref().unwrap_or(Path::new(".")),
-            )?),
+            true => Some(Links::make(folder.path(), &on_path("elixir", &path), here)?),
             false => None,
         };
-        if let Some(links) = &links {
-            otp = otp.linked_as(&links.otp())?;
+        let linked = folder.path().join(links::OTP);
+        if release::starts_erlexec(&program) {
+            release::mirror(&otp, &linked, &this()?)?;
+            otp = otp.linked_as(&linked)?;
+        } else if launch.mode.deterministic {
+            symlink(Path::new(&otp.root), &linked)?;
+            otp = otp.linked_as(&linked)?;
         }
         Ok(Self {
             folder,
@@ -459,8 +471,13 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     })
 }
 
+/// This executable.
+fn this() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|e| format!("this executable: {e}"))
+}
+
 fn link(folder: &Path) -> Result<(), String> {
-    let this = std::env::current_exe().map_err(|e| format!("this executable: {e}"))?;
+    let this = this()?;
     for name in ["erl", "erlc", "escript", "werl"] {
         let path = folder.join(name);
         symlink(&this, &path)?;
