@@ -62,7 +62,7 @@ mod unicode;
 
 pub(crate) use process_info::garbage_collection_info;
 pub(crate) use system_task::resume as resume_suspended;
-pub(crate) use table::bifs;
+pub(crate) use table::{bifs, has_some_of};
 pub mod code;
 
 pub use table::{Bif, Call, Kind, all, find, missing};

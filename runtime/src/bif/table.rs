@@ -1,6 +1,6 @@
 //! The table of BIFs, put together from the families' tables.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::{BifResult, Next};
@@ -154,6 +154,7 @@ type Key = (Atom, Atom, u8);
 struct Table {
     rows: Vec<&'static Bif>,
     by_name: HashMap<Key, usize>,
+    modules: HashSet<Atom>,
 }
 
 fn table() -> &'static Table {
@@ -176,8 +177,18 @@ fn table() -> &'static Table {
                 )
             })
             .collect();
-        Table { rows, by_name }
+        let modules = rows.iter().map(|bif| Atom::new(bif.module)).collect();
+        Table {
+            rows,
+            by_name,
+            modules,
+        }
     })
+}
+
+/// Are any functions of a module of this name BIFs?
+pub(crate) fn has_some_of(module: Atom) -> bool {
+    table().modules.contains(&module)
 }
 
 /// The index of the BIF `module:function/arity`.

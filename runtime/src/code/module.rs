@@ -1,7 +1,7 @@
 //! Loaded modules: their code, and the table that finds them by name and by address.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use super::entry::{self, FunEntry};
 use super::op::entry as head;
 use super::record::{self, Defined};
+use crate::bif;
 use crate::heap::{LiteralArea, LiteralCell, release};
 use crate::term::{Atom, RawTerm, Term};
 
@@ -20,6 +21,10 @@ pub struct Module {
     /// Its name.
     pub name: Atom,
     code: Box<[AtomicU64]>,
+    /// Breakpoints that stand in it.
+    pub(crate) breakpoints: AtomicUsize,
+    /// Some of its functions are BIFs.
+    pub(crate) has_bifs: bool,
     /// Bytes that its instructions point to.
     _strings: Box<[u8]>,
     literals: Mutex<LiteralArea>,
@@ -76,6 +81,8 @@ impl Module {
         Module {
             name,
             code,
+            breakpoints: AtomicUsize::new(0),
+            has_bifs: bif::has_some_of(name),
             _strings: strings,
             literals: Mutex::new(LiteralArea::new()),
             functions: Vec::new(),
@@ -109,6 +116,10 @@ impl Module {
     pub fn code(&self) -> &[AtomicU64] {
         &self.code
     }
+    /// The word at `at` from an entry on.
+    pub(crate) fn word(&self, entry: u32, at: isize) -> &AtomicU64 {
+        &self.code[(entry as isize + at) as usize]
+    }
     /// The offset of `address`, if it lies in this code (or just behind it, as a return may).
     #[must_use]
     pub fn offset_of(&self, address: *const u64) -> Option<u32> {
@@ -127,10 +138,7 @@ impl Module {
     /// The name of the function with this entry.
     #[must_use]
     pub fn mfa(&self, entry: u32) -> Mfa {
-        let word = |at: isize| {
-            let offset = entry as isize + at;
-            self.code[offset as usize].load(Ordering::Relaxed)
-        };
+        let word = |at| self.word(entry, at).load(Ordering::Relaxed);
         let atom = |at| {
             Term::immed(RawTerm(word(at)))
                 .as_atom()
@@ -170,7 +178,7 @@ impl Drop for Module {
     /// read of its literals may still be on heaps.
     fn drop(&mut self) {
         for &entry in &self.functions {
-            crate::trace::freed(&self.code, entry);
+            crate::trace::freed(self, entry);
         }
         release::release(std::mem::take(self.literals.get_mut()));
     }
@@ -268,7 +276,8 @@ pub fn function_at(address: *const u64) -> Option<Mfa> {
 
 fn add_range(module: &Arc<Module>) {
     let mut ranges = ranges().write();
-    let at = ranges.partition_point(|m| (m.code.as_ptr() as usize) < module.code.as_ptr() as usize);
+    let at =
+        ranges.partition_point(|m| (m.code().as_ptr() as usize) < module.code.as_ptr() as usize);
     if !ranges
         .get(at)
         .is_some_and(|there| Arc::ptr_eq(there, module))

@@ -10,6 +10,8 @@
 //! 4. entries whose breakpoint has nothing left to do get their own words back;
 //! 5. the new staged generation is made the same as the active one, and what nobody can reach is freed.
 //!
+//! A step that touches many functions is done in parts, between which processes run.
+//!
 //! A generation is never changed in place: it is replaced whole, so counters that start anew and pauses
 //! come into force with the switch, and what running processes see stays what it was.
 //!
@@ -25,20 +27,21 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
 use super::breakpoint::{Breakpoint, Half, Meta, Point, active, commit, kind, staging};
-use super::halves::{Halves, Step};
+use super::halves::Step;
 use super::permission;
+use super::place::{Place, bif_export, lead_to, new_breakpoint, prepare_stub, restore_stub};
 use super::session::{self, OnLoad, Shared};
 use super::spec::Spec;
+use super::staging::{Staging, Wanted};
 use super::tracer::TracerId;
-use crate::bif;
-use crate::code::entry::{Export, all_exports, export, find_export};
+use crate::code::entry::{export, find_export};
 use crate::code::module::{self, Mfa, Module};
-use crate::code::op::{Op, entry as head};
+use crate::code::op::entry as head;
 use crate::sched;
 use crate::term::{Atom, Pid};
 
@@ -67,7 +70,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    fn matches(&self, mfa: Mfa) -> bool {
+    pub(super) fn matches(&self, mfa: Mfa) -> bool {
         self.module.is_none_or(|m| m == mfa.module)
             && self.function.is_none_or(|f| f == mfa.function)
             && self.arity.is_none_or(|a| a == u16::from(mfa.arity))
@@ -83,127 +86,19 @@ pub(crate) struct Setting {
     pub(crate) meta: Option<TracerId>,
 }
 
-/// Where a breakpoint stands.
-#[derive(Clone)]
-enum Place {
-    /// In a module's code, at this entry.
-    Code(Arc<Module>, u32),
-    /// In an export's stub.
-    Export(&'static Export),
-}
-
-impl Place {
-    /// The word at `at` from the entry on.
-    fn word(&self, at: isize) -> &AtomicU64 {
-        match self {
-            Place::Code(module, entry) => code_word(module.code(), *entry, at),
-            Place::Export(export) => export.stub_word(at),
-        }
-    }
-
-    /// Its breakpoint; null if it has none.
-    fn breakpoint(&self) -> *mut Breakpoint {
-        self.word(head::BREAKPOINT).load(Ordering::Acquire) as *mut Breakpoint
-    }
-
-    fn mfa(&self) -> Mfa {
-        match self {
-            Place::Code(module, entry) => module.mfa(*entry),
-            Place::Export(export) => Mfa {
-                module: export.module,
-                function: export.function,
-                arity: export.arity,
-            },
-        }
-    }
-
-    /// Calls reach the breakpoint.
-    fn is_installed(&self) -> bool {
-        match self {
-            Place::Code(..) => Op::of(self.word(0).load(Ordering::Acquire)) == Op::Breakpoint,
-            Place::Export(export) => {
-                export.is_breakpoint() && export.address() as u64 == export.stub_address()
-            }
-        }
-    }
-
-    /// The code that the breakpoint stood in is current no more: it means nothing.
-    fn is_stale(&self) -> bool {
-        Op::of(self.word(0).load(Ordering::Acquire)) != Op::Breakpoint
-    }
-
-    /// Has calls reach the breakpoint, which the head names.
-    fn install(&self) {
-        match self {
-            Place::Code(..) => {
-                let entry = self.word(0);
-                let own = entry.load(Ordering::Relaxed);
-                let first = u64::from(Op::Breakpoint as u16) | (own & !0xffff);
-                entry.store(first, Ordering::Release);
-            }
-            Place::Export(export) => {
-                let _permission = module::MODIFICATION.lock();
-                if export.address() as u64 == self.word(head::TARGET).load(Ordering::Relaxed) {
-                    export.redirect(export.stub_address());
-                }
-            }
-        }
-    }
-
-    /// Has calls pass by the breakpoint, whose entry's own word is `original`.
-    fn uninstall(&self, original: u64) {
-        match self {
-            Place::Code(..) => self.word(0).store(original, Ordering::Release),
-            Place::Export(export) => {
-                let _permission = module::MODIFICATION.lock();
-                if self.is_installed() {
-                    export.redirect(self.word(head::TARGET).load(Ordering::Relaxed));
-                }
-            }
-        }
-    }
-
-    /// The breakpoint goes; nobody can be at it any more.
-    fn clear(&self) {
-        if let Place::Export(export) = self {
-            restore_stub(export);
-        }
-        self.word(head::BREAKPOINT).store(0, Ordering::Release);
-    }
-
-    /// Calls of a BIF go past its entries unless one of them is under a breakpoint.
-    fn update_bif(&self) {
-        let mfa = self.mfa();
-        let Some(export) = bif_export(mfa) else {
-            return;
-        };
-        let code = module::versions(mfa.module).current;
-        let entry = code.and_then(|code| Some(Place::Code(code.clone(), find_entry(&code, mfa)?)));
-        let traced =
-            Place::Export(export).is_installed() || entry.is_some_and(|entry| entry.is_installed());
-        export.is_bif_traced.store(traced, Ordering::Release);
-    }
-}
-
-/// The export of a BIF; it is made if no code has named it yet, so that code that does so later finds it
-/// traced.
-fn bif_export(mfa: Mfa) -> Option<&'static Export> {
-    bif::find(mfa.module, mfa.function, mfa.arity)?;
-    Some(export(mfa.module, mfa.function, mfa.arity))
-}
-
-/// Gives the stub of `export` its own first word back; where it led to, who is in it may still read.
-fn restore_stub(export: &'static Export) {
-    export
-        .stub_word(0)
-        .store(export.own_stub(), Ordering::Release);
-}
-
 /// A function whose breakpoint changes.
 struct Touched {
     place: Place,
     breakpoint: *mut Breakpoint,
+    /// Calls are to reach it, and do not yet.
+    comes: bool,
+    /// It has something to do afterwards.
+    stays: bool,
 }
+
+/// Places that are staged, installed and so on at once: some tenths of a millisecond, in which the scheduler runs
+/// no process.
+const AT_ONCE: usize = 500;
 
 /// A change of breakpoints under way.
 pub(super) struct Change {
@@ -211,18 +106,17 @@ pub(super) struct Change {
     pub(super) matched: usize,
     touched: Vec<Touched>,
     next: Step,
+    staging: Staging,
+    /// How many of those touched the next step has been done for.
+    done: usize,
 }
 
 // SAFETY: B1, B2: who holds the permission may use the pointers, on whatever thread.
 unsafe impl Send for Change {}
 
-fn code_word(code: &[AtomicU64], entry: u32, at: isize) -> &AtomicU64 {
-    &code[(entry as isize + at) as usize]
-}
-
 /// The code of a module is freed, which nobody runs and no change concerns any more: so are its breakpoints.
-pub(crate) fn freed(code: &[AtomicU64], entry: u32) {
-    let breakpoint = code_word(code, entry, head::BREAKPOINT).load(Ordering::Acquire);
+pub(crate) fn freed(code: &Module, entry: u32) {
+    let breakpoint = code.word(entry, head::BREAKPOINT).load(Ordering::Acquire);
     let breakpoint = breakpoint as *mut Breakpoint;
     if breakpoint.is_null() {
         return;
@@ -283,12 +177,19 @@ pub(crate) fn find_entry(code: &Module, mfa: Mfa) -> Option<u32> {
 }
 
 impl Change {
-    fn new() -> Change {
-        Change {
+    /// Stages the first part of what `staging` says. The caller holds the permission.
+    fn new(staging: Staging) -> Change {
+        let mut change = Change {
             matched: 0,
             touched: Vec::new(),
-            next: Step::Install,
+            next: Step::Stage,
+            staging,
+            done: 0,
+        };
+        if change.stage() {
+            change.next = Step::Install;
         }
+        change
     }
 
     /// Stages `switch` of `kinds` at all functions of `pattern`. The caller holds the permission. Source:
@@ -300,82 +201,40 @@ impl Change {
         kinds: u32,
         setting: &Setting,
     ) -> Change {
-        let mut change = Change::new();
-        let modules = match pattern.module {
-            Some(name) => module::versions(name).current.into_iter().collect(),
-            None => module::loaded(),
-        };
-        let global = kinds == kind::GLOBAL;
-        let nothing = Setting::default();
-        for code in modules {
-            for &entry in &code.functions {
-                if !pattern.matches(code.mfa(entry)) {
-                    continue;
-                }
-                let place = Place::Code(code.clone(), entry);
-                if !global {
-                    change.matched += 1;
-                    change.touch(session, place, switch, kinds, setting);
-                } else if switch != Switch::Off {
-                    change.touch(session, place, Switch::Off, kind::ALL, &nothing);
-                }
-            }
-            for &(function, arity, _) in &code.exports {
-                let (module, export) = (code.name, export(code.name, function, arity));
-                let mfa = Mfa {
-                    module,
-                    function,
-                    arity,
-                };
-                if !pattern.matches(mfa) {
-                    continue;
-                }
-                let place = Place::Export(export);
-                if global {
-                    change.matched += 1;
-                    change.touch(session, place, switch, kinds, setting);
-                } else if switch != Switch::Off {
-                    change.touch(session, place, Switch::Off, kind::ALL, &nothing);
-                }
-            }
-        }
-        change
+        Change::new(Staging::pattern(session, pattern, switch, kinds, setting))
     }
 
     /// Stages the removal of all that `session` has, old code included. The caller holds the permission.
     pub(super) fn clear(session: &Arc<Shared>) -> Change {
-        let mut change = Change::new();
-        let mut places = Vec::new();
-        for code in module::all_versions() {
-            let entries = code.functions.iter();
-            places.extend(entries.map(|entry| Place::Code(code.clone(), *entry)));
-        }
-        places.extend(all_exports().into_iter().map(Place::Export));
-        for place in places {
-            if !place.breakpoint().is_null() {
-                let nothing = Setting::default();
-                change.touch(session, place, Switch::Off, kind::ALL, &nothing);
-            }
-        }
-        change
+        Change::new(Staging::clear(session))
     }
 
-    fn touch(
-        &mut self,
-        session: &Arc<Shared>,
-        place: Place,
-        switch: Switch,
-        kinds: u32,
-        setting: &Setting,
-    ) {
+    /// Stages some more; `true` when that was all.
+    fn stage(&mut self) -> bool {
+        let places = self.staging.next(AT_ONCE);
+        let is_all = places.len() < AT_ONCE;
+        for (place, mfa) in places {
+            let Some(wanted) = self.staging.wanted(&place, mfa) else {
+                continue;
+            };
+            self.matched += usize::from(wanted.matches);
+            self.touch(place, mfa, &wanted);
+        }
+        is_all
+    }
+
+    fn touch(&mut self, place: Place, mfa: Mfa, wanted: &Wanted) {
+        let switch = wanted.switch;
         let mut breakpoint = place.breakpoint();
         // SAFETY: B1, B2: the permission is held, nothing is freed meanwhile.
         let now = unsafe { breakpoint.as_ref() }.and_then(Breakpoint::active);
         let is_stale = !breakpoint.is_null() && place.is_stale();
         let now = now.filter(|_| !is_stale || switch == Switch::Off);
-        let Some(half) = changed(now, session, place.mfa(), switch, kinds, setting) else {
+        let Some(half) = self.staging.changed(now, mfa, wanted) else {
             return;
         };
+        let stays = !half.points.is_empty();
+        let comes = stays && (breakpoint.is_null() || !place.is_installed());
         if breakpoint.is_null() {
             breakpoint = new_breakpoint(&place, std::ptr::null_mut());
         }
@@ -385,25 +244,38 @@ impl Change {
         {
             prepare_stub(export);
         }
-        let half = if half.points.is_empty() {
-            std::ptr::null_mut()
-        } else {
+        let half = if stays {
             Box::into_raw(Box::new(half))
+        } else {
+            std::ptr::null_mut()
         };
         // SAFETY: B1: just made, or named by the function's head.
         unsafe { &*breakpoint }.halves.set(staging(), half);
-        self.touched.push(Touched { place, breakpoint });
+        self.touched.push(Touched {
+            place,
+            breakpoint,
+            comes,
+            stays,
+        });
     }
 
-    /// Does the next step; `true` when that was the last. Between two of them every scheduler passes a
-    /// quiescent point.
+    /// Does the next step, or a part of it; `true` when that was the last. Between two of them every scheduler
+    /// passes a quiescent point.
     pub(super) fn step(&mut self) -> bool {
-        match self.next {
-            Step::Install => self.install(),
-            Step::Commit => commit(),
-            Step::Uninstall => self.uninstall(),
+        let is_done = match self.next {
+            Step::Stage => self.stage(),
+            Step::Install => self.some(Touched::install),
+            Step::Commit => {
+                commit();
+                true
+            }
+            Step::Uninstall => self.some(Touched::uninstall),
             Step::Consolidate => self.consolidate(),
+        };
+        if !is_done {
+            return false;
         }
+        self.done = 0;
         match self.next.following() {
             Some(step) => {
                 self.next = step;
@@ -413,30 +285,22 @@ impl Change {
         }
     }
 
-    fn install(&self) {
-        for touched in &self.touched {
-            // SAFETY: B1.
-            let halves = &unsafe { &*touched.breakpoint }.halves;
-            if !halves.get(staging()).is_null() && !touched.place.is_installed() {
-                touched.place.install();
-                touched.place.update_bif();
-            }
-        }
+    /// Does the same for some more of those touched; `true` when that were the last.
+    fn some(&mut self, act: fn(&Touched)) -> bool {
+        let end = self.touched.len().min(self.done + AT_ONCE);
+        self.touched[self.done..end].iter().for_each(act);
+        self.done = end;
+        end == self.touched.len()
     }
 
-    fn uninstall(&self) {
-        for touched in self.touched.iter().filter(|touched| touched.is_disabled()) {
-            // SAFETY: B1.
-            let original = unsafe { &*touched.breakpoint }.original;
-            touched.place.uninstall(original);
-            touched.place.update_bif();
-        }
-    }
-
-    fn consolidate(&mut self) {
+    /// Makes both generations of some more the same; `true` when that were the last.
+    fn consolidate(&mut self) -> bool {
+        let rest = self.touched.len().saturating_sub(AT_ONCE);
+        // The last to hold a module frees it, which is not done under the lock.
+        let part = self.touched.split_off(rest);
         // Whoever unloads code looks at its breakpoints.
         let _permission = module::MODIFICATION.lock();
-        for touched in self.touched.drain(..) {
+        for touched in &part {
             // SAFETY: B1: freed below at the earliest.
             let halves = &unsafe { &*touched.breakpoint }.halves;
             let (new, old) = (halves.get(active()), halves.get(staging()));
@@ -446,52 +310,36 @@ impl Change {
                 drop(unsafe { Box::from_raw(old) });
             }
             if new.is_null() {
-                touched.place.clear();
+                touched.place.clear(touched.breakpoint);
                 // SAFETY: B1: every scheduler has passed a quiescent point since the entry got its own
                 // word back.
                 drop(unsafe { Box::from_raw(touched.breakpoint) });
             }
         }
+        rest == 0
     }
 }
 
 impl Touched {
-    fn is_disabled(&self) -> bool {
-        // SAFETY: B1.
-        unsafe { &*self.breakpoint }.halves.get(active()).is_null()
+    fn install(&self) {
+        if self.comes {
+            self.place.install(self.breakpoint);
+            self.place.update_bif();
+        }
+    }
+
+    fn uninstall(&self) {
+        if !self.stays {
+            // SAFETY: B1.
+            let original = unsafe { &*self.breakpoint }.original;
+            self.place.uninstall(self.breakpoint, original);
+            self.place.update_bif();
+        }
     }
 }
 
-fn new_breakpoint(place: &Place, both: *mut Half) -> *mut Breakpoint {
-    let original = match place {
-        Place::Code(..) => place.word(0).load(Ordering::Relaxed),
-        Place::Export(_) => Op::JumpTarget.word(0, 0, 0),
-    };
-    let breakpoint = Box::into_raw(Box::new(Breakpoint {
-        original,
-        halves: Halves::new(both),
-    }));
-    place
-        .word(head::BREAKPOINT)
-        .store(breakpoint as u64, Ordering::Release);
-    breakpoint
-}
-
-/// Has the stub of `export`, which calls do not reach, go on to the code.
-fn prepare_stub(export: &'static Export) {
-    lead_to(export, export.address() as u64);
-}
-
-fn lead_to(export: &'static Export, code: u64) {
-    export
-        .stub_word(head::TARGET)
-        .store(code, Ordering::Release);
-    let first = Op::Breakpoint.word(0, 0, 0);
-    export.stub_word(0).store(first, Ordering::Release);
-}
-
 /// `now` as it shall be; `None` when nothing changes.
-fn changed(
+pub(super) fn changed(
     now: Option<&Half>,
     session: &Arc<Shared>,
     mfa: Mfa,
@@ -655,8 +503,8 @@ pub(crate) fn on_load(code: &Arc<Module>) {
         let mfa = code.mfa(entry);
         if let Some(half) = half_on_load(&wanted, mfa, false) {
             let place = Place::Code(code.clone(), entry);
-            new_breakpoint(&place, Box::into_raw(Box::new(half)));
-            place.install();
+            let breakpoint = new_breakpoint(&place, Box::into_raw(Box::new(half)));
+            place.install(breakpoint);
             if let Some(export) = bif_export(mfa) {
                 export.is_bif_traced.store(true, Ordering::Release);
             }
@@ -674,16 +522,45 @@ pub(crate) fn exports_staged(code: &Module, generation: usize) {
     {
         return;
     }
+    // While no change is under way, nobody else is at what older code has left over. While one is, the export gets another
+    // breakpoint, and what the old one says is not freed unless the change is at it, too.
+    let alone = permission::try_seize();
     for &(function, arity, offset) in &code.exports {
         let export = export(code.name, function, arity);
         let place = Place::Export(export);
-        // One that is left over from older code may still be at work: it stays away.
-        if place.breakpoint().is_null()
-            && let Some(half) = half_on_load(&wanted, place.mfa(), true)
-        {
-            new_breakpoint(&place, Box::into_raw(Box::new(half)));
-            lead_to(export, code.address(offset) as u64);
-            export.addresses[generation].store(export.stub_address(), Ordering::Release);
+        let is_left_over = !place.breakpoint().is_null();
+        let Some(half) = half_on_load(&wanted, place.mfa(), true) else {
+            continue;
+        };
+        let half = Box::into_raw(Box::new(half));
+        if is_left_over && alone {
+            replace(place.breakpoint(), half);
+        } else {
+            new_breakpoint(&place, half);
+        }
+        lead_to(export, code.address(offset) as u64);
+        export.addresses[generation].store(export.stub_address(), Ordering::Release);
+    }
+    if alone {
+        permission::release();
+    }
+}
+
+/// Has both generations of a breakpoint say what `half` says. The caller holds the permission.
+fn replace(breakpoint: *mut Breakpoint, half: *mut Half) {
+    // SAFETY: B1: with the permission, none is freed.
+    let halves = &unsafe { &*breakpoint }.halves;
+    let old = [active(), staging()].map(|index| {
+        let old = halves.get(index);
+        halves.set(index, half);
+        old
+    });
+    let second = if old[0] == old[1] { None } else { Some(old[1]) };
+    for old in [Some(old[0]), second].into_iter().flatten() {
+        if !old.is_null() {
+            // SAFETY: B2: no generation any more; who is still in it has passed a quiescent point before it goes.
+            let old = unsafe { Box::from_raw(old) };
+            sched::thread_progress().later(move || drop(old));
         }
     }
 }
@@ -694,7 +571,10 @@ pub(crate) fn unloaded(code: &Arc<Module>) {
         let place = Place::Code(code.clone(), entry);
         // SAFETY: B1: none is freed under the lock.
         if let Some(breakpoint) = unsafe { place.breakpoint().as_ref() } {
-            place.uninstall(breakpoint.original);
+            place.uninstall(
+                std::ptr::from_ref(breakpoint).cast_mut(),
+                breakpoint.original,
+            );
         }
     }
     for &(function, arity, _) in &code.exports {

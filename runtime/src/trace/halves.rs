@@ -24,9 +24,11 @@ impl<T> Halves<T> {
     }
 }
 
-/// What is done once all is staged. Before each step, every scheduler passes a quiescent point.
+/// What is done, in this order. Before each step, every scheduler passes a quiescent point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
+    /// What shall be is put together, in new breakpoints and in staged generations.
+    Stage,
     /// `Op::Breakpoint` is written to the entries of new breakpoints.
     Install,
     /// The staged generation becomes the active one.
@@ -41,6 +43,7 @@ impl Step {
     /// The next one.
     pub(super) fn following(self) -> Option<Step> {
         match self {
+            Step::Stage => Some(Step::Install),
             Step::Install => Some(Step::Commit),
             Step::Commit => Some(Step::Uninstall),
             Step::Uninstall => Some(Step::Consolidate),
@@ -129,6 +132,7 @@ mod loom_tests {
                     return false;
                 }
                 match step {
+                    Step::Stage => {}
                     Step::Install => self.word.store(BREAKPOINT, Ordering::Release),
                     Step::Commit => self.active.store(active() ^ 1, Ordering::Release),
                     Step::Uninstall if half.is_null() => self.word.store(OWN, Ordering::Release),

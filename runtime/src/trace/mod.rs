@@ -15,12 +15,14 @@ mod halves;
 mod meter;
 mod node;
 mod permission;
+mod place;
 pub(crate) mod ports;
 pub mod profile;
 pub mod record;
 pub(crate) mod seq;
 mod session;
 mod spec;
+mod staging;
 pub(crate) mod sysmon;
 pub(crate) mod sysprof;
 #[cfg(all(test, not(loom)))]

@@ -1,0 +1,187 @@
+//! Where breakpoints stand: in a module's code, or in the stub of an export.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::breakpoint::{Breakpoint, Half};
+use super::change::find_entry;
+use super::halves::Halves;
+use crate::bif;
+use crate::code::entry::{Export, export};
+use crate::code::module::{self, Mfa, Module};
+use crate::code::op::{Op, entry as head};
+
+/// Breakpoints in stubs of exports.
+static STUBS: AtomicUsize = AtomicUsize::new(0);
+
+/// Does any export have a breakpoint?
+pub(super) fn has_stubs() -> bool {
+    STUBS.load(Ordering::Acquire) > 0
+}
+
+/// Where a breakpoint stands.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// In a module's code, at this entry.
+    Code(Arc<Module>, u32),
+    /// In an export's stub.
+    Export(&'static Export),
+}
+
+impl Place {
+    /// The word at `at` from the entry on.
+    pub(super) fn word(&self, at: isize) -> &AtomicU64 {
+        match self {
+            Place::Code(code, entry) => code.word(*entry, at),
+            Place::Export(export) => export.stub_word(at),
+        }
+    }
+
+    /// Its breakpoint; null if it has none.
+    pub(super) fn breakpoint(&self) -> *mut Breakpoint {
+        self.word(head::BREAKPOINT).load(Ordering::Acquire) as *mut Breakpoint
+    }
+
+    /// How many breakpoints stand in the same module's code, or in stubs of exports.
+    fn count(&self) -> &AtomicUsize {
+        match self {
+            Place::Code(code, _) => &code.breakpoints,
+            Place::Export(_) => &STUBS,
+        }
+    }
+
+    pub(super) fn mfa(&self) -> Mfa {
+        match self {
+            Place::Code(code, entry) => code.mfa(*entry),
+            Place::Export(export) => Mfa {
+                module: export.module,
+                function: export.function,
+                arity: export.arity,
+            },
+        }
+    }
+
+    /// Calls reach the breakpoint.
+    pub(super) fn is_installed(&self) -> bool {
+        match self {
+            Place::Code(..) => Op::of(self.word(0).load(Ordering::Acquire)) == Op::Breakpoint,
+            Place::Export(export) => {
+                export.is_breakpoint() && export.address() as u64 == export.stub_address()
+            }
+        }
+    }
+
+    /// The code that the breakpoint stood in is current no more: it means nothing.
+    pub(super) fn is_stale(&self) -> bool {
+        Op::of(self.word(0).load(Ordering::Acquire)) != Op::Breakpoint
+    }
+
+    /// Has calls reach `breakpoint`. An export may name another one meanwhile, of newer code: then nothing happens, here
+    /// and in what follows.
+    pub(super) fn install(&self, breakpoint: *mut Breakpoint) {
+        match self {
+            Place::Code(..) => {
+                let entry = self.word(0);
+                let own = entry.load(Ordering::Relaxed);
+                let first = u64::from(Op::Breakpoint as u16) | (own & !0xffff);
+                entry.store(first, Ordering::Release);
+            }
+            Place::Export(export) => {
+                let _permission = module::MODIFICATION.lock();
+                if self.breakpoint() == breakpoint
+                    && export.address() as u64 == self.word(head::TARGET).load(Ordering::Relaxed)
+                {
+                    export.redirect(export.stub_address());
+                }
+            }
+        }
+    }
+
+    /// Has calls pass by `breakpoint`, whose entry's own word is `original`.
+    pub(super) fn uninstall(&self, breakpoint: *mut Breakpoint, original: u64) {
+        match self {
+            Place::Code(..) => self.word(0).store(original, Ordering::Release),
+            Place::Export(export) => {
+                let _permission = module::MODIFICATION.lock();
+                if self.breakpoint() == breakpoint && self.is_installed() {
+                    export.redirect(self.word(head::TARGET).load(Ordering::Relaxed));
+                }
+            }
+        }
+    }
+
+    /// `breakpoint` goes; nobody can be at it any more. The lock for modifications is held.
+    pub(super) fn clear(&self, breakpoint: *mut Breakpoint) {
+        if self.breakpoint() != breakpoint {
+            return;
+        }
+        if let Place::Export(export) = self {
+            restore_stub(export);
+        }
+        self.word(head::BREAKPOINT).store(0, Ordering::Release);
+        self.count().fetch_sub(1, Ordering::Release);
+    }
+
+    /// Calls of a BIF go past its entries unless one of them is under a breakpoint.
+    pub(super) fn update_bif(&self) {
+        if matches!(self, Place::Code(code, _) if !code.has_bifs) {
+            return;
+        }
+        let mfa = self.mfa();
+        let Some(export) = bif_export(mfa) else {
+            return;
+        };
+        let code = module::versions(mfa.module).current;
+        let entry = code.and_then(|code| Some(Place::Code(code.clone(), find_entry(&code, mfa)?)));
+        let traced =
+            Place::Export(export).is_installed() || entry.is_some_and(|entry| entry.is_installed());
+        export.is_bif_traced.store(traced, Ordering::Release);
+    }
+}
+
+/// The export of a BIF; it is made if no code has named it yet, so that code that does so later finds it
+/// traced.
+pub(super) fn bif_export(mfa: Mfa) -> Option<&'static Export> {
+    bif::find(mfa.module, mfa.function, mfa.arity)?;
+    Some(export(mfa.module, mfa.function, mfa.arity))
+}
+
+/// Gives the stub of `export` its own first word back; where it led to, who is in it may still read.
+pub(super) fn restore_stub(export: &'static Export) {
+    export
+        .stub_word(0)
+        .store(export.own_stub(), Ordering::Release);
+}
+
+/// Makes a breakpoint with `both` generations the same, and names it in the head at `place`.
+pub(super) fn new_breakpoint(place: &Place, both: *mut Half) -> *mut Breakpoint {
+    let original = match place {
+        Place::Code(..) => place.word(0).load(Ordering::Relaxed),
+        Place::Export(_) => Op::JumpTarget.word(0, 0, 0),
+    };
+    let breakpoint = Box::into_raw(Box::new(Breakpoint {
+        original,
+        halves: Halves::new(both),
+    }));
+    let before = place
+        .word(head::BREAKPOINT)
+        .swap(breakpoint as u64, Ordering::AcqRel);
+    if before == 0 {
+        place.count().fetch_add(1, Ordering::Release);
+    }
+    breakpoint
+}
+
+/// Has the stub of `export`, which calls do not reach, go on to the code.
+pub(super) fn prepare_stub(export: &'static Export) {
+    lead_to(export, export.address() as u64);
+}
+
+/// Has the stub of `export` hit its breakpoint, and then go on to `code`.
+pub(super) fn lead_to(export: &'static Export, code: u64) {
+    export
+        .stub_word(head::TARGET)
+        .store(code, Ordering::Release);
+    let first = Op::Breakpoint.word(0, 0, 0);
+    export.stub_word(0).store(first, Ordering::Release);
+}
