@@ -123,10 +123,15 @@ impl Scale {
                 break;
             }
             let x = self.x(quantile);
+            // One at the right edge would not be whole.
+            let (anchor, at) = match right - x < RIGHT {
+                true => ("end", right + RIGHT / 2.0),
+                false => ("middle", x),
+            };
             let _ = writeln!(
                 out,
                 "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+                 <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
                 bottom + 18.0
             );
         }
@@ -210,8 +215,9 @@ fn legend(out: &mut String, at: usize, row: &Row) {
     let y = TOP + PLOT + 44.0 + LEGEND * at as f64;
     let (x, dash) = (LEFT + 36.0, DASHES[at]);
     let values = format!(
-        "{} times, 50 %: {}, 99 %: {}, max: {}",
+        "{} {}, 50 %: {}, 99 %: {}, max: {}",
         row.count,
+        if row.count == 1 { "time" } else { "times" },
         time(row.p50),
         time(row.p99),
         time(row.max)

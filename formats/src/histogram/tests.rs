@@ -177,13 +177,13 @@ fn events_that_were_not_recorded_are_named() {
             Of::GcPause,
             By::Function,
             "gc-pause by function is made from gc and calls and returns, and there is no gc and no returns in it: \
-             record it with --events gc,calls,returns",
+             record it with --events calls,returns,gc",
         ),
         (
             Of::RunSlice,
             By::Process,
             "run-slice by process is made from scheduling, and there is no scheduling in it: \
-             record it with --events scheduling",
+             record it with --events calls,scheduling",
         ),
         (
             Of::MessageLatency,

@@ -230,9 +230,15 @@ fn differences(numbers: impl Iterator<Item = u64>) -> Vec<u64> {
     numbers.map(difference).collect()
 }
 
-/// What was not recorded; empty where all was.
+/// What was not recorded of that which `what` is made of, and how to get it; empty where all was.
 fn missing(recording: &Recording, what: &str, needs: &[Group]) -> String {
-    recording.lacks(what, needs).unwrap_or_default()
+    let Some((missing, events)) = recording.lacking(needs) else {
+        return String::new();
+    };
+    let missing = missing.join(" and no ");
+    format!(
+        "No {what} can be shown: there is no {missing} in the recording. Record it with --events {events}."
+    )
 }
 
 impl Page {
@@ -284,7 +290,7 @@ impl Page {
                 ..turns
             },
             collections: Collections {
-                missing: missing(recording, "this", &[Group::Gc]),
+                missing: missing(recording, "collections", &[Group::Gc]),
                 left: follow.collections.left,
                 left_ns: follow.collections.left_ns,
                 ..self::collections(&collections, &mut tables)
@@ -294,7 +300,7 @@ impl Page {
                 ..marks(&follow.marks.all, &mut tables)
             },
             messages: Messages {
-                missing: missing(recording, "this", &[Group::Messages]),
+                missing: missing(recording, "messages", &[Group::Messages]),
                 left: follow.messages.left,
                 ..messages(&follow.messages.all, &mut tables)
             },
@@ -327,7 +333,7 @@ fn schedulers(recording: &Recording, use_ns: &[Vec<u64>]) -> Vec<Scheduler> {
 
 fn turns(recording: &Recording, turns: &[&Turn], tables: &mut Tables<'_>) -> Turns {
     let mut out = Turns {
-        missing: missing(recording, "the timeline", &[Group::Scheduling]),
+        missing: missing(recording, "turns", &[Group::Scheduling]),
         start: differences(turns.iter().map(|turn| turn.start_ns)),
         ..Turns::default()
     };
@@ -478,11 +484,7 @@ fn shown(nodes: &[Node], totals: &[Vec<u64>], most: usize) -> Vec<usize> {
 }
 
 fn flame(recording: &Recording, profile: &Profile, most: usize, tables: &mut Tables<'_>) -> Flame {
-    let missing = missing(
-        recording,
-        "the flame graph",
-        &[Group::Calls, Group::Returns],
-    );
+    let missing = missing(recording, "flame graph", &[Group::Calls, Group::Returns]);
     if !missing.is_empty() {
         return Flame {
             missing,
@@ -537,7 +539,7 @@ fn histograms(recording: &Recording) -> Vec<Histogram> {
         let empty = Histogram {
             name,
             title,
-            missing: missing(recording, name, of.needs()),
+            missing: missing(recording, "times", of.needs()),
             rows: Vec::new(),
             left: 0,
             svg: String::new(),

@@ -139,16 +139,19 @@ fn what_was_not_recorded_is_said() {
     sample.write(10, process(9), Event::GcMajorStart { need, used });
     let page = data(&html(&sample, MOST));
     for (part, events) in [
-        ("flame", "calls,returns"),
-        ("turns", "scheduling"),
-        ("messages", "messages"),
+        ("flame", "calls,returns,gc"),
+        ("turns", "scheduling,gc"),
+        ("messages", "messages,gc"),
     ] {
         let missing = page[part]["missing"].as_str().expect("a text");
-        assert!(
-            missing.ends_with(&format!("--events {events}")),
-            "{missing}"
-        );
+        // With what is there already: what is named takes the place of the usual events.
+        let is_said = missing.ends_with(&format!("Record it with --events {events}."));
+        assert!(is_said, "{missing}");
     }
+    assert_eq!(
+        page["turns"]["missing"],
+        "No turns can be shown: there is no scheduling in the recording. Record it with --events scheduling,gc."
+    );
     assert_eq!(page["collections"]["missing"], "");
     let of = |name: &str| {
         let all = page["histograms"].as_array().expect("a list");

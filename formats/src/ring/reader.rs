@@ -317,18 +317,25 @@ impl Recording {
     /// What was not recorded of that which `what` is made from: one line that says how to get it.
     #[must_use]
     pub fn lacks(&self, what: &str, needs: &[Group]) -> Option<String> {
-        let missing = needs.iter().filter(|group| !self.has(**group));
-        let missing: Vec<&str> = missing.map(|group| group.name()).collect();
-        if missing.is_empty() {
-            return None;
-        }
+        let (missing, events) = self.lacking(needs)?;
         let all: Vec<&str> = needs.iter().map(|group| group.name()).collect();
         Some(format!(
-            "{what} is made from {}, and there is no {} in it: record it with --events {}",
+            "{what} is made from {}, and there is no {} in it: record it with --events {events}",
             all.join(" and "),
             missing.join(" and no "),
-            all.join(","),
         ))
+    }
+
+    /// Which of these groups were not recorded, and the events to ask for to have them beside what there is; none
+    /// where all were.
+    #[must_use]
+    pub fn lacking(&self, needs: &[Group]) -> Option<(Vec<&'static str>, String)> {
+        let missing = needs.iter().filter(|group| !self.has(**group));
+        let missing: Vec<&str> = missing.map(|group| group.name()).collect();
+        let wanted = Group::ALL.iter();
+        let wanted = wanted.filter(|group| needs.contains(group) || self.has(**group));
+        let wanted: Vec<&str> = wanted.map(|group| group.name()).collect();
+        (!missing.is_empty()).then(|| (missing, wanted.join(",")))
     }
 
     /// The names.

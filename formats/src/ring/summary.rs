@@ -1,13 +1,13 @@
 //! What a person wants to know of a recording first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use serde::Serialize;
 
 use super::Error;
 use super::Host;
-use super::event::{Event, KINDS, Kind};
+use super::event::{Event, Group, KINDS, Kind};
 use super::id::{Id, NameId};
 use super::losses::Losses;
 use super::reader::{Counts, Record, Recording, SegmentReader};
@@ -86,7 +86,7 @@ pub struct Summary {
     pub turns: Vec<Longest>,
     /// The longest message queues.
     pub queues: Vec<Longest>,
-    /// System events: those with the largest numbers.
+    /// System events: of each kind those with the largest numbers.
     pub system: Vec<Longest>,
 }
 
@@ -140,7 +140,8 @@ struct Seen {
     turns: u64,
     collections: Top,
     long_turns: Top,
-    system: Top,
+    /// By what they tell: a number of words is not more than one of milliseconds.
+    system: BTreeMap<&'static str, Top>,
     /// The longest of each process.
     queues: HashMap<Id, Long>,
 }
@@ -157,7 +158,7 @@ impl Seen {
             turns: 0,
             collections: Top::new(top),
             long_turns: Top::new(top),
-            system: Top::new(top),
+            system: BTreeMap::new(),
             queues: HashMap::new(),
         };
         let mut subject = Id::None;
@@ -221,7 +222,9 @@ impl Seen {
     }
 
     fn system(&mut self, record: &Record<'_>, value: u64, what: &'static str) {
-        self.system.add(Long {
+        let top = self.collections.top;
+        let system = self.system.entry(what).or_insert_with(|| Top::new(top));
+        system.add(Long {
             at_ns: record.time_ns,
             value,
             process: record.subject,
@@ -309,7 +312,7 @@ impl Summary {
             collections: longest(recording, top, |seen| seen.collections.all.clone(), &seen),
             turns: longest(recording, top, |seen| seen.long_turns.all.clone(), &seen),
             queues: queues(recording, top, &seen),
-            system: longest(recording, top, |seen| seen.system.all.clone(), &seen),
+            system: system(recording, top, &seen),
         };
         Ok((summary, profile))
     }
@@ -340,6 +343,24 @@ fn longest(
     let mut all = Top::new(top);
     seen.iter().flat_map(of).for_each(|long| all.add(long));
     all.all.iter().map(|long| named(recording, long)).collect()
+}
+
+/// The largest system events, of each kind an equal share of `top`.
+fn system(recording: &Recording, top: usize, seen: &[Seen]) -> Vec<Longest> {
+    let kinds: BTreeSet<&str> = seen
+        .iter()
+        .flat_map(|seen| seen.system.keys().copied())
+        .collect();
+    let share = top.div_ceil(kinds.len().max(1));
+    let of = |kind: &&str| {
+        let all = |seen: &Seen| {
+            seen.system
+                .get(kind)
+                .map_or(Vec::new(), |top| top.all.clone())
+        };
+        longest(recording, share, all, seen)
+    };
+    kinds.iter().flat_map(of).collect()
 }
 
 /// The longest queue of each process.
@@ -491,12 +512,72 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.losses.fmt(f)?;
         self.write_head(f)?;
-        write_functions(f, "Most own time", &self.by_own)?;
-        write_functions(f, "Most time in all", &self.by_total)?;
+        let note = if self
+            .events
+            .iter()
+            .any(|events| events == Group::Scheduling.name())
+        {
+            ""
+        } else {
+            ", with waiting, as turns were not recorded"
+        };
+        write_functions(f, &format!("Most own time{note}"), &self.by_own)?;
+        write_functions(f, &format!("Most time in all{note}"), &self.by_total)?;
         write_longest(f, "Longest collections", &self.collections, time)?;
         write_longest(f, "Longest turns", &self.turns, time)?;
         let messages = |n| format!("{n} messages");
         write_longest(f, "Longest message queues", &self.queues, messages)?;
         write_longest(f, "System events", &self.system, |n| n.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::sample::{Sample, process};
+
+    #[test]
+    fn system_events_of_each_kind_are_told() {
+        let mut sample = Sample::new(&[Group::System]);
+        for round in 0..9 {
+            let words = 1_000_000 + round;
+            sample.write(10 * round, process(1), Event::LargeHeap { words });
+        }
+        sample.write(200, process(1), Event::LongGc { ms: 12 });
+        let (summary, _) = Summary::of(&sample.open(), 4).expect("readable");
+        let rows: Vec<_> = summary
+            .system
+            .iter()
+            .map(|row| (row.what.as_str(), row.value))
+            .collect();
+        let heap = "words of heap";
+        assert_eq!(
+            rows,
+            [
+                ("ms in a collection", 12),
+                (heap, 1_000_008),
+                (heap, 1_000_007)
+            ]
+        );
+    }
+
+    #[test]
+    fn times_with_waiting_are_said_to_be_so() {
+        for (events, expect) in [
+            (
+                &[Group::Calls, Group::Returns][..],
+                "Most own time, with waiting, as turns were not recorded\n",
+            ),
+            (
+                &[Group::Calls, Group::Returns, Group::Scheduling],
+                "Most own time\n",
+            ),
+        ] {
+            let mut sample = Sample::new(events);
+            sample.call(100, process(1), "f");
+            sample.back(200, process(1));
+            let (summary, _) = Summary::of(&sample.open(), 4).expect("readable");
+            assert!(summary.to_string().contains(expect), "{summary}");
+        }
     }
 }

@@ -360,6 +360,9 @@ function makeFlame() {
   };
 
   fillProcesses();
+  if (data.turns.missing !== "") {
+    body.append(make("p", { class: "faint" }, "Turns were not recorded: what calls waited is part of their time."));
+  }
   body.append(
     make("div", { class: "tools" },
       make("label", {}, "Search ", search), foundText,

@@ -3,12 +3,12 @@
 function makeHistograms() {
   const body = byId("histograms-body");
   for (const histogram of data.histograms) {
-    const part = make("details", { open: histogram.missing === "" }, make("summary", {}, make("b", {}, histogram.title)));
-    body.append(part);
     if (histogram.missing !== "") {
-      part.append(make("p", { class: "faint" }, histogram.missing));
+      body.append(make("h3", {}, histogram.title), make("p", { class: "faint" }, histogram.missing));
       continue;
     }
+    const part = make("details", { open: true }, make("summary", {}, make("b", {}, histogram.title)));
+    body.append(part);
     // A picture of its own: nothing in it can act on the page.
     const picture = make("img", { class: "picture", alt: `${histogram.title}: the value over the percentile; the table has the numbers`, width: "960" });
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(histogram.svg)}`;

@@ -57,7 +57,7 @@ function makeMessages() {
   function lanes(width) {
     const left = width < 600 ? 78 : 96;
     const right = Math.max(110, Math.round(width * (width < 600 ? 0.3 : 0.34)));
-    const most = Math.max(2, Math.floor((width - left - right) / 120));
+    const most = Math.max(2, Math.floor((width - left - right) / 88));
     const isAll = state.order.length <= most;
     const shown = isAll ? state.order : state.order.slice(0, most - 1);
     const number = isAll ? shown.length : most;

@@ -47,14 +47,29 @@ function functionTable(title, rows) {
   ], rows));
 }
 
+// A moment, which goes to its place in the timeline.
+const placeButton = (row, length) =>
+  make("button", { type: "button", onclick: () => go.place(row.process, row.at_ns, length) }, time(row.at_ns));
+
+const whoText = (row) => `${row.process} ${row.name}`.trim();
+
 function longestTable(title, column, rows, show, length) {
   if (rows.length === 0) return null;
-  const link = (row) => make("button", { type: "button", onclick: () => go.place(row.process, row.at_ns, length(row)) }, time(row.at_ns));
   return make("div", {}, make("h3", {}, title), makeTable(title, [
     [column, (row) => show(row.value), "number"],
-    ["At", link, "number"],
-    ["Process", (row) => `${row.process} ${row.name}`.trim(), "name"],
+    ["At", (row) => placeButton(row, length(row)), "number"],
+    ["Process", whoText, "name"],
     ["", (row) => row.what],
+  ], rows));
+}
+
+function systemTable(rows) {
+  if (rows.length === 0) return null;
+  const title = "System events";
+  return make("div", {}, make("h3", {}, title), makeTable(title, [
+    ["At", (row) => placeButton(row, 0), "number"],
+    ["What", (row) => (row.value > 0 ? `${count(row.value)} ${row.what}` : row.what)],
+    ["Process", whoText, "name"],
   ], rows));
 }
 
@@ -62,13 +77,12 @@ function makeOverview() {
   const { summary } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
   const losses = make("div", { class: isLost ? "warning" : null, id: "losses" }, data.losses.map((line) => make("p", {}, line)));
-  const none = () => 0;
   byId("overview-body").append(losses, facts(), schedulerUse() ?? "", make("div", { class: "tables" }, [
     functionTable("Most own time", summary.by_own),
     functionTable("Most time in all", summary.by_total),
     longestTable("Longest collections", "Took", summary.collections, time, (row) => row.value),
     longestTable("Longest turns", "Took", summary.turns, time, (row) => row.value),
-    longestTable("Longest message queues", "Messages", summary.queues, count, none),
-    longestTable("System events", "Value", summary.system, count, none),
+    longestTable("Longest message queues", "Messages", summary.queues, count, () => 0),
+    systemTable(summary.system),
   ].filter((table) => table !== null)));
 }

@@ -28,14 +28,14 @@ function makeTimeline() {
   const of = { turn: byProcess(turns.process), collection: byProcess(collections.process), mark: byProcess(marks.process) };
   const first = Math.min(data.since_ns, data.end_ns);
   const last = Math.max(data.end_ns, first + 1);
-  const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", order: "first" };
+  const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", order: turns.missing === "" ? "busy" : "first" };
 
   const view = makeView("Timeline. Up and down go from row to row, left and right from event to event, plus and minus zoom, Escape shows all.",
     () => AXIS + state.rows.length * LANE + 4, draw);
   const detail = makeDetail();
   const filter = make("input", { type: "search", id: "process-search", autocomplete: "off", spellcheck: "false" });
-  const order = make("select", {}, [["first", "first seen"], ["busy", "time of turns"], ["gc", "time of collections"], ["name", "name"]]
-    .map(([value, name]) => make("option", { value }, name)));
+  const order = make("select", {}, [["busy", "time of turns"], ["first", "first seen"], ["gc", "time of collections"], ["name", "name"]]
+    .map(([value, name]) => make("option", { value, selected: value === state.order }, name)));
   const found = make("span", { class: "faint", "aria-live": "polite" });
 
   // Schedulers, then the processes that are looked for.
@@ -215,7 +215,9 @@ function makeTimeline() {
       const label = scaleTime(ns, step);
       if (px + context.measureText(label).width + 3 < width) context.fillText(label, px + 3, AXIS / 2 - 1);
     }
-    context.fillText(fit(context, `${time(state.to - state.from)} shown`, left - 10), 6, AXIS / 2 - 1);
+    const shown = time(state.to - state.from);
+    const words = [`${shown} shown`, shown].find((words_) => context.measureText(words_).width <= left - 10);
+    context.fillText(words ?? fit(context, shown, left - 10), 6, AXIS / 2 - 1);
     context.fillRect(0, AXIS - 1, width, 1);
   }
 
@@ -338,7 +340,10 @@ function makeTimeline() {
       d: () => move(0.4),
       Enter: () => {
         const { item } = state;
-        if (item) setSpan(item.start - 2 * (item.end - item.start + 50), item.end + 2 * (item.end - item.start + 50));
+        if (!item) return;
+        // Of what takes no time, what is near it is of interest.
+        const around = item.kind === "mark" ? 10e3 : 2 * (item.end - item.start + 50);
+        setSpan(item.start - around, item.end + around);
       },
       Escape: () => setSpan(first, last),
     }[event.key];
