@@ -22,7 +22,7 @@ const ROWS: usize = 15;
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to record: calls, returns, messages, processes, scheduling, gc, ports, system.
+    /// What to record: calls, returns, messages, processes, scheduling, gc, ports, system, seq.
     #[arg(
         long,
         value_delimiter = ',',

@@ -12,6 +12,7 @@ const SOURCE: &str = "\
 -module(work).
 -export([main/1, fib/1, ever/1]).
 main([\"ever\"]) -> ever(0);
+main([\"tokens\"]) -> tokens();
 main(_) ->
     io:format(\"~p~n\", [fib(15)]),
     exit_later(),
@@ -22,6 +23,13 @@ exit_later() ->
 fib(N) when N < 2 -> N;
 fib(N) -> fib(N - 1) + fib(N - 2).
 ever(N) -> ever(N + fib(5)).
+tokens() ->
+    Pid = spawn(fun() -> receive {From, Q} -> seq_trace:print(here), From ! {yes, Q} end end),
+    seq_trace:set_token(label, {order, 7}),
+    [seq_trace:set_token(What, true) || What <- [send, 'receive', print]],
+    Pid ! {self(), q},
+    receive {yes, q} -> ok end,
+    seq_trace:set_token([]).
 ";
 
 struct Place {
@@ -150,6 +158,34 @@ fn system_events_are_recorded() {
     };
     assert_eq!((of("long_message_queue"), of("call")), (Some(2), None));
     assert_eq!(report["system"][0]["what"], "messages in the queue");
+}
+
+#[test]
+fn tokens_are_recorded() {
+    let Some(place) = Place::new() else { return };
+    let arguments = ["record", "--events", "seq", "-o", "t.ring", "--"];
+    let output = place.run(&[&arguments[..], &["work.erl", "tokens"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let lines = printed(&place, &["export", "t.ring", "--to", "jsonl"]);
+    let values = lines.lines().map(serde_json::from_str);
+    let values: Vec<Value> = values.collect::<Result<_, _>>().expect("JSON");
+    let seen = |event: &'static str| values.iter().filter(move |value| value["event"] == event);
+    let (sent, received) = (seen("seq_send"), seen("seq_receive"));
+    let pairs: Vec<_> = sent.zip(received).collect();
+    assert_eq!(pairs.len(), 2, "{lines}");
+    for (sent, received) in pairs {
+        assert_eq!(sent["label"], "{order,7}");
+        for key in ["label", "last", "serial", "text"] {
+            assert_eq!(sent[key], received[key], "{lines}");
+        }
+        let (from, to) = (&received["from"], &sent["to"]);
+        assert_eq!((&sent["who"], &received["who"]), (from, to), "{lines}");
+    }
+    let printed: Vec<_> = seen("seq_print").collect();
+    assert_eq!(printed.len(), 1, "{lines}");
+    assert_eq!(printed[0]["text"], "here");
+    let serials: Vec<_> = values.iter().filter_map(|v| v["serial"].as_u64()).collect();
+    assert_eq!(serials, [1, 1, 2, 3, 3], "{lines}");
 }
 
 #[test]

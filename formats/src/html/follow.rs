@@ -234,7 +234,7 @@ impl<'r> Follow<'r> {
                 self.mark(record, kind);
             }
             Group::Ports => self.port(record, kind),
-            Group::System => self.mark(record, kind),
+            Group::System | Group::Seq => self.mark(record, kind),
         }
     }
 

@@ -266,6 +266,12 @@ events! {
     59 = LargeHeap, "large_heap", System, { words: u64 };
     /// It waits for a port that is busy.
     60 = BusyPort, "busy_port", System, { port: Id };
+    /// A message is sent with a sequential trace token: its label, the serial that its sender had got last, its own.
+    64 = SeqSend, "seq_send", Seq, { to: Id, label: NameId, last: u64, serial: u64; text };
+    /// A message with a token is taken from the message queue: label and serials as it was sent with.
+    65 = SeqReceive, "seq_receive", Seq, { from: Id, label: NameId, last: u64, serial: u64; text };
+    /// It prints, with the token it has.
+    66 = SeqPrint, "seq_print", Seq, { label: NameId, last: u64, serial: u64; text };
 }
 
 /// What can be asked for.
@@ -288,11 +294,13 @@ pub enum Group {
     Ports,
     /// What takes or becomes too much.
     System,
+    /// Sequential tracing: messages with a token.
+    Seq,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 8] = [
+    pub const ALL: [Group; 9] = [
         Group::Calls,
         Group::Returns,
         Group::Messages,
@@ -301,6 +309,7 @@ impl Group {
         Group::Gc,
         Group::Ports,
         Group::System,
+        Group::Seq,
     ];
 
     /// As the command line writes it.
@@ -315,6 +324,7 @@ impl Group {
             Group::Gc => "gc",
             Group::Ports => "ports",
             Group::System => "system",
+            Group::Seq => "seq",
         }
     }
 }

@@ -35,6 +35,8 @@ entries! {
     3 = Process;
     /// A process or port with a name: its id, the name.
     4 = Registered;
+    /// A label of sequential tracing: its text.
+    5 = Label;
 }
 
 /// What is put into the file for a name.
@@ -67,6 +69,8 @@ pub enum Name<'a> {
         /// The name, an atom.
         name: NameId,
     },
+    /// A label of sequential tracing, as Erlang writes it.
+    Label(&'a str),
 }
 
 /// The longest prefix of at most `max` bytes that ends between two characters.
@@ -80,10 +84,12 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
     out.push(0);
     let word = |name: NameId| u64::from(name.0);
     let (entry, bytes) = match name {
-        Name::Atom(text) => {
+        Name::Atom(text) | Name::Label(text) => {
             let text = cut(text, TEXT_MAX);
             out.extend(words_of(text.as_bytes()));
-            (Entry::Atom, text.len())
+            let is_label = matches!(name, Name::Label(_));
+            let entry = if is_label { Entry::Label } else { Entry::Atom };
+            (entry, text.len())
         }
         Name::Function {
             module,
@@ -142,6 +148,7 @@ pub struct Process {
 pub struct Names {
     atoms: HashMap<u32, String>,
     functions: HashMap<u32, Function>,
+    labels: HashMap<u32, String>,
     processes: HashMap<Id, Process>,
 }
 
@@ -181,11 +188,16 @@ impl Names {
         let name = |at: usize| Some(NameId(u32::try_from(*payload.get(at)?).ok()?));
         let id = |at: usize| Some(Id::from_word(*payload.get(at)?));
         match kind {
-            Entry::Atom => {
+            Entry::Atom | Entry::Label => {
                 let mut bytes: Vec<u8> =
                     payload.iter().flat_map(|word| word.to_le_bytes()).collect();
                 bytes.truncate(length);
-                self.atoms.insert(number, String::from_utf8(bytes).ok()?);
+                let text = String::from_utf8(bytes).ok()?;
+                let texts = match kind {
+                    Entry::Label => &mut self.labels,
+                    _ => &mut self.atoms,
+                };
+                texts.insert(number, text);
             }
             Entry::Function => {
                 let arity = u8::try_from(*payload.get(2)?).ok()?;
@@ -228,10 +240,12 @@ impl Names {
         )
     }
 
-    /// A function or an atom as Erlang writes it; `?` where it is not known.
+    /// A function, an atom or a label as Erlang writes it; `?` where it is not known.
     #[must_use]
     pub fn text(&self, name: NameId) -> String {
-        if self.functions.contains_key(&name.0) {
+        if let Some(label) = self.labels.get(&name.0) {
+            label.clone()
+        } else if self.functions.contains_key(&name.0) {
             self.function_text(name)
         } else {
             crate::name::atom(self.atom(name))

@@ -176,17 +176,32 @@ proptest! {
         let id = Id::Process(9);
         ring.name(Name::Process { id, parent: Id::None, function });
         ring.name(Name::Registered { id, name: module });
+        let label = ring.name(Name::Label(&texts[0]));
         let recording = open(&path);
         let names = recording.names();
         for (atom, text) in atoms.iter().zip(&texts) {
             prop_assert_eq!(names.atom(*atom), names::cut(text, 1024));
         }
+        prop_assert_eq!(names.text(label), names::cut(&texts[0], 1024));
         let read = names.function(function).expect("it was written");
         prop_assert_eq!((read.module.as_str(), read.arity), (names.atom(module), arity));
         let process = names.process(id).expect("it was written");
         prop_assert_eq!((process.function, process.name), (function, module));
         prop_assert_eq!(recording.names_lost(), 0);
     }
+}
+
+#[test]
+fn labels_leave_room_for_names() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 4, WhenFull::Stop));
+    let labels = (0..10_000).map(|at| ring.name(Name::Label(&at.to_string())));
+    let none = labels.filter(|name| *name == NameId::NONE).count() as u64;
+    assert!(none > 1000, "{none}");
+    let atom = ring.name(Name::Atom("lists"));
+    let recording = open(&path);
+    assert_eq!(recording.names().text(atom), "lists");
+    assert_eq!(recording.names_lost(), none);
 }
 
 #[test]

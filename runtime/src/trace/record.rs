@@ -39,10 +39,13 @@ struct Recorder {
     groups: Vec<Group>,
     patterns: Vec<Pattern>,
     sees_returns: bool,
+    sees_tokens: bool,
     /// Written by all threads that are no schedulers.
     others: Mutex<Segment>,
     atoms: RwLock<HashMap<Atom, NameId>>,
     functions: RwLock<HashMap<Mfa, NameId>>,
+    /// Labels of sequential tracing, as far as there was room for them.
+    labels: RwLock<HashMap<String, NameId>>,
 }
 
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
@@ -158,7 +161,9 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         others: Mutex::new(others),
         atoms: RwLock::default(),
         functions: RwLock::default(),
+        labels: RwLock::default(),
         sees_returns: groups.contains(&Group::Returns),
+        sees_tokens: groups.contains(&Group::Seq),
         groups,
         patterns: request.patterns.clone(),
     };
@@ -384,6 +389,36 @@ pub(super) fn system(id: Term<'_>, event: Atom, what: Term<'_>) {
     }
 }
 
+/// What happens to a message with a sequential trace token.
+pub(super) enum Passes {
+    Sent,
+    Received,
+    Printed,
+}
+
+/// A sequential trace token, where it goes with a message or what is printed.
+pub(super) struct Passed<'t> {
+    pub(super) how: Passes,
+    pub(super) label: Term<'t>,
+    /// The serial its sender got last, and its own.
+    pub(super) serial: (u64, u64),
+    pub(super) from: Pid,
+    pub(super) to: Term<'t>,
+    pub(super) message: Term<'t>,
+}
+
+/// Are tokens of sequential tracing recorded?
+pub(super) fn sees_tokens() -> bool {
+    recorder().is_some_and(|recorder| recorder.sees_tokens)
+}
+
+/// A token has been passed on.
+pub(super) fn passed(passed: &Passed<'_>) {
+    if let Some(recorder) = recorder().filter(|recorder| recorder.sees_tokens) {
+        recorder.passed(passed);
+    }
+}
+
 /// The value of `key` in a list of pairs.
 fn value<'h>(pairs: Term<'h>, key: Atom) -> Option<Term<'h>> {
     pairs.list_iter().flatten().find_map(|pair| {
@@ -461,7 +496,7 @@ impl Recorder {
                 Group::Processes => flags::PROCS,
                 Group::Scheduling => flags::RUNNING | flags::EXITING,
                 Group::Gc => flags::GARBAGE_COLLECTION,
-                Group::Ports | Group::System => 0,
+                Group::Ports | Group::System | Group::Seq => 0,
             };
             ports |= match group {
                 Group::Messages => flags::SEND | flags::RECEIVE,
@@ -580,6 +615,59 @@ impl Recorder {
             })
         });
         function.map_or(NameId::NONE, |mfa| self.function(mfa))
+    }
+
+    /// The name of a label: its text, whatever term it is.
+    fn label(&self, label: Term<'_>) -> NameId {
+        let text = text_of(label);
+        if let Some(name) = self.labels.read().get(&text) {
+            return *name;
+        }
+        // One that two threads see first has two names, and the same text.
+        let name = self.ring.name(Name::Label(&text));
+        if name != NameId::NONE {
+            self.labels.write().insert(text, name);
+        }
+        name
+    }
+
+    fn passed(&self, passed: &Passed<'_>) {
+        let (label, text) = (self.label(passed.label), text_of(passed.message));
+        let ((last, serial), text) = (passed.serial, text.as_str());
+        let from = id_of(passed.from);
+        let to = self.id(passed.to);
+        let (subject, told) = match passed.how {
+            Passes::Sent => (
+                from,
+                Told::SeqSend {
+                    to,
+                    label,
+                    last,
+                    serial,
+                    text,
+                },
+            ),
+            Passes::Received => (
+                to,
+                Told::SeqReceive {
+                    from,
+                    label,
+                    last,
+                    serial,
+                    text,
+                },
+            ),
+            Passes::Printed => (
+                from,
+                Told::SeqPrint {
+                    label,
+                    last,
+                    serial,
+                    text,
+                },
+            ),
+        };
+        self.write(subject, &told);
     }
 
     fn system(&self, subject: Id, event: Atom, what: Term<'_>) {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::flags;
+use super::record::{self, Passed, Passes};
 use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::heap::{Heap, Message};
 use crate::process::{ProcShared, Process};
@@ -276,20 +277,30 @@ fn passed(p: &Process) -> Option<Token> {
 }
 
 impl Token {
-    /// Tells the system tracer of a transfer of `message` to `receiver`, if the token asks for that. `of` is the
-    /// process that it happens to.
+    /// Tells the system tracer and the recorder of a transfer of `message` to `receiver`, if the token asks for
+    /// that. `of` is the process that it happens to.
     fn tell(&self, kind: u32, of: &ProcShared, receiver: Term<'_>, message: Term<'_>) {
         if self.flags & kind == 0 || of.tracee.is_sensitive() {
             return;
         }
+        let (kind, how) = match kind {
+            bits::SEND => (am::send, Passes::Sent),
+            bits::RECEIVE => (am::receive, Passes::Received),
+            _ => (am::print, Passes::Printed),
+        };
+        if record::sees_tokens() {
+            record::passed(&Passed {
+                how,
+                label: self.label.term(),
+                serial: (self.last, self.serial),
+                from: self.from,
+                to: receiver,
+                message,
+            });
+        }
         let tracer = system_tracer();
         let Some(tracer) = tracer.filter(|tracer| hears_of(*tracer, of.pid())) else {
             return;
-        };
-        let kind = match kind {
-            bits::SEND => am::send,
-            bits::RECEIVE => am::receive,
-            _ => am::print,
         };
         let heap = Heap::detached();
         let serial = heap.tuple(&[counter_term(self.last), counter_term(self.serial)]);
