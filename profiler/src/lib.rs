@@ -9,6 +9,7 @@ mod drains;
 mod emulator;
 mod export;
 mod flamegraph;
+mod flight;
 mod histogram;
 mod html;
 pub mod launch;

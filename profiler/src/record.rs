@@ -4,15 +4,18 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
-    Error, Group, Host, Recording, Request, Summary, System, WhenFull, reserve,
+    Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger, WhenFull, Window,
+    reserve,
 };
 use clap::{Args, ValueEnum};
 
 use crate::cli::RunArgs;
 use crate::drains::Drains;
+use crate::flight::{DumpOn, Flight, Limits};
 use crate::launch::{self, What};
 use crate::report;
 
@@ -49,6 +52,22 @@ pub(crate) struct Arguments {
     /// it has ended, with .part behind its name.
     #[arg(long)]
     stream: bool,
+    /// Keep nothing but what is around this: long_gc, long_schedule, large_heap, long_message_queue,
+    /// busy_port (limits as --system has them), exit:REASON (a process ends so; _ is any failure) or SIGUSR1 (to
+    /// this program, not to the emulator); may be repeated. Until it happens, newer records overwrite older ones; it
+    /// happens too when an emulator is killed. The program goes on, and so does the ring.
+    #[arg(long = "dump-on", value_name = "WHAT")]
+    dump_on: Vec<DumpOn>,
+    /// With --dump-on: so much before it is kept, as far as --ring has room for it.
+    #[arg(long, value_name = "TIME", value_parser = duration_ms, default_value = "10s", requires = "dump_on")]
+    keep: u64,
+    /// With --dump-on: so much after it is kept.
+    #[arg(long, value_name = "TIME", value_parser = span_ms, default_value = "1s", requires = "dump_on")]
+    keep_after: u64,
+    /// With --dump-on: how often something is kept, of each emulator. The second time the file's name has -2
+    /// behind it, and so on.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "dump_on")]
+    dumps: u16,
     /// End the recording after this time, such as 500ms, 30s or 5m; the program goes on.
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     duration: Option<u64>,
@@ -93,8 +112,16 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text} is too much"))
 }
 
-/// Milliseconds.
+/// Milliseconds, more than none.
 fn duration_ms(text: &str) -> Result<u64, String> {
+    match span_ms(text)? {
+        0 => Err(format!("{text} is no time to record for")),
+        ms => Ok(ms),
+    }
+}
+
+/// Milliseconds.
+fn span_ms(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
         "ms" => 1,
@@ -103,22 +130,21 @@ fn duration_ms(text: &str) -> Result<u64, String> {
         "h" => 3_600_000,
         _ => return Err(format!("'{unit}' is no unit of time; use ms, s, m or h")),
     };
-    let ms = number.checked_mul(factor).filter(|ms| *ms > 0);
-    ms.ok_or_else(|| format!("{text} is no time to record for"))
+    let ms = number.checked_mul(factor);
+    ms.ok_or_else(|| format!("{text} is too much"))
 }
 
-/// Limits of system events, as `--system` has them: without one, all.
+/// System events, with their limits where none is given.
+const SYSTEM: [&str; 5] = [
+    "long_gc=10ms",
+    "long_schedule=10ms",
+    "large_heap=8MiB",
+    "long_message_queue=100:1000",
+    "busy_port",
+];
+
+/// Limits of system events, as `--system` has them.
 fn system(given: &[String]) -> Result<System, String> {
-    if given.is_empty() {
-        let all = [
-            "long_gc=10ms",
-            "long_schedule=10ms",
-            "large_heap=8MiB",
-            "long_message_queue=100:1000",
-            "busy_port",
-        ];
-        return system(&all.map(str::to_owned));
-    }
     let mut system = System::default();
     for text in given {
         let (event, limit) = text.split_once('=').unwrap_or((text, ""));
@@ -163,11 +189,40 @@ fn host() -> Host {
     }
 }
 
+/// The system events that are asked for: by `--system`, all where the group is asked for, those waited for.
+fn system_events(args: &Arguments, triggers: &[Trigger]) -> Vec<String> {
+    let mut system = args.system.clone();
+    let all = system.is_empty() && args.events.contains(&Group::System);
+    for default in SYSTEM {
+        let name = default.split('=').next().unwrap_or_default();
+        let is = |text: &String| text.split('=').next() == Some(name);
+        let is_waited_for = triggers.iter().any(|trigger| trigger.to_string() == name);
+        if (all || is_waited_for) && !system.iter().any(is) {
+            system.push(default.to_owned());
+        }
+    }
+    system
+}
+
+/// What is waited for in the emulators.
+fn triggers(args: &Arguments) -> Vec<Trigger> {
+    let events = args.dump_on.iter().filter_map(|on| match on {
+        DumpOn::Event(trigger) => Some(trigger.clone()),
+        DumpOn::Signal => None,
+    });
+    events.collect()
+}
+
 /// What the arguments ask for, or what is wrong with them.
 fn request(args: &Arguments) -> Result<Request, String> {
+    let triggers = triggers(args);
+    let system_events = system_events(args, &triggers);
     let mut events = args.events.clone();
-    if !args.system.is_empty() {
+    if !system_events.is_empty() {
         events.push(Group::System);
+    }
+    if triggers.iter().any(|trigger| trigger.kind() == Kind::Exit) {
+        events.push(Group::Processes);
     }
     events.sort();
     events.dedup();
@@ -178,6 +233,13 @@ fn request(args: &Arguments) -> Result<Request, String> {
         return Err(
             "--pattern chooses calls, which are not recorded: add calls to --events".into(),
         );
+    }
+    let is_flight = !args.dump_on.is_empty();
+    if is_flight && args.stream {
+        return Err("--stream keeps everything: leave --dump-on away, or --stream".into());
+    }
+    if is_flight && !matches!(args.when_full, None | Some(WhenFullArg::Overwrite)) {
+        return Err("--dump-on keeps the newest records: only --when-full overwrite does".into());
     }
     let when_full = match (args.when_full, args.stream) {
         (Some(WhenFullArg::Wait), false) => {
@@ -190,14 +252,15 @@ fn request(args: &Arguments) -> Result<Request, String> {
     let file = std::path::absolute(&args.output);
     let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;
     Ok(Request {
-        file: if args.stream {
+        file: if args.stream || is_flight {
             with_suffix(&file, ".part")
         } else {
             file
         },
         token: RandomState::new().build_hasher().finish(),
         events,
-        system: system(&args.system)?,
+        system: system(&system_events)?,
+        triggers,
         patterns: args.patterns.clone(),
         ring_bytes: args.ring,
         when_full,
@@ -224,10 +287,12 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         }
     };
     let shown = args.output.display();
-    // A ring is locked by who writes it; a stream by us, as long as the command runs.
+    let is_flight = !args.dump_on.is_empty();
+    // A ring is locked by who writes it; what is made of it by us, as long as the command runs.
     let reserved = reserve(&request.file).and_then(|ring| {
         drop(ring);
-        args.stream.then(|| reserve(&args.output)).transpose()
+        let is_made_of_it = args.stream || is_flight;
+        is_made_of_it.then(|| reserve(&args.output)).transpose()
     });
     let launch = |what| launch::run(&args.run.launch(what));
     let _output = match reserved {
@@ -244,6 +309,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         let drains = Drains::start(&request, &args.output);
         let ended = launch(what);
         (ended, drains.finish())
+    } else if is_flight {
+        let on_signal = args.dump_on.contains(&DumpOn::Signal);
+        let flight = Flight::start(&request, &args.output, limits(args), on_signal)?;
+        let ended = launch(what);
+        (ended, flight.finish())
     } else {
         let ended = launch(what);
         let files = request.files().map_err(|e| format!("{shown}: {e}"))?;
@@ -259,10 +329,22 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     for file in &files {
         report::progress(&format!("wrote {}", file.display()));
     }
-    if files.is_empty() && ended.status.success() {
+    if files.is_empty() && is_flight {
+        report::error("nothing happened that --dump-on names: nothing is kept");
+    } else if files.is_empty() && ended.status.success() {
         report::error("nothing was recorded: no emulator was started, or it could not record");
     }
     Ok(ended.exit_code())
+}
+
+fn limits(args: &Arguments) -> Limits {
+    Limits {
+        window: Window {
+            before: Duration::from_millis(args.keep),
+            after: Duration::from_millis(args.keep_after),
+        },
+        dumps: args.dumps.into(),
+    }
 }
 
 /// Prints the report of a recording and writes what else is asked for.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use beamline_formats::ring::{Event, NameId, Recording};
+use beamline_formats::ring::{Event, NameId, Recording, Why};
 use beamline_runtime::otp_home::{self, Lookup};
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ const SOURCE: &str = "\
 -export([main/1, fib/1, ever/1]).
 main([\"ever\"]) -> ever(0);
 main([\"tokens\"]) -> tokens();
+main([\"crash\" | Until]) -> crash(Until);
 main(_) ->
     io:format(\"~p~n\", [fib(15)]),
     exit_later(),
@@ -23,6 +24,11 @@ exit_later() ->
 fib(N) when N < 2 -> N;
 fib(N) -> fib(N - 1) + fib(N - 2).
 ever(N) -> ever(N + fib(5)).
+crash([File] = Until) ->
+    {Pid, Ref} = spawn_monitor(fun() -> fib(5), exit({oops, [File]}) end),
+    receive {'DOWN', Ref, process, Pid, {oops, _}} -> ok end,
+    timer:sleep(5),
+    filelib:is_regular(File) orelse crash(Until).
 tokens() ->
     Pid = spawn(fun() -> receive {From, Q} -> seq_trace:print(here), From ! {yes, Q} end end),
     seq_trace:set_token(label, {order, 7}),
@@ -188,6 +194,80 @@ fn tokens_are_recorded() {
     assert_eq!(serials, [1, 1, 2, 3, 3], "{lines}");
 }
 
+/// What a report says of a recording that was kept.
+fn kept(place: &Place, name: &str) -> String {
+    let text = printed(place, &["report", name]);
+    let line = text.lines().nth(1).unwrap_or_default();
+    assert!(text.starts_with("Nothing was lost.\n"), "{text}");
+    line.to_owned()
+}
+
+#[test]
+fn a_flight_recorder_keeps_what_was_before_something() {
+    let Some(place) = Place::new() else { return };
+    let options = [
+        "record",
+        "--dump-on",
+        "exit:oops",
+        "--pattern",
+        "work",
+        "--keep-after",
+        "0s",
+    ];
+    let arguments = ["-o", "k.ring", "--", "work.erl", "crash", "k.ring-2"];
+    let output = place.run(&[&options[..], &arguments].concat());
+    assert!(output.status.success(), "{output:?}");
+    for name in ["k.ring", "k.ring-2"] {
+        let line = kept(&place, name);
+        assert!(line.starts_with("Kept around exit of <0."), "{line}");
+        assert!(
+            calls(&place.report(name), "work:fib/1") >= Some(15),
+            "{name}"
+        );
+    }
+    assert!(!place.file("k.ring.part").exists());
+    let none = ["record", "--dump-on", "long_gc", "--system", "long_gc=1h"];
+    let output = place.run(&[&none[..], &["-o", "n.ring", "--", "work.erl"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert!(errors(&output).contains("nothing is kept"), "{output:?}");
+    assert!(!place.file("n.ring").exists() && !place.file("n.ring.part").exists());
+}
+
+#[test]
+fn a_flight_recorder_keeps_the_end_of_who_is_killed() {
+    let Some(place) = Place::new() else { return };
+    let options = [
+        "record",
+        "--dump-on",
+        "SIGUSR1",
+        "--pattern",
+        "work",
+        "--keep-after",
+        "0s",
+    ];
+    let arguments = ["-o", "s.ring", "--", "work.erl", "ever"];
+    let mut command = place.beamline(&[&options[..], &arguments].concat());
+    let mut running = command.spawn().expect("it starts");
+    let is_called = |ring: Recording| ring.names().functions().any(|f| f.name == "fib");
+    while !Recording::open(&place.file("s.ring.part")).is_ok_and(is_called) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let pid = rustix::process::Pid::from_child(&running);
+    rustix::process::kill_process(pid, rustix::process::Signal::USR1).expect("it runs");
+    // What is kept is whole when the next thing can be kept.
+    while Recording::open(&place.file("s.ring")).map_or(true, |kept| kept.kept().is_none()) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    kill_emulator(&place.file("s.ring.part"));
+    running.wait().expect("it ends");
+    for (name, why) in [("s.ring", Why::Signal), ("s.ring-2", Why::Killed)] {
+        let recording = Recording::open(&place.file(name)).expect("a recording");
+        assert_eq!(recording.kept().map(|kept| kept.why), Some(why), "{name}");
+    }
+    let recording = Recording::open(&place.file("s.ring-2")).expect("a recording");
+    assert!(check_calls(&recording) > 0);
+}
+
 #[test]
 fn a_pattern_of_nothing_is_named() {
     let Some(place) = Place::new() else { return };
@@ -245,6 +325,16 @@ fn a_wrong_command_line_is_refused() {
             "add calls to --events",
         ),
         (&["--when-full", "wait"], "needs --stream"),
+        (
+            &["--dump-on", "SIGUSR1", "--stream"],
+            "leave --dump-on away",
+        ),
+        (
+            &["--dump-on", "long_gc", "--when-full", "stop"],
+            "keeps the newest",
+        ),
+        (&["--dump-on", "rain"], "there are long_gc, "),
+        (&["--keep", "3s"], "--dump-on"),
         (&["--events", "speed"], "'speed' is no kind of event"),
         (&["--ring", "much"], "whole number"),
         (&["--duration", "3"], "no unit of time"),

@@ -81,6 +81,11 @@ pub(super) mod header {
     pub(in crate::ring) const END_NS: usize = 73;
     /// 1 when the two words before it count.
     pub(in crate::ring) const ENDED: usize = 74;
+    /// How often something happened that is waited for; then what it was last: kind, id, monotonic nanoseconds.
+    pub(in crate::ring) const TRIGGERS: usize = 80;
+    /// In what was kept of a ring: why, kind, id, monotonic nanoseconds of when, since when, until when, and whether
+    /// it was cut.
+    pub(in crate::ring) const KEPT: usize = 88;
 }
 
 /// Words of a row of the segment table.

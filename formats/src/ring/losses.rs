@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Error;
+use super::dump::{Kept, Why};
 use super::event::KINDS;
 use super::reader::{Counts, Record, Recording};
 use crate::name::time;
@@ -33,6 +34,8 @@ pub struct Losses {
     pub has_ended: bool,
     /// Since when nothing is missing.
     pub since_ns: u64,
+    /// What it was kept around, if it is what a flight recorder kept.
+    pub kept: Option<Kept>,
 }
 
 impl Losses {
@@ -47,30 +50,76 @@ impl Losses {
             overwritten: loss.overwritten,
             dropped: loss.dropped,
         });
-        Ok(Losses {
+        let all = Losses {
             losses: losses.collect(),
             names_lost: recording.names_lost(),
             has_ended: recording.has_ended(),
             since_ns: recording.whole_since_ns()?,
-        })
+            kept: recording.kept(),
+        };
+        Ok(all.without_what_was_let_go())
+    }
+
+    /// What is older than what was to be kept is not lost.
+    fn without_what_was_let_go(mut self) -> Losses {
+        if self.kept.is_some_and(|kept| !self.misses(&kept)) {
+            self.losses.retain_mut(|lost| {
+                lost.overwritten = 0;
+                lost.dropped > 0
+            });
+        }
+        self
+    }
+
+    fn misses(&self, kept: &Kept) -> bool {
+        kept.is_cut || self.since_ns > kept.from_ns
+    }
+
+    fn write_kept(&self, f: &mut fmt::Formatter<'_>, kept: &Kept) -> fmt::Result {
+        let (at, from, to) = (time(kept.at_ns), time(kept.from_ns), time(kept.to_ns));
+        let what = match kept.why {
+            Why::Event { kind, who } => format!("{} of {who}", kind.name()),
+            Why::Signal => "a signal".to_owned(),
+            Why::Killed => "the end of the emulator, which was killed".to_owned(),
+        };
+        writeln!(f, "Kept around {what} at {at}: from {from} to {to}.")?;
+        if self.since_ns > kept.from_ns {
+            let since = time(self.since_ns);
+            writeln!(
+                f,
+                "LOST: what was from {from} to {since}: the ring had no room for it; use a larger --ring"
+            )?;
+        }
+        if kept.is_cut {
+            writeln!(
+                f,
+                "LOST: what came after {to}: it was overwritten before it could be kept"
+            )?;
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.losses.is_empty() && self.names_lost == 0 {
+        let misses = self.kept.is_some_and(|kept| self.misses(&kept));
+        if self.losses.is_empty() && self.names_lost == 0 && !misses {
             writeln!(f, "Nothing was lost.")?;
         }
+        if let Some(kept) = &self.kept {
+            self.write_kept(f, kept)?;
+        }
+        let overwritten_by = match self.kept {
+            Some(_) => "overwritten by newer records, those before that time included",
+            None => "overwritten by newer records",
+        };
         for lost in &self.losses {
             let who = lost.scheduler.map_or("other threads".to_owned(), |number| {
                 format!("scheduler {number}")
             });
             let (kind, overwritten, dropped) = (lost.kind, lost.overwritten, lost.dropped);
             if overwritten > 0 {
-                writeln!(
-                    f,
-                    "LOST: {overwritten} {kind} of {who}, overwritten by newer records"
-                )?;
+                writeln!(f, "LOST: {overwritten} {kind} of {who}, {overwritten_by}")?;
             }
             if dropped > 0 {
                 writeln!(
@@ -89,7 +138,8 @@ impl fmt::Display for Losses {
                 "Calls and times are those from {since} on, since when nothing is missing."
             )?;
         }
-        if !self.has_ended {
+        let runs = self.kept.is_some_and(|kept| kept.why != Why::Killed);
+        if !self.has_ended && !runs {
             writeln!(
                 f,
                 "The recording has no end: the emulator was killed, or runs still."

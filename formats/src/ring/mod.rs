@@ -12,6 +12,7 @@
 
 mod calls;
 mod description;
+mod dump;
 mod error;
 mod event;
 mod id;
@@ -32,9 +33,11 @@ mod summary;
 pub(crate) mod tests;
 mod time;
 pub(crate) mod tree;
+mod trigger;
 mod writer;
 
 pub use description::{Description, Host, Settings};
+pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
 pub use error::Error;
 pub use event::{Event, Group, KINDS, Kind, Value, table};
 pub use id::{Id, NameId};
@@ -47,4 +50,5 @@ pub use request::{Request, System};
 pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Summary, Use};
+pub use trigger::Trigger;
 pub use writer::{Anchor, Clock, Options, Ring, Segment, reserve};

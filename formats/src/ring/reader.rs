@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::Error;
 use super::description::Description;
+use super::dump::Kept;
 use super::event::{Event, FIELDS_MAX, Group, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
@@ -378,6 +379,12 @@ impl Recording {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.header.word(header::ENDED) == 1
+    }
+
+    /// What it was kept around; none of a recording that has all there was room for.
+    #[must_use]
+    pub fn kept(&self) -> Option<Kept> {
+        Kept::read(&self.header)
     }
 
     /// When it ended, in nanoseconds since it was begun.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Group;
 use super::layout::WhenFull;
+use super::trigger::Trigger;
 use super::{Error, Host, Recording};
 use crate::profile::Pattern;
 use crate::variable::Variable;
@@ -44,6 +45,8 @@ pub struct Request {
     pub ring_bytes: u64,
     /// What becomes of records that find no room.
     pub when_full: WhenFull,
+    /// What is waited for: it is said in the ring's header when it happens.
+    pub triggers: Vec<Trigger>,
     /// The recording ends after so many milliseconds; none: with the emulator.
     pub duration_ms: Option<u64>,
     /// The machine.

@@ -3,14 +3,15 @@
 //! The file is a row of frames, each compressed for itself: the ring's own header, names, and blocks as they were
 //! written, then its counters. [`Drain`] writes it and [`Frames`] finds what is in it; see `docs/FORMAT.md`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::Error;
+use super::dump;
 use super::layout::{
-    BLOCK_WORDS, Check, Header, PAGE, Place, VERSION, block_is_whole, header, is_newer,
+    BLOCK_WORDS, Check, Header, PAGE, Place, VERSION, block, block_is_whole, header, is_newer,
     read_places, row, segment, whole_words, words_of,
 };
 
@@ -50,6 +51,9 @@ impl Part {
     }
 }
 
+/// So often is looked whether the newest block of a segment is whole.
+const TRIES: usize = 1000;
+
 /// How well frames are compressed: the fastest.
 const LEVEL: i32 = 1;
 
@@ -64,6 +68,9 @@ pub struct Drain {
     names: u64,
     out: File,
     buffer: Vec<u8>,
+    /// Nothing is taken after a gap; and there has been one.
+    keeps_whole: bool,
+    is_cut: bool,
 }
 
 fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
@@ -78,7 +85,7 @@ impl Drain {
     /// # Errors
     /// When the ring is none, or cannot be drained, or `out` not written.
     pub fn begin(ring: &Path, out: &Path) -> Result<Drain, Error> {
-        let ring = OpenOptions::new().read(true).write(true).open(ring)?;
+        let ring = dump::open(ring)?;
         let header = Header::read(&read_at(&ring, 0, PAGE as u64)?)?;
         let rows = header.word(header::SEGMENT_COUNT) * row::WORDS as u64 * 8;
         let table = read_at(&ring, header.word(header::SEGMENTS), rows)?;
@@ -88,6 +95,8 @@ impl Drain {
             names: 0,
             out: File::create(out)?,
             buffer: Vec::new(),
+            keeps_whole: false,
+            is_cut: false,
             ring,
             header,
             places,
@@ -137,11 +146,22 @@ impl Drain {
     /// # Errors
     /// When the stream cannot be written.
     pub fn finish(mut self) -> Result<(), Error> {
-        self.take_names()?;
         for index in 0..self.places.len() {
             while self.take_blocks(index, true)? {}
         }
+        self.end([])
+    }
+
+    /// Writes the last frame, with other words in the header.
+    pub(super) fn end(
+        mut self,
+        words: impl IntoIterator<Item = (usize, u64)>,
+    ) -> Result<(), Error> {
+        self.take_names()?;
         let mut last = read_at(&self.ring, 0, PAGE as u64)?;
+        for (at, word) in words {
+            last[at * 8..(at + 1) * 8].copy_from_slice(&word.to_le_bytes());
+        }
         for place in &self.places {
             last.extend(read_at(&self.ring, place.offset, PAGE as u64)?);
         }
@@ -174,9 +194,12 @@ impl Drain {
     /// Takes blocks of a segment, a frame full at most: the newest only when it is the `last` time.
     fn take_blocks(&mut self, index: usize, last: bool) -> Result<bool, Error> {
         let place = self.places[index];
-        let head = self.word_at(place.offset)?;
+        let (oldest, head) = self.there(index)?;
+        self.is_cut |= self.keeps_whole && oldest > self.next[index];
+        if self.is_cut {
+            return Ok(false);
+        }
         // What has been overwritten is gone.
-        let oldest = head.saturating_sub(place.blocks - 1).max(1);
         let mut sequence = self.next[index].max(oldest);
         let end = if last { head + 1 } else { head };
         let (first, mut blocks) = (sequence, Vec::new());
@@ -184,6 +207,14 @@ impl Drain {
             let bytes = read_at(&self.ring, place.block_at(sequence), PAGE as u64)?;
             let words: Vec<u64> = words_of(&bytes).collect();
             if !block_is_whole(&words, sequence) {
+                if sequence == head {
+                    // It is being written, or was just begun.
+                    break;
+                }
+                if self.keeps_whole {
+                    self.is_cut = true;
+                    break;
+                }
                 // Overwritten just now, or never filled: those after it are another run.
                 sequence += 1;
                 break;
@@ -197,12 +228,104 @@ impl Drain {
             self.write(Part::Blocks, index as u64, first, &blocks)?;
         }
         if moved {
-            // Who waits for room sees this in its mapping of the file.
-            let drained = (sequence - 1).to_le_bytes();
-            let at = place.offset + segment::DRAINED as u64 * 8;
-            self.ring.write_all_at(&drained, at)?;
+            self.drained(index)?;
         }
         Ok(moved)
+    }
+
+    /// Says how far blocks of a segment have been taken.
+    fn drained(&self, index: usize) -> io::Result<()> {
+        // Who waits for room sees this in its mapping of the file.
+        let drained = (self.next[index] - 1).to_le_bytes();
+        let at = self.places[index].offset + segment::DRAINED as u64 * 8;
+        self.ring.write_all_at(&drained, at)
+    }
+
+    /// The oldest block there is of a segment, and the newest.
+    fn there(&self, index: usize) -> io::Result<(u64, u64)> {
+        let place = self.places[index];
+        let head = self.word_at(place.offset)?;
+        Ok((head.saturating_sub(place.blocks - 1).max(1), head))
+    }
+
+    /// Has something been overwritten that was to be taken next, after [`Drain::take_since`]?
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Takes what was written since this monotonic time, but for the newest block of each segment: all of it is
+    /// read before any of it is written, since it is being overwritten. From then on nothing is taken after a gap.
+    pub(super) fn take_since(&mut self, since_ns: u64) -> Result<(), Error> {
+        self.keeps_whole = true;
+        let mut taken = Vec::new();
+        for index in 0..self.places.len() {
+            let (oldest, head) = self.there(index)?;
+            let first = self.first_since(index, oldest, head, since_ns)?;
+            self.next[index] = head.max(1);
+            taken.push((first, self.read_blocks(index, first, head)?));
+        }
+        self.take_names()?;
+        for (index, (first, blocks)) in taken.into_iter().enumerate() {
+            let mut first = first;
+            // Those before one that was overwritten meanwhile are gone too.
+            let whole = blocks.chunks_exact(PAGE).zip(first..);
+            let torn = whole.filter(|(block, sequence)| {
+                let words: Vec<u64> = words_of(block).collect();
+                !block_is_whole(&words, *sequence)
+            });
+            let skipped = torn.last().map_or(0, |(_, sequence)| sequence + 1 - first);
+            first += skipped;
+            for frame in blocks[skipped as usize * PAGE..].chunks(FRAME_MAX) {
+                self.write(Part::Blocks, index as u64, first, frame)?;
+                first += (frame.len() / PAGE) as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of a segment in which this monotonic time is, or the oldest.
+    fn first_since(&self, index: usize, oldest: u64, head: u64, ns: u64) -> io::Result<u64> {
+        let (mut low, mut high) = (oldest, head);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let at = self.places[index].block_at(middle) + block::ANCHOR_NS as u64 * 8;
+            match self.word_at(at)? > ns {
+                true => high = middle - 1,
+                false => low = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Blocks of a segment from `first` to before `end`.
+    fn read_blocks(&self, index: usize, first: u64, end: u64) -> io::Result<Vec<u8>> {
+        let place = self.places[index];
+        let (mut next, mut bytes) = (first, Vec::new());
+        while next < end {
+            let to_wrap = place.blocks - (next - 1) % place.blocks;
+            let blocks = to_wrap.min(end - next);
+            bytes.extend(read_at(
+                &self.ring,
+                place.block_at(next),
+                blocks * PAGE as u64,
+            )?);
+            next += blocks;
+        }
+        Ok(bytes)
+    }
+
+    /// Takes all there is, with the newest blocks as far as they are filled.
+    pub(super) fn take_rest(&mut self) -> Result<(), Error> {
+        for index in 0..self.places.len() {
+            // A block that is being written is whole the next time, or another is the newest.
+            for _ in 0..TRIES {
+                while self.take_blocks(index, true)? {}
+                if self.is_cut || self.next[index] > self.there(index)?.1 {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,10 +1,12 @@
 //! Recordings that are written and read again, cut, damaged, and whose writer is killed.
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -90,12 +92,17 @@ fn subject(number: u64) -> Id {
 }
 
 fn number(segment: &mut Segment, number: u64) -> bool {
+    number_at(segment, 0, 3 * number, number)
+}
+
+/// A number, so long after the recording was begun at `start` ticks.
+fn number_at(segment: &mut Segment, start: u64, time_ns: u64, number: u64) -> bool {
     let event = Event::Out {
         function: NameId(number as u32),
         messages: number,
-        reductions: 3 * number,
+        reductions: time_ns,
     };
-    segment.write(3 * number, subject(number), &event)
+    segment.write(start + time_ns, subject(number), &event)
 }
 
 fn texts() -> impl Strategy<Value = String> {
@@ -676,6 +683,98 @@ fn what_a_stream_misses_is_counted() {
     let gap = numbers.windows(2).rposition(|pair| pair[0] + 1 != pair[1]);
     let whole = gap.map_or(numbers[0], |at| numbers[at + 1]);
     assert_eq!(recording.whole_since_ns().expect("readable"), 3 * whole);
+}
+
+/// Writes a record every millisecond of the ring's own clock, and keeps what is around one of them.
+fn kept(folder: &Path, blocks: u64, window: Window) -> Recording {
+    let (path, out) = (folder.join("a.ring"), folder.join("a.kept"));
+    let mut options = options(1, blocks, WhenFull::Overwrite);
+    options.clock.counter = false;
+    options.clock.ns_per_4g = 1 << 32;
+    options.clock.anchor = || Anchor {
+        ticks: NOW.with(Cell::get),
+        ns: NOW.with(Cell::get),
+    };
+    let start = monotonic_ns() - 10_000_000_000;
+    NOW.set(start);
+    let ring = create(&path, &options);
+    let mut writer = ring.segment(0).expect("free");
+    let watch = Watch::new(&path).expect("a ring");
+    let mut write = |at: u64| {
+        NOW.set(NOW.get() + 1_000_000);
+        assert!(number_at(&mut writer, start, NOW.get() - start, at));
+    };
+    (0..9_000).for_each(&mut write);
+    assert_eq!(watch.count().expect("readable"), 0);
+    ring.trigger(Kind::LongGc, Id::Process(7));
+    assert_eq!(watch.count().expect("readable"), 1);
+    let (why, at_ns) = watch.last().expect("readable").expect("it happened");
+    let mut dump = Dump::begin(&path, &out, why, at_ns, window).expect("writable");
+    (9_000..9_500).for_each(&mut write);
+    while dump.take().expect("writable") {}
+    dump.finish().expect("writable");
+    open(&out)
+}
+
+thread_local! {
+    /// The clock of a ring.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+fn window(before_ms: u64) -> Window {
+    Window {
+        before: Duration::from_millis(before_ms),
+        after: Duration::ZERO,
+    }
+}
+
+#[test]
+fn what_happened_before_something_is_kept() {
+    let (folder, _) = place();
+    let recording = kept(folder.path(), 1000, window(2_000));
+    let kept = recording.kept().expect("it was kept");
+    let who = Id::Process(7);
+    let kind = Kind::LongGc;
+    assert_eq!(kept.why, Why::Event { kind, who });
+    assert_eq!(
+        (kept.at_ns - kept.from_ns, kept.is_cut),
+        (2_000_000_000, false)
+    );
+    let numbers = numbers(&recording, 0);
+    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+    assert_eq!(numbers, (first..=last).collect::<Vec<_>>());
+    assert!(first <= 7_000 && first + 300 > 7_000, "{first}");
+    assert_eq!(last, 9_499);
+    let (summary, _) = Summary::of(&recording, 3).expect("whole");
+    let text = summary.to_string();
+    assert!(
+        text.starts_with("Nothing was lost.\nKept around long_gc of <0.7.0> at 9."),
+        "{text}"
+    );
+    assert!(!text.contains("LOST"), "{text}");
+}
+
+#[test]
+fn what_the_ring_had_no_room_for_is_lost() {
+    let (folder, _) = place();
+    let recording = kept(folder.path(), 6, window(8_000));
+    let numbers = numbers(&recording, 0);
+    assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "one row");
+    assert!(
+        numbers[0] > 1_000 && numbers.contains(&8_999),
+        "{}",
+        numbers[0]
+    );
+    let (summary, _) = Summary::of(&recording, 3).expect("whole");
+    let text = summary.to_string();
+    assert!(
+        text.contains("the ring had no room for it; use a larger --ring"),
+        "{text}"
+    );
+    assert!(
+        text.contains(" out of scheduler 1, overwritten by newer records, those"),
+        "{text}"
+    );
 }
 
 #[test]

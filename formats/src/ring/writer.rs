@@ -15,7 +15,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::Error;
 use super::description::Description;
-use super::event::{Event, Parts};
+use super::event::{Event, Kind, Parts};
 use super::id::{Id, NameId};
 use super::layout::{
     BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, PAGE, PAGE_WORDS, Place, SLOT_WORDS, VERSION,
@@ -67,6 +67,7 @@ pub struct Options {
 pub struct Ring {
     map: Map,
     names: Mutex<NameRoom>,
+    triggers: Mutex<u64>,
     places: Vec<Place>,
     taken: Vec<AtomicBool>,
     when_full: WhenFull,
@@ -110,6 +111,7 @@ impl Ring {
         Ok(Arc::new(Ring {
             map,
             names: Mutex::new(names),
+            triggers: Mutex::new(0),
             taken: plan.places.iter().map(|_| AtomicBool::new(false)).collect(),
             places: plan.places,
             when_full: options.when_full,
@@ -200,6 +202,17 @@ impl Ring {
             subject: 0,
             is_full: false,
         })
+    }
+
+    /// Says that something has happened that is waited for: an event of this kind, of this process or port.
+    pub fn trigger(&self, kind: Kind, who: Id) {
+        let mut count = self.triggers.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        let words = &self.map.words()[header::TRIGGERS..];
+        words[1].store(kind as u64, Ordering::Relaxed);
+        words[2].store(who.word(), Ordering::Relaxed);
+        words[3].store((self.anchor)().ns, Ordering::Relaxed);
+        words[0].store(*count, Ordering::Release);
     }
 
     /// Says that the recording has ended. What is written after it counts all the same.

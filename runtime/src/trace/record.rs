@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Error, Event as Told, Group, Id, Name, NameId, Options, Request,
-    Ring, Segment, Settings, System,
+    Anchor, Clock, Description, Error, Event as Told, Group, Id, Kind, Name, NameId, Options,
+    Request, Ring, Segment, Settings, System, Trigger,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -38,6 +38,7 @@ struct Recorder {
     schedulers: usize,
     groups: Vec<Group>,
     patterns: Vec<Pattern>,
+    triggers: Vec<Trigger>,
     sees_returns: bool,
     sees_tokens: bool,
     /// Written by all threads that are no schedulers.
@@ -166,6 +167,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         sees_tokens: groups.contains(&Group::Seq),
         groups,
         patterns: request.patterns.clone(),
+        triggers: request.triggers.clone(),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
     ON.store(true, Ordering::Release);
@@ -379,6 +381,9 @@ pub(super) fn queue(pid: Pid, is_long: bool, messages: usize) {
             messages: messages as u64,
         };
         recorder.tell(pid, &told);
+        if is_long {
+            recorder.happened(Kind::LongMessageQueue, id_of(pid), "");
+        }
     }
 }
 
@@ -689,6 +694,16 @@ impl Recorder {
             _ => return,
         };
         self.write(subject, &told);
+        if let Some(kind) = told.kind() {
+            self.happened(kind, subject, "");
+        }
+    }
+
+    /// Says so where it is waited for.
+    fn happened(&self, kind: Kind, who: Id, reason: &str) {
+        if self.triggers.iter().any(|wanted| wanted.is(kind, reason)) {
+            self.ring.trigger(kind, who);
+        }
     }
 
     fn report(&self, subject: Id, report: &Report<'_>) {
@@ -731,6 +746,9 @@ impl Recorder {
             },
         };
         self.write(subject, &told);
+        if let Told::Exit { text } = told {
+            self.happened(Kind::Exit, subject, text);
+        }
     }
 
     /// Events without a text.

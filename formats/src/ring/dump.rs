@@ -1,0 +1,252 @@
+//! What a flight recorder keeps: of a ring that is being overwritten, what was there some time before something
+//! happened, and what came for some time after it. The result is a stream.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use super::Error;
+use super::event::Kind;
+use super::id::Id;
+use super::layout::{Header, PAGE, header};
+use super::stream::Drain;
+
+/// Now, by the clock of a recording's anchors.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let (seconds, ns) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    seconds.saturating_mul(1_000_000_000).saturating_add(ns)
+}
+
+/// Why something was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// An event of this kind, of this process or port.
+    Event {
+        /// The kind.
+        #[serde(serialize_with = "kind_name")]
+        kind: Kind,
+        /// Whose it was.
+        #[serde(serialize_with = "id_text")]
+        who: Id,
+    },
+    /// Somebody asked for it by a signal.
+    Signal,
+    /// The emulator was killed.
+    Killed,
+}
+
+fn kind_name<S: serde::Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
+}
+
+fn id_text<S: serde::Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+impl Why {
+    fn words(self) -> [u64; 3] {
+        match self {
+            Why::Event { kind, who } => [1, kind as u64, who.word()],
+            Why::Signal => [2, 0, 0],
+            Why::Killed => [3, 0, 0],
+        }
+    }
+
+    fn of([why, kind, who]: [u64; 3]) -> Option<Why> {
+        Some(match why {
+            1 => Why::Event {
+                kind: Kind::of(u8::try_from(kind).ok()?)?,
+                who: Id::from_word(who),
+            },
+            2 => Why::Signal,
+            3 => Why::Killed,
+            _ => return None,
+        })
+    }
+}
+
+/// What a recording was kept around; all times since it was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// What happened.
+    pub why: Why,
+    /// When.
+    pub at_ns: u64,
+    /// From when on records were wanted.
+    pub from_ns: u64,
+    /// The newest that was taken.
+    pub to_ns: u64,
+    /// What came then was overwritten before it could be taken.
+    pub is_cut: bool,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Before it happened.
+    pub before: Duration,
+    /// After it.
+    pub after: Duration,
+}
+
+impl Kept {
+    /// What a header says, of a recording that was begun at the monotonic time `start_ns`.
+    pub(super) fn read(header: &Header) -> Option<Kept> {
+        let word = |at: usize| header.word(header::KEPT + at);
+        let why = Why::of([word(0), word(1), word(2)])?;
+        let since = |ns: u64| ns.saturating_sub(header.word(header::START_NS));
+        Some(Kept {
+            why,
+            at_ns: since(word(3)),
+            from_ns: since(word(4)),
+            to_ns: since(word(5)),
+            is_cut: word(6) != 0,
+        })
+    }
+}
+
+/// Looks whether something happened that is waited for.
+#[derive(Debug)]
+pub struct Watch {
+    ring: File,
+}
+
+impl Watch {
+    /// Watches a ring.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn new(ring: &Path) -> Result<Watch, Error> {
+        let ring = File::open(ring)?;
+        Ok(Watch { ring })
+    }
+
+    fn header(&self) -> Result<Header, Error> {
+        let mut page = vec![0; PAGE];
+        self.ring.read_exact_at(&mut page, 0)?;
+        Header::read(&page)
+    }
+
+    /// How often something happened.
+    ///
+    /// # Errors
+    /// When the ring cannot be read.
+    pub fn count(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        let at = header::TRIGGERS as u64 * 8;
+        self.ring.read_exact_at(&mut bytes, at)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// What it was that happened last, and when.
+    ///
+    /// # Errors
+    /// When the ring cannot be read.
+    pub fn last(&self) -> Result<Option<(Why, u64)>, Error> {
+        let header = self.header()?;
+        let word = |at| header.word(header::TRIGGERS + at);
+        let why = Why::of([1, word(1), word(2)]);
+        Ok(why.filter(|_| word(0) > 0).map(|why| (why, word(3))))
+    }
+
+    /// Has the emulator ended its recording?
+    ///
+    /// # Errors
+    /// When the ring cannot be read.
+    pub fn has_ended(&self) -> Result<bool, Error> {
+        Ok(self.header()?.word(header::ENDED) == 1)
+    }
+}
+
+/// A recording that is being kept. What is in the ring at the beginning is taken at once.
+#[derive(Debug)]
+pub struct Dump {
+    drain: Drain,
+    why: Why,
+    at_ns: u64,
+    from_ns: u64,
+    until_ns: u64,
+    to_ns: u64,
+}
+
+impl Dump {
+    /// Keeps what is in `ring` around the monotonic time `at_ns`, in `out`; what that held is lost.
+    ///
+    /// # Errors
+    /// When the ring is none, or `out` cannot be written.
+    pub fn begin(
+        ring: &Path,
+        out: &Path,
+        why: Why,
+        at_ns: u64,
+        window: Window,
+    ) -> Result<Dump, Error> {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let from_ns = at_ns.saturating_sub(ns(window.before));
+        let mut drain = Drain::begin(ring, out)?;
+        let to_ns = monotonic_ns();
+        drain.take_since(from_ns)?;
+        Ok(Dump {
+            drain,
+            why,
+            at_ns,
+            from_ns,
+            until_ns: at_ns.saturating_add(ns(window.after)),
+            to_ns,
+        })
+    }
+
+    /// Takes what has come since; `false` when all is there that was wanted, or there can be no more.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn take(&mut self) -> Result<bool, Error> {
+        let now = monotonic_ns();
+        self.drain.take()?;
+        // What comes after a gap is not worth what came before it.
+        if self.drain.is_cut() {
+            return Ok(false);
+        }
+        self.to_ns = now;
+        Ok(now < self.until_ns)
+    }
+
+    /// Ends it. What is in the ring still is taken too, unless there is a gap before it.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn finish(mut self) -> Result<(), Error> {
+        let now = monotonic_ns();
+        self.drain.take_rest()?;
+        if !self.drain.is_cut() {
+            self.to_ns = now;
+        }
+        let [why, kind, who] = self.why.words();
+        let is_cut = self.drain.is_cut() && self.to_ns < self.until_ns;
+        let words = [
+            why,
+            kind,
+            who,
+            self.at_ns,
+            self.from_ns,
+            self.to_ns,
+            u64::from(is_cut),
+        ];
+        let words = words.into_iter().enumerate();
+        self.drain
+            .end(words.map(|(at, word)| (header::KEPT + at, word)))
+    }
+}
+
+/// Opens a ring to take blocks out of it.
+pub(super) fn open(ring: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(ring)
+}

@@ -1,0 +1,140 @@
+//! What a flight recorder waits for: a ring is written and overwritten until it happens.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::Kind;
+
+/// Something that happens in an emulator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// A long collection.
+    LongGc,
+    /// A long turn.
+    LongSchedule,
+    /// A large heap.
+    LargeHeap,
+    /// A long message queue.
+    LongMessageQueue,
+    /// A process waits for a busy port.
+    BusyPort,
+    /// A process exits for this reason, or `_`: any that is no normal end.
+    Exit(String),
+}
+
+/// Those that have no parameter.
+const PLAIN: [(Trigger, Kind); 5] = [
+    (Trigger::LongGc, Kind::LongGc),
+    (Trigger::LongSchedule, Kind::LongSchedule),
+    (Trigger::LargeHeap, Kind::LargeHeap),
+    (Trigger::LongMessageQueue, Kind::LongMessageQueue),
+    (Trigger::BusyPort, Kind::BusyPort),
+];
+
+/// Reasons that are no failures.
+const NORMAL: [&str; 2] = ["normal", "shutdown"];
+
+impl Trigger {
+    /// The kind of event that may be it.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        let found = PLAIN.iter().find(|(plain, _)| plain == self);
+        found.map_or(Kind::Exit, |(_, kind)| *kind)
+    }
+
+    /// Is an event of this kind it? `reason` is that of an exit, as Erlang writes it.
+    #[must_use]
+    pub fn is(&self, kind: Kind, reason: &str) -> bool {
+        match self {
+            _ if self.kind() != kind => false,
+            Trigger::Exit(wanted) if wanted == "_" => {
+                !NORMAL.iter().any(|normal| is_reason(reason, normal))
+            }
+            Trigger::Exit(wanted) => is_reason(reason, wanted),
+            _ => true,
+        }
+    }
+}
+
+/// Is the reason what is wanted, or a tuple that begins with it, as that of an error and its stack trace does?
+fn is_reason(reason: &str, wanted: &str) -> bool {
+    let braces = reason.bytes().take_while(|byte| *byte == b'{').count();
+    (0..=braces).any(|at| {
+        let rest = reason[at..].strip_prefix(wanted);
+        rest.is_some_and(|rest| {
+            let is_first = at > 0 && rest.starts_with([',', '}']);
+            rest.is_empty() || is_first
+        })
+    })
+}
+
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trigger::Exit(reason) => write!(f, "exit:{reason}"),
+            plain => f.write_str(plain.kind().name()),
+        }
+    }
+}
+
+impl FromStr for Trigger {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("exit:") {
+            Some("") => return Err("exit: needs a reason, such as exit:killed or exit:_".into()),
+            Some(reason) => return Ok(Trigger::Exit(reason.to_owned())),
+            None => {}
+        }
+        let found = PLAIN.iter().find(|(_, kind)| kind.name() == text);
+        found.map(|(trigger, _)| trigger.clone()).ok_or_else(|| {
+            let names: Vec<&str> = PLAIN.iter().map(|(_, kind)| kind.name()).collect();
+            let names = names.join(", ");
+            format!("nothing can be waited for that is '{text}'; there are {names}, exit:REASON")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_compared() {
+        for (wanted, reason, expect) in [
+            ("killed", "killed", true),
+            ("killed", "killed_by", false),
+            ("badarg", "{badarg,[{erlang,hd,[[]],[]}]}", true),
+            ("badmatch", "{{badmatch,1},[{m,f,1,[]}]}", true),
+            ("{badmatch,1}", "{{badmatch,1},[{m,f,1,[]}]}", true),
+            ("{badmatch,2}", "{{badmatch,1},[{m,f,1,[]}]}", false),
+            ("bad", "{badarg,[]}", false),
+            ("x", "{y,x}", false),
+            ("_", "normal", false),
+            ("_", "shutdown", false),
+            ("_", "{shutdown,done}", false),
+            ("_", "killed", true),
+            ("_", "{noproc,{gen_server,call,[x]}}", true),
+        ] {
+            let trigger: Trigger = format!("exit:{wanted}").parse().expect("a trigger");
+            assert_eq!(trigger.is(Kind::Exit, reason), expect, "{wanted}: {reason}");
+            assert!(!trigger.is(Kind::LongGc, reason));
+        }
+    }
+
+    #[test]
+    fn triggers_are_read_as_they_are_written() {
+        for text in ["long_gc", "long_schedule", "busy_port", "exit:{a,b}"] {
+            let trigger: Trigger = text.parse().expect("a trigger");
+            assert_eq!(trigger.to_string(), text);
+        }
+        for text in ["exit:", "exit", "gc", ""] {
+            assert!(text.parse::<Trigger>().is_err(), "{text}");
+        }
+        assert!(Trigger::LongGc.is(Kind::LongGc, ""));
+        assert!(!Trigger::LongGc.is(Kind::LongSchedule, ""));
+    }
+}
