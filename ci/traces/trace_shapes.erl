@@ -710,9 +710,17 @@ system() ->
                                [erlang:system_monitor({Me, []}) =/= x, erlang:system_monitor(undefined) | Rs] end},
             {large_heap, fun() -> system_event(large_heap, 50000, fun() -> gc_work(200000) end) end},
             {long_gc, fun() -> system_event(long_gc, 1, fun() -> L = lists:seq(1, 3000000), erlang:garbage_collect(), length(L) end) end},
-            {long_schedule, fun() -> system_event(long_schedule, 1, fun() -> lists:keyfind(none, 1, [{N, a} || N <- lists:seq(1, 1500000)]) end) end},
+            {long_schedule, fun() -> system_event(long_schedule, 1, fun() -> long_turn() end) end},
             {long_message_queue, fun() -> system_event(long_message_queue, {2, 10}, fun() -> [self() ! N || N <- lists:seq(1, 20)], receive 20 -> ok end, [receive N -> ok end || N <- lists:seq(1, 19)], receive after 10 -> ok end end) end},
-            {busy_port, fun() -> system_event(busy_port, true, fun() -> busy_port() end) end},
+            {busy_port, fun() -> system_event(busy_port, true, fun() -> busy_port(fun wait_by_command/1) end) end},
+            {busy_port_of_message, fun() -> system_event(busy_port, true, fun() -> busy_port(fun wait_by_message/1) end) end},
+            {busy_nosuspend, fun() -> Me = self(), spawn(fun() -> busy_port(fun(Port) -> Me ! send_without_waiting(Port) end) end), receive What -> What end end},
+            {busy_port_off, fun() -> system_event(busy_port, false, fun() -> busy_port(fun wait_by_command/1) end) end},
+            {busy_port_not_waited_for, fun() -> system_event(busy_port, true, fun() -> busy_port(fun(_) -> ok end) end) end},
+            {long_schedule_within, fun() -> system_event(long_schedule, 1000000, fun() -> long_turn() end) end},
+            {long_schedule_off, fun() -> system_event(long_schedule, false, fun() -> long_turn() end) end},
+            {limits_of_sessions, fun() -> limits_of_sessions() end},
+            {of_the_receiver, fun() -> of_the_receiver() end},
             {old_large_heap, fun() -> Me = self(), W = worker(), erlang:system_monitor(Me, [{large_heap, 50000}]), tell(W, fun() -> gc_work(200000) end), timer:sleep(10), M = keyed(W), erlang:system_monitor(undefined), M end}].
 
 system_event(Event, Value, Fun) ->
@@ -726,6 +734,28 @@ system_event(Event, Value, Fun) ->
     trace:session_destroy(Session),
     keyed(W).
 
+%% A turn of many milliseconds: what one BIF does is not interrupted.
+long_turn() -> lists:keyfind(none, 1, [{N, a} || N <- lists:seq(1, 1500000)]).
+
+%% Each session has limits of its own: of two, one hears.
+limits_of_sessions() ->
+    {Other, _} = spawn_monitor(fun() -> Mine = session(), ok = trace:system(Mine, long_schedule, 1000000), receive {what, From} -> From ! {heard, flush()}, trace:session_destroy(Mine) end end),
+    Heard = system_event(long_schedule, 1, fun() -> long_turn() end),
+    Other ! {what, self()},
+    receive {heard, Others} -> [Heard, Others] end.
+
+%% A receiver does not hear of itself.
+of_the_receiver() ->
+    Session = session(),
+    [ok = trace:system(Session, Event, Value) || {Event, Value} <- [{long_schedule, 1}, {busy_port, true}, {large_heap, 50000}, {long_message_queue, {2, 10}}]],
+    long_turn(),
+    [self() ! N || N <- lists:seq(1, 20)],
+    busy_port(fun wait_by_command/1),
+    timer:sleep(20),
+    Info = trace:info(Session, system, all),
+    trace:session_destroy(Session),
+    [M || M <- flush(), is_tuple(M), element(1, M) =:= monitor] ++ [Info].
+
 %% The messages about one process: with an Info list, its keys.
 keyed(W) ->
     lists:uniq([named(case element(4, M) of
@@ -738,17 +768,24 @@ is({_, _, _}) -> mfa;
 is(undefined) -> mfa;
 is(V) -> V.
 
-%% A port whose program reads nothing gets busy.
-busy_port() ->
-    Port = open_port({spawn_executable, "/bin/sleep"}, [{args, ["1"]}, binary]),
-    name(Port, sleep),
+%% A port whose program reads nothing gets busy. Who waits for it is told what became of it.
+busy_port(Wait) ->
+    process_flag(trap_exit, true),
+    Port = open_port({spawn_executable, "/bin/sleep"}, [{args, ["10"]}, binary]),
+    Chunk = binary:copy(<<0>>, 65536),
     Fill = fun Fill(0) -> never_busy;
-               Fill(N) -> case port_command(Port, binary:copy(<<0>>, 65536), [nosuspend]) of true -> Fill(N - 1); false -> busy end
+               Fill(N) -> case port_command(Port, Chunk, [nosuspend]) of true -> Fill(N - 1); false -> busy end
            end,
     busy = Fill(1000),
-    Killer = spawn(fun() -> timer:sleep(50), exit(Port, kill) end),
-    catch port_command(Port, <<"more">>),
-    exit(Killer, kill).
+    spawn(fun() -> timer:sleep(50), exit(Port, kill) end),
+    catch Wait(Port),
+    receive {'EXIT', Port, killed} -> ok end.
+
+wait_by_command(Port) -> port_command(Port, <<"more">>).
+
+wait_by_message(Port) -> Port ! {self(), {command, <<"more">>}}.
+
+send_without_waiting(Port) -> erlang:send(Port, {self(), {command, <<"more">>}}, [nosuspend]).
 
 seq_trace() ->
     Tokens = [{label, 17}, {label, a}, {label, {any, "term"}}, {serial, {1, 2}}, {serial, {-1, 0}}, {serial, x}, {send, true}, {send, x}, {'receive', true}, {print, true}, {timestamp, true}, {monotonic_timestamp, true}, {strict_monotonic_timestamp, true}, {bad, true}, {1, 2}],

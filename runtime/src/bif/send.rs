@@ -1,8 +1,9 @@
 //! Sending messages.
 
-use super::{BifResult, badarg, bifs};
-use crate::process::{Process, send_to, send_with};
+use super::{BifResult, Raise, badarg, bifs};
+use crate::process::{NotSent, Process, send_to, send_with};
 use crate::term::{Term, am};
+use crate::trace::sysmon;
 
 bifs! {
     bif erlang:"!"/2 => send_2;
@@ -11,20 +12,35 @@ bifs! {
 }
 
 fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
-    send_to(p, to, message).map_err(|_| badarg())?;
+    send_to(p, to, message).map_err(|why| refused(p, why))?;
     Ok(message)
 }
 
-/// `nosuspend` and `noconnect` concern other nodes and busy ports; a local send is `ok` at once.
+/// A process waits for a busy port, and sends again.
+fn refused(p: &Process, why: NotSent) -> Raise<'_> {
+    match why {
+        NotSent::NoSuchName => badarg(),
+        NotSent::Busy(port) => {
+            sysmon::busy_port(p, port.term());
+            Raise::Wait
+        }
+    }
+}
+
+/// `noconnect` concerns other nodes.
 fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResult<'p> {
-    let mut priority = false;
+    let (mut priority, mut nosuspend) = (false, false);
     for option in options.list_iter() {
         match option.map_err(|_| badarg())?.as_atom() {
-            Some(am::nosuspend | am::noconnect) => {}
+            Some(am::noconnect) => {}
+            Some(am::nosuspend) => nosuspend = true,
             Some(am::priority) => priority = true,
             _ => return Err(badarg()),
         }
     }
-    send_with(p, to, message, priority).map_err(|_| badarg())?;
-    Ok(am::ok.term())
+    match send_with(p, to, message, priority) {
+        Ok(()) => Ok(am::ok.term()),
+        Err(NotSent::Busy(_)) if nosuspend => Ok(am::nosuspend.term()),
+        Err(why) => Err(refused(p, why)),
+    }
 }

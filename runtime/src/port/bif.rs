@@ -13,7 +13,7 @@ use crate::process::registry::{self, Named};
 use crate::process::{Process, exists};
 use crate::sched::ptab::pin;
 use crate::term::{Port as PortId, Term, View, am};
-use crate::trace::{flags, sysprof};
+use crate::trace::sysprof;
 
 bifs! {
     bif erts_internal:"open_port"/2 => open_port_2;
@@ -75,10 +75,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         return Ok(am::badarg.term());
     };
     p.bump_reds((data.len() / 1024) as i64);
-    let copy = port
-        .tracee
-        .has(flags::RECEIVE | flags::RUNNING_PORTS)
-        .then(|| data.clone());
+    let copy = port.hears_commands().then(|| data.clone());
     let taken = {
         let _calls = sysprof::calls_port(p);
         port.command(data, Some(p.pid()))

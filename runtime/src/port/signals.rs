@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Port;
+use super::{Port, Refused};
 use crate::native::iolist_bytes;
 use crate::process::ports::{self, Hooks};
 use crate::process::signal::ExitSignal;
-use crate::process::{NoSuchName, Peer, Process, Signal, deliver, exists};
+use crate::process::{NotSent, Peer, Process, Signal, deliver, exists};
 use crate::term::{Atom, Pid, Port as PortId, RawTerm, Term, am};
-use crate::trace::{Event, sysprof};
+use crate::trace::{Event, flags, sysprof};
 
 /// Has what processes send to ports brought here.
 pub(super) fn listen() {
@@ -113,6 +113,11 @@ impl Port {
         true
     }
 
+    /// Does somebody want to know that it takes data?
+    pub(super) fn hears_commands(&self) -> bool {
+        self.tracee.has(flags::RECEIVE | flags::RUNNING_PORTS)
+    }
+
     /// `from` has the port take data.
     pub(super) fn report_command(&self, from: RawTerm, data: &[u8]) {
         self.traced().received(Term::immed(from), |heap| {
@@ -135,11 +140,11 @@ impl Port {
 }
 
 /// `Port ! Message`: the port protocol. Everything else is answered with exit signal `badsig`.
-fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NoSuchName> {
+fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NotSent> {
     let Some(port) = Port::lookup(to) else {
         return Ok(());
     };
-    if protocol(&port, message).is_none() {
+    protocol(p, &port, message).unwrap_or_else(|| {
         let signal = Signal::Exit(Box::new(ExitSignal {
             from: port.peer(),
             reason: crate::heap::Message::copy_of(crate::native::atom("badsig")),
@@ -150,12 +155,12 @@ fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NoSuchName>
             token: None,
         }));
         deliver(p.pid(), signal);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-/// `{Owner, Request}`; `None` when it is none, or not of the owner.
-fn protocol(port: &Arc<Port>, message: Term<'_>) -> Option<()> {
+/// `{Owner, Request}`, sent by `p`; `None` when it is none, or not of the owner.
+fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(), NotSent>> {
     let [owner, request] = message.as_tuple()?.elements() else {
         return None;
     };
@@ -165,17 +170,22 @@ fn protocol(port: &Arc<Port>, message: Term<'_>) -> Option<()> {
     if request.same(crate::native::atom("close")) {
         port.report_close((*owner).raw());
         port.close(port.state.lock(), am::normal.term(), true);
-        return Some(());
+        return Some(Ok(()));
     }
     let [tag, argument] = request.as_tuple()?.elements() else {
         return None;
     };
     match tag.as_atom()?.name() {
         "command" => {
-            // A port that is going takes no more, which is nobody's fault.
             let data = iolist_bytes(*argument)?;
-            port.report_command((*owner).raw(), &data);
-            let _ = port.command(data, None);
+            let copy = port.hears_commands().then(|| data.clone());
+            // A port that is going takes no more, which is nobody's fault.
+            if port.command(data, Some(p.pid())) == Err(Refused::Busy) {
+                return Some(Err(NotSent::Busy(port.id)));
+            }
+            if let Some(data) = copy {
+                port.report_command((*owner).raw(), &data);
+            }
         }
         "connect" => {
             let new = argument.as_pid().filter(|pid| exists(*pid))?;
@@ -190,5 +200,5 @@ fn protocol(port: &Arc<Port>, message: Term<'_>) -> Option<()> {
         }
         _ => return None,
     }
-    Some(())
+    Some(Ok(()))
 }

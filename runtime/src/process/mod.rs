@@ -50,7 +50,7 @@ pub use exit::add_exit_hook;
 pub use gc::MaxHeap;
 pub use mailbox::WaitTimeout;
 pub(crate) use ops::send_with;
-pub use ops::{NoSuchName, send_to};
+pub use ops::{NotSent, send_to};
 pub use shared::{ProcShared, exists, lookup, set_process_limit, table};
 pub use spawn::{
     SpawnOptions, fullsweep_after, min_bin_vheap_words, min_heap_words, processes_made,

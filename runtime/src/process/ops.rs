@@ -8,16 +8,21 @@ use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, Term, View, am};
 use crate::trace::seq::{self, Token};
 
-/// `!` or a BIF was given what names nobody: `badarg`.
+/// Why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSuchName;
+pub enum NotSent {
+    /// `!` or a BIF was given what names nobody: `badarg`.
+    NoSuchName,
+    /// The port is busy; the sender is woken when it takes data again.
+    Busy(Port),
+}
 
 /// Sends `message` from `p` to a pid, port, alias, registered name, or `{Name, Node}`, as `!` does.
 ///
 /// # Errors
-/// When the receiver is an atom that nobody is registered as, or no receiver at all.
+/// When the receiver is an atom that nobody is registered as, or no receiver at all; when it is a busy port.
 #[inline]
-pub fn send_to(p: &Process, to: Term<'_>, message: Term<'_>) -> Result<(), NoSuchName> {
+pub fn send_to(p: &Process, to: Term<'_>, message: Term<'_>) -> Result<(), NotSent> {
     send_with(p, to, message, false)
 }
 
@@ -30,7 +35,7 @@ pub(crate) fn send_with(
     to: Term<'_>,
     message: Term<'_>,
     priority: bool,
-) -> Result<(), NoSuchName> {
+) -> Result<(), NotSent> {
     if p.shared().tracee.has(crate::trace::flags::SEND) {
         report_send(p, to, message);
     }
@@ -64,22 +69,22 @@ pub(crate) fn send_with(
         View::External(_) => {}
         View::Tuple(tuple) => {
             let [name, node] = tuple.elements() else {
-                return Err(NoSuchName);
+                return Err(NotSent::NoSuchName);
             };
             let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
-                return Err(NoSuchName);
+                return Err(NotSent::NoSuchName);
             };
             if node == am::nonode_at_nohost && whereis(name).is_some() {
                 return deliver_to_name(p, name, message);
             }
         }
-        _ => return Err(NoSuchName),
+        _ => return Err(NotSent::NoSuchName),
     }
     Ok(())
 }
 
-fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NoSuchName> {
-    match whereis(name).ok_or(NoSuchName)? {
+fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NotSent> {
+    match whereis(name).ok_or(NotSent::NoSuchName)? {
         Named::Process(pid) => send_to_pid(p, pid, message),
         Named::Port(port) => send_to_port(p, port, message)?,
     }
@@ -103,7 +108,7 @@ fn send_charged(p: &Process, pid: Pid, signal: Signal) {
     }
 }
 
-fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NoSuchName> {
+fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NotSent> {
     if p.flags.get().seq_token && super::ports::exists(port) {
         let _ = seq::sent(p, port.term(), message);
     }

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use super::signal::{Peer, Signal, deliver_to_peer};
-use super::{NoSuchName, Process, deliver as deliver_to_process};
+use super::{NotSent, Process, deliver as deliver_to_process};
 use crate::heap::Message;
 use crate::term::{Port, Term, am};
 
@@ -16,7 +16,7 @@ pub(crate) struct Hooks {
     /// Takes a link or monitor signal; gives it back when the port is gone.
     pub(crate) signal: fn(Port, Signal) -> Result<(), Signal>,
     /// Takes a message of `Process` (`{Owner, {command, _}}` and the like).
-    pub(crate) message: fn(&Process, Port, Term<'_>) -> Result<(), NoSuchName>,
+    pub(crate) message: fn(&Process, Port, Term<'_>) -> Result<(), NotSent>,
     /// Takes an exit signal of `exit/2`.
     pub(crate) exit: fn(&Process, Port, Term<'_>),
     /// Has a port, if it is there, take data from nobody in particular.
@@ -33,7 +33,7 @@ pub(crate) fn set_hooks(hooks: Hooks) {
 }
 
 /// Sends a message to a port; to one that is gone it goes nowhere.
-pub(super) fn send(p: &Process, to: Port, message: Term<'_>) -> Result<(), NoSuchName> {
+pub(super) fn send(p: &Process, to: Port, message: Term<'_>) -> Result<(), NotSent> {
     match HOOKS.get() {
         Some(hooks) => (hooks.message)(p, to, message),
         None => Ok(()),
