@@ -2,6 +2,7 @@
 //! count is checked against the program's own (`ci/stress/trace_stress.erl`).
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -17,6 +18,9 @@ pub(crate) struct Options {
     /// What its random numbers begin with
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Collect, and check the heap, at every safepoint
+    #[arg(long, conflicts_with = "erl")]
+    zeal: bool,
     /// Command that compiles the program [default: erlc on Beamline]
     #[arg(long, value_name = "COMMAND")]
     erlc: Option<String>,
@@ -31,6 +35,7 @@ impl Options {
         Self {
             seconds: 20,
             seed: 1,
+            zeal: false,
             erlc: None,
             erl: None,
         }
@@ -53,9 +58,33 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let erlc = command(&options.erlc, &["erlc"])?;
     let mut compile = place.command(&dir, &erlc)?;
     run::output(compile.arg("trace_stress.erl"))?;
-    let erl = command(&options.erl, &["erl", "-noshell"])?;
+    let erl = if options.zeal {
+        words_of(&zealous()?, &otp)?
+    } else {
+        command(&options.erl, &["erl", "-noshell"])?
+    };
     let mut program = place.command(&dir, &erl)?;
     program.args(["-run", "trace_stress", "main"]);
     program.args([options.seconds.to_string(), options.seed.to_string()]);
     run::status(&mut program)
+}
+
+/// The words that start `erl` with the OTP in `otp` on a `beamline` binary.
+fn words_of(binary: &Path, otp: &Path) -> Result<Vec<String>> {
+    let binary = binary
+        .to_str()
+        .context("the build folder's name is no UTF-8")?;
+    let otp = otp.to_str().context("OTP's directory is no UTF-8")?;
+    let words = [binary, "run", "--otp", otp, "--", "erl", "-noshell"];
+    Ok(words.map(str::to_owned).to_vec())
+}
+
+/// Builds the binary that collects at every safepoint, in a folder of its own.
+fn zealous() -> Result<PathBuf> {
+    let target = paths::target().join("zeal");
+    let mut cargo = run::cargo_command(&["build", "--package", "beamline"]);
+    cargo.args(["--features", "beamline-runtime/gc_zeal"]);
+    cargo.arg("--target-dir").arg(&target);
+    run::status(&mut cargo).context("building beamline with gc_zeal")?;
+    Ok(target.join("debug/beamline"))
 }

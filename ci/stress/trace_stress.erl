@@ -6,6 +6,9 @@
 %% Time goes in rounds. Between them nobody calls, so that what a session has counted is known exactly; in
 %% them, sessions that are left alone count, and the others churn: a process of their own changes them as fast as
 %% it can, and checks what it reads by what was called at least and at most.
+%%
+%% Meanwhile one process loads and purges a module again and again, and another sets and clears breakpoints everywhere,
+%% old code and new code included.
 -module(trace_stress).
 
 -export([main/1]).
@@ -29,15 +32,48 @@
 ?F(f25). ?F(f26). ?F(f27). ?F(f28). ?F(f29). ?F(f30). ?F(f31). ?F(f32).
 
 main([Seconds, Seed]) ->
+    process_flag(trap_exit, false),
     rand:seed(exsss, list_to_integer(Seed)),
     Workers = [spawn_worker() || _ <- lists:seq(1, ?WORKERS)],
+    Seeds = [rand:uniform(1 bsl 40) || _ <- lists:seq(1, 2)],
+    [spawn_link(fun() -> rand:seed(exsss, S), Fun() end) || {S, Fun} <- lists:zip(Seeds, [fun reload/0, fun sweep/0])],
     End = erlang:monotonic_time(millisecond) + 1000 * list_to_integer(Seconds),
     Slots = maps:from_list([{Slot, none} || Slot <- lists:seq(1, ?SESSIONS)]),
     Checks = rounds(Workers, Slots, End, #{rounds => 0, exact => 0, bounded => 0, sessions => 0}),
-    [exit(Pid, kill) || {Pid, _} <- Workers],
+    [begin unlink(Pid), exit(Pid, kill) end || {Pid, _} <- Workers],
     io:format("~p rounds, ~p sessions, ~p counts checked exactly, ~p by bounds~n",
               [maps:get(Key, Checks) || Key <- [rounds, sessions, exact, bounded]]),
     halt(0).
+
+%% Changes all over.
+
+reload() ->
+    {array, Code, File} = code:get_object_code(array),
+    ok = code:unstick_dir(filename:dirname(File)),
+    reload(Code, File).
+
+reload(Code, File) ->
+    {module, array} = code:load_binary(array, File, Code),
+    [a, b] = array:to_list(array:from_list([a, b])),
+    case rand:uniform(3) of
+        1 -> code:purge(array);
+        2 -> code:purge(array), code:delete(array), code:purge(array);
+        3 -> code:purge(array), erlang:yield()
+    end,
+    reload(Code, File).
+
+sweep() ->
+    Session = trace:session_create(sweep, self(), []),
+    Kind = element(rand:uniform(5), {call_count, call_time, call_memory, local, global}),
+    [0, _] = [trace:function(Session, Functions, true, [Kind]) || Functions <- [on_load, {'_', '_', '_'}]],
+    case rand:uniform(3) of
+        1 -> ok;
+        2 -> trace:function(Session, {array, '_', '_'}, false, [Kind]);
+        3 -> trace:function(Session, {'_', '_', '_'}, false, [Kind])
+    end,
+    true = trace:session_destroy(Session),
+    timer:sleep(rand:uniform(300)),
+    sweep().
 
 %% Workers.
 
