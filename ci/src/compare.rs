@@ -16,11 +16,15 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Rows to measure, by their names; all but those of `--trace` if none is given
+    /// Rows to measure, by their names; all but those of `--trace` and `--record` if none is given
     rows: Vec<String>,
     /// Measure what tracing costs: all rows whose names begin with `trace_`
     #[arg(long)]
     trace: bool,
+    /// Measure what recording every call and return costs, beside fprof and `dbg` to a file: all rows whose names
+    /// begin with `record_`
+    #[arg(long)]
+    record: bool,
     #[command(flatten)]
     otp: OtpOptions,
     /// OTP's source tree, for the row `compile` [default: fetched]
@@ -47,6 +51,8 @@ enum Measure {
     /// The same where every call of `trace_work:pair/2` is recorded, which is nothing that OTP has: there nothing is
     /// traced.
     Recorded,
+    /// fib(30), each call and return of it in a file: by this tool on OTP, by `beamline record` on Beamline.
+    File(&'static str),
 }
 
 /// A row of the table.
@@ -93,7 +99,17 @@ const fn trace(name: &'static str, workload: &'static str, most: Most) -> Row {
     }
 }
 
-const ROWS: [Row; 21] = [
+/// Calls and returns of fib(30).
+const FIB_EVENTS: f64 = 5_385_074.0;
+
+const fn file(name: &'static str, tool: &'static str) -> Row {
+    Row {
+        most: Most::Ours(40.0 * FIB_EVENTS),
+        ..row(name, "plain", Measure::File(tool), 0.0)
+    }
+}
+
+const ROWS: [Row; 23] = [
     row("start", "", Measure::Start, 1.5),
     row("fib", "fib", Measure::Inside, 3.5),
     row("map_sum", "map_sum", Measure::Inside, 3.0),
@@ -137,6 +153,8 @@ const ROWS: [Row; 21] = [
     trace("trace_set_each", "set_each", Most::Ratio(1.0)),
     trace("trace_read", "read", Most::Ratio(1.0)),
     trace("trace_gap", "gap", Most::Ours(1e6)),
+    file("record_fprof", "fprof"),
+    file("record_dbg", "dbg"),
 ];
 
 /// One measurement: the value, and the hash of what came out where the workload gives one.
@@ -208,15 +226,19 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 
 fn wanted(options: &Options, row: &Row) -> bool {
     let named = options.rows.iter().any(|name| name == row.name);
-    let of_trace = matches!(row.measure, Measure::Trace | Measure::Recorded);
-    named || options.trace && of_trace || !options.trace && !of_trace && options.rows.is_empty()
+    let is_asked = match row.measure {
+        Measure::Trace | Measure::Recorded => options.trace,
+        Measure::File(_) => options.record,
+        _ => !options.trace && !options.record && options.rows.is_empty(),
+    };
+    named || is_asked
 }
 
 /// Compiles the workloads and puts beside them what they work on.
 fn prepare(options: &Options) -> Result<PathBuf> {
     let dir = options.otp.folder("compare")?;
     let place = options.otp.place()?;
-    for workloads in ["compare_work.erl", "trace_work.erl"] {
+    for workloads in ["compare_work.erl", "record_work.erl", "trace_work.erl"] {
         let source = paths::workspace().join("benches/workloads").join(workloads);
         fs::copy(&source, dir.join(workloads)).context("copying the workloads")?;
         let mut erlc = place.command(&dir, &words(&options.otp.erlc))?;
@@ -312,6 +334,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             let mut command = runtime.place.command(dir, &words)?;
             result(command.args(base).args(["-run", "compare_work"]).args(task))
         }
+        Measure::File(tool) => recorded(tool, runtime, dir),
         Measure::Trace | Measure::Recorded => {
             let words = match (&runtime.beamline, row.measure) {
                 (Some(OtpRoot(root)), Measure::Recorded) => {
@@ -339,6 +362,38 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             result(&mut command)
         }
     }
+}
+
+/// fib(30) with each call and return in a file, which is complete when it is measured.
+fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample> {
+    let name = "record_work.trace";
+    let file = dir.join(name);
+    let shown = file
+        .to_str()
+        .context("the build folder's name is no UTF-8")?;
+    let (words, tool) = match &runtime.beamline {
+        None => (runtime.erl.clone(), tool),
+        Some(OtpRoot(root)) => {
+            let mut verb = vec!["record", "--events", "calls,returns", "--when-full", "stop"];
+            verb.extend([
+                "--ring",
+                "256MiB",
+                "--pattern",
+                "record_work:fib/1",
+                "--output",
+            ]);
+            verb.push(shown);
+            (paths::beamline_words(&verb, root, &["erl"])?, "plain")
+        }
+    };
+    let mut command = runtime.place.command(dir, &words)?;
+    command.args(["-noshell", "-pa", &runtime.beams, "-run", "record_work"]);
+    command.args(["main", tool, &format!("{}/{name}", runtime.beams)]);
+    let sample = result(&mut command);
+    if file.exists() {
+        fs::remove_file(&file).with_context(|| format!("removing {}", file.display()))?;
+    }
+    sample
 }
 
 /// Runs a workload and reads its line `RESULT Value Digest`.

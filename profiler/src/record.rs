@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
-    Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger, WhenFull, Window,
-    reserve,
+    COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
+    WhenFull, Window, reserve,
 };
 use clap::{Args, ValueEnum};
 
@@ -25,7 +25,7 @@ const ROWS: usize = 15;
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to record: calls, returns, messages, processes, scheduling, gc, ports, system, seq.
+    /// What to record: calls, returns, messages, processes, scheduling, gc, ports, system, seq, counters.
     #[arg(
         long,
         value_delimiter = ',',
@@ -52,6 +52,11 @@ pub(crate) struct Arguments {
     /// it has ended, with .part behind its name.
     #[arg(long)]
     stream: bool,
+    /// Count this in each turn of a process and in all, at most four of: instructions, cycles, cache-misses,
+    /// cache-references, branches, branch-misses (user code only), task-clock, page-faults, context-switches. Where
+    /// the machine does not count one of the first six, the last three are counted instead.
+    #[arg(long, value_delimiter = ',', value_name = "COUNTER,...")]
+    counters: Vec<Counter>,
     /// Keep nothing but what is around this: long_gc, long_schedule, large_heap, long_message_queue,
     /// busy_port (limits as --system has them), exit:REASON (a process ends so; _ is any failure) or SIGUSR1 (to
     /// this program, not to the emulator); may be repeated. Until it happens, newer records overwrite older ones; it
@@ -204,6 +209,26 @@ fn system_events(args: &Arguments, triggers: &[Trigger]) -> Vec<String> {
     system
 }
 
+/// What is counted: where only the group is asked for, what says most.
+fn counters(args: &Arguments) -> Result<Vec<Counter>, String> {
+    let mut counters = args.counters.clone();
+    if counters.is_empty() && args.events.contains(&Group::Counters) {
+        counters = vec![Counter::Instructions, Counter::Cycles, Counter::CacheMisses];
+    }
+    for (at, counter) in counters.iter().enumerate() {
+        if counters[..at].contains(counter) {
+            return Err(format!("--counters has {counter} twice"));
+        }
+    }
+    if counters.len() > COUNTERS_MAX {
+        return Err(format!(
+            "--counters has {}, and at most {COUNTERS_MAX} are counted at once: leave some away",
+            counters.len()
+        ));
+    }
+    Ok(counters)
+}
+
 /// What is waited for in the emulators.
 fn triggers(args: &Arguments) -> Vec<Trigger> {
     let events = args.dump_on.iter().filter_map(|on| match on {
@@ -220,6 +245,10 @@ fn request(args: &Arguments) -> Result<Request, String> {
     let mut events = args.events.clone();
     if !system_events.is_empty() {
         events.push(Group::System);
+    }
+    let counters = counters(args)?;
+    if !counters.is_empty() {
+        events.extend([Group::Counters, Group::Scheduling]);
     }
     if triggers.iter().any(|trigger| trigger.kind() == Kind::Exit) {
         events.push(Group::Processes);
@@ -260,6 +289,7 @@ fn request(args: &Arguments) -> Result<Request, String> {
         token: RandomState::new().build_hasher().finish(),
         events,
         system: system(&system_events)?,
+        counters,
         triggers,
         patterns: args.patterns.clone(),
         ring_bytes: args.ring,

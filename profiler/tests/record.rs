@@ -269,6 +269,52 @@ fn a_flight_recorder_keeps_the_end_of_who_is_killed() {
 }
 
 #[test]
+fn turns_are_counted() {
+    let Some(place) = Place::new() else { return };
+    let options = [
+        "record",
+        "--counters",
+        "task-clock,page-faults",
+        "--pattern",
+        "work",
+    ];
+    let output = place.run(&[&options[..], &["-o", "u.ring", "--", "work.erl"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report = place.report("u.ring");
+    let counters = &report["counters"];
+    assert_eq!(counters["names"].as_array().map(Vec::len), Some(2));
+    let clock = |counted: &Value| counted[0].as_u64().expect("a number");
+    let (run, turns) = (clock(&counters["run"]), clock(&counters["turns"]));
+    assert!(run > turns && turns > 0, "{counters}");
+    let rows = counters["by_path"].as_array().expect("a list");
+    let paths: u64 = rows.iter().map(|row| clock(&row["counted"])).sum();
+    assert!(0 < paths && paths <= turns, "{counters}");
+    let path = "work:main/1;work:fib/1";
+    assert!(rows.iter().any(|row| row["what"] == path), "{counters}");
+    let text = printed(&place, &["report", "u.ring"]);
+    assert!(text.contains("TASK-CLOCK      PAGE-FAULTS"), "{text}");
+}
+
+#[test]
+fn counters_are_there_on_every_machine() {
+    let Some(place) = Place::new() else { return };
+    let options = ["record", "--counters", "instructions,cycles,cache-misses"];
+    let output = place.run(&[&options[..], &["-o", "v.ring", "--", "work.erl"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let names = &place.report("v.ring")["counters"]["names"];
+    let text = errors(&output);
+    let expect = match text.lines().count() {
+        0 => ["instructions", "cycles", "cache-misses"],
+        _ => ["task-clock", "page-faults", "context-switches"],
+    };
+    assert_eq!(*names, Value::from(expect.to_vec()), "{text}");
+    assert!(
+        text.is_empty() || text.contains("are counted instead\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_pattern_of_nothing_is_named() {
     let Some(place) = Place::new() else { return };
     let patterns = [
@@ -315,6 +361,56 @@ fn what_cannot_be_recorded_runs_all_the_same() {
     }
 }
 
+/// Runs a command where the folder `small` is a file system of its own; none where that cannot be.
+fn run_in_small(place: &Place, mounted: &str, command: &[&str]) -> Option<Output> {
+    let script = "mount -t tmpfs -o \"$1\" none small || exit 99; shift; exec \"$@\"";
+    let mut unshare = Command::new("unshare");
+    unshare.args([
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        mounted,
+    ]);
+    unshare.args(command).current_dir(place.folder.path());
+    let output = unshare.stdin(Stdio::null()).output();
+    output
+        .ok()
+        .filter(|output| output.status.code() != Some(99))
+}
+
+#[test]
+fn a_full_disk_and_a_read_only_folder_stop_no_program() {
+    let Some(place) = Place::new() else { return };
+    fs::create_dir(place.file("small")).expect("writable");
+    if run_in_small(&place, "ro", &["true"]).is_none_or(|output| !output.status.success()) {
+        println!("skipped: nothing can be mounted here");
+        return;
+    }
+    for (mounted, option, expect) in [
+        ("size=64k", "--ring=1MiB", "No space left on device"),
+        ("size=64k", "--stream", "No space left on device"),
+        ("ro", "--ring=1MiB", "Read-only file system"),
+        ("ro", "--stream", "Read-only file system"),
+        ("ro", "--dump-on=SIGUSR1", "Read-only file system"),
+    ] {
+        let beamline = env!("CARGO_BIN_EXE_beamline");
+        let command = [beamline, "record", option, "-o", "small/a.ring", "--"];
+        let halt = ["erl", "-noshell", "-eval", "halt(3)."];
+        let output = run_in_small(&place, mounted, &[&command[..], &halt].concat());
+        let output = output.expect("it was mounted before");
+        let text = errors(&output);
+        assert_eq!(output.status.code(), Some(3), "{mounted} {option}: {text}");
+        let is_said = text.contains(expect) && text.contains("runs and is not recorded");
+        assert!(
+            is_said && text.lines().count() == 1,
+            "{mounted} {option}: {text}"
+        );
+    }
+}
+
 #[test]
 fn a_wrong_command_line_is_refused() {
     let Some(place) = Place::new() else { return };
@@ -335,6 +431,8 @@ fn a_wrong_command_line_is_refused() {
         ),
         (&["--dump-on", "rain"], "there are long_gc, "),
         (&["--keep", "3s"], "--dump-on"),
+        (&["--counters", "heat"], "there are instructions, "),
+        (&["--counters", "cycles,cycles"], "cycles twice"),
         (&["--events", "speed"], "'speed' is no kind of event"),
         (&["--ring", "much"], "whole number"),
         (&["--duration", "3"], "no unit of time"),
@@ -350,6 +448,23 @@ fn a_wrong_command_line_is_refused() {
         assert!(errors(&output).contains(expect), "{output:?}");
         assert!(!place.file("d.ring").exists());
     }
+}
+
+#[test]
+fn a_recording_ends_and_the_program_goes_on() {
+    let Some(place) = Place::new() else { return };
+    let program = "Wait = fun Wait() -> {ok, Page} = file:open(\"w.ring\", [read, raw, binary]),
+            {ok, <<_:592/binary, Ended:64/little, _/binary>>} = file:read(Page, 4096), file:close(Page),
+            Ended =:= 1 orelse Wait() end,
+        Wait(), erlang:display(after_it), halt(4).";
+    let options = ["record", "--events", "processes", "--duration", "50ms"];
+    let arguments = ["-o", "w.ring", "--", "erl", "-noshell", "-eval", program];
+    let output = place.run(&[&options[..], &arguments].concat());
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("after_it"));
+    let recording = Recording::open(&place.file("w.ring")).expect("a recording");
+    assert!(recording.has_ended());
+    assert!(recording.end_ns() >= Some(50_000_000));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the operating system gives. Each module is one system interface, made safe.
 
+pub mod counters;
 pub mod cpu;
 pub mod errno;
 pub mod file;

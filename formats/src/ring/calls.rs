@@ -9,10 +9,12 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::Error;
+use super::counter::Counted;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
 use super::names::Names;
 use super::reader::{Record, Recording};
+use super::shares::Shares;
 use crate::profile::{Cost, Count, Function, Header, Node, Process, Profile, Type};
 
 /// No node: outside of all recorded calls.
@@ -40,6 +42,8 @@ struct Caller {
     since_ns: u64,
     reductions: u64,
     last_root: (NameId, u32),
+    /// What was counted, if that was.
+    shares: Option<Box<Shares>>,
 }
 
 impl Caller {
@@ -53,10 +57,17 @@ impl Caller {
             since_ns: 0,
             reductions: 0,
             last_root: (NameId::NONE, ROOT),
+            shares: None,
         }
     }
 
     fn charge(&mut self, now: u64) {
+        if self.is_running
+            && let Some(shares) = &mut self.shares
+        {
+            let path = (self.current != ROOT).then_some(self.current as usize);
+            shares.spend(path, now.saturating_sub(self.since_ns));
+        }
         if let Some(path) = self.paths.get_mut(self.current as usize) {
             let passed = now.saturating_sub(self.since_ns);
             let sum = if self.is_running {
@@ -142,7 +153,6 @@ impl Caller {
 }
 
 /// What a record means for calls.
-#[derive(Clone, Copy)]
 enum What {
     Call(NameId),
     TailCall(NameId),
@@ -154,10 +164,11 @@ enum What {
         reductions: u64,
     },
     Exit,
+    /// The turn that ends has taken so much.
+    Counted(Box<Counted>),
 }
 
 /// A record that means something for calls.
-#[derive(Clone, Copy)]
 struct Step {
     time_ns: u64,
     subject: Id,
@@ -176,6 +187,12 @@ impl Step {
             Event::Out { reductions, .. } => What::Out { reductions },
             Event::OutExited {} => What::Out { reductions: 0 },
             Event::Exit { .. } => What::Exit,
+            Event::Counted {
+                first,
+                second,
+                third,
+                fourth,
+            } => What::Counted(Box::new([first, second, third, fourth])),
             _ => return None,
         };
         Some(Step {
@@ -200,6 +217,8 @@ struct Callers {
     last: usize,
     /// Whether a process runs is known.
     has_turns: bool,
+    /// What turns have taken is known.
+    has_counters: bool,
 }
 
 impl Callers {
@@ -209,7 +228,9 @@ impl Callers {
             let new = self.all.len();
             self.last = *self.known.entry(id).or_insert(new);
             if self.last == new {
-                self.all.push((id, Caller::new(!self.has_turns)));
+                let mut caller = Caller::new(!self.has_turns);
+                caller.shares = self.has_counters.then(Box::default);
+                self.all.push((id, caller));
             }
         }
         &mut self.all[self.last].1
@@ -223,21 +244,27 @@ impl Callers {
             // Who calls runs, even if the record of that is lost.
             caller.is_running = !matches!(step.what, What::Out { .. } | What::Exit);
         }
-        match step.what {
+        match &step.what {
             What::Call(function) => {
                 caller.stack.push(caller.current);
-                caller.enter(function);
+                caller.enter(*function);
             }
-            What::TailCall(function) => caller.enter(function),
-            What::Leave(calls) => caller.leave(calls),
+            What::TailCall(function) => caller.enter(*function),
+            What::Leave(calls) => caller.leave(*calls),
             What::In => {}
-            What::Out { reductions } => caller.reductions = reductions.max(caller.reductions),
+            What::Out { reductions } => caller.reductions = caller.reductions.max(*reductions),
             What::Exit => caller.leave(u64::MAX),
+            What::Counted(counted) => {
+                if let Some(shares) = &mut caller.shares {
+                    shares.share(counted);
+                }
+            }
         }
     }
 
-    /// As a profile.
-    fn profile(self, names: &Names, header: Header) -> Profile {
+    /// As a profile, with what was counted for each node.
+    fn profile(self, names: &Names, header: Header) -> (Profile, Vec<Counted>) {
+        let mut counted = Vec::new();
         let mut profile = Profile {
             runs: vec![header],
             ..Profile::default()
@@ -256,7 +283,8 @@ impl Callers {
             });
             let first = u32::try_from(profile.nodes.len()).unwrap_or(u32::MAX);
             let mut costs: HashMap<u32, Cost> = HashMap::new();
-            for path in &caller.paths {
+            for (at, path) in caller.paths.iter().enumerate() {
+                counted.extend(caller.shares.as_ref().map(|shares| shares.of(at)));
                 let function = *functions.entry(path.function).or_insert_with(|| {
                     profile.functions.push(function_of(names, path.function));
                     u32::try_from(profile.functions.len() - 1).unwrap_or(u32::MAX)
@@ -286,7 +314,7 @@ impl Callers {
             });
             profile.counts.extend(counts);
         }
-        profile
+        (profile, counted)
     }
 }
 
@@ -354,12 +382,18 @@ impl Recording {
     /// # Errors
     /// When a block is damaged.
     pub fn profile(&self) -> Result<Profile, Error> {
+        self.profile_and_counters().map(|(profile, _)| profile)
+    }
+
+    /// The same, with what was counted for each of the profile's nodes, if that was.
+    pub(super) fn profile_and_counters(&self) -> Result<(Profile, Vec<Counted>), Error> {
         let since = self.whole_since_ns()?;
         let mut callers = Callers {
             all: Vec::new(),
             known: HashMap::new(),
             last: 0,
             has_turns: self.has(Group::Scheduling),
+            has_counters: self.has(Group::Counters),
         };
         // One thread takes records apart, the other follows calls.
         let (full, batches) = mpsc::sync_channel::<Vec<Step>>(BATCHES);

@@ -30,6 +30,8 @@ pub struct Settings {
     pub events: Vec<String>,
     /// Functions whose calls are recorded; none: all.
     pub patterns: Vec<String>,
+    /// What is counted of turns, by name.
+    pub counters: Vec<String>,
     /// What became of records for which there was no room.
     pub when_full: WhenFull,
 }

@@ -272,6 +272,10 @@ events! {
     65 = SeqReceive, "seq_receive", Seq, { from: Id, label: NameId, last: u64, serial: u64; text };
     /// It prints, with the token it has.
     66 = SeqPrint, "seq_print", Seq, { label: NameId, last: u64, serial: u64; text };
+    /// Its turn, which ends now, has taken so much of what is counted, in the order in which it was asked for.
+    72 = Counted, "counted", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
+    /// All threads of the emulator have, since the recording was begun: it ends now.
+    73 = CountedAll, "counted_all", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
 }
 
 /// What can be asked for.
@@ -296,11 +300,13 @@ pub enum Group {
     System,
     /// Sequential tracing: messages with a token.
     Seq,
+    /// What processor and operating system count: in turns, and in all.
+    Counters,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 9] = [
+    pub const ALL: [Group; 10] = [
         Group::Calls,
         Group::Returns,
         Group::Messages,
@@ -310,6 +316,7 @@ impl Group {
         Group::Ports,
         Group::System,
         Group::Seq,
+        Group::Counters,
     ];
 
     /// As the command line writes it.
@@ -325,6 +332,7 @@ impl Group {
             Group::Ports => "ports",
             Group::System => "system",
             Group::Seq => "seq",
+            Group::Counters => "counters",
         }
     }
 }

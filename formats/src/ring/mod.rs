@@ -11,6 +11,8 @@
 //! * [`Summary`] is what a person wants to know first.
 
 mod calls;
+mod counter;
+mod counters;
 mod description;
 mod dump;
 mod error;
@@ -25,6 +27,7 @@ mod reader;
 mod request;
 #[cfg(test)]
 pub(crate) mod sample;
+mod shares;
 pub(crate) mod spool;
 mod stacks;
 mod stream;
@@ -36,6 +39,8 @@ pub(crate) mod tree;
 mod trigger;
 mod writer;
 
+pub use counter::{COUNTERS_MAX, Counted, Counter};
+pub use counters::{CounterCost, Counters};
 pub use description::{Description, Host, Settings};
 pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
 pub use error::Error;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::counter::Counter;
 use super::event::Group;
 use super::layout::WhenFull;
 use super::trigger::Trigger;
@@ -45,6 +46,8 @@ pub struct Request {
     pub ring_bytes: u64,
     /// What becomes of records that find no room.
     pub when_full: WhenFull,
+    /// What is counted of turns.
+    pub counters: Vec<Counter>,
     /// What is waited for: it is said in the ring's header when it happens.
     pub triggers: Vec<Trigger>,
     /// The recording ends after so many milliseconds; none: with the emulator.

@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::Error;
 use super::Host;
+use super::counter;
+use super::counters::{Counters, Sums};
 use super::event::{Event, Group, KINDS, Kind};
 use super::id::{Id, NameId};
 use super::losses::Losses;
@@ -88,6 +90,8 @@ pub struct Summary {
     pub queues: Vec<Longest>,
     /// System events: of each kind those with the largest numbers.
     pub system: Vec<Longest>,
+    /// What was counted, if that was asked for.
+    pub counters: Option<Counters>,
 }
 
 /// Something long, before its names are known.
@@ -142,6 +146,7 @@ struct Seen {
     long_turns: Top,
     /// By what they tell: a number of words is not more than one of milliseconds.
     system: BTreeMap<&'static str, Top>,
+    sums: Sums,
     /// The longest of each process.
     queues: HashMap<Id, Long>,
 }
@@ -159,6 +164,7 @@ impl Seen {
             collections: Top::new(top),
             long_turns: Top::new(top),
             system: BTreeMap::new(),
+            sums: Sums::default(),
             queues: HashMap::new(),
         };
         let mut subject = Id::None;
@@ -198,6 +204,18 @@ impl Seen {
                 self.system(record, messages, "messages in the queue");
             }
             Event::LargeHeap { words } => self.system(record, words, "words of heap"),
+            Event::Counted {
+                first,
+                second,
+                third,
+                fourth,
+            } => counter::add(&mut self.sums.turns, &[first, second, third, fourth]),
+            Event::CountedAll {
+                first,
+                second,
+                third,
+                fourth,
+            } => self.sums.run = Some([first, second, third, fourth]),
             Event::BusyPort { .. } => self.system(record, 0, "waits for a busy port"),
             _ => {}
         }
@@ -268,9 +286,11 @@ impl Summary {
     pub fn of(recording: &Recording, top: usize) -> Result<(Summary, Profile), Error> {
         let (seen, profile) = rayon::join(
             || recording.in_parallel(|reader| Seen::read(reader, top)),
-            || recording.profile(),
+            || recording.profile_and_counters(),
         );
-        let (seen, profile) = (seen?, profile?);
+        let (seen, (profile, counted)) = (seen?, profile?);
+        let mut sums = Sums::default();
+        seen.iter().for_each(|seen| sums.add(&seen.sums));
         let found: Vec<Counts> = seen.iter().map(|seen| seen.found).collect();
         let records = Kind::ALL.iter().map(|kind| {
             let count = found.iter().map(|found| found[*kind as usize]).sum();
@@ -313,6 +333,7 @@ impl Summary {
             turns: longest(recording, top, |seen| seen.long_turns.all.clone(), &seen),
             queues: queues(recording, top, &seen),
             system: system(recording, top, &seen),
+            counters: Counters::of(recording, &sums, &profile, &counted, top),
         };
         Ok((summary, profile))
     }
@@ -523,6 +544,9 @@ impl fmt::Display for Summary {
         };
         write_functions(f, &format!("Most own time{note}"), &self.by_own)?;
         write_functions(f, &format!("Most time in all{note}"), &self.by_total)?;
+        self.counters
+            .iter()
+            .try_for_each(|counters| counters.fmt(f))?;
         write_longest(f, "Longest collections", &self.collections, time)?;
         write_longest(f, "Longest turns", &self.turns, time)?;
         let messages = |n| format!("{n} messages");

@@ -81,15 +81,54 @@ pub fn process_cpu_time_ns() -> i64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// What has been used by this process, or this thread.
+fn rusage(who: libc::c_int) -> libc::rusage {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: T2: `usage` has room for what the call writes.
+    let result = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
+    assert_eq!(result, 0, "a process can always ask for its own usage");
+    // SAFETY: T2: the call reported success.
+    unsafe { usage.assume_init() }
+}
+
+/// What the operating system has accounted for.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Time on a processor, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Pages that were not there, read from a disk or not.
+    pub page_faults: u64,
+    /// Switches to other threads, wanted or not.
+    pub context_switches: u64,
+}
+
+impl Usage {
+    fn of(cpu_ns: i64, usage: &libc::rusage) -> Usage {
+        let sum = |a: libc::c_long, b: libc::c_long| a.saturating_add(b).unsigned_abs();
+        Usage {
+            cpu_ns: cpu_ns.unsigned_abs(),
+            page_faults: sum(usage.ru_minflt, usage.ru_majflt),
+            context_switches: sum(usage.ru_nvcsw, usage.ru_nivcsw),
+        }
+    }
+}
+
+/// What this thread has used.
+#[must_use]
+pub fn thread_usage() -> Usage {
+    Usage::of(thread_cpu_time(), &rusage(libc::RUSAGE_THREAD))
+}
+
+/// What all threads of the process have used.
+#[must_use]
+pub fn process_usage() -> Usage {
+    Usage::of(process_cpu_time_ns(), &rusage(libc::RUSAGE_SELF))
+}
+
 /// The times of the processor that all threads of the process have used.
 #[must_use]
 pub fn process_cpu_times() -> CpuTimes {
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: T2: `usage` has room for what the call writes.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
-    assert_eq!(result, 0, "a process can always ask for its own usage");
-    // SAFETY: T2: the call reported success.
-    let usage = unsafe { usage.assume_init() };
+    let usage = rusage(libc::RUSAGE_SELF);
     let ns = |t: libc::timeval| t.tv_sec * 1_000_000_000 + t.tv_usec * 1000;
     CpuTimes {
         user_ns: ns(usage.ru_utime),

@@ -7,6 +7,7 @@ pub(crate) mod breakpoint;
 mod call;
 mod change;
 mod count;
+mod counters;
 mod dump;
 pub(crate) mod events;
 pub(crate) mod flags;

@@ -4,6 +4,8 @@
 //! Calls come from breakpoints of a kind of its own, which ask no match specification; their returns are seen
 //! by a frame of a kind of its own, and a tail call stays one. All other events come as to any tracer.
 
+mod told;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,16 +22,19 @@ use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
 use super::breakpoint::kind;
+use super::counters::{self, Counting};
 use super::meter::Measures;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon};
 use crate::code::module::{Mfa, all_versions, function_at};
+pub(super) use told::{Passed, Passes};
+
 use crate::process::Process;
 use crate::sys::ticks::{self, Ticks};
 use crate::sys::time;
-use crate::term::{Atom, Pid, Term, View, am};
+use crate::term::{Atom, Pid, Term};
 
 /// A run that is recorded.
 struct Recorder {
@@ -41,6 +46,7 @@ struct Recorder {
     triggers: Vec<Trigger>,
     sees_returns: bool,
     sees_tokens: bool,
+    counting: Option<Counting>,
     /// Written by all threads that are no schedulers.
     others: Mutex<Segment>,
     atoms: RwLock<HashMap<Atom, NameId>>,
@@ -79,9 +85,10 @@ pub fn start_from_environment(
     otp: String,
     schedulers: usize,
 ) -> Result<(), String> {
-    let Some(request) = Request::from_environment()? else {
+    let Some(mut request) = Request::from_environment()? else {
         return Ok(());
     };
+    request.counters = counters::available(&request.counters);
     let pid = std::process::id();
     let mut path = request.free_file(pid);
     let mut made = create(&request, &path, emulator.clone(), otp.clone(), schedulers);
@@ -134,6 +141,11 @@ pub(super) fn create(
             settings: Settings {
                 events: request.events.iter().map(|g| g.name().to_owned()).collect(),
                 patterns: request.patterns.iter().map(ToString::to_string).collect(),
+                counters: request
+                    .counters
+                    .iter()
+                    .map(|c| c.name().to_owned())
+                    .collect(),
                 when_full: request.when_full,
             },
         },
@@ -168,6 +180,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         groups,
         patterns: request.patterns.clone(),
         triggers: request.triggers.clone(),
+        counting: Counting::begin(&request.counters),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
     ON.store(true, Ordering::Release);
@@ -211,6 +224,16 @@ pub fn end() {
     if ON.swap(false, Ordering::AcqRel)
         && let Some(recorder) = RECORDER.get()
     {
+        if let Some(counted) = recorder.counting.as_ref().and_then(Counting::all) {
+            let [first, second, third, fourth] = counted;
+            let told = Told::CountedAll {
+                first,
+                second,
+                third,
+                fourth,
+            };
+            recorder.write(Id::None, &told);
+        }
         recorder.ring.end();
         recorder.say_what_was_not_called();
     }
@@ -330,6 +353,7 @@ pub(super) fn scheduled_in(p: &Process) {
     if let Some(recorder) = recorder() {
         let function = recorder.current(p);
         recorder.tell(p.pid(), &Told::In { function });
+        recorder.turn_begins();
     }
 }
 
@@ -341,6 +365,7 @@ pub(super) fn scheduled_out(p: &Process) {
             messages: p.mailbox.len() as u64,
             reductions: p.reductions(),
         };
+        recorder.turn_ends(id_of(p.pid()));
         recorder.tell(p.pid(), &told);
     }
 }
@@ -369,7 +394,15 @@ pub(super) fn collection(p: &Process, event: Event, words: usize) {
 /// Any other event, of a process or port.
 pub(super) fn report(tracee: Term<'_>, report: &Report<'_>) {
     if let Some(recorder) = recorder() {
-        recorder.report(recorder.id(tracee), report);
+        let subject = recorder.id(tracee);
+        match report.event {
+            Event::OutExiting | Event::OutExited => recorder.turn_ends(subject),
+            _ => {}
+        }
+        recorder.report(subject, report);
+        if report.event == Event::InExiting {
+            recorder.turn_begins();
+        }
     }
 }
 
@@ -394,24 +427,6 @@ pub(super) fn system(id: Term<'_>, event: Atom, what: Term<'_>) {
     }
 }
 
-/// What happens to a message with a sequential trace token.
-pub(super) enum Passes {
-    Sent,
-    Received,
-    Printed,
-}
-
-/// A sequential trace token, where it goes with a message or what is printed.
-pub(super) struct Passed<'t> {
-    pub(super) how: Passes,
-    pub(super) label: Term<'t>,
-    /// The serial its sender got last, and its own.
-    pub(super) serial: (u64, u64),
-    pub(super) from: Pid,
-    pub(super) to: Term<'t>,
-    pub(super) message: Term<'t>,
-}
-
 /// Are tokens of sequential tracing recorded?
 pub(super) fn sees_tokens() -> bool {
     recorder().is_some_and(|recorder| recorder.sees_tokens)
@@ -424,33 +439,8 @@ pub(super) fn passed(passed: &Passed<'_>) {
     }
 }
 
-/// The value of `key` in a list of pairs.
-fn value<'h>(pairs: Term<'h>, key: Atom) -> Option<Term<'h>> {
-    pairs.list_iter().flatten().find_map(|pair| {
-        let [name, value] = *pair.as_tuple()?.elements() else {
-            return None;
-        };
-        (name == key).then_some(value)
-    })
-}
-
-fn number(term: Option<Term<'_>>) -> u64 {
-    term.and_then(Term::as_index).unwrap_or(0) as u64
-}
-
 fn id_of(pid: Pid) -> Id {
     Id::Process(pid.0)
-}
-
-/// Parts of a term, and bytes of its text, that a record holds.
-const PARTS: i64 = 24;
-const TEXT: usize = 120;
-
-fn text_of(term: Term<'_>) -> String {
-    let bytes = term.display_cut(PARTS).to_bytes();
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    text.truncate(text.floor_char_boundary(TEXT));
-    text
 }
 
 fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
@@ -501,7 +491,7 @@ impl Recorder {
                 Group::Processes => flags::PROCS,
                 Group::Scheduling => flags::RUNNING | flags::EXITING,
                 Group::Gc => flags::GARBAGE_COLLECTION,
-                Group::Ports | Group::System | Group::Seq => 0,
+                Group::Ports | Group::System | Group::Seq | Group::Counters => 0,
             };
             ports |= match group {
                 Group::Messages => flags::SEND | flags::RECEIVE,
@@ -510,6 +500,25 @@ impl Recorder {
             };
         }
         (processes, ports)
+    }
+
+    fn turn_begins(&self) {
+        if let Some(counting) = &self.counting {
+            counting.turn_begins();
+        }
+    }
+
+    fn turn_ends(&self, subject: Id) {
+        if let Some(counted) = self.counting.as_ref().and_then(Counting::turn_ends) {
+            let [first, second, third, fourth] = counted;
+            let told = Told::Counted {
+                first,
+                second,
+                third,
+                fourth,
+            };
+            self.write(subject, &told);
+        }
     }
 
     #[inline]
@@ -576,203 +585,6 @@ impl Recorder {
             });
         }
         function_at(pc).map_or(NameId::NONE, |mfa| self.function(mfa))
-    }
-
-    fn id(&self, term: Term<'_>) -> Id {
-        match term.view() {
-            View::Pid(pid) => id_of(pid),
-            View::Port(port) => Id::Port(port.0),
-            _ => term
-                .as_atom()
-                .map_or(Id::None, |name| Id::Name(self.atom(name))),
-        }
-    }
-
-    fn name(&self, term: Term<'_>) -> NameId {
-        term.as_atom().map_or(NameId::NONE, |name| self.atom(name))
-    }
-
-    /// The function of `{M, F, Args}`.
-    fn call(&self, term: Option<Term<'_>>) -> NameId {
-        let function = term.and_then(Term::as_tuple).and_then(|call| {
-            let [module, function, args] = *call.elements() else {
-                return None;
-            };
-            Some(Mfa {
-                module: module.as_atom()?,
-                function: function.as_atom()?,
-                arity: args.list_iter().count() as u8,
-            })
-        });
-        function.map_or(NameId::NONE, |mfa| self.function(mfa))
-    }
-
-    /// The function of `{M, F, Arity}`.
-    fn place(&self, term: Option<Term<'_>>) -> NameId {
-        let function = term.and_then(Term::as_tuple).and_then(|place| {
-            let [module, function, arity] = *place.elements() else {
-                return None;
-            };
-            Some(Mfa {
-                module: module.as_atom()?,
-                function: function.as_atom()?,
-                arity: arity.as_index()? as u8,
-            })
-        });
-        function.map_or(NameId::NONE, |mfa| self.function(mfa))
-    }
-
-    /// The name of a label: its text, whatever term it is.
-    fn label(&self, label: Term<'_>) -> NameId {
-        let text = text_of(label);
-        if let Some(name) = self.labels.read().get(&text) {
-            return *name;
-        }
-        // One that two threads see first has two names, and the same text.
-        let name = self.ring.name(Name::Label(&text));
-        if name != NameId::NONE {
-            self.labels.write().insert(text, name);
-        }
-        name
-    }
-
-    fn passed(&self, passed: &Passed<'_>) {
-        let (label, text) = (self.label(passed.label), text_of(passed.message));
-        let ((last, serial), text) = (passed.serial, text.as_str());
-        let from = id_of(passed.from);
-        let to = self.id(passed.to);
-        let (subject, told) = match passed.how {
-            Passes::Sent => (
-                from,
-                Told::SeqSend {
-                    to,
-                    label,
-                    last,
-                    serial,
-                    text,
-                },
-            ),
-            Passes::Received => (
-                to,
-                Told::SeqReceive {
-                    from,
-                    label,
-                    last,
-                    serial,
-                    text,
-                },
-            ),
-            Passes::Printed => (
-                from,
-                Told::SeqPrint {
-                    label,
-                    last,
-                    serial,
-                    text,
-                },
-            ),
-        };
-        self.write(subject, &told);
-    }
-
-    fn system(&self, subject: Id, event: Atom, what: Term<'_>) {
-        let ms = || number(value(what, am::timeout));
-        let told = match event {
-            am::long_gc => Told::LongGc { ms: ms() },
-            am::long_schedule => Told::LongSchedule {
-                ms: ms(),
-                from: self.place(value(what, am::in_)),
-                to: self.place(value(what, am::out)),
-            },
-            am::large_heap => Told::LargeHeap {
-                words: number(value(what, am::heap_block_size))
-                    + number(value(what, am::old_heap_block_size)),
-            },
-            am::busy_port => Told::BusyPort {
-                port: self.id(what),
-            },
-            _ => return,
-        };
-        self.write(subject, &told);
-        if let Some(kind) = told.kind() {
-            self.happened(kind, subject, "");
-        }
-    }
-
-    /// Says so where it is waited for.
-    fn happened(&self, kind: Kind, who: Id, reason: &str) {
-        if self.triggers.iter().any(|wanted| wanted.is(kind, reason)) {
-            self.ring.trigger(kind, who);
-        }
-    }
-
-    fn report(&self, subject: Id, report: &Report<'_>) {
-        let term = report.term;
-        let extra = |report: &Report<'_>| self.id(report.extra.unwrap_or(Term::NIL));
-        let text;
-        let told = match report.event {
-            Event::Send | Event::SendToNonExisting | Event::Receive => {
-                text = text_of(term);
-                match report.event {
-                    Event::Send => Told::Send {
-                        to: extra(report),
-                        text: &text,
-                    },
-                    Event::Receive => Told::Receive { text: &text },
-                    _ => Told::SendToNonExisting {
-                        to: extra(report),
-                        text: &text,
-                    },
-                }
-            }
-            Event::Spawn => Told::Spawn {
-                child: self.id(term),
-                function: self.call(report.extra),
-            },
-            Event::Spawned => Told::Spawned {
-                parent: self.id(term),
-                function: self.call(report.extra),
-            },
-            Event::Exit | Event::Closed => {
-                text = text_of(term);
-                match report.event {
-                    Event::Exit => Told::Exit { text: &text },
-                    _ => Told::Closed { text: &text },
-                }
-            }
-            event => match self.simple(event, report) {
-                Some(told) => told,
-                None => return,
-            },
-        };
-        self.write(subject, &told);
-        if let Told::Exit { text } = told {
-            self.happened(Kind::Exit, subject, text);
-        }
-    }
-
-    /// Events without a text.
-    fn simple(&self, event: Event, report: &Report<'_>) -> Option<Told<'static>> {
-        let (name, other) = (|| self.name(report.term), || self.id(report.term));
-        Some(match event {
-            Event::Register => Told::Register { name: name() },
-            Event::Unregister => Told::Unregister { name: name() },
-            Event::Link => Told::Link { other: other() },
-            Event::Unlink => Told::Unlink { other: other() },
-            Event::GettingLinked => Told::GettingLinked { other: other() },
-            Event::GettingUnlinked => Told::GettingUnlinked { other: other() },
-            Event::InExiting => Told::InExiting {},
-            Event::OutExiting => Told::OutExiting {},
-            Event::OutExited => Told::OutExited {},
-            Event::Open => Told::Open {
-                owner: other(),
-                driver: self.name(report.extra?),
-            },
-            Event::PortIn => Told::PortIn { command: name() },
-            Event::PortOut => Told::PortOut { command: name() },
-            // Calls come by themselves; so do turns and collections.
-            _ => return None,
-        })
     }
 }
 

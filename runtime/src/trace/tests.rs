@@ -499,6 +499,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
         patterns: Vec::new(),
         ring_bytes: 16 << 20,
         when_full: WhenFull::Stop,
+        counters: Vec::new(),
         triggers: Vec::new(),
         duration_ms: None,
         host: Host::default(),

@@ -1,0 +1,83 @@
+//! What was counted in turns of a process, shared out to the call paths it was in: each gets as much of a turn as it
+//! had of the turn's time.
+
+use super::counter::{Counted, add};
+
+/// See the module. Paths are numbers; one that is none of them is outside of all.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// Time of this turn, by path.
+    turn_ns: Vec<u64>,
+    touched: Vec<usize>,
+    outside_ns: u64,
+    /// What each path has got.
+    pub(super) paths: Vec<Counted>,
+}
+
+impl Shares {
+    /// The turn goes on for so long in a path; `None` outside of all.
+    pub(super) fn spend(&mut self, path: Option<usize>, ns: u64) {
+        let Some(path) = path else {
+            self.outside_ns = self.outside_ns.saturating_add(ns);
+            return;
+        };
+        if self.turn_ns.len() <= path {
+            self.turn_ns.resize(path + 1, 0);
+        }
+        if self.turn_ns[path] == 0 && ns > 0 {
+            self.touched.push(path);
+        }
+        self.turn_ns[path] = self.turn_ns[path].saturating_add(ns);
+    }
+
+    /// The turn ends, and has taken so much.
+    pub(super) fn share(&mut self, counted: &Counted) {
+        let ns = self.touched.iter().map(|path| self.turn_ns[*path]);
+        let all = ns.fold(u128::from(self.outside_ns), |all, ns| all + u128::from(ns));
+        if self.paths.len() < self.turn_ns.len() {
+            self.paths.resize(self.turn_ns.len(), Counted::default());
+        }
+        // What is left by rounding goes to the next ones, so that no turn is worth more or less than it was.
+        let (mut given, mut passed) = (Counted::default(), 0_u128);
+        for path in self.touched.drain(..) {
+            passed += u128::from(std::mem::take(&mut self.turn_ns[path]));
+            let mut part = Counted::default();
+            for (at, part) in part.iter_mut().enumerate() {
+                let until = u128::from(counted[at]) * passed / all.max(1);
+                let until = u64::try_from(until).unwrap_or(u64::MAX);
+                *part = until - given[at];
+                given[at] = until;
+            }
+            add(&mut self.paths[path], &part);
+        }
+        self.outside_ns = 0;
+    }
+
+    /// What a path has got.
+    pub(super) fn of(&self, path: usize) -> Counted {
+        self.paths.get(path).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_shared_out_by_time() {
+        let mut shares = Shares::default();
+        shares.spend(Some(0), 30);
+        shares.spend(Some(2), 50);
+        shares.spend(None, 20);
+        shares.share(&[100, 10, 3, 0]);
+        assert_eq!(shares.paths, [[30, 3, 0, 0], [0; 4], [50, 5, 2, 0]]);
+        shares.spend(Some(2), 1);
+        shares.spend(Some(1), 2);
+        shares.share(&[100, 1, 0, 7]);
+        // All of it, and no more.
+        assert_eq!(shares.paths[1..], [[67, 1, 0, 5], [83, 5, 2, 2]]);
+        shares.share(&[9, 9, 9, 9]);
+        assert_eq!(shares.of(0), [30, 3, 0, 0]);
+        assert_eq!(shares.of(7), [0; 4]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Counters of turns: read when a process starts to run and when it stops, for the recorder.
+
+use std::cell::RefCell;
+use std::io;
+
+use beamline_formats::ring::{Counted, Counter};
+use parking_lot::Mutex;
+
+use crate::sys::counters::{ProcessCounters, ThreadCounters, is_partial};
+
+/// The counters that are asked for, or, where this machine has not all of them, those of the operating system: then a
+/// line says so.
+pub(super) fn available(wanted: &[Counter]) -> Vec<Counter> {
+    let opened = ThreadCounters::open(wanted).and_then(|_| ProcessCounters::open(wanted));
+    let Err(error) = opened else {
+        return wanted.to_vec();
+    };
+    let names = Counter::SOFTWARE.map(Counter::name).join(", ");
+    let wanted: Vec<&str> = wanted.iter().map(|counter| counter.name()).collect();
+    eprintln!(
+        "beamline: no {} here ({error}): {names} are counted instead",
+        wanted.join(", ")
+    );
+    Counter::SOFTWARE.to_vec()
+}
+
+/// What is counted in a recording.
+pub(super) struct Counting {
+    wanted: Vec<Counter>,
+    process: Mutex<ProcessCounters>,
+}
+
+/// What this thread counts.
+enum Here {
+    Unknown,
+    Open {
+        counters: ThreadCounters,
+        /// When the turn began.
+        begin: Option<Counted>,
+    },
+    Failed,
+}
+
+thread_local! {
+    static HERE: RefCell<Here> = const { RefCell::new(Here::Unknown) };
+}
+
+impl Counting {
+    /// Counts from now on; `None` where nothing is asked for.
+    pub(super) fn begin(wanted: &[Counter]) -> Option<Counting> {
+        if wanted.is_empty() {
+            return None;
+        }
+        let process = ProcessCounters::open(wanted).inspect_err(say).ok()?;
+        Some(Counting {
+            wanted: wanted.to_vec(),
+            process: Mutex::new(process),
+        })
+    }
+
+    /// A process starts to run on this thread.
+    pub(super) fn turn_begins(&self) {
+        // A thread that is ending runs no process.
+        let _ = HERE.try_with(|here| {
+            let mut here = here.borrow_mut();
+            if matches!(*here, Here::Unknown) {
+                let counters = ThreadCounters::open(&self.wanted).inspect_err(say);
+                *here = counters.map_or(Here::Failed, |counters| Here::Open {
+                    counters,
+                    begin: None,
+                });
+            }
+            if let Here::Open { counters, begin } = &mut *here {
+                *begin = counters.read().ok();
+            }
+        });
+    }
+
+    /// It stops: what its turn has taken, if it began here.
+    pub(super) fn turn_ends(&self) -> Option<Counted> {
+        HERE.with_borrow_mut(|here| {
+            let Here::Open { counters, begin } = here else {
+                return None;
+            };
+            let begin = begin.take()?;
+            let mut counted = counters.read().ok()?;
+            for (end, begin) in counted.iter_mut().zip(begin) {
+                *end = end.saturating_sub(begin);
+            }
+            Some(counted)
+        })
+    }
+
+    /// What all threads have taken.
+    pub(super) fn all(&self) -> Option<Counted> {
+        if is_partial() {
+            eprintln!(
+                "beamline: the processor has too few counters for all that is counted: what the recording says of \
+                 them is too little; ask for fewer --counters"
+            );
+        }
+        self.process.lock().read().inspect_err(say).ok()
+    }
+}
+
+fn say(error: &io::Error) {
+    eprintln!("beamline: counters: {error}");
+}
