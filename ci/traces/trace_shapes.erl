@@ -714,6 +714,7 @@ system() ->
             {long_message_queue, fun() -> system_event(long_message_queue, {2, 10}, fun() -> [self() ! N || N <- lists:seq(1, 20)], receive 20 -> ok end, [receive N -> ok end || N <- lists:seq(1, 19)], receive after 10 -> ok end end) end},
             {busy_port, fun() -> system_event(busy_port, true, fun() -> busy_port(fun wait_by_command/1) end) end},
             {busy_port_of_message, fun() -> system_event(busy_port, true, fun() -> busy_port(fun wait_by_message/1) end) end},
+            {busy_port_once, fun() -> waits_once() end},
             {busy_nosuspend, fun() -> Me = self(), spawn(fun() -> busy_port(fun(Port) -> Me ! send_without_waiting(Port) end) end), receive What -> What end end},
             {busy_port_off, fun() -> system_event(busy_port, false, fun() -> busy_port(fun wait_by_command/1) end) end},
             {busy_port_not_waited_for, fun() -> system_event(busy_port, true, fun() -> busy_port(fun(_) -> ok end) end) end},
@@ -769,7 +770,9 @@ is(undefined) -> mfa;
 is(V) -> V.
 
 %% A port whose program reads nothing gets busy. Who waits for it is told what became of it.
-busy_port(Wait) ->
+busy_port(Wait) -> busy_port(Wait, 50).
+
+busy_port(Wait, Milliseconds) ->
     process_flag(trap_exit, true),
     Port = open_port({spawn_executable, "/bin/sleep"}, [{args, ["10"]}, binary]),
     Chunk = binary:copy(<<0>>, 65536),
@@ -777,9 +780,22 @@ busy_port(Wait) ->
                Fill(N) -> case port_command(Port, Chunk, [nosuspend]) of true -> Fill(N - 1); false -> busy end
            end,
     busy = Fill(1000),
-    spawn(fun() -> timer:sleep(50), exit(Port, kill) end),
+    spawn(fun() -> timer:sleep(Milliseconds), exit(Port, kill) end),
     catch Wait(Port),
     receive {'EXIT', Port, killed} -> ok end.
+
+%% Who waits is suspended: messages do not have it try again.
+waits_once() ->
+    Session = session(),
+    ok = trace:system(Session, busy_port, true),
+    W = name(spawn(fun() -> busy_port(fun wait_by_command/1, 10000) end), worker),
+    First = receive {monitor, W, busy_port, _} = M -> M end,
+    [begin W ! noise, timer:sleep(5) end || _ <- [1, 2, 3]],
+    Status = process_info(W, status),
+    timer:sleep(20),
+    trace:session_destroy(Session),
+    exit(W, kill),
+    [First, Status | flush()].
 
 wait_by_command(Port) -> port_command(Port, <<"more">>).
 

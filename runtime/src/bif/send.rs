@@ -2,7 +2,7 @@
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::process::{NotSent, Process, send_to, send_with};
-use crate::term::{Term, am};
+use crate::term::{Port, Term, am};
 use crate::trace::sysmon;
 
 bifs! {
@@ -20,11 +20,15 @@ fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
 fn refused(p: &Process, why: NotSent) -> Raise<'_> {
     match why {
         NotSent::NoSuchName => badarg(),
-        NotSent::Busy(port) => {
-            sysmon::busy_port(p, port.term());
-            Raise::Wait
-        }
+        NotSent::Busy(port) => wait_for_port(p, port),
     }
+}
+
+/// `p` is suspended until `port`, which has refused its data, takes data again.
+pub(crate) fn wait_for_port(p: &Process, port: Port) -> Raise<'_> {
+    p.suspend_itself();
+    sysmon::busy_port(p, port.term());
+    Raise::Wait
 }
 
 /// `noconnect` concerns other nodes.

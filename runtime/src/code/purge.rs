@@ -15,7 +15,7 @@ use super::entry::{self, FunEntry};
 use super::module::{self, MODIFICATION, Module, versions};
 use crate::bif::resume_suspended;
 use crate::interp::exception::for_each_return;
-use crate::process::suspension::Suspending;
+use crate::process::suspension::NOBODY;
 use crate::process::{Process, Signal, deliver};
 use crate::sched;
 use crate::term::{Atom, Pid};
@@ -38,9 +38,6 @@ impl Purge {
         }
     }
 }
-
-/// Who suspends a process that waits for a purge.
-const NOBODY: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 
 static PURGE: Mutex<Option<Purge>> = Mutex::new(None);
 
@@ -147,9 +144,7 @@ pub(crate) fn waits_for(p: &Process, fun: &FunEntry) -> bool {
     let is_pending = purge.funs.iter().any(|(it, _)| std::ptr::eq(*it, fun));
     if is_pending {
         purge.waiting.push(p.pid());
-        let (_, suspended) = Suspending::new(NOBODY);
-        suspended.activate();
-        p.rare().suspended.push(suspended);
+        p.suspend_itself();
     }
     is_pending
 }

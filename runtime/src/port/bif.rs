@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::open::{self, Error};
 use super::{Port, Refused, table};
-use crate::bif::{BifResult, Raise, badarg, bifs};
+use crate::bif::{BifResult, badarg, bifs, wait_for_port};
 use crate::heap::Message;
 use crate::native::{atom, iolist_bytes};
 use crate::process::registry::{self, Named};
@@ -89,10 +89,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         }
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
-        Err(Refused::Busy) => {
-            crate::trace::sysmon::busy_port(p, port.term());
-            Err(Raise::Wait)
-        }
+        Err(Refused::Busy) => Err(wait_for_port(p, port.id)),
     }
 }
 

@@ -28,10 +28,12 @@ pub(crate) use bif::TABLE;
 use framing::{Framing, Input, Piece};
 pub(crate) use open::open_forker;
 
+use crate::bif::resume_suspended;
 use crate::heap::{Heap, Message};
 use crate::native::atom;
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{self, Named};
+use crate::process::suspension::NOBODY;
 use crate::process::{Peer, Signal, deliver};
 use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::errno;
@@ -523,10 +525,10 @@ impl Port {
     }
 }
 
-/// Wakes processes that wait for a port: each tries its call again.
+/// Has processes that wait for a port go on: each tries its call again.
 fn wake(waiting: &mut Vec<Pid>) {
     for pid in waiting.drain(..) {
-        deliver(pid, Signal::request(|_| ()));
+        deliver(pid, Signal::request(|p| resume_suspended(p, NOBODY)));
     }
 }
 

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use super::Process;
 use crate::sync::{AtomicU32, Ordering};
 use crate::term::Pid;
+
+/// Who suspends a process that waits for something that is no process.
+pub(crate) const NOBODY: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 
 const ACTIVE: u32 = 1;
 const OVER: u32 = 2;
@@ -49,6 +53,15 @@ impl Suspended {
     /// The suspendee has taken notice.
     pub(crate) fn activate(&self) {
         self.stage.0.store(ACTIVE, Ordering::Release);
+    }
+}
+
+impl Process {
+    /// It stands still until it is resumed in the name of [`NOBODY`], whatever messages come.
+    pub(crate) fn suspend_itself(&self) {
+        let (_, suspended) = Suspending::new(NOBODY);
+        suspended.activate();
+        self.rare().suspended.push(suspended);
     }
 }
 
