@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use beamline_formats::choice::Choice;
 use beamline_formats::flamegraph::{self, By, Difference, Drawing, Shape, Width};
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Group, Recording};
+use beamline_formats::ring::{Group, Losses, Recording};
 use clap::{Args, ValueEnum};
 
 use crate::report;
@@ -154,31 +154,46 @@ pub(crate) struct DiffArguments {
     after: PathBuf,
 }
 
-/// The call paths of a recording or of a profile file.
-fn profile(path: &Path) -> Result<Profile, String> {
+/// The call paths of a recording or of a profile file; and of a recording, what is missing in it.
+fn profile(path: &Path) -> Result<(Profile, Option<Losses>), String> {
     if Profile::is_one(path) {
-        return Profile::read(path);
+        return Ok((Profile::read(path)?, None));
     }
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = Recording::open(path).map_err(|e| fail(&e))?;
     if let Some(line) = recording.lacks("a flame graph", &[Group::Calls, Group::Returns]) {
         return Err(fail(&line));
     }
-    recording.profile().map_err(|e| fail(&e))
+    let profile = recording.profile().map_err(|e| fail(&e))?;
+    let losses = Losses::read(&recording).map_err(|e| fail(&e))?;
+    Ok((profile, Some(losses)))
+}
+
+/// A drawing whose small text tells what was lost.
+fn drawing(
+    args: &ShapeArgs,
+    (profile, losses): &(Profile, Option<Losses>),
+    shape: Shape,
+    title: Option<String>,
+) -> Result<Drawing, String> {
+    let mut drawing = report::drawing(profile, shape, title)?;
+    drawing.min_width = args.min_width;
+    if let Some(lost) = losses.as_ref().and_then(Losses::short) {
+        drawing.subtitle.push_str("; ");
+        drawing.subtitle.push_str(&lost);
+    }
+    Ok(drawing)
 }
 
 /// Draws a flame graph.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: String| format!("{}: {error}", args.file.display());
-    let profile = profile(&args.file)?;
-    let shape = args.shape.shape(report::width(&profile));
-    let drawing = Drawing {
-        min_width: args.shape.min_width,
-        ..report::drawing(&profile, shape, None)?
-    };
+    let read = profile(&args.file)?;
+    let shape = args.shape.shape(report::width(&read.0));
+    let drawing = drawing(&args.shape, &read, shape, None)?;
     report::write(&args.output, |out| {
         if !args.chart {
-            return flamegraph::draw(&profile, &drawing, out).map_err(fail);
+            return flamegraph::draw(&read.0, &drawing, out).map_err(fail);
         }
         let recording = Recording::open(&args.file).map_err(|e| fail(e.to_string()))?;
         flamegraph::chart(&recording, &drawing, out).map_err(fail)
@@ -186,25 +201,33 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn lines(losses: &Losses) -> Vec<String> {
+    losses.to_string().lines().map(str::to_owned).collect()
+}
+
 /// Compares two runs.
 pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
     let (before, after) = (profile(&args.before)?, profile(&args.after)?);
-    let shape = args.shape.shape(report::width(&after));
-    let difference = Difference::of(&before, &after, Some(shape.width))?;
+    let shape = args.shape.shape(report::width(&after.0));
+    let difference = Difference::of(&before.0, &after.0, Some(shape.width))?;
     if let Some(path) = &args.output {
         let files = format!("{} → {}", args.before.display(), args.after.display());
-        let drawing = Drawing {
-            min_width: args.shape.min_width,
-            ..report::drawing(&after, shape, Some(files))?
-        };
+        let drawing = drawing(&args.shape, &after, shape, Some(files))?;
         report::write(path, |out| {
-            flamegraph::draw_difference(&before, &after, &drawing, out)
+            flamegraph::draw_difference(&before.0, &after.0, &drawing, out)
         })?;
     }
     if args.json {
         report::stream(|out| difference.write_json(out).map_err(|e| e.to_string()))?;
     } else {
-        report::print(&difference.to_string())?;
+        let mut text = String::new();
+        for (path, (_, losses)) in [(&args.before, &before), (&args.after, &after)] {
+            for line in losses.iter().flat_map(|losses| lines(losses)) {
+                text.push_str(&format!("{}: {line}\n", path.display()));
+            }
+        }
+        let gap = if text.is_empty() { "" } else { "\n" };
+        report::print(&format!("{text}{gap}{difference}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -198,11 +198,15 @@ pub(crate) fn drawing(
     if let Some((at, _)) = title.char_indices().nth(100) {
         title.replace_range(at.., "…");
     }
+    let width = match shape.width == width(profile) {
+        true => String::new(),
+        false => format!(", width: {}", shape.width.title().to_lowercase()),
+    };
     Ok(Drawing {
         shape,
         title,
         subtitle: format!(
-            "{}, OTP {}, {}.{:03} s, {processes} processes",
+            "{}{width}, OTP {}, {}.{:03} s, {processes} processes",
             run.kind.name(),
             run.otp,
             longest / 1_000_000_000,

@@ -67,7 +67,8 @@ impl Width {
     }
 
     /// As the head of a table has it.
-    pub(crate) fn title(self) -> &'static str {
+    #[must_use]
+    pub fn title(self) -> &'static str {
         match self {
             Width::Calls => "Calls",
             Width::Time => "Time",
@@ -183,16 +184,33 @@ fn paint<W: Write>(
     let mut options = options(drawing);
     options.palette_map = Some(&mut palette);
     options.flame_chart = is_chart;
-    let draw = |options: &mut Options<'_>, lines: &[String]| {
-        let lines = lines.iter().map(String::as_str);
-        flamegraph::from_lines(options, lines, out).map_err(|e| format!("the flame graph: {e}"))
-    };
     if is_chart {
         // It is drawn from the last line to the first.
         let lines: Vec<String> = lines.into_iter().rev().collect();
-        return draw(&mut options, &lines);
+        return from_lines(&mut options, &lines, STYLE, out);
     }
-    draw(&mut options, &lines)
+    from_lines(&mut options, &lines, STYLE, out)
+}
+
+/// Has stacks drawn, with a style of ours after the drawing's own.
+fn from_lines<W: Write>(
+    options: &mut Options<'_>,
+    lines: &[String],
+    style: &str,
+    mut out: W,
+) -> Result<(), String> {
+    let fail = |e: &dyn std::fmt::Display| format!("the flame graph: {e}");
+    let mut svg = Vec::new();
+    let lines = lines.iter().map(String::as_str);
+    flamegraph::from_lines(options, lines, &mut svg).map_err(|e| fail(&e))?;
+    let end = b"</style>";
+    let at = svg.windows(end.len()).position(|part| part == end);
+    let (before, after) = svg.split_at(at.unwrap_or(0));
+    let written = out
+        .write_all(before)
+        .and_then(|()| out.write_all(if at.is_some() { style.as_bytes() } else { b"" }))
+        .and_then(|()| out.write_all(after));
+    written.map_err(|e| fail(&e))
 }
 
 /// Draws folded stacks with two costs.
@@ -208,9 +226,21 @@ pub(crate) fn paint_difference<W: Write>(
         options.factor = 1.0;
         "ns".clone_into(&mut options.count_name);
     }
-    let lines = lines.iter().map(String::as_str);
-    flamegraph::from_lines(&mut options, lines, out).map_err(|e| format!("the flame graph: {e}"))
+    let style = format!("{STYLE}{DIFFERENCE_STYLE}");
+    from_lines(&mut options, &lines, &style, out)
 }
+
+/// What is below the frames follows the system's colours; what can be clicked can be seen.
+const STYLE: &str = "\
+#search { opacity:0.7; }
+@media (prefers-color-scheme: dark) {
+#background stop { stop-color:#16191d; }
+#title, #subtitle, #details, #unzoom, #search, #matched { fill:#e4e8ec; }
+}
+";
+
+/// What has not changed is as pale as the paper: its edge shows it.
+const DIFFERENCE_STYLE: &str = "#frames rect { stroke:#a9a698; stroke-width:0.5px; }\n";
 
 /// More than any run costs: what draws adds costs up, and counts with it as floating-point numbers.
 const COST_MAX: u64 = 1 << 53;
@@ -244,7 +274,7 @@ fn options<'a>(drawing: &Drawing) -> Options<'a> {
     "Function:".clone_into(&mut options.name_type);
     options.factor = factor;
     options.min_width = drawing.min_width;
-    // One paper of its own: the text and the frames read the same on a light page and a dark one.
+    // The paper in light; frames are the same in the dark.
     options.bgcolors = Some(BackgroundColor::Flat(rgb(0xfb, 0xfa, 0xf6)));
     options.uicolor = rgb(0x26, 0x26, 0x26);
     // A generic family: a list of names would be quoted as one.

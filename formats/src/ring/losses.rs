@@ -98,6 +98,35 @@ impl Losses {
         }
         Ok(())
     }
+
+    /// What is missing in a recording, all records of which are read for it.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn read(recording: &Recording) -> Result<Losses, Error> {
+        let found = recording.in_parallel(|mut reader| {
+            let mut found = [0; KINDS];
+            while let Some(record) = reader.read()? {
+                if let Some(kind) = record.event.kind() {
+                    found[kind as usize] += 1;
+                }
+            }
+            Ok(found)
+        })?;
+        Losses::of(recording, &found)
+    }
+
+    /// In a few words, if any record was lost.
+    #[must_use]
+    pub fn short(&self) -> Option<String> {
+        let records = self.losses.iter();
+        let records: u64 = records.map(|lost| lost.overwritten + lost.dropped).sum();
+        let since = match self.since_ns {
+            0 => String::new(),
+            since => format!(", calls are those from {} on", time(since)),
+        };
+        (records > 0).then(|| format!("LOST: {records} records{since}"))
+    }
 }
 
 impl fmt::Display for Losses {
