@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::export::{self, Target};
 use crate::flamegraph::{self, Difference, Drawing, Shape, Width};
 use crate::histogram::{By, Histograms, Of, Request};
+use crate::html::Page;
 use crate::ring::tests::{Numbers, mend};
 use crate::ring::{Drain, Recording, Summary, sample};
 
@@ -67,14 +68,34 @@ impl Seen {
         self.add("difference", difference);
     }
 
-    /// Has a file read by everything there is.
-    fn all(&mut self, path: &Path, whole: &Recording) {
-        let recording = match Recording::open(path) {
+    fn summary(&mut self, path: &Path) -> Option<Recording> {
+        let opened = Recording::open(path).map_err(|e| e.to_string());
+        let recording = match opened {
             Ok(recording) => recording,
-            Err(error) => return self.add::<()>("open", Err(error.to_string())),
+            Err(error) => {
+                self.add::<()>("open", Err(error));
+                return None;
+            }
         };
         let summary = Summary::of(&recording, 3).map(|(summary, _)| summary.to_string());
         self.add("summary", summary.map_err(|e| e.to_string()));
+        Some(recording)
+    }
+
+    fn page(&mut self, recording: &Recording) {
+        let page = Page::read(recording, "a.ring", 100).map_err(|e| e.to_string());
+        let written = page.and_then(|page| {
+            let written = page.write(&mut std::io::sink());
+            written.map_err(|e| e.to_string())
+        });
+        self.add("page", written);
+    }
+
+    /// Has a file read by everything there is; by the page, which does most, only in some rounds.
+    fn all(&mut self, path: &Path, whole: &Recording, round: usize) {
+        let Some(recording) = self.summary(path) else {
+            return;
+        };
         self.histograms(&recording);
         for target in Target::ALL {
             let mut out = Vec::new();
@@ -82,6 +103,9 @@ impl Seen {
             self.add(target.name(), written.map_err(|e| e.to_string()));
         }
         self.pictures(&recording, whole);
+        if round.is_multiple_of(16) {
+            self.page(&recording);
+        }
     }
 }
 
@@ -117,7 +141,7 @@ fn reports_of_a_damaged_recording_are_errors_or_results() {
             mend(&mut page, 0);
         }
         file.write_all_at(&page, at as u64).expect("writable");
-        seen.all(&path, &whole_recording);
+        seen.all(&path, &whole_recording, round);
         file.write_all_at(&whole[at..][..PAGE], at as u64)
             .expect("writable");
     }
@@ -135,16 +159,20 @@ fn reports_of_a_damaged_stream_are_errors_or_results() {
     let whole_recording = Recording::open(&out).expect("it is whole");
     let path = sample.path.with_extension("damaged");
     let mut seen = Seen::default();
-    for length in (0..whole.len()).step_by(7) {
+    for length in (0..whole.len()).step_by(23) {
         fs::write(&path, &whole[..length]).expect("writable");
-        seen.all(&path, &whole_recording);
+        seen.all(&path, &whole_recording, length);
     }
     let mut random = Numbers(9);
-    for _ in 0..1_000 {
+    for round in 0..10_000 {
         let mut bytes = whole.clone();
         damage(&mut bytes, &mut random, 0, whole.len());
         fs::write(&path, &bytes).expect("writable");
-        seen.all(&path, &whole_recording);
+        if round % 8 == 0 {
+            seen.all(&path, &whole_recording, round / 8);
+        } else {
+            seen.summary(&path);
+        }
     }
     assert!(seen.errors > 100, "{}", seen.errors);
 }

@@ -129,14 +129,15 @@ impl Totals {
     }
 
     fn read(path: &Path) -> Result<Totals, String> {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
+        let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        serde_json::from_slice(&bytes).map_err(|e| format!("{}: {e}", path.display()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::tests::Numbers;
 
     #[test]
     fn a_workload_has_its_first_process_and_those_after() {
@@ -157,9 +158,37 @@ mod tests {
     }
 
     #[test]
+    fn damaged_totals_are_errors_or_results() {
+        let whole = serde_json::to_vec(&totals()).unwrap();
+        for length in 0..whole.len() {
+            assert!(serde_json::from_slice::<Totals>(&whole[..length]).is_err());
+        }
+        let mut random = Numbers(11);
+        for _ in 0..10_000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random.below(3) {
+                let at = random.below(bytes.len());
+                bytes[at] = random.below(256) as u8;
+            }
+            if let Err(error) = serde_json::from_slice::<Totals>(&bytes) {
+                assert_eq!(error.to_string().lines().count(), 1, "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn totals_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
-        let totals = Totals {
+        let totals = totals();
+        totals.write(folder.path(), 7).unwrap();
+        assert_eq!(Totals::read_all(folder.path()), Ok(vec![totals]));
+        std::fs::write(folder.path().join("8.totals"), "{").unwrap();
+        let error = Totals::read_all(folder.path()).unwrap_err();
+        assert!(error.contains("8.totals"), "{error}");
+    }
+
+    fn totals() -> Totals {
+        Totals {
             otp: "29.1".into(),
             deterministic: true,
             whole: Counted {
@@ -169,11 +198,6 @@ mod tests {
             workload: Counted::default(),
             processes: None,
             outside: vec!["the file a".into()],
-        };
-        totals.write(folder.path(), 7).unwrap();
-        assert_eq!(Totals::read_all(folder.path()), Ok(vec![totals]));
-        std::fs::write(folder.path().join("8.totals"), "{").unwrap();
-        let error = Totals::read_all(folder.path()).unwrap_err();
-        assert!(error.contains("8.totals"), "{error}");
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! The command line of `beamline`: arguments become typed options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Pattern, Profile, Request, Type};
-use beamline_formats::ring;
 use beamline_formats::table::{By, Sort};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::flamegraph::{self, WidthArg};
+use crate::input::{self, Input};
 use crate::launch::{self, Launch, Mode, What};
 use crate::{ci, export, histogram, html, record, report};
 
@@ -226,8 +226,11 @@ pub fn run(arguments: &[String]) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(e) => {
-            // Help asked for goes to standard output; where that is closed, nobody reads it.
-            let _ = e.print();
+            match usage_error(&e) {
+                Some(line) => report::error(&line),
+                // Help asked for goes to standard output; where that is closed, nobody reads it.
+                None => drop(e.print()),
+            }
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }
     };
@@ -266,6 +269,25 @@ pub(crate) fn named<T: Copy + Send + Sync + 'static>(
             .copied()
             .ok_or("no such value")
     })
+}
+
+/// What is wrong with a command line, in a line; none where help was asked for.
+fn usage_error(error: &clap::Error) -> Option<String> {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        _ => {}
+    }
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<&str> = lines
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .collect();
+    let line = lines.join(" ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    Some(format!("{line}; --help tells more"))
 }
 
 /// Whether all was written; says what was not.
@@ -312,14 +334,20 @@ fn plain(args: &RunArgs) -> Result<ExitCode, String> {
 
 fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     let options = report::Options::from(&args.output);
-    if args.files.iter().any(|file| ring::Recording::is_one(file)) {
-        return match args.files.as_slice() {
-            [file] => record::report(file, &options),
-            _ => Err("a recording is reported alone: name one file".into()),
-        };
+    let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    let written = [&options.flamegraph, &options.json, &options.output];
+    input::keep(&files, written.into_iter().flatten().map(PathBuf::as_path))?;
+    let mut profiles = Vec::new();
+    for file in &files {
+        match input::open(file)? {
+            Input::Profile(profile) => profiles.push(profile),
+            Input::Recording(_) if files.len() == 1 => return record::report(file, &options),
+            Input::Recording(_) => {
+                return Err("a recording is reported alone: name one file".into());
+            }
+        }
     }
-    let profiles = args.files.iter().map(|file| Profile::read(file));
-    let profile = Profile::merge(profiles.collect::<Result<Vec<_>, _>>()?)?;
+    let profile = Profile::merge(profiles)?;
     let all_written = reported(&profile, &options);
     Ok(if all_written {
         ExitCode::SUCCESS
@@ -395,6 +423,35 @@ mod tests {
         ] {
             let error = parse(line).expect_err(line);
             assert!(error.contains(expect), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_line_is_one_line() {
+        for (line, expect) in [
+            (
+                "beamline flamegraph a.ring",
+                Some(
+                    "the following required arguments were not provided: --output <FILE.svg>; --help tells more",
+                ),
+            ),
+            (
+                "beamline profil",
+                Some(
+                    "unrecognized subcommand 'profil' tip: a similar subcommand exists: 'profile'; --help tells more",
+                ),
+            ),
+            ("beamline profile --sort x -- erl", Some("'x' is no column")),
+            ("beamline --help", None),
+            ("beamline --version", None),
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).expect_err(line);
+            let told = usage_error(&error);
+            let is_right = match (&told, expect) {
+                (Some(told), Some(expect)) => told.contains(expect) && !told.contains('\n'),
+                (told, expect) => told.is_none() && expect.is_none(),
+            };
+            assert!(is_right, "{line}: {told:?}");
         }
     }
 }

@@ -1,14 +1,13 @@
 //! `beamline export`: recordings for other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use beamline_formats::export::{self, Target};
-use beamline_formats::profile::Profile;
-use beamline_formats::ring::Recording;
 use clap::Args;
 
 use crate::cli::named;
+use crate::input::{self, Input};
 use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -38,12 +37,12 @@ pub(crate) struct Arguments {
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let target = args.to;
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", args.file.display());
+    input::keep(&[&args.file], args.output.as_deref())?;
+    let read = input::open(&args.file)?;
     let export = |out: &mut dyn std::io::Write| {
-        let result = if is_profile(&args.file) {
-            export::write_profile(&Profile::read(&args.file)?, target, out)
-        } else {
-            let recording = Recording::open(&args.file).map_err(|e| fail(&e))?;
-            export::write(&recording, target, out)
+        let result = match &read {
+            Input::Profile(profile) => export::write_profile(profile, target, out),
+            Input::Recording(recording) => export::write(recording, target, out),
         };
         match result {
             // Of what is written where, the caller tells.
@@ -57,9 +56,4 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         None => report::stream(export)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A profile is asked for its paths; whatever else it is, the recording's reader says what is wrong with it.
-fn is_profile(path: &Path) -> bool {
-    !Recording::is_one(path) && Profile::is_one(path)
 }

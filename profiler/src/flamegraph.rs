@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use beamline_formats::choice::Choice;
 use beamline_formats::flamegraph::{self, By, Difference, Drawing, Shape, Width};
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Group, Losses, Recording};
+use beamline_formats::ring::{Group, Losses};
 use clap::{Args, ValueEnum};
 
+use crate::input::{self, Input};
 use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -156,11 +157,11 @@ pub(crate) struct DiffArguments {
 
 /// The call paths of a recording or of a profile file; and of a recording, what is missing in it.
 fn profile(path: &Path) -> Result<(Profile, Option<Losses>), String> {
-    if Profile::is_one(path) {
-        return Ok((Profile::read(path)?, None));
-    }
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let recording = Recording::open(path).map_err(|e| fail(&e))?;
+    let recording = match input::open(path)? {
+        Input::Profile(profile) => return Ok((profile, None)),
+        Input::Recording(recording) => *recording,
+    };
     if let Some(line) = recording.lacks("a flame graph", &[Group::Calls, Group::Returns]) {
         return Err(fail(&line));
     }
@@ -188,6 +189,7 @@ fn drawing(
 /// Draws a flame graph.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: String| format!("{}: {error}", args.file.display());
+    input::keep(&[&args.file], [args.output.as_path()])?;
     let read = profile(&args.file)?;
     let shape = args.shape.shape(report::width(&read.0));
     let drawing = drawing(&args.shape, &read, shape, None)?;
@@ -195,7 +197,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         if !args.chart {
             return flamegraph::draw(&read.0, &drawing, out).map_err(fail);
         }
-        let recording = Recording::open(&args.file).map_err(|e| fail(e.to_string()))?;
+        let recording = input::recording(&args.file, "a flame chart")?;
         flamegraph::chart(&recording, &drawing, out).map_err(fail)
     })?;
     Ok(ExitCode::SUCCESS)
@@ -207,6 +209,7 @@ fn lines(losses: &Losses) -> Vec<String> {
 
 /// Compares two runs.
 pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
+    input::keep(&[&args.before, &args.after], args.output.as_deref())?;
     let (before, after) = (profile(&args.before)?, profile(&args.after)?);
     let shape = args.shape.shape(report::width(&after.0));
     let difference = Difference::of(&before.0, &after.0, Some(shape.width))?;
@@ -222,7 +225,7 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
     } else {
         let mut text = String::new();
         for (path, (_, losses)) in [(&args.before, &before), (&args.after, &after)] {
-            for line in losses.iter().flat_map(|losses| lines(losses)) {
+            for line in losses.iter().flat_map(lines) {
                 text.push_str(&format!("{}: {line}\n", path.display()));
             }
         }

@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use beamline_formats::choice::Choice;
 use beamline_formats::histogram::{By, Histograms, Of, Request};
-use beamline_formats::ring::Recording;
 use clap::{Args, ValueEnum};
 
 use crate::cli::named;
-use crate::report;
+use crate::{input, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -77,9 +76,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         by: args.by.map_or(of.by(), By::from),
         only: pattern.map(|text| Choice::from(text.as_str())),
     };
+    let paths: Vec<&Path> = files.iter().map(Path::new).collect();
+    input::keep(&paths, args.svg.as_deref())?;
     let mut all: Option<Histograms> = None;
     for file in files {
-        let recording = Recording::open(Path::new(file)).map_err(|e| format!("{file}: {e}"))?;
+        let recording = input::recording(Path::new(file), "a histogram")?;
         let read = Histograms::read(&recording, &request).map_err(|e| format!("{file}: {e}"))?;
         match &mut all {
             Some(all) => all.merge(read)?,

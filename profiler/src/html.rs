@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use beamline_formats::html::Page;
-use beamline_formats::ring::Recording;
+use beamline_formats::ring::Error;
 use clap::Args;
 
-use crate::report;
+use crate::{input, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -35,13 +35,9 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let shown = args.file.display().to_string();
-    let fail = |error| format!("{shown}: {error}");
-    let recording = Recording::open(&args.file).map_err(fail)?;
-    if report::is_same_file(&args.file, &args.output) {
-        return Err(format!(
-            "{shown}: the page cannot take the recording's own place"
-        ));
-    }
+    let fail = |error: Error| format!("{shown}: {error}");
+    input::keep(&[&args.file], [args.output.as_path()])?;
+    let recording = input::recording(&args.file, "a page")?;
     let page = Page::read(&recording, &shown, args.most as usize).map_err(fail)?;
     report::write(&args.output, |out| {
         page.write(out).map_err(|e| e.to_string())

@@ -12,6 +12,7 @@ mod flamegraph;
 mod flight;
 mod histogram;
 mod html;
+mod input;
 pub mod launch;
 mod record;
 pub mod report;

@@ -1,127 +1,15 @@
 //! `beamline html`, and its page in a browser.
 
 mod browser;
+mod made;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use beamline_formats::ring::{
-    Anchor, Clock, Description, Event, Group, Id, Name, NameId, Options, Ring, Segment, Settings,
-    WhenFull,
-};
 use serde_json::json;
 
 use browser::Browser;
-
-/// A name that would end the script, if it were taken for HTML.
-const EVIL: &str = "</script><b>";
-
-/// A recording that is made event by event.
-struct Recorded {
-    ring: std::sync::Arc<Ring>,
-    segment: Segment,
-    module: NameId,
-}
-
-const A: Id = Id::Process(9);
-const B: Id = Id::Process(10);
-
-impl Recorded {
-    fn new(path: &Path) -> Recorded {
-        let events = Group::ALL.iter().map(|group| group.name().to_owned());
-        let options = Options {
-            schedulers: 1,
-            ring_bytes: 32 << 20,
-            when_full: WhenFull::Stop,
-            token: 1,
-            clock: Clock {
-                counter: false,
-                ns_per_4g: 1 << 32,
-                anchor: Anchor::default,
-                unix_ns: 1_700_000_000_000_000_000,
-            },
-            description: Description {
-                otp: "29".into(),
-                command: vec!["erl".into(), EVIL.into()],
-                settings: Settings {
-                    events: events.collect(),
-                    ..Settings::default()
-                },
-                ..Description::default()
-            },
-        };
-        let ring = Ring::create(path, &options).expect("a ring");
-        let segment = ring.segment(0).expect("it is free");
-        let module = ring.name(Name::Atom("m"));
-        Recorded {
-            ring,
-            segment,
-            module,
-        }
-    }
-
-    fn function(&self, name: &str) -> NameId {
-        let (module, name, arity) = (self.module, self.ring.name(Name::Atom(name)), 1);
-        self.ring.name(Name::Function {
-            module,
-            name,
-            arity,
-        })
-    }
-
-    fn write(&mut self, at_ns: u64, id: Id, event: Event<'_>) {
-        assert!(self.segment.write(at_ns, id, &event), "there is room");
-    }
-}
-
-/// A recording of so many rounds, of which each has a turn, a collection and two messages.
-fn record(path: &Path, rounds: u64) {
-    let mut to = Recorded::new(path);
-    let [main, fib, evil] = ["main", "fib", EVIL].map(|name| to.function(name));
-    for (id, function) in [(A, main), (B, evil)] {
-        let parent = Id::None;
-        to.ring.name(Name::Process {
-            id,
-            parent,
-            function,
-        });
-    }
-    to.write(50, A, Event::In { function: main });
-    to.write(100, A, Event::Call { function: main });
-    for round in 0..rounds {
-        let at = 1_000 + 10_000 * round;
-        to.write(at, A, Event::Call { function: fib });
-        to.write(at + 1_000, A, Event::Call { function: evil });
-        to.write(at + 1_500, A, Event::Return { function: evil });
-        to.write(at + 2_000, A, Event::Return { function: fib });
-        let text = if round == 3 { EVIL } else { "go" };
-        to.write(at + 2_100, A, Event::Send { to: B, text });
-        to.write(at + 2_200, B, Event::Receive { text });
-        to.write(
-            at + 2_300,
-            A,
-            Event::Send {
-                to: B,
-                text: "again",
-            },
-        );
-        to.write(at + 2_400, B, Event::Receive { text: "again" });
-        let (need, used, reclaimed) = (1, 2, 3);
-        to.write(at + 3_000, A, Event::GcMinorStart { need, used });
-        to.write(at + 4_000, A, Event::GcMinorEnd { reclaimed, used });
-        let (function, messages, reductions) = (main, 0, round);
-        let out = Event::Out {
-            function,
-            messages,
-            reductions,
-        };
-        to.write(at + 5_000, A, out);
-        to.write(at + 6_000, A, Event::In { function: main });
-    }
-    to.write(10_000 * rounds + 2_000, A, Event::LongGc { ms: 12 });
-    to.ring.end();
-}
+use made::{EVIL, record};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -153,32 +41,6 @@ impl Place {
         assert!(output.status.success(), "{output:?}");
         format!("file://{}", self.file("a.html").display())
     }
-}
-
-#[test]
-fn what_is_no_recording_is_refused_and_nothing_is_written() {
-    let place = Place::new();
-    record(&place.file("a.ring"), 3);
-    let whole = fs::read(place.file("a.ring")).expect("there");
-    fs::write(place.file("empty"), "").expect("writable");
-    fs::write(place.file("foreign"), "x".repeat(9_000)).expect("writable");
-    fs::write(place.file("cut"), &whole[..whole.len() / 2]).expect("writable");
-    let mut newer = whole.clone();
-    newer[8] = 9;
-    fs::write(place.file("newer"), newer).expect("writable");
-    for file in ["empty", "foreign", "cut", "newer", "no.ring"] {
-        let output = place.html(&[file, "-o", "x.html"]);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stderr);
-        let is_line = text.starts_with(&format!("beamline: {file}: ")) && text.lines().count() == 1;
-        assert!(is_line, "{text}");
-        assert!(!place.file("x.html").exists());
-    }
-    let output = place.html(&["a.ring", "-o", "a.ring"]);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(fs::read(place.file("a.ring")).expect("there") == whole);
-    let output = place.html(&["a.ring", "-o", "x.html", "--most", "0"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
 /// What needs a browser: `--skip in_a_browser` leaves it out.

@@ -680,7 +680,7 @@ fn what_cannot_be_made_is_one_line_and_no_file() {
         ("histogram text.ring", "text.ring: not a recording"),
         ("histogram empty.ring", "empty.ring: the file is empty"),
         ("histogram none.ring", "none.ring: No such file"),
-        ("export text.ring --to jsonl -o out", "not a recording"),
+        ("export text.ring --to jsonl -o out", "neither a recording"),
         (
             "flamegraph a.ring --only work:fob -o out",
             "there is work:fib",

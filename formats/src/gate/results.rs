@@ -115,8 +115,9 @@ impl Results {
     /// One line: the file cannot be read, is no such file, or of another version.
     pub fn read(path: &Path) -> Result<Results, String> {
         let fail = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| fail(&e))?;
-        Self::parse(&text).map_err(|e| fail(&e))
+        let bytes = std::fs::read(path).map_err(|e| fail(&e))?;
+        // What is no text is no JSON: what does not fit is in the place of each byte that is none.
+        Self::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| fail(&e))
     }
 
     /// Reads the text of such a file.

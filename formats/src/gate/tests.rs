@@ -1,5 +1,6 @@
 use super::*;
 use crate::flamegraph::Width;
+use crate::ring::tests::Numbers;
 use crate::totals::Counted;
 
 fn workload(name: &str, reductions: u64, functions: &[(&str, u64, u64)]) -> Workload {
@@ -220,6 +221,39 @@ fn files_that_are_no_results_are_refused() {
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
         assert!(Results::parse(&text[..end]).is_err());
     }
+}
+
+#[test]
+fn damaged_results_are_errors_or_compared() {
+    let good = results(vec![workload("w", 1, &[("m:f/0", 1, 2), ("m:g/1", 3, 4)])]);
+    let text = serde_json::to_string(&good).unwrap();
+    let mut random = Numbers(5);
+    let (mut errors, mut compared) = (0, 0);
+    for _ in 0..10_000 {
+        let mut bytes = text.clone().into_bytes();
+        for _ in 0..=random.below(3) {
+            let at = random.below(bytes.len());
+            bytes[at] = match random.below(3) {
+                0 => random.below(256) as u8,
+                _ => b"0123456789.-e\"{}[]:,"[random.below(20)],
+            };
+        }
+        let read = Results::parse(&String::from_utf8_lossy(&bytes));
+        let told = read.and_then(|read| {
+            let comparison = compare(&good, &read, |_: &str| Limits::default())?;
+            Ok(output::text(&comparison)
+                + &output::markdown(&comparison, &[])
+                + &output::junit(&comparison))
+        });
+        match told {
+            Ok(told) => compared += usize::from(!told.is_empty()),
+            Err(error) => {
+                assert_eq!(error.lines().count(), 1, "{error}");
+                errors += 1;
+            }
+        }
+    }
+    assert!(errors > 100 && compared > 100, "{errors} {compared}");
 }
 
 fn example() -> Comparison {

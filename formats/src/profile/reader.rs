@@ -32,6 +32,25 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// Where a file has its version, in bytes from its start.
+const VERSION_AT: usize = MAGIC.len();
+
+impl ReadError {
+    /// With what to do about it.
+    fn told(&self) -> String {
+        match (self.section, self.offset) {
+            ("file", 0) => self.reason.clone(),
+            ("file", VERSION_AT) => {
+                format!(
+                    "a profile of {}: use the beamline that made it, or make it anew",
+                    self.reason
+                )
+            }
+            _ => format!("the profile is damaged: {self}; make it anew"),
+        }
+    }
+}
+
 impl Profile {
     /// Does this file begin as a profile?
     #[must_use]
@@ -47,7 +66,7 @@ impl Profile {
     /// One line with the path; for a damaged file also the section and the offset.
     pub fn read(path: &Path) -> Result<Profile, String> {
         let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Profile::decode(&bytes).map_err(|e| format!("{}: {e}", path.display()))
+        Profile::decode(&bytes).map_err(|e| format!("{}: {}", path.display(), e.told()))
     }
 
     /// Decodes the bytes of a profile file.
@@ -65,7 +84,7 @@ impl Profile {
         let version = u32::from_le_bytes(version);
         if version != VERSION {
             let reason = format!("version {version}, this program reads version {VERSION}");
-            return fail(8, &reason);
+            return fail(VERSION_AT, &reason);
         }
         let mut state = State::default();
         let mut at = 12;

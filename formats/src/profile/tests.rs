@@ -2,6 +2,10 @@ use proptest::prelude::*;
 
 use super::layout::{SECTION_HEAD, checksum};
 use super::*;
+use crate::export::{self, Target};
+use crate::flamegraph::{self, Difference, Drawing, Shape, Width};
+use crate::json;
+use crate::table::{By, Sort, Tables};
 
 fn header(kind: Type) -> Header {
     Header {
@@ -135,6 +139,30 @@ fn every_changed_byte_is_refused() {
     }
 }
 
+/// Has a profile read by everything that is made of profiles; what comes of it does not matter.
+fn show(profile: &Profile) {
+    let mut out = Vec::new();
+    let tables = Tables {
+        profile,
+        by: By::Process,
+        sort: Sort::default(),
+    };
+    assert!(!tables.to_string().is_empty());
+    json::write(profile, &mut out).expect("a Vec takes all");
+    for target in [Target::Folded, Target::Callgrind, Target::Pprof] {
+        let _ = export::write_profile(profile, target, &mut out);
+    }
+    let drawing = Drawing {
+        shape: Shape::new(Width::Time),
+        title: String::new(),
+        subtitle: String::new(),
+        min_width: 0.01,
+    };
+    let _ = flamegraph::draw(profile, &drawing, &mut out);
+    let _ = flamegraph::draw_difference(&sample(), profile, &drawing, &mut out);
+    let _ = Difference::of(&sample(), profile, None).map(|difference| difference.to_string());
+}
+
 /// Payloads changed under a checksum that is right: the reader's own checks are all there is.
 #[test]
 fn changed_payloads_with_a_right_checksum_never_break_an_index() {
@@ -155,6 +183,9 @@ fn changed_payloads_with_a_right_checksum_never_break_an_index() {
                         // Written again, the writer's own checks pass on every index.
                         encode(&profile);
                         read += 1;
+                        if read % 16 == 0 {
+                            show(&profile);
+                        }
                     }
                     Err(error) => {
                         assert!(error.offset >= at && error.offset <= bytes.len());

@@ -79,6 +79,9 @@ impl Config {
                 "{}: no such file: it names the workloads; docs/ci.md has an example",
                 path.display()
             ),
+            std::io::ErrorKind::InvalidData => {
+                format!("{}: not text, and so no beamline.toml", path.display())
+            }
             _ => format!("{}: {e}", path.display()),
         })?;
         let folder = match path.parent() {

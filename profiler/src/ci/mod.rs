@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use config::Config;
 use measure::Runner;
 
-use crate::report;
+use crate::{input, report};
 
 /// Exit code of a regression.
 const REGRESSION: u8 = 3;
@@ -139,6 +139,16 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             outputs,
         } => {
             let file = config.as_deref().unwrap_or(Path::new("beamline.toml"));
+            let written = [
+                &outputs.markdown,
+                &outputs.json,
+                &outputs.junit,
+                &outputs.benchmark_action,
+            ];
+            input::keep(
+                &[base, new],
+                written.into_iter().flatten().map(PathBuf::as_path),
+            )?;
             let config = config.as_deref().map(Config::read).transpose()?;
             let (base, new) = (Results::read(base)?, Results::read(new)?);
             let limits = |name: &str| {

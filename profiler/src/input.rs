@@ -1,0 +1,66 @@
+//! What commands read, and that nothing is written in its place.
+
+use std::path::Path;
+
+use beamline_formats::profile::Profile;
+use beamline_formats::ring::{Error, Recording};
+
+use crate::report;
+
+/// Opens a recording, of which `what` is to be made.
+///
+/// # Errors
+/// One line: it cannot be read, or is something else.
+pub(crate) fn recording(path: &Path, what: &str) -> Result<Recording, String> {
+    if Profile::is_one(path) {
+        return Err(format!(
+            "{}: {what} is made from a recording, and this is a profile: use beamline record",
+            path.display()
+        ));
+    }
+    Recording::open(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// What there is to read in a file.
+pub(crate) enum Input {
+    /// As `beamline record` writes it.
+    Recording(Box<Recording>),
+    /// As `beamline profile --output` writes it.
+    Profile(Profile),
+}
+
+/// Opens a recording or reads a profile.
+///
+/// # Errors
+/// One line: it cannot be read, or is neither.
+pub(crate) fn open(path: &Path) -> Result<Input, String> {
+    if Profile::is_one(path) {
+        return Profile::read(path).map(Input::Profile);
+    }
+    let recording = Recording::open(path).map_err(|e| match e {
+        Error::Foreign => format!(
+            "{}: neither a recording of beamline record nor a profile of beamline profile --output",
+            path.display()
+        ),
+        e => format!("{}: {e}", path.display()),
+    });
+    recording.map(|recording| Input::Recording(Box::new(recording)))
+}
+
+/// Makes sure that no file which is read is one that will be written.
+///
+/// # Errors
+/// One line with the first that is both.
+pub(crate) fn keep<'a>(
+    read: &[&Path],
+    written: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), String> {
+    let both = |written: &&Path| read.iter().any(|read| report::is_same_file(read, written));
+    match written.into_iter().find(both) {
+        Some(path) => Err(format!(
+            "{}: it is read: what is written needs another name",
+            path.display()
+        )),
+        None => Ok(()),
+    }
+}
