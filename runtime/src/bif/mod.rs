@@ -60,7 +60,6 @@ mod trace_info;
 mod tuples;
 mod unicode;
 
-pub(crate) use process_info::garbage_collection_info;
 pub(crate) use send::wait_for_port;
 pub(crate) use system_task::resume as resume_suspended;
 pub(crate) use table::{bifs, has_some_of};

@@ -746,12 +746,17 @@ fn bump_reductions_1<'p>(p: &'p Process, [reds]: [Term<'p>; 1]) -> BifResult<'p>
 /// `hibernate/3`: the stack goes, the heap shrinks to what the call needs, and the process waits for a
 /// message; it goes on with `apply(M, F, A)`.
 fn hibernate_3(p: &mut Process) -> Next {
-    let valid = p.x(0).as_atom().is_some()
-        && p.x(1).as_atom().is_some()
-        && p.x(2).list_iter().all(|element| element.is_ok());
-    if !valid {
-        p.store_exception(crate::process::Class::Error, am::badarg.raw());
-        return Next::Raise;
-    }
-    p.hibernate()
+    let is_call = p.x(0).as_atom().is_some() && p.x(1).as_atom().is_some();
+    let mut arguments = p.x(2).list_iter();
+    // As ERTS, which looks no further than that.
+    let looked_at = arguments.by_ref().take(usize::from(u8::MAX) + 1);
+    let reason = if !is_call || looked_at.fold(false, |bad, one| bad | one.is_err()) {
+        am::badarg
+    } else if arguments.next().is_some() {
+        am::system_limit
+    } else {
+        return p.hibernate();
+    };
+    p.store_exception(crate::process::Class::Error, reason.raw());
+    Next::Raise
 }

@@ -240,7 +240,7 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
         am::max_heap_size => max_heap_map(p, &p.max_heap()),
         am::binary => binaries(p),
         am::garbage_collection => garbage_collection(p),
-        am::garbage_collection_info => garbage_collection_info(p),
+        am::garbage_collection_info => crate::trace::events::gc_info(p, p),
         am::last_calls => match p.of_rare(|rare| rare.save_calls) {
             None | Some(0) => Term::bool(false),
             Some(_) => Term::NIL,
@@ -371,29 +371,6 @@ fn garbage_collection(p: &Process) -> Term<'_> {
             (am::min_heap_size, number(p.min_heap_words())),
             (am::fullsweep_after, number(p.fullsweep_after())),
             (am::minor_gcs, number(p.collections_since_fullsweep())),
-        ],
-    )
-}
-
-/// The sizes of a process's heaps, as traces of collections give them, too.
-pub(crate) fn garbage_collection_info(p: &Process) -> Term<'_> {
-    let number = |n: usize| p.unsigned(n as u64);
-    let (old_block, old) = p.old_words();
-    let [vheap, vheap_limit, old_vheap, old_vheap_limit] = p.bin_vheap();
-    pair_list(
-        p,
-        &[
-            (am::old_heap_block_size, number(old_block)),
-            (am::heap_block_size, number(p.block_words())),
-            (am::mbuf_size, number(p.fragment_words())),
-            (am::recent_size, number(p.mature_words())),
-            (am::stack_size, number(p.stack_words())),
-            (am::old_heap_size, number(old)),
-            (am::heap_size, number(p.used_words())),
-            (am::bin_vheap_size, number(vheap)),
-            (am::bin_vheap_block_size, number(vheap_limit)),
-            (am::bin_old_vheap_size, number(old_vheap)),
-            (am::bin_old_vheap_block_size, number(old_vheap_limit)),
         ],
     )
 }

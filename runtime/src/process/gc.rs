@@ -127,6 +127,7 @@ impl Process {
             // SAFETY: P2: `live` registers hold terms.
             unsafe { std::slice::from_raw_parts_mut(self.x.get(), live) }
         };
+        self.mailbox.attach_examined(&self.heap);
         let rare = self.rare.get_mut().as_deref_mut();
         let mut roots = ProcessRoots {
             live,
@@ -210,7 +211,7 @@ impl Process {
             Term::bool(max.kill),
             Term::bool(true),
             Term::small(self.mailbox.len() as i64),
-            crate::bif::garbage_collection_info(self),
+            events::gc_info(self, self),
             crate::interp::exception::where_is(self, am::current_stacktrace),
         ];
         log_error(self, format, self.list(&args));

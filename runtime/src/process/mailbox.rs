@@ -15,8 +15,9 @@
 //! | `recv_marker_clear` | [`Process::recv_marker_clear`] |
 //! | `recv_marker_use` | [`Process::recv_marker_use`] |
 //!
-//! A message keeps its fragment until it is examined: then its terms are the heap's, and the slot is a
-//! root of the collector.
+//! A message keeps its fragment until it is taken out: then its terms are the heap's. While it is examined its terms are in
+//! registers, so a collection meanwhile takes the fragment before, and the slot is a root of the collector from then on.
+//! Compiled code keeps no term of a message that it has passed over, as in ERTS (`fragile` in `beam_validator`).
 
 use std::collections::VecDeque;
 
@@ -43,8 +44,8 @@ struct Marker {
 /// A message in the queue.
 struct Slot {
     message: Message,
-    /// Words of its fragment since that is the heap's: the process has not allocated them until it takes the
-    /// message.
+    /// Words of its fragment, where that became the heap's before the process took the message: it has not
+    /// allocated them until then.
     attached_words: u32,
     mark: Mark,
 }
@@ -69,8 +70,10 @@ pub(crate) struct Mailbox {
     priority: usize,
     /// Where the next `loop_rec` looks.
     save: usize,
-    /// No message from here on has been examined.
-    examined: usize,
+    /// The message at the save pointer is being examined: registers hold its terms.
+    is_examining: bool,
+    /// No message from here on is a root.
+    attached: usize,
     /// So many at its end have come without being looked for.
     unlooked_for: usize,
     /// Signals taken from the outer queue and not handled yet.
@@ -106,8 +109,8 @@ impl Mailbox {
         let at = self.priority;
         self.queue.insert(at, Slot::new(message, mark));
         self.priority += 1;
-        if self.examined > at {
-            self.examined += 1;
+        if self.attached > at {
+            self.attached += 1;
         }
         // What was passed over stays so; the new message is still to be looked at.
         self.save = self.save.min(at);
@@ -118,8 +121,8 @@ impl Mailbox {
     /// A message that lies on the process's heap already: a root from now on.
     pub(super) fn push_attached(&mut self, message: Message, mark: Mark, priority: bool) {
         self.put(message, mark, priority);
-        self.examined = if priority {
-            self.examined.max(self.priority)
+        self.attached = if priority {
+            self.attached.max(self.priority)
         } else {
             self.queue.len()
         };
@@ -158,9 +161,28 @@ impl Mailbox {
         self.save = self.queue.len();
     }
 
+    /// Do registers hold terms of a message that is no part of the heap?
+    pub(crate) fn is_examining(&self) -> bool {
+        self.is_examining
+    }
+
+    /// Gives the message that is being examined to its process's heap, before a collection.
+    pub(super) fn attach_examined(&mut self, heap: &Heap) {
+        if !self.is_examining {
+            return;
+        }
+        if let Some(slot) = self.queue.get_mut(self.save) {
+            self.attached = self.attached.max(self.save + 1);
+            let words = u32::try_from(slot.message.words()).unwrap_or(u32::MAX);
+            slot.attached_words = slot.attached_words.saturating_add(words);
+            heap.claim_later(words as usize);
+            heap.attach_in_place(&mut slot.message);
+        }
+    }
+
     /// Visits the slots that refer to the heap.
     pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        for slot in self.queue.iter_mut().take(self.examined) {
+        for slot in self.queue.iter_mut().take(self.attached) {
             if let Some(root) = slot.message.attached_root() {
                 visit(std::slice::from_mut(root));
             }
@@ -174,8 +196,8 @@ impl Mailbox {
         if at < self.priority {
             self.priority -= 1;
         }
-        if at < self.examined {
-            self.examined -= 1;
+        if at < self.attached {
+            self.attached -= 1;
         }
         for marker in self.markers.iter_mut().flat_map(|m| m.iter_mut()) {
             if marker.at > at {
@@ -202,26 +224,17 @@ pub enum WaitTimeout {
 }
 
 impl Process {
-    /// The message at the save pointer, attached to the heap. Handles signals when there is none: check
-    /// [`Process::is_exiting`] on `None`. May collect, and run what other processes asked for; nothing
-    /// but y registers survives.
+    /// The message at the save pointer, for the instructions up to [`Process::next_message`] or
+    /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_exiting`] on `None`. May
+    /// collect, and run what other processes asked for; nothing but y registers survives.
     pub fn peek_message(&mut self) -> Option<RawTerm> {
         loop {
             if self.mailbox.looks_for_more() {
                 self.bump_reds(FETCH_REDS);
             }
-            let Mailbox {
-                queue,
-                save,
-                examined,
-                ..
-            } = &mut self.mailbox;
-            if let Some(slot) = queue.get_mut(*save) {
-                *examined = (*examined).max(*save + 1);
-                let words = u32::try_from(slot.message.words()).unwrap_or(u32::MAX);
-                slot.attached_words = slot.attached_words.saturating_add(words);
-                self.heap.claim_later(words as usize);
-                return Some(self.heap.attach_in_place(&mut slot.message));
+            if let Some(slot) = self.mailbox.queue.get(self.mailbox.save) {
+                self.mailbox.is_examining = true;
+                return Some(slot.message.term().raw());
             }
             self.bump_reds(FETCH_REDS);
             if !self.fetch_signals() || self.is_exiting() {
@@ -233,14 +246,19 @@ impl Process {
     /// The save pointer moves on (`loop_rec_end`).
     #[inline]
     pub fn next_message(&mut self) {
+        self.mailbox.is_examining = false;
         self.mailbox.save += 1;
     }
 
     /// Takes the message at the save pointer out of the mailbox, and ends the receive's timer.
     #[inline]
     pub fn remove_message(&mut self) {
-        if let Some(slot) = self.mailbox.take_current() {
-            self.heap.claim(slot.attached_words as usize);
+        self.mailbox.is_examining = false;
+        if let Some(mut slot) = self.mailbox.take_current() {
+            self.heap.attach_in_place(&mut slot.message);
+            if slot.attached_words != 0 {
+                self.heap.claim(slot.attached_words as usize);
+            }
             if slot.mark.acts_on(self) {
                 seq::received(self, slot.mark, slot.message.term());
             }

@@ -56,7 +56,7 @@ impl Process {
         self.heap.gen_gcs as usize
     }
 
-    /// Words of messages that have not been examined.
+    /// Words of messages in the queue that are no part of the heap; they count as such where the queue does.
     pub(crate) fn mailbox_words(&self) -> usize {
         if self.flags.get().off_heap_messages {
             return 0;

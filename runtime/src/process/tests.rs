@@ -259,7 +259,16 @@ fn examined_messages_survive_collections() {
     let mut collected = false;
     let pid = spawn(move |p| {
         let mut sum = 0;
-        while p.peek_message().is_some() {
+        while let Some(message) = p.peek_message() {
+            // SAFETY: T1: a message that is being examined.
+            p.set_x(0, unsafe { Term::new(message) });
+            let number = |p: &Process| p.x(0).as_tuple().unwrap().get(1).as_small().unwrap();
+            let before = number(p);
+            if before % 10 == 3 {
+                p.garbage_collect(10, 1).unwrap();
+                p.garbage_collect(1000, 1).unwrap();
+            }
+            assert_eq!(number(p), before);
             p.next_message();
         }
         if p.mailbox.len() < 100 {
@@ -286,6 +295,36 @@ fn examined_messages_survive_collections() {
         deliver(pid, Signal::message(message, pid));
     }
     assert_eq!(done.recv_timeout(LONG).unwrap(), 4950);
+}
+
+#[test]
+fn messages_that_were_passed_over_are_not_the_heap_s() {
+    let (out, done) = channel();
+    let pid = spawn(move |p| {
+        while p.peek_message().is_some() {
+            p.next_message();
+        }
+        if p.mailbox.len() < 100 {
+            p.wait();
+            return Outcome::Wait;
+        }
+        out.send((p.mailbox_words(), p.fragment_words(), p.wants_collection()))
+            .unwrap();
+        p.timeout_reset_save();
+        p.peek_message().unwrap();
+        p.remove_message();
+        out.send((p.mailbox_words(), p.fragment_words(), p.wants_collection()))
+            .unwrap();
+        exit(p, am::normal)
+    });
+    let heap = Heap::detached();
+    for i in 0..100 {
+        let message = heap.tuple(&[am::ok.term(), Term::small(i)]);
+        deliver(pid, Signal::message(message, pid));
+    }
+    let zeal = cfg!(feature = "gc_zeal");
+    assert_eq!(done.recv_timeout(LONG).unwrap(), (300, 0, zeal));
+    assert_eq!(done.recv_timeout(LONG).unwrap(), (297, 3, zeal));
 }
 
 #[test]

@@ -238,7 +238,7 @@ pub(crate) fn gc_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h> 
     let rows = [
         (am::old_heap_block_size, old_block),
         (am::heap_block_size, p.block_words()),
-        (am::mbuf_size, p.fragment_words()),
+        (am::mbuf_size, p.fragment_words() + p.mailbox_words()),
         (am::recent_size, p.mature_words()),
         (am::stack_size, p.stack_words()),
         (am::old_heap_size, old),
