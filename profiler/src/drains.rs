@@ -68,7 +68,7 @@ impl Work {
             match drain.as_mut().map(Drain::take) {
                 Some(Ok(more)) => any |= more,
                 Some(Err(error)) => {
-                    say(ring, &error);
+                    say(&output_of(&self.request, &self.output, ring), &error);
                     *drain = None;
                 }
                 None => {}
@@ -86,7 +86,7 @@ impl Work {
             if self.drains.contains_key(&ring) {
                 continue;
             }
-            let output = self.output_of(&ring);
+            let output = output_of(&self.request, &self.output, &ring);
             let drain = Drain::begin(&ring, &output);
             if let Err(error) = &drain {
                 say(&output, error);
@@ -97,14 +97,6 @@ impl Work {
         }
     }
 
-    fn output_of(&self, ring: &Path) -> PathBuf {
-        let part = self.request.file.as_os_str().len();
-        let ring = ring.as_os_str().to_string_lossy();
-        let mut name = self.output.as_os_str().to_owned();
-        name.push(ring.get(part..).unwrap_or_default());
-        PathBuf::from(name)
-    }
-
     fn finish(mut self) -> Vec<PathBuf> {
         self.look();
         for (ring, drain) in self.drains {
@@ -113,12 +105,21 @@ impl Work {
                     // The stream has all that was in it; if it cannot be removed, it stays.
                     let _ = fs::remove_file(&ring);
                 }
-                Some(Err(error)) => say(&ring, &error),
+                Some(Err(error)) => say(&output_of(&self.request, &self.output, &ring), &error),
                 None => {}
             }
         }
         self.written
     }
+}
+
+/// Where the stream of a ring goes.
+fn output_of(request: &Request, output: &Path, ring: &Path) -> PathBuf {
+    let part = request.file.as_os_str().len();
+    let ring = ring.as_os_str().to_string_lossy();
+    let mut name = output.as_os_str().to_owned();
+    name.push(ring.get(part..).unwrap_or_default());
+    PathBuf::from(name)
 }
 
 fn say(file: &Path, error: &Error) {

@@ -32,6 +32,8 @@ pub struct Losses {
     pub names_lost: u64,
     /// The emulator has ended the recording; otherwise it was killed, or runs still.
     pub has_ended: bool,
+    /// It is a stream that nobody ended: more may have come.
+    pub is_cut: bool,
     /// Since when nothing is missing.
     pub since_ns: u64,
     /// What it was kept around, if it is what a flight recorder kept.
@@ -54,6 +56,7 @@ impl Losses {
             losses: losses.collect(),
             names_lost: recording.names_lost(),
             has_ended: recording.has_ended(),
+            is_cut: recording.is_cut(),
             since_ns: recording.whole_since_ns()?,
             kept: recording.kept(),
         };
@@ -132,7 +135,12 @@ impl Losses {
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let misses = self.kept.is_some_and(|kept| self.misses(&kept));
-        if self.losses.is_empty() && self.names_lost == 0 && !misses {
+        if self.is_cut {
+            writeln!(
+                f,
+                "LOST: what came after the end of this stream: its disk was full, or who wrote it was killed"
+            )?;
+        } else if self.losses.is_empty() && self.names_lost == 0 && !misses {
             writeln!(f, "Nothing was lost.")?;
         }
         if let Some(kept) = &self.kept {
@@ -168,7 +176,7 @@ impl fmt::Display for Losses {
             )?;
         }
         let runs = self.kept.is_some_and(|kept| kept.why != Why::Killed);
-        if !self.has_ended && !runs {
+        if !self.has_ended && !runs && !self.is_cut {
             writeln!(
                 f,
                 "The recording has no end: the emulator was killed, or runs still."

@@ -54,6 +54,8 @@ pub struct Recording {
     names: Names,
     segments: Vec<SegmentInfo>,
     time: Timebase,
+    /// It is a stream without its last part.
+    is_cut: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -218,7 +220,9 @@ impl Recording {
             Some(page) => Header::read(page)?,
             None => header,
         };
-        Recording::new(file, header, description, names, segments)
+        let mut recording = Recording::new(file, header, description, names, segments)?;
+        recording.is_cut = frames.last.is_none();
+        Ok(recording)
     }
 
     fn new(
@@ -230,6 +234,7 @@ impl Recording {
     ) -> Result<Recording, Error> {
         let mut recording = Recording {
             time: Timebase::new(Anchor::default(), 0, None),
+            is_cut: false,
             file,
             header,
             description,
@@ -385,6 +390,12 @@ impl Recording {
     #[must_use]
     pub fn kept(&self) -> Option<Kept> {
         Kept::read(&self.header)
+    }
+
+    /// It is a stream that nobody ended: what came after it is not known.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// When it ended, in nanoseconds since it was begun.

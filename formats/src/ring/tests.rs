@@ -661,7 +661,12 @@ fn a_stream_has_all_that_was_waited_for() {
     assert_eq!(recording.losses(&found), []);
     assert!(recording.has_ended() && !recording.is_wrapped(0));
     assert_eq!(recording.names().atom(NameId(20)), "19000");
-    assert!(Recording::is_one(&out));
+    assert!(Recording::is_one(&out) && !recording.is_cut());
+    let length = fs::metadata(&out).expect("it is there").len();
+    writable(&out).set_len(length - 8).expect("it gets shorter");
+    let (summary, _) = Summary::of(&open(&out), 3).expect("whole");
+    let text = summary.to_string();
+    assert!(text.starts_with("LOST: what came after the end"), "{text}");
 }
 
 #[test]
