@@ -1,6 +1,7 @@
 //! Programs that start an emulator by another way than `erl` on PATH: releases, and OTP's own programs.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::{Otp, symlink};
@@ -22,8 +23,19 @@ pub(super) fn own_emulator(program: &Path) -> Option<PathBuf> {
 
 /// Is it a script that starts `erlexec` of the OTP that `erl` names? So do releases that `relx` made.
 pub(super) fn starts_erlexec(program: &Path) -> bool {
-    fs::read_to_string(program)
-        .is_ok_and(|text| text.starts_with("#!") && text.contains("/erlexec"))
+    let read = || -> io::Result<bool> {
+        let mut file = fs::File::open(program)?;
+        let mut start = [0; 2];
+        file.read_exact(&mut start)?;
+        // Most programs are none, and large.
+        if start != *b"#!" {
+            return Ok(false);
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        Ok(text.contains("/erlexec"))
+    };
+    read().unwrap_or(false)
 }
 
 /// Makes an OTP in which the emulator is this executable, and all else is as in the other: by links to it.

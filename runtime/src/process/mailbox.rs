@@ -75,7 +75,7 @@ pub(crate) struct Mailbox {
     /// No message from here on is a root.
     attached: usize,
     /// So many at its end have come without being looked for.
-    unlooked_for: usize,
+    unlooked_for: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
     #[expect(
@@ -129,15 +129,16 @@ impl Mailbox {
     }
     /// So many at its end have come without being looked for.
     pub(super) fn not_looked_for(&mut self, count: usize) {
-        self.unlooked_for = count;
+        self.unlooked_for = u32::try_from(count).unwrap_or(u32::MAX);
     }
     /// How many there are beside those.
     pub(super) fn looked_for(&self) -> usize {
-        self.queue.len().saturating_sub(self.unlooked_for)
+        self.queue.len().saturating_sub(self.unlooked_for as usize)
     }
     /// Is a message looked at for which nobody has looked? Then for no other after it.
     fn looks_for_more(&mut self) -> bool {
-        let is_more = self.unlooked_for > 0 && self.save + self.unlooked_for >= self.queue.len();
+        let is_more =
+            self.unlooked_for > 0 && self.save + self.unlooked_for as usize >= self.queue.len();
         if is_more {
             self.unlooked_for = 0;
         }
