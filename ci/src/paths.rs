@@ -36,7 +36,16 @@ pub(crate) fn beamline_run(otp: &Path, command: &[&str]) -> Result<Vec<String>> 
 
 /// The words of a `beamline` command (`run`, or `profile` with its options) on `command`.
 pub(crate) fn beamline_words(verb: &[&str], otp: &Path, command: &[&str]) -> Result<Vec<String>> {
-    let binary = beamline()?;
+    words_of(&beamline()?, verb, otp, command)
+}
+
+/// The same of another `beamline` binary.
+pub(crate) fn words_of(
+    binary: &Path,
+    verb: &[&str],
+    otp: &Path,
+    command: &[&str],
+) -> Result<Vec<String>> {
     let binary = binary
         .to_str()
         .context("the build folder's name is no UTF-8")?;

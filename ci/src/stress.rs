@@ -2,7 +2,7 @@
 //! count is checked against the program's own (`ci/stress/trace_stress.erl`).
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -59,7 +59,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let mut compile = place.command(&dir, &erlc)?;
     run::output(compile.arg("trace_stress.erl"))?;
     let erl = if options.zeal {
-        words_of(&zealous()?, &otp)?
+        paths::words_of(&zealous()?, &["run"], &otp, &["erl", "-noshell"])?
     } else {
         command(&options.erl, &["erl", "-noshell"])?
     };
@@ -67,16 +67,6 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     program.args(["-run", "trace_stress", "main"]);
     program.args([options.seconds.to_string(), options.seed.to_string()]);
     run::status(&mut program)
-}
-
-/// The words that start `erl` with the OTP in `otp` on a `beamline` binary.
-fn words_of(binary: &Path, otp: &Path) -> Result<Vec<String>> {
-    let binary = binary
-        .to_str()
-        .context("the build folder's name is no UTF-8")?;
-    let otp = otp.to_str().context("OTP's directory is no UTF-8")?;
-    let words = [binary, "run", "--otp", otp, "--", "erl", "-noshell"];
-    Ok(words.map(str::to_owned).to_vec())
 }
 
 /// Builds the binary that collects at every safepoint, in a folder of its own.

@@ -70,6 +70,7 @@ pub(super) fn places(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let links = NAMES.map(|(name, _)| folder.join(name));
     let mut places: Vec<(PathBuf, PathBuf)> = links
         .iter()
+        .filter(|link| link.is_symlink())
         .flat_map(|link| [link.read_link(), link.canonicalize()].map(|place| (place, link)))
         .filter_map(|(place, link)| Some((place.ok()?, link.clone())))
         .collect();

@@ -749,8 +749,8 @@ fn hibernate_3(p: &mut Process) -> Next {
     let is_call = p.x(0).as_atom().is_some() && p.x(1).as_atom().is_some();
     let mut arguments = p.x(2).list_iter();
     // As ERTS, which looks no further than that.
-    let looked_at = arguments.by_ref().take(usize::from(u8::MAX) + 1);
-    let reason = if !is_call || looked_at.fold(false, |bad, one| bad | one.is_err()) {
+    let mut looked_at = arguments.by_ref().take(usize::from(u8::MAX) + 1);
+    let reason = if !is_call || looked_at.any(|one| one.is_err()) {
         am::badarg
     } else if arguments.next().is_some() {
         am::system_limit

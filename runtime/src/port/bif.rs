@@ -75,18 +75,12 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         return Ok(am::badarg.term());
     };
     p.bump_reds((data.len() / 1024) as i64);
-    let copy = port.hears_commands().then(|| data.clone());
     let taken = {
         let _calls = sysprof::calls_port(p);
-        port.command(data, Some(p.pid()))
+        port.command_from(p, p.pid().term().raw(), data)
     };
     match taken {
-        Ok(()) => {
-            if let Some(data) = copy {
-                port.report_command(p.pid().term().raw(), &data);
-            }
-            Ok(true.into())
-        }
+        Ok(()) => Ok(true.into()),
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
         Err(Refused::Busy) => Err(wait_for_port(p, port.id)),

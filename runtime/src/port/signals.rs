@@ -113,13 +113,23 @@ impl Port {
         true
     }
 
-    /// Does somebody want to know that it takes data?
-    pub(super) fn hears_commands(&self) -> bool {
-        self.tracee.has(flags::RECEIVE | flags::RUNNING_PORTS)
+    /// `p` has the port take data in the name of `from`, and waits for it where it is busy: tracers hear of it.
+    pub(super) fn command_from(
+        self: &Arc<Self>,
+        p: &Process,
+        from: RawTerm,
+        data: Vec<u8>,
+    ) -> Result<(), Refused> {
+        let is_heard = self.tracee.has(flags::RECEIVE | flags::RUNNING_PORTS);
+        let copy = is_heard.then(|| data.clone());
+        self.command(data, Some(p.pid()))?;
+        if let Some(data) = copy {
+            self.report_command(from, &data);
+        }
+        Ok(())
     }
 
-    /// `from` has the port take data.
-    pub(super) fn report_command(&self, from: RawTerm, data: &[u8]) {
+    fn report_command(&self, from: RawTerm, data: &[u8]) {
         self.traced().received(Term::immed(from), |heap| {
             heap.tuple(&[am::command.term(), heap.binary(data)])
         });
@@ -178,13 +188,9 @@ fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(
     match tag.as_atom()?.name() {
         "command" => {
             let data = iolist_bytes(*argument)?;
-            let copy = port.hears_commands().then(|| data.clone());
             // A port that is going takes no more, which is nobody's fault.
-            if port.command(data, Some(p.pid())) == Err(Refused::Busy) {
+            if port.command_from(p, (*owner).raw(), data) == Err(Refused::Busy) {
                 return Some(Err(NotSent::Busy(port.id)));
-            }
-            if let Some(data) = copy {
-                port.report_command((*owner).raw(), &data);
             }
         }
         "connect" => {
