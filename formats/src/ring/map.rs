@@ -9,9 +9,10 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::layout::PAGE;
 
@@ -35,5 +36,11 @@ impl Map {
         // SAFETY: R1: the bytes are mapped, for reading and writing, as long as `self` is there, and a mapping
         // begins at a page, which is aligned; R2: nobody refers to them otherwise.
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / 8) }
+    }
+    /// Has the system make the memory of these bytes now; as a hint, which older systems do not know.
+    pub(super) fn populate(&self, bytes: Range<usize>) {
+        let _ = self
+            .raw
+            .advise_range(Advice::PopulateWrite, bytes.start, bytes.len());
     }
 }

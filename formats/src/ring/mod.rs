@@ -10,6 +10,7 @@
 //! * [`Event`] is what can be told;
 //! * [`Summary`] is what a person wants to know first.
 
+mod ahead;
 mod calls;
 mod counter;
 mod counters;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::Error;
+use super::ahead::Ahead;
 use super::description::Description;
 use super::event::{Event, Kind, Parts};
 use super::id::{Id, NameId};
@@ -65,7 +66,8 @@ pub struct Options {
 
 /// A ring file being written.
 pub struct Ring {
-    map: Map,
+    map: Arc<Map>,
+    ahead: Ahead,
     names: Mutex<NameRoom>,
     triggers: Mutex<u64>,
     places: Vec<Place>,
@@ -108,7 +110,9 @@ impl Ring {
             count: 0,
             buffer: Vec::new(),
         };
+        let map = Arc::new(map);
         Ok(Arc::new(Ring {
+            ahead: Ahead::of(&map),
             map,
             names: Mutex::new(names),
             triggers: Mutex::new(0),
@@ -192,7 +196,9 @@ impl Ring {
         Some(Segment {
             page: (place.offset / 8) as usize,
             place,
+            map: self.map.clone(),
             ring: self.clone(),
+            asked: 0,
             sequence: 0,
             block: 0,
             // Full: the first record begins a block.
@@ -362,7 +368,10 @@ impl Plan {
 /// Writes one segment.
 pub struct Segment {
     ring: Arc<Ring>,
+    map: Arc<Map>,
     place: Place,
+    /// Blocks whose memory was asked for.
+    asked: u64,
     /// The word its first page begins at.
     page: usize,
     sequence: u64,
@@ -451,7 +460,7 @@ impl Segment {
     #[inline(always)]
     fn put(&mut self, first: u64, second: u64) {
         let at = self.block + BLOCK_HEAD + self.slots * SLOT_WORDS;
-        let words = self.ring.map.words();
+        let words = self.map.words();
         let slot = &words[at..at + SLOT_WORDS];
         slot[0].store(first, Ordering::Relaxed);
         slot[1].store(second, Ordering::Relaxed);
@@ -464,13 +473,13 @@ impl Segment {
     #[inline(always)]
     fn commit(&self) {
         let word = self.check.commit(self.sequence, self.slots);
-        self.ring.map.words()[self.block].store(word, Ordering::Release);
+        self.map.words()[self.block].store(word, Ordering::Release);
     }
 
     /// Counts a record, one of [`segment::WRITTEN`] or [`segment::DROPPED`].
     #[inline(always)]
     fn count(&self, kind: u8, counters: usize) {
-        let counter = &self.ring.map.words()[self.page + counters + usize::from(kind)];
+        let counter = &self.map.words()[self.page + counters + usize::from(kind)];
         // Only this thread writes it.
         counter.store(
             counter.load(Ordering::Relaxed).wrapping_add(1),
@@ -486,7 +495,8 @@ impl Segment {
             (self.is_full, self.slots) = (true, BLOCK_SLOTS);
             return false;
         }
-        let words = self.ring.map.words();
+        self.asked = self.ring.ahead.ask(&self.place, self.asked, next);
+        let words = self.map.words();
         let at = (self.place.block_at(next) / 8) as usize;
         let head = &words[at..at + BLOCK_HEAD];
         head[block::COMMIT].store(0, Ordering::Relaxed);
@@ -521,7 +531,7 @@ impl Segment {
 
     /// Waits until the block that `next` is to replace has been taken out; `false` when nobody does that.
     fn wait(&self, next: u64) -> bool {
-        let drained = &self.ring.map.words()[self.page + segment::DRAINED];
+        let drained = &self.map.words()[self.page + segment::DRAINED];
         let (mut seen, mut since) = (None, Instant::now());
         loop {
             let now = drained.load(Ordering::Acquire);

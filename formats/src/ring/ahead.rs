@@ -1,0 +1,97 @@
+//! Memory made before it is written.
+//!
+//! A page of a mapped file is made when it is first touched: taken, zeroed, put into the mapping. That takes about
+//! as long as writing the records which fill it. So a thread of its own touches pages some way ahead of the writers,
+//! which then find them made; where it comes too late, or the system does not know the request, they make them
+//! themselves.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use super::layout::{PAGE, Place};
+use super::map::Map;
+
+/// So many blocks ahead of a writer memory is made.
+const LEAD: u64 = (4 << 20) / PAGE as u64;
+/// And so many at once.
+const STRIDE: u64 = (1 << 20) / PAGE as u64;
+
+/// The thread that makes memory; it ends with this, and lets go of the file.
+pub(super) struct Ahead {
+    asks: Option<Sender<Range<usize>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ahead {
+    /// Starts the thread.
+    pub(super) fn of(map: &Arc<Map>) -> Ahead {
+        let (asks, asked) = channel();
+        let map = map.clone();
+        let thread = std::thread::Builder::new().name("ring_pages".into());
+        let made = thread.spawn(move || asked.iter().for_each(|bytes| map.populate(bytes)));
+        Ahead {
+            asks: Some(asks),
+            thread: made.ok(),
+        }
+    }
+
+    /// A writer begins block `next` of a segment, of which the first `asked` were asked for: gives how many are now.
+    pub(super) fn ask(&self, place: &Place, asked: u64, next: u64) -> u64 {
+        if asked >= place.blocks || asked > next + LEAD {
+            return asked;
+        }
+        let until = place.blocks.min(next + LEAD + STRIDE);
+        if let Some(asks) = &self.asks {
+            // Blocks follow a page of counters.
+            let at = |block: u64| (place.block_at(1) + block * PAGE as u64) as usize;
+            // Where there is no thread, nobody listens.
+            let _ = asks.send(at(asked)..at(until));
+        }
+        until
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        drop(self.asks.take());
+        if let Some(thread) = self.thread.take() {
+            // It does nothing that could panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_is_asked_for_once_and_before_its_turn() {
+        for blocks in [2, LEAD, LEAD + 1, 3 * LEAD + 7] {
+            let place = Place {
+                label: 1,
+                offset: 40 * PAGE as u64,
+                blocks,
+            };
+            let (asks, asked) = channel();
+            let ahead = Ahead {
+                asks: Some(asks),
+                thread: None,
+            };
+            let mut until = 0;
+            for next in 1..=2 * blocks {
+                until = ahead.ask(&place, until, next);
+                assert!(until >= next.min(blocks), "block {next} of {blocks}");
+            }
+            drop(ahead);
+            let mut end = (place.offset as usize) + PAGE;
+            for bytes in asked {
+                assert_eq!(bytes.start, end);
+                end = bytes.end;
+            }
+            assert_eq!(end as u64, place.offset + place.bytes());
+        }
+    }
+}
