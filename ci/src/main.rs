@@ -8,6 +8,7 @@ mod costs;
 mod counts;
 mod demo;
 mod fetch;
+mod kills;
 mod loom;
 mod paths;
 mod place;
@@ -54,6 +55,8 @@ enum Task {
     Stress(stress::Options),
     /// Compare what the trace interface says, case by case, with what OTP 29 says
     Traces(traces::Options),
+    /// Kill programs that are recorded, and check every record that is left
+    Kills(kills::Options),
     /// Run the models of lock-free code under loom
     Loom,
     /// Compare the samples' calls and words per function with what tprof counts on OTP
@@ -71,6 +74,7 @@ fn main() -> std::process::ExitCode {
         Task::Samples(options) => samples::main(&options),
         Task::Stress(options) => stress::main(&options),
         Task::Traces(options) => traces::main(&options),
+        Task::Kills(options) => kills::main(&options),
         Task::Loom => loom::main(),
         Task::Counts(options) => counts::main(&options),
     };

@@ -278,6 +278,9 @@ fn request(args: &Arguments) -> Result<Request, String> {
         (Some(WhenFullArg::Stop), _) => WhenFull::Stop,
         (None | Some(WhenFullArg::Overwrite), _) => WhenFull::Overwrite,
     };
+    if args.output == Path::new("-") {
+        return Err("a recording is written to a file, never to standard output: name one".into());
+    }
     let file = std::path::absolute(&args.output);
     let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;
     Ok(Request {

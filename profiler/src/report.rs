@@ -139,11 +139,14 @@ pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Writes a file that appears when it is whole; a device or a pipe is written as it is.
+/// Writes a file that appears when it is whole; a device or a pipe is written as it is. `-` is standard output.
 pub(crate) fn write(
     path: &Path,
     to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
 ) -> Result<(), String> {
+    if path == Path::new("-") {
+        return stream(to);
+    }
     let fail = |e: io::Error| format!("{}: {e}", path.display());
     if path.exists() && !path.is_file() {
         let file = File::options().write(true).open(path);

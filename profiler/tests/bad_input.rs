@@ -323,6 +323,7 @@ fn wrong_arguments_are_one_line() {
             "call_count, call_time, call_memory",
         ),
         ("report a.ring --sort x", "'x' is no column"),
+        ("record -o - -- erl", "never to standard output"),
         ("flamegraph a.ring", "--output <FILE.svg>"),
         ("flamegraph a.ring --width gas -o out", "calls, time"),
         (

@@ -629,6 +629,8 @@ fn recordings_are_written_for_other_programs() {
     let lines = printed(&place, &["export", "a.ring", "--to", "jsonl"]);
     let calls = lines.matches(r#""event":"call","function":"work:fib/1""#);
     assert_eq!(calls.count(), 1973 + 177);
+    let dash = printed(&place, &["export", "a.ring", "--to", "jsonl", "-o", "-"]);
+    assert!(dash == lines && !place.file("-").exists());
 }
 
 #[test]
