@@ -12,7 +12,7 @@ bifs! {
 }
 
 /// Longest list of saved calls. Source: `process_flag_aux()`.
-const MOST_SAVED_CALLS: i64 = 10_000;
+const MOST_SAVED_CALLS: usize = 10_000;
 
 fn process_flag_2(p: &mut Process) -> Next {
     let size = p.x(1).as_index();
@@ -98,7 +98,10 @@ fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'
         }
         // Valid ones were set before.
         am::fullsweep_after | am::min_heap_size | am::min_bin_vheap_size => Err(badarg()),
-        am::save_calls => save_calls(p, value).ok_or_else(badopt),
+        am::save_calls => {
+            let cause = || Raise::ErrorCause(am::badarg.term(), am::none.term());
+            save_calls(p, value).ok_or_else(cause)
+        }
         // Without distribution no node comes or goes.
         am::monitor_nodes => monitor_nodes(p, value),
         _ => Err(badopt()),
@@ -141,12 +144,10 @@ pub(crate) fn max_heap_map<'p>(p: &'p Process, max: &MaxHeap) -> Term<'p> {
 }
 
 fn save_calls<'p>(p: &'p Process, value: Term<'_>) -> Option<Term<'p>> {
-    let count = value.as_small()?;
-    if !(0..=MOST_SAVED_CALLS).contains(&count) {
-        return None;
-    }
-    let old = std::mem::replace(&mut p.rare().save_calls, count as u32);
-    Some(Term::small(i64::from(old)))
+    let limit = value
+        .as_index()
+        .filter(|limit| *limit <= MOST_SAVED_CALLS)?;
+    Some(p.unsigned(p.set_saved_calls(limit) as u64))
 }
 
 /// Sets `save_calls` of another process: a reference, for which `{Ref, Result}` comes.

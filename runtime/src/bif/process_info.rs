@@ -241,10 +241,7 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
         am::binary => binaries(p),
         am::garbage_collection => garbage_collection(p),
         am::garbage_collection_info => crate::trace::events::gc_info(p, p),
-        am::last_calls => match p.of_rare(|rare| rare.save_calls) {
-            None | Some(0) => Term::bool(false),
-            Some(_) => Term::NIL,
-        },
+        am::last_calls => p.saved_calls(),
         am::label => {
             let key = Atom::term(am::process_label);
             super::dictionary::get(p, key).unwrap_or(am::undefined.term())

@@ -306,7 +306,7 @@ fn dirty_process_handle_signals_1<'p>(_: &'p Process, [_pid]: [Term<'p>; 1]) -> 
 fn is_system_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     let pid = pid.as_pid().ok_or_else(badarg)?;
     let system = if pid == p.pid() {
-        p.flags.get().system
+        p.shared().is_system()
     } else {
         let guard = crate::sched::ptab::pin();
         crate::process::lookup(pid, &guard).is_some_and(crate::process::ProcShared::is_system)

@@ -10,6 +10,17 @@ use crate::term::{Atom, RawTerm, Term, am};
 /// A call ready to be made: its arguments are in the registers.
 pub(super) struct Ready {
     pub(super) entry: *const u64,
+    /// What it goes through; none for a local fun.
+    pub(super) export: Option<&'static Export>,
+}
+
+impl Ready {
+    fn of(export: &'static Export) -> Ready {
+        Ready {
+            entry: export.address(),
+            export: Some(export),
+        }
+    }
 }
 
 /// The exception of a call that cannot be made: it is told as `erlang:apply/3`'s.
@@ -36,9 +47,7 @@ pub(super) fn apply<'p>(
         };
         if m != am::erlang || f != am::apply {
             let arity = spread(p, args).map_err(|raise| failed(&raise))?;
-            return Ok(Ready {
-                entry: export(m, f, arity).address(),
-            });
+            return Ok(Ready::of(export(m, f, arity)));
         }
         let elements: Option<Vec<Term<'p>>> = args.list_iter().take(4).map(Result::ok).collect();
         match elements.as_deref() {
@@ -47,9 +56,7 @@ pub(super) fn apply<'p>(
             }
             _ => {
                 let arity = spread(p, args).map_err(|raise| failed(&raise))?;
-                return Ok(Ready {
-                    entry: export(m, f, arity).address(),
-                });
+                return Ok(Ready::of(export(m, f, arity)));
             }
         }
     }
@@ -78,9 +85,7 @@ pub(super) fn fixed_apply(p: &Process, arity: usize) -> Result<Ready, Exception>
     if module == am::erlang && function == am::apply && arity == 3 {
         return apply(p, p.x(0), p.x(1), p.x(2));
     }
-    Ok(Ready {
-        entry: export(module, function, arity as u8).address(),
-    })
+    Ok(Ready::of(export(module, function, arity as u8)))
 }
 
 /// A call of `fun` with `arity` arguments in the registers.
@@ -98,9 +103,7 @@ pub(super) fn call_fun<'p>(
         return Err(crate::bif::tagged(p, am::badarity, call));
     }
     if let Some(export) = f.export() {
-        return Ok(Ready {
-            entry: export.address(),
-        });
+        return Ok(Ready::of(export));
     }
     let entry = f.entry().expect("a fun is local or external");
     let mut address = entry.address();
@@ -123,7 +126,10 @@ pub(super) fn call_fun<'p>(
         .iter()
         .enumerate()
         .for_each(|(i, term)| p.set_x(arity + i, *term));
-    Ok(Ready { entry: address })
+    Ok(Ready {
+        entry: address,
+        export: None,
+    })
 }
 
 /// `apply(Fun, Args)`.
@@ -148,9 +154,7 @@ fn pending_purge(p: &Process, module: Atom, fun: Term<'_>, arity: usize) -> Read
     p.set_x(1, fun);
     p.set_x(2, args);
     p.fcalls.set(0);
-    Ready {
-        entry: export(am::erts_code_purger, am::pending_purge_lambda, 3).address(),
-    }
+    Ready::of(export(am::erts_code_purger, am::pending_purge_lambda, 3))
 }
 
 fn undefined_lambda<'p>(
@@ -167,9 +171,7 @@ fn undefined_lambda<'p>(
     p.set_x(0, module.term());
     p.set_x(1, fun);
     p.set_x(2, args);
-    Ok(Ready {
-        entry: handler.address(),
-    })
+    Ok(Ready::of(handler))
 }
 
 /// The module whose functions handle calls of undefined functions and funs.
@@ -189,9 +191,7 @@ pub(super) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready,
     p.set_x(0, called.module.term());
     p.set_x(1, called.function.term());
     p.set_x(2, args);
-    Ok(Ready {
-        entry: handler.address(),
-    })
+    Ok(Ready::of(handler))
 }
 
 /// A function as the words before its entry name it.
@@ -244,7 +244,5 @@ pub(super) fn trap(p: &Process, to: &'static Export, args: &[Term<'_>]) -> Ready
     args.iter()
         .enumerate()
         .for_each(|(i, arg)| p.set_x(i, *arg));
-    Ready {
-        entry: to.address(),
-    }
+    Ready::of(to)
 }

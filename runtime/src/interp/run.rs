@@ -14,9 +14,9 @@ use super::{bits, maps, records};
 use crate::bif::{self, Bif, Call, Next, Raise, arith};
 use crate::code::module::Mfa;
 use crate::code::op::{Op, Y_BIT, entry as head};
-use crate::code::{Export, FunEntry};
+use crate::code::{Export, FunEntry, entry};
 use crate::heap::{Heap, RESERVED_WORDS};
-use crate::process::{CONTEXT_REDS, Class, Exception, Process, WaitTimeout, X_REGISTERS};
+use crate::process::{CONTEXT_REDS, Class, Exception, Process, Saved, WaitTimeout, X_REGISTERS};
 use crate::sched::Outcome;
 use crate::term::{RawTerm, Term, am, compare, number, tag};
 use crate::trace;
@@ -64,7 +64,7 @@ fn operator(op: Op) -> &'static Bif {
             let name = crate::term::Atom::new(name);
             bif::find(am::erlang, name, 2).map_or_else(|| bif::missing(2), |i| bif::all()[i])
         };
-        let mut rows = [find("!"); 11];
+        let mut rows = [find("send"); 11];
         for (row, (_, name)) in rows.iter_mut().zip(OPERATORS) {
             *row = find(name);
         }
@@ -94,7 +94,11 @@ unsafe fn register(x: *mut u64, stop: *mut u64, code: u64) -> *mut u64 {
 /// Runs `p` until its time is used up, it waits or it exits.
 pub(crate) fn run(p: &mut Process) -> Outcome {
     trace::breakpoint::scheduled_in(p);
-    let outcome = run_code(p);
+    let outcome = if p.flags.get().saves_calls {
+        run_code::<true>(p)
+    } else {
+        run_code::<false>(p)
+    };
     trace::breakpoint::scheduled_out(p);
     if outcome != Outcome::Exit && p.shared().tracee.has(trace::events::AT_TURNS) {
         trace::events::scheduled_out(p);
@@ -102,10 +106,11 @@ pub(crate) fn run(p: &mut Process) -> Outcome {
     outcome
 }
 
-/// The loop itself. Starts at the process's `pc`, with its live registers in place.
+/// The loop itself. Starts at the process's `pc`, with its live registers in place. There is another one for
+/// processes that save their calls, so that the others need not ask.
 #[expect(clippy::too_many_lines, reason = "one arm for each instruction")]
 #[expect(clippy::cognitive_complexity, reason = "one arm for each instruction")]
-fn run_code(p: &mut Process) -> Outcome {
+fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
     let x: *mut u64 = p.registers().cast();
     let mut pc = p.pc.get();
     if pc.is_null() {
@@ -256,6 +261,31 @@ fn run_code(p: &mut Process) -> Outcome {
                     pause!(Outcome::Yield, *pc.offset(head::ARITY) as usize)
                 }};
             }
+            // What is called through an export is saved.
+            macro_rules! saves {
+                ($export:expr) => {
+                    if SAVES && let Some(export) = $export {
+                        p.save_call(Saved::Call(export));
+                    }
+                };
+            }
+            macro_rules! call_export {
+                () => {{
+                    let export: &'static Export = &*(arg!(1) as *const Export);
+                    saves!(Some(export));
+                    dispatch!(export.address())
+                }};
+            }
+            // Calls of BIFs are saved with those of other exports: they go through their entries, too.
+            macro_rules! saved_bif {
+                ($export:expr, $words:expr) => {{
+                    let export: &'static Export = $export;
+                    saves!(Some(export));
+                    fcalls -= 1;
+                    push_return!($words);
+                    jump!(export.address())
+                }};
+            }
             macro_rules! push_return {
                 ($words:expr) => {{
                     stop = stop.sub(1);
@@ -292,7 +322,8 @@ fn run_code(p: &mut Process) -> Outcome {
             macro_rules! ready {
                 ($ready:expr) => {{
                     match $ready {
-                        Ok(Ready { entry }) => {
+                        Ok(Ready { entry, export }) => {
+                            saves!(export);
                             swapin!();
                             dispatch!(entry)
                         }
@@ -311,7 +342,8 @@ fn run_code(p: &mut Process) -> Outcome {
             macro_rules! last_apply {
                 ($ready:expr, $frame:expr) => {{
                     match $ready {
-                        Ok(Ready { entry }) => {
+                        Ok(Ready { entry, export }) => {
+                            saves!(export);
                             swapin!();
                             if Called::at(entry).only_raises() {
                                 push_return!(0);
@@ -470,7 +502,8 @@ fn run_code(p: &mut Process) -> Outcome {
                         swapout!();
                         let called = Called::at(pc);
                         match call::error_handler(p, called) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 dispatch!(entry)
                             }
@@ -545,7 +578,8 @@ fn run_code(p: &mut Process) -> Outcome {
                         swapout!();
                         let (module, function, args) = (p.x(0), p.x(1), p.x(2));
                         match call::apply(p, module, function, args) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 dispatch!(entry)
                             }
@@ -558,7 +592,8 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::ApplyFunEntry => {
                         swapout!();
                         match call::apply_fun(p, p.x(0), p.x(1)) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 dispatch!(entry)
                             }
@@ -587,14 +622,17 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::CallOnly => dispatch!(arg!(1) as *const u64),
                     Op::CallExt => {
                         push_return!(1);
-                        dispatch!((*(arg!(1) as *const Export)).address())
+                        call_export!()
                     }
                     Op::CallExtLast => {
                         stop = stop.add(a!() as usize);
-                        dispatch!((*(arg!(1) as *const Export)).address())
+                        call_export!()
                     }
-                    Op::CallExtOnly => dispatch!((*(arg!(1) as *const Export)).address()),
+                    Op::CallExtOnly => call_export!(),
                     Op::CallBif | Op::CallHbif => {
+                        if SAVES {
+                            saved_bif!(&*(arg!(2) as *const Export), 2)
+                        }
                         // A heavy BIF costs what its work costs, and no call.
                         let is_light = word as u16 == Op::CallBif as u16;
                         fcalls -= i64::from(is_light);
@@ -650,7 +688,8 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::CallApply => {
                         swapout!();
                         match call::apply(p, p.x(0), p.x(1), p.x(2)) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 push_return!(0);
                                 dispatch!(entry)
@@ -665,7 +704,8 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::CallApplyFun => {
                         swapout!();
                         match call::apply_fun(p, p.x(0), p.x(1)) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 push_return!(0);
                                 dispatch!(entry)
@@ -694,7 +734,8 @@ fn run_code(p: &mut Process) -> Outcome {
                     Op::Apply => {
                         swapout!();
                         match call::fixed_apply(p, a!() as usize) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 push_return!(0);
                                 dispatch!(entry)
@@ -737,7 +778,8 @@ fn run_code(p: &mut Process) -> Outcome {
                         }
                         swapout!();
                         match call::call_fun(p, term!(fun), arity as usize) {
-                            Ok(Ready { entry }) => {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
                                 swapin!();
                                 go!(entry)
                             }
@@ -1336,6 +1378,9 @@ fn run_code(p: &mut Process) -> Outcome {
                         next!(2 + count)
                     }
                     Op::Send => {
+                        if SAVES {
+                            saved_bif!(entry::export(am::erlang, am::send, 2), 0)
+                        }
                         fcalls -= 1;
                         if fcalls <= 0 {
                             pause_again!(Outcome::Yield, 2)
@@ -1419,10 +1464,16 @@ fn run_code(p: &mut Process) -> Outcome {
                         }
                     }
                     Op::Timeout => {
+                        if SAVES {
+                            p.save_call(Saved::Timeout);
+                        }
                         p.timeout_reset_save();
                         next!(0)
                     }
                     Op::RemoveMessage => {
+                        if SAVES {
+                            p.save_call(Saved::Receive);
+                        }
                         swapout!();
                         p.remove_message();
                         // It is collected soon, when the message may be garbage.
@@ -1605,6 +1656,9 @@ fn call_bif(
                         Ok(BifEnd::Return)
                     }
                     Err(Raise::Trap(to, args)) => {
+                        if p.flags.get().saves_calls {
+                            p.save_call(Saved::Call(to));
+                        }
                         live = args.len();
                         Ok(BifEnd::Trap(call::trap(p, to, &args).entry))
                     }

@@ -28,6 +28,7 @@ pub(crate) mod ports;
 pub mod refs;
 pub mod registry;
 mod relation;
+mod saved_calls;
 mod shared;
 pub(crate) mod signal;
 mod spawn;
@@ -60,6 +61,7 @@ pub use spawn::{
 pub(crate) use code_hooks::{check_process_code, set_check_process_code};
 pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
+pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
 #[cfg(test)]
@@ -96,12 +98,12 @@ pub(crate) struct Flags {
     pub(crate) async_dist: bool,
     /// `message_queue_data` is `off_heap`.
     pub(crate) off_heap_messages: bool,
-    /// Made by `erts_internal:spawn_system_process/3`.
-    pub(crate) system: bool,
     /// Its last turns have begun.
     pub(crate) terminating: bool,
     /// It has a sequential trace token.
     pub(crate) seq_token: bool,
+    /// It saves its calls.
+    pub(crate) saves_calls: bool,
 }
 
 /// What few processes have.
@@ -112,7 +114,8 @@ pub(crate) struct Rare {
     pub(crate) suspended: Vec<suspension::Suspended>,
     /// `process_flag(error_handler, _)`; `error_handler` where none was set.
     pub(crate) error_handler: Option<Atom>,
-    pub(crate) save_calls: u32,
+    /// Its last calls, if it saves them.
+    saved_calls: Option<Box<saved_calls::SavedCalls>>,
     /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
     pub(crate) node_subscriptions: u32,
     pub(crate) max_heap: MaxHeap,

@@ -40,6 +40,24 @@ pub(crate) fn send_with(
         report_send(p, to, message);
     }
     crate::trace::totals::message_sent();
+    let sent = send_on(p, to, message, priority);
+    if p.flags.get().saves_calls {
+        save_send(p, to, &sent);
+    }
+    sent
+}
+
+/// A process that saves calls has sent, or has tried to: what is refused by a busy port is sent again.
+#[cold]
+fn save_send(p: &Process, to: Term<'_>, sent: &Result<(), NotSent>) {
+    let is_refused = matches!(sent, Err(NotSent::Busy(_)));
+    if !is_refused && is_told(to) {
+        p.save_call(super::Saved::Send);
+    }
+}
+
+#[inline(always)]
+fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Result<(), NotSent> {
     match to.view() {
         View::Pid(pid) => {
             send_to_pid(p, pid, message);
@@ -125,18 +143,21 @@ fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<T
     }
 }
 
+/// Whether what is sent to `to` is told: without distribution, nothing that is for other nodes.
+fn is_told(to: Term<'_>) -> bool {
+    match to.view() {
+        View::Tuple(tuple) => {
+            matches!(*tuple.elements(), [name, node] if name.as_atom().is_some() && node == am::nonode_at_nohost)
+        }
+        View::External(_) => false,
+        _ => true,
+    }
+}
+
 /// A traced process sends: a port is told by its identifier, whatever it was named by.
 #[cold]
 fn report_send(p: &Process, to: Term<'_>, message: Term<'_>) {
-    // What goes nowhere is not told: without distribution, all that is for other nodes.
-    let is_told = match to.view() {
-        View::Pid(_) | View::Atom(_) | View::Port(_) | View::Ref(_) => true,
-        View::Tuple(tuple) => {
-            matches!(*tuple.elements(), [_, node] if node == am::nonode_at_nohost)
-        }
-        _ => false,
-    };
-    if !is_told {
+    if !is_told(to) {
         return;
     }
     let named = to.as_atom().and_then(whereis);

@@ -152,7 +152,6 @@ impl Process {
         self.change_flags(|flags| {
             flags.off_heap_messages = options.off_heap_messages.unwrap_or(false);
             flags.async_dist = options.async_dist.unwrap_or(false);
-            flags.system = options.system;
         });
     }
 

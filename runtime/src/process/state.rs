@@ -85,6 +85,7 @@ impl Process {
             + words * 8
             + messages
             + relations
+            + self.saved_calls_bytes()
             + self.dictionary().len() * 16
     }
 
