@@ -10,9 +10,12 @@ use serde_json::Value;
 
 const SOURCE: &str = "\
 -module(work).
--export([main/1, fib/1, ever/1]).
+-export([main/1, fib/1, ever/1, begin_it/1]).
 main([\"ever\"]) -> ever(0);
 main([\"tokens\"]) -> tokens();
+main([\"names\"]) ->
+    spawn(fun() -> fib(3) end),
+    proc_lib:start(work, begin_it, [8]);
 main([\"crash\" | Until]) -> crash(Until);
 main(_) ->
     io:format(\"~p~n\", [fib(15)]),
@@ -29,6 +32,7 @@ crash([File] = Until) ->
     receive {'DOWN', Ref, process, Pid, {oops, _}} -> ok end,
     timer:sleep(5),
     filelib:is_regular(File) orelse crash(Until).
+begin_it(N) -> fib(N), proc_lib:init_ack(ok).
 tokens() ->
     Pid = spawn(fun() -> receive {From, Q} -> seq_trace:print(here), From ! {yes, Q} end end),
     seq_trace:set_token(label, {order, 7}),
@@ -631,6 +635,21 @@ fn recordings_are_written_for_other_programs() {
     assert_eq!(calls.count(), 1973 + 177);
     let dash = printed(&place, &["export", "a.ring", "--to", "jsonl", "-o", "-"]);
     assert!(dash == lines && !place.file("-").exists());
+}
+
+#[test]
+fn processes_are_known_by_what_they_do() {
+    let Some(place) = Place::new() else { return };
+    let record = ["record", "--events", "calls,returns", "--pattern", "work"];
+    let rest = ["-o", "a.ring", "--", "work.erl", "names"];
+    let output = place.run(&[&record[..], &rest].concat());
+    assert!(output.status.success(), "{output:?}");
+    let graph = ["flamegraph", "a.ring", "--by", "name", "-o", "g.svg"];
+    printed(&place, &graph);
+    let svg = fs::read_to_string(place.file("g.svg")).expect("it was drawn");
+    for name in ["work:begin_it/1", "work:&apos;-main/1-fun-0-&apos;/0"] {
+        assert!(svg.contains(&format!("<title>{name}")), "no {name}: {svg}");
+    }
 }
 
 #[test]

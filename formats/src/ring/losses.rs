@@ -146,33 +146,26 @@ impl fmt::Display for Losses {
         if let Some(kept) = &self.kept {
             self.write_kept(f, kept)?;
         }
-        let overwritten_by = match self.kept {
+        let overwritten = match self.kept {
             Some(_) => "overwritten by newer records, those before that time included",
             None => "overwritten by newer records",
         };
-        for lost in &self.losses {
-            let who = lost.scheduler.map_or("other threads".to_owned(), |number| {
-                format!("scheduler {number}")
-            });
-            let (kind, overwritten, dropped) = (lost.kind, lost.overwritten, lost.dropped);
-            if overwritten > 0 {
-                writeln!(f, "LOST: {overwritten} {kind} of {who}, {overwritten_by}")?;
-            }
-            if dropped > 0 {
-                writeln!(
-                    f,
-                    "LOST: {dropped} {kind} of {who}, for which there was no room"
-                )?;
-            }
+        for lost in self.losses.chunk_by(|a, b| a.scheduler == b.scheduler) {
+            write_lost(f, lost, overwritten, |lost| lost.overwritten)?;
+            write_lost(f, lost, "for which there was no room", |lost| lost.dropped)?;
         }
         if self.names_lost > 0 {
             writeln!(f, "LOST: {} names, shown as ?", self.names_lost)?;
         }
         if self.since_ns > 0 {
             let since = time(self.since_ns);
+            let advice = match self.kept {
+                Some(_) => "",
+                None => "; --stream keeps all, a larger --ring more",
+            };
             writeln!(
                 f,
-                "Calls and times are those from {since} on, since when nothing is missing."
+                "Calls and times are those from {since} on, since when nothing is missing{advice}."
             )?;
         }
         let runs = self.kept.is_some_and(|kept| kept.why != Why::Killed);
@@ -183,6 +176,27 @@ impl fmt::Display for Losses {
             )?;
         }
         Ok(())
+    }
+}
+
+/// Writes what one scheduler lost in one way, if anything.
+fn write_lost(
+    f: &mut fmt::Formatter<'_>,
+    lost: &[Lost],
+    why: &str,
+    number: impl Fn(&Lost) -> u64,
+) -> fmt::Result {
+    let kinds = lost.iter().filter(|lost| number(lost) > 0);
+    let kinds: Vec<String> = kinds
+        .map(|lost| format!("{} {}", number(lost), lost.kind))
+        .collect();
+    let who = match lost.first().and_then(|lost| lost.scheduler) {
+        Some(scheduler) => format!("scheduler {scheduler}"),
+        None => "other threads".to_owned(),
+    };
+    match kinds.is_empty() {
+        true => Ok(()),
+        false => writeln!(f, "LOST: {} of {who}, {why}", kinds.join(", ")),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::process::Process;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
 use crate::term::{RawTerm, Term, am};
+use crate::trace::record;
 
 bifs! {
     bif erlang:"get"/0 => get_0;
@@ -66,6 +67,7 @@ fn get_keys_1<'p>(p: &'p Process, [wanted]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
+    record::puts(p, key, value);
     let pair = p.tuple(&[key, value]).raw();
     if let Some(place) = find(p, key) {
         let old = p.dictionary_mut().replace(place, pair);

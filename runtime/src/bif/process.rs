@@ -208,7 +208,7 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
                 Ok(child) => {
                     let call = (module, function, arity.min(255) as u8);
                     child.process.initial_call.set(call);
-                    crate::trace::record::born(child.pid(), Some(p.pid()), call);
+                    crate::trace::record::born(child.pid(), Some(p.pid()), call, a);
                     let numbers = reference_for(&request);
                     let mfa = [am::erts_internal.term(), init.term(), args];
                     let _ = seq_spawn(p, &child.process, mfa, &request, (opts, numbers));

@@ -195,7 +195,8 @@ impl Process {
             false => child.process.copy_in(args).raw(),
         };
         child.set_call(module, function, copy, arity);
-        crate::trace::record::born(child.pid(), Some(self.pid()), (module, function, arity));
+        let call = (module, function, arity);
+        crate::trace::record::born(child.pid(), Some(self.pid()), call, args);
         child.process.group_leader.set(self.group_leader.get());
         child.process.parent.set(self.pid());
         Ok(child)
@@ -216,8 +217,8 @@ pub fn spawn_first(
     let mut child = Newborn::new(options, 0).expect("room for a process");
     let list = args(&child.process);
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
+    crate::trace::record::born(child.pid(), None, (module, function, arity), list);
     child.set_call(module, function, raw, arity);
-    crate::trace::record::born(child.pid(), None, (module, function, arity));
     child.start()
 }
 

@@ -34,7 +34,7 @@ pub(super) use told::{Passed, Passes};
 use crate::process::Process;
 use crate::sys::ticks::{self, Ticks};
 use crate::sys::time;
-use crate::term::{Atom, Pid, Term};
+use crate::term::{Atom, Pid, Term, am};
 
 /// A run that is recorded.
 struct Recorder {
@@ -322,20 +322,43 @@ pub(super) fn is_on() -> bool {
 }
 
 /// A process was made that begins with this call.
-pub(crate) fn born(pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8)) {
+pub(crate) fn born(pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
     if let Some(recorder) = recorder() {
-        let (module, function, arity) = call;
-        let function = recorder.function(Mfa {
-            module,
-            function,
-            arity,
-        });
-        let (id, parent) = (id_of(pid), parent.map_or(Id::None, id_of));
-        recorder.ring.name(Name::Process {
-            id,
-            parent,
-            function,
-        });
+        let called = fun_of(call, args).unwrap_or_else(|| mfa_of(call));
+        recorder.begins_in(pid, parent, called);
+    }
+}
+
+/// `erlang:apply/2` says nothing of what a process does: the function of its fun does.
+fn fun_of(call: (Atom, Atom, u8), args: Term<'_>) -> Option<Mfa> {
+    if call != (am::erlang, am::apply, 2) {
+        return None;
+    }
+    let fun = args.list_iter().next()?.ok()?.as_fun()?;
+    function_at(fun.entry()?.address())
+}
+
+fn mfa_of((module, function, arity): (Atom, Atom, u8)) -> Mfa {
+    Mfa {
+        module,
+        function,
+        arity,
+    }
+}
+
+/// `p` puts something into its dictionary: `proc_lib` does so with the call that a process is known by.
+#[inline]
+pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
+    if let Some(recorder) = recorder()
+        && key
+            .as_atom()
+            .is_some_and(|key| key.name() == "$initial_call")
+        && let Some([module, function, arity]) = value.as_tuple().map(|call| call.elements())
+        && let (Some(module), Some(function)) = (module.as_atom(), function.as_atom())
+        && let Some(Ok(arity)) = arity.as_small().map(u8::try_from)
+    {
+        let called = mfa_of((module, function, arity));
+        recorder.begins_in(p.pid(), Some(p.parent.get()), called);
     }
 }
 
@@ -573,16 +596,22 @@ impl Recorder {
         })
     }
 
+    /// The call that a process is known by from now on.
+    fn begins_in(&self, pid: Pid, parent: Option<Pid>, called: Mfa) {
+        let function = self.function(called);
+        let (id, parent) = (id_of(pid), parent.map_or(Id::None, id_of));
+        self.ring.name(Name::Process {
+            id,
+            parent,
+            function,
+        });
+    }
+
     /// The function that `p` is in.
     fn current(&self, p: &Process) -> NameId {
         let pc = p.pc.get();
         if pc.is_null() {
-            let (module, function, arity) = p.initial_call.get();
-            return self.function(Mfa {
-                module,
-                function,
-                arity,
-            });
+            return self.function(mfa_of(p.initial_call.get()));
         }
         function_at(pc).map_or(NameId::NONE, |mfa| self.function(mfa))
     }
