@@ -1,5 +1,5 @@
 //! `cargo xtask traces`: what the trace interface says, message by message and error by error
-//! (`ci/traces/trace_shapes.erl`), beside what OTP 29 says (`ci/traces/otp29.txt`).
+//! (`ci/traces/trace_shapes.erl`, and `trace_errors.erl` for what is wrong), beside what OTP 29 says (`ci/traces/otp29.txt`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +25,9 @@ pub(crate) struct Options {
     ours: Option<String>,
 }
 
+/// The program's modules.
+const PROGRAM: [&str; 2] = ["trace_shapes.erl", "trace_errors.erl"];
+
 /// What each case gave, by its name: the lines below it.
 type Cases = BTreeMap<String, Vec<String>>;
 
@@ -37,7 +40,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         run::output(
             place
                 .command(&dir, &words(&options.otp.erlc))?
-                .arg("trace_shapes.erl"),
+                .args(PROGRAM),
         )?;
         let said = run::output(place.command(&dir, &words(&options.otp.erl))?.args([
             "-noshell",
@@ -65,16 +68,18 @@ fn on_beamline(dir: &Path, groups: &[String]) -> Result<()> {
 }
 
 fn put_program(dir: &Path) -> Result<()> {
-    let source = paths::workspace().join("ci/traces/trace_shapes.erl");
-    fs::copy(&source, dir.join("trace_shapes.erl"))
-        .with_context(|| format!("copying {}", source.display()))?;
+    for name in PROGRAM {
+        let source = paths::workspace().join("ci/traces").join(name);
+        fs::copy(&source, dir.join(name))
+            .with_context(|| format!("copying {}", source.display()))?;
+    }
     Ok(())
 }
 
 /// Runs the program in `dir`, and compares what it says of `groups` with what OTP says.
 fn compare_in(dir: &Path, groups: &[String], erlc: &[String], erl: &[String]) -> Result<()> {
     let place = Place::new(None)?;
-    run::output(place.command(dir, erlc)?.arg("trace_shapes.erl"))?;
+    run::output(place.command(dir, erlc)?.args(PROGRAM))?;
     let mut program = place.command(dir, erl)?;
     program
         .args(["-noshell", "-run", "trace_shapes", "main"])

@@ -8,7 +8,7 @@
 -module(trace_shapes).
 -compile([nowarn_deprecated_catch, nowarn_ignored, {no_auto_import, [processes/0]}]).
 
--export([main/0, main/1]).
+-export([main/0, main/1, failure/3]).
 -export([plus/2, minus/2, outer/1, inner/1, tail/1, fails/1, catches/1, idle/0, twice/1, run_here/1,
          gc_work/1, spawned/0, first/1]).
 
@@ -41,7 +41,7 @@ groups() ->
      {legacy, legacy()},
      {tracers, tracers()},
      {system, system()},
-     {seq_trace, seq_trace()}].
+     {seq_trace, seq_trace()}] ++ trace_errors:groups().
 
 run(Group, Name, Fun) ->
     Me = self(),

@@ -86,7 +86,9 @@ fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> 
                 let (flags, tracer) = session.of(&shared.tracee, what);
                 info_flags(p, key, flags, tracer)?
             }
-            None => return Ok(am::undefined.term()),
+            // A process is asked for what processes have.
+            None if matches!(key, am::flags | am::tracer) => return Ok(am::undefined.term()),
+            None => return Err(badarg()),
         },
         View::Port(port) => match crate::port::table().get(port.0, &guard) {
             Some(port) => {

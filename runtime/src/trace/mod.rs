@@ -279,6 +279,10 @@ impl Handle {
     pub(crate) fn set_monitor(&self, monitor: sysmon::Monitor) {
         *self.0.monitor.lock() = monitor;
         sysmon::update();
+        // One that has gone meanwhile may have looked before.
+        if let Some(gone) = monitor.receiver.filter(|pid| !crate::process::exists(*pid)) {
+            sysmon::exited(gone);
+        }
     }
     pub(crate) fn new_processes(&self) -> New {
         self.0.new_processes()

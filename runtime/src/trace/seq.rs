@@ -203,10 +203,10 @@ pub(crate) fn set_component<'p>(
             };
             let (last, serial) = (counter_of(last.as_small()?), counter_of(serial.as_small()?));
             let old = with(p, |seq| {
-                (seq.clock, seq.last) = (serial, last);
                 let token = seq.token_of(me);
                 let old = (token.last, token.serial);
                 (token.last, token.serial) = (last, serial);
+                (seq.clock, seq.last) = (serial, last);
                 old
             });
             Some(p.tuple(&[counter_term(old.0), counter_term(old.1)]))
