@@ -9,7 +9,7 @@ use std::time::Duration;
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
     COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
-    WhenFull, Window, reserve,
+    WhenFull, Window, least_bytes, reserve,
 };
 use clap::{Args, ValueEnum};
 
@@ -280,6 +280,13 @@ fn request(args: &Arguments) -> Result<Request, String> {
     };
     if args.output == Path::new("-") {
         return Err("a recording is written to a file, never to standard output: name one".into());
+    }
+    let least = least_bytes(1);
+    if args.ring < least {
+        let least = least / 1024;
+        return Err(format!(
+            "--ring is too small: it needs {least} KiB, and more for each scheduler"
+        ));
     }
     let file = std::path::absolute(&args.output);
     let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;

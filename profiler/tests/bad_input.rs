@@ -304,6 +304,7 @@ fn wrong_arguments_are_one_line() {
             "record --ring x -o out -- x.erl",
             "does not begin with a whole number",
         ),
+        ("record --ring 1 -o out -- x.erl", "--ring is too small"),
         ("record --ring 5MB -o out -- x.erl", "'MB' is no unit"),
         (
             "record --duration 0s -o out -- x.erl",

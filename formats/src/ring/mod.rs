@@ -57,4 +57,4 @@ pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Summary, Use};
 pub use trigger::Trigger;
-pub use writer::{Anchor, Clock, Options, Ring, Segment, reserve};
+pub use writer::{Anchor, Clock, Options, Ring, Segment, least_bytes, reserve};

@@ -273,6 +273,17 @@ fn allocate(file: &File, length: u64) -> Result<(), Error> {
     }
 }
 
+/// How many parts a ring has: other threads write little, half of what a scheduler gets.
+fn shares(schedulers: u32) -> u64 {
+    2 * u64::from(schedulers) + 1
+}
+
+/// The smallest ring for so many schedulers.
+#[must_use]
+pub fn least_bytes(schedulers: u32) -> u64 {
+    shares(schedulers) * BLOCKS_MIN * PAGE as u64
+}
+
 /// Where everything goes.
 struct Plan {
     table_at: u64,
@@ -295,10 +306,9 @@ impl Plan {
     fn of(options: &Options, description: u64) -> Result<Plan, Error> {
         let page = PAGE as u64;
         let segments = u64::from(options.schedulers) + 1;
-        // Other threads write little: half of what a scheduler gets.
-        let share = options.ring_bytes / page / (2 * segments - 1);
-        let least = (2 * segments - 1) * BLOCKS_MIN * page;
-        if share < BLOCKS_MIN {
+        let share = options.ring_bytes / page / shares(options.schedulers);
+        let least = least_bytes(options.schedulers);
+        if options.ring_bytes < least {
             return Err(Error::Settings(format!(
                 "a ring of {} bytes is too small for {} schedulers: at least {least} are needed",
                 options.ring_bytes, options.schedulers

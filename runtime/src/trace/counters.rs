@@ -1,7 +1,7 @@
 //! Counters of turns: read when a process starts to run and when it stops, for the recorder.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, ErrorKind};
 
 use beamline_formats::ring::{Counted, Counter};
 use parking_lot::Mutex;
@@ -18,10 +18,20 @@ pub(super) fn available(wanted: &[Counter]) -> Vec<Counter> {
     let names = Counter::SOFTWARE.map(Counter::name).join(", ");
     let wanted: Vec<&str> = wanted.iter().map(|counter| counter.name()).collect();
     eprintln!(
-        "beamline: no {} here ({error}): {names} are counted instead",
-        wanted.join(", ")
+        "beamline: no {} here ({}): {names} are counted instead",
+        wanted.join(", "),
+        why(&error)
     );
     Counter::SOFTWARE.to_vec()
+}
+
+/// Why counters could not be opened: `perf_event_open(2)` has meanings of its own for errors.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "the processor has none, or the virtual machine shows none".into(),
+        ErrorKind::PermissionDenied => "not allowed: see kernel.perf_event_paranoid".into(),
+        _ => error.to_string(),
+    }
 }
 
 /// What is counted in a recording.
