@@ -238,6 +238,40 @@ fn triggers(args: &Arguments) -> Vec<Trigger> {
     events.collect()
 }
 
+/// What becomes of records for which there is no room, or what is wrong with it.
+fn when_full(args: &Arguments) -> Result<WhenFull, String> {
+    let is_flight = !args.dump_on.is_empty();
+    if is_flight && args.stream {
+        return Err("--stream keeps everything: leave --dump-on away, or --stream".into());
+    }
+    if is_flight && !matches!(args.when_full, None | Some(WhenFullArg::Overwrite)) {
+        return Err("--dump-on keeps the newest records: only --when-full overwrite does".into());
+    }
+    Ok(match (args.when_full, args.stream) {
+        (Some(WhenFullArg::Wait), false) => {
+            return Err("--when-full wait needs --stream: nobody else makes room".into());
+        }
+        (None | Some(WhenFullArg::Wait), true) => WhenFull::Wait,
+        (Some(WhenFullArg::Stop), _) => WhenFull::Stop,
+        (None | Some(WhenFullArg::Overwrite), _) => WhenFull::Overwrite,
+    })
+}
+
+/// What is wrong with the file that is asked for, if anything.
+fn check_file(args: &Arguments) -> Result<(), String> {
+    if args.output == Path::new("-") {
+        return Err("a recording is written to a file, never to standard output: name one".into());
+    }
+    let least = least_bytes(1);
+    if args.ring < least {
+        let least = least / 1024;
+        return Err(format!(
+            "--ring is too small: it needs {least} KiB, and more for each scheduler"
+        ));
+    }
+    Ok(())
+}
+
 /// What the arguments ask for, or what is wrong with them.
 fn request(args: &Arguments) -> Result<Request, String> {
     let triggers = triggers(args);
@@ -263,35 +297,12 @@ fn request(args: &Arguments) -> Result<Request, String> {
             "--pattern chooses calls, which are not recorded: add calls to --events".into(),
         );
     }
-    let is_flight = !args.dump_on.is_empty();
-    if is_flight && args.stream {
-        return Err("--stream keeps everything: leave --dump-on away, or --stream".into());
-    }
-    if is_flight && !matches!(args.when_full, None | Some(WhenFullArg::Overwrite)) {
-        return Err("--dump-on keeps the newest records: only --when-full overwrite does".into());
-    }
-    let when_full = match (args.when_full, args.stream) {
-        (Some(WhenFullArg::Wait), false) => {
-            return Err("--when-full wait needs --stream: nobody else makes room".into());
-        }
-        (None | Some(WhenFullArg::Wait), true) => WhenFull::Wait,
-        (Some(WhenFullArg::Stop), _) => WhenFull::Stop,
-        (None | Some(WhenFullArg::Overwrite), _) => WhenFull::Overwrite,
-    };
-    if args.output == Path::new("-") {
-        return Err("a recording is written to a file, never to standard output: name one".into());
-    }
-    let least = least_bytes(1);
-    if args.ring < least {
-        let least = least / 1024;
-        return Err(format!(
-            "--ring is too small: it needs {least} KiB, and more for each scheduler"
-        ));
-    }
+    let when_full = when_full(args)?;
+    check_file(args)?;
     let file = std::path::absolute(&args.output);
     let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;
     Ok(Request {
-        file: if args.stream || is_flight {
+        file: if args.stream || !args.dump_on.is_empty() {
             with_suffix(&file, ".part")
         } else {
             file
