@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use beamline_formats::choice::Choice;
 use beamline_formats::flamegraph::{self, By, Difference, Drawing, Shape, Width};
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Group, Losses};
+use beamline_formats::ring::Losses;
 use clap::{Args, ValueEnum};
 
 use crate::input::{self, Input};
@@ -17,6 +17,9 @@ EXAMPLES:
   What the time of a recording went to, and what processes waited in:
     beamline flamegraph run.ring -o time.svg
     beamline flamegraph run.ring --width wait --by name -o wait.svg
+  Who allocates, of a recording with words:
+    beamline record --events words,processes,gc -o run.ring -- mix test
+    beamline flamegraph run.ring --width words -o words.svg
   Who calls the functions that cost most, without what happens inside of two modules:
     beamline flamegraph run.ring --reverse --hide-below ets --hide-below gen_server:call -o who.svg
   One process in order of time:
@@ -37,9 +40,9 @@ pub(crate) enum WidthArg {
     Calls,
     /// Time while the process ran.
     Time,
-    /// Words allocated: of profiles of call_memory.
+    /// Words allocated: of recordings with words, and of profiles of call_memory.
     Words,
-    /// Reductions: of profiles.
+    /// Reductions: of recordings with reductions, and of profiles.
     Reductions,
     /// Time while the process did not run: of recordings with scheduling.
     Wait,
@@ -155,14 +158,16 @@ pub(crate) struct DiffArguments {
     after: PathBuf,
 }
 
-/// The call paths of a recording or of a profile file; and of a recording, what is missing in it.
-fn profile(path: &Path) -> Result<(Profile, Option<Losses>), String> {
+/// The call paths of a recording or of a profile file, for pictures of this width; and of a recording, what is missing
+/// in it.
+fn profile(path: &Path, width: Option<WidthArg>) -> Result<(Profile, Option<Losses>), String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = match input::open(path)? {
         Input::Profile(profile) => return Ok((profile, None)),
         Input::Recording(recording) => *recording,
     };
-    if let Some(line) = recording.lacks("a flame graph", &[Group::Calls, Group::Returns]) {
+    let width = width.map_or(Width::Time, Width::from);
+    if let Some(line) = recording.lacks(width.picture(), width.needs()) {
         return Err(fail(&line));
     }
     let profile = recording.profile().map_err(|e| fail(&e))?;
@@ -190,7 +195,7 @@ fn drawing(
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: String| format!("{}: {error}", args.file.display());
     input::keep(&[&args.file], [args.output.as_path()])?;
-    let read = profile(&args.file)?;
+    let read = profile(&args.file, args.shape.width)?;
     let shape = args.shape.shape(report::width(&read.0));
     let drawing = drawing(&args.shape, &read, shape, None)?;
     report::write(&args.output, |out| {
@@ -210,7 +215,8 @@ fn lines(losses: &Losses) -> Vec<String> {
 /// Compares two runs.
 pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
     input::keep(&[&args.before, &args.after], args.output.as_deref())?;
-    let (before, after) = (profile(&args.before)?, profile(&args.after)?);
+    let width = args.shape.width;
+    let (before, after) = (profile(&args.before, width)?, profile(&args.after, width)?);
     let shape = args.shape.shape(report::width(&after.0));
     let difference = Difference::of(&before.0, &after.0, Some(shape.width))?;
     if let Some(path) = &args.output {

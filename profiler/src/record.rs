@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
     COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
@@ -25,7 +26,8 @@ const ROWS: usize = 15;
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to record: calls, returns, messages, processes, scheduling, gc, ports, system, seq, counters.
+    /// What to record: calls, returns, words, reductions (both with calls and returns), messages, processes,
+    /// scheduling, gc, ports, system, seq, counters.
     #[arg(
         long,
         value_delimiter = ',',
@@ -287,6 +289,9 @@ fn request(args: &Arguments) -> Result<Request, String> {
     if triggers.iter().any(|trigger| trigger.kind() == Kind::Exit) {
         events.push(Group::Processes);
     }
+    if events.contains(&Group::Words) || events.contains(&Group::Reductions) {
+        events.extend([Group::Calls, Group::Returns]);
+    }
     events.sort();
     events.dedup();
     if events.contains(&Group::Returns) && !events.contains(&Group::Calls) {
@@ -416,7 +421,12 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
         errors.extend(written.err());
     }
     if let Some(path) = &options.flamegraph {
-        let drawn = report::write(path, |out| report::draw(&profile, options, out));
+        let width = options.width.unwrap_or(Width::Time);
+        let lacks = recording.lacks(width.picture(), width.needs());
+        let drawn = match lacks {
+            Some(line) => Err(format!("{}: {line}", file.display())),
+            None => report::write(path, |out| report::draw(&profile, options, out)),
+        };
         errors.extend(drawn.err());
     }
     for error in &errors {

@@ -706,7 +706,20 @@ fn what_cannot_be_made_is_one_line_and_no_file() {
             "flamegraph a.ring --only work:fob -o out",
             "there is work:fib",
         ),
-        ("flamegraph a.ring --width words -o out", "has any words"),
+        (
+            "flamegraph a.ring --width words -o out",
+            "a flame graph of words is made from calls and returns and words, and there is no words in it: \
+             record it with --events calls,returns,words,messages,processes,scheduling,gc",
+        ),
+        (
+            "diff a.ring a.ring --width reductions -o out",
+            "there is no reductions in it",
+        ),
+        (
+            "report a.ring --width words --flamegraph out",
+            "a.ring: a flame graph of words is made from",
+        ),
+        ("histogram a.ring --of words", "there is no words in it"),
         ("diff a.ring empty.ring -o out", "the file is empty"),
     ] {
         let text = failed(&place, line, 1);

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::{Cost, costs};
 use crate::name;
-use crate::profile::{Profile, Type};
+use crate::profile::Profile;
 
 /// What the format wants on one line.
 fn line(text: &str) -> String {
@@ -51,48 +52,79 @@ impl<'a> Names<'a> {
     }
 }
 
-pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
-    let (event, cost): (_, fn(&crate::profile::Cost) -> u64) = match profile.kind() {
-        Some(Type::CallCount) => ("Calls", |cost| cost.calls),
-        Some(Type::CallMemory) => ("Words", |cost| cost.words),
-        _ => ("Nanoseconds", |cost| cost.time_ns),
+/// How much of each cost: there are no more of them.
+type Sums = [u64; 4];
+
+fn add(sums: &mut Sums, more: &Sums) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(*more);
+    }
+}
+
+/// What these costs are, as a line has them.
+fn numbers(sums: &Sums, costs: &[Cost]) -> String {
+    let texts: Vec<String> = sums.iter().take(costs.len()).map(u64::to_string).collect();
+    texts.join(" ")
+}
+
+/// By caller and function, how often and at what cost with all below.
+type Calls = BTreeMap<(u32, u32), (u64, Sums)>;
+
+/// Of each function what it costs, and of each pair of caller and function calls and what they cost with all below.
+fn sums(profile: &Profile, costs: &[Cost]) -> (Vec<Sums>, Calls) {
+    let cost = |node| {
+        let mut sums = Sums::default();
+        for (sum, cost) in sums.iter_mut().zip(costs) {
+            *sum = (cost.of)(node);
+        }
+        sums
     };
     // Children come after their parents: from the end on, each node has all that is below it.
-    let mut below: Vec<u64> = profile.nodes.iter().map(|node| cost(&node.cost)).collect();
+    let mut below: Vec<Sums> = profile.nodes.iter().map(cost).collect();
     for index in (0..profile.nodes.len()).rev() {
         if let Some(parent) = profile.nodes[index].parent {
-            below[parent as usize] = below[parent as usize].saturating_add(below[index]);
+            let (parents, children) = below.split_at_mut(index);
+            add(&mut parents[parent as usize], &children[0]);
         }
     }
-    let mut own: Vec<u64> = vec![0; profile.functions.len()];
-    let mut calls: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
+    let mut own: Vec<Sums> = vec![Sums::default(); profile.functions.len()];
+    let mut calls = Calls::new();
     for (node, below) in profile.nodes.iter().zip(below) {
-        let own = &mut own[node.function as usize];
-        *own = own.saturating_add(cost(&node.cost));
+        add(&mut own[node.function as usize], &cost(node));
         if let Some(parent) = node.parent {
             let caller = profile.nodes[parent as usize].function;
             let sum = calls.entry((caller, node.function)).or_default();
             sum.0 = sum.0.saturating_add(node.cost.calls);
-            sum.1 = sum.1.saturating_add(below);
+            add(&mut sum.1, &below);
         }
     }
+    (own, calls)
+}
+
+pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let costs = costs(profile);
+    let (own, calls) = sums(profile, &costs);
+    let mut all = Sums::default();
+    own.iter().for_each(|own| add(&mut all, own));
+    let events: Vec<&str> = costs.iter().map(|cost| cost.event).collect();
     let command = profile.runs.first().map_or(&[][..], |run| &run.command);
     writeln!(
         out,
-        "# callgrind format\nversion: 1\ncreator: beamline {}\ncmd: {}\npositions: line\nevents: {event}\nsummary: {}",
+        "# callgrind format\nversion: 1\ncreator: beamline {}\ncmd: {}\npositions: line\nevents: {}\nsummary: {}",
         env!("CARGO_PKG_VERSION"),
         line(&command.join(" ")),
-        own.iter().fold(0_u64, |sum, own| sum.saturating_add(*own)),
+        events.join(" "),
+        numbers(&all, &costs),
     )?;
     let mut names = Names::new(profile);
     for (function, own) in own.iter().enumerate() {
         writeln!(out)?;
         names.write(out, "", function)?;
-        writeln!(out, "0 {own}")?;
+        writeln!(out, "0 {}", numbers(own, &costs))?;
         let caller = u32::try_from(function).unwrap_or(u32::MAX);
         for ((_, callee), (count, cost)) in calls.range((caller, 0)..=(caller, u32::MAX)) {
             names.write(out, "c", *callee as usize)?;
-            writeln!(out, "calls={count} 0\n0 {cost}")?;
+            writeln!(out, "calls={count} 0\n0 {}", numbers(cost, &costs))?;
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::flamegraph::{self, Shape, Width};
 use crate::histogram::{By, Histograms, Of, Request};
-use crate::profile::{Profile, Type};
+use crate::profile::{Node, Profile, Type};
 use crate::ring::{self, Group, Recording};
 
 /// Who is to read it.
@@ -220,6 +220,55 @@ fn hdr(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
     let start = UNIX_EPOCH + Duration::from_nanos(recording.unix_ns());
     let length = Duration::from_nanos(recording.end_ns().unwrap_or(0));
     all.write_log(out, start, length).map_err(Error::Missing)
+}
+
+/// Something that call paths cost.
+struct Cost {
+    name: &'static str,
+    /// As Callgrind's events are called.
+    event: &'static str,
+    unit: &'static str,
+    of: fn(&Node) -> u64,
+}
+
+const CALLS: Cost = Cost {
+    name: "calls",
+    event: "Calls",
+    unit: "count",
+    of: |node| node.cost.calls,
+};
+
+const TIME: Cost = Cost {
+    name: "time",
+    event: "Nanoseconds",
+    unit: "nanoseconds",
+    of: |node| node.cost.time_ns,
+};
+
+const WORDS: Cost = Cost {
+    name: "words",
+    event: "Words",
+    unit: "count",
+    of: |node| node.cost.words,
+};
+
+const REDUCTIONS: Cost = Cost {
+    name: "reductions",
+    event: "Reductions",
+    unit: "count",
+    of: |node| node.reductions,
+};
+
+/// What call paths cost: what was measured, then what else is known, but for calls.
+fn costs(profile: &Profile) -> Vec<Cost> {
+    let (first, others) = match profile.kind() {
+        Some(Type::CallCount) => (CALLS, vec![TIME, WORDS, REDUCTIONS]),
+        Some(Type::CallMemory) => (WORDS, vec![TIME, REDUCTIONS]),
+        _ => (TIME, vec![WORDS, REDUCTIONS]),
+    };
+    let is_known = |cost: &Cost| profile.nodes.iter().any(|node| (cost.of)(node) > 0);
+    let others = others.into_iter().filter(is_known);
+    std::iter::once(first).chain(others).collect()
 }
 
 /// Calls that are deeper in the stack are part of the one at this depth: programs that show calls one in the other have

@@ -8,7 +8,7 @@ use super::proto::Message;
 use super::{DEEPEST, Error};
 use crate::ring::spool::process_text;
 use crate::ring::{
-    Event, Id, Kind, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
+    Activation, Event, Id, Kind, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
 };
 
 /// Fields of `TracePacket` that are written, and of what is in it.
@@ -140,6 +140,21 @@ impl Trace<'_> {
     }
 
     fn end(&mut self, at_ns: u64, track: u64) -> io::Result<()> {
+        self.end_with(at_ns, track, Message::new())
+    }
+
+    fn end_call(&mut self, at_ns: u64, track: u64, call: &Activation) -> io::Result<()> {
+        let event = match call.own_words() {
+            0 => Message::new(),
+            words => {
+                let words = annotation("own words").number(field::ANNOTATION_NUMBER, words);
+                Message::new().message(field::EVENT_ANNOTATION, &words)
+            }
+        };
+        self.end_with(at_ns, track, event)
+    }
+
+    fn end_with(&mut self, at_ns: u64, track: u64, event: Message) -> io::Result<()> {
         match self.open.get_mut(&track) {
             Some(open) if *open > DEEPEST => {
                 *open -= 1;
@@ -149,7 +164,7 @@ impl Trace<'_> {
             // What ends had begun before the recording.
             _ => return Ok(()),
         }
-        self.event(at_ns, SLICE_END, track, Message::new())
+        self.event(at_ns, SLICE_END, track, event)
     }
 
     fn begin_call(&mut self, at_ns: u64, track: u64, function: NameId) -> io::Result<()> {
@@ -293,7 +308,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
                 let track = trace.track(record.subject)?;
                 match step {
                     Step::Begin(call) => trace.begin_call(last, track, call.function),
-                    Step::End(_) => trace.end(last, track),
+                    Step::End(call) => trace.end_call(last, track, &call),
                 }
             };
             if done.is_ok() {
@@ -303,7 +318,11 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
         done?;
         use crate::ring::Group;
         match kind.group() {
-            Group::Calls | Group::Returns | Group::Scheduling => {}
+            Group::Calls
+            | Group::Returns
+            | Group::Words
+            | Group::Reductions
+            | Group::Scheduling => {}
             Group::Gc => trace.collection(record, kind)?,
             _ => {
                 let passing = messages.add(record);

@@ -7,8 +7,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::proto::Message;
+use super::{CALLS, costs};
 use crate::name;
-use crate::profile::{Profile, Type};
+use crate::profile::Profile;
 
 /// Fields of `Profile`.
 mod profile {
@@ -66,14 +67,14 @@ fn put(out: &mut impl Write, message: Message) -> io::Result<()> {
 pub(super) fn write(profile: &Profile, start_unix_ns: u64, out: &mut dyn Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     let mut texts = Texts::new();
-    let has_words = profile.kind() == Some(Type::CallMemory);
-    let (kind, unit) = if has_words {
-        ("words", "count")
-    } else {
-        ("time", "nanoseconds")
-    };
-    for (kind, unit) in [("calls", "count"), (kind, unit)] {
-        let value_type = texts.value_type(kind, unit);
+    let mut costs = costs(profile);
+    // What was measured is shown first.
+    let (kind, unit) = (costs[0].name, costs[0].unit);
+    if kind != CALLS.name {
+        costs.insert(0, CALLS);
+    }
+    for cost in &costs {
+        let value_type = texts.value_type(cost.name, cost.unit);
         put(
             &mut out,
             Message::new().message(profile::SAMPLE_TYPE, &value_type),
@@ -93,14 +94,10 @@ pub(super) fn write(profile: &Profile, start_unix_ns: u64, out: &mut dyn Write) 
         let label = Message::new()
             .number(1, texts.of("process"))
             .number(2, texts.of(process.trim_end()));
-        let cost = if has_words {
-            node.cost.words
-        } else {
-            node.cost.time_ns
-        };
+        let values = costs.iter().map(|cost| (cost.of)(node));
         let sample = Message::new()
             .numbers(1, path)
-            .numbers(2, [node.cost.calls, cost])
+            .numbers(2, values)
             .message(3, &label);
         put(&mut out, Message::new().message(profile::SAMPLE, &sample))?;
     }

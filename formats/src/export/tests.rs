@@ -302,17 +302,17 @@ fn callgrind_annotate_reads_what_is_for_it() {
         (
             "--inclusive=no",
             [
-                ("m:main/1", "155,000"),
-                ("m:fib/1", "20,000"),
-                ("m:loop/1", "14,900"),
+                ("m:main/1", ["155,000", "500", "500"]),
+                ("m:fib/1", ["20,000", "500", "500"]),
+                ("m:loop/1", ["14,900", "66", "630"]),
             ],
         ),
         (
             "--inclusive=yes",
             [
-                ("m:main/1", "175,000"),
-                ("m:fib/1", "20,000"),
-                ("m:loop/1", "14,900"),
+                ("m:main/1", ["175,000", "1,000", "1,000"]),
+                ("m:fib/1", ["20,000", "500", "500"]),
+                ("m:loop/1", ["14,900", "66", "630"]),
             ],
         ),
     ] {
@@ -324,15 +324,21 @@ fn callgrind_annotate_reads_what_is_for_it() {
             output.status.success() && output.stderr.is_empty(),
             "{output:?}"
         );
-        assert!(text.contains("189,900 (100.0%)  PROGRAM TOTALS"), "{text}");
-        for (function, cost) in expect {
-            let line = text
-                .lines()
-                .find(|line| line.contains(&format!("m:{function}")));
-            assert!(
-                line.is_some_and(|line| line.trim_start().starts_with(cost)),
-                "{text}"
-            );
+        // Each number is followed by its part of all, in parentheses.
+        let costs = |what: &str| {
+            let line = text.lines().find(|line| line.contains(what));
+            let parts = line.unwrap_or_default().split(')');
+            let parts = parts.map(|part| part.split('(').next().unwrap_or_default().trim());
+            parts.take(3).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(
+            text.contains("Events shown:     Nanoseconds Words Reductions"),
+            "{text}"
+        );
+        let all = ["189,900", "1,066", "1,630"];
+        assert_eq!(costs("PROGRAM TOTALS"), all, "{text}");
+        for (function, expect) in expect {
+            assert_eq!(costs(&format!("m:{function}")), expect, "{text}");
         }
     }
 }
@@ -433,7 +439,12 @@ fn pprof_decodes_every_path() {
         .map(|t| (text(t.kind), text(t.unit)));
     assert_eq!(
         types.collect::<Vec<_>>(),
-        [("calls", "count"), ("time", "nanoseconds")]
+        [
+            ("calls", "count"),
+            ("time", "nanoseconds"),
+            ("words", "count"),
+            ("reductions", "count")
+        ]
     );
     assert_eq!(text(profile.default_sample_type), "time");
     assert_eq!(profile.period_type.map(|t| text(t.kind)), Some("time"));
@@ -466,13 +477,17 @@ fn pprof_decodes_every_path() {
     assert_eq!(
         samples.collect::<Vec<_>>(),
         [
-            ("<0.9.0> boss", vec!["m:main/1"], vec![1, 155_000]),
+            ("<0.9.0> boss", vec!["m:main/1"], vec![1, 155_000, 500, 500]),
             (
                 "<0.9.0> boss",
                 vec!["m:fib/1", "m:main/1"],
-                vec![20, 20_000]
+                vec![20, 20_000, 500, 500]
             ),
-            ("<0.10.0> m:server/1", vec!["m:loop/1"], vec![20, 14_900]),
+            (
+                "<0.10.0> m:server/1",
+                vec!["m:loop/1"],
+                vec![20, 14_900, 66, 630]
+            ),
         ]
     );
 }

@@ -18,6 +18,7 @@ pub use diff::{Change, Difference, draw_difference};
 use crate::choice::Choice;
 use crate::name;
 use crate::profile::{Node, Pattern, Profile, Type};
+use crate::ring::Group;
 
 /// What the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -82,9 +83,35 @@ impl Width {
     fn source(self) -> &'static str {
         match self {
             Width::Calls | Width::Time => "record calls and returns, or profile with --output",
-            Width::Words => "they come from beamline profile --type call_memory --output",
-            Width::Reductions => "they come from beamline profile --output",
+            Width::Words => {
+                "they come from beamline record --events words, or beamline profile --type call_memory --output"
+            }
+            Width::Reductions => {
+                "they come from beamline record --events reductions, or beamline profile --output"
+            }
             Width::Wait => "it comes from beamline record --events calls,returns,scheduling",
+        }
+    }
+
+    /// Groups of events that a recording must have.
+    #[must_use]
+    pub fn needs(self) -> &'static [Group] {
+        match self {
+            Width::Calls | Width::Time => &[Group::Calls, Group::Returns],
+            Width::Words => &[Group::Calls, Group::Returns, Group::Words],
+            Width::Reductions => &[Group::Calls, Group::Returns, Group::Reductions],
+            Width::Wait => &[Group::Calls, Group::Returns, Group::Scheduling],
+        }
+    }
+
+    /// What a picture of it is called.
+    #[must_use]
+    pub fn picture(self) -> &'static str {
+        match self {
+            Width::Calls | Width::Time => "a flame graph",
+            Width::Words => "a flame graph of words",
+            Width::Reductions => "a flame graph of reductions",
+            Width::Wait => "a flame graph of waiting",
         }
     }
 }
@@ -532,8 +559,8 @@ mod tests {
         for (shape, expect) in [
             (
                 Shape::new(Width::Words),
-                "no call path has any words: nothing to draw; they come from beamline profile --type \
-                 call_memory --output",
+                "no call path has any words: nothing to draw; they come from beamline record --events \
+                 words, or beamline profile --type call_memory --output",
             ),
             (
                 only("lists:mop"),

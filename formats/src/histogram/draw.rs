@@ -6,8 +6,7 @@ use std::io::Write;
 
 use hdrhistogram::Histogram;
 
-use super::{Histograms, Row};
-use crate::name::time;
+use super::{Histograms, Of, Row};
 
 /// Lines that can be told apart.
 const LINES: usize = 6;
@@ -60,6 +59,7 @@ fn short(text: &str, length: usize) -> String {
 
 /// Where things are in the picture.
 struct Scale {
+    of: Of,
     /// Decades of values, from the first to the last.
     first: i32,
     last: i32,
@@ -73,12 +73,17 @@ impl Scale {
         clippy::cast_possible_truncation,
         reason = "of pixels"
     )]
-    fn of(all: &Histogram<u64>) -> Scale {
+    fn of(of: Of, all: &Histogram<u64>) -> Scale {
         let decade = |value: u64| (value.max(1) as f64).log10();
         let first = decade(all.min()).floor() as i32;
         let last = (decade(all.max()).ceil() as i32).max(first + 1);
         let nines = (all.len().max(10) as f64).log10().clamp(1.0, 6.0);
-        Scale { first, last, nines }
+        Scale {
+            of,
+            first,
+            last,
+            nines,
+        }
     }
 
     fn x(&self, quantile: f64) -> f64 {
@@ -98,7 +103,7 @@ impl Scale {
         let right = WIDTH - RIGHT;
         for decade in self.first..=self.last {
             let value = 10_u64.saturating_pow(u32::try_from(decade).unwrap_or(0));
-            let (y, text) = (self.y(value), time(value));
+            let (y, text) = (self.y(value), self.of.text(value));
             let text = text.replace(".000", "").replace(".00", "");
             let _ = writeln!(
                 out,
@@ -177,7 +182,7 @@ impl Histograms {
     pub fn draw<W: Write>(&self, title: &str, mut out: W) -> std::io::Result<()> {
         let rows = self.rows();
         let shown = &rows[..rows.len().min(LINES)];
-        let scale = Scale::of(&self.all().histogram());
+        let scale = Scale::of(self.of, &self.all().histogram());
         let mut text = String::new();
         #[expect(clippy::cast_precision_loss, reason = "of pixels")]
         let height = TOP + PLOT + 44.0 + LEGEND * shown.len() as f64 + 14.0;
@@ -203,14 +208,14 @@ impl Histograms {
             );
         }
         for (at, row) in shown.iter().enumerate() {
-            legend(&mut text, at, row);
+            legend(&mut text, self.of, at, row);
         }
         text.push_str("</svg>\n");
         out.write_all(text.as_bytes())
     }
 }
 
-fn legend(out: &mut String, at: usize, row: &Row) {
+fn legend(out: &mut String, of: Of, at: usize, row: &Row) {
     #[expect(clippy::cast_precision_loss, reason = "of pixels")]
     let y = TOP + PLOT + 44.0 + LEGEND * at as f64;
     let (x, dash) = (LEFT + 36.0, DASHES[at]);
@@ -218,9 +223,9 @@ fn legend(out: &mut String, at: usize, row: &Row) {
         "{} {}, 50 %: {}, 99 %: {}, max: {}",
         row.count,
         if row.count == 1 { "time" } else { "times" },
-        time(row.p50),
-        time(row.p99),
-        time(row.max)
+        of.text(row.p50),
+        of.text(row.p99),
+        of.text(row.max)
     );
     let _ = writeln!(
         out,

@@ -142,6 +142,7 @@ impl Measure<'_> {
                         self.value(record.subject, call.function, value);
                     }
                     Of::OwnTime => self.value(record.subject, call.function, call.own_ns),
+                    Of::Words => self.value(record.subject, call.function, call.own_words()),
                     _ => {}
                 }
             }
@@ -150,7 +151,9 @@ impl Measure<'_> {
 
     fn open(&mut self) -> u64 {
         let calls = match (self.request.of, &mut self.stacks) {
-            (Of::CallTime | Of::OwnTime, Some(stacks)) => stacks.open(self.last_ns).count(),
+            (Of::CallTime | Of::OwnTime | Of::Words, Some(stacks)) => {
+                stacks.open(self.last_ns).count()
+            }
             _ => 0,
         };
         (calls + self.since.len()) as u64 + self.on_the_way.left()
@@ -179,7 +182,7 @@ impl Histograms {
         if let Some(line) = missing(recording, request) {
             return Err(line);
         }
-        let of_calls = matches!(request.of, Of::CallTime | Of::OwnTime);
+        let of_calls = matches!(request.of, Of::CallTime | Of::OwnTime | Of::Words);
         let by_calls = request.of == Of::GcPause && request.by == By::Function;
         let mut measure = Measure {
             names: recording.names(),

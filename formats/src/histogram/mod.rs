@@ -1,4 +1,4 @@
-//! How long single things took: not on average, but how long half of them, and how long the worst.
+//! How long single things took, or how much they were: not on average, but half of them, and the worst.
 //!
 //! [`Histograms::read`] measures a recording, [`Histograms::merge`] adds those of another. They are shown as text
 //! ([`std::fmt::Display`]), drawn ([`Histograms::draw`]), and written as the percentile output and the interval log of
@@ -16,6 +16,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::choice::Choice;
+use crate::name::time;
 use crate::ring::{Group, Losses};
 
 /// Values that are kept one by one before a histogram is made of them.
@@ -32,6 +33,8 @@ pub enum Of {
     CallTime,
     /// Time in the function itself while the process ran, without what it called.
     OwnTime,
+    /// Words allocated in the function itself, without what it called.
+    Words,
     /// Collections.
     GcPause,
     /// From when a scheduler starts to run a process to when it stops.
@@ -45,9 +48,10 @@ pub enum Of {
 
 impl Of {
     /// All of them.
-    pub const ALL: [Of; 6] = [
+    pub const ALL: [Of; 7] = [
         Of::CallTime,
         Of::OwnTime,
+        Of::Words,
         Of::GcPause,
         Of::RunSlice,
         Of::QueueWait,
@@ -60,6 +64,7 @@ impl Of {
         match self {
             Of::CallTime => "call-time",
             Of::OwnTime => "own-time",
+            Of::Words => "words",
             Of::GcPause => "gc-pause",
             Of::RunSlice => "run-slice",
             Of::QueueWait => "queue-wait",
@@ -76,6 +81,9 @@ impl Of {
             }
             Of::OwnTime => {
                 "Time in the function itself while its process ran, without what it called"
+            }
+            Of::Words => {
+                "Words that a call allocated in the function itself, without what it called"
             }
             Of::GcPause => "Collections, from begin to end",
             Of::RunSlice => "From when a scheduler starts to run a process to when it stops",
@@ -94,6 +102,7 @@ impl Of {
         match self {
             Of::CallTime => "Time from call to return",
             Of::OwnTime => "Own time of calls",
+            Of::Words => "Own words of calls",
             Of::GcPause => "Collections",
             Of::RunSlice => "Turns on a scheduler",
             Of::QueueWait => "Waiting for a scheduler",
@@ -106,6 +115,7 @@ impl Of {
     pub fn needs(self) -> &'static [Group] {
         match self {
             Of::CallTime | Of::OwnTime => &[Group::Calls, Group::Returns],
+            Of::Words => &[Group::Calls, Group::Returns, Group::Words],
             Of::GcPause => &[Group::Gc],
             Of::RunSlice => &[Group::Scheduling],
             Of::QueueWait => &[Group::Scheduling, Group::Messages],
@@ -113,11 +123,28 @@ impl Of {
         }
     }
 
+    /// What its values are of, as JSON has it.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Of::Words => "words",
+            _ => "ns",
+        }
+    }
+
+    /// A value as people read it.
+    fn text(self, value: u64) -> String {
+        match self {
+            Of::Words => value.to_string(),
+            _ => time(value),
+        }
+    }
+
     /// How rows are made unless it is said.
     #[must_use]
     pub fn by(self) -> By {
         match self {
-            Of::CallTime | Of::OwnTime => By::Function,
+            Of::CallTime | Of::OwnTime | Of::Words => By::Function,
             Of::GcPause | Of::RunSlice | Of::QueueWait | Of::MessageLatency => By::Process,
         }
     }

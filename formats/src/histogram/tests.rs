@@ -164,6 +164,46 @@ fn what_is_chosen_is_shown_and_what_is_not_there_is_said() {
 }
 
 #[test]
+fn words_are_those_of_single_calls() {
+    let all = read(&sample::varied().open(), Of::Words);
+    let rows = all.rows();
+    let row = |name: &str| {
+        let row = rows.iter().find(|row| row.name == name).expect("a row");
+        (row.count, row.sum, row.min, row.max)
+    };
+    // Each round calls fib in fib, and both have words; calls around the loop that do not end have no value.
+    assert_eq!(row("m:fib/1"), (20, 500, 0, 50));
+    assert_eq!(row("m:main/1"), (1, 500, 500, 500));
+    assert_eq!(row("m:loop/1"), (10, 30, 3, 3));
+    let text = all.to_string();
+    let line = text.lines().find(|line| line.ends_with("  m:main/1"));
+    assert_eq!(
+        line.map(|line| line.split_whitespace().collect::<Vec<_>>()),
+        Some(vec![
+            "1", "500", "500", "500", "500", "500", "500", "m:main/1"
+        ])
+    );
+    assert!(text.contains("How many allocated so many"), "{text}");
+    assert!(
+        text.contains("           0 │") && !text.contains(" ns"),
+        "{text}"
+    );
+    let mut json = Vec::new();
+    all.write_json(&mut json).expect("a Vec takes all");
+    assert!(String::from_utf8_lossy(&json).contains("\"unit\": \"words\""));
+    let mut hgrm = Vec::new();
+    all.write_hgrm(&mut hgrm).expect("a Vec takes all");
+    assert!(String::from_utf8_lossy(&hgrm).contains("#[Max     =      500.000"));
+    let mut svg = Vec::new();
+    all.draw("", &mut svg).expect("a Vec takes all");
+    let svg = String::from_utf8_lossy(&svg);
+    assert!(
+        svg.contains("max: 500</text>") && !svg.contains(" ns<"),
+        "{svg}"
+    );
+}
+
+#[test]
 fn events_that_were_not_recorded_are_named() {
     let recording = Sample::new(&[Group::Calls]).open();
     for (of, by, expect) in [
@@ -178,6 +218,12 @@ fn events_that_were_not_recorded_are_named() {
             By::Function,
             "gc-pause by function is made from gc and calls and returns, and there is no gc and no returns in it: \
              record it with --events calls,returns,gc",
+        ),
+        (
+            Of::Words,
+            By::Function,
+            "words by function is made from calls and returns and words, and there is no returns and no words in it: \
+             record it with --events calls,returns,words",
         ),
         (
             Of::RunSlice,

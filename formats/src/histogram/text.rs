@@ -10,7 +10,6 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use serde::Serialize;
 
 use super::{By, Histograms, Of, Row};
-use crate::name::time;
 use crate::ring::Losses;
 
 /// Rows that are shown.
@@ -48,10 +47,10 @@ fn head(f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
     )
 }
 
-fn line(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
+fn line(f: &mut fmt::Formatter<'_>, of: Of, row: &Row) -> fmt::Result {
     write!(f, "{:>10}", row.count)?;
     for value in [row.p50, row.p90, row.p99, row.p99_9, row.p99_99, row.max] {
-        write!(f, " {:>10}", time(value))?;
+        write!(f, " {:>10}", of.text(value))?;
     }
     writeln!(f, "  {}", row.name)
 }
@@ -74,7 +73,7 @@ fn start_of(range: u32) -> u64 {
 }
 
 /// How many values there are in each range: a bar for each.
-fn plot(f: &mut fmt::Formatter<'_>, histogram: &Histogram<u64>) -> fmt::Result {
+fn plot(f: &mut fmt::Formatter<'_>, of: Of, histogram: &Histogram<u64>) -> fmt::Result {
     let mut counts: Vec<u64> = vec![0; 64 * STEPS as usize];
     for value in histogram.iter_recorded() {
         let at = range_of(value.value_iterated_to()) as usize;
@@ -106,7 +105,11 @@ fn plot(f: &mut fmt::Formatter<'_>, histogram: &Histogram<u64>) -> fmt::Result {
         .skip(first)
         .step_by(step)
     {
-        let from = start_of(u32::try_from(at).unwrap_or(0));
+        let from = match (of, at) {
+            // Most calls allocate nothing.
+            (Of::Words, 0) => 0,
+            _ => start_of(u32::try_from(at).unwrap_or(0)),
+        };
         let eighths = u128::from(*count) * u128::from(BAR * 8) / u128::from(most);
         let eighths = usize::try_from(eighths).unwrap_or(0);
         let mut bar = "█".repeat(eighths / 8);
@@ -114,7 +117,7 @@ fn plot(f: &mut fmt::Formatter<'_>, histogram: &Histogram<u64>) -> fmt::Result {
         if *count > 0 && eighths == 0 {
             bar.push('▏');
         }
-        let line = format!("{:>12} │{bar} {count}", time(from));
+        let line = format!("{:>12} │{bar} {count}", of.text(from));
         writeln!(
             f,
             "{}",
@@ -145,28 +148,29 @@ impl fmt::Display for Histograms {
         writeln!(f, "\n{}", self.of.title())?;
         head(f, &self.by.name().to_uppercase())?;
         for row in rows.iter().take(ROWS) {
-            line(f, row)?;
+            line(f, self.of, row)?;
         }
         if rows.len() > ROWS {
             writeln!(f, "{:>76}  and {} more", "", rows.len() - ROWS)?;
         }
         if rows.len() > 1 {
-            line(f, &Row::of("all of them", &all))?;
+            line(f, self.of, &Row::of("all of them", &all))?;
         }
         let name = match rows.as_slice() {
             [row] => &row.name,
             _ => "all of them",
         };
-        writeln!(
-            f,
-            "\nHow many took so long and longer, up to the next line: {name}"
-        )?;
-        plot(f, &all.histogram())
+        let how = match self.of {
+            Of::Words => "allocated so many and more",
+            _ => "took so long and longer",
+        };
+        writeln!(f, "\nHow many {how}, up to the next line: {name}")?;
+        plot(f, self.of, &all.histogram())
     }
 }
 
 impl Histograms {
-    /// Writes them as JSON: times are in nanoseconds.
+    /// Writes them as JSON: times are in nanoseconds, words are words.
     ///
     /// # Errors
     /// What `out` returns.
@@ -174,7 +178,7 @@ impl Histograms {
         let json = Json {
             of: self.of,
             by: self.by,
-            unit: "ns",
+            unit: self.of.unit(),
             recordings: &self.losses,
             open: self.open,
             all: Row::of("all", &self.all()),
@@ -184,14 +188,17 @@ impl Histograms {
         out.write_all(b"\n")
     }
 
-    /// Writes all values together as the percentile output of HdrHistogram, in microseconds.
+    /// Writes all values together as the percentile output of HdrHistogram: times in microseconds.
     ///
     /// # Errors
     /// What `out` returns.
     #[expect(clippy::cast_precision_loss, reason = "the format has three places")]
     pub fn write_hgrm<W: Write>(&self, mut out: W) -> io::Result<()> {
         let all = self.all().histogram();
-        let scaled = |ns: f64| ns / 1000.0;
+        let scaled = |value: f64| match self.of {
+            Of::Words => value,
+            _ => value / 1000.0,
+        };
         writeln!(
             out,
             "       Value     Percentile TotalCount 1/(1-Percentile)\n"

@@ -148,6 +148,7 @@ struct Messages {
 struct Histogram {
     name: &'static str,
     title: &'static str,
+    is_time: bool,
     /// Why there is none; or empty.
     missing: String,
     rows: Vec<Row>,
@@ -440,9 +441,11 @@ fn processes(lives: &HashMap<Id, Life>, tables: &mut Tables<'_>) -> Processes {
 type CostOf = fn(&Node) -> u64;
 
 /// Names, whether they are times, and costs of the widths that there may be.
-const WIDTHS: [(&str, bool, CostOf); 3] = [
+const WIDTHS: [(&str, bool, CostOf); 5] = [
     ("time", true, |node| node.cost.time_ns),
     ("calls", false, |node| node.cost.calls),
+    ("words", false, |node| node.cost.words),
+    ("reductions", false, |node| node.reductions),
     ("wait", true, |node| node.wait_ns),
 ];
 
@@ -539,7 +542,12 @@ fn histograms(recording: &Recording) -> Vec<Histogram> {
         let empty = Histogram {
             name,
             title,
-            missing: missing(recording, "times", of.needs()),
+            is_time: of.unit() == "ns",
+            missing: missing(
+                recording,
+                if *of == Of::Words { "words" } else { "times" },
+                of.needs(),
+            ),
             rows: Vec::new(),
             left: 0,
             svg: String::new(),

@@ -224,7 +224,7 @@ impl<'r> Follow<'r> {
             return;
         };
         match kind.group() {
-            Group::Calls | Group::Returns | Group::Counters => {}
+            Group::Calls | Group::Returns | Group::Words | Group::Reductions | Group::Counters => {}
             Group::Scheduling => self.scheduling(record),
             Group::Gc => self.gc(record, kind),
             Group::Messages => self.message(record),

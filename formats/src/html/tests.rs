@@ -81,6 +81,8 @@ fn call_paths_have_their_widths() {
     };
     assert_eq!(numbers(&width("calls")["own"]), [1, 20, 20]);
     assert_eq!(numbers(&width("calls")["total"]), [21, 20, 20]);
+    assert_eq!(numbers(&width("words")["own"]), [500, 500, 66]);
+    assert_eq!(numbers(&width("reductions")["total"]), [1000, 500, 630]);
     let time = width("time");
     let (own, total) = (numbers(&time["own"]), numbers(&time["total"]));
     assert_eq!(total[0], own[0] + own[1]);

@@ -2,7 +2,7 @@
 //!
 //! A process has a current node, a call path. A call goes on to the callee's node below it, a return back to the
 //! node that the call was made from. A function that is on the path already goes back to its node, so recursion
-//! folds. Time goes to the current node while the process runs.
+//! folds. Time goes to the current node while the process runs; so do words and reductions, as far as they are told.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -15,6 +15,7 @@ use super::id::{Id, NameId};
 use super::names::Names;
 use super::reader::{Record, Recording};
 use super::shares::Shares;
+use super::total::{Total, sum};
 use crate::profile::{Cost, Count, Function, Header, Node, Process, Profile, Type};
 
 /// No node: outside of all recorded calls.
@@ -27,6 +28,8 @@ struct Path {
     time_ns: u64,
     /// Time in which the process did not run.
     wait_ns: u64,
+    words: i64,
+    reductions: i64,
     /// The function that was called from here last, and where that led.
     last: (NameId, u32),
 }
@@ -41,6 +44,8 @@ struct Caller {
     is_running: bool,
     since_ns: u64,
     reductions: u64,
+    words_so_far: Total,
+    reductions_so_far: Total,
     last_root: (NameId, u32),
     /// What was counted, if that was.
     shares: Option<Box<Shares>>,
@@ -56,6 +61,8 @@ impl Caller {
             is_running,
             since_ns: 0,
             reductions: 0,
+            words_so_far: Total::default(),
+            reductions_so_far: Total::default(),
             last_root: (NameId::NONE, ROOT),
             shares: None,
         }
@@ -78,6 +85,21 @@ impl Caller {
             *sum = sum.saturating_add(passed);
         }
         self.since_ns = now;
+    }
+
+    fn words(&mut self, total: u64) {
+        let came = self.words_so_far.now(total);
+        if let Some(path) = self.paths.get_mut(self.current as usize) {
+            path.words = path.words.wrapping_add(came);
+        }
+    }
+
+    fn reductions(&mut self, total: u64) {
+        self.reductions = self.reductions.max(total);
+        let came = self.reductions_so_far.now(total);
+        if let Some(path) = self.paths.get_mut(self.current as usize) {
+            path.reductions = path.reductions.wrapping_add(came);
+        }
     }
 
     /// Makes the node of a callee the current one.
@@ -136,6 +158,8 @@ impl Caller {
             calls: 0,
             time_ns: 0,
             wait_ns: 0,
+            words: 0,
+            reductions: 0,
             last: (NameId::NONE, ROOT),
         });
         index
@@ -164,6 +188,9 @@ enum What {
         reductions: u64,
     },
     Exit,
+    /// So many in all.
+    Words(u64),
+    Reductions(u64),
     /// The turn that ends has taken so much.
     Counted(Box<Counted>),
 }
@@ -187,6 +214,8 @@ impl Step {
             Event::Out { reductions, .. } => What::Out { reductions },
             Event::OutExited {} => What::Out { reductions: 0 },
             Event::Exit { .. } => What::Exit,
+            Event::Words { total } => What::Words(total),
+            Event::Reductions { total } => What::Reductions(total),
             Event::Counted {
                 first,
                 second,
@@ -219,6 +248,8 @@ struct Callers {
     has_turns: bool,
     /// What turns have taken is known.
     has_counters: bool,
+    /// The reductions of call paths are known.
+    has_reductions: bool,
 }
 
 impl Callers {
@@ -237,7 +268,7 @@ impl Callers {
     }
 
     fn add(&mut self, step: &Step) {
-        let has_turns = self.has_turns;
+        let (has_turns, has_reductions) = (self.has_turns, self.has_reductions);
         let caller = self.of(step.subject);
         caller.charge(step.time_ns);
         if has_turns {
@@ -252,7 +283,13 @@ impl Callers {
             What::TailCall(function) => caller.enter(*function),
             What::Leave(calls) => caller.leave(*calls),
             What::In => {}
+            // At its very end a process tells none.
+            What::Out { reductions } if has_reductions && *reductions > 0 => {
+                caller.reductions(*reductions);
+            }
             What::Out { reductions } => caller.reductions = caller.reductions.max(*reductions),
+            What::Words(total) => caller.words(*total),
+            What::Reductions(total) => caller.reductions(*total),
             What::Exit => caller.leave(u64::MAX),
             What::Counted(counted) => {
                 if let Some(shares) = &mut caller.shares {
@@ -292,7 +329,7 @@ impl Callers {
                 let cost = Cost {
                     calls: path.calls,
                     time_ns: path.time_ns,
-                    words: 0,
+                    words: sum(path.words),
                 };
                 costs.entry(function).or_default().add(cost);
                 profile.nodes.push(Node {
@@ -300,7 +337,7 @@ impl Callers {
                     parent: (path.parent != ROOT).then(|| first + path.parent),
                     function,
                     cost,
-                    reductions: 0,
+                    reductions: sum(path.reductions),
                     wait_ns: path.wait_ns,
                 });
             }
@@ -376,7 +413,7 @@ impl Recording {
         Ok(last)
     }
 
-    /// Calls and time of each function and call path. Where the oldest records were overwritten, from when on
+    /// Calls, time, words and reductions of each function and call path, as far as they were recorded. Where the oldest records were overwritten, from when on
     /// nothing is missing; what was called before that is not known.
     ///
     /// # Errors
@@ -394,6 +431,7 @@ impl Recording {
             last: 0,
             has_turns: self.has(Group::Scheduling),
             has_counters: self.has(Group::Counters),
+            has_reductions: self.has(Group::Reductions),
         };
         // One thread takes records apart, the other follows calls.
         let (full, batches) = mpsc::sync_channel::<Vec<Step>>(BATCHES);

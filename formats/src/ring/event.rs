@@ -204,6 +204,10 @@ events! {
     3 = Return, "return", Returns, { function: NameId };
     /// An exception, or hibernation, ends the newest `calls` calls, or all there are; their caller goes on.
     4 = Unwind, "unwind", Returns, { calls: u64 };
+    /// So many words it has allocated in all.
+    5 = Words, "words", Words, { total: u64 };
+    /// So many reductions it has had in all.
+    6 = Reductions, "reductions", Reductions, { total: u64 };
     /// A message is sent.
     8 = Send, "send", Messages, { to: Id; text };
     /// A message is sent to nobody.
@@ -286,6 +290,10 @@ pub enum Group {
     Calls,
     /// Returns from them, and exceptions that end them.
     Returns,
+    /// Words allocated from one call or return to the next.
+    Words,
+    /// Reductions from one call or return to the next.
+    Reductions,
     /// Messages sent and received.
     Messages,
     /// Births, ends, names and links of processes.
@@ -306,9 +314,11 @@ pub enum Group {
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 10] = [
+    pub const ALL: [Group; 12] = [
         Group::Calls,
         Group::Returns,
+        Group::Words,
+        Group::Reductions,
         Group::Messages,
         Group::Processes,
         Group::Scheduling,
@@ -325,6 +335,8 @@ impl Group {
         match self {
             Group::Calls => "calls",
             Group::Returns => "returns",
+            Group::Words => "words",
+            Group::Reductions => "reductions",
             Group::Messages => "messages",
             Group::Processes => "processes",
             Group::Scheduling => "scheduling",

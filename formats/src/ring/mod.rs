@@ -36,6 +36,7 @@ mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
 mod time;
+mod total;
 pub(crate) mod tree;
 mod trigger;
 mod writer;

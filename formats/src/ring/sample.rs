@@ -122,6 +122,16 @@ impl Sample {
         self.write(at_ns, id, Event::Return { function });
     }
 
+    /// So many words in all.
+    pub(crate) fn words(&mut self, at_ns: u64, id: Id, total: u64) {
+        self.write(at_ns, id, Event::Words { total });
+    }
+
+    /// So many reductions in all.
+    pub(crate) fn reductions(&mut self, at_ns: u64, id: Id, total: u64) {
+        self.write(at_ns, id, Event::Reductions { total });
+    }
+
     pub(crate) fn turn_begins(&mut self, at_ns: u64, id: Id) {
         let function = NameId::NONE;
         self.write(at_ns, id, Event::In { function });
@@ -142,19 +152,26 @@ impl Sample {
     }
 }
 
-/// One turn of each of two processes: one calls and sends, the other collects and answers.
+/// One turn of each of two processes: one calls and sends, the other collects and answers. In each, `main` and `fib`
+/// have 50 words and reductions; `loop` has 7 words and 70 reductions, but for what is before its first record and after its last.
 fn round(sample: &mut Sample, at: u64, round: u64) {
     let (a, b) = (process(9), process(10));
     let (again, name) = (sample.function("loop"), sample.atom("boss"));
+    sample.words(at, a, 100 * round + 10);
+    sample.reductions(at, a, 100 * round + 20);
     sample.call(at, a, "fib");
+    sample.words(at + 100, a, 100 * round + 15);
     sample.call(at + 100, a, "fib");
     sample.back(at + 100 * (round + 2), a);
+    sample.words(at + 2_000, a, 100 * round + 60);
+    sample.reductions(at + 2_000, a, 100 * round + 70);
     sample.back(at + 2_000, a);
     let (to, text) = (b, "{go,1}");
     sample.write(at + 2_100, a, Event::Send { to, text });
     sample.turn_ends(at + 2_500, a, 100 * (round + 1));
     sample.write(at + 2_600, b, Event::Receive { text });
     sample.turn_begins(at + 3_000, b);
+    sample.words(at + 3_100, b, 7 * round);
     sample.call(at + 3_100, b, "loop");
     let (need, used) = (10, 500);
     sample.write(at + 3_200, b, Event::GcMinorStart { need, used });
@@ -162,6 +179,7 @@ fn round(sample: &mut Sample, at: u64, round: u64) {
     sample.write(at + 3_900, b, Event::GcMinorEnd { reclaimed, used });
     let (to, text) = (Id::Name(name), "ok;\"é\"");
     sample.write(at + 4_000, b, Event::Send { to, text });
+    sample.words(at + 4_100, b, 7 * round + 3);
     sample.write(at + 4_100, b, Event::TailCall { function: again });
     sample.turn_ends(at + 4_500, b, 70 * (round + 1));
     sample.write(at + 4_600, a, Event::Receive { text });
@@ -173,6 +191,8 @@ pub(crate) fn varied() -> Sample {
     let mut sample = Sample::new(&[
         Group::Calls,
         Group::Returns,
+        Group::Words,
+        Group::Reductions,
         Group::Messages,
         Group::Processes,
         Group::Scheduling,
@@ -184,6 +204,8 @@ pub(crate) fn varied() -> Sample {
     sample.start(b, "server", None);
     let function = sample.function("main");
     sample.turn_begins(100, a);
+    sample.words(1_000, a, 0);
+    sample.reductions(1_000, a, 0);
     sample.call(1_000, a, "main");
     sample.write(1_500, a, Event::Spawn { child: b, function });
     let parent = a;
@@ -192,6 +214,7 @@ pub(crate) fn varied() -> Sample {
         round(&mut sample, 10_000 * (number + 1), number);
     }
     sample.write(200_000, b, Event::LongGc { ms: 12 });
+    sample.words(201_000, a, 1_000);
     sample.back(201_000, a);
     sample.write(202_000, a, Event::Exit { text: "normal" });
     sample.write(202_500, a, Event::OutExited {});

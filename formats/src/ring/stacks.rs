@@ -1,4 +1,4 @@
-//! Calls and returns of a recording into single calls: when each began, when it ended, and its own time.
+//! Calls and returns of a recording into single calls: when each began, when it ended, its own time and its own words.
 //!
 //! A call in tail position ends with the call that its row of tail calls began with, or when that row comes back
 //! to its function: each time around a loop is a call, and a loop that never ends takes no memory.
@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
 use super::reader::{Record, Recording};
+use super::total::{Total, sum};
 
 /// A call of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,17 @@ pub struct Activation {
     pub start_ns: u64,
     /// Time in it while the process ran, without what it called.
     pub own_ns: u64,
+    /// Words allocated in it; below zero where messages were given back.
+    words: i64,
     is_tail: bool,
+}
+
+impl Activation {
+    /// Words allocated in it, without what it called, if they were recorded.
+    #[must_use]
+    pub fn own_words(&self) -> u64 {
+        sum(self.words)
+    }
 }
 
 /// What becomes of a call.
@@ -35,9 +46,17 @@ struct Stack {
     calls: Vec<Activation>,
     is_running: bool,
     since_ns: u64,
+    words_so_far: Total,
 }
 
 impl Stack {
+    fn words(&mut self, total: u64) {
+        let came = self.words_so_far.now(total);
+        if let Some(top) = self.calls.last_mut() {
+            top.words = top.words.wrapping_add(came);
+        }
+    }
+
     fn charge(&mut self, now: u64) {
         if self.is_running
             && let Some(top) = self.calls.last_mut()
@@ -53,6 +72,7 @@ impl Stack {
             function,
             start_ns: self.since_ns,
             own_ns: 0,
+            words: 0,
             is_tail,
         };
         self.calls.push(call);
@@ -116,6 +136,7 @@ impl Stacks {
                     calls: Vec::new(),
                     is_running: !self.has_turns,
                     since_ns: 0,
+                    words_so_far: Total::default(),
                 };
                 self.all.push((id, stack));
             }
@@ -138,6 +159,7 @@ impl Stacks {
             | Event::TailCall { .. }
             | Event::Return { .. }
             | Event::Unwind { .. }
+            | Event::Words { .. }
             | Event::In { .. } => true,
             Event::Out { .. } | Event::Exit { .. } | Event::OutExited {} => false,
             _ => return,
@@ -164,6 +186,7 @@ impl Stacks {
             Event::Return { .. } => end(stack, stack.place_of_calls(1)),
             Event::Unwind { calls } => end(stack, stack.place_of_calls(calls)),
             Event::Exit { .. } => end(stack, 0),
+            Event::Words { total } => stack.words(total),
             _ => {}
         }
     }

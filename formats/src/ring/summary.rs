@@ -15,7 +15,7 @@ use super::losses::Losses;
 use super::reader::{Counts, Record, Recording, SegmentReader};
 use crate::name;
 use crate::name::time;
-use crate::profile::Profile;
+use crate::profile::{Node, Profile};
 
 /// How much of the time a scheduler ran processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,6 +39,18 @@ pub struct FunctionCost {
     pub own_ns: u64,
     /// Time in it and in all it called.
     pub total_ns: u64,
+    /// Words allocated in it, if they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_words: Option<u64>,
+    /// Words allocated in it and in all it called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_words: Option<u64>,
+    /// Reductions in it, if they were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_reductions: Option<u64>,
+    /// Reductions in it and in all it called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_reductions: Option<u64>,
 }
 
 /// Something that took long, or was long.
@@ -82,6 +94,12 @@ pub struct Summary {
     pub by_own: Vec<FunctionCost>,
     /// Those with most time in all.
     pub by_total: Vec<FunctionCost>,
+    /// Those with most words of their own, if words were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_words: Vec<FunctionCost>,
+    /// Those with most reductions of their own, if reductions were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_reductions: Vec<FunctionCost>,
     /// The longest collections.
     pub collections: Vec<Longest>,
     /// The longest turns.
@@ -306,7 +324,7 @@ impl Summary {
             );
         }
         let description = recording.description();
-        let costs = costs(&profile);
+        let costs = costs(recording, &profile);
         let best = |key: fn(&FunctionCost) -> u64| {
             let mut costs = costs.clone();
             costs.sort_by(|a, b| {
@@ -329,6 +347,14 @@ impl Summary {
             schedulers: uses(recording, &seen),
             by_own: best(|cost| cost.own_ns),
             by_total: best(|cost| cost.total_ns),
+            by_words: match recording.has(Group::Words) {
+                true => best(|cost| cost.own_words.unwrap_or(0)),
+                false => Vec::new(),
+            },
+            by_reductions: match recording.has(Group::Reductions) {
+                true => best(|cost| cost.own_reductions.unwrap_or(0)),
+                false => Vec::new(),
+            },
             collections: longest(recording, top, |seen| seen.collections.all.clone(), &seen),
             turns: longest(recording, top, |seen| seen.long_turns.all.clone(), &seen),
             queues: queues(recording, top, &seen),
@@ -421,33 +447,49 @@ fn named(recording: &Recording, long: &Long) -> Longest {
     }
 }
 
-/// Calls, own and total time of every function.
-fn costs(profile: &Profile) -> Vec<FunctionCost> {
+/// Of each function, what its nodes cost, and what they cost with all below.
+fn sums(profile: &Profile, cost: fn(&Node) -> u64) -> Vec<(u64, u64)> {
     // Children come after their parents: from the end on, each node has all that is below it.
-    let mut below: Vec<u64> = profile.nodes.iter().map(|node| node.cost.time_ns).collect();
+    let mut below: Vec<u64> = profile.nodes.iter().map(cost).collect();
     for index in (0..profile.nodes.len()).rev() {
         if let Some(parent) = profile.nodes[index].parent {
             below[parent as usize] = below[parent as usize].saturating_add(below[index]);
         }
     }
-    let mut costs: Vec<FunctionCost> = profile
-        .functions
-        .iter()
-        .map(|function| FunctionCost {
-            function: name::mfa(&function.module, &function.name, function.arity),
-            calls: 0,
-            own_ns: 0,
-            total_ns: 0,
-        })
-        .collect();
-    for (node, total) in profile.nodes.iter().zip(below) {
-        let cost = &mut costs[node.function as usize];
-        cost.calls = cost.calls.saturating_add(node.cost.calls);
-        cost.own_ns = cost.own_ns.saturating_add(node.cost.time_ns);
-        // A function is once on a path: no time is counted twice.
-        cost.total_ns = cost.total_ns.saturating_add(total);
+    let mut sums = vec![(0_u64, 0_u64); profile.functions.len()];
+    for (node, below) in profile.nodes.iter().zip(below) {
+        let (own, total) = &mut sums[node.function as usize];
+        *own = own.saturating_add(cost(node));
+        // A function is once on a path: nothing is counted twice.
+        *total = total.saturating_add(below);
     }
-    costs
+    sums
+}
+
+/// What every function costs.
+fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
+    let calls = sums(profile, |node| node.cost.calls);
+    let times = sums(profile, |node| node.cost.time_ns);
+    let of = |group, cost| recording.has(group).then(|| sums(profile, cost));
+    let words = of(Group::Words, |node: &Node| node.cost.words);
+    let reductions = of(Group::Reductions, |node: &Node| node.reductions);
+    let functions = profile.functions.iter().enumerate();
+    functions
+        .map(|(at, function)| {
+            let words = words.as_ref().map(|words| words[at]);
+            let reductions = reductions.as_ref().map(|reductions| reductions[at]);
+            FunctionCost {
+                function: name::mfa(&function.module, &function.name, function.arity),
+                calls: calls[at].0,
+                own_ns: times[at].0,
+                total_ns: times[at].1,
+                own_words: words.map(|(own, _)| own),
+                total_words: words.map(|(_, total)| total),
+                own_reductions: reductions.map(|(own, _)| own),
+                total_reductions: reductions.map(|(_, total)| total),
+            }
+        })
+        .collect()
 }
 
 impl Summary {
@@ -487,21 +529,39 @@ impl Summary {
 }
 
 fn write_functions(f: &mut fmt::Formatter<'_>, title: &str, rows: &[FunctionCost]) -> fmt::Result {
-    if rows.is_empty() {
+    let Some(first) = rows.first() else {
         return Ok(());
+    };
+    let numbers = |row: &FunctionCost| {
+        let all = [
+            row.own_words,
+            row.total_words,
+            row.own_reductions,
+            row.total_reductions,
+        ];
+        all.into_iter().flatten().map(|number| number.to_string())
+    };
+    let mut head = vec!["OWN", "TOTAL"];
+    if first.own_words.is_some() {
+        head.extend(["OWN WORDS", "TOTAL WORDS"]);
     }
-    writeln!(
-        f,
-        "\n{title}\n{:>12} {:>12} {:>12}  FUNCTION",
-        "OWN", "TOTAL", "CALLS"
-    )?;
+    if first.own_reductions.is_some() {
+        head.extend(["OWN REDS", "TOTAL REDS"]);
+    }
+    head.push("CALLS");
+    writeln!(f, "\n{title}")?;
+    for name in head {
+        write!(f, "{name:>12} ")?;
+    }
+    writeln!(f, " FUNCTION")?;
     for row in rows {
-        let (own, total) = (time(row.own_ns), time(row.total_ns));
-        writeln!(
-            f,
-            "{own:>12} {total:>12} {:>12}  {}",
-            row.calls, row.function
-        )?;
+        for time in [row.own_ns, row.total_ns].map(time) {
+            write!(f, "{time:>12} ")?;
+        }
+        for number in numbers(row).chain([row.calls.to_string()]) {
+            write!(f, "{number:>12} ")?;
+        }
+        writeln!(f, " {}", row.function)?;
     }
     Ok(())
 }
@@ -544,6 +604,8 @@ impl fmt::Display for Summary {
         };
         write_functions(f, &format!("Most own time{note}"), &self.by_own)?;
         write_functions(f, &format!("Most time in all{note}"), &self.by_total)?;
+        write_functions(f, "Most own words", &self.by_words)?;
+        write_functions(f, "Most own reductions", &self.by_reductions)?;
         self.counters
             .iter()
             .try_for_each(|counters| counters.fmt(f))?;
@@ -558,7 +620,7 @@ impl fmt::Display for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::sample::{Sample, process};
+    use crate::ring::sample::{Sample, process, varied};
 
     #[test]
     fn system_events_of_each_kind_are_told() {
@@ -583,6 +645,51 @@ mod tests {
                 (heap, 1_000_007)
             ]
         );
+    }
+
+    #[test]
+    fn words_and_reductions_are_shown_where_they_are_known() {
+        let (summary, profile) = Summary::of(&varied().open(), 4).expect("readable");
+        let of = |rows: &[FunctionCost]| {
+            let row = |row: &FunctionCost| {
+                let numbers = [
+                    row.own_words,
+                    row.total_words,
+                    row.own_reductions,
+                    row.total_reductions,
+                ];
+                (row.function.clone(), numbers.map(Option::unwrap_or_default))
+            };
+            rows.iter().map(row).collect::<Vec<_>>()
+        };
+        let [main, fib, server] = [
+            ("m:main/1".to_owned(), [500, 1_000, 500, 1_000]),
+            ("m:fib/1".to_owned(), [500, 500, 500, 500]),
+            ("m:loop/1".to_owned(), [66, 66, 630, 630]),
+        ];
+        let by_words = [fib.clone(), main.clone(), server.clone()];
+        assert_eq!(of(&summary.by_words), by_words);
+        assert_eq!(of(&summary.by_reductions), [server, fib, main]);
+        // What a process had in its last record it has had in all its paths, from its first on.
+        let reductions = profile.processes.iter().map(|process| process.reductions);
+        assert_eq!(reductions.collect::<Vec<_>>(), [1_000, 700]);
+        let text = summary.to_string();
+        let head = "OWN        TOTAL    OWN WORDS  TOTAL WORDS     OWN REDS   TOTAL REDS        CALLS  FUNCTION";
+        assert!(text.contains(head), "{text}");
+        assert!(text.contains("\nMost own words\n"), "{text}");
+
+        let mut sample = Sample::new(&[Group::Calls, Group::Returns, Group::Words]);
+        sample.words(100, process(1), 7);
+        sample.call(100, process(1), "f");
+        // A message was given back.
+        sample.words(200, process(1), 3);
+        sample.back(200, process(1));
+        let (summary, _) = Summary::of(&sample.open(), 4).expect("readable");
+        let row = &summary.by_words[0];
+        assert_eq!((row.own_words, row.own_reductions), (Some(0), None));
+        assert!(summary.by_reductions.is_empty());
+        let json = serde_json::to_value(&summary).expect("it is JSON");
+        assert!(json["by_words"][0].get("own_reductions").is_none());
     }
 
     #[test]

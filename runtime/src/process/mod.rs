@@ -116,6 +116,8 @@ pub(crate) struct Rare {
     pub(crate) error_handler: Option<Atom>,
     /// Its last calls, if it saves them.
     saved_calls: Option<Box<saved_calls::SavedCalls>>,
+    /// What the recording says that it has had.
+    pub(crate) spent: crate::trace::Spent,
     /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
     pub(crate) node_subscriptions: u32,
     pub(crate) max_heap: MaxHeap,

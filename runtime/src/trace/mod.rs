@@ -43,6 +43,7 @@ pub use meter::Measures;
 pub(crate) use meter::Meters;
 pub use node::Counted;
 pub(crate) use permission::{Turn, begun, release, seize, settle};
+pub(crate) use record::Spent;
 pub(crate) use session::{EventPattern, New};
 use session::{OnLoad, Shared};
 pub(crate) use spec::{BadSpec, Spec};

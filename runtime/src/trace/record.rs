@@ -4,6 +4,7 @@
 //! Calls come from breakpoints of a kind of its own, which ask no match specification; their returns are seen
 //! by a frame of a kind of its own, and a tail call stays one. All other events come as to any tracer.
 
+mod spent;
 mod told;
 
 use std::cell::RefCell;
@@ -29,6 +30,8 @@ use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon};
 use crate::code::module::{Mfa, all_versions, function_at};
+use spent::Spends;
+pub(crate) use spent::Spent;
 pub(super) use told::{Passed, Passes};
 
 use crate::process::Process;
@@ -46,6 +49,7 @@ struct Recorder {
     triggers: Vec<Trigger>,
     sees_returns: bool,
     sees_tokens: bool,
+    spends: Spends,
     counting: Option<Counting>,
     /// Written by all threads that are no schedulers.
     others: Mutex<Segment>,
@@ -177,6 +181,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         labels: RwLock::default(),
         sees_returns: groups.contains(&Group::Returns),
         sees_tokens: groups.contains(&Group::Seq),
+        spends: Spends::of(&groups),
         groups,
         patterns: request.patterns.clone(),
         triggers: request.triggers.clone(),
@@ -272,13 +277,14 @@ pub(super) enum OnReturn {
 pub(super) fn called(
     p: &Process,
     called: &Called,
-    mfa: impl FnOnce() -> Mfa,
+    mfa: impl Fn() -> Mfa,
     is_tail: impl FnOnce() -> bool,
 ) -> OnReturn {
     let Some(recorder) = recorder() else {
         return OnReturn::Nothing;
     };
-    let function = called.name(recorder, mfa);
+    let function = called.name(recorder, &mfa);
+    recorder.spent(p, Some(&mfa));
     let sees_returns = recorder.sees_returns;
     if sees_returns && is_tail() {
         recorder.tell(p.pid(), &Told::TailCall { function });
@@ -295,6 +301,7 @@ pub(super) fn called(
 #[inline]
 pub(super) fn returned(p: &Process, function: NameId) {
     if let Some(recorder) = recorder() {
+        recorder.spent(p, None);
         recorder.tell(p.pid(), &Told::Return { function });
     }
 }
@@ -302,6 +309,7 @@ pub(super) fn returned(p: &Process, function: NameId) {
 /// An exception ends so many recorded calls; or all, where the whole stack goes.
 pub(super) fn unwound(p: &Process, calls: u64) {
     if let Some(recorder) = recorder().filter(|_| calls > 0) {
+        recorder.spent(p, None);
         recorder.tell(p.pid(), &Told::Unwind { calls });
     }
 }
@@ -509,7 +517,7 @@ impl Recorder {
         let (mut processes, mut ports) = (0, 0);
         for group in &self.groups {
             processes |= match group {
-                Group::Calls | Group::Returns => flags::CALL,
+                Group::Calls | Group::Returns | Group::Words | Group::Reductions => flags::CALL,
                 Group::Messages => flags::SEND | flags::RECEIVE,
                 Group::Processes => flags::PROCS,
                 Group::Scheduling => flags::RUNNING | flags::EXITING,

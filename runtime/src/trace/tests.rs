@@ -461,8 +461,11 @@ fn births_and_ends_are_reported() {
     assert_eq!(heard, ["{trace,P,exit,normal}", "{trace,P,out_exited,0}"]);
 }
 
-/// Of each call path of a process in a recording, as [`paths`] has them.
-fn recorded(profile: &beamline_formats::profile::Profile, pid: Pid) -> Vec<(String, u64, u64)> {
+/// The call paths of a process in a recording.
+fn recorded(
+    profile: &beamline_formats::profile::Profile,
+    pid: Pid,
+) -> beamline_formats::profile::Profile {
     let pid = format!("<0.{}.{}>", pid.number(), pid.serial());
     let process = profile.processes.iter().position(|p| p.pid == pid);
     let process = process.expect("it was recorded") as u32;
@@ -471,9 +474,8 @@ fn recorded(profile: &beamline_formats::profile::Profile, pid: Pid) -> Vec<(Stri
     of_process.nodes.retain(|node| node.process == process);
     for node in &mut of_process.nodes {
         node.parent = node.parent.map(|parent| parent - first.unwrap_or(0) as u32);
-        node.cost.words = 0;
     }
-    paths(&of_process)
+    of_process
 }
 
 /// There is one recorder in a program: all that it is to do is in this test.
@@ -484,9 +486,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
     let _turn = TURN.lock();
     let calls = [("fib", 12), ("loop", 1000), ("outer", 100), ("catches", 7)];
     let expected = calls.map(|(function, n)| {
-        let mut profile = profile(Type::CallCount, true, function, n);
-        let nodes = &mut profile.nodes;
-        nodes.iter_mut().for_each(|node| node.cost.words = 0);
+        let profile = profile(Type::CallMemory, true, function, n);
         paths(&profile)
     });
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -494,7 +494,13 @@ fn a_recording_has_the_call_paths_of_a_profile() {
     let request = Request {
         file: file.clone(),
         token: 1,
-        events: vec![Group::Calls, Group::Returns, Group::Scheduling],
+        events: vec![
+            Group::Calls,
+            Group::Returns,
+            Group::Words,
+            Group::Reductions,
+            Group::Scheduling,
+        ],
         system: System::default(),
         patterns: Vec::new(),
         ring_bytes: 16 << 20,
@@ -523,7 +529,14 @@ fn a_recording_has_the_call_paths_of_a_profile() {
     assert!(recording.has_ended());
     let recorded_profile = recording.profile().expect("whole");
     for ((pid, expected), call) in pids.into_iter().zip(expected).zip(calls) {
-        assert_eq!(recorded(&recorded_profile, pid), expected, "{call:?}");
+        let of_process = recorded(&recorded_profile, pid);
+        assert_eq!(paths(&of_process), expected, "{call:?}");
+        let text = format!("<0.{}.{}>", pid.number(), pid.serial());
+        let process = of_process.processes.iter().find(|p| p.pid == text);
+        let all: u64 = of_process.nodes.iter().map(|node| node.reductions).sum();
+        // That of the first call was before it.
+        let rest = process.map(|process| process.reductions - all);
+        assert_eq!(rest, Some(1), "{call:?}");
     }
     let pid = format!("<0.{}.{}>", pid.number(), pid.serial());
     assert!(!recorded_profile.processes.iter().any(|p| p.pid == pid));

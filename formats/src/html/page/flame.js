@@ -73,11 +73,15 @@ function makeFlame() {
   }
   const state = { process: -1, width: 0, tree: null, lay: null, zoom: 0, at: 0, found: null, drawn: [] };
   const functionText = (of) => (of < 0 ? "all" : text(flame.function[of]));
-  const value = (number) => (flame.widths[state.width].is_time ? time(number) : plural(number, "call", "calls"));
+  const units = { calls: ["call", "calls"], words: ["word", "words"], reductions: ["reduction", "reductions"] };
+  const value = (number) => {
+    const { is_time: isTime, name } = flame.widths[state.width];
+    return isTime ? time(number) : plural(number, ...units[name]);
+  };
 
   const search = make("input", { type: "search", id: "search", autocomplete: "off", spellcheck: "false", "aria-describedby": "found" });
   const foundText = make("span", { id: "found", class: "faint", "aria-live": "polite" });
-  const widthNames = { time: "time", calls: "calls", wait: "time of waiting" };
+  const widthNames = { time: "time", calls: "calls", words: "words", reductions: "reductions", wait: "time of waiting" };
   const widthSelect = make("select", { id: "width" }, flame.widths.map((width, at) => make("option", { value: String(at) }, widthNames[width.name])));
   const processSelect = make("select", { id: "flame-process" }, make("option", { value: "-1" }, "all together"));
   const out = make("button", { type: "button", id: "zoom-out", disabled: true }, "Zoom out");

@@ -1,4 +1,4 @@
-// How long single things took.
+// How long single things took, or how much they were.
 
 function makeHistograms() {
   const body = byId("histograms-body");
@@ -12,8 +12,9 @@ function makeHistograms() {
     // A picture of its own: nothing in it can act on the page.
     const picture = make("img", { class: "picture", alt: `${histogram.title}: the value over the percentile; the table has the numbers`, width: "960" });
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(histogram.svg)}`;
-    const number = (name, key) => [name, (row) => time(row[key]), "number"];
-    const isOfCalls = histogram.name === "call-time" || histogram.name === "own-time";
+    const show = histogram.is_time ? time : count;
+    const number = (name, key) => [name, (row) => show(row[key]), "number"];
+    const isOfCalls = ["call-time", "own-time", "words"].includes(histogram.name);
     part.append(make("div", { class: "wide", tabindex: "0", role: "group", "aria-label": `${histogram.title}, picture` }, picture), makeTable(histogram.title, [
       [isOfCalls ? "Function" : "Process", (row) => row.name, "name"],
       ["Count", (row) => count(row.count), "number"],

@@ -39,9 +39,14 @@ function schedulerUse() {
 function functionTable(title, rows) {
   if (rows.length === 0) return null;
   const link = (row) => make("button", { type: "button", onclick: () => go.search(row.function) }, row.function);
+  const costs = ["words", "reductions"].filter((name) => rows[0][`own_${name}`] !== undefined);
   return make("div", {}, make("h3", {}, title), makeTable(title, [
     ["Own", (row) => time(row.own_ns), "number"],
     ["Total", (row) => time(row.total_ns), "number"],
+    ...costs.flatMap((name) => [
+      [`Own ${name}`, (row) => count(row[`own_${name}`]), "number"],
+      [`Total ${name}`, (row) => count(row[`total_${name}`]), "number"],
+    ]),
     ["Calls", (row) => count(row.calls), "number"],
     ["Function", link, "name"],
   ], rows));
@@ -80,6 +85,8 @@ function makeOverview() {
   byId("overview-body").append(losses, facts(), schedulerUse() ?? "", make("div", { class: "tables" }, [
     functionTable("Most own time", summary.by_own),
     functionTable("Most time in all", summary.by_total),
+    functionTable("Most own words", summary.by_words ?? []),
+    functionTable("Most own reductions", summary.by_reductions ?? []),
     longestTable("Longest collections", "Took", summary.collections, time, (row) => row.value),
     longestTable("Longest turns", "Took", summary.turns, time, (row) => row.value),
     longestTable("Longest message queues", "Messages", summary.queues, count, () => 0),

@@ -1,0 +1,133 @@
+//! Words and reductions of recordings, beside what `beamline profile` counts.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use beamline_runtime::otp_home::{self, Lookup};
+use serde_json::Value;
+
+const SOURCE: &str = "\
+-module(work).
+-export([main/0]).
+main() -> 5000 = length(build(5000, [])).
+build(0, All) -> All;
+build(N, All) -> build(N - 1, [pair(N) | All]).
+pair(N) -> {N, twice(N)}.
+twice(N) -> [N, N].
+";
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// A folder with the program in it; none where there is no OTP to run it on.
+    fn new() -> Option<Place> {
+        if otp_home::find(&Lookup::of_process(None)).is_err() {
+            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("work.erl"), SOURCE).expect("writable");
+        Some(Place { folder })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_beamline"));
+        command.args(arguments).current_dir(self.folder.path());
+        let output = command.output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    fn json(&self, name: &str) -> Value {
+        let text = fs::read_to_string(self.file(name)).expect("it was written");
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+/// Of each function of the program: calls and words.
+fn words(rows: &Value, name: impl Fn(&Value) -> String, words: &str) -> Vec<(String, u64, u64)> {
+    let number = |row: &Value, key: &str| row[key].as_u64().unwrap_or(u64::MAX);
+    let rows = rows.as_array().expect("a list").iter();
+    let mut rows: Vec<_> = rows
+        .map(|row| (name(row), number(row, "calls"), number(row, words)))
+        .collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn words_are_those_of_call_memory() {
+    let Some(place) = Place::new() else { return };
+    let program = ["--pattern", "work", "--", "work.erl"];
+    let profile = ["profile", "--type", "call_memory", "--json", "p.json"];
+    place.run(&[&profile[..], &program].concat());
+    let profile = place.json("p.json");
+    let name = |row: &Value| {
+        let part = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        format!("{}:{}/{}", part("module"), part("function"), row["arity"])
+    };
+    let counted = words(&profile["functions"], name, "words");
+    assert!(
+        counted.contains(&("work:twice/1".to_owned(), 5000, 20_000)),
+        "{counted:?}"
+    );
+
+    let record = ["record", "--events", "words,reductions", "-o", "w.ring"];
+    place.run(&[&record[..], &program].concat());
+    place.run(&["report", "w.ring", "--json", "r.json"]);
+    let report = place.json("r.json");
+    assert_eq!(
+        report["events"],
+        serde_json::json!(["calls", "returns", "words", "reductions"])
+    );
+    let name = |row: &Value| row["function"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(words(&report["by_words"], name, "own_words"), counted);
+    for (options, expect) in [
+        (
+            &["flamegraph", "w.ring", "--width", "words", "-o", "w.svg"][..],
+            "20,000 words",
+        ),
+        (
+            &[
+                "flamegraph",
+                "w.ring",
+                "--width",
+                "reductions",
+                "-o",
+                "w.svg",
+            ],
+            "work:twice/1 (",
+        ),
+        (
+            &[
+                "report",
+                "w.ring",
+                "--width",
+                "words",
+                "--flamegraph",
+                "w.svg",
+            ],
+            "20,000 words",
+        ),
+        (
+            &["histogram", "w.ring", "--of", "words", "--svg", "w.svg"],
+            "5000 times, 50 %: 4",
+        ),
+        (
+            &[
+                "diff", "w.ring", "w.ring", "--width", "words", "-o", "w.svg",
+            ],
+            "work:twice/1",
+        ),
+    ] {
+        place.run(options);
+        let svg = fs::read_to_string(place.file("w.svg")).expect("it was drawn");
+        assert!(svg.contains(expect), "{options:?}: {svg}");
+    }
+}

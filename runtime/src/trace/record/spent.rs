@@ -1,0 +1,76 @@
+//! What a process has had so far, told before each record that changes its call path: what came since the record
+//! before is of the path until there.
+
+use std::cell::Cell;
+
+use beamline_formats::ring::{Event as Told, Group};
+
+use super::Recorder;
+use crate::code::module::Mfa;
+use crate::process::Process;
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Spends {
+    any: bool,
+    words: bool,
+    reductions: bool,
+}
+
+/// The totals of a process that were told last.
+#[derive(Default)]
+pub(crate) struct Spent {
+    words: Cell<Option<u64>>,
+    reductions: Cell<Option<u64>>,
+}
+
+impl Spends {
+    pub(super) fn of(groups: &[Group]) -> Spends {
+        let words = groups.contains(&Group::Words);
+        let reductions = groups.contains(&Group::Reductions);
+        Spends {
+            any: words || reductions,
+            words,
+            reductions,
+        }
+    }
+}
+
+impl Recorder {
+    /// Tells what `p` has had, where that is asked for and another number than before; `call` is the function that
+    /// is called now, if one is.
+    #[inline(always)]
+    pub(super) fn spent(&self, p: &Process, call: Option<&dyn Fn() -> Mfa>) {
+        if self.spends.any {
+            self.tell_spent(p, call);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_spent(&self, p: &Process, call: Option<&dyn Fn() -> Mfa>) {
+        let rare = p.rare();
+        let spent = &rare.spent;
+        if self.spends.words {
+            // What a process was made with is of the call that it begins with, as for `call_memory`.
+            let begins =
+                spent.words.get().is_none() && call.is_some_and(|mfa| is_initial(p, mfa()));
+            let total = match begins {
+                true => p.collected_words(),
+                false => p.allocated_words(),
+            };
+            if spent.words.replace(Some(total)) != Some(total) {
+                self.tell(p.pid(), &Told::Words { total });
+            }
+        }
+        if self.spends.reductions {
+            let total = p.reductions();
+            if spent.reductions.replace(Some(total)) != Some(total) {
+                self.tell(p.pid(), &Told::Reductions { total });
+            }
+        }
+    }
+}
+
+fn is_initial(p: &Process, mfa: Mfa) -> bool {
+    (mfa.module, mfa.function, mfa.arity) == p.initial_call.get()
+}
