@@ -578,13 +578,9 @@ fn write_longest(
     writeln!(f, "\n{title}")?;
     for row in rows {
         let (value, at) = (value(row.value), time(row.at_ns));
-        let who = format!("{} {}", row.process, row.name);
-        writeln!(
-            f,
-            "{value:>12}  at {at:>12}  {} {}",
-            who.trim_end(),
-            row.what
-        )?;
+        let words = [&row.process, &row.name, &row.what].map(|word| word.as_str());
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        writeln!(f, "{value:>12}  at {at:>12}  {}", words.join(" "))?;
     }
     Ok(())
 }
