@@ -199,12 +199,19 @@ proptest! {
 }
 
 #[test]
-fn labels_leave_room_for_names() {
+fn labels_and_processes_leave_room_for_names() {
     let (_folder, path) = place();
     let ring = create(&path, &options(1, 4, WhenFull::Stop));
-    let labels = (0..10_000).map(|at| ring.name(Name::Label(&at.to_string())));
-    let none = labels.filter(|name| *name == NameId::NONE).count() as u64;
-    assert!(none > 1000, "{none}");
+    let names = (0..10_000).flat_map(|at| {
+        let process = Name::Process {
+            id: Id::Process(at),
+            parent: Id::None,
+            function: NameId(1),
+        };
+        [ring.name(Name::Label(&at.to_string())), ring.name(process)]
+    });
+    let none = names.filter(|name| *name == NameId::NONE).count() as u64;
+    assert!(none > 2000, "{none}");
     let atom = ring.name(Name::Atom("lists"));
     let recording = open(&path);
     assert_eq!(recording.names().text(atom), "lists");

@@ -161,10 +161,10 @@ impl Ring {
         encode(name, &mut room.buffer);
         let words = self.map.words();
         let count = room.count.checked_add(1);
-        // There may be a label for each request: they leave half of the room to what is of the program's text.
+        // There may be a label and a process for each request: they leave half of the room to the program's text.
         let limit = match name {
-            Name::Label(_) => room.words / 2,
-            _ => room.words,
+            Name::Label(_) | Name::Process { .. } | Name::Registered { .. } => room.words / 2,
+            Name::Atom(_) | Name::Function { .. } => room.words,
         };
         let Some(count) = count.filter(|_| room.used + room.buffer.len() <= limit) else {
             words[header::NAMES_LOST].fetch_add(1, Ordering::Relaxed);
