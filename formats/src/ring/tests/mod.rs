@@ -1,0 +1,403 @@
+//! Recordings that are written and read again.
+
+mod damaged;
+mod killed;
+mod streams;
+
+use std::cell::Cell;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::layout::{BLOCK_HEAD, BLOCK_SLOTS, Check, PAGE, SLOT_WORDS, block, segment, words_of};
+use super::*;
+
+fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> Options {
+    Options {
+        schedulers,
+        // What all other threads get is half of a scheduler's share.
+        ring_bytes: blocks / 2 * u64::from(2 * schedulers + 1) * PAGE as u64,
+        when_full,
+        token: 77,
+        clock: Clock {
+            counter: false,
+            ns_per_4g: 1 << 32,
+            anchor: Anchor::default,
+            unix_ns: 5,
+        },
+        description: Description {
+            otp: "29.1".into(),
+            command: vec!["erl".into(), "-noshell".into()],
+            ..Description::default()
+        },
+    }
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.ring");
+    (folder, path)
+}
+
+fn create(path: &Path, options: &Options) -> Arc<Ring> {
+    Ring::create(path, options).expect("the ring is made")
+}
+
+fn open(path: &Path) -> Recording {
+    Recording::open(path).expect("the recording is read")
+}
+
+/// Time, segment, subject and event of a record, as text.
+fn line(record: &Record<'_>) -> String {
+    format!(
+        "{} {} {} {:?}",
+        record.time_ns, record.segment, record.subject, record.event
+    )
+}
+
+fn lines(path: &Path) -> Result<Vec<String>, Error> {
+    let recording = Recording::open(path)?;
+    let mut merged = recording.merged()?;
+    let mut lines = Vec::new();
+    while let Some(record) = merged.read()? {
+        lines.push(line(&record));
+    }
+    Ok(lines)
+}
+
+/// The numbers that [`number`] wrote, of one segment.
+fn numbers(recording: &Recording, segment: usize) -> Vec<u64> {
+    let mut reader = recording.segment(segment);
+    let mut numbers = Vec::new();
+    while let Some(record) = reader.read().expect("no block is damaged") {
+        let Event::Out {
+            function,
+            messages,
+            reductions,
+        } = record.event
+        else {
+            panic!("{record:?}");
+        };
+        let expect = (NameId(messages as u32), record.time_ns, subject(messages));
+        assert_eq!((function, reductions, record.subject), expect);
+        numbers.push(messages);
+    }
+    numbers
+}
+
+fn subject(number: u64) -> Id {
+    Id::Process(number / 7)
+}
+
+fn number(segment: &mut Segment, number: u64) -> bool {
+    number_at(segment, 0, 3 * number, number)
+}
+
+/// A number, so long after the recording was begun at `start` ticks.
+fn number_at(segment: &mut Segment, start: u64, time_ns: u64, number: u64) -> bool {
+    let event = Event::Out {
+        function: NameId(number as u32),
+        messages: number,
+        reductions: time_ns,
+    };
+    segment.write(start + time_ns, subject(number), &event)
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zé日]{0,40}",
+        (0_usize..3000).prop_map(|length| "ä".repeat(length)),
+    ]
+}
+
+fn ids() -> impl Strategy<Value = Id> {
+    let value = 0..1_u64 << 60;
+    prop_oneof![
+        Just(Id::None),
+        value.clone().prop_map(Id::Process),
+        value.prop_map(Id::Port),
+        any::<u32>().prop_map(|name| Id::Name(NameId(name))),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Given {
+    segment: usize,
+    ticks: u64,
+    subject: Id,
+    kind: Kind,
+    fields: [u64; 4],
+    text: String,
+}
+
+/// Any record: of few subjects, as in life, with short and long times between them.
+fn records() -> impl Strategy<Value = Vec<Given>> {
+    let ticks = prop_oneof![8 => 0..1000_u64, 1 => 0..1_u64 << 40];
+    let subject = prop_oneof![4 => Just(Id::Process(1)), 1 => ids()];
+    let kind = prop::sample::select(Kind::ALL);
+    let fields = prop::array::uniform4(prop_oneof![any::<u64>(), 0..100_u64]);
+    let one = (0..3_usize, ticks, subject, kind, fields, texts());
+    let one = one.prop_map(|(segment, ticks, subject, kind, fields, text)| Given {
+        segment,
+        ticks,
+        subject,
+        kind,
+        fields,
+        text,
+    });
+    prop::collection::vec(one, 0..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_is_written_is_read(given in records()) {
+        let (_folder, path) = place();
+        let ring = create(&path, &options(2, 4096, WhenFull::Stop));
+        let mut writers: Vec<_> = (0..3).map(|at| ring.segment(at).expect("free")).collect();
+        let (mut expect, mut now) = (Vec::new(), 0);
+        for given in &given {
+            now += given.ticks;
+            let text = names::cut(&given.text, 2048);
+            let event = Event::of(given.kind as u8, &given.fields, text);
+            let written = Event::of(given.kind as u8, &given.fields, &given.text);
+            prop_assert!(writers[given.segment].write(now, given.subject, &written));
+            let (time_ns, segment, subject) = (now, given.segment, given.subject);
+            expect.push((now, segment, line(&Record { time_ns, segment, subject, event })));
+        }
+        // Of one time, the first segment comes first.
+        expect.sort_by_key(|(now, segment, _)| (*now, *segment));
+        let read = lines(&path).expect("readable");
+        prop_assert_eq!(read, expect.into_iter().map(|(_, _, line)| line).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn names_are_read_again(texts in prop::collection::vec(texts(), 1..40), arity in any::<u8>()) {
+        let (_folder, path) = place();
+        let ring = create(&path, &options(1, 64, WhenFull::Stop));
+        let atoms: Vec<_> = texts.iter().map(|text| ring.name(Name::Atom(text))).collect();
+        let (module, name) = (atoms[0], atoms[atoms.len() - 1]);
+        let function = ring.name(Name::Function { module, name, arity });
+        let id = Id::Process(9);
+        ring.name(Name::Process { id, parent: Id::None, function });
+        ring.name(Name::Registered { id, name: module });
+        let label = ring.name(Name::Label(&texts[0]));
+        let recording = open(&path);
+        let names = recording.names();
+        for (atom, text) in atoms.iter().zip(&texts) {
+            prop_assert_eq!(names.atom(*atom), names::cut(text, 1024));
+        }
+        prop_assert_eq!(names.text(label), names::cut(&texts[0], 1024));
+        let read = names.function(function).expect("it was written");
+        prop_assert_eq!((read.module.as_str(), read.arity), (names.atom(module), arity));
+        let process = names.process(id).expect("it was written");
+        prop_assert_eq!((process.function, process.name), (function, module));
+        prop_assert_eq!(recording.names_lost(), 0);
+    }
+}
+
+#[test]
+fn labels_and_processes_leave_room_for_names() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 4, WhenFull::Stop));
+    let names = (0..10_000).flat_map(|at| {
+        let process = Name::Process {
+            id: Id::Process(at),
+            parent: Id::None,
+            function: NameId(1),
+        };
+        [ring.name(Name::Label(&at.to_string())), ring.name(process)]
+    });
+    let none = names.filter(|name| *name == NameId::NONE).count() as u64;
+    assert!(none > 2000, "{none}");
+    let atom = ring.name(Name::Atom("lists"));
+    let recording = open(&path);
+    assert_eq!(recording.names().text(atom), "lists");
+    assert_eq!(recording.names_lost(), none);
+}
+
+#[test]
+fn the_newest_records_stay() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(2, 4, WhenFull::Overwrite));
+    let mut writer = ring.segment(1).expect("free");
+    assert!(ring.segment(1).is_none(), "a segment has one writer");
+    let all = 10_000;
+    for at in 0..all {
+        assert!(number(&mut writer, at));
+    }
+    let recording = open(&path);
+    let numbers = numbers(&recording, 1);
+    let first = numbers[0];
+    assert_eq!(numbers, (first..all).collect::<Vec<_>>());
+    assert!(numbers.len() > BLOCK_SLOTS, "more than a block is left");
+    assert!(recording.is_wrapped(1) && !recording.is_wrapped(0));
+    let found = recording.in_parallel(count).expect("readable");
+    let loss = Loss {
+        scheduler: Some(2),
+        kind: Kind::Out,
+        overwritten: first,
+        dropped: 0,
+    };
+    assert_eq!(recording.losses(&found), [loss]);
+}
+
+fn writable(path: &Path) -> File {
+    let file = OpenOptions::new().write(true).open(path);
+    file.expect("writable")
+}
+
+/// Reads all there is; what comes of it does not matter.
+fn read_all(path: &Path) -> Result<usize, Error> {
+    let recording = Recording::open(path)?;
+    let found = recording.in_parallel(count)?;
+    let losses = recording.losses(&found);
+    let (summary, _) = Summary::of(&recording, 3)?;
+    let text = summary.to_string();
+    Ok(lines(path)?.len() + losses.len() + text.len())
+}
+
+/// How many records of each kind there are.
+fn count(mut reader: SegmentReader<'_>) -> Result<Counts, Error> {
+    let mut counts = [0; KINDS];
+    while let Some(record) = reader.read()? {
+        if let Some(kind) = record.event.kind() {
+            counts[kind as usize] += 1;
+        }
+    }
+    Ok(counts)
+}
+
+#[test]
+fn the_oldest_records_stay_when_asked_for() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 4, WhenFull::Stop));
+    let mut writer = ring.segment(0).expect("free");
+    let written = (0..10_000).filter(|at| number(&mut writer, *at)).count() as u64;
+    let recording = open(&path);
+    assert_eq!(numbers(&recording, 0), (0..written).collect::<Vec<_>>());
+    let found = recording.in_parallel(count).expect("readable");
+    let losses = recording.losses(&found);
+    assert_eq!(losses.len(), 1);
+    assert_eq!(losses[0].dropped, 10_000 - written);
+    // Nothing short gets into the rest of the last block: that would look like all there was.
+    assert!(!writer.write(0, subject(written), &Event::InExiting {}));
+}
+
+#[test]
+fn names_that_do_not_fit_are_counted() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 4, WhenFull::Stop));
+    let names: Vec<_> = (0..1000)
+        .map(|n| ring.name(Name::Atom(&format!("atom {n:20}"))))
+        .collect();
+    let lost = names.iter().filter(|name| **name == NameId::NONE).count() as u64;
+    let recording = open(&path);
+    assert!(lost > 0 && lost < 1000);
+    assert_eq!(recording.names_lost(), lost);
+    assert_eq!(
+        recording.names().atom(names[0]).trim_end(),
+        format!("atom {:20}", 0)
+    );
+    assert_eq!(recording.names().atom(NameId::NONE), "?");
+}
+
+#[test]
+fn what_is_known_of_a_recording_is_read() {
+    let (_folder, path) = place();
+    let given = options(3, 4, WhenFull::Stop);
+    let ring = create(&path, &given);
+    let recording = open(&path);
+    assert_eq!(recording.description(), &given.description);
+    assert_eq!((recording.token(), recording.unix_ns()), (77, 5));
+    assert_eq!(recording.os_pid(), u64::from(std::process::id()));
+    assert_eq!(recording.when_full(), Some(WhenFull::Stop));
+    assert!(!recording.has_ended());
+    let schedulers: Vec<_> = (0..recording.segments())
+        .map(|at| recording.scheduler(at))
+        .collect();
+    assert_eq!(schedulers, [Some(1), Some(2), Some(3), None]);
+    ring.end();
+    assert_eq!(open(&path).end_ns(), Some(0));
+}
+
+#[test]
+fn a_file_has_one_recording_at_a_time() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 4, WhenFull::Stop));
+    let again = Ring::create(&path, &options(1, 4, WhenFull::Stop));
+    assert!(matches!(again, Err(Error::Busy)));
+    assert_eq!(open(&path).token(), 77, "it is as it was");
+    drop(ring);
+    create(&path, &options(1, 4, WhenFull::Stop));
+}
+
+#[test]
+fn what_cannot_be_made_leaves_nothing() {
+    let (folder, path) = place();
+    let small = Options {
+        ring_bytes: 100,
+        ..options(4, 4, WhenFull::Stop)
+    };
+    let huge = Options {
+        ring_bytes: 1 << 60,
+        ..small.clone()
+    };
+    for (options, expect) in [(small, "too small for 4 schedulers"), (huge, "")] {
+        let error = Ring::create(&path, &options).err().expect("no room");
+        let error = error.to_string();
+        assert!(
+            error.contains(expect) && error.lines().count() == 1,
+            "{error}"
+        );
+        assert!(!path.exists());
+    }
+    let nowhere = folder.path().join("no/where");
+    assert!(Ring::create(&nowhere, &options(1, 4, WhenFull::Stop)).is_err());
+}
+
+/// Numbers that look random and are the same in every run.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// Makes the check of a block fit its words again.
+pub(crate) fn mend(bytes: &mut [u8], at: usize) {
+    let words: Vec<u64> = words_of(&bytes[at..at + PAGE]).collect();
+    let slots = (words[block::COMMIT] & 0xffff) as usize;
+    if slots <= BLOCK_SLOTS {
+        let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
+        let check = Check::of(used.iter().copied());
+        let commit = check.commit(words[block::SEQUENCE], slots);
+        bytes[at..at + 8].copy_from_slice(&commit.to_le_bytes());
+    }
+}
+
+#[test]
+fn the_table_of_the_documentation_is_that_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/FORMAT.md");
+    let text = fs::read_to_string(&path).expect("it is in the repository");
+    let (start, end) = ("<!-- kinds -->\n", "<!-- end of kinds -->");
+    let from = text.find(start).expect("the table begins") + start.len();
+    let to = text.find(end).expect("the table ends");
+    if std::env::var_os("BLESS").is_some() {
+        let new = format!("{}{}{}", &text[..from], table(), &text[to..]);
+        fs::write(&path, new).expect("writable");
+        return;
+    }
+    assert_eq!(&text[from..to], table(), "run the test with BLESS=1");
+}

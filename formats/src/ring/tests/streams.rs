@@ -1,0 +1,197 @@
+//! Streams, and what a flight recorder keeps.
+
+use super::*;
+
+/// Writes so many numbers into a ring that holds far less, while they are taken out into a stream.
+fn stream(folder: &Path, when_full: WhenFull, all: u64, every: u64) -> PathBuf {
+    let (path, out) = (folder.join("a.ring"), folder.join("a.stream"));
+    let ring = create(&path, &options(1, 4, when_full));
+    let mut drain = Drain::begin(&path, &out).expect("a ring");
+    let mut writer = ring.segment(0).expect("free");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (done, ring) = (&done, &ring);
+        scope.spawn(move || {
+            for at in 0..all {
+                if at % 1000 == 0 {
+                    ring.name(Name::Atom(&at.to_string()));
+                }
+                assert!(number(&mut writer, at));
+                if at % every == every - 1 {
+                    std::thread::yield_now();
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        while !done.load(std::sync::atomic::Ordering::Acquire) {
+            drain.take().expect("writable");
+        }
+    });
+    ring.end();
+    drain.finish().expect("writable");
+    out
+}
+
+#[test]
+fn a_stream_has_all_that_was_waited_for() {
+    let (folder, _) = place();
+    let all = 20_000;
+    let out = stream(folder.path(), WhenFull::Wait, all, u64::MAX);
+    let recording = open(&out);
+    assert_eq!(numbers(&recording, 0), (0..all).collect::<Vec<_>>());
+    let found = recording.in_parallel(count).expect("readable");
+    assert_eq!(recording.losses(&found), []);
+    assert!(recording.has_ended() && !recording.is_wrapped(0));
+    assert_eq!(recording.names().atom(NameId(20)), "19000");
+    assert!(Recording::is_one(&out) && !recording.is_cut());
+    let length = fs::metadata(&out).expect("it is there").len();
+    writable(&out).set_len(length - 8).expect("it gets shorter");
+    let (summary, _) = Summary::of(&open(&out), 3).expect("whole");
+    let text = summary.to_string();
+    assert!(text.starts_with("LOST: what came after the end"), "{text}");
+}
+
+#[test]
+fn what_a_stream_misses_is_counted() {
+    let (folder, _) = place();
+    let all = 20_000;
+    let out = stream(folder.path(), WhenFull::Overwrite, all, 500);
+    let recording = open(&out);
+    let numbers = numbers(&recording, 0);
+    assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&(all - 1)));
+    let found = recording.in_parallel(count).expect("readable");
+    let lost: u64 = recording
+        .losses(&found)
+        .iter()
+        .map(|loss| loss.overwritten)
+        .sum();
+    assert_eq!(lost, all - numbers.len() as u64);
+    // After the last gap there is none.
+    let gap = numbers.windows(2).rposition(|pair| pair[0] + 1 != pair[1]);
+    let whole = gap.map_or(numbers[0], |at| numbers[at + 1]);
+    assert_eq!(recording.whole_since_ns().expect("readable"), 3 * whole);
+}
+
+/// Writes a record every millisecond of the ring's own clock, and keeps what is around one of them.
+fn kept(folder: &Path, blocks: u64, window: Window) -> Recording {
+    let (path, out) = (folder.join("a.ring"), folder.join("a.kept"));
+    let mut options = options(1, blocks, WhenFull::Overwrite);
+    options.clock.counter = false;
+    options.clock.ns_per_4g = 1 << 32;
+    options.clock.anchor = || Anchor {
+        ticks: NOW.with(Cell::get),
+        ns: NOW.with(Cell::get),
+    };
+    let start = monotonic_ns() - 10_000_000_000;
+    NOW.set(start);
+    let ring = create(&path, &options);
+    let mut writer = ring.segment(0).expect("free");
+    let watch = Watch::new(&path).expect("a ring");
+    let mut write = |at: u64| {
+        NOW.set(NOW.get() + 1_000_000);
+        assert!(number_at(&mut writer, start, NOW.get() - start, at));
+    };
+    (0..9_000).for_each(&mut write);
+    assert_eq!(watch.count().expect("readable"), 0);
+    ring.trigger(Kind::LongGc, Id::Process(7));
+    assert_eq!(watch.count().expect("readable"), 1);
+    let (why, at_ns) = watch.last().expect("readable").expect("it happened");
+    let mut dump = Dump::begin(&path, &out, why, at_ns, window).expect("writable");
+    (9_000..9_500).for_each(&mut write);
+    while dump.take().expect("writable") {}
+    dump.finish().expect("writable");
+    open(&out)
+}
+
+thread_local! {
+    /// The clock of a ring.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+fn window(before_ms: u64) -> Window {
+    Window {
+        before: Duration::from_millis(before_ms),
+        after: Duration::ZERO,
+    }
+}
+
+#[test]
+fn what_happened_before_something_is_kept() {
+    let (folder, _) = place();
+    let recording = kept(folder.path(), 1000, window(2_000));
+    let kept = recording.kept().expect("it was kept");
+    let who = Id::Process(7);
+    let kind = Kind::LongGc;
+    assert_eq!(kept.why, Why::Event { kind, who });
+    assert_eq!(
+        (kept.at_ns - kept.from_ns, kept.is_cut),
+        (2_000_000_000, false)
+    );
+    let numbers = numbers(&recording, 0);
+    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+    assert_eq!(numbers, (first..=last).collect::<Vec<_>>());
+    assert!(first <= 7_000 && first + 300 > 7_000, "{first}");
+    assert_eq!(last, 9_499);
+    let (summary, _) = Summary::of(&recording, 3).expect("whole");
+    let text = summary.to_string();
+    assert!(
+        text.starts_with("Nothing was lost.\nKept around long_gc of <0.7.0> at 9."),
+        "{text}"
+    );
+    assert!(!text.contains("LOST"), "{text}");
+}
+
+#[test]
+fn what_the_ring_had_no_room_for_is_lost() {
+    let (folder, _) = place();
+    let recording = kept(folder.path(), 6, window(8_000));
+    let numbers = numbers(&recording, 0);
+    assert!(numbers.is_sorted_by(|a, b| a + 1 == *b), "one row");
+    assert!(
+        numbers[0] > 1_000 && numbers.contains(&8_999),
+        "{}",
+        numbers[0]
+    );
+    let (summary, _) = Summary::of(&recording, 3).expect("whole");
+    let text = summary.to_string();
+    assert!(
+        text.contains("the ring had no room for it; use a larger --ring"),
+        "{text}"
+    );
+    assert!(
+        text.contains(" out of scheduler 1, overwritten by newer records, those"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_damaged_stream_is_an_error_or_a_result() {
+    let (folder, path) = place();
+    let out = stream(folder.path(), WhenFull::Wait, 3000, u64::MAX);
+    let whole = fs::read(&out).expect("readable");
+    let all = lines(&out).expect("readable");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let file = file.expect("writable");
+    for length in (0..whole.len()).step_by(61) {
+        fs::write(&path, &whole[..length]).expect("writable");
+        // What is left of it is true.
+        match lines(&path) {
+            Ok(lines) => assert!(all.starts_with(&lines), "{length}"),
+            Err(error) => assert_eq!(error.to_string().lines().count(), 1),
+        }
+    }
+    let mut random = Numbers(3);
+    for _ in 0..2_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        file.write_all_at(&bytes, 0).expect("writable");
+        let _ = read_all(&path);
+    }
+}
