@@ -2,6 +2,8 @@
 
 mod browser;
 mod made;
+#[path = "made/tokens.rs"]
+mod tokens;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -10,6 +12,7 @@ use serde_json::json;
 
 use browser::Browser;
 use made::{EVIL, record};
+use tokens::record_tokens;
 
 struct Place {
     folder: tempfile::TempDir,
@@ -37,6 +40,16 @@ impl Place {
     /// The address of the page of such a recording.
     fn page(&self, rounds: u64) -> String {
         record(&self.file("a.ring"), rounds);
+        self.page_of_it()
+    }
+
+    /// The same of requests with tokens.
+    fn page_of_tokens(&self, requests: u64) -> String {
+        record_tokens(&self.file("a.ring"), requests);
+        self.page_of_it()
+    }
+
+    fn page_of_it(&self) -> String {
         let output = self.html(&["a.ring", "-o", "a.html"]);
         assert!(output.status.success(), "{output:?}");
         format!("file://{}", self.file("a.html").display())
@@ -134,6 +147,74 @@ mod in_a_browser {
         browser.key("/");
         browser.keys(&["<", "/", "s", "Enter"]);
         assert!(browser.detail("messages").ends_with(EVIL));
+        browser.finish();
+    }
+
+    #[test]
+    fn messages_with_tokens_have_lanes_by_label() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page_of_tokens(10));
+        let tools = "document.querySelector('#messages .tools').textContent";
+        // Four messages and a text printed for each request.
+        assert!(browser.text(tools).ends_with("50 messages with a token"));
+        browser.focus("messages");
+        let sent = "<0.20.0> m:client/1 → <0.21.0> m:server/1, sent at 0.000001 s, in the queue 200 ns later, \
+                    taken 300 ns later, label {order,0}buy";
+        assert_eq!(browser.detail("messages"), sent);
+        let all = browser.picture("messages");
+        // To the text that is printed, and on to the next request of the label.
+        browser.keys(&["ArrowRight"; 4]);
+        let printed = "<0.21.0> m:server/1, printed at 0.000005 s, label {order,0}{done,ok}";
+        assert_eq!(browser.detail("messages"), printed);
+        browser.key("ArrowRight");
+        let detail = browser.detail("messages");
+        assert!(
+            detail.contains("sent at 0.000021 s") && detail.contains("{order,0}buy"),
+            "{detail}"
+        );
+        browser.key("ArrowLeft");
+        assert_eq!(browser.detail("messages"), printed);
+        browser.key("Enter");
+        assert!(browser.text(tools).ends_with("15 messages with a token"));
+        assert_eq!(browser.detail("messages"), printed);
+        assert_ne!(browser.picture("messages"), all);
+        browser.keys(&["End", "ArrowUp"]);
+        let detail = browser.detail("messages");
+        assert!(
+            detail.ends_with(&format!("label {{order,0}}{EVIL}")),
+            "{detail}"
+        );
+        browser.keys(&["Escape", "Home"]);
+        assert_eq!(browser.detail("messages"), sent);
+        assert_eq!(browser.picture("messages"), all);
+
+        // One that nobody takes, of the fifth request; by its label.
+        browser.value("const label = document.getElementById('message-label'); label.selectedIndex = 1; label.dispatchEvent(new Event('change'))");
+        browser.value("const lanes = document.getElementById('message-lanes'); lanes.value = 'process'; lanes.dispatchEvent(new Event('change'))");
+        browser.settle();
+        assert!(browser.text(tools).ends_with("15 messages"));
+        browser.focus("messages");
+        browser.key("Escape");
+        assert!(browser.text(tools).ends_with("60 messages"));
+        assert_ne!(browser.picture("messages"), all);
+        browser.keys(&["/", "t", "i", "c", "k", "Enter"]);
+        let detail = browser.detail("messages");
+        assert!(
+            detail.ends_with("in the queue 100 ns latertick"),
+            "{detail}"
+        );
+
+        browser.value("lanes.value = 'label'; lanes.dispatchEvent(new Event('change'))");
+        browser.focus("messages");
+        browser.key("Escape");
+        let mut pictures = vec![all];
+        for scheme in ["dark", "light"] {
+            let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+            browser.call("Emulation.setEmulatedMedia", json!({"features": features}));
+            browser.settle();
+            pictures.push(browser.picture("messages"));
+        }
+        assert!(pictures[0] != pictures[1] && pictures[0] == pictures[2]);
         browser.finish();
     }
 

@@ -134,7 +134,7 @@ struct Messages {
     left: u64,
     start: Vec<u64>,
     /// Time until it was in the queue; -1: it was not seen to come; -2: it was not seen to be sent; -3: there is
-    /// nobody whom it could come to.
+    /// nobody whom it could come to; -4: it is no message, but was printed.
     ns: Vec<i64>,
     /// Index of the process, and 1; 0 is none.
     from: Vec<u32>,
@@ -142,6 +142,12 @@ struct Messages {
     /// Where it is no process.
     to_name: Vec<u32>,
     text: Vec<u32>,
+    /// Those without a token are not there.
+    is_traced_only: bool,
+    /// Of messages with a token the text of its label, and 1; 0 is none. Empty where no message has one, as is `taken`.
+    label: Vec<u32>,
+    /// Time until it was taken from the queue, of those with a token; -1: it was not seen to be.
+    taken: Vec<i64>,
 }
 
 #[derive(Serialize)]
@@ -301,7 +307,11 @@ impl Page {
                 ..marks(&follow.marks.all, &mut tables)
             },
             messages: Messages {
-                missing: missing(recording, "messages", &[Group::Messages]),
+                missing: match recording.has(Group::Seq) {
+                    true => String::new(),
+                    false => missing(recording, "messages", &[Group::Messages]),
+                },
+                is_traced_only: !recording.has(Group::Messages),
                 left: follow.messages.left,
                 ..messages(&follow.messages.all, &mut tables)
             },
@@ -382,19 +392,23 @@ fn marks<'m>(marks: impl IntoIterator<Item = &'m Mark>, tables: &mut Tables<'_>)
     out
 }
 
+/// Nanoseconds from one time to another.
+fn span(from: u64, to: u64) -> i64 {
+    i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX)
+}
+
 fn messages<'m>(all: impl IntoIterator<Item = &'m Message>, tables: &mut Tables<'_>) -> Messages {
-    // They were added when they were sent, or else when they came: in order of time.
+    // They were added when they were heard of first: in order of time.
     let all: Vec<&Message> = all.into_iter().collect();
-    let start_ns = |message: &&Message| message.sent_ns.or(message.received_ns).unwrap_or(0);
     let mut out = Messages {
-        start: differences(all.iter().map(start_ns)),
+        start: differences(all.iter().map(|message| message.start_ns())),
         ..Messages::default()
     };
+    let has_tokens = all.iter().any(|message| message.label.is_some());
     for message in all {
         out.ns.push(match (message.sent_ns, message.received_ns) {
-            (Some(sent), Some(received)) => {
-                i64::try_from(received.saturating_sub(sent)).unwrap_or(i64::MAX)
-            }
+            _ if message.is_print => -4,
+            (Some(sent), Some(received)) => span(sent, received),
             (Some(_), None) if message.is_lost => -3,
             (Some(_), None) => -1,
             (None, _) => -2,
@@ -406,6 +420,13 @@ fn messages<'m>(all: impl IntoIterator<Item = &'m Message>, tables: &mut Tables<
             _ => tables.text(""),
         });
         out.text.push(tables.text(&message.text));
+        if has_tokens {
+            let label = message.label.map_or(0, |label| tables.name(label) + 1);
+            out.label.push(label);
+            let taken = message.taken_ns;
+            out.taken
+                .push(taken.map_or(-1, |taken| span(message.start_ns(), taken)));
+        }
     }
     out
 }

@@ -71,7 +71,86 @@ pub(super) struct Message {
     pub(super) to: Id,
     /// It was sent to nobody.
     pub(super) is_lost: bool,
+    /// The label of the token that it was sent with, if it had one.
+    pub(super) label: Option<NameId>,
+    /// When it was taken from the queue: known of those with a token.
+    pub(super) taken_ns: Option<u64>,
+    /// It is no message: who has the token has printed it.
+    pub(super) is_print: bool,
     pub(super) text: String,
+}
+
+impl Message {
+    /// Nothing is known of it but its text.
+    fn of(text: &str) -> Message {
+        Message {
+            sent_ns: None,
+            received_ns: None,
+            from: Id::None,
+            to: Id::None,
+            is_lost: false,
+            label: None,
+            taken_ns: None,
+            is_print: false,
+            text: cut(text),
+        }
+    }
+
+    /// When it was first heard of.
+    pub(super) fn start_ns(&self) -> u64 {
+        let first = self.sent_ns.or(self.received_ns).or(self.taken_ns);
+        first.unwrap_or(0)
+    }
+}
+
+/// By whom a message with a token was sent, its label and its serial.
+type TokenKey = (Id, NameId, u64);
+
+/// Messages with tokens, by their numbers.
+#[derive(Default)]
+struct Tokens {
+    /// What each process has sent last, if nothing has told that it had a token.
+    newest: HashMap<Id, (Option<u64>, String)>,
+    /// Those that have not been taken.
+    waiting: HashMap<TokenKey, VecDeque<u64>>,
+}
+
+impl Tokens {
+    fn sent(&mut self, by: Id, number: u64, text: &str) {
+        let (newest, of) = self.newest.entry(by).or_default();
+        *newest = Some(number);
+        of.clear();
+        of.push_str(text);
+    }
+
+    /// The number of a message that has a token, if another record has told of it just now.
+    fn told_already(&mut self, by: Id, text: &str) -> Option<u64> {
+        let (newest, of) = self.newest.get_mut(&by)?;
+        newest.take().filter(|_| of == text)
+    }
+
+    fn waits(&mut self, key: TokenKey, number: u64) {
+        self.waiting.entry(key).or_default().push_back(number);
+    }
+
+    fn taken(&mut self, key: TokenKey) -> Option<u64> {
+        let waiting = self.waiting.get_mut(&key)?;
+        let first = waiting.pop_front();
+        if waiting.is_empty() {
+            self.waiting.remove(&key);
+        }
+        first
+    }
+
+    /// Messages that never come are not kept in mind for ever.
+    fn forget(&mut self, left: u64, most: usize) {
+        if self.waiting.len() > 2 * most + 1024 {
+            self.waiting.retain(|_, numbers| {
+                numbers.retain(|number| *number >= left);
+                !numbers.is_empty()
+            });
+        }
+    }
 }
 
 pub(super) trait Lasting: Ord {
@@ -192,6 +271,7 @@ pub(super) struct Follow<'r> {
     on_the_way: OnTheWay,
     /// Numbers of messages by their numbers on the way.
     sent: HashMap<u64, u64>,
+    tokens: Tokens,
 }
 
 impl<'r> Follow<'r> {
@@ -216,6 +296,7 @@ impl<'r> Follow<'r> {
             collecting: HashMap::new(),
             on_the_way: OnTheWay::new(names),
             sent: HashMap::new(),
+            tokens: Tokens::default(),
         }
     }
 
@@ -234,7 +315,11 @@ impl<'r> Follow<'r> {
                 self.mark(record, kind);
             }
             Group::Ports => self.port(record, kind),
-            Group::System | Group::Seq => self.mark(record, kind),
+            Group::Seq => {
+                self.token(record);
+                self.mark(record, kind);
+            }
+            Group::System => self.mark(record, kind),
         }
     }
 
@@ -358,12 +443,12 @@ impl<'r> Follow<'r> {
                 self.life(record.subject).sent += 1;
                 let number = self.messages.add(Message {
                     sent_ns: Some(now),
-                    received_ns: None,
                     from: record.subject,
                     to,
                     is_lost: matches!(record.event, Event::SendToNonExisting { .. }),
-                    text: cut(text),
+                    ..Message::of(text)
                 });
+                self.tokens.sent(record.subject, number, text);
                 if let Some(Passing::Begins(sent)) = passing {
                     self.sent.insert(sent.number, number);
                 }
@@ -379,12 +464,9 @@ impl<'r> Follow<'r> {
                     }
                 } else {
                     self.messages.add(Message {
-                        sent_ns: None,
                         received_ns: Some(now),
-                        from: Id::None,
                         to: record.subject,
-                        is_lost: false,
-                        text: cut(text),
+                        ..Message::of(text)
                     });
                 }
             }
@@ -395,6 +477,65 @@ impl<'r> Follow<'r> {
             let left = self.messages.left;
             self.sent.retain(|_, number| *number >= left);
         }
+    }
+
+    /// A message with a token is sent or taken, or something is printed. Where messages are recorded too, what is sent
+    /// has two records, this one after the other.
+    fn token(&mut self, record: &Record<'_>) {
+        let (now, who) = (record.time_ns, record.subject);
+        match record.event {
+            Event::SeqSend {
+                to,
+                label,
+                serial,
+                text,
+                ..
+            } => {
+                let number = self.tokens.told_already(who, text).unwrap_or_else(|| {
+                    self.messages.add(Message {
+                        sent_ns: Some(now),
+                        from: who,
+                        to,
+                        ..Message::of(text)
+                    })
+                });
+                if let Some(message) = self.messages.get_mut(number) {
+                    message.label = Some(label);
+                }
+                self.tokens.waits((who, label, serial), number);
+            }
+            Event::SeqReceive {
+                from,
+                label,
+                serial,
+                text,
+                ..
+            } => {
+                let number = self.tokens.taken((from, label, serial));
+                let number = number.unwrap_or_else(|| {
+                    self.messages.add(Message {
+                        from,
+                        label: Some(label),
+                        ..Message::of(text)
+                    })
+                });
+                if let Some(message) = self.messages.get_mut(number) {
+                    (message.taken_ns, message.to) = (Some(now), who);
+                }
+            }
+            Event::SeqPrint { label, text, .. } => {
+                self.messages.add(Message {
+                    sent_ns: Some(now),
+                    from: who,
+                    to: who,
+                    label: Some(label),
+                    is_print: true,
+                    ..Message::of(text)
+                });
+            }
+            _ => {}
+        }
+        self.tokens.forget(self.messages.left, self.messages.most);
     }
 
     fn mark(&mut self, record: &Record<'_>, kind: Kind) {

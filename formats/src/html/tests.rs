@@ -228,3 +228,98 @@ fn the_page_asks_no_network() {
         assert!(!found, "{way}");
     }
 }
+
+/// Two messages of one text, of which the first is taken, and something that is printed; with a message without a token
+/// before them and after them, if messages are recorded.
+fn tokens(has_messages: bool) -> Sample {
+    let groups = [Group::Seq, Group::Messages];
+    let mut sample = Sample::new(&groups[..1 + usize::from(has_messages)]);
+    let (a, b) = (process(9), process(10));
+    let label = sample.label("{order,7}");
+    let send = |sample: &mut Sample, at, serial| {
+        let (to, text, last) = (b, "x", 0);
+        if has_messages {
+            sample.write(at, a, Event::Send { to, text });
+        }
+        if serial > 0 {
+            let told = Event::SeqSend {
+                to,
+                label,
+                last,
+                serial,
+                text,
+            };
+            sample.write(at + 5, a, told);
+        }
+        if has_messages {
+            sample.write(at + 10, b, Event::Receive { text });
+        }
+    };
+    send(&mut sample, 100, 0);
+    send(&mut sample, 200, 1);
+    send(&mut sample, 300, 2);
+    send(&mut sample, 400, 0);
+    let taken = |serial, text| Event::SeqReceive {
+        from: a,
+        label,
+        last: 0,
+        serial,
+        text,
+    };
+    sample.write(500, b, taken(2, "x"));
+    sample.write(600, b, taken(9, "y"));
+    let (last, serial, text) = (2, 3, "here");
+    let printed = Event::SeqPrint {
+        label,
+        last,
+        serial,
+        text,
+    };
+    sample.write(700, b, printed);
+    sample
+}
+
+#[test]
+fn messages_with_tokens_have_their_label() {
+    let label = |page: &Value| {
+        let labels = numbers(&page["messages"]["label"]);
+        let of = labels.iter().map(|label| match label {
+            0 => String::new(),
+            label => page["texts"][usize::try_from(label - 1).expect("an index")].to_string(),
+        });
+        of.collect::<Vec<_>>()
+    };
+    let order = "\"{order,7}\"";
+    // When, how long to the queue, how long until it is taken.
+    for (has_messages, start, ns, taken, labels) in [
+        (
+            false,
+            &[205, 100, 295, 100][..],
+            &[-1, -1, -2, -4][..],
+            &[-1, 195, 0, -1][..],
+            &[order, order, order, order][..],
+        ),
+        (
+            true,
+            &[100, 100, 100, 100, 200, 100],
+            &[10, 10, 10, 10, -2, -4],
+            &[-1, -1, 200, -1, 0, -1],
+            &["", order, order, "", order, order],
+        ),
+    ] {
+        let page = data(&html(&tokens(has_messages), MOST));
+        let messages = &page["messages"];
+        assert_eq!(messages["missing"], "");
+        assert_eq!(messages["is_traced_only"], !has_messages);
+        assert_eq!(numbers(&messages["start"]), start, "{has_messages}");
+        assert_eq!(numbers(&messages["ns"]), ns, "{has_messages}");
+        assert_eq!(numbers(&messages["taken"]), taken, "{has_messages}");
+        assert_eq!(label(&page), labels, "{has_messages}");
+    }
+    let without = data(&html(&sample::varied(), MOST));
+    assert!(numbers(&without["messages"]["label"]).is_empty());
+    // Of those that are left out, what follows them is not told as of others.
+    let few = data(&html(&tokens(true), 2));
+    assert_eq!(few["messages"]["left"], 4);
+    assert_eq!(numbers(&few["messages"]["taken"]), [0, -1]);
+}

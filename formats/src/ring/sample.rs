@@ -73,6 +73,11 @@ impl Sample {
         name
     }
 
+    /// A label of sequential tracing.
+    pub(crate) fn label(&mut self, text: &str) -> NameId {
+        self.ring.name(Name::Label(text))
+    }
+
     /// The function `m:NAME/1`.
     pub(crate) fn function(&mut self, name: &str) -> NameId {
         if let Some(known) = self.functions.get(name) {

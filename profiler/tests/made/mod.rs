@@ -11,8 +11,8 @@ use beamline_formats::ring::{
 pub(crate) const EVIL: &str = "</script><b>";
 
 /// A recording that is made event by event.
-struct Recorded {
-    ring: std::sync::Arc<Ring>,
+pub(crate) struct Recorded {
+    pub(crate) ring: std::sync::Arc<Ring>,
     segment: Segment,
     module: NameId,
 }
@@ -21,7 +21,7 @@ const A: Id = Id::Process(9);
 const B: Id = Id::Process(10);
 
 impl Recorded {
-    fn new(path: &Path, ring_bytes: u64) -> Recorded {
+    pub(crate) fn new(path: &Path, ring_bytes: u64) -> Recorded {
         let events = Group::ALL.iter().map(|group| group.name().to_owned());
         let options = Options {
             schedulers: 1,
@@ -54,7 +54,7 @@ impl Recorded {
         }
     }
 
-    fn function(&self, name: &str) -> NameId {
+    pub(crate) fn function(&self, name: &str) -> NameId {
         let (module, name, arity) = (self.module, self.ring.name(Name::Atom(name)), 1);
         self.ring.name(Name::Function {
             module,
@@ -63,7 +63,7 @@ impl Recorded {
         })
     }
 
-    fn write(&mut self, at_ns: u64, id: Id, event: Event<'_>) {
+    pub(crate) fn write(&mut self, at_ns: u64, id: Id, event: Event<'_>) {
         assert!(self.segment.write(at_ns, id, &event), "there is room");
     }
 }

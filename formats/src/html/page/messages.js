@@ -1,126 +1,230 @@
-// Messages as a sequence: a line for each, from its sender's lane to its receiver's.
+// Messages as a sequence: a line for each, from its sender's lane to its receiver's. Lanes are processes, or the labels
+// of sequential trace tokens: then those processes stand in a label's lane that its messages go between.
 
 const HEAD = 40;
 const LINE = 22;
+
+// The least room for the lane of a process, of a label, and of a process in that.
+const PROCESS_LANE = 88;
+const LABEL_LANE = 150;
+const INNER_LANE = 62;
+
+// Keys with counts, those counted most first.
+const byCount = (counts) => [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+
+function countOf(all, keys) {
+  const counts = new Map();
+  for (const at of all) {
+    for (const key of keys(at)) counts.set(key, (counts.get(key) || 0) + 1);
+  }
+  return counts;
+}
+
+// Places for as many as have room, those with the highest counts in the order in which they come; the others share the last.
+function makePlaces(counts, from, width, least) {
+  const most = Math.max(2, Math.floor(width / least));
+  const isAll = counts.size <= most;
+  const chosen = new Set((isAll ? byCount(counts) : byCount(counts).slice(0, most - 1)).map(([key]) => key));
+  return { isAll, chosen, number: isAll ? Math.max(chosen.size, 1) : most, from, width };
+}
+
+function placed(places, order) {
+  const wide = places.width / places.number;
+  const x = new Map(order.map((key, at) => [key, places.from + (at + 0.5) * wide]));
+  const last = places.from + (places.number - 0.5) * wide;
+  return { ...places, wide, shown: order, last, x: (key) => x.get(key) ?? last };
+}
 
 function makeMessages() {
   const body = byId("messages-body");
   const { messages } = data;
   if (messages.missing !== "" || messages.start.length === 0) {
-    body.append(make("p", { class: "faint" }, messages.missing || "No message was sent or received."));
+    const none = messages.is_traced_only ? "No message with a token of sequential tracing was sent or received." : "No message was sent or received.";
+    body.append(make("p", { class: "faint" }, messages.missing || none));
     return;
   }
   messages.at = sums(messages.start);
-  const state = { all: [], lanes: [], now: 0, process: 0, words: "" };
-  const view = makeView("Messages. Up and down go from message to message, Enter shows those of its receiver only, Escape shows all.",
+  const hasLabels = messages.label.length > 0;
+  const state = { all: [], now: 0, process: 0, label: 0, words: "", isByLabel: hasLabels, lanes: null, lanesOf: "" };
+  const view = makeView(`Messages. Up and down go from message to message, ${hasLabels ? "left and right to those of the same label, " : ""}Enter shows those of its ${hasLabels ? "label or " : ""}receiver only, Escape shows all.`,
     () => HEAD + state.all.length * LINE + 4, draw);
   const detail = makeDetail();
   const search = make("input", { type: "search", id: "message-search", autocomplete: "off", spellcheck: "false" });
+  const laneSelect = make("select", { id: "message-lanes" }, make("option", { value: "label" }, "labels of tokens"), make("option", { value: "process" }, "processes"));
+  const labelSelect = make("select", { id: "message-label" }, make("option", { value: "0" }, "all"));
   const select = make("select", { id: "message-process" }, make("option", { value: "0" }, "all"));
   const found = make("span", { class: "faint", "aria-live": "polite" });
 
   // Who sends and receives is the number of a process and 1; 0 is nobody that is known.
   const laneText = (who) => (who === 0 ? "not known" : processText(who - 1));
+  const laneId = (who) => (who === 0 ? "not known" : processes.id[who - 1]);
   const toText = (at) => (messages.to[at] > 0 ? laneText(messages.to[at]) : text(messages.to_name[at]) || "not known");
+  const labelOf = (at) => (hasLabels ? messages.label[at] : 0);
+  const labelText = (label) => text(label - 1);
+  const isPrint = (at) => messages.ns[at] === -4;
+  const whoOf = (at) => new Set([messages.from[at], messages.to[at]]);
 
-  function fillProcesses() {
-    const counts = new Map();
-    for (let at = 0; at < messages.at.length; at++) {
-      for (const who of new Set([messages.from[at], messages.to[at]])) {
-        if (who > 0) counts.set(who, (counts.get(who) || 0) + 1);
-      }
-    }
-    const all = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, 1000);
-    select.append(...all.map(([who, number]) => make("option", { value: String(who) }, `${laneText(who)} (${count(number)})`)));
+  function fillSelects() {
+    const every = messages.start.map((_, at) => at);
+    const known = (counts) => byCount(counts).filter(([key]) => key > 0).slice(0, 1000);
+    const option = (name) => ([key, number]) => make("option", { value: String(key) }, `${name(key)} (${count(number)})`);
+    select.append(...known(countOf(every, whoOf)).map(option(laneText)));
+    if (hasLabels) labelSelect.append(...known(countOf(every, (at) => [labelOf(at)])).map(option(labelText)));
   }
 
   function fill() {
     const words = state.words.toLowerCase();
     const isFound = data.texts.map((words_) => words === "" || words_.toLowerCase().includes(words));
+    const { process, label } = state;
     state.all = [];
     for (let at = 0; at < messages.at.length; at++) {
-      const { process } = state;
       if (process !== 0 && messages.from[at] !== process && messages.to[at] !== process) continue;
+      if (state.isByLabel && labelOf(at) === 0 || label !== 0 && labelOf(at) !== label) continue;
       if (isFound[messages.text[at]]) state.all.push(at);
     }
-    const counts = new Map();
-    for (const at of state.all) {
-      for (const who of [messages.from[at], messages.to[at]]) counts.set(who, (counts.get(who) || 0) + 1);
-    }
-    state.order = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([who]) => who);
+    state.lanesOf = "";
     state.now = 0;
     view.element.scrollTop = 0;
-    found.textContent = plural(state.all.length, "message", "messages");
+    found.textContent = plural(state.all.length, "message", "messages") + (state.isByLabel ? " with a token" : "");
   }
 
-  // The lanes that have room: those with most messages; the others share the last.
+  // The lanes that have room: `ends` of a message are where its line begins and ends.
   function lanes(width) {
+    if (state.lanesOf === String(width)) return state.lanes;
     const left = width < 600 ? 78 : 96;
-    const right = Math.max(110, Math.round(width * (width < 600 ? 0.3 : 0.34)));
-    const most = Math.max(2, Math.floor((width - left - right) / 88));
-    const isAll = state.order.length <= most;
-    const shown = isAll ? state.order : state.order.slice(0, most - 1);
-    const number = isAll ? shown.length : most;
-    const wide = (width - left - right) / Math.max(number, 1);
-    const place = new Map(shown.map((who, at) => [who, left + (at + 0.5) * wide]));
-    return { left, right, wide, shown, isAll, x: (who) => place.get(who) ?? left + (number - 0.5) * wide, number };
+    const right = Math.max(110, Math.round(width * (width < 600 ? 0.3 : state.isByLabel ? 0.26 : 0.34)));
+    const room = width - left - right;
+    state.lanes = { left, right, ...(state.isByLabel ? labelLanes(left, room) : processLanes(left, room)) };
+    state.lanesOf = String(width);
+    return state.lanes;
+  }
+
+  function processLanes(left, room) {
+    const counts = countOf(state.all, (at) => [messages.from[at], messages.to[at]]);
+    const places = makePlaces(counts, left, room, PROCESS_LANE);
+    const lane = placed(places, byCount(counts).map(([who]) => who).filter((who) => places.chosen.has(who)));
+    const heads = lane.shown.map((who) => ({ x: lane.x(who), wide: lane.wide, lines: who === 0 ? ["not known", ""] : [laneId(who), text(processes.name[who - 1])], at: [lane.x(who)] }));
+    if (!lane.isAll) heads.push({ x: lane.last, wide: lane.wide, lines: [plural(counts.size - lane.shown.length, "other", "others"), ""], at: [lane.last] });
+    return { heads, borders: [], ends: (at) => [lane.x(messages.from[at]), lane.x(messages.to[at])] };
+  }
+
+  // Labels stand in the order of their first message; 0 stands for those that have no lane of their own.
+  function labelLanes(left, room) {
+    const counts = countOf(state.all, (at) => [labelOf(at)]);
+    const places = makePlaces(counts, left, room, LABEL_LANE);
+    const outer = placed(places, [...counts.keys()].filter((label) => places.chosen.has(label)));
+    const laneOf = (at) => (places.chosen.has(labelOf(at)) ? labelOf(at) : 0);
+    const members = new Map();
+    for (const at of state.all) {
+      const lane = laneOf(at);
+      if (!members.has(lane)) members.set(lane, []);
+      members.get(lane).push(at);
+    }
+    const inner = new Map();
+    const heads = [];
+    for (const [label, all] of members) {
+      const x = label === 0 ? outer.last : outer.x(label);
+      const who = countOf(all, whoOf);
+      const inside = makePlaces(who, x - outer.wide / 2 + 4, outer.wide - 8, INNER_LANE);
+      const lane = placed(inside, [...who.keys()].filter((key) => inside.chosen.has(key)));
+      inner.set(label, lane);
+      const name = label === 0 ? plural(counts.size - places.chosen.size, "other label", "other labels") : labelText(label);
+      const names = lane.shown.map((key) => [laneId(key), lane.x(key)]);
+      if (!lane.isAll) names.push([plural(who.size - lane.shown.length, "other", "others"), lane.last]);
+      heads.push({ x, wide: outer.wide, lines: [name, ""], at: names.map(([, place]) => place), names, inner: lane.wide });
+    }
+    const borders = heads.map(({ x }) => x - outer.wide / 2).concat([left + room]);
+    const ends = (at) => {
+      const lane = inner.get(laneOf(at));
+      return [lane.x(messages.from[at]), lane.x(messages.to[at])];
+    };
+    return { heads, borders, ends };
   }
 
   function draw(context, width, height, top) {
     const lane = lanes(width);
     context.font = fonts.text;
     context.textBaseline = "middle";
-    for (let index = Math.max(0, Math.floor(top / LINE)); index < state.all.length; index++) {
+    const first = Math.max(0, Math.floor(top / LINE));
+    const { now } = state;
+    if (now >= first && state.all.length > 0) drawChosen(context, HEAD + now * LINE - top + LINE / 2, width);
+    drawLanes(context, height, lane);
+    for (let index = first; index < state.all.length; index++) {
       const y = HEAD + index * LINE - top + LINE / 2;
       if (y - LINE > height) break;
-      drawMessage(context, state.all[index], index, y, width, lane);
+      drawMessage(context, state.all[index], y, width, lane);
     }
-    drawHead(context, width, height, lane);
+    drawHead(context, width, lane);
   }
 
-  function drawHead(context, width, height, lane) {
-    context.fillStyle = colors.get("canvas");
-    context.fillRect(0, 0, width, HEAD);
+  function drawChosen(context, y, width) {
+    context.fillStyle = colors.get("raised");
+    context.fillRect(0, y - LINE / 2, width, LINE);
+    if (!view.isFocused()) return;
+    context.strokeStyle = colors.get("focus");
+    context.lineWidth = 1;
+    context.strokeRect(0.5, y - LINE / 2 + 0.5, width - 1, LINE - 1);
+  }
+
+  function upright(context, x, from, to) {
+    context.beginPath();
+    context.moveTo(x, from);
+    context.lineTo(x, to);
+    context.stroke();
+  }
+
+  function drawLanes(context, height, lane) {
     context.strokeStyle = colors.get("line");
     context.lineWidth = 1;
-    const names = lane.shown.map((who) => [lane.x(who), who === 0 ? ["not known", ""] : [processes.id[who - 1], text(processes.name[who - 1])]]);
-    if (!lane.isAll) names.push([lane.x(-1), [plural(state.order.length - lane.shown.length, "other", "others"), ""]]);
+    context.globalAlpha = 0.8;
+    for (const { at } of lane.heads) at.forEach((x) => upright(context, x, HEAD, height));
+    context.globalAlpha = 1;
+    context.strokeStyle = colors.get("faint");
+    lane.borders.forEach((x) => upright(context, Math.round(x) + 0.5, 0, height));
+  }
+
+  function drawHead(context, width, lane) {
+    context.fillStyle = colors.get("canvas");
+    context.fillRect(0, 0, width, HEAD);
+    context.strokeStyle = colors.get("faint");
+    context.lineWidth = 1;
+    lane.borders.forEach((x) => upright(context, Math.round(x) + 0.5, 0, HEAD));
     context.textAlign = "center";
-    for (const [x, [id, name]] of names) {
+    for (const { x, wide, lines, names, inner } of lane.heads) {
       context.fillStyle = colors.get("ink");
-      context.fillText(fit(context, id, lane.wide - 6), x, 12);
+      context.fillText(fit(context, lines[0], wide - 8), x, 12);
       context.fillStyle = colors.get("faint");
-      context.fillText(fit(context, name, lane.wide - 6), x, 27);
-      context.globalAlpha = 0.8;
-      context.beginPath();
-      context.moveTo(x, HEAD);
-      context.lineTo(x, height);
-      context.stroke();
-      context.globalAlpha = 1;
+      context.fillText(fit(context, lines[1], wide - 8), x, 27);
+      for (const [name, place] of names ?? []) context.fillText(fit(context, name, inner - 4), place, 28);
     }
     context.textAlign = "left";
-    context.fillStyle = colors.get("faint");
     context.fillText("at", 6, 27);
     context.fillText("message", width - lane.right + 8, 27);
     context.fillRect(0, HEAD - 1, width, 1);
   }
 
-  function drawMessage(context, at, index, y, width, lane) {
-    if (index === state.now) {
-      context.fillStyle = colors.get("raised");
-      context.fillRect(0, y - LINE / 2, width, LINE);
-      if (view.isFocused()) {
-        context.strokeStyle = colors.get("focus");
-        context.lineWidth = 1;
-        context.strokeRect(0.5, y - LINE / 2 + 0.5, width - 1, LINE - 1);
-      }
-    }
-    const [from, to] = [lane.x(messages.from[at]), lane.x(messages.to[at])];
+  function drawMessage(context, at, y, width, lane) {
+    const [from, to] = lane.ends(at);
     const ns = messages.ns[at];
-    const color = colors.get(ns === -3 ? "system" : ns < 0 ? "faint" : "turn");
+    const hasCome = ns >= 0 || hasLabels && messages.taken[at] >= 0;
+    const color = colors.get(isPrint(at) ? "process" : ns === -3 ? "system" : hasCome ? "turn" : "faint");
     context.strokeStyle = context.fillStyle = color;
+    if (isPrint(at)) {
+      context.beginPath();
+      context.arc(from, y, 4, 0, Math.PI * 2);
+      context.fill();
+    } else {
+      drawArrow(context, from, to, y, !hasCome);
+    }
+    context.fillStyle = colors.get("faint");
+    context.fillText(fit(context, moment(messages.at[at]), lane.left - 10), 6, y);
+    context.fillStyle = colors.get("ink");
+    context.fillText(fit(context, text(messages.text[at]), lane.right - 14), width - lane.right + 8, y);
+  }
+
+  function drawArrow(context, from, to, y, isDashed) {
     context.lineWidth = 1.5;
-    context.setLineDash(ns < 0 ? [4, 3] : []);
+    context.setLineDash(isDashed ? [4, 3] : []);
     context.beginPath();
     if (from === to) {
       context.arc(from, y, 5, Math.PI / 2, Math.PI * 1.9);
@@ -136,10 +240,19 @@ function makeMessages() {
     context.lineTo(to + side * 8, y - 4.5);
     context.lineTo(to + side * 8, y + 4.5);
     context.fill();
-    context.fillStyle = colors.get("faint");
-    context.fillText(fit(context, moment(messages.at[at]), lane.left - 10), 6, y);
-    context.fillStyle = colors.get("ink");
-    context.fillText(fit(context, text(messages.text[at]), lane.right - 14), width - lane.right + 8, y);
+  }
+
+  function whenText(at) {
+    const ns = messages.ns[at];
+    const taken = hasLabels ? messages.taken[at] : -1;
+    const when = moment(messages.at[at]);
+    if (ns === -4) return `printed at ${when}`;
+    if (ns === -2 && taken >= 0) return `taken at ${when}; when it was sent is not recorded`;
+    if (ns === -2) return `came at ${when}; from whom is not recorded`;
+    if (ns === -3) return `sent at ${when}, to nobody: there is no such process`;
+    const parts = ns >= 0 ? [`in the queue ${time(ns)} later`] : [];
+    if (taken >= 0) parts.push(`taken ${time(taken)} later`);
+    return `sent at ${when}, ${parts.length > 0 ? parts.join(", ") : "not seen to come"}`;
   }
 
   function show() {
@@ -147,11 +260,10 @@ function makeMessages() {
     if (at === undefined) {
       say(detail, ["No message is like that."]);
     } else {
-      const ns = messages.ns[at];
-      const when = ns === -2 ? `came at ${moment(messages.at[at])}; from whom is not recorded`
-        : `sent at ${moment(messages.at[at])}, ${ns >= 0 ? `in the queue ${time(ns)} later` : ns === -3 ? "to nobody: there is no such process" : "not seen to come"}`;
+      const who = isPrint(at) ? laneText(messages.from[at]) : `${laneText(messages.from[at])} → ${toText(at)}`;
+      const label = labelOf(at) > 0 ? [", label ", make("b", {}, labelText(labelOf(at)))] : [];
       say(detail, [
-        make("div", {}, make("b", {}, `${laneText(messages.from[at])} → ${toText(at)}`), `, ${when}`),
+        make("div", {}, make("b", {}, who), `, ${whenText(at)}`, ...label),
         make("div", {}, text(messages.text[at])),
       ]);
     }
@@ -167,13 +279,29 @@ function makeMessages() {
     show();
   }
 
-  // Only the messages of one process, with the one that is chosen in sight.
-  function only(process) {
+  // To the next message of the same label, if there is one.
+  function beside(step) {
+    const label = labelOf(state.all[state.now]);
+    for (let index = state.now + step; index >= 0 && index < state.all.length; index += step) {
+      if (labelOf(state.all[index]) === label) return goTo(index);
+    }
+  }
+
+  // Only the messages of one process or of one label, with the one that is chosen in sight.
+  function only(process, label) {
     const at = state.all[state.now];
-    state.process = process;
+    [state.process, state.label] = [process, label];
     select.value = String(process);
+    labelSelect.value = String(label);
     fill();
     goTo(Math.max(0, state.all.indexOf(at)));
+  }
+
+  function narrow() {
+    const at = state.all[state.now];
+    if (at === undefined) return;
+    if (state.isByLabel) only(state.process, labelOf(at));
+    else only(messages.to[at], state.label);
   }
 
   view.element.addEventListener("keydown", (event) => {
@@ -186,10 +314,12 @@ function makeMessages() {
       PageDown: () => goTo(state.now + page),
       Home: () => goTo(0),
       End: () => goTo(state.all.length - 1),
-      Enter: () => { if (state.all.length > 0) only(messages.to[state.all[state.now]]); },
+      ArrowLeft: hasLabels ? () => beside(-1) : undefined,
+      ArrowRight: hasLabels ? () => beside(1) : undefined,
+      Enter: narrow,
       Escape: () => {
         search.value = state.words = "";
-        only(0);
+        only(0, 0);
       },
     }[event.key];
     if (!act) return;
@@ -212,12 +342,21 @@ function makeMessages() {
     view.element.focus();
     event.preventDefault();
   });
-  select.addEventListener("change", () => only(Number(select.value)));
+  select.addEventListener("change", () => only(Number(select.value), state.label));
+  labelSelect.addEventListener("change", () => only(state.process, Number(labelSelect.value)));
+  laneSelect.addEventListener("change", () => {
+    state.isByLabel = laneSelect.value === "label";
+    only(state.process, state.label);
+  });
 
-  fillProcesses();
+  fillSelects();
+  const chooseLabels = hasLabels ? [make("label", {}, "Lanes ", laneSelect), make("label", {}, "Label ", labelSelect)] : [];
   body.append(
-    make("div", { class: "tools" }, make("label", {}, "Search ", search), make("label", {}, "Process ", select), found),
+    make("div", { class: "tools" }, make("label", {}, "Search ", search), ...chooseLabels, make("label", {}, "Process ", select), found),
     view.element, detail);
+  if (hasLabels) {
+    body.append(make("p", { class: "faint" }, `A dot is printed text (seq_trace:print).${messages.is_traced_only ? " Messages without a token were not recorded." : ""}`));
+  }
   if (messages.left > 0) {
     body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: the oldest ${plural(messages.left, "message", "messages")}, those before ${moment(messages.at[0])}.`));
   }

@@ -36,17 +36,12 @@ function schedulerUse() {
   ], schedulers));
 }
 
-function functionTable(title, rows) {
+function functionTable(title, rows, unit, show) {
   if (rows.length === 0) return null;
   const link = (row) => make("button", { type: "button", onclick: () => go.search(row.function) }, row.function);
-  const costs = ["words", "reductions"].filter((name) => rows[0][`own_${name}`] !== undefined);
   return make("div", {}, make("h3", {}, title), makeTable(title, [
-    ["Own", (row) => time(row.own_ns), "number"],
-    ["Total", (row) => time(row.total_ns), "number"],
-    ...costs.flatMap((name) => [
-      [`Own ${name}`, (row) => count(row[`own_${name}`]), "number"],
-      [`Total ${name}`, (row) => count(row[`total_${name}`]), "number"],
-    ]),
+    ["Own", (row) => show(row[`own_${unit}`]), "number"],
+    ["Total", (row) => show(row[`total_${unit}`]), "number"],
     ["Calls", (row) => count(row.calls), "number"],
     ["Function", link, "name"],
   ], rows));
@@ -83,10 +78,10 @@ function makeOverview() {
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
   const losses = make("div", { class: isLost ? "warning" : null, id: "losses" }, data.losses.map((line) => make("p", {}, line)));
   byId("overview-body").append(losses, facts(), schedulerUse() ?? "", make("div", { class: "tables" }, [
-    functionTable("Most own time", summary.by_own),
-    functionTable("Most time in all", summary.by_total),
-    functionTable("Most own words", summary.by_words ?? []),
-    functionTable("Most own reductions", summary.by_reductions ?? []),
+    functionTable("Most own time", summary.by_own, "ns", time),
+    functionTable("Most time in all", summary.by_total, "ns", time),
+    functionTable("Most own words", summary.by_words ?? [], "words", count),
+    functionTable("Most own reductions", summary.by_reductions ?? [], "reductions", count),
     longestTable("Longest collections", "Took", summary.collections, time, (row) => row.value),
     longestTable("Longest turns", "Took", summary.turns, time, (row) => row.value),
     longestTable("Longest message queues", "Messages", summary.queues, count, () => 0),
