@@ -136,6 +136,36 @@ fn a_change_that_does_more_fails_the_check() {
     assert_eq!(code(&same), Some(0), "{}", text(&same.stdout));
 }
 
+/// The workload would fail if it ran.
+#[test]
+fn a_baseline_of_something_else_is_told_before_anything_runs() {
+    let Some(project) = Project::new() else {
+        return;
+    };
+    project.write(
+        "beamline.toml",
+        "[[workload]]\nname = \"x\"\ncommand = [\"none.erl\"]\n",
+    );
+    let totals = r#"{"reductions":1,"words":1,"messages":1,"collections":1,"processes":1}"#;
+    for (name, expect) in [
+        ("y", "the workload x is not in the baseline"),
+        (
+            "x",
+            "the workload x of the baseline ran 'a.erl 1', this one 'none.erl'",
+        ),
+    ] {
+        let baseline = format!(
+            r#"{{"version":1,"beamline":"0","machine":{{"processor":"","cores":1}},"workloads":[
+            {{"name":"{name}","command":["a.erl","1"],"otp":"29","totals":{totals},"functions":[]}}]}}"#
+        );
+        project.write("beamline-baseline.json", &baseline);
+        let output = project.ci(&["check"]);
+        let told = text(&output.stderr);
+        assert_eq!(code(&output), Some(1), "{told}");
+        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
+    }
+}
+
 #[test]
 fn two_runs_in_other_places_do_the_same() {
     let (Some(one), Some(two)) = (Project::new(), Project::new()) else {

@@ -129,6 +129,28 @@ impl Comparison {
     }
 }
 
+/// What a baseline has of the workload of this name, which runs this command.
+///
+/// # Errors
+/// One line: it does not have it, or of another command.
+pub fn before<'b>(
+    base: &'b Results,
+    name: &str,
+    command: &[String],
+) -> Result<&'b Workload, String> {
+    let before = base.workload(name).ok_or_else(|| {
+        format!("the workload {name} is not in the baseline: add it with 'beamline ci accept'")
+    })?;
+    if before.command != command {
+        return Err(format!(
+            "the workload {name} of the baseline ran '{}', this one '{}': make a new baseline with 'beamline ci accept'",
+            before.command.join(" "),
+            command.join(" ")
+        ));
+    }
+    Ok(before)
+}
+
 /// Compares results with a baseline, within the limits of each workload.
 ///
 /// # Errors
@@ -152,16 +174,7 @@ pub fn compare(
     let mut workloads = Vec::new();
     for workload in &new.workloads {
         let name = &workload.name;
-        let before = base.workload(name).ok_or_else(|| {
-            format!("the workload {name} is not in the baseline: add it with 'beamline ci accept'")
-        })?;
-        if before.command != workload.command {
-            return Err(format!(
-                "the workload {name} of the baseline ran '{}', this one '{}': make a new baseline with 'beamline ci accept'",
-                before.command.join(" "),
-                workload.command.join(" ")
-            ));
-        }
+        let before = before(base, name, &workload.command)?;
         if before.otp != workload.otp {
             remarks.push(format!(
                 "{name}: the baseline ran on OTP {}, this on OTP {}; counts of OTP's own functions may differ",

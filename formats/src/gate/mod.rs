@@ -13,7 +13,7 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Change, Compared, Comparison, TimeChange, Verdict, compare};
+pub use compare::{Change, Compared, Comparison, TimeChange, Verdict, before, compare};
 pub use limits::{FunctionLimits, Limit, Limits, Metric, Percent, TimeLimit, WorkloadLimits};
 pub use picture::draw_difference;
 pub use rank::p_value;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::flamegraph::Width;
-use beamline_formats::gate::{Comparison, Limits, Results, compare, draw_difference, output};
+use beamline_formats::gate::{
+    Comparison, Limits, Results, before, compare, draw_difference, output,
+};
 use clap::{Args, Subcommand};
 
 use config::Config;
@@ -199,6 +201,10 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
         ));
     }
     let base = Results::read(&config.baseline)?;
+    // What cannot be compared need not run.
+    for workload in &config.workloads {
+        before(&base, &workload.name, &workload.command)?;
+    }
     let runner = runner(&config, args)?;
     let mut new = runner.run()?;
     let limits = |name: &str| limits(&config, name);
