@@ -1,10 +1,11 @@
 //! `beamline ci`: a project's workloads, its baseline, a change that makes things worse.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod place;
 
-use beamline_runtime::otp_home::{self, Lookup};
+use std::fs;
+use std::process::Output;
+
+use place::Place;
 use serde_json::Value;
 
 const SOURCE: &str = "\
@@ -31,41 +32,15 @@ name = \"work\"
 command = [\"work.erl\", \"60\"]
 ";
 
-struct Project {
-    folder: tempfile::TempDir,
+/// A project with a program; none where there is no OTP to run it on.
+fn project() -> Option<Place> {
+    let place = Place::new(&SOURCE.replace("EXTRA", "2"))?;
+    place.write("beamline.toml", CONFIG);
+    Some(place)
 }
 
-impl Project {
-    /// A project with a program; none where there is no OTP to run it on.
-    fn new() -> Option<Project> {
-        if otp_home::find(&Lookup::of_process(None)).is_err() {
-            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let project = Project { folder };
-        project.write("beamline.toml", CONFIG);
-        project.write("work.erl", &SOURCE.replace("EXTRA", "2"));
-        Some(project)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.file(name), text).expect("writable");
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn ci(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_beamline"))
-            .arg("ci")
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .expect("it starts")
-    }
+fn ci(project: &Place, arguments: &[&str]) -> Output {
+    project.run(&[&["ci"], arguments].concat())
 }
 
 fn code(output: &Output) -> Option<i32> {
@@ -78,13 +53,13 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_change_that_does_more_fails_the_check() {
-    let Some(project) = Project::new() else {
+    let Some(project) = project() else {
         return;
     };
     // A program that waits for an hour takes none: time is virtual.
-    let accepted = project.ci(&["accept"]);
+    let accepted = ci(&project, &["accept"]);
     assert_eq!(code(&accepted), Some(0), "{}", text(&accepted.stderr));
-    let same = project.ci(&["check"]);
+    let same = ci(&project, &["check"]);
     assert_eq!(code(&same), Some(0), "{}", text(&same.stdout));
     let told = text(&same.stdout);
     assert!(told.contains("1 workloads, no regression"), "{told}");
@@ -93,22 +68,25 @@ fn a_change_that_does_more_fails_the_check() {
         "work.erl",
         &SOURCE.replace("X * EXTRA || X <-", "X * Y || Y <- [1, 2], X <-"),
     );
-    let worse = project.ci(&[
-        "check",
-        "-o",
-        "new.json",
-        "--markdown",
-        "c.md",
-        "--json",
-        "c.json",
-        "--junit",
-        "c.xml",
-        "--benchmark-action",
-        "b.json",
-        "--github",
-        "--flamegraphs",
-        "pictures",
-    ]);
+    let worse = ci(
+        &project,
+        &[
+            "check",
+            "-o",
+            "new.json",
+            "--markdown",
+            "c.md",
+            "--json",
+            "c.json",
+            "--junit",
+            "c.xml",
+            "--benchmark-action",
+            "b.json",
+            "--github",
+            "--flamegraphs",
+            "pictures",
+        ],
+    );
     let told = text(&worse.stdout);
     assert_eq!(code(&worse), Some(3), "{told}{}", text(&worse.stderr));
     assert!(told.contains("work:step/1 words"), "{told}");
@@ -127,12 +105,12 @@ fn a_change_that_does_more_fails_the_check() {
         let written = fs::read_to_string(project.file(name)).expect(name);
         assert!(written.contains(expect), "{name}: {written}");
     }
-    let compared = project.ci(&["compare", "beamline-baseline.json", "new.json"]);
+    let compared = ci(&project, &["compare", "beamline-baseline.json", "new.json"]);
     assert_eq!(code(&compared), Some(3), "{}", text(&compared.stderr));
     // What was measured can be accepted as it is.
-    let accepted = project.ci(&["accept", "--result", "new.json"]);
+    let accepted = ci(&project, &["accept", "--result", "new.json"]);
     assert_eq!(code(&accepted), Some(0), "{}", text(&accepted.stderr));
-    let same = project.ci(&["compare", "beamline-baseline.json", "new.json"]);
+    let same = ci(&project, &["compare", "beamline-baseline.json", "new.json"]);
     assert_eq!(code(&same), Some(0), "{}", text(&same.stdout));
 }
 
@@ -168,7 +146,7 @@ fn a_baseline_of_something_else_is_told_before_anything_runs() {
 
 #[test]
 fn two_runs_in_other_places_do_the_same() {
-    let (Some(one), Some(two)) = (Project::new(), Project::new()) else {
+    let (Some(one), Some(two)) = (project(), project()) else {
         return;
     };
     let deeper = two.file("a/much/longer/path");
@@ -176,8 +154,8 @@ fn two_runs_in_other_places_do_the_same() {
     for name in ["work.erl", "beamline.toml"] {
         fs::copy(one.file(name), deeper.join(name)).expect("copied");
     }
-    let first = one.ci(&["run"]);
-    let second = two.ci(&["run", "a/much/longer/path/beamline.toml"]);
+    let first = ci(&one, &["run"]);
+    let second = ci(&two, &["run", "a/much/longer/path/beamline.toml"]);
     assert_eq!(code(&first), Some(0), "{}", text(&first.stderr));
     assert_eq!(text(&first.stdout), text(&second.stdout));
     let result: Value = serde_json::from_slice(&first.stdout).expect("JSON");
@@ -195,15 +173,16 @@ fn two_runs_in_other_places_do_the_same() {
 
 #[test]
 fn times_are_measured_in_turns_with_another_version() {
-    let (Some(project), Some(base)) = (Project::new(), Project::new()) else {
+    let (Some(project), Some(base)) = (project(), project()) else {
         return;
     };
     let quick = "-module(work).\n-export([main/1]).\nmain([N]) -> N.\n";
     project.write("work.erl", quick);
     base.write("work.erl", quick);
     project.write("beamline.toml", &format!("{CONFIG}warm_up = 1\nruns = 2\n"));
-    let folder = base.folder.path().to_str().expect("UTF-8");
-    let run = project.ci(&["run", "--base", folder, "-o", "r.json"]);
+    let folder = base.file("");
+    let folder = folder.to_str().expect("UTF-8");
+    let run = ci(&project, &["run", "--base", folder, "-o", "r.json"]);
     assert_eq!(code(&run), Some(0), "{}", text(&run.stderr));
     let result = fs::read(project.file("r.json")).expect("written");
     let result: Value = serde_json::from_slice(&result).expect("JSON");
@@ -215,7 +194,7 @@ fn times_are_measured_in_turns_with_another_version() {
 
 #[test]
 fn wrong_use_is_told_in_one_line() {
-    let Some(project) = Project::new() else {
+    let Some(project) = project() else {
         return;
     };
     project.write("empty.json", "");
@@ -246,7 +225,7 @@ fn wrong_use_is_told_in_one_line() {
         (&["accept", "--result", "empty.json"], "not a result", 1),
         (&["measure"], "unrecognized subcommand", 2),
     ] {
-        let output = project.ci(arguments);
+        let output = ci(&project, arguments);
         let told = text(&output.stderr);
         assert_eq!(code(&output), Some(exit), "{arguments:?}: {told}");
         assert!(told.contains(expect), "{arguments:?}: {told}");

@@ -1,35 +1,20 @@
 //! `beamline profile` on programs that run on OTP's libraries.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+mod place;
 
-use beamline_runtime::otp_home::{self, Lookup};
+use place::Place;
 use serde_json::Value;
 
 /// What is counted of `source`'s `main/0` with `--pattern` each of `patterns`; none where there is no OTP.
 fn profiled(source: &str, patterns: &[&str]) -> Option<Value> {
-    if otp_home::find(&Lookup::of_process(None)).is_err() {
-        println!("skipped: there is no OTP; BEAMLINE_OTP names one");
-        return None;
-    }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = |name: &str| folder.path().join(name);
-    fs::write(file("work.erl"), source).expect("writable");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_beamline"));
-    command.args(["profile", "--type", "call_count", "--json", "out.json"]);
+    let place = Place::new(source)?;
+    let mut arguments = vec!["profile", "--type", "call_count", "--json", "out.json"];
     for pattern in patterns {
-        command.args(["--pattern", pattern]);
+        arguments.extend(["--pattern", pattern]);
     }
-    command.args(["--", "work.erl"]).current_dir(folder.path());
-    let output = command.output().expect("it starts");
-    assert!(output.status.success(), "{output:?}");
-    Some(read(&file("out.json")))
-}
-
-fn read(file: &Path) -> Value {
-    let text = fs::read_to_string(file).expect("it was written");
-    serde_json::from_str(&text).expect("JSON")
+    arguments.extend(["--", "work.erl"]);
+    place.printed(&arguments);
+    Some(place.json("out.json"))
 }
 
 fn calls(profile: &Value, module: &str, function: &str, arity: u64) -> Option<u64> {

@@ -1,92 +1,14 @@
 //! `beamline record` and `beamline report` on programs that run on OTP's libraries.
 
+mod place;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use beamline_formats::ring::{Event, NameId, Recording, Why};
-use beamline_runtime::otp_home::{self, Lookup};
+use place::{Place, WORK, errors};
 use serde_json::Value;
-
-const SOURCE: &str = "\
--module(work).
--export([main/1, fib/1, ever/1, begin_it/1]).
-main([\"ever\"]) -> ever(0);
-main([\"tokens\"]) -> tokens();
-main([\"names\"]) ->
-    spawn(fun() -> fib(3) end),
-    proc_lib:start(work, begin_it, [8]);
-main([\"crash\" | Until]) -> crash(Until);
-main(_) ->
-    io:format(\"~p~n\", [fib(15)]),
-    exit_later(),
-    ok.
-exit_later() ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit(fib(10)) end),
-    receive {'DOWN', Ref, process, Pid, 55} -> ok end.
-fib(N) when N < 2 -> N;
-fib(N) -> fib(N - 1) + fib(N - 2).
-ever(N) -> ever(N + fib(5)).
-crash([File] = Until) ->
-    {Pid, Ref} = spawn_monitor(fun() -> fib(5), exit({oops, [File]}) end),
-    receive {'DOWN', Ref, process, Pid, {oops, _}} -> ok end,
-    timer:sleep(5),
-    filelib:is_regular(File) orelse crash(Until).
-begin_it(N) -> fib(N), proc_lib:init_ack(ok).
-tokens() ->
-    Pid = spawn(fun() -> receive {From, Q} -> seq_trace:print(here), From ! {yes, Q} end end),
-    seq_trace:set_token(label, {order, 7}),
-    [seq_trace:set_token(What, true) || What <- [send, 'receive', print]],
-    Pid ! {self(), q},
-    receive {yes, q} -> ok end,
-    seq_trace:set_token([]).
-";
-
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    /// A folder with the program in it; none where there is no OTP to run it on.
-    fn new() -> Option<Place> {
-        if otp_home::find(&Lookup::of_process(None)).is_err() {
-            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::write(folder.path().join("work.erl"), SOURCE).expect("writable");
-        Some(Place { folder })
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn beamline(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_beamline"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.beamline(arguments).output().expect("it starts")
-    }
-
-    /// The report of a recording.
-    fn report(&self, name: &str) -> Value {
-        let output = self.run(&["report", name, "--json", "report.json"]);
-        assert!(output.status.success(), "{output:?}");
-        let text = fs::read_to_string(self.file("report.json")).expect("it was written");
-        serde_json::from_str(&text).expect("JSON")
-    }
-}
-
-fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// Calls of a function, as the report has them.
 fn calls(report: &Value, function: &str) -> Option<u64> {
@@ -97,7 +19,9 @@ fn calls(report: &Value, function: &str) -> Option<u64> {
 
 #[test]
 fn a_recording_has_every_call() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     for (options, name) in [
         (&["--ring", "64MiB"][..], "a.ring"),
         (&["--stream", "--ring", "256KiB"], "a.stream"),
@@ -126,7 +50,9 @@ fn a_recording_has_every_call() {
 
 #[test]
 fn a_small_ring_says_what_it_lost() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     for (when_full, expect) in [
         ("overwrite", "overwritten by newer records"),
         ("stop", "for which there was no room"),
@@ -146,7 +72,9 @@ fn a_small_ring_says_what_it_lost() {
 
 #[test]
 fn system_events_are_recorded() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let program = "P = spawn(fun() -> receive go -> ok end, [receive m -> ok end || _ <- lists:seq(1, 50)] end),
         Ref = monitor(process, P), [P ! m || _ <- lists:seq(1, 50)], P ! go,
         receive {'DOWN', Ref, _, _, _} -> halt() end.";
@@ -172,11 +100,13 @@ fn system_events_are_recorded() {
 
 #[test]
 fn tokens_are_recorded() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let arguments = ["record", "--events", "seq", "-o", "t.ring", "--"];
     let output = place.run(&[&arguments[..], &["work.erl", "tokens"]].concat());
     assert!(output.status.success(), "{output:?}");
-    let lines = printed(&place, &["export", "t.ring", "--to", "jsonl"]);
+    let lines = place.printed(&["export", "t.ring", "--to", "jsonl"]);
     let values = lines.lines().map(serde_json::from_str);
     let values: Vec<Value> = values.collect::<Result<_, _>>().expect("JSON");
     let seen = |event: &'static str| values.iter().filter(move |value| value["event"] == event);
@@ -200,7 +130,7 @@ fn tokens_are_recorded() {
 
 /// What a report says of a recording that was kept.
 fn kept(place: &Place, name: &str) -> String {
-    let text = printed(place, &["report", name]);
+    let text = place.printed(&["report", name]);
     let line = text.lines().nth(1).unwrap_or_default();
     assert!(text.starts_with("Nothing was lost.\n"), "{text}");
     line.to_owned()
@@ -208,7 +138,9 @@ fn kept(place: &Place, name: &str) -> String {
 
 #[test]
 fn a_flight_recorder_keeps_what_was_before_something() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let options = [
         "record",
         "--dump-on",
@@ -239,7 +171,9 @@ fn a_flight_recorder_keeps_what_was_before_something() {
 
 #[test]
 fn a_flight_recorder_keeps_the_end_of_who_is_killed() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let options = [
         "record",
         "--dump-on",
@@ -274,7 +208,9 @@ fn a_flight_recorder_keeps_the_end_of_who_is_killed() {
 
 #[test]
 fn turns_are_counted() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let options = [
         "record",
         "--counters",
@@ -295,13 +231,15 @@ fn turns_are_counted() {
     assert!(0 < paths && paths <= turns, "{counters}");
     let path = "work:main/1;work:fib/1";
     assert!(rows.iter().any(|row| row["what"] == path), "{counters}");
-    let text = printed(&place, &["report", "u.ring"]);
+    let text = place.printed(&["report", "u.ring"]);
     assert!(text.contains("TASK-CLOCK      PAGE-FAULTS"), "{text}");
 }
 
 #[test]
 fn counters_are_there_on_every_machine() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let options = ["record", "--counters", "instructions,cycles,cache-misses"];
     let output = place.run(&[&options[..], &["-o", "v.ring", "--", "work.erl"]].concat());
     assert!(output.status.success(), "{output:?}");
@@ -320,7 +258,9 @@ fn counters_are_there_on_every_machine() {
 
 #[test]
 fn a_pattern_of_nothing_is_named() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let patterns = [
         "--pattern",
         "work:fob/1",
@@ -352,7 +292,9 @@ fn a_pattern_of_nothing_is_named() {
 
 #[test]
 fn what_cannot_be_recorded_runs_all_the_same() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let halt = ["--", "erl", "-noshell", "-eval", "halt(3)."];
     for arguments in [
         &["record", "-o", "no/such/folder"][..],
@@ -378,7 +320,7 @@ fn run_in_small(place: &Place, mounted: &str, command: &[&str]) -> Option<Output
         "sh",
         mounted,
     ]);
-    unshare.args(command).current_dir(place.folder.path());
+    unshare.args(command).current_dir(place.file(""));
     let output = unshare.stdin(Stdio::null()).output();
     output
         .ok()
@@ -387,7 +329,9 @@ fn run_in_small(place: &Place, mounted: &str, command: &[&str]) -> Option<Output
 
 #[test]
 fn a_full_disk_and_a_read_only_folder_stop_no_program() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     fs::create_dir(place.file("small")).expect("writable");
     if run_in_small(&place, "ro", &["true"]).is_none_or(|output| !output.status.success()) {
         println!("skipped: nothing can be mounted here");
@@ -417,7 +361,9 @@ fn a_full_disk_and_a_read_only_folder_stop_no_program() {
 
 #[test]
 fn a_wrong_command_line_is_refused() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     for (options, expect) in [
         (&["--events", "returns"][..], "ask for both"),
         (
@@ -456,7 +402,9 @@ fn a_wrong_command_line_is_refused() {
 
 #[test]
 fn a_recording_ends_and_the_program_goes_on() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let program = "Wait = fun Wait() -> {ok, Page} = file:open(\"w.ring\", [read, raw, binary]),
             {ok, <<_:592/binary, Ended:64/little, _/binary>>} = file:read(Page, 4096), file:close(Page),
             Ended =:= 1 orelse Wait() end,
@@ -473,7 +421,9 @@ fn a_recording_ends_and_the_program_goes_on() {
 
 #[test]
 fn two_recordings_into_one_file_are_refused() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let arguments = ["record", "-o", "e.ring", "--", "work.erl", "ever"];
     let mut first = place.beamline(&arguments);
     let mut first = first.spawn().expect("it starts");
@@ -532,7 +482,9 @@ fn check_calls(recording: &Recording) -> u64 {
 
 #[test]
 fn who_is_killed_leaves_a_recording() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
     let mut records = 0;
     for round in 0..6_u64 {
         let name = ["f.ring", "f.stream"][round as usize % 2];
@@ -559,180 +511,4 @@ fn who_is_killed_leaves_a_recording() {
         records += check_calls(&recording);
     }
     assert!(records > 1000, "{records}");
-}
-
-/// What a command prints that goes well.
-fn printed(place: &Place, arguments: &[&str]) -> String {
-    let output = place.run(arguments);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Records the program's own calls.
-fn record(place: &Place, events: &str, name: &str) {
-    let options = [
-        "record",
-        "--events",
-        events,
-        "--pattern",
-        "work",
-        "-o",
-        name,
-    ];
-    let output = place.run(&[&options[..], &["--", "work.erl"]].concat());
-    assert!(output.status.success(), "{output:?}");
-}
-
-const MOST: &str = "calls,returns,messages,processes,scheduling,gc";
-
-#[test]
-fn histograms_are_made_of_recordings() {
-    let Some(place) = Place::new() else { return };
-    record(&place, MOST, "a.ring");
-    let json = [
-        "histogram",
-        "a.ring",
-        "work:fib/1",
-        "--json",
-        "--svg",
-        "h.svg",
-    ];
-    let json: Value = serde_json::from_str(&printed(&place, &json)).expect("JSON");
-    assert_eq!(json["all"]["count"], 1973 + 177);
-    let svg = fs::read_to_string(place.file("h.svg")).expect("it was drawn");
-    assert!(svg.contains("work:fib/1"));
-    let both = printed(&place, &["histogram", "a.ring", "a.ring", "work:fib/1"]);
-    assert!(
-        both.contains("4300") && both.starts_with("Nothing was lost.\n"),
-        "{both}"
-    );
-    for of in ["own-time", "run-slice", "queue-wait", "message-latency"] {
-        let hgrm = printed(&place, &["histogram", "a.ring", "--of", of, "--hgrm"]);
-        assert!(hgrm.contains("1/(1-Percentile)"), "{hgrm}");
-    }
-}
-
-#[test]
-fn recordings_are_written_for_other_programs() {
-    let Some(place) = Place::new() else { return };
-    record(&place, MOST, "a.ring");
-    for target in [
-        "folded",
-        "speedscope",
-        "perfetto",
-        "firefox",
-        "callgrind",
-        "pprof",
-        "hdr",
-        "jsonl",
-    ] {
-        printed(&place, &["export", "a.ring", "--to", target, "-o", target]);
-        let file = fs::metadata(place.file(target));
-        assert!(file.is_ok_and(|file| file.len() > 0), "{target}");
-    }
-    let lines = printed(&place, &["export", "a.ring", "--to", "jsonl"]);
-    let calls = lines.matches(r#""event":"call","function":"work:fib/1""#);
-    assert_eq!(calls.count(), 1973 + 177);
-    let dash = printed(&place, &["export", "a.ring", "--to", "jsonl", "-o", "-"]);
-    assert!(dash == lines && !place.file("-").exists());
-}
-
-#[test]
-fn processes_are_known_by_what_they_do() {
-    let Some(place) = Place::new() else { return };
-    let record = ["record", "--events", "calls,returns", "--pattern", "work"];
-    let rest = ["-o", "a.ring", "--", "work.erl", "names"];
-    let output = place.run(&[&record[..], &rest].concat());
-    assert!(output.status.success(), "{output:?}");
-    let graph = ["flamegraph", "a.ring", "--by", "name", "-o", "g.svg"];
-    printed(&place, &graph);
-    let svg = fs::read_to_string(place.file("g.svg")).expect("it was drawn");
-    for name in ["work:begin_it/1", "work:&apos;-main/1-fun-0-&apos;/0"] {
-        assert!(svg.contains(&format!("<title>{name}")), "no {name}: {svg}");
-    }
-}
-
-#[test]
-fn pictures_are_made_of_recordings() {
-    let Some(place) = Place::new() else { return };
-    record(&place, MOST, "a.ring");
-    for options in [
-        &["--chart"][..],
-        &["--width", "wait"],
-        &["--by", "module", "--reverse"],
-        &["--only", "work:exit_later", "--hide-below", "work:fib"],
-    ] {
-        let arguments = [&["flamegraph", "a.ring", "-o", "g.svg"], options].concat();
-        printed(&place, &arguments);
-        let svg = fs::read_to_string(place.file("g.svg")).expect("it was drawn");
-        assert!(svg.contains("work"), "{options:?}");
-        fs::remove_file(place.file("g.svg")).expect("it is there");
-    }
-    let same = printed(&place, &["diff", "a.ring", "a.ring", "-o", "d.svg"]);
-    assert!(same.contains("Nothing has changed."), "{same}");
-    assert!(place.file("d.svg").exists());
-}
-
-/// What is printed on standard error when a command fails, which is to leave no file.
-fn failed(place: &Place, line: &str, code: i32) -> String {
-    let arguments: Vec<&str> = line.split(' ').collect();
-    let output = place.run(&arguments);
-    let text = errors(&output);
-    assert_eq!(output.status.code(), Some(code), "{line}: {text}");
-    assert!(code == 2 || text.lines().count() == 1, "{line}: {text}");
-    for name in ["out", "out.tmp"] {
-        assert!(!place.file(name).exists(), "{line}");
-    }
-    text
-}
-
-#[test]
-fn what_cannot_be_made_is_one_line_and_no_file() {
-    let Some(place) = Place::new() else { return };
-    record(&place, "calls", "calls.ring");
-    record(&place, MOST, "a.ring");
-    fs::write(place.file("text.ring"), "no recording").expect("writable");
-    fs::write(place.file("empty.ring"), "").expect("writable");
-    let returns = "is made from calls and returns, and there is no returns in it: record it with";
-    for (line, expect) in [
-        ("histogram calls.ring", returns),
-        ("export calls.ring --to pprof -o out", returns),
-        ("flamegraph calls.ring -o out", returns),
-        ("histogram text.ring", "text.ring: not a recording"),
-        ("histogram empty.ring", "empty.ring: the file is empty"),
-        ("histogram none.ring", "none.ring: No such file"),
-        ("export text.ring --to jsonl -o out", "neither a recording"),
-        (
-            "flamegraph a.ring --only work:fob -o out",
-            "there is work:fib",
-        ),
-        (
-            "flamegraph a.ring --width words -o out",
-            "a flame graph of words is made from calls and returns and words, and there is no words in it: \
-             record it with --events calls,returns,words,messages,processes,scheduling,gc",
-        ),
-        (
-            "diff a.ring a.ring --width reductions -o out",
-            "there is no reductions in it",
-        ),
-        (
-            "report a.ring --width words --flamegraph out",
-            "a.ring: a flame graph of words is made from",
-        ),
-        ("histogram a.ring --of words", "there is no words in it"),
-        ("diff a.ring empty.ring -o out", "the file is empty"),
-    ] {
-        let text = failed(&place, line, 1);
-        assert!(text.contains(expect), "{line}: {text}");
-    }
-    for (line, expect) in [
-        ("histogram a.ring --of speed", "invalid value 'speed'"),
-        (
-            "flamegraph a.ring --min-width 200 -o out",
-            "is not 0 to 100",
-        ),
-    ] {
-        let text = failed(&place, line, 2);
-        assert!(text.contains(expect), "{line}: {text}");
-    }
 }

@@ -1,10 +1,10 @@
 //! Words and reductions of recordings, beside what `beamline profile` counts.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+mod place;
 
-use beamline_runtime::otp_home::{self, Lookup};
+use std::fs;
+
+use place::Place;
 use serde_json::Value;
 
 const SOURCE: &str = "\
@@ -16,39 +16,6 @@ build(N, All) -> build(N - 1, [pair(N) | All]).
 pair(N) -> {N, twice(N)}.
 twice(N) -> [N, N].
 ";
-
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    /// A folder with the program in it; none where there is no OTP to run it on.
-    fn new() -> Option<Place> {
-        if otp_home::find(&Lookup::of_process(None)).is_err() {
-            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::write(folder.path().join("work.erl"), SOURCE).expect("writable");
-        Some(Place { folder })
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn run(&self, arguments: &[&str]) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_beamline"));
-        command.args(arguments).current_dir(self.folder.path());
-        let output = command.output().expect("it starts");
-        assert!(output.status.success(), "{output:?}");
-    }
-
-    fn json(&self, name: &str) -> Value {
-        let text = fs::read_to_string(self.file(name)).expect("it was written");
-        serde_json::from_str(&text).expect("JSON")
-    }
-}
 
 /// Of each function of the program: calls and words.
 fn words(rows: &Value, name: impl Fn(&Value) -> String, words: &str) -> Vec<(String, u64, u64)> {
@@ -63,10 +30,12 @@ fn words(rows: &Value, name: impl Fn(&Value) -> String, words: &str) -> Vec<(Str
 
 #[test]
 fn words_are_those_of_call_memory() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(SOURCE) else {
+        return;
+    };
     let program = ["--pattern", "work", "--", "work.erl"];
     let profile = ["profile", "--type", "call_memory", "--json", "p.json"];
-    place.run(&[&profile[..], &program].concat());
+    place.printed(&[&profile[..], &program].concat());
     let profile = place.json("p.json");
     let name = |row: &Value| {
         let part = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -79,8 +48,8 @@ fn words_are_those_of_call_memory() {
     );
 
     let record = ["record", "--events", "words,reductions", "-o", "w.ring"];
-    place.run(&[&record[..], &program].concat());
-    place.run(&["report", "w.ring", "--json", "r.json"]);
+    place.printed(&[&record[..], &program].concat());
+    place.printed(&["report", "w.ring", "--json", "r.json"]);
     let report = place.json("r.json");
     assert_eq!(
         report["events"],
@@ -126,7 +95,7 @@ fn words_are_those_of_call_memory() {
             "work:twice/1",
         ),
     ] {
-        place.run(options);
+        place.printed(options);
         let svg = fs::read_to_string(place.file("w.svg")).expect("it was drawn");
         assert!(svg.contains(expect), "{options:?}: {svg}");
     }

@@ -1,0 +1,187 @@
+//! Reports, pictures and exports of recordings of programs that run on OTP's libraries.
+
+mod place;
+
+use std::fs;
+
+use place::{Place, WORK, errors};
+use serde_json::Value;
+
+/// Records the program's own calls.
+fn record(place: &Place, events: &str, name: &str) {
+    let options = [
+        "record",
+        "--events",
+        events,
+        "--pattern",
+        "work",
+        "-o",
+        name,
+    ];
+    let output = place.run(&[&options[..], &["--", "work.erl"]].concat());
+    assert!(output.status.success(), "{output:?}");
+}
+
+const MOST: &str = "calls,returns,messages,processes,scheduling,gc";
+
+#[test]
+fn histograms_are_made_of_recordings() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    record(&place, MOST, "a.ring");
+    let json = [
+        "histogram",
+        "a.ring",
+        "work:fib/1",
+        "--json",
+        "--svg",
+        "h.svg",
+    ];
+    let json: Value = serde_json::from_str(&place.printed(&json)).expect("JSON");
+    assert_eq!(json["all"]["count"], 1973 + 177);
+    let svg = fs::read_to_string(place.file("h.svg")).expect("it was drawn");
+    assert!(svg.contains("work:fib/1"));
+    let both = place.printed(&["histogram", "a.ring", "a.ring", "work:fib/1"]);
+    assert!(
+        both.contains("4300") && both.starts_with("Nothing was lost.\n"),
+        "{both}"
+    );
+    for of in ["own-time", "run-slice", "queue-wait", "message-latency"] {
+        let hgrm = place.printed(&["histogram", "a.ring", "--of", of, "--hgrm"]);
+        assert!(hgrm.contains("1/(1-Percentile)"), "{hgrm}");
+    }
+}
+
+#[test]
+fn recordings_are_written_for_other_programs() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    record(&place, MOST, "a.ring");
+    for target in [
+        "folded",
+        "speedscope",
+        "perfetto",
+        "firefox",
+        "callgrind",
+        "pprof",
+        "hdr",
+        "jsonl",
+    ] {
+        place.printed(&["export", "a.ring", "--to", target, "-o", target]);
+        let file = fs::metadata(place.file(target));
+        assert!(file.is_ok_and(|file| file.len() > 0), "{target}");
+    }
+    let lines = place.printed(&["export", "a.ring", "--to", "jsonl"]);
+    let calls = lines.matches(r#""event":"call","function":"work:fib/1""#);
+    assert_eq!(calls.count(), 1973 + 177);
+    let dash = place.printed(&["export", "a.ring", "--to", "jsonl", "-o", "-"]);
+    assert!(dash == lines && !place.file("-").exists());
+}
+
+#[test]
+fn processes_are_known_by_what_they_do() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let record = ["record", "--events", "calls,returns", "--pattern", "work"];
+    let rest = ["-o", "a.ring", "--", "work.erl", "names"];
+    let output = place.run(&[&record[..], &rest].concat());
+    assert!(output.status.success(), "{output:?}");
+    let graph = ["flamegraph", "a.ring", "--by", "name", "-o", "g.svg"];
+    place.printed(&graph);
+    let svg = fs::read_to_string(place.file("g.svg")).expect("it was drawn");
+    for name in ["work:begin_it/1", "work:&apos;-main/1-fun-0-&apos;/0"] {
+        assert!(svg.contains(&format!("<title>{name}")), "no {name}: {svg}");
+    }
+}
+
+#[test]
+fn pictures_are_made_of_recordings() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    record(&place, MOST, "a.ring");
+    for options in [
+        &["--chart"][..],
+        &["--width", "wait"],
+        &["--by", "module", "--reverse"],
+        &["--only", "work:exit_later", "--hide-below", "work:fib"],
+    ] {
+        let arguments = [&["flamegraph", "a.ring", "-o", "g.svg"], options].concat();
+        place.printed(&arguments);
+        let svg = fs::read_to_string(place.file("g.svg")).expect("it was drawn");
+        assert!(svg.contains("work"), "{options:?}");
+        fs::remove_file(place.file("g.svg")).expect("it is there");
+    }
+    let same = place.printed(&["diff", "a.ring", "a.ring", "-o", "d.svg"]);
+    assert!(same.contains("Nothing has changed."), "{same}");
+    assert!(place.file("d.svg").exists());
+}
+
+/// What is printed on standard error when a command fails, which is to leave no file.
+fn failed(place: &Place, line: &str, code: i32) -> String {
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let output = place.run(&arguments);
+    let text = errors(&output);
+    assert_eq!(output.status.code(), Some(code), "{line}: {text}");
+    assert!(code == 2 || text.lines().count() == 1, "{line}: {text}");
+    for name in ["out", "out.tmp"] {
+        assert!(!place.file(name).exists(), "{line}");
+    }
+    text
+}
+
+#[test]
+fn what_cannot_be_made_is_one_line_and_no_file() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    record(&place, "calls", "calls.ring");
+    record(&place, MOST, "a.ring");
+    fs::write(place.file("text.ring"), "no recording").expect("writable");
+    fs::write(place.file("empty.ring"), "").expect("writable");
+    let returns = "is made from calls and returns, and there is no returns in it: record it with";
+    for (line, expect) in [
+        ("histogram calls.ring", returns),
+        ("export calls.ring --to pprof -o out", returns),
+        ("flamegraph calls.ring -o out", returns),
+        ("histogram text.ring", "text.ring: not a recording"),
+        ("histogram empty.ring", "empty.ring: the file is empty"),
+        ("histogram none.ring", "none.ring: No such file"),
+        ("export text.ring --to jsonl -o out", "neither a recording"),
+        (
+            "flamegraph a.ring --only work:fob -o out",
+            "there is work:fib",
+        ),
+        (
+            "flamegraph a.ring --width words -o out",
+            "a flame graph of words is made from calls and returns and words, and there is no words in it: \
+             record it with --events calls,returns,words,messages,processes,scheduling,gc",
+        ),
+        (
+            "diff a.ring a.ring --width reductions -o out",
+            "there is no reductions in it",
+        ),
+        (
+            "report a.ring --width words --flamegraph out",
+            "a.ring: a flame graph of words is made from",
+        ),
+        ("histogram a.ring --of words", "there is no words in it"),
+        ("diff a.ring empty.ring -o out", "the file is empty"),
+    ] {
+        let text = failed(&place, line, 1);
+        assert!(text.contains(expect), "{line}: {text}");
+    }
+    for (line, expect) in [
+        ("histogram a.ring --of speed", "invalid value 'speed'"),
+        (
+            "flamegraph a.ring --min-width 200 -o out",
+            "is not 0 to 100",
+        ),
+    ] {
+        let text = failed(&place, line, 2);
+        assert!(text.contains(expect), "{line}: {text}");
+    }
+}
