@@ -41,33 +41,79 @@ fn exit_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 /// Returns `badarg` where the class or the stack trace is none. Source: `raise_3()` in `bif.c`.
-fn raise_3<'p>(_: &'p Process, [class, reason, trace]: [Term<'p>; 3]) -> BifResult<'p> {
+fn raise_3<'p>(p: &'p Process, [class, reason, trace]: [Term<'p>; 3]) -> BifResult<'p> {
     let class = class
         .as_atom()
         .filter(|&class| Class::from_atom(class).is_some());
-    match class {
-        Some(class) if is_stacktrace(trace) => Err(Raise::Raise(class, reason, trace)),
+    match (class, stacktrace(p, trace)) {
+        (Some(class), Some(trace)) => Err(Raise::Raise(class, reason, trace)),
         _ => Ok(am::badarg.term()),
     }
 }
 
-/// A list of `{M,F,A}`, `{M,F,A,Location}`, `{Fun,Args}` or `{Fun,Args,Location}`.
-fn is_stacktrace(trace: Term<'_>) -> bool {
-    trace.list_iter().all(|item| {
-        let Some(item) = item.ok().and_then(Term::as_tuple) else {
-            return false;
-        };
-        let is_args =
-            |term: Term<'_>| term.as_index().is_some() || term.is_nil() || term.as_cons().is_some();
-        let is_list = |term: Term<'_>| term.list_iter().all(|element| element.is_ok());
-        match *item.elements() {
-            [f, args] => f.as_fun().is_some() && is_args(args),
-            [f, args, location] if f.as_fun().is_some() => is_args(args) && is_list(location),
-            [m, f, args] => m.as_atom().is_some() && f.as_atom().is_some() && is_args(args),
-            [m, f, args, location] => {
-                m.as_atom().is_some() && f.as_atom().is_some() && is_args(args) && is_list(location)
+/// A list of `{M,F,A}`, `{M,F,A,Location}`, `{Fun,Args}` or `{Fun,Args,Location}`, as a stack trace has
+/// it: no longer than one, and with locations. `None` if it is none. Source: `raise_3()` in `bif.c`.
+fn stacktrace<'p>(p: &'p Process, trace: Term<'p>) -> Option<Term<'p>> {
+    let is_list = |term: Term<'_>| term.is_nil() || term.as_cons().is_some();
+    let mut items = Vec::new();
+    let mut changed = false;
+    for item in trace.list_iter() {
+        let item = item.ok()?;
+        let parts = item.as_tuple()?;
+        let is_fun = parts.arity() > 0 && parts.get(0).as_fun().is_some();
+        let is_name = |at| parts.get(at).as_atom().is_some();
+        items.push(match *parts.elements() {
+            [fun, args] if is_fun => {
+                changed = true;
+                p.tuple(&[fun, args, Term::NIL])
             }
-            _ => false,
+            [_, _, location] if is_fun && is_list(location) => item,
+            [module, function, args] if is_name(0) && is_name(1) => {
+                changed = true;
+                p.tuple(&[module, function, args, Term::NIL])
+            }
+            [_, _, _, location] if is_name(0) && is_name(1) && is_list(location) => item,
+            _ => return None,
+        });
+    }
+    let depth = crate::interp::exception::backtrace_depth().max(1);
+    changed |= items.len() > depth;
+    items.truncate(depth);
+    Some(if changed { p.list(&items) } else { trace })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interp::exception::backtrace_depth;
+
+    fn list_of<'p>(p: &'p Process, item: &[Term<'p>]) -> Term<'p> {
+        p.list(&[p.tuple(item)])
+    }
+
+    #[test]
+    fn stack_traces_that_may_be_raised() {
+        let p = &Process::new(233);
+        let (a, nil, one) = (am::error.term(), Term::NIL, Term::small(1));
+        for (trace, expect) in [
+            (nil, Some("[]")),
+            (list_of(p, &[a, a, one]), Some("[{error,error,1,[]}]")),
+            (
+                list_of(p, &[a, a, a, nil]),
+                Some("[{error,error,error,[]}]"),
+            ),
+            (list_of(p, &[a, a, one, a]), None),
+            (list_of(p, &[a, one, one]), None),
+            (list_of(p, &[a, one]), None),
+            (list_of(p, &[]), None),
+            (a, None),
+            (p.list(&[a]), None),
+        ] {
+            let shown = stacktrace(p, trace).map(|trace| trace.display().to_string());
+            assert_eq!(shown.as_deref(), expect, "{}", trace.display());
         }
-    })
+        let long = p.list(&vec![p.tuple(&[a, a, one, nil]); backtrace_depth() + 3]);
+        let kept = stacktrace(p, long).map(|trace| trace.list_iter().count());
+        assert_eq!(kept, Some(backtrace_depth()));
+    }
 }

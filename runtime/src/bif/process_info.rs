@@ -154,7 +154,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         if p.is_exiting() {
             return Next::Exit;
         }
-        let info = info(p, items.term(), form, false).raw();
+        let info = info(p, items.term(), form).raw();
         p.set_x(0, p.own(info));
         return Next::Return;
     }
@@ -162,7 +162,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
     let asker = p.pid();
     let request = Signal::request(move |p| match p.filter(|p| !p.is_exiting()) {
         None => reply(asker, reference, am::undefined.term()),
-        Some(p) => reply(asker, reference, info(p, items.term(), form, true)),
+        Some(p) => reply(asker, reference, told(p, items.term(), form).term()),
     });
     if ask(p, pid, request).is_err() {
         p.set_x(0, am::undefined.term());
@@ -176,11 +176,32 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
     Next::Call
 }
 
-/// The items, as they were asked for. For another process, what waits is `waiting`.
-fn info<'p>(p: &'p Process, items: Term<'_>, form: Form, for_other: bool) -> Term<'p> {
+/// The items, as another process asked for them. Each is told of the heap as it is without them.
+fn told(p: &Process, items: Term<'_>, form: Form) -> Message {
+    Heap::detached().into_message(|heap| {
+        let mut pairs = Vec::new();
+        for item in items.list_iter().flatten() {
+            let Some(value) = p.tell(|p| value_of(p, item, form, true)) else {
+                if form == Form::One {
+                    return Term::NIL;
+                }
+                continue;
+            };
+            pairs.push(heap.tuple(&[heap.copy_in(item), heap.attach(value)]));
+        }
+        p.bump_reds(pairs.len() as i64);
+        match form {
+            Form::One => pairs[0],
+            _ => heap.list(&pairs),
+        }
+    })
+}
+
+/// The items, as they were asked for.
+fn info<'p>(p: &'p Process, items: Term<'_>, form: Form) -> Term<'p> {
     let mut pairs = Vec::new();
     for item in items.list_iter().flatten() {
-        let Some(value) = value_of(p, item, form, for_other) else {
+        let Some(value) = value_of(p, item, form, false) else {
             if form == Form::One {
                 return Term::NIL;
             }

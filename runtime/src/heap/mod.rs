@@ -301,6 +301,37 @@ impl Heap {
         self.fragments.set(Some(raw));
     }
 
+    /// What `build` makes; the heap is afterwards as it was before.
+    ///
+    /// # Safety
+    /// H1: no term that is built meanwhile is used afterwards, and nothing is collected.
+    pub(crate) unsafe fn aside<R>(&self, build: impl FnOnce() -> R) -> R {
+        let (htop, words) = (self.htop.get(), self.fragment_words.get());
+        let (first_fragment, first_thing) = (self.fragments.get(), self.off_heap.first());
+        // SAFETY: H2: the chain's fragments are ours.
+        let used = first_fragment.map_or(0, |first| unsafe { first.as_ref() }.used_words.get());
+        let made = build();
+        // SAFETY: H4: by contract nothing reads what was built.
+        unsafe { self.off_heap.release_until(first_thing) };
+        while self.fragments.get() != first_fragment {
+            let Some(fragment) = self.fragments.get() else {
+                break;
+            };
+            // SAFETY: H2: out of the chain, which it was pushed to meanwhile.
+            unsafe {
+                self.fragments.set(fragment.as_ref().next.get());
+                drop(Fragment::from_raw(fragment));
+            }
+        }
+        if let Some(first) = first_fragment {
+            // SAFETY: H2: it is in the chain still.
+            unsafe { first.as_ref() }.used_words.set(used);
+        }
+        self.fragment_words.set(words);
+        self.htop.set(htop);
+        made
+    }
+
     /// Takes over `fragment`: its terms are this heap's from now on. `root`, a term of it, is in hand.
     pub fn attach<'h>(&'h self, message: Message) -> Term<'h> {
         let Message { fragment, root } = message;

@@ -306,6 +306,26 @@ impl OffHeap {
         self.first.replace(std::ptr::null_mut())
     }
 
+    /// Gives up the counts of the things listed since [`OffHeap::first`] was `first`.
+    ///
+    /// # Safety
+    /// H4: nothing reads those things any more, and none before them has left the list.
+    pub(crate) unsafe fn release_until(&self, first: *mut u64) {
+        let mut ptr = self.first.replace(first);
+        while ptr != first {
+            // SAFETY: H4: off the list, so its count is ours to give up.
+            unsafe {
+                let next = *ptr.add(NEXT) as *mut u64;
+                if *ptr & tag::HEADER_MASK == tag::BIN_REF {
+                    let words = (*(*ptr.add(1) as *const Binary)).size() / 8;
+                    self.overhead_words.set(self.overhead_words.get() - words);
+                }
+                release(ptr);
+                ptr = next;
+            }
+        }
+    }
+
     /// Moves all of `other`'s things here.
     pub(crate) fn append(&self, other: &OffHeap) {
         let mut ptr = other.take();

@@ -167,3 +167,29 @@ fn a_stack_moves_with_its_heap() {
     assert_eq!(shape_of(moved), shape_of(sample(&heap, 4)));
     let _: &mut dyn Roots = &mut none;
 }
+
+#[test]
+fn what_is_built_aside_leaves_the_heap_as_it_was() {
+    for elements in [1, 1000] {
+        let heap = Heap::new(233);
+        let kept = heap.tuple(&[heap.binary(&[1; 100]), Term::small(2)]);
+        // A fragment with room, too.
+        heap.alloc_in_fragment(0);
+        let measures = || (heap.used_words(), heap.fragment_words(), heap.bin_vheap());
+        let before = measures();
+        let build = || {
+            let list = heap.list(&vec![Term::small(1); elements]);
+            Message::copy_of(heap.tuple(&[heap.binary(&[7; 100]), list]))
+        };
+        // SAFETY: H1: what comes out is a copy.
+        let made = unsafe { heap.aside(build) };
+        assert_eq!(measures(), before);
+        let bytes = |term: Term<'_>| term.as_tuple().unwrap().get(0).display().to_string();
+        assert!(bytes(made.term()).starts_with("<<7,7,"));
+        assert!(bytes(kept).starts_with("<<1,1,"));
+        assert_eq!(
+            made.term().as_tuple().unwrap().get(1).list_iter().count(),
+            elements
+        );
+    }
+}

@@ -567,7 +567,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 fcalls -= i64::from(outcome != Outcome::Yield);
                                 pause_again!(outcome, row.arity as usize)
                             }
-                            BifEnd::Sleep => return Outcome::Wait,
+                            BifEnd::Sleep => return p.waits(),
                             BifEnd::Exit => return Outcome::Exit,
                         }
                     }
@@ -681,7 +681,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 }
                                 pause_again!(outcome, row.arity as usize)
                             }
-                            BifEnd::Sleep => return Outcome::Wait,
+                            BifEnd::Sleep => return p.waits(),
                             BifEnd::Exit => return Outcome::Exit,
                         }
                     }
@@ -729,7 +729,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                         swapin!();
                         *x = am::ok.raw().0;
                         pc = pc.add(1);
-                        pause!(Outcome::Wait, 1)
+                        pause!(p.waits(), 1)
                     }
                     Op::Apply => {
                         swapout!();
@@ -1415,7 +1415,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 fcalls += 1;
                                 pause_again!(outcome, 2)
                             }
-                            BifEnd::Sleep => return Outcome::Wait,
+                            BifEnd::Sleep => return p.waits(),
                             BifEnd::Exit => return Outcome::Exit,
                         }
                     }

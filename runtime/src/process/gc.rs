@@ -107,8 +107,17 @@ impl Process {
     }
 
     fn collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
-        let collected = self.with_roots(live, |heap, roots| heap.collect(need, roots))?;
-        self.collected(collected);
+        let limit = self.heap.max_heap_words;
+        // Messages that wait are parts of the heap where the queue is: for the limit, too.
+        let queue_words = if limit == 0 { 0 } else { self.mailbox_words() };
+        if queue_words != 0 {
+            self.heap.max_heap_words = limit.saturating_sub(queue_words).max(1);
+        }
+        let collected = self.with_roots(live, |heap, roots| heap.collect(need, roots));
+        self.heap.max_heap_words = limit;
+        self.collected(collected.map_err(|over| HeapLimit {
+            total_words: over.total_words + queue_words,
+        })?);
         Ok(())
     }
 

@@ -345,6 +345,15 @@ impl Process {
         self.wait();
     }
 
+    /// How the turn of a process ends that waits: with a message there already, it is run again.
+    pub(crate) fn waits(&self) -> crate::sched::Outcome {
+        if self.is_ready() {
+            crate::sched::Outcome::Yield
+        } else {
+            crate::sched::Outcome::Wait
+        }
+    }
+
     /// Does it sleep in `hibernate/3`?
     pub(crate) fn is_hibernated(&self) -> bool {
         self.pc.get().is_null() && self.wait_for == WaitFor::Message

@@ -2,7 +2,8 @@
 
 use super::{Class, Exception, MaxHeap, Process, WaitFor};
 use crate::bif::{Next, Raise};
-use crate::heap::{HeapLimit, next_heap_size};
+use crate::heap::{HeapLimit, Message, next_heap_size};
+use crate::term::Term;
 
 /// Words of the least virtual heap of binaries. Source: `VH_DEFAULT_SIZE` in `erl_vm.h`.
 const MIN_BIN_VHEAP_WORDS: usize = 46422;
@@ -87,6 +88,15 @@ impl Process {
             + relations
             + self.saved_calls_bytes()
             + self.dictionary().len() * 16
+    }
+
+    /// What `of` tells of the process, for another one: its own heap is as it was.
+    pub(crate) fn tell(
+        &self,
+        of: impl for<'t> FnOnce(&'t Process) -> Option<Term<'t>>,
+    ) -> Option<Message> {
+        // SAFETY: H1: what comes out is a copy, and `of` can neither keep a term nor collect.
+        unsafe { self.heap.aside(|| of(self).map(Message::copy_of)) }
     }
 
     /// Whether anything that gives priority messages is set.
