@@ -117,7 +117,7 @@ fn a_change_that_does_more_fails_the_check() {
 /// The workload would fail if it ran.
 #[test]
 fn a_baseline_of_something_else_is_told_before_anything_runs() {
-    let Some(project) = Project::new() else {
+    let Some(project) = project() else {
         return;
     };
     project.write(
@@ -137,7 +137,7 @@ fn a_baseline_of_something_else_is_told_before_anything_runs() {
             {{"name":"{name}","command":["a.erl","1"],"otp":"29","totals":{totals},"functions":[]}}]}}"#
         );
         project.write("beamline-baseline.json", &baseline);
-        let output = project.ci(&["check"]);
+        let output = ci(&project, &["check"]);
         let told = text(&output.stderr);
         assert_eq!(code(&output), Some(1), "{told}");
         assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
