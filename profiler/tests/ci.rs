@@ -114,6 +114,27 @@ fn a_change_that_does_more_fails_the_check() {
     assert_eq!(code(&same), Some(0), "{}", text(&same.stdout));
 }
 
+#[test]
+fn a_pattern_that_names_nothing_is_told_with_what_is_near() {
+    let Some(project) = project() else {
+        return;
+    };
+    project.write(
+        "pattern.toml",
+        &CONFIG.replace("command", "patterns = [\"wrok:step\"]\ncommand"),
+    );
+    let output = ci(&project, &["run", "pattern.toml"]);
+    let told = text(&output.stderr);
+    assert_eq!(code(&output), Some(1), "{told}");
+    for expect in [
+        "no function that was loaded is 'wrok':'step'/_; near it: work:step\n",
+        "no function was called that a pattern names ('wrok':'step'/_)\n",
+    ] {
+        assert!(told.contains(expect), "{told}");
+    }
+    assert_eq!(told.lines().count(), 2, "{told}");
+}
+
 /// The workload would fail if it ran.
 #[test]
 fn a_baseline_of_something_else_is_told_before_anything_runs() {
@@ -206,20 +227,11 @@ fn wrong_use_is_told_in_one_line() {
         "fails.toml",
         "[[workload]]\nname = \"x\"\ncommand = [\"erl\", \"-noshell\", \"-eval\", \"halt(7).\"]\n",
     );
-    project.write(
-        "pattern.toml",
-        &CONFIG.replace("command", "patterns = [\"other\"]\ncommand"),
-    );
     for (arguments, expect, exit) in [
         (&["check"][..], "there is no baseline yet", 1),
         (&["run", "other.toml"], "other.toml: no such file", 1),
         (&["run", "none.toml"], "none.erl: no such file", 1),
         (&["run", "fails.toml"], "failed: exit status: 7", 1),
-        (
-            &["run", "pattern.toml"],
-            "no function was called that a pattern names",
-            1,
-        ),
         (&["run", "--base", "nowhere"], "nowhere: no such folder", 1),
         (&["compare", "empty.json", "empty.json"], "not a result", 1),
         (&["accept", "--result", "empty.json"], "not a result", 1),

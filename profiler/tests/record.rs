@@ -269,25 +269,24 @@ fn a_pattern_of_nothing_is_named() {
         "--pattern",
         "work:fib",
     ];
-    let output = place.run(
-        &[
-            &["record"],
-            &patterns[..],
-            &["-o", "h.ring", "--", "work.erl"],
-        ]
-        .concat(),
-    );
-    assert!(output.status.success(), "{output:?}");
-    let text = errors(&output);
-    assert!(
-        text.contains("'work':'fob'/1; near it: work:fib/1\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("no function of 'work':'ever'/_ was called\n"),
-        "{text}"
-    );
-    assert!(!text.contains("'fib'"), "{text}");
+    for command in [
+        &["record", "-o", "h.ring"][..],
+        &["profile", "--type", "call_count"],
+        &["profile", "--type", "call_time"],
+    ] {
+        let output = place.run(&[command, &patterns, &["--", "work.erl"]].concat());
+        assert!(output.status.success(), "{output:?}");
+        let text = errors(&output);
+        assert!(
+            text.contains("'work':'fob'/1; near it: work:fib/1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("no function of 'work':'ever'/_ was called\n"),
+            "{text}"
+        );
+        assert!(!text.contains("'fib'"), "{text}");
+    }
 }
 
 #[test]

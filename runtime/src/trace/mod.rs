@@ -30,6 +30,7 @@ pub(crate) mod sysprof;
 mod tests;
 pub(crate) mod totals;
 pub(crate) mod tracer;
+mod unmatched;
 
 use std::sync::Arc;
 

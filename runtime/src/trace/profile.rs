@@ -15,7 +15,7 @@ use super::meter::Measures;
 use super::node::Arena;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;
-use super::{flags, node};
+use super::{flags, node, unmatched};
 use crate::code::module::Mfa;
 use crate::process;
 use crate::sys::ticks;
@@ -116,6 +116,10 @@ pub fn write_at_end() {
     if let Err(error) = profile.write_file() {
         eprintln!("beamline: {}: {error}", path.display());
     }
+    let called = profile.called();
+    unmatched::tell(&profile.request.patterns, |pattern| {
+        called.iter().any(|mfa| unmatched::is_meant(pattern, mfa))
+    });
 }
 
 impl Run {
@@ -148,6 +152,24 @@ impl Run {
         let mut writer = Writer::create(&self.request.file(header.os_pid), &header)?;
         self.write_to(&mut writer)?;
         writer.commit()
+    }
+
+    /// The functions that were called.
+    fn called(&self) -> Vec<Mfa> {
+        let profiled = self.session.profile.as_ref().expect("a profile's session");
+        let mut called: Vec<Mfa> = if profiled.only_count {
+            let counters = profiled.counters.lock();
+            let counted = counters.iter().filter(|(_, counter)| counter.read() > 0);
+            counted.map(|(mfa, _)| *mfa).collect()
+        } else {
+            let accounts = profiled.accounts.lock();
+            let arenas = self.session.arenas.lock();
+            let nodes = arenas.iter().flat_map(|arena| arena.nodes());
+            nodes.map(|(_, node)| accounts[&node.account()]).collect()
+        };
+        called.sort_by_cached_key(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity));
+        called.dedup();
+        called
     }
 
     /// Writes the profile so far.

@@ -28,8 +28,8 @@ use super::meter::Measures;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::{Event, Report, TracerId};
-use super::{flags, sysmon};
-use crate::code::module::{Mfa, all_versions, function_at};
+use super::{flags, sysmon, unmatched};
+use crate::code::module::{Mfa, function_at};
 use spent::Spends;
 pub(crate) use spent::Spent;
 pub(super) use told::{Passed, Passes};
@@ -474,38 +474,13 @@ fn id_of(pid: Pid) -> Id {
     Id::Process(pid.0)
 }
 
-fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
-    pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
-}
-
 impl Recorder {
     /// Names the patterns that chose nothing.
     fn say_what_was_not_called(&self) {
         let called = self.functions.read();
-        for pattern in &self.patterns {
-            if called.keys().any(|mfa| is_meant(pattern, mfa)) {
-                continue;
-            }
-            let all = all_versions();
-            let functions = all.iter().flat_map(|code| {
-                let functions = code.functions.iter();
-                functions.map(|entry| code.mfa(*entry))
-            });
-            let functions: Vec<Mfa> = functions.collect();
-            if functions.iter().any(|mfa| is_meant(pattern, mfa)) {
-                eprintln!("beamline: no function of {pattern} was called");
-                continue;
-            }
-            let names = functions
-                .iter()
-                .map(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity.into()));
-            let near = pattern.near(names).join(", ");
-            let near = match near.as_str() {
-                "" => near,
-                _ => format!("; near it: {near}"),
-            };
-            eprintln!("beamline: no function that was loaded is {pattern}{near}");
-        }
+        unmatched::tell(&self.patterns, |pattern| {
+            called.keys().any(|mfa| unmatched::is_meant(pattern, mfa))
+        });
     }
 
     fn has(&self, group: Group) -> bool {

@@ -1,0 +1,34 @@
+//! Patterns that chose no function: named when the run ends, with functions that look like what they name.
+
+use beamline_formats::profile::Pattern;
+
+use crate::code::module::{Mfa, all_versions};
+
+pub(super) fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
+    pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
+}
+
+/// Says on standard error of which of these patterns no function was called.
+pub(super) fn tell(patterns: &[Pattern], is_called: impl Fn(&Pattern) -> bool) {
+    for pattern in patterns.iter().filter(|pattern| !is_called(pattern)) {
+        let all = all_versions();
+        let functions = all.iter().flat_map(|code| {
+            let functions = code.functions.iter();
+            functions.map(|entry| code.mfa(*entry))
+        });
+        let functions: Vec<Mfa> = functions.collect();
+        if functions.iter().any(|mfa| is_meant(pattern, mfa)) {
+            eprintln!("beamline: no function of {pattern} was called");
+            continue;
+        }
+        let names = functions
+            .iter()
+            .map(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity.into()));
+        let near = pattern.near(names).join(", ");
+        let near = match near.as_str() {
+            "" => near,
+            _ => format!("; near it: {near}"),
+        };
+        eprintln!("beamline: no function that was loaded is {pattern}{near}");
+    }
+}
