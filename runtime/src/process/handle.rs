@@ -1,5 +1,6 @@
 //! Handling signals, in the context of their receiver.
 
+use super::refs::RefNumbers;
 use super::relation::{AliasEnd, Monitored};
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Peer, Process, SYSTEM, Signal, WaitFor};
@@ -155,11 +156,15 @@ impl Process {
         }
     }
 
-    /// The alias, if it is active; one that is for a single reply ends here.
-    fn through_alias(&mut self, reference: super::refs::RefNumbers) -> Option<super::Alias> {
-        let alias = self
-            .some_relations()
-            .and_then(|relations| relations.aliases.get(&reference).copied())?;
+    /// The alias, if it is active.
+    fn alias(&self, reference: RefNumbers) -> Option<super::Alias> {
+        let relations = self.some_relations()?;
+        relations.aliases.get(&reference).copied()
+    }
+
+    /// The same for a message: an alias for a single reply ends here.
+    fn through_alias(&mut self, reference: RefNumbers) -> Option<super::Alias> {
+        let alias = self.alias(reference)?;
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
             self.demonitor(reference);
@@ -194,7 +199,7 @@ impl Process {
             token,
         } = exit;
         if let Some(alias) = alias {
-            match self.through_alias(alias) {
+            match self.alias(alias) {
                 None => return,
                 Some(alias) => priority &= alias.priority,
             }
@@ -239,7 +244,7 @@ impl Process {
         self.exit_reason.set(reason.raw());
     }
 
-    fn handle_down(&mut self, reference: super::refs::RefNumbers, reason: Message) {
+    fn handle_down(&mut self, reference: RefNumbers, reason: Message) {
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
@@ -271,7 +276,7 @@ impl Process {
     /// The message of a monitor that ends: on what, and why.
     fn down<'p>(
         &'p self,
-        reference: super::refs::RefNumbers,
+        reference: RefNumbers,
         tag: Option<Message>,
         [kind, item]: [Term<'p>; 2],
         reason: Term<'p>,
@@ -284,7 +289,7 @@ impl Process {
     /// The monitor `reference` was set on `item`, which is not here.
     pub(crate) fn down_elsewhere(
         &mut self,
-        reference: super::refs::RefNumbers,
+        reference: RefNumbers,
         [kind, reason]: [Atom; 2],
         item: Message,
     ) {
@@ -302,7 +307,7 @@ impl Process {
 
     /// A reference of this process's with these numbers, as it was made: one that is or was an alias
     /// names the process.
-    pub(crate) fn reference_of(&self, numbers: super::refs::RefNumbers) -> Term<'_> {
+    pub(crate) fn reference_of(&self, numbers: RefNumbers) -> Term<'_> {
         if super::refs::is_pid_ref(numbers) {
             self.heap.pid_reference(numbers, self.pid())
         } else {
@@ -311,7 +316,7 @@ impl Process {
     }
 
     /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none.
-    pub(crate) fn demonitor(&self, reference: super::refs::RefNumbers) -> bool {
+    pub(crate) fn demonitor(&self, reference: RefNumbers) -> bool {
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
@@ -457,7 +462,7 @@ impl Process {
 }
 
 /// Tells what was monitored that it is so no more.
-pub(super) fn send_demonitor(target: &Monitored, reference: super::refs::RefNumbers) {
+pub(super) fn send_demonitor(target: &Monitored, reference: RefNumbers) {
     let target: Option<Pid> = match target {
         Monitored::Process(pid) => Some(*pid),
         Monitored::Name(_, _, pid) => *pid,

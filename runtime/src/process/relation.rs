@@ -109,7 +109,10 @@ impl Relations {
     pub(crate) fn begin_unlink(&mut self, peer: Peer) -> Option<u64> {
         let link = self.links.get_mut(&peer).filter(|l| l.unlinking == 0)?;
         self.next_unlink += 1;
-        link.unlinking = self.next_unlink;
+        *link = Link {
+            unlinking: self.next_unlink,
+            priority: false,
+        };
         Some(link.unlinking)
     }
 

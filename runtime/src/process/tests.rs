@@ -130,6 +130,26 @@ fn a_link_brings_the_exit_reason_both_ways() {
 }
 
 #[test]
+fn a_link_that_is_given_up_accepts_no_priority_messages() {
+    let (linker, other) = (idle(), idle());
+    let accepts = |peer: Pid, priority: Option<bool>| {
+        ask(linker, move |p| {
+            match priority {
+                Some(priority) => p.link(peer.into(), priority),
+                None => p.unlink(peer.into()),
+            }
+            p.accepts_priority_messages()
+        })
+    };
+    assert!(accepts(other, Some(true)));
+    assert!(!accepts(other, Some(false)));
+    assert!(accepts(other, Some(true)));
+    assert!(!accepts(other, None));
+    send_atom(linker, am::normal);
+    send_atom(other, am::normal);
+}
+
+#[test]
 fn linking_the_dead_gives_noproc() {
     let (watcher, texts) = reporter();
     let dead = idle();
@@ -419,6 +439,12 @@ fn a_reply_alias_takes_one_message() {
         p.relations().aliases.insert(alias, kind);
         alias
     });
+    let other = idle();
+    ask(other, move |p| {
+        p.send_exit(pid, Some(alias), am::error.term(), false, false)
+    });
+    assert_eq!(texts.recv_timeout(LONG).unwrap(), "{EXIT,_,error}");
+    send_atom(other, am::normal);
     for i in 0..3 {
         let message = crate::heap::Message::copy_of(Term::small(i));
         deliver(
