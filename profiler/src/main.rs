@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use beamline_runtime::sys::memory::OrEnd;
+
 /// Most of what one scheduler allocates for a message, another one frees; here neither waits for the other.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: OrEnd<mimalloc::MiMalloc> = OrEnd(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     beamline::main()

@@ -17,7 +17,7 @@ struct State {
 
 /// How the machine ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exit {
+pub(crate) enum Exit {
     Code(i32),
     Abort,
 }
@@ -42,6 +42,14 @@ pub fn add_hook(hook: fn()) {
 /// Asks for the end of the machine with exit code `code`. The first request counts.
 pub fn request(code: i32) {
     end(Exit::Code(code));
+}
+
+/// Asks for the end of the machine from a thread that may hold any lock and has no memory. Tells whether it has asked.
+pub(crate) fn try_end(exit: Exit) -> bool {
+    let state = STATE.try_lock();
+    let asked = state.map(|mut state| *state.code.get_or_insert(exit));
+    CHANGED.notify_all();
+    asked.is_ok()
 }
 
 fn end(exit: Exit) {

@@ -1,6 +1,9 @@
-//! Hash functions that know no term layout: a walker feeds them the parts of a term.
+//! Hash functions that know no term layout: a walker feeds them the parts of a term. And the tables of the runtime's
+//! own: their order is the same in every run, since programs see it (`registered/0`, `erlang:loaded/0`).
 
 pub mod checksum;
 pub mod internal;
 pub mod md5;
 pub mod portable;
+
+pub use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};

@@ -5,6 +5,8 @@
 //! to its limits) in one call: the library has no way to stop in between.
 //! Source of the meaning of options and results: `erl_bif_re.c`, OTP 29.
 
+pub mod export;
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,13 @@ macro_rules! options {
 
         impl $name {
             $($(#[$option_doc])* pub const $option: Self = Self(ffi::$value);)*
+
+            /// The flags with these bits; `None` where a bit is none of them.
+            #[must_use]
+            pub fn from_bits(bits: u32) -> Option<Self> {
+                const ALL: u32 = 0 $(| ffi::$value)*;
+                (bits & !ALL == 0).then_some(Self(bits))
+            }
 
             /// Whether all of `other` are set.
             #[must_use]
@@ -115,6 +124,18 @@ pub enum Newline {
     Nul = ffi::PCRE2_NEWLINE_NUL,
 }
 
+impl Newline {
+    /// All of them.
+    pub const ALL: [Newline; 6] = [
+        Newline::Cr,
+        Newline::Lf,
+        Newline::Crlf,
+        Newline::Any,
+        Newline::AnyCrlf,
+        Newline::Nul,
+    ];
+}
+
 /// What `\R` matches: options `bsr_anycrlf` and `bsr_unicode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -123,6 +144,11 @@ pub enum Bsr {
     Unicode = ffi::PCRE2_BSR_UNICODE,
     /// `bsr_anycrlf`
     AnyCrlf = ffi::PCRE2_BSR_ANYCRLF,
+}
+
+impl Bsr {
+    /// Both.
+    pub const ALL: [Bsr; 2] = [Bsr::Unicode, Bsr::AnyCrlf];
 }
 
 /// Options of `re:compile/2`.
@@ -154,8 +180,7 @@ pub struct MatchOptions {
 pub struct CompileError {
     /// PCRE2's text.
     pub message: String,
-    /// Where in the pattern, in bytes. OTP 29 has PCRE2 10.47, which points behind a
-    /// character that is at fault; the 10.46 of the crate points before it.
+    /// Where in the pattern, in bytes, as PCRE2 10.47 of OTP 29 tells it.
     pub offset: usize,
 }
 
@@ -189,6 +214,8 @@ impl Regex {
         let bsr = options.bsr.map(|b| b as u32);
         let code =
             Code::compile(pattern, options.flags.0, newline, bsr).map_err(|(number, offset)| {
+                let utf = options.flags.0 & CompileFlags::UNICODE.0 != 0;
+                let (number, offset) = place::newer(number, offset, pattern, utf);
                 CompileError {
                     message: message(number),
                     offset,
@@ -281,6 +308,9 @@ impl Regex {
 /// The text of an error number, in the words of the PCRE2 of OTP 29, which is one version
 /// ahead of the crate's.
 fn message(number: i32) -> String {
+    if let Some(text) = place::newer_text(number) {
+        return text.to_owned();
+    }
     match error_message(number) {
         None => format!("Unknown error ({number})"),
         Some(text) => match text.as_str() {

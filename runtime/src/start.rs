@@ -10,7 +10,7 @@ use beamline_formats::totals;
 use beamline_formats::variable::Variable as _;
 
 use crate::bif;
-use crate::code::{load, module, purge};
+use crate::code::{debug, load, module, purge};
 use crate::halt;
 use crate::heap::{self, Heap};
 use crate::interp;
@@ -67,11 +67,16 @@ struct Flags {
     schedulers: usize,
     processes: usize,
     atoms: usize,
+    ports: usize,
     /// The range of `+pc`.
     printable: Option<String>,
     /// The level of `+W`.
     warnings: Option<String>,
     time_warp: TimeWarp,
+    /// `+D`.
+    debugging: bool,
+    /// `+Dibpl`, where it is given.
+    instrument_lines: Option<bool>,
     /// What `init` reads.
     init: Vec<String>,
 }
@@ -110,8 +115,15 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     }
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
         .map_err(|value| StartError(format!("bad value {value} of +pc or +W")))?;
+    if flags.debugging {
+        debug::enable();
+    }
+    if let Some(on) = flags.instrument_lines {
+        debug::instrument_lines(on);
+    }
     atom::set_limit(flags.atoms);
     process::set_process_limit(flags.processes);
+    port::set_port_limit(flags.ports);
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
     sched::clock::set_time_warp(flags.time_warp);
@@ -171,9 +183,12 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         schedulers: cores,
         processes: 1_048_576,
         atoms: 1_048_576,
+        ports: 65_536,
         printable: None,
         warnings: None,
         time_warp: TimeWarp::Multi,
+        debugging: false,
+        instrument_lines: None,
         init: Vec::new(),
     };
     let mut rest = arguments.iter();
@@ -205,6 +220,9 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
             }
             "-C" => flags.time_warp = time_warp(value()?)?,
             "-P" => flags.processes = number(flag, value()?)?.max(1024),
+            "-D" if attached.is_empty() => flags.debugging = true,
+            "-D" => flags.instrument_lines = Some(instrumentation(flag, rest.next())?),
+            "-Q" => flags.ports = number(flag, value()?)?.max(1024),
             "-W" => flags.warnings = Some(value()?.to_owned()),
             "-t" => flags.atoms = number(flag, value()?)?.max(8192),
             // A name of several letters has its value in the next argument.
@@ -223,6 +241,23 @@ fn is_emulator_flag(flag: &str) -> bool {
     flag.starts_with('-') && flag.len() >= 2
 }
 
+/// The value of `+Dibpl`, the one instrumentation there is.
+fn instrumentation(flag: &str, value: Option<&String>) -> Result<bool, StartError> {
+    let option = &flag[1..];
+    match (option, value.map(String::as_str)) {
+        ("Dibpl", Some("true")) => Ok(true),
+        ("Dibpl", Some("false")) => Ok(false),
+        ("Dibpl", value) => Err(StartError(format!(
+            "{option} expected `true' or `false' but got: `{}'",
+            value.unwrap_or_default()
+        ))),
+        _ if option.starts_with("Di") => Err(StartError(format!(
+            "Unknown instrumentation option {option}"
+        ))),
+        _ => Err(StartError(format!("Unknown option {option}"))),
+    }
+}
+
 /// Flags of the emulator that take a value of their own and that change nothing here.
 fn takes_value(flag: &str) -> bool {
     const WITH_VALUE: &[&str] = &[
@@ -230,7 +265,6 @@ fn takes_value(flag: &str) -> bool {
         "-A",
         "-e",
         "-h",
-        "-Q",
         "-R",
         "-T",
         "-z",
@@ -323,7 +357,7 @@ fn preload(root: &Path) -> Result<(), StartError> {
         .map(|m| m.name)
         .collect();
     module::make_current(modules)
-        .map_err(|name| StartError(format!("{name} is loaded already")))?;
+        .map_err(|names| StartError(format!("{} is loaded already", names[0])))?;
     // Preloaded modules are told to load their native parts by `erl_init`, not by the loader.
     for name in pending {
         module::finish_on_load(name, true)
@@ -388,4 +422,25 @@ fn init_arguments<'h>(heap: &'h Heap, arguments: &[String]) -> Term<'h> {
         .map(|text| heap.binary(text.as_bytes()))
         .collect();
     heap.list(&[am::init.term(), heap.list(&binaries)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debugging_is_asked_for_by_its_flags() {
+        let flags = |text: &str| {
+            let arguments: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            parse(&arguments).map_err(|error| error.to_string())
+        };
+        let of = |text: &str| flags(text).map(|f| (f.debugging, f.instrument_lines));
+        assert_eq!(of("-S 1 --"), Ok((false, None)));
+        assert_eq!(of("-D -S 1 --"), Ok((true, None)));
+        assert_eq!(of("-Dibpl false -D"), Ok((true, Some(false))));
+        assert_eq!(of("-Dibpl true"), Ok((false, Some(true))));
+        assert!(of("-Dibpl maybe").is_err_and(|text| text.ends_with("but got: `maybe'")));
+        assert!(of("-Dix true").is_err_and(|text| text.contains("instrumentation option Dix")));
+        assert!(of("-Dx").is_err_and(|text| text == "Unknown option Dx"));
+    }
 }

@@ -6,6 +6,7 @@ pub mod errno;
 pub mod file;
 pub(crate) mod libm;
 pub mod locale;
+pub mod memory;
 pub mod pcre2;
 pub mod poll;
 pub mod random;

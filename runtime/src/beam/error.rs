@@ -90,6 +90,8 @@ pub enum BeamErrorKind {
     BadLiteral,
     /// A native record's definition makes no sense.
     BadRecord,
+    /// What is told to a debugger makes no sense.
+    BadDebugInfo,
 }
 
 impl fmt::Display for BeamError {
@@ -146,6 +148,7 @@ impl fmt::Display for BeamErrorKind {
             K::BadType => f.write_str("an impossible type"),
             K::BadLiteral => f.write_str("a literal is not in the external term format"),
             K::BadRecord => f.write_str("an impossible record definition"),
+            K::BadDebugInfo => f.write_str("impossible debug information"),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod chunks;
 mod code;
+pub mod debug;
 pub mod disasm;
 pub mod error;
 pub mod genop;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::chunks::{Chunks, unpack};
 use super::code;
+use super::debug::{self, DebugItem};
 use super::error::{BeamError, BeamErrorKind};
 use super::genop::Op;
 use super::operand::{Arg, AtomIndex};
@@ -45,8 +46,8 @@ pub struct BeamModule {
     pub attributes: Vec<u8>,
     /// Compile information in the external term format; empty where there is none.
     pub compile_info: Vec<u8>,
-    /// The `DbgB` chunk (where a debugger may stop and what it then sees), as it is.
-    pub debug: Vec<u8>,
+    /// Where a debugger may stop and what it then sees; `debug_line` instructions refer to it by row, from 1.
+    pub debug: Vec<DebugItem>,
     /// What `module_info(md5)` gives.
     pub md5: [u8; 16],
     /// Labels are below this.
@@ -333,7 +334,7 @@ impl BeamModule {
             records: Vec::new(),
             attributes: chunks.get(b"Attr").to_vec(),
             compile_info: chunks.get(b"CInf").to_vec(),
-            debug: chunks.get(b"DbgB").to_vec(),
+            debug: Vec::new(),
             md5: chunks.md5()?,
             label_count: header.label_count,
             functions: Vec::new(),
@@ -344,6 +345,7 @@ impl BeamModule {
             entries: Vec::new(),
         };
         module.records = tables::records(chunks, &mut module)?;
+        module.debug = debug::items(chunks, &mut module)?;
         code::decode(chunks, &header, &mut module)?;
         module.check_entries()?;
         Ok(module)

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
+use crate::sys::memory;
 use crate::term::{Term, View, am, map};
 
 bifs! {
@@ -77,7 +78,7 @@ fn word(term: Term<'_>) -> Result<u64, Raise<'static>> {
     })
 }
 
-/// `count` zeroed words; more than there is memory for is a limit.
+/// `count` zeroed words.
 fn zeroed(count: u64, max: u64) -> Result<Box<[AtomicI64]>, Raise<'static>> {
     if count == 0 {
         return Err(badarg());
@@ -85,11 +86,11 @@ fn zeroed(count: u64, max: u64) -> Result<Box<[AtomicI64]>, Raise<'static>> {
     if count > max {
         return Err(system_limit());
     }
-    let count = usize::try_from(count).map_err(|_| system_limit())?;
-    let mut words = Vec::new();
-    words.try_reserve_exact(count).map_err(|_| system_limit())?;
-    words.resize_with(count, AtomicI64::default);
-    Ok(words.into_boxed_slice())
+    memory::check(memory::ATOMICS, count.saturating_mul(8) as usize);
+    let zero = |_| AtomicI64::default();
+    Ok(memory::kept_for(memory::ATOMICS, || {
+        (0..count).map(zero).collect()
+    }))
 }
 
 fn index(words: &[AtomicI64], ix: Term<'_>) -> Result<usize, Raise<'static>> {

@@ -4,8 +4,9 @@
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::num::limbs::{Endian, Int, IntRef};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
+use crate::sys::memory;
 use crate::term::iolist::{self, Joined, NotIolist, Part, Visited, Walk, Walked};
-use crate::term::{Atom, Bits, RawTerm, Term, View, am, number, tag};
+use crate::term::{Atom, Bits, RawTerm, Term, View, am, number};
 
 bifs! {
     bif erlang:"binary_to_list"/1 => binary_to_list_1;
@@ -55,6 +56,16 @@ pub(super) fn binary(term: Term<'_>) -> Result<Bits<'_>, Raise<'static>> {
 /// A small integer that is not negative, or a big one, which is larger than any size.
 fn size_argument(term: Term<'_>) -> Result<usize, Raise<'static>> {
     term.as_index().ok_or_else(badarg)
+}
+
+/// A number of the size of a word.
+fn word_argument(term: Term<'_>) -> Result<usize, Raise<'static>> {
+    match term.view() {
+        View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => {
+            Ok(big.limbs()[0] as usize)
+        }
+        _ => size_argument(term),
+    }
 }
 
 /// A list in the making, from its end.
@@ -510,15 +521,14 @@ fn copy_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn copy_2<'p>(p: &'p Process, [a, n]: [Term<'p>; 2]) -> BifResult<'p> {
-    /// Largest binary in bits: a bit size is a small integer.
-    const MAX_BITS: u128 = tag::MAX_SMALL as u128;
     let bits = binary(a)?;
-    let n = size_argument(n)?;
-    if bits.bit_len() as u128 * n as u128 > MAX_BITS {
-        return Err(system_limit());
-    }
-    if bits.bit_len() * n == 0 {
+    let n = word_argument(n)?;
+    if bits.bit_len() == 0 || n == 0 {
         return Ok(p.binary(&[]));
+    }
+    // Source: `do_binary_copy()`.
+    if n >= usize::MAX / bits.bit_len() {
+        return Err(system_limit());
     }
     copied(p, bits, n)
 }
@@ -547,7 +557,7 @@ fn copied<'p>(p: &'p Process, bits: Bits<'p>, n: usize) -> BifResult<'p> {
     };
     let (mut out, begun) = match p.take_work::<Copying>() {
         Some(copying) => (copying.0, true),
-        None => (Vec::with_capacity(size), false),
+        None => (memory::room_for_bytes(size), false),
     };
     let before = out.len();
     let most = p.reds_left() * BITS_PER_RED / 8;
@@ -565,7 +575,7 @@ fn referenced_byte_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'
     let bits = bits(a)?;
     let size = bits
         .binary()
-        .map_or(bits.bit_len().div_ceil(8), crate::heap::Binary::size);
+        .map_or(bits.byte_len(), crate::heap::Binary::capacity);
     Ok(p.unsigned(size as u64))
 }
 

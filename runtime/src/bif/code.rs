@@ -6,11 +6,13 @@ use parking_lot::Mutex;
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::beam;
+use crate::code::debug;
 use crate::code::entry::{export, find_export};
-use crate::code::load::{LoadError, chunk_term, prepare};
+use crate::code::load::{chunk_term, prepare};
 use crate::code::module::{self, Module};
 use crate::code::purge::{self, Which};
 use crate::heap::MagicBinary;
+use crate::process::logger::log_error;
 use crate::process::{Process, refs};
 use crate::term::{Atom, Term, am};
 
@@ -34,6 +36,7 @@ bifs! {
     bif erts_internal:"beamfile_module_md5"/1 => beamfile_module_md5_1;
     bif code:"coverage_support"/0 => coverage_support_0;
     bif code:"get_coverage_mode"/0 => get_coverage_mode_0;
+    bif code:"get_debug_info"/1 => get_debug_info_1;
     bif erlang:"nif_error"/1 => nif_error_1;
     bif erlang:"nif_error"/2 => nif_error_2;
     bif erlang:"make_fun"/3 => make_fun_3;
@@ -64,8 +67,7 @@ fn prepare_loading_2<'p>(p: &'p Process, [name, code]: [Term<'p>; 2]) -> BifResu
             Ok(p.magic_reference(magic))
         }
         Ok(_) => failed(am::badfile),
-        Err(LoadError::SystemLimit) => Err(super::system_limit()),
-        Err(error @ LoadError::Badfile(_)) => {
+        Err(error) => {
             eprintln!("Loading of module {name} failed: {error}");
             failed(am::badfile)
         }
@@ -81,37 +83,39 @@ fn prepared<'p>(term: Term<'p>) -> Result<&'p Prepared, Raise<'p>> {
 
 fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     let mut all: Vec<Arc<Module>> = Vec::new();
-    let mut duplicates = false;
+    let mut duplicated: Vec<Atom> = Vec::new();
     for element in list.list_iter() {
         let prepared = prepared(element.map_err(|_| badarg())?)?;
         let module = prepared.0.lock().clone().ok_or_else(badarg)?;
-        duplicates |= all.iter().any(|other| other.name == module.name);
+        if all.iter().any(|other| other.name == module.name) {
+            duplicated.push(module.name);
+        }
         all.push(module);
     }
-    let several = all.len() > 1;
-    let with_on_load: Vec<Term<'_>> = all
-        .iter()
-        .filter(|m| m.on_load.is_some())
-        .map(|m| m.name.term())
-        .collect();
-    if duplicates {
-        return Ok(p.tuple(&[am::duplicated.term(), Term::NIL]));
+    let on_load = all.iter().any(|module| module.on_load.is_some());
+    if on_load && all.len() > 1 {
+        return Err(super::system_limit());
     }
-    if several && !with_on_load.is_empty() {
-        return Ok(p.tuple(&[am::on_load.term(), p.list(&with_on_load)]));
+    if !duplicated.is_empty() {
+        return Ok(refused(p, am::duplicated, &duplicated));
     }
-    let on_load = !with_on_load.is_empty();
-    let names: Vec<Term<'_>> = all.iter().map(|module| module.name.term()).collect();
-    if let Err(name) = module::make_current(all) {
-        return Ok(p.tuple(&[am::not_purged.term(), p.list(&[name.term()])]));
+    let names: Vec<Atom> = all.iter().map(|module| module.name).collect();
+    if let Err(not_purged) = module::make_current(all) {
+        return Ok(refused(p, am::not_purged, &not_purged));
     }
     for element in list.list_iter().flatten() {
         prepared(element)?.0.lock().take();
     }
     if on_load {
-        return Ok(p.tuple(&[am::on_load.term(), p.list(&names)]));
+        return Ok(refused(p, am::on_load, &names));
     }
     Ok(am::ok.term())
+}
+
+/// `{Why, Modules}`: the last module comes first, as in ERTS.
+fn refused<'p>(p: &'p Process, why: Atom, modules: &[Atom]) -> Term<'p> {
+    let modules: Vec<Term<'_>> = modules.iter().rev().map(|name| name.term()).collect();
+    p.tuple(&[why.term(), p.list(&modules)])
 }
 
 fn has_prepared_code_on_load_1<'p>(_: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -139,12 +143,16 @@ fn check_old_code_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> 
     Ok(Term::bool(module::versions(name).old.is_some()))
 }
 
-fn delete_module_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+fn delete_module_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
     match module::delete(name) {
         Ok(true) => Ok(Term::bool(true)),
         Ok(false) => Ok(am::undefined.term()),
-        Err(_) => Err(badarg()),
+        Err(_) => {
+            let text = format!("Module {name} must be purged before deleting\n");
+            log_error(p, "~s~n", p.list(&[p.string(&text)]));
+            Err(badarg())
+        }
     }
 }
 
@@ -154,7 +162,11 @@ fn purge_module_2<'p>(_: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<
     let done = match step.as_atom().ok_or_else(badarg)? {
         am::prepare => prepare(Which::Old)?,
         am::prepare_on_load => prepare(Which::OnLoad)?,
-        am::abort => purge::abort(name),
+        am::abort => {
+            purge::abort(name).map_err(|()| badarg())?;
+            // Nothing has been purged.
+            false
+        }
         am::complete => purge::complete(name),
         _ => return Err(badarg()),
     };
@@ -167,8 +179,10 @@ fn module_loaded_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn loaded_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    // The newest comes first, as in ERTS.
     let names: Vec<Term<'_>> = module::loaded()
         .iter()
+        .rev()
         .map(|module| module.name.term())
         .collect();
     Ok(p.list(&names))
@@ -284,12 +298,20 @@ fn get_coverage_mode_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(am::none.term())
 }
 
-fn nif_error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(Raise::ErrorArgs(reason, am::none.term(), Term::NIL))
+/// `none` of a module whose file has no such information.
+fn get_debug_info_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = name.as_atom().ok_or_else(badarg)?;
+    let module = module::versions(name).current.ok_or_else(badarg)?;
+    Ok(debug::info(&module, p).unwrap_or(am::none.term()))
 }
 
-fn nif_error_2<'p>(_: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(Raise::ErrorArgs(reason, args, Term::NIL))
+/// The trace shows the call of it, unlike that of `error/1`.
+fn nif_error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
+    Err(Raise::Error(reason))
+}
+
+fn nif_error_2<'p>(_: &'p Process, [reason, _]: [Term<'p>; 2]) -> BifResult<'p> {
+    Err(Raise::Error(reason))
 }
 
 fn make_fun_3<'p>(_p: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {

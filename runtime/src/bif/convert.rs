@@ -95,8 +95,7 @@ fn name_of_list(list: Term<'_>) -> Result<String, Raise<'static>> {
 }
 
 fn new_atom(name: &str) -> BifResult<'static> {
-    let made = Atom::try_new(name).map_err(|_| system_limit())?;
-    Ok(made.term())
+    Ok(Atom::new(name).term())
 }
 
 fn existing_atom(name: &str) -> BifResult<'static> {
@@ -447,7 +446,8 @@ fn fun_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         display::push_atom(entry.module.name(), &mut out);
         out.extend(format!(".{}.{}>", entry.index, entry.old_uniq).bytes());
     }
-    Ok(p.string(&String::from_utf8_lossy(&out)))
+    // The bytes of the text, as ERTS gives them, not its characters.
+    Ok(p.byte_list(&out))
 }
 
 /// The numbers in `head` `N.N...N` `>`, each of at least one digit and in 64 bits, wrapping.

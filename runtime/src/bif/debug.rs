@@ -4,7 +4,7 @@
 use super::{BifResult, badarg, bifs, notsup};
 use crate::heap::{Literals, size, size_shared};
 use crate::process::Process;
-use crate::term::{Atom, Term, View, am, tag};
+use crate::term::{Atom, Map, Term, View, am, tag};
 
 bifs! {
     bif erts_debug:"same"/2 => same_2;
@@ -41,7 +41,7 @@ fn same_2<'p>(_p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn flat_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(p.unsigned(size(a, Literals::Count) as u64))
+    Ok(p.unsigned(size(a, Literals::CountDefinitions) as u64))
 }
 
 fn size_shared_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -117,8 +117,8 @@ fn term_type_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         View::Nil => "nil",
         View::Cons(_) => "list",
         View::Map(map) if map.flat().is_some() => "flatmap",
-        View::Map(map) if map.root().is_some() => "hashmap",
-        View::Map(_) => "hashmap_node",
+        View::Map(_) if Map::inner(a).is_some() => "hashmap_node",
+        View::Map(_) => "hashmap",
         View::Bits(bits) if bits.is_sub() => "sub_binary",
         View::Bits(_) => "heap_binary",
     };

@@ -1,7 +1,6 @@
-//! What an emulator is asked for that this one does without: DTrace tags, code coverage, the debugger's
-//! instrumentation, distribution's capabilities. Each answers as an OTP that was built or started without
-//! it. And the settings of `+pc` and `+W`.
-//! Source: `bif.c`, `erl_bif_coverage.c`, `erl_debugger.c`, OTP 29.
+//! What an emulator is asked for that this one does without: DTrace tags, code coverage, distribution's
+//! capabilities. Each answers as an OTP that was built or started without it. And the settings of `+pc` and `+W`.
+//! Source: `bif.c`, `erl_bif_coverage.c`, OTP 29.
 
 use std::sync::OnceLock;
 
@@ -23,28 +22,13 @@ bifs! {
     bif erlang:"dt_get_tag"/0 => undefined_0;
     bif erlang:"dt_get_tag_data"/0 => undefined_0;
     bif erlang:"dt_spread_tag"/1 => dt_tag_1;
-    bif erlang:"dt_restore_tag"/1 => dt_tag_1;
+    bif erlang:"dt_restore_tag"/1 => dt_restore_tag_1;
     bif erlang:"dt_prepend_vm_tag_data"/1 => same_1;
     bif erlang:"dt_append_vm_tag_data"/1 => same_1;
     bif code:"get_coverage_mode"/1 => of_module_1;
     bif code:"set_coverage_mode"/1 => set_coverage_mode_1;
     bif code:"get_coverage"/2 => badarg_2;
     bif code:"reset_coverage"/1 => badarg_1;
-    bif code:"get_debug_info"/1 => of_module_1;
-    bif erl_debugger:"supported"/0 => false_0;
-    bif erl_debugger:"instrumentations"/0 => undef_0;
-    bif erl_debugger:"toggle_instrumentations"/1 => undef_1;
-    bif erl_debugger:"register"/1 => undef_1;
-    bif erl_debugger:"unregister"/2 => undef_2;
-    bif erl_debugger:"whereis"/0 => undef_0;
-    bif erl_debugger:"breakpoint"/3 => undef_3;
-    bif erl_debugger:"breakpoints"/1 => undef_1;
-    bif erl_debugger:"breakpoints"/3 => undef_3;
-    bif erl_debugger:"stack_frames"/2 => undef_2;
-    bif erl_debugger:"peek_stack_frame_slot"/4 => undef_4;
-    bif erl_debugger:"xregs_count"/1 => undef_1;
-    bif erl_debugger:"peek_xreg"/3 => undef_3;
-    bif erts_internal:"notify_breakpoint_hit"/3 => badarg_3;
 }
 
 /// What the emulator's flags set: the range of `+pc`, the level of `+W`.
@@ -90,16 +74,9 @@ macro_rules! constant {
 constant! {
     undefined_0 0 => Ok(am::undefined.term());
     undefined_1 1 => Ok(am::undefined.term());
-    false_0 0 => Ok(Term::bool(false));
     notsup_0 0 => Err(notsup());
     badarg_1 1 => Err(badarg());
     badarg_2 2 => Err(badarg());
-    badarg_3 3 => Err(badarg());
-    undef_0 0 => Err(am::undef.into());
-    undef_1 1 => Err(am::undef.into());
-    undef_2 2 => Err(am::undef.into());
-    undef_3 3 => Err(am::undef.into());
-    undef_4 4 => Err(am::undef.into());
 }
 
 fn printable_range_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -122,6 +99,11 @@ fn dflag_unicode_io_1<'p>(_p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p
 /// The schedulers and, as in ERTS, one more, which answers nothing.
 fn no_aux_work_threads_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(Term::small(crate::sched::schedulers() as i64 + 1))
+}
+
+/// What [`dt_tag_1`] gives.
+fn dt_restore_tag_1<'p>(_p: &'p Process, [tag]: [Term<'p>; 1]) -> BifResult<'p> {
+    (tag == am::true_).then_some(tag).ok_or_else(badarg)
 }
 
 fn dt_tag_1<'p>(_p: &'p Process, [spread]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -18,7 +18,16 @@ fn error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn error_2<'p>(_: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(Raise::ErrorArgs(reason, args, Term::NIL))
+    Err(Raise::ErrorArgs(reason, arguments(args), Term::NIL))
+}
+
+/// What is no list tells no arguments.
+fn arguments(args: Term<'_>) -> Term<'_> {
+    if args.is_nil() || args.as_cons().is_some() {
+        args
+    } else {
+        am::none.term()
+    }
 }
 
 /// Source: `error_3()` in `bif.c`: of the options only `{error_info, Map}` counts; with any other, none.
@@ -29,7 +38,8 @@ fn error_3<'p>(_: &'p Process, [reason, args, options]: [Term<'p>; 3]) -> BifRes
     };
     let mut options = options.list_iter();
     let info = options.try_fold(Term::NIL, |_, option| info_of(option.ok()?));
-    Err(Raise::ErrorArgs(reason, args, info.unwrap_or(Term::NIL)))
+    let info = info.unwrap_or(Term::NIL);
+    Err(Raise::ErrorArgs(reason, arguments(args), info))
 }
 
 fn throw_1<'p>(_: &'p Process, [value]: [Term<'p>; 1]) -> BifResult<'p> {

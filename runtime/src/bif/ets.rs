@@ -674,7 +674,12 @@ fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(id)?;
     let state = handle.table().read(p, id)?;
     let index = index.as_index().ok_or_else(badarg)?;
+    // Where objects are not counted, no last place of an empty tree is known. Source: `slot_search()` in `erl_db_tree.c`.
+    let is_uncounted_tree = matches!(state.objects, Objects::Tree(_))
+        && state.objects.len() == 0
+        && handle.table().options.decentralized_counters;
     match state.objects.slot(index) {
+        Err(_) if is_uncounted_tree => Err(badarg()),
         Ok(objects) => Ok(copies(p, objects)),
         Err(true) => Ok(am::end_of_table.term()),
         Err(false) => Err(badarg()),

@@ -530,6 +530,9 @@ fn is_compiled_ms_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p>
 }
 
 fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<'p> {
+    if spec.is_nil() {
+        return Err(badarg());
+    }
     Ok(Program::new(Message::copy_of(spec))?.term(p))
 }
 

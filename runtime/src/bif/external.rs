@@ -1,6 +1,6 @@
 //! The external term format's BIFs.
 
-use super::{BifResult, Raise, badarg, bifs, system_limit};
+use super::{BifResult, Raise, badarg, badopt, bifs, system_limit};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::term::external::{
     self, DecodeOptions, Decoded, EncodeOptions, EncodeWork, Paused, Piece, TooLarge,
@@ -141,10 +141,10 @@ fn binary_to_term_2<'p>(p: &'p Process, [a, list]: [Term<'p>; 2]) -> BifResult<'
     let mut options = DecodeOptions::default();
     let mut used = false;
     for option in list.list_iter() {
-        match option.map_err(|_| badarg())?.as_atom() {
+        match option.map_err(|_| badopt())?.as_atom() {
             Some(am::safe) => options.safe = true,
             Some(am::used) => used = true,
-            _ => return Err(badarg()),
+            _ => return Err(badopt()),
         }
     }
     let (term, size) = from_binary(p, a, options)?;

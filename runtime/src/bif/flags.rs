@@ -1,7 +1,7 @@
 //! `process_flag`.
 
 use super::process::reply;
-use super::{BifResult, Next, Raise, badarg, bifs};
+use super::{BifResult, Next, Raise, badarg, badopt, bifs};
 use crate::process::refs::make_ref;
 use crate::process::{Exception, MaxHeap, Process, Signal, ask, min_heap_words, options};
 use crate::term::{Atom, Term, am, map};
@@ -31,7 +31,7 @@ fn process_flag_2(p: &mut Process) -> Next {
                     if moves { Next::Yield } else { Next::Return }
                 }
                 Err(raise) => {
-                    let exception = Exception::from_raise(&raise);
+                    let exception = Exception::from_raise(p, &raise);
                     p.exception = exception.unwrap_or_default();
                     Next::Raise
                 }
@@ -63,7 +63,6 @@ fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> BifResult<'p> {
 }
 
 fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'p> {
-    let badopt = || Raise::ErrorCause(am::badarg.term(), am::badopt.term());
     if let Some(pair) = flag.as_tuple() {
         let is_monitor = pair.arity() == 2 && pair.get(0) == am::monitor_nodes;
         return if is_monitor {

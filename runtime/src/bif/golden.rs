@@ -25,6 +25,7 @@ fn call<'p>(p: &'p Process, module: &str, function: &str, args: &[Term<'p>]) -> 
     let (tag, value) = match handler(p, args) {
         Ok(value) => (am::ok, value),
         Err(Raise::Error(reason) | Raise::ErrorCause(reason, _)) => (am::error, reason),
+        Err(Raise::Tagged(tag, value)) => (am::error, p.tuple(&[tag.term(), value])),
         Err(Raise::Trap(export, args)) => {
             return call(p, export.module.name(), export.function.name(), &args);
         }

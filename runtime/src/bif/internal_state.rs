@@ -8,11 +8,13 @@ use std::time::Duration;
 use super::process::all_pids;
 use super::time::make_unique_integer;
 use super::{BifResult, Next, Raise, badarg, bifs};
+use crate::code::debug;
 use crate::ets;
-use crate::heap::{MagicBinary, Message};
+use crate::heap::{Binary, MagicBinary, Message};
 use crate::process::{Exception, Process, Signal, exists, refs, send};
 use crate::sched::timers;
-use crate::term::{Atom, Term, View, am, hash, tag};
+use crate::sys::memory;
+use crate::term::{Atom, Pid, Term, View, am, hash, tag};
 
 bifs! {
     bif erts_debug:"get_internal_state"/1 => get_internal_state_1;
@@ -64,6 +66,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
             let name = Atom::new("ptab_list_bif_info").term();
             p.tuple(&[&[name][..], &numbers].concat())
         }
+        "debugger_support" => Term::bool(debug::is_enabled()),
         "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
         "lc_graph" | "flxctr_memory_usage" => am::notsup.term(),
         "persistent_term" => {
@@ -138,7 +141,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
                     p.set_x(0, Term::bool(true));
                     Next::Return
                 }
-                Err(_) => Next::Exit,
+                Err(exiting) => Next::Exit(exiting),
             });
         }
         "process_uniq_counter" => {
@@ -169,7 +172,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
     match result {
         Ok(value) => p.set_x(0, value),
         Err(raise) => {
-            let exception = Exception::from_raise(&raise);
+            let exception = Exception::from_raise(p, &raise);
             p.exception = exception.unwrap_or_default();
             return Ok(Next::Raise);
         }
@@ -206,14 +209,7 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
         }
         "multizero_timeout_in_timeout" => {
             let milliseconds = value.as_small().ok_or_else(badarg)?;
-            let pid = p.pid();
-            let done = move || {
-                let done = Atom::new("multizero_timeout_in_timeout_done").term();
-                // Gone: then nobody waits for it.
-                let _ = send(pid, Signal::message(done, pid));
-            };
-            let (second, third) = (move || timers::run_after(0, done), milliseconds.max(0));
-            timers::run_after(third.unsigned_abs(), move || timers::run_after(0, second));
+            timeout_in_timeout(p.pid(), milliseconds.max(0).unsigned_abs());
             am::ok.term()
         }
         "next_pid" => {
@@ -231,9 +227,10 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
         }
         "binary" => {
             let size = value.as_index().ok_or_else(badarg)?;
-            let binary = crate::heap::Binary::from_vec(vec![0; size], size);
+            let binary = Binary::from_vec(memory::zeroed_bytes(size), size);
             p.off_heap_bits(binary, size * 8)
         }
+        "debugger_support" => support_debugger(value).term(),
         "ets_force_trap" => am::notsup.term(),
         "ets_force_split" => split_tables(value, ets::Objects::force_split)?,
         "ets_debug_random_split_join" => split_tables(value, ets::Objects::random_split_join)?,
@@ -250,6 +247,26 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
         "mbuf" => p.attach(Message::copy_of(value)),
         _ => return Err(badarg()),
     })
+}
+
+/// A debugger is supported from now on; there is no way back.
+fn support_debugger(yes: Term<'_>) -> Atom {
+    if yes.as_bool() != Some(true) {
+        return am::badarg;
+    }
+    debug::enable();
+    am::ok
+}
+
+/// Sends `pid` a message when three timers have gone off, each of them set by the one before.
+fn timeout_in_timeout(pid: Pid, milliseconds: u64) {
+    let done = move || {
+        let done = Atom::new("multizero_timeout_in_timeout_done").term();
+        // Gone: then nobody waits for it.
+        let _ = send(pid, Signal::message(done, pid));
+    };
+    let second = move || timers::run_after(0, done);
+    timers::run_after(milliseconds, move || timers::run_after(0, second));
 }
 
 /// Changes how the table of `{Table, Boolean}` splits.

@@ -32,31 +32,31 @@ bifs! {
     bif erts_debug:"map_info"/1 => map_info_1;
 }
 
-fn of_map<'p>(p: &'p Process, t: Term<'p>) -> Result<Map<'p>, Raise<'p>> {
-    t.as_map().ok_or_else(|| tagged(p, am::badmap, t))
+fn of_map(t: Term<'_>) -> Result<Map<'_>, Raise<'_>> {
+    t.as_map().ok_or_else(|| tagged(am::badmap, t))
 }
 
-fn no_key<'p>(p: &'p Process, key: Term<'p>) -> Raise<'p> {
-    tagged(p, am::badkey, key)
+fn no_key(key: Term<'_>) -> Raise<'_> {
+    tagged(am::badkey, key)
 }
 
-fn map_size_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(Term::small(of_map(p, t)?.len() as i64))
+fn map_size_1<'p>(_p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(Term::small(of_map(t)?.len() as i64))
 }
 
-fn get_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
-    of_map(p, t)?.get(key).ok_or_else(|| no_key(p, key))
+fn get_2<'p>(_p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
+    of_map(t)?.get(key).ok_or_else(|| no_key(key))
 }
 
 fn find_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
-    Ok(match of_map(p, t)?.get(key) {
+    Ok(match of_map(t)?.get(key) {
         Some(value) => p.tuple(&[am::ok.term(), value]),
         None => am::error.term(),
     })
 }
 
-fn is_key_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
-    Ok(Term::bool(of_map(p, t)?.contains_key(key)))
+fn is_key_2<'p>(_p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
+    Ok(Term::bool(of_map(t)?.contains_key(key)))
 }
 
 /// Keys or values one reduction pays for where they are listed.
@@ -172,7 +172,7 @@ impl Work for Listing {
 }
 
 fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> BifResult<'p> {
-    let map = of_map(p, t)?;
+    let map = of_map(t)?;
     let (mut leaves, mut parts) = match p.take_work::<Listing>() {
         Some(listing) => (Leaves::resume(map, &listing.left), listing.parts),
         None => (Leaves::of(map), Vec::with_capacity(map.len())),
@@ -193,37 +193,37 @@ fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> Bi
 }
 
 fn keys_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    match of_map(p, t)?.flat() {
+    match of_map(t)?.flat() {
         Some((keys, _)) => Ok(p.list(keys.elements())),
         None => listed(p, t, |[key, _]| *key),
     }
 }
 
 fn values_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    match of_map(p, t)?.flat() {
+    match of_map(t)?.flat() {
         Some((_, values)) => Ok(p.list(values)),
         None => listed(p, t, |[_, value]| *value),
     }
 }
 
 fn put_3<'p>(p: &'p Process, [key, value, t]: [Term<'p>; 3]) -> BifResult<'p> {
-    Ok(map::put(p, of_map(p, t)?, key, value))
+    Ok(map::put(p, of_map(t)?, key, value))
 }
 
 fn update_3<'p>(p: &'p Process, [key, value, t]: [Term<'p>; 3]) -> BifResult<'p> {
-    match map::update(p, of_map(p, t)?, key, value) {
+    match map::update(p, of_map(t)?, key, value) {
         Changed::To(map) => Ok(map),
-        Changed::NoKey => Err(no_key(p, key)),
+        Changed::NoKey => Err(no_key(key)),
     }
 }
 
 fn remove_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
-    let taken = map::take(p, of_map(p, t)?, key);
+    let taken = map::take(p, of_map(t)?, key);
     Ok(taken.map_or(t, |(rest, _)| rest))
 }
 
 fn take_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
-    Ok(match map::take(p, of_map(p, t)?, key) {
+    Ok(match map::take(p, of_map(t)?, key) {
         Some((rest, value)) => p.tuple(&[value, rest]),
         None => am::error.term(),
     })
@@ -235,7 +235,7 @@ fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
     if let Some(result) = p.pay_on(PauseWords::Once) {
         return result;
     }
-    let (merged, visited) = map::merge(p, of_map(p, a)?, of_map(p, b)?);
+    let (merged, visited) = map::merge(p, of_map(a)?, of_map(b)?);
     p.pay(
         merged,
         &[Due::new(visited, MERGED_PER_SLICE)],
@@ -243,8 +243,8 @@ fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
     )
 }
 
-fn map_to_tuple_keys_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    let (keys, _) = of_map(p, t)?.flat().ok_or_else(badarg)?;
+fn map_to_tuple_keys_1<'p>(_p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
+    let (keys, _) = of_map(t)?.flat().ok_or_else(badarg)?;
     Ok(keys.term())
 }
 
@@ -252,7 +252,7 @@ fn map_to_tuple_keys_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> 
 fn map_hashmap_children_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
     let children = match Map::inner(t) {
         Some((_, children)) => children,
-        None => of_map(p, t)?.root().ok_or_else(badarg)?.1,
+        None => of_map(t)?.root().ok_or_else(badarg)?.1,
     };
     let reversed: SmallVec<[_; 16]> = children.iter().rev().copied().collect();
     Ok(p.list(&reversed))
@@ -296,7 +296,7 @@ impl Counts {
 }
 
 fn map_info_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    let (_, children) = of_map(p, t)?.root().ok_or_else(badarg)?;
+    let (_, children) = of_map(t)?.root().ok_or_else(badarg)?;
     let mut counts = Counts::default();
     if children.len() == 16 {
         counts.arrays += 1;

@@ -22,6 +22,7 @@ mod checksum;
 mod compare;
 mod convert;
 mod debug;
+mod debugger;
 mod decode_packet;
 pub(crate) mod dictionary;
 mod drivers;
@@ -68,7 +69,7 @@ pub mod code;
 pub use table::{Bif, Call, Kind, all, find, missing};
 
 use crate::code::Export;
-use crate::process::Process;
+use crate::process::Exiting;
 use crate::term::{Atom, Term, am};
 
 /// What a BIF returns.
@@ -81,6 +82,9 @@ pub enum Raise<'p> {
     Error(Term<'p>),
     /// As `Error`, with the `cause` that `erl_erts_errors` formats.
     ErrorCause(Term<'p>, Term<'p>),
+    /// As `Error`, with the reason `{Tag, Value}`: built only where it is raised, as a guard that fails
+    /// raises nothing.
+    Tagged(Atom, Term<'p>),
     /// `erlang:error/2,3`: reason, arguments (a list or `none`), options.
     ErrorArgs(Term<'p>, Term<'p>, Term<'p>),
     /// `exit:Reason`.
@@ -113,6 +117,12 @@ pub fn badarg() -> Raise<'static> {
     am::badarg.into()
 }
 
+/// `error:badarg` with the cause `badopt`.
+#[must_use]
+pub fn badopt() -> Raise<'static> {
+    Raise::ErrorCause(am::badarg.term(), am::badopt.term())
+}
+
 /// `error:badarith`.
 #[must_use]
 pub fn badarith() -> Raise<'static> {
@@ -133,8 +143,8 @@ pub fn notsup() -> Raise<'static> {
 
 /// `error:{Tag, Value}`, as `badmap` and `badkey` are raised.
 #[must_use]
-pub fn tagged<'p>(p: &'p Process, tag: Atom, value: Term<'p>) -> Raise<'p> {
-    Raise::Error(p.tuple(&[tag.term(), value]))
+pub fn tagged(tag: Atom, value: Term<'_>) -> Raise<'_> {
+    Raise::Tagged(tag, value)
 }
 
 /// How a BIF that has the process to itself ends; its result is in `x(0)`.
@@ -152,8 +162,8 @@ pub enum Next {
     Sleep,
     /// Waits; called again with the same arguments when the process is woken.
     Wait,
-    /// The process is exiting: its exit reason is set.
-    Exit,
+    /// The process exits.
+    Exit(Exiting),
     /// An exception that has been stored in the process ([`Process::store_exception`]).
     Raise,
 }

@@ -1,8 +1,9 @@
 //! Nodes. There is no distribution: this node is `nonode@nohost` and knows no other.
 
-use super::{BifResult, Raise, badarg, bifs, notsup};
+use super::{BifResult, Raise, badarg, badopt, bifs, notsup};
+use crate::heap::Node;
 use crate::process::Process;
-use crate::term::{Term, View, am, tag};
+use crate::term::{Atom, Term, View, am, map, tag};
 
 bifs! {
     ubif erlang:"node"/0 => node_0;
@@ -47,41 +48,60 @@ fn nodes_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(Term::NIL)
 }
 
-/// The nodes of a kind, or of a list of kinds.
-fn nodes<'p>(p: &'p Process, kinds: Term<'p>) -> Result<Vec<Term<'p>>, Raise<'p>> {
-    let mut found = Vec::new();
-    let one = [kinds];
-    let list: Vec<Term<'p>> = match kinds.view() {
-        View::Atom(_) => one.to_vec(),
-        _ => kinds
-            .list_iter()
-            .collect::<Result<_, _>>()
-            .map_err(|_| badarg())?,
-    };
-    let _ = p;
-    for kind in list {
-        match kind.as_atom().ok_or_else(badarg)? {
-            am::this | am::known => found = vec![am::nonode_at_nohost.term()],
+/// The nodes of a kind, or of a list of kinds, each with what it is: this one, and those that terms name.
+fn nodes(kinds: Term<'_>) -> Result<Vec<(Atom, Atom)>, Raise<'static>> {
+    let one = kinds.as_atom().map(Ok);
+    let rest = kinds.list_iter().map(|kind| {
+        let kind = kind.ok().and_then(Term::as_atom);
+        kind.ok_or_else(badarg)
+    });
+    let (mut this, mut known) = (false, false);
+    let rest = one.is_none().then_some(rest);
+    for kind in one.into_iter().chain(rest.into_iter().flatten()) {
+        match kind? {
+            am::this => this = true,
+            am::known => (this, known) = (true, true),
             am::visible | am::hidden | am::connected => {}
             _ => return Err(badarg()),
         }
     }
+    let own = am::nonode_at_nohost;
+    let others = known.then(Node::all_names).unwrap_or_default();
+    let others = others.into_iter().filter(|name| *name != own);
+    let mut found: Vec<_> = others.map(|name| (name, am::known)).collect();
+    found.extend(this.then_some((own, am::this)));
     Ok(found)
 }
 
 fn nodes_1<'p>(p: &'p Process, [kinds]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(p.list(&nodes(p, kinds)?))
+    let names: Vec<Term<'p>> = nodes(kinds)?.iter().map(|(name, _)| name.term()).collect();
+    Ok(p.list(&names))
 }
 
+/// Nodes that are not connected have no connection's number.
 fn nodes_2<'p>(p: &'p Process, [kinds, options]: [Term<'p>; 2]) -> BifResult<'p> {
-    options.as_map().ok_or_else(badarg)?;
-    let info = p.flat_map(p.tuple(&[]), &[]);
-    let rows: Vec<Term<'p>> = nodes(p, kinds)?
-        .into_iter()
-        .map(|node| p.tuple(&[node, info]))
-        .collect();
+    let nodes = nodes(kinds)?;
+    let options = options.as_map().ok_or_else(badarg)?;
+    let mut wanted = [false; 2];
+    for (key, value) in options.iter() {
+        let place = INFO.iter().position(|known| key == *known);
+        wanted[place.ok_or_else(badarg)?] = value.as_bool().ok_or_else(badarg)?;
+    }
+    let row = |(name, kind): (Atom, Atom)| {
+        let values = [am::undefined, kind];
+        let pairs = INFO.into_iter().zip(values).zip(wanted);
+        let pairs = pairs.filter(|(_, wanted)| *wanted);
+        let pairs: Vec<_> = pairs
+            .map(|((key, value), _)| (key.term(), value.term()))
+            .collect();
+        p.tuple(&[name.term(), map::from_pairs(p, &pairs)])
+    };
+    let rows: Vec<Term<'p>> = nodes.into_iter().map(row).collect();
     Ok(p.list(&rows))
 }
+
+/// What `nodes/2` tells of a node where it is asked for.
+const INFO: [Atom; 2] = [am::connection_id, am::node_type];
 
 /// Refused: no node can be connected to. What is no name of another node is an error of the caller's.
 fn new_connection_1<'p>(_: &'p Process, [node]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -120,7 +140,7 @@ fn monitor_node_3<'p>(_: &'p Process, [node, on, options]: [Term<'p>; 3]) -> Bif
     let known = |option: Term<'_>| option.same(crate::native::atom("allow_passive_connect"));
     let mut options = options.list_iter();
     if !options.all(|option| option.is_ok_and(known)) {
-        return Err(Raise::ErrorCause(am::badarg.term(), am::badopt.term()));
+        return Err(badopt());
     }
     let node = node.as_atom().ok_or_else(badarg)?;
     if node != am::nonode_at_nohost {

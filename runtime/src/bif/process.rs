@@ -1,6 +1,6 @@
 //! Processes: their birth, what binds them to others, what they know of themselves.
 
-use super::{BifResult, Next, Raise, badarg, bifs, system_limit};
+use super::{BifResult, Next, Raise, badarg, badopt, bifs, system_limit};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::native;
@@ -8,7 +8,7 @@ use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
-    Signal, ask, deliver, exists, registry, send,
+    Signal, ask, deliver, exists, is_of_old_incarnation, registry, send,
 };
 use crate::term::{Atom, Pid, Term, View, am, tag};
 use crate::trace::{Event, events, seq};
@@ -48,11 +48,6 @@ bifs! {
     bif erts_internal:"group_leader"/3 => group_leader_3;
     bif erlang:"bump_reductions"/1 => bump_reductions_1;
     hbif erlang:"hibernate"/3 => hibernate_3;
-}
-
-/// `error:badarg` with the cause `badopt`.
-fn badopt() -> Raise<'static> {
-    Raise::ErrorCause(am::badarg.term(), am::badopt.term())
 }
 
 impl From<BadOptions> for Raise<'static> {
@@ -307,21 +302,7 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
-        // What is on another node cannot be linked to without a connection to it.
-        return match other.view() {
-            View::External(_) if p.flags.get().trap_exit => {
-                let reason = if is_of_old_incarnation(other) {
-                    am::noproc
-                } else {
-                    am::noconnection
-                };
-                let exit = p.tuple(&[am::EXIT.term(), other, reason.term()]);
-                deliver(p.pid(), Signal::message(exit, p.pid()));
-                Ok(Term::bool(true))
-            }
-            View::External(_) => Err(am::noproc.into()),
-            _ => Err(badarg()),
-        };
+        return link_elsewhere(p, other);
     };
     let gone = match peer.pid() {
         Some(pid) => !exists(pid),
@@ -334,11 +315,30 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     Ok(Term::bool(true))
 }
 
+/// Links to what is on another node, which cannot be reached: an exit signal comes of it.
+fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
+    let is_old = is_of_old_incarnation(other);
+    let is_linkable =
+        is_elsewhere(other, tag::EXTERNAL_PID) || is_old && is_elsewhere(other, tag::EXTERNAL_PORT);
+    if !is_linkable {
+        return Err(badarg());
+    }
+    if is_old && !p.flags.get().trap_exit {
+        return Err(am::noproc.into());
+    }
+    let reason = if is_old { am::noproc } else { am::noconnection };
+    p.link_elsewhere(other, reason);
+    Ok(Term::bool(true))
+}
+
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     events::happened(p.shared(), Event::Unlink, other);
     match Peer::of(other) {
         Some(peer) => p.unlink(peer),
-        None if matches!(other.view(), View::External(_)) => {}
+        None if is_elsewhere(other, tag::EXTERNAL_PID) => p.unlink_elsewhere(other),
+        None if is_elsewhere(other, tag::EXTERNAL_PORT) && is_of_old_incarnation(other) => {
+            p.unlink_elsewhere(other);
+        }
         None => return Err(badarg()),
     }
     Ok(Term::bool(true))
@@ -396,12 +396,6 @@ fn monitor<'p>(
     Ok(p.reference_of(reference))
 }
 
-/// Something of a node that had this node's name and is gone: no process and no port.
-fn is_of_old_incarnation(term: Term<'_>) -> bool {
-    term.as_external()
-        .is_some_and(|external| external.node().name == am::nonode_at_nohost)
-}
-
 /// Is it a pid, port or reference of another node, or of an old incarnation of this one?
 fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
     term.as_external()
@@ -443,7 +437,11 @@ fn monitored_port(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
     };
     match target.view() {
         View::Port(port) => Ok(Monitored::Port(port)),
-        _ if is_elsewhere(target, tag::EXTERNAL_PORT) => Ok(Monitored::Elsewhere),
+        View::External(other)
+            if other.kind() == tag::EXTERNAL_PORT && is_of_old_incarnation(target) =>
+        {
+            Ok(Monitored::Elsewhere)
+        }
         View::Atom(name) => Ok(by_name(name)),
         View::Tuple(tuple) => match tuple.elements() {
             [name, node] if *node == am::nonode_at_nohost => {
@@ -464,7 +462,11 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
 fn demonitor(p: &Process, reference: Term<'_>) -> Result<bool, Raise<'static>> {
     match reference.view() {
         View::Ref(reference) => Ok(p.demonitor(reference.numbers())),
-        View::External(other) if other.kind() == tag::EXTERNAL_REF => Ok(false),
+        View::External(other)
+            if other.kind() == tag::EXTERNAL_REF && is_of_old_incarnation(reference) =>
+        {
+            Ok(false)
+        }
         _ => Err(badarg()),
     }
 }
@@ -518,8 +520,7 @@ fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
         }
         _ => return Err(badarg()),
     };
-    let owner = reference.pid().ok_or_else(badarg)?;
-    if owner != p.pid() {
+    if reference.pid() != Some(p.pid()) {
         return Ok(Term::bool(false));
     }
     let removed = p
@@ -576,26 +577,21 @@ fn exit_signal<'p>(
 }
 
 fn register_2<'p>(_: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
+    let refused = |cause: Atom| Raise::ErrorCause(am::badarg.term(), cause.term());
     let name = name.as_atom().filter(|name| *name != am::undefined);
-    let name = name.ok_or_else(badarg)?;
-    let registered = match who.view() {
-        View::Pid(pid) => registry::register_process(name, pid),
+    let name = name.ok_or_else(|| refused(am::none))?;
+    match who.view() {
+        View::Pid(pid) => registry::register_process(name, pid).map_err(refused)?,
         View::Port(port) => {
-            let done = crate::process::ports::exists(port)
-                && registry::name_of(registry::Named::Port(port)).is_none()
-                && registry::register_port(name, port);
-            if done {
-                report_port_name(port, Event::Register, name);
+            if !crate::process::ports::exists(port) {
+                return Err(refused(am::none));
             }
-            done
+            registry::register_port(name, port).map_err(refused)?;
+            report_port_name(port, Event::Register, name);
         }
-        _ => false,
-    };
-    if registered {
-        Ok(Term::bool(true))
-    } else {
-        Err(badarg())
+        _ => return Err(refused(am::none)),
     }
+    Ok(Term::bool(true))
 }
 
 fn report_port_name(port: crate::term::Port, event: Event, name: Atom) {
@@ -701,12 +697,40 @@ pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
     let _ = send(to, message);
 }
 
+/// Asks `pid`, which answers with `{Ref, Value}`: the BIF goes on with the value, or with `gone` if there is nobody to ask.
+pub(super) fn ask_and_await(
+    p: &mut Process,
+    pid: Pid,
+    (reference, question): (RefNumbers, Signal),
+    gone: Atom,
+) -> Next {
+    if ask(p, pid, question).is_err() {
+        p.set_x(0, gone.term());
+        return Next::Return;
+    }
+    let reference = p.reference(reference).raw();
+    p.set_x(0, p.own(reference));
+    // Its answer is behind all that has been sent so far.
+    p.mailbox.skip_all();
+    p.pc.set(export(am::erts_internal, am::await_result, 1).address());
+    Next::Call
+}
+
 fn group_leader_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.group_leader.get().term())
 }
 
 /// `false` for another process: then `group_leader/3` asks it.
 fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult<'p> {
+    let is_pid = leader.as_pid().is_some() || is_elsewhere(leader, tag::EXTERNAL_PID);
+    if is_pid && is_elsewhere(pid, tag::EXTERNAL_PID) {
+        // Without a connection nothing gets there.
+        return if is_of_old_incarnation(pid) {
+            Err(badarg())
+        } else {
+            Ok(Term::bool(true))
+        };
+    }
     let (Some(leader), Some(pid)) = (leader.as_pid(), pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
@@ -736,7 +760,6 @@ fn group_leader_3<'p>(p: &'p Process, [leader, pid, reference]: [Term<'p>; 3]) -
 fn bump_reductions_1<'p>(p: &'p Process, [reds]: [Term<'p>; 1]) -> BifResult<'p> {
     let reds = match reds.view() {
         View::Small(n) if n >= 0 => n,
-        View::Big(big) if !big.is_negative() => i64::from(i32::MAX),
         _ => return Err(badarg()),
     };
     p.bump_reds(reds.min(crate::process::CONTEXT_REDS));

@@ -2,12 +2,11 @@
 //! Source: `process_info_aux()` in `erl_bif_info.c`, OTP 29.
 
 use super::flags::{max_heap_map, queue_data_name};
-use super::process::reply;
+use super::process::{ask_and_await, reply};
 use super::{Next, bifs};
-use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, ask, options};
+use crate::process::{Class, Monitored, Process, Signal, options};
 use crate::term::{Atom, Term, am, tag};
 
 bifs! {
@@ -150,9 +149,8 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
     };
     if pid == p.pid() {
         // What has been sent to it so far is in its mailbox when it looks.
-        p.fetch_signals();
-        if p.is_exiting() {
-            return Next::Exit;
+        if let Err(exiting) = p.fetch_signals() {
+            return Next::Exit(exiting);
         }
         let info = info(p, items.term(), form).raw();
         p.set_x(0, p.own(info));
@@ -164,16 +162,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         None => reply(asker, reference, am::undefined.term()),
         Some(p) => reply(asker, reference, told(p, items.term(), form).term()),
     });
-    if ask(p, pid, request).is_err() {
-        p.set_x(0, am::undefined.term());
-        return Next::Return;
-    }
-    let reference = p.reference(reference).raw();
-    p.set_x(0, p.own(reference));
-    // Its answer is behind all that has been sent so far.
-    p.mailbox.skip_all();
-    p.pc.set(export(am::erts_internal, am::await_result, 1).address());
-    Next::Call
+    ask_and_await(p, pid, (reference, request), am::undefined)
 }
 
 /// The items, as another process asked for them. Each is told of the heap as it is without them.

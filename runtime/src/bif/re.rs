@@ -7,6 +7,7 @@ use super::{BifResult, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
+use crate::regex::export::{Imported, from_bytes, to_bytes};
 use crate::regex::{
     Bsr, CompileFlags, CompileOptions, Group, MatchError, MatchFlags, MatchOptions, Newline, Regex,
     version,
@@ -195,22 +196,21 @@ fn version_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 /// What an exported pattern starts with.
 const EXPORT_TITLE: &[u8; 8] = b"re-PCRE2";
-/// The version of an export that carries its source alone: who imports it compiles it again.
-const EXPORT_SOURCE_ONLY: u8 = 0;
-/// The version of an export that carries PCRE2's code, which only the same PCRE2 can use.
-const EXPORT_CODE: u8 = 1;
+/// The version of its code's form.
+const EXPORT_VERSION: u8 = 1;
 
 /// `{re_exported_pattern, Header, Source, Options, Code}`.
-fn exported<'p>(p: &'p Process, source: &[u8], options: Term<'p>, unicode: bool) -> Term<'p> {
+fn exported<'p>(p: &'p Process, source: &[u8], list: Term<'p>, options: &Options<'p>) -> Term<'p> {
+    let code = to_bytes(source, options.compile);
     let mut header = EXPORT_TITLE.to_vec();
-    header.extend(crc32fast::hash(&[]).to_be_bytes());
-    header.extend([EXPORT_SOURCE_ONLY, u8::from(unicode)]);
+    header.extend(crc32fast::hash(&code).to_be_bytes());
+    header.extend([EXPORT_VERSION, u8::from(options.unicode)]);
     p.tuple(&[
         am::re_exported_pattern.term(),
         p.binary(&header),
         p.binary(source),
-        options,
-        p.binary(&[]),
+        list,
+        p.binary(&code),
     ])
 }
 
@@ -224,7 +224,7 @@ fn compile<'p>(p: &'p Process, source: Term<'p>, list: Term<'p>, import: bool) -
     match Regex::compile(&source, options.compile) {
         Ok(regex) if import => Ok(pattern_term(p, regex, options.unicode)),
         Ok(_) if options.export => {
-            let pattern = exported(p, &source, list, options.unicode);
+            let pattern = exported(p, &source, list, &options);
             Ok(p.tuple(&[am::ok.term(), pattern]))
         }
         Ok(regex) => Ok(p.tuple(&[am::ok.term(), pattern_term(p, regex, options.unicode)])),
@@ -246,7 +246,7 @@ fn compile_2<'p>(p: &'p Process, [source, options]: [Term<'p>; 2]) -> BifResult<
 
 fn import_1<'p>(p: &'p Process, [pattern]: [Term<'p>; 1]) -> BifResult<'p> {
     let tuple = pattern.as_tuple().ok_or_else(badarg)?;
-    let [name, header, source, options, code] = tuple.elements() else {
+    let [name, header, source, list, code] = tuple.elements() else {
         return Err(badarg());
     };
     let header = header.as_binary().map(|header| header.to_vec());
@@ -255,16 +255,24 @@ fn import_1<'p>(p: &'p Process, [pattern]: [Term<'p>; 1]) -> BifResult<'p> {
     if !(*name == am::re_exported_pattern) {
         return Err(badarg());
     }
-    if header[12] == EXPORT_CODE {
-        let code = code.as_binary().ok_or_else(badarg)?;
-        if crc32fast::hash(&code.bytes()).to_be_bytes() != header[8..12] {
+    if header[12] == EXPORT_VERSION {
+        let code = code.as_binary().ok_or_else(badarg)?.bytes();
+        if crc32fast::hash(&code).to_be_bytes() != header[8..12] {
             return Err(badarg());
+        }
+        match from_bytes(&code) {
+            Imported::Pattern(source, options) => {
+                let regex = Regex::compile(source, options).map_err(|_| badarg())?;
+                return Ok(pattern_term(p, regex, header[13] != 0));
+            }
+            Imported::Damaged => return Err(badarg()),
+            Imported::Foreign => {}
         }
     }
     if !is_bitstring(*source) {
         return Err(badarg());
     }
-    compile(p, *source, *options, true)
+    compile(p, *source, *list, true)
 }
 
 /// The parts of a compiled pattern's term: whether it is for Unicode, and the pattern.

@@ -60,19 +60,18 @@ fn get_2<'p>(_p: &'p Process, [key, term]: [Term<'p>; 2]) -> BifResult<'p> {
     Ok(record.values()[at.ok_or_else(badarg)?])
 }
 
-fn a_record<'p>(p: &'p Process, term: Term<'p>) -> Result<Record<'p>, Raise<'p>> {
-    term.as_record()
-        .ok_or_else(|| tagged(p, am::badrecord, term))
+fn a_record(term: Term<'_>) -> Result<Record<'_>, Raise<'_>> {
+    term.as_record().ok_or_else(|| tagged(am::badrecord, term))
 }
 
 fn get_field_names_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
-    let record = a_record(p, term)?;
+    let record = a_record(term)?;
     let names: Vec<Term<'p>> = record.field_order().map(|at| record.keys()[at]).collect();
     Ok(p.list(&names))
 }
 
-fn is_exported_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(Term::bool(a_record(p, term)?.is_exported()))
+fn is_exported_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(Term::bool(a_record(term)?.is_exported()))
 }
 
 /// `badfield` of a record.
@@ -83,11 +82,11 @@ fn bad_field<'p>(p: &'p Process, id: (Atom, Atom), field: Term<'p>) -> Raise<'p>
 fn create_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
     let [module, name, fields, options] = args;
     let (Some(module), Some(name_atom)) = (module.as_atom(), name.as_atom()) else {
-        return Err(tagged(p, am::badrecord, name));
+        return Err(tagged(am::badrecord, name));
     };
     let options = options
         .as_map()
-        .ok_or_else(|| tagged(p, am::badmap, options))?;
+        .ok_or_else(|| tagged(am::badmap, options))?;
     let exported = Some(options)
         .filter(|options| options.len() == 1)
         .and_then(|options| options.get(am::is_exported.term()))
@@ -120,14 +119,12 @@ fn create_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
 }
 
 fn update_4<'p>(p: &'p Process, [term, module, name, fields]: [Term<'p>; 4]) -> BifResult<'p> {
-    let record = a_record(p, term)?;
+    let record = a_record(term)?;
     let any = name == am::underscore;
     if !any && (module != record.module() || name != record.name()) {
-        return Err(tagged(p, am::badrecord, name));
+        return Err(tagged(am::badrecord, name));
     }
-    let fields = fields
-        .as_map()
-        .ok_or_else(|| tagged(p, am::badmap, fields))?;
+    let fields = fields.as_map().ok_or_else(|| tagged(am::badmap, fields))?;
     if fields.is_empty() {
         return Ok(term);
     }

@@ -1,6 +1,6 @@
 //! Sending messages.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Raise, badarg, badopt, bifs};
 use crate::process::{NotSent, Process, send_to, send_with};
 use crate::term::{Port, Term, am};
 use crate::trace::sysmon;
@@ -12,39 +12,35 @@ bifs! {
 }
 
 fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
-    send_to(p, to, message).map_err(|why| refused(p, why))?;
-    Ok(message)
-}
-
-/// A process waits for a busy port, and sends again.
-fn refused(p: &Process, why: NotSent) -> Raise<'_> {
-    match why {
-        NotSent::NoSuchName => badarg(),
-        NotSent::Busy(port) => wait_for_port(p, port),
+    match send_to(p, to, message) {
+        Ok(()) | Err(NotSent::NotConnected) => Ok(message),
+        Err(NotSent::NoSuchName) => Err(badarg()),
+        Err(NotSent::Busy(port)) => Err(wait_for_port(p, port)),
     }
 }
 
-/// `p` is suspended until `port`, which has refused its data, takes data again.
+/// `p` is suspended until `port`, which has refused its data, takes data again; then it sends again.
 pub(crate) fn wait_for_port(p: &Process, port: Port) -> Raise<'_> {
     p.suspend_itself();
     sysmon::busy_port(p, port.term());
     Raise::Wait
 }
 
-/// `noconnect` concerns other nodes.
 fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResult<'p> {
-    let (mut priority, mut nosuspend) = (false, false);
+    let (mut connect, mut suspend, mut priority) = (true, true, false);
     for option in options.list_iter() {
-        match option.map_err(|_| badarg())?.as_atom() {
-            Some(am::noconnect) => {}
-            Some(am::nosuspend) => nosuspend = true,
+        match option.map_err(|_| badopt())?.as_atom() {
+            Some(am::noconnect) => connect = false,
+            Some(am::nosuspend) => suspend = false,
             Some(am::priority) => priority = true,
-            _ => return Err(badarg()),
+            _ => return Err(badopt()),
         }
     }
     match send_with(p, to, message, priority) {
-        Ok(()) => Ok(am::ok.term()),
-        Err(NotSent::Busy(_)) if nosuspend => Ok(am::nosuspend.term()),
-        Err(why) => Err(refused(p, why)),
+        Err(NotSent::NotConnected) if !connect => Ok(am::noconnect.term()),
+        Ok(()) | Err(NotSent::NotConnected) => Ok(am::ok.term()),
+        Err(NotSent::NoSuchName) => Err(badarg()),
+        Err(NotSent::Busy(port)) if suspend => Err(wait_for_port(p, port)),
+        Err(NotSent::Busy(_)) => Ok(am::nosuspend.term()),
     }
 }

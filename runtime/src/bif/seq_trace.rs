@@ -38,13 +38,10 @@ pub(super) fn set_system_tracer<'p>(tracer: Term<'p>) -> BifResult<'p> {
     Ok(system_tracer(old))
 }
 
-/// `system_flag(reset_seq_trace, true)`.
-pub(super) fn reset(value: Term<'_>) -> BifResult<'static> {
-    if value != am::true_ {
-        return Err(badarg());
-    }
+/// `system_flag(reset_seq_trace, _)`: ERTS looks at no value.
+pub(super) fn reset() -> Term<'static> {
     seq::reset();
-    Ok(Term::bool(true))
+    Term::bool(true)
 }
 
 /// The system tracer as it is told.

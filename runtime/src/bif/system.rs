@@ -8,12 +8,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::flags::max_heap_map;
-use super::{BifResult, Raise, badarg, bifs, notsup};
+use super::{BifResult, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
 use crate::heap;
 use crate::interp::exception;
 use crate::native::atom;
 use crate::port;
+use crate::process::logger::SystemLogger;
 use crate::process::{self, MaxHeap, Process, options};
 use crate::sched::clock::{self, TimeWarp};
 use crate::sched::{self, online};
@@ -73,14 +74,12 @@ pub(super) fn all_schedulers() -> u64 {
 /// Settings that `system_flag/2` changes.
 struct Flags {
     outstanding_system_requests: AtomicI64,
-    system_logger: parking_lot::Mutex<Option<crate::term::Pid>>,
 }
 
 fn flags() -> &'static Flags {
     static FLAGS: OnceLock<Flags> = OnceLock::new();
     FLAGS.get_or_init(|| Flags {
         outstanding_system_requests: AtomicI64::new(4),
-        system_logger: parking_lot::Mutex::new(None),
     })
 }
 
@@ -140,6 +139,10 @@ fn memory_internal<'p>(p: &'p Process, reference: Term<'p>, kinds: Term<'p>) -> 
 /// What this is, and where it runs.
 fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     Some(match name {
+        "ethread_info" => {
+            let native = |name: &str| p.tuple(&[p.string(name), p.string("yes")]);
+            p.list(&["32-bit native atomics", "64-bit native atomics"].map(native))
+        }
         "otp_release" => p.string(&release().otp),
         "version" => p.string(&release().erts),
         "compat_rel" => Term::small(release().otp.parse().unwrap_or(29)),
@@ -313,12 +316,7 @@ fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "min_bin_vheap_size" => min_bin_vheap(),
         "max_heap_size" => max_heap_map(p, &max_heap),
         "heap_sizes" => {
-            let mut sizes = vec![];
-            let mut words = heap::next_heap_size(1, false);
-            while words < MAX_HEAP_SIZE_WORDS {
-                sizes.push(number(words));
-                words = heap::next_heap_size(words + 1, false);
-            }
+            let sizes: Vec<_> = heap::heap_sizes().iter().map(|n| number(*n)).collect();
             p.list(&sizes)
         }
         "heap_type" => atom("private"),
@@ -326,9 +324,6 @@ fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         _ => return None,
     })
 }
-
-/// Above all sizes that ERTS lists, and below the next.
-const MAX_HEAP_SIZE_WORDS: usize = 1_000_000_000_000_000;
 
 /// What is built in, and what is not.
 fn feature_info(name: &str) -> Option<Term<'static>> {
@@ -355,10 +350,7 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
         "modified_timing_level" => am::undefined.term(),
         "alloc_util_allocators" => Term::NIL,
         "trace_control_word" => Term::small(crate::matchspec::trace_control_word().into()),
-        "system_logger" => match *flags().system_logger.lock() {
-            Some(pid) => pid.term(),
-            None => am::undefined.term(),
-        },
+        "system_logger" => SystemLogger::current().term(),
         _ => return None,
     })
 }
@@ -416,7 +408,7 @@ fn clock_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
 }
 
 fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'p> {
-    let name = flag.as_atom().ok_or_else(badarg)?.name();
+    let name = flag.as_atom().ok_or_else(badopt)?.name();
     let size = || value.as_index().ok_or_else(badarg);
     let word = |w: u32| Term::small(w.into());
     if let Some(result) = heap_flag(p, name, value).or_else(|| scheduler_flag(p, name, value)) {
@@ -435,25 +427,15 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
             let old = &flags().outstanding_system_requests;
             p.integer(old.swap(new, Ordering::Relaxed))
         }
-        "system_logger" => {
-            let new = match value.view() {
-                View::Pid(pid) => Some(pid),
-                View::Atom(name) if name.name() == "undefined" => None,
-                _ => return Err(badarg()),
-            };
-            match std::mem::replace(&mut *flags().system_logger.lock(), new) {
-                Some(pid) => pid.term(),
-                None => am::undefined.term(),
-            }
-        }
+        "system_logger" => SystemLogger::of(value).ok_or_else(badarg)?.set().term(),
         "time_offset" if value.same(atom("finalize")) => process::time_offset::finalize().term(),
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
         "sequential_tracer" => return super::seq_trace::set_system_tracer(value),
-        "reset_seq_trace" => return super::seq_trace::reset(value),
+        "reset_seq_trace" => super::seq_trace::reset(),
         "microstate_accounting" | "cpu_topology" | "scheduler_bind_type" | "erts_alloc" => {
             return Err(notsup());
         }
-        _ => return Err(badarg()),
+        _ => return Err(badopt()),
     })
 }
 
@@ -538,12 +520,6 @@ fn blocking() -> Term<'static> {
 
 /// Source: `MAX_BACKTRACE_SIZE` in `error.h`.
 const MAX_BACKTRACE: usize = 64;
-
-/// Who gets the emulator's log messages.
-#[must_use]
-pub fn system_logger() -> Option<crate::term::Pid> {
-    *flags().system_logger.lock()
-}
 
 /// A total that is also told as the difference to the time it was asked for before.
 struct Since(AtomicI64);

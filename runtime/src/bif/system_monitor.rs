@@ -59,6 +59,9 @@ pub(super) fn events<'p>(p: &'p Process, monitor: &Monitor) -> Term<'p> {
 
 fn system_monitor_3<'p>(p: &'p Process, [of, receiver, list]: [Term<'p>; 3]) -> BifResult<'p> {
     let session = session(of)?;
+    if !list.is_nil() && list.as_cons().is_none() {
+        return Err(badarg());
+    }
     match session.tracer() {
         None => with_receiver(p, &session, receiver, list),
         Some(TracerId::Process(tracer)) if receiver == am::session => {

@@ -8,8 +8,10 @@ use crate::native;
 use crate::process::refs::make_ref;
 use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
-use crate::process::{Process, Signal, ask_with, check_process_code, options, send};
-use crate::term::{Atom, Pid, Term, am};
+use crate::process::{
+    Process, Signal, ask_with, check_process_code, is_of_old_incarnation, options, send,
+};
+use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
     hbif erts_internal:"garbage_collect"/1 => garbage_collect_1;
@@ -31,8 +33,8 @@ fn garbage_collect_1(p: &mut Process) -> Next {
         Some(am::minor) => false,
         _ => return p.raise(badarg()),
     };
-    if p.collect_now(major).is_err() {
-        return Next::Exit;
+    if let Err(exiting) = p.collect_now(major) {
+        return Next::Exit(exiting);
     }
     p.set_x(0, Term::bool(true));
     Next::Return
@@ -67,7 +69,15 @@ fn request<'p>(
     priority: Term<'p>,
     operation: Term<'p>,
 ) -> BifResult<'p> {
-    let pid = pid.as_pid().ok_or_else(badarg)?;
+    // What was of an old incarnation of this node is gone.
+    let is_gone = is_of_old_incarnation(pid)
+        && pid
+            .as_external()
+            .is_some_and(|pid| pid.kind() == tag::EXTERNAL_PID);
+    let pid = pid.as_pid();
+    if pid.is_none() && !is_gone {
+        return Err(badarg());
+    }
     if priority != am::inherit && options::priority(priority).is_none() {
         return Err(badarg());
     }
@@ -91,6 +101,10 @@ fn request<'p>(
         task,
         requester,
         id,
+    };
+    let Some(pid) = pid else {
+        task.answer(false);
+        return Ok(am::ok.term());
     };
     let signal = Signal::request(move |p| match p.filter(|p| !p.is_exiting()) {
         Some(p) => p.add_system_task(task, priority),

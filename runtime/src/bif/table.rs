@@ -1,6 +1,6 @@
 //! The table of BIFs, put together from the families' tables.
 
-use std::collections::{HashMap, HashSet};
+use crate::hash::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use super::{BifResult, Next};
@@ -92,6 +92,7 @@ const FAMILIES: &[&[Bif]] = &[
     super::compare::TABLE,
     super::convert::TABLE,
     super::debug::TABLE,
+    super::debugger::TABLE,
     super::decode_packet::TABLE,
     super::drivers::TABLE,
     super::emulator::TABLE,

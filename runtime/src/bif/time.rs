@@ -1,7 +1,9 @@
 //! Time, timers, references and unique integers.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Raise, badarg, badopt, bifs};
+use crate::code::entry::export;
 use crate::heap::{Heap, Message};
+use crate::native::atom;
 use crate::num::time::convert_unit;
 use crate::process::refs::{RefNumbers, make_ref, monotonic_integer, unique_integer};
 use crate::process::{Process, Signal, deliver};
@@ -92,25 +94,33 @@ fn unique_integer_1<'p>(p: &'p Process, [options]: [Term<'p>; 1]) -> BifResult<'
     Ok(p.integer(if positive { count + 1 } else { FIRST + count }))
 }
 
-/// Parts a second of a unit, as `erlang:monotonic_time/1` takes it.
-fn unit(term: Term<'_>) -> Result<u64, Raise<'static>> {
-    match term.view() {
-        View::Atom(am::second | am::seconds) => Ok(1),
-        View::Atom(am::millisecond | am::milli_seconds) => Ok(1_000),
-        View::Atom(am::microsecond | am::micro_seconds) => Ok(1_000_000),
-        View::Atom(am::nanosecond | am::nano_seconds) => Ok(1_000_000_000),
-        View::Atom(am::native | am::perf_counter) => Ok(NATIVE_PER_SECOND),
-        View::Small(parts) if parts > 0 => Ok(parts.unsigned_abs()),
-        View::Big(parts) if !parts.is_negative() && parts.limbs().len() == 1 => {
-            Ok(parts.limbs()[0])
-        }
-        _ => Err(badarg()),
-    }
+/// Parts a second of a unit that is converted to here; `None` for those of which `erlang.erl` does it: numbers
+/// other than the common ones, of any size.
+///
+/// # Errors
+/// `badarg` for what is no unit.
+fn unit(term: Term<'_>) -> Result<Option<u64>, Raise<'static>> {
+    Ok(Some(match term.view() {
+        View::Atom(am::native) => NATIVE_PER_SECOND,
+        View::Atom(am::second | am::seconds) | View::Small(1) => 1,
+        View::Atom(am::millisecond | am::milli_seconds) | View::Small(1_000) => 1_000,
+        View::Atom(am::microsecond | am::micro_seconds) | View::Small(1_000_000) => 1_000_000,
+        View::Atom(am::nanosecond | am::nano_seconds) | View::Small(1_000_000_000) => 1_000_000_000,
+        View::Atom(am::perf_counter) => return Ok(None),
+        View::Small(parts) if parts > 0 => return Ok(None),
+        View::Big(parts) if !parts.is_negative() => return Ok(None),
+        _ => return Err(badarg()),
+    }))
 }
 
+/// Source: `time_unit_conversion()` in `erl_time_sup.c`.
 fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
-    let time = convert_unit(ns, NATIVE_PER_SECOND, unit(to)?).ok_or_else(badarg)?;
-    Ok(p.integer(time))
+    if let Some(time) = unit(to)?.and_then(|unit| convert_unit(ns, NATIVE_PER_SECOND, unit)) {
+        return Ok(p.integer(time));
+    }
+    let convert = export(am::erlang, am::convert_time_unit, 3);
+    let args = vec![p.integer(ns), p.unsigned(NATIVE_PER_SECOND), to];
+    Err(Raise::Trap(convert, args))
 }
 
 fn system_time_ns() -> i64 {
@@ -236,6 +246,16 @@ fn flags<'p, const N: usize>(
     Ok(values)
 }
 
+/// When a timer of so many milliseconds runs out; `None` where that is later than the clock can count.
+fn deadline(time: Term<'_>, absolute: bool) -> Option<u64> {
+    let milliseconds = time.as_small()?;
+    if absolute {
+        return Some(clock_of_erlang_ns(milliseconds.checked_mul(1_000_000)?));
+    }
+    let ns = u64::try_from(milliseconds).ok()?.checked_mul(1_000_000)?;
+    monotonic_ns().checked_add(ns)
+}
+
 fn start_timer<'p>(
     p: &'p Process,
     time: Term<'p>,
@@ -244,16 +264,9 @@ fn start_timer<'p>(
     options: Term<'p>,
     wrap: bool,
 ) -> BifResult<'p> {
-    let [absolute] = flags(options, [am::abs], [false])?;
-    let milliseconds = time.as_small().ok_or_else(badarg)?;
-    let deadline = if absolute {
-        clock_of_erlang_ns(milliseconds.checked_mul(1_000_000).ok_or_else(badarg)?)
-    } else {
-        let milliseconds = u64::try_from(milliseconds).map_err(|_| badarg())?;
-        // Source: `ERTS_TIMER_... MAX`: longer than the clock can count is refused.
-        let ns = milliseconds.checked_mul(1_000_000).ok_or_else(badarg)?;
-        monotonic_ns().checked_add(ns).ok_or_else(badarg)?
-    };
+    let [absolute] = flags(options, [am::abs], [false]).map_err(|_| badopt())?;
+    let bad_time = || Raise::ErrorCause(am::badarg.term(), atom("time"));
+    let deadline = deadline(time, absolute).ok_or_else(bad_time)?;
     let receiver = match to.view() {
         View::Pid(pid) => Receiver::Pid(pid),
         View::Atom(name) => Receiver::Name(name),
@@ -282,16 +295,18 @@ fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
     let [is_async, info] = flags(options, [am::async_, am::info], [false, true])?;
-    let reference = numbers(timer)?;
-    let result = reference.and_then(user_timers::cancel);
-    if !info {
-        return Ok(am::ok.term());
-    }
-    if is_async {
-        send_result(p, am::cancel_timer, timer, result);
-        return Ok(am::ok.term());
-    }
-    Ok(left(p, result))
+    let Some(reference) = numbers(timer)? else {
+        // No timer: told even where no answer is wanted, as in ERTS.
+        return Ok(answer(
+            p,
+            am::cancel_timer,
+            timer,
+            None,
+            (is_async, info || !is_async),
+        ));
+    };
+    let result = user_timers::cancel(reference);
+    Ok(answer(p, am::cancel_timer, timer, result, (is_async, info)))
 }
 
 fn read_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -302,11 +317,7 @@ fn read_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
 fn read_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
     let [is_async] = flags(options, [am::async_], [false])?;
     let result = numbers(timer)?.and_then(user_timers::read);
-    if is_async {
-        send_result(p, am::read_timer, timer, result);
-        return Ok(am::ok.term());
-    }
-    Ok(left(p, result))
+    Ok(answer(p, am::read_timer, timer, result, (is_async, true)))
 }
 
 /// The numbers of a reference; `None` for one of another node, which is no timer here.
@@ -322,10 +333,23 @@ fn left(p: &Process, milliseconds: Option<u64>) -> Term<'_> {
     milliseconds.map_or(Term::bool(false), |ms| p.unsigned(ms))
 }
 
-/// The result of an asynchronous call: `{Tag, TimerRef, Result}`.
-fn send_result(p: &Process, tag: Atom, timer: Term<'_>, result: Option<u64>) {
-    let message = p.tuple(&[tag.term(), timer, left(p, result)]);
-    deliver(p.pid(), Signal::message(message, p.pid()));
+/// What `read_timer` and `cancel_timer` return; the result of an asynchronous call is a message
+/// `{Tag, TimerRef, Result}`.
+fn answer<'p>(
+    p: &'p Process,
+    tag: Atom,
+    timer: Term<'p>,
+    result: Option<u64>,
+    (is_async, info): (bool, bool),
+) -> Term<'p> {
+    if info && !is_async {
+        return left(p, result);
+    }
+    if info {
+        let message = p.tuple(&[tag.term(), timer, left(p, result)]);
+        deliver(p.pid(), Signal::message(message, p.pid()));
+    }
+    am::ok.term()
 }
 
 #[cfg(test)]

@@ -55,6 +55,14 @@ fn settled<'p>(
 }
 
 fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> BifResult<'p> {
+    // What cannot be traced is told before what cannot be asked.
+    let is_tracee = matches!(
+        what.view(),
+        View::Atom(_) | View::Pid(_) | View::Port(_) | View::External(_) | View::Tuple(_)
+    );
+    if !is_tracee {
+        return Err(bad(am::badopt));
+    }
     let key = key.as_atom().ok_or_else(badarg)?;
     let guard = ptab::pin();
     let value = match what.view() {

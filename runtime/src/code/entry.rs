@@ -2,7 +2,7 @@
 //!
 //! An entry is made once and lives for ever, so that terms and code may point to it.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 

@@ -6,6 +6,7 @@
 //!   scheduler has passed a quiescent point since; a purge goes through only when no process runs the code or will
 //!   return to it, and no export or fun leads there.
 
+pub(crate) mod debug;
 pub mod entry;
 pub mod load;
 pub mod module;

@@ -1,15 +1,17 @@
 //! Loaded modules: their code, and the table that finds them by name and by address.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use indexmap::IndexMap;
 use parking_lot::{Mutex, RwLock};
 
+use super::debug::DebugTable;
 use super::entry::{self, FunEntry};
 use super::op::entry as head;
 use super::record::{self, Defined};
 use crate::bif;
+use crate::hash::FxBuildHasher;
 use crate::heap::{LiteralArea, LiteralCell, release};
 use crate::term::{Atom, RawTerm, Term};
 
@@ -42,6 +44,8 @@ pub struct Module {
     pub places: Vec<(u32, u32)>,
     /// Source files.
     pub files: Vec<SourceFile>,
+    /// What a debugger can do with it.
+    pub(crate) debug: Option<Box<DebugTable>>,
     /// Offset of the `on_load` function.
     pub on_load: Option<u32>,
     /// `Attr` chunk, in the external term format.
@@ -92,6 +96,7 @@ impl Module {
             lines: Vec::new(),
             places: Vec::new(),
             files: Vec::new(),
+            debug: None,
             on_load: None,
             records: Vec::new(),
             attributes: Vec::new(),
@@ -221,8 +226,11 @@ pub struct Versions {
     pub failed: Option<Arc<Module>>,
 }
 
-fn modules() -> &'static RwLock<HashMap<Atom, Versions>> {
-    static TABLE: OnceLock<RwLock<HashMap<Atom, Versions>>> = OnceLock::new();
+/// All modules that there have ever been, in the order in which they came.
+type Modules = IndexMap<Atom, Versions, FxBuildHasher>;
+
+fn modules() -> &'static RwLock<Modules> {
+    static TABLE: OnceLock<RwLock<Modules>> = OnceLock::new();
     TABLE.get_or_init(RwLock::default)
 }
 
@@ -241,7 +249,7 @@ pub fn versions(name: Atom) -> Versions {
     modules().read().get(&name).cloned().unwrap_or_default()
 }
 
-/// Modules with current code.
+/// Modules with current code, in the order in which they came.
 #[must_use]
 pub fn loaded() -> Vec<Arc<Module>> {
     modules()
@@ -290,8 +298,8 @@ fn add_range(module: &Arc<Module>) {
 /// becomes old. A module with an `on_load` function stays pending until it has run.
 ///
 /// # Errors
-/// `Err(name)` for a module that has old code already; nothing is changed then.
-pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
+/// The modules that have old code already; nothing is changed then.
+pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Vec<Atom>> {
     let _permission = MODIFICATION.lock();
     let mut table = modules().write();
     let has_old = |m: &&Arc<Module>| {
@@ -299,8 +307,9 @@ pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
             .get(&m.name)
             .is_some_and(|v| v.old.is_some() && v.current.is_some())
     };
-    if let Some(module) = all.iter().find(has_old) {
-        return Err(module.name);
+    let not_purged: Vec<Atom> = all.iter().filter(has_old).map(|m| m.name).collect();
+    if !not_purged.is_empty() {
+        return Err(not_purged);
     }
     entry::start_staging();
     for module in all {
@@ -308,6 +317,9 @@ pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
         crate::trace::on_load(&module);
         let versions = table.entry(module.name).or_default();
         if module.on_load.is_some() {
+            if let Some(current) = &versions.current {
+                untraced(current);
+            }
             versions.pending = Some(module);
             continue;
         }
@@ -315,6 +327,17 @@ pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Atom> {
     }
     entry::commit();
     Ok(())
+}
+
+/// Stages that code which stays current for the time being is traced no more, as in ERTS, where another version
+/// is about to run its `on_load` function.
+fn untraced(current: &Arc<Module>) {
+    crate::trace::unloaded(current);
+    let staging = entry::staging();
+    for &(function, arity, offset) in &current.exports {
+        let export = entry::export(current.name, function, arity);
+        export.addresses[staging].store(current.address(offset) as u64, Ordering::Release);
+    }
 }
 
 /// Stages all that a call of `module` goes through, and moves its versions on.
@@ -359,7 +382,8 @@ pub fn finish_on_load(name: Atom, keep: bool) -> Result<(), NotThere> {
     Ok(())
 }
 
-/// Makes the current version old, so that calls find no code.
+/// Makes the current version, if there is one, old, so that calls find no code; `false` for a module that was
+/// never loaded.
 ///
 /// # Errors
 /// When there is old code already.
@@ -373,7 +397,7 @@ pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
         return Err(HasOldCode);
     }
     let Some(current) = versions.current.take() else {
-        return Ok(false);
+        return Ok(true);
     };
     entry::start_staging();
     let staging = entry::staging();

@@ -8,7 +8,9 @@
 //! - `L`: the address of an instruction; 0 for none.
 //! - `n`: a plain number.
 //!
-//! A *slow* row has all operands of its generic instruction as words, after their count in `a`.
+//! A *slow* row has all operands of its generic instruction as words, after their count in `a` and `b`,
+//! 32 bits together. Rows named `...Wide` take as words what is too large for a packed operand in the row
+//! of that name: arities and indices of tuples with more than 65,535 elements.
 
 macro_rules! specific_ops {
     ($($(#[doc = $doc:literal])* $name:ident;)*) => {
@@ -48,6 +50,12 @@ specific_ops! {
     NormalExit;
     /// Where a call that was traced returns to.
     TraceReturn;
+    /// A line where a debugger can stop processes; `a` live registers.
+    LineBreakpointOff;
+    /// A line where processes stop for a debugger; `a` live registers.
+    LineBreakpoint;
+    /// Where the call that stops a process at a line returns to.
+    LineBreakpointEnd;
 
     /// `L`
     Jump;
@@ -122,6 +130,8 @@ specific_ops! {
     GetTl;
     /// `r r n`: tuple, destination, index from 0.
     GetTupleElement;
+    /// `r r`; word: index.
+    GetTupleElementWide;
     /// Two elements side by side. `r r n`; word: second destination.
     GetTupleElement2;
     /// `r r r`: head, tail, destination.
@@ -132,8 +142,12 @@ specific_ops! {
     PutListRC;
     /// `r n`: destination, arity; words: `S` each.
     PutTuple;
+    /// `r`: destination; words: arity, `S` each.
+    PutTupleWide;
     /// `r n r`: tuple, index, value: changes a tuple just made.
     SetTupleElement;
+    /// `r _ r`; word: index.
+    SetTupleElementWide;
 
     /// `r`; words: `L`.
     IsInteger;
@@ -163,8 +177,12 @@ specific_ops! {
     TestArity;
     /// `r n`; `L`. A tuple of that arity.
     IsTupleOfArity;
+    /// `r`; `L`, arity.
+    IsTupleOfArityWide;
     /// `r n`; `L`, tag.
     IsTaggedTuple;
+    /// `r`; `L`, tag, arity.
+    IsTaggedTupleWide;
     /// `r`; `L`
     IsBinary;
     /// `r`; `L`
@@ -410,6 +428,13 @@ impl Op {
     #[must_use]
     pub const fn word(self, a: u16, b: u16, c: u16) -> u64 {
         self as u64 | ((a as u64) << 16) | ((b as u64) << 32) | ((c as u64) << 48)
+    }
+
+    /// How many words of operands a slow row has whose first word this is.
+    #[inline]
+    #[must_use]
+    pub const fn slow_words(word: u64) -> usize {
+        (word >> 16) as u32 as usize
     }
 }
 

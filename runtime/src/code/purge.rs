@@ -103,19 +103,20 @@ fn take(name: Atom) -> Option<Purge> {
     PURGE.lock().take_if(|purge| purge.module == name)
 }
 
-/// Ends the purge of `name` with nothing changed; `false` where there is none.
-pub(crate) fn abort(name: Atom) -> bool {
+/// Ends the purge of `name` with nothing changed.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn abort(name: Atom) -> Result<(), ()> {
     let _permission = MODIFICATION.lock();
-    let Some(purge) = take(name) else {
-        return false;
-    };
+    let purge = take(name).ok_or(())?;
     // Code of the same funs may have been loaded meanwhile.
     let funs = purge.funs.into_iter();
     let funs: Vec<_> = funs.filter(|(fun, _)| fun.address().is_null()).collect();
     redirect(&funs, |address| address);
     module::end_purge(name, false, purge.saved);
     Purge::wake(purge.waiting);
-    true
+    Ok(())
 }
 
 /// Ends the purge of `name`: its old code goes. No process may run it any more. `false` where there is none.

@@ -10,7 +10,7 @@
 //!   their modules', and leave the table before those are purged.
 #![expect(unsafe_code, reason = "literals at rest in tables that threads share")]
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::sync::OnceLock;
 
 use parking_lot::RwLock;

@@ -214,11 +214,11 @@ pub(crate) fn colliding_names(name: Atom, count: usize) -> Vec<Atom> {
     let names = NAMES.read();
     let mask = names.capacity().next_power_of_two() as u64 - 1;
     let place = |atom: &Atom| names.hasher().hash_one(atom) & mask;
-    let atoms = (0..).map_while(|index| {
+    let atoms = (0..).map(|index| {
         while index as usize >= crate::term::atom::count() {
-            Atom::try_new(&format!("am{:x}", crate::term::atom::count())).ok()?;
+            let _ = Atom::new(&format!("am{:x}", crate::term::atom::count()));
         }
-        Some(Atom::from_index(index))
+        Atom::from_index(index)
     });
     atoms
         .filter(|atom| *atom != name && place(atom) == place(&name))

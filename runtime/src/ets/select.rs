@@ -10,11 +10,14 @@ use crate::process::Process;
 use crate::term::compare::{cmp, eq, eq_exact};
 use crate::term::{Term, am};
 
-/// Compiles `spec` for tables.
+/// Compiles `spec` for a traversal of a table, where, and only where, it may be empty.
 ///
 /// # Errors
 /// `badarg`, or `system_limit` where it is nested too deep.
 pub(crate) fn compiled(spec: Term<'_>) -> Result<MatchSpec, Raise<'static>> {
+    if spec.is_nil() {
+        return Ok(MatchSpec::default());
+    }
     compile(spec, Dialect::TABLE).map_err(|failure| {
         if failure.system_limit {
             crate::bif::system_limit()

@@ -105,7 +105,7 @@ fn word(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use crate::hash::HashSet;
 
     use super::*;
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn near_inputs_are_far_apart() {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         for len in 0..40 {
             assert!(seen.insert(hash(0, &vec![0; len])), "{len} zeros");
             for bit in 0..len * 8 {

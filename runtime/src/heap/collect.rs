@@ -429,7 +429,7 @@ impl Heap {
         }
         if 3 * size < 4 * need_after {
             self.grow_next = true;
-        } else if 4 * need_after < size && size > self.min_heap_words as usize {
+        } else if 4 * need_after < size && size > self.min_heap_words {
             let wanted = self.size_for(2 * need_after);
             if wanted < size {
                 self.move_to(wanted, roots);
@@ -441,7 +441,7 @@ impl Heap {
 
     /// The least heap size of at least `words`, not under the process's minimum.
     fn size_for(&self, words: usize) -> usize {
-        next_heap_size(words, false).max(self.min_heap_words as usize)
+        next_heap_size(words, false).max(self.min_heap_words)
     }
 
     /// Sweeps everything into one new young block of `size` words and drops the old generation.
@@ -556,7 +556,7 @@ impl Heap {
         if next == limit && used < limit / 4 {
             next = limit / 2;
         }
-        next.max(self.min_bin_vheap_words as usize)
+        next.max(self.min_bin_vheap_words)
     }
 
     /// # Safety

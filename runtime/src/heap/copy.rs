@@ -1,6 +1,6 @@
 //! Deep copies of terms between heaps, and their sizes. Sharing is not kept, as in ERTS.
 
-use std::collections::{HashMap, HashSet};
+use crate::hash::{HashMap, HashSet};
 
 use super::Heap;
 use super::literal;
@@ -13,8 +13,10 @@ use crate::term::{Bits, RawTerm, Term, View};
 pub enum Literals {
     /// They are shared, and count nothing.
     Share,
-    /// They count as any term (`erts_debug:flat_size/1`).
+    /// They count as any term.
     Count,
+    /// So do the definitions of records, which no copy takes along (`erts_debug:flat_size/1`).
+    CountDefinitions,
 }
 
 /// Words that a copy of `term` takes.
@@ -46,7 +48,7 @@ pub fn size_shared_all(term: Term<'_>) -> usize {
 
 fn size_sharing(term: Term<'_>, literals: Literals) -> usize {
     let mut words = 0;
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     let mut rest = vec![term.raw()];
     while let Some(raw) = rest.pop() {
         let shared = literals == Literals::Share;
@@ -81,7 +83,7 @@ impl Heap {
     /// A copy of `term` in which parts that are shared stay shared. Literals without terms inside are not
     /// copied in any case.
     pub fn copy_shared<'h>(&'h self, term: Term<'_>, literals: Literals) -> Term<'h> {
-        self.copy_sharing(term, literals, false, &mut HashMap::new())
+        self.copy_sharing(term, literals, false, &mut HashMap::default())
     }
 
     /// A copy of `term` that refers to no literal but those that stay for ever, its parts shared with what `done`
@@ -128,7 +130,7 @@ impl Heap {
         let remains = unsafe {
             match literals {
                 Literals::Share => stays::<true>(raw),
-                Literals::Count => stays::<false>(raw),
+                Literals::Count | Literals::CountDefinitions => stays::<false>(raw),
             }
         };
         if remains {
@@ -226,10 +228,15 @@ unsafe fn size_one(mut raw: RawTerm, literals: Literals, rest: &mut Vec<RawTerm>
             return words + size_of_sub_bits(raw);
         }
         if header & tag::HEADER_MASK == tag::RECORD {
-            // The definition is a literal of its module and is shared always.
+            // The definition is a literal of its module.
+            let from = if literals == Literals::CountDefinitions {
+                1
+            } else {
+                2
+            };
             let arity = tag::header_arity(header);
             rest.extend(
-                (2..=arity)
+                (from..=arity)
                     .map(|i| RawTerm(*ptr.add(i)))
                     .filter(|t| !t.is_immed()),
             );
@@ -252,10 +259,10 @@ unsafe fn size_of_sub_bits(raw: RawTerm) -> usize {
     let bits = unsafe { Term::new(raw) }
         .as_bits()
         .expect("a sub-bitstring");
-    if bits.bit_len() <= tag::ONHEAP_BINARY_LIMIT * 8 {
-        heap_bits_words(bits.bit_len())
-    } else {
-        size::REFC_BITS
+    match bits.binary() {
+        // However few its bits are: one that grows by appending is a part of a binary from the first byte on.
+        Some(_) => size::REFC_BITS,
+        None => heap_bits_words(bits.bit_len()),
     }
 }
 
@@ -444,10 +451,9 @@ unsafe fn copy_sub_bits(bits: Bits<'_>, hp: &mut *mut u64, off_heap: &OffHeap) -
     let to = *hp;
     // SAFETY: by contract; the words written are those `size_of_sub_bits` counted.
     unsafe {
-        if bits.bit_len() <= tag::ONHEAP_BINARY_LIMIT * 8 {
+        let Some(binary) = bits.binary() else {
             return super::write_heap_bits(hp, &bits.to_vec(), bits.bit_len());
-        }
-        let binary = bits.binary().expect("larger bitstrings are off-heap");
+        };
         // The bytes may not move any more once another heap knows them.
         binary.set_writable(false);
         let bin_ref = to.add(size::SUB_BITS);

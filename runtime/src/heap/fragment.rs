@@ -1,11 +1,12 @@
 //! Heap fragments: blocks of terms beside a heap. A message arrives in one; a BIF that finds its
 //! process's heap full builds in one.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
 use super::off_heap::OffHeap;
+use crate::sys::memory;
 
 /// Head of a fragment; its words follow.
 #[repr(C)]
@@ -27,7 +28,7 @@ unsafe impl Send for Fragment {}
 const HEADER_WORDS: usize = size_of::<Header>() / 8;
 
 fn layout(words: usize) -> Layout {
-    Layout::array::<u64>(HEADER_WORDS + words).expect("a fragment's size fits the address space")
+    memory::layout_of_words(memory::FRAGMENT, words.saturating_add(HEADER_WORDS))
 }
 
 impl Fragment {
@@ -35,9 +36,9 @@ impl Fragment {
     pub(crate) fn with_capacity(words: usize) -> Fragment {
         let layout = layout(words);
         // SAFETY: the layout has the header's size at least.
-        let ptr = unsafe { alloc(layout) }.cast::<Header>();
-        let Some(ptr) = NonNull::new(ptr) else {
-            handle_alloc_error(layout)
+        let ptr = memory::kept_for(memory::FRAGMENT, || unsafe { alloc(layout) });
+        let Some(ptr) = NonNull::new(ptr.cast::<Header>()) else {
+            memory::cannot_allocate(memory::FRAGMENT, layout.size())
         };
         let header = Header {
             next: Cell::new(None),

@@ -4,7 +4,8 @@
 //! Who makes literals keeps them in a [`LiteralArea`] of its own and gives that up as a whole
 //! ([`super::release`]); what is made by [`make`] and [`build`] stays for ever.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::hash::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use super::off_heap::OffHeap;
 use super::verify::ZEAL;
 use super::{Heap, copy};
+use crate::sys::memory;
 use crate::term::{RawTerm, Term, tag};
 
 /// Addresses reserved; memory is taken only where it is written.
@@ -69,7 +71,9 @@ impl Space {
     /// The start of `bytes` that are the caller's from now on: of the smallest piece that has them.
     fn take(&mut self, bytes: usize) -> usize {
         let fit = self.by_size.range((bytes, 0)..).next().copied();
-        let (found, start) = fit.expect("no address space left for literals");
+        let Some((found, start)) = fit else {
+            memory::cannot_allocate(memory::LITERAL, bytes)
+        };
         self.remove(start);
         if found > bytes {
             self.add(start + bytes, found - bytes);
@@ -108,7 +112,9 @@ fn reserve() -> usize {
             0,
         )
     };
-    assert!(ptr != libc::MAP_FAILED, "no address space for literals");
+    if ptr == libc::MAP_FAILED {
+        memory::cannot_allocate(memory::LITERAL, RESERVED_BYTES);
+    }
     ptr as usize
 }
 
@@ -241,7 +247,7 @@ impl LiteralArea {
         // SAFETY: H6: `words` free words of this area, which the copy takes.
         let raw = unsafe {
             super::copy_into(room, words, &self.off_heap, |heap| {
-                heap.copy_whole(term, &mut HashMap::new())
+                heap.copy_whole(term, &mut HashMap::default())
             })
         };
         // SAFETY: T1, H6: whoever names it does so before the area is given up.

@@ -74,7 +74,7 @@ mod stored;
 mod tests;
 mod verify;
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{NonNull, null_mut};
 
@@ -88,9 +88,10 @@ pub use literal::{
     used_bytes as literal_bytes,
 };
 pub use off_heap::{Binary, MagicBinary, Node, SharedBytes, binary_bytes, number_binaries};
-pub use sizes::next_heap_size;
+pub use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
 
+use crate::sys::memory;
 use crate::term::{RawTerm, Term};
 use fragment::Header;
 use off_heap::OffHeap;
@@ -112,7 +113,7 @@ impl Block {
     };
 
     fn layout(words: usize) -> Layout {
-        Layout::array::<u64>(words).expect("a heap's size fits the address space")
+        memory::layout_of_words(memory::HEAP, words)
     }
     pub(crate) fn new(words: usize) -> Block {
         if words == 0 {
@@ -120,9 +121,9 @@ impl Block {
         }
         let layout = Block::layout(words);
         // SAFETY: the layout is not empty.
-        let start = unsafe { alloc(layout) }.cast::<u64>();
+        let start = memory::kept_for(memory::HEAP, || unsafe { alloc(layout) }).cast::<u64>();
         if start.is_null() {
-            handle_alloc_error(layout);
+            memory::cannot_allocate(memory::HEAP, layout.size());
         }
         HEAP_WORDS.fetch_add(words, std::sync::atomic::Ordering::Relaxed);
         let block = Block { start, words };
@@ -177,8 +178,8 @@ pub struct Heap {
     /// Collections since the last full sweep, and how many there may be.
     pub(crate) gen_gcs: u32,
     pub(crate) max_gen_gcs: u32,
-    pub(crate) min_heap_words: u32,
-    pub(crate) min_bin_vheap_words: u32,
+    pub(crate) min_heap_words: usize,
+    pub(crate) min_bin_vheap_words: usize,
     bin_vheap_limit: usize,
     bin_old_vheap: usize,
     bin_old_vheap_limit: usize,
@@ -214,7 +215,7 @@ impl Heap {
         heap.stop = Cell::new(end);
         heap.high_water = start;
         heap.block = block;
-        heap.min_heap_words = words as u32;
+        heap.min_heap_words = words;
         heap
     }
 
@@ -238,9 +239,9 @@ impl Heap {
             max_gen_gcs: u32::MAX,
             min_heap_words: 0,
             min_bin_vheap_words: sizes::MIN_VHEAP_WORDS,
-            bin_vheap_limit: sizes::MIN_VHEAP_WORDS as usize,
+            bin_vheap_limit: sizes::MIN_VHEAP_WORDS,
             bin_old_vheap: 0,
-            bin_old_vheap_limit: sizes::MIN_VHEAP_WORDS as usize,
+            bin_old_vheap_limit: sizes::MIN_VHEAP_WORDS,
             max_heap_words: 0,
             max_heap_has_binaries: false,
             grow_next: false,
@@ -512,7 +513,7 @@ impl Heap {
     }
     /// Has the virtual binary heaps of a new process be as large as its minimum says.
     pub(crate) fn apply_min_bin_vheap(&mut self) {
-        self.bin_vheap_limit = self.min_bin_vheap_words as usize;
+        self.bin_vheap_limit = self.min_bin_vheap_words;
         self.bin_old_vheap_limit = self.bin_vheap_limit;
     }
     /// Virtual binary heap: words in use and limit, young and old.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
 
+use crate::sys::memory;
 use crate::term::{Atom, tag};
 
 /// Bytes shared by reference. Only the heap thing that made it writable may append to it.
@@ -36,7 +37,7 @@ impl Binary {
     #[must_use]
     pub fn with_capacity(bytes: &[u8], capacity: usize) -> NonNull<Binary> {
         let capacity = capacity.max(bytes.len());
-        let mut data = Vec::with_capacity(capacity);
+        let mut data = memory::room_for_bytes(capacity);
         data.extend_from_slice(bytes);
         data.resize(capacity, 0);
         Binary::from_vec(data, bytes.len())
@@ -117,7 +118,8 @@ impl Binary {
         if capacity > old {
             // SAFETY: H5: made by `from_vec` with this capacity.
             let mut data = unsafe { Vec::from_raw_parts(self.data().cast_mut(), old, old) };
-            data.reserve_exact(capacity - old);
+            memory::check(memory::BINARY, capacity);
+            memory::kept_for(memory::BINARY, || data.reserve_exact(capacity - old));
             data.resize(capacity, 0);
             let mut data = std::mem::ManuallyDrop::new(data.into_boxed_slice());
             self.data.store(data.as_mut_ptr(), Ordering::Release);
@@ -264,6 +266,38 @@ pub struct Node {
     pub name: Atom,
     /// Its creation number.
     pub creation: u32,
+}
+
+/// Nodes that terms name: for as long as one does.
+static NODES: RwLock<BTreeMap<(Atom, u32), Weak<Node>>> = RwLock::new(BTreeMap::new());
+
+impl Node {
+    /// The node of this name and creation.
+    #[must_use]
+    pub fn known_as(name: Atom, creation: u32) -> Arc<Node> {
+        let key = (name, creation);
+        if let Some(node) = NODES.read().get(&key).and_then(Weak::upgrade) {
+            return node;
+        }
+        let mut nodes = NODES.write();
+        nodes.retain(|_, node| node.strong_count() > 0);
+        if let Some(node) = nodes.get(&key).and_then(Weak::upgrade) {
+            return node;
+        }
+        let node = Arc::new(Node { name, creation });
+        nodes.insert(key, Arc::downgrade(&node));
+        node
+    }
+
+    /// The names of all nodes that terms name, each once.
+    #[must_use]
+    pub fn all_names() -> Vec<Atom> {
+        let nodes = NODES.read();
+        let named = nodes.iter().filter(|(_, node)| node.strong_count() > 0);
+        let mut names: Vec<Atom> = named.map(|((name, _), _)| *name).collect();
+        names.dedup();
+        names
+    }
 }
 
 /// The list of things that hold counts, threaded through their third words.

@@ -11,7 +11,7 @@
 //! Source of the steps: "Release of literal areas" in `beam_bif_load.c`, OTP 29. Differs: all areas that wait are
 //! released together.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -118,7 +118,7 @@ impl Heap {
             look(&mut *self.roots.get());
         }
         roots.for_each(&mut look);
-        let mut done = HashMap::new();
+        let mut done = HashMap::default();
         for slot in &found {
             // SAFETY: H1, H6: the slots are in this heap or roots, which nothing moves meanwhile; the
             // literals are not freed before this process has answered.

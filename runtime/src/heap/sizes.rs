@@ -3,9 +3,11 @@
 use std::sync::OnceLock;
 
 /// Least words of off-heap binaries that call for a collection.
-pub(crate) const MIN_VHEAP_WORDS: u32 = 46422;
+pub(crate) const MIN_VHEAP_WORDS: usize = 46422;
 
 const FIBONACCI_STEPS: usize = 23;
+/// No heap is larger.
+const MAX_HEAP_WORDS: usize = 1 << 50;
 
 fn table() -> &'static [usize] {
     static TABLE: OnceLock<Vec<usize>> = OnceLock::new();
@@ -19,15 +21,24 @@ fn table() -> &'static [usize] {
         while let Some(next) = sizes
             .last()
             .map(|last| last + last / 5)
-            .filter(|n| *n <= 1 << 50)
+            .filter(|n| *n <= MAX_HEAP_WORDS)
         {
             sizes.push(next);
         }
+        // ERTS leaves out the last one that fits.
+        sizes.pop();
         sizes
     })
 }
 
-/// The least heap size of at least `words` words; `above` asks for the size after that.
+/// All sizes that heaps may have, in words.
+#[must_use]
+pub fn heap_sizes() -> &'static [usize] {
+    table()
+}
+
+/// The least heap size of at least `words` words; `above` asks for the size after that. Ends the machine where none is
+/// that large.
 #[must_use]
 pub fn next_heap_size(words: usize, above: bool) -> usize {
     let sizes = table();
@@ -35,7 +46,10 @@ pub fn next_heap_size(words: usize, above: bool) -> usize {
         return sizes[0];
     }
     let at = sizes.partition_point(|&size| size < words) + usize::from(above);
-    sizes[at.min(sizes.len() - 1)]
+    match sizes.get(at) {
+        Some(&size) => size,
+        None => crate::sys::memory::no_heap_size(words, usize::from(above)),
+    }
 }
 
 #[cfg(test)]

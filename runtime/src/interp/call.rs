@@ -23,11 +23,11 @@ impl Ready {
     }
 }
 
-/// The exception of a call that cannot be made: it is told as `erlang:apply/3`'s.
-fn bad_apply<'p>(p: &'p Process, mfa: [Term<'p>; 3], raise: &Raise<'p>) -> Exception {
-    let exception = Exception::from_raise(raise).expect("no trap and no wait");
+/// The exception of a call that cannot be made: it is told as `erlang:apply/2`'s or `apply/3`'s, with its arguments.
+fn bad_apply<'p>(p: &'p Process, args: &[Term<'p>], raise: &Raise<'p>) -> Exception {
+    let exception = Exception::from_raise(p, raise).expect("no trap and no wait");
     Exception {
-        args: p.list(&mfa).raw(),
+        args: p.list(args).raw(),
         from_bif: true,
         ..exception
     }
@@ -41,7 +41,7 @@ pub(super) fn apply<'p>(
     mut args: Term<'p>,
 ) -> Result<Ready, Exception> {
     loop {
-        let failed = |raise: &Raise<'p>| bad_apply(p, [module, function, args], raise);
+        let failed = |raise: &Raise<'p>| bad_apply(p, &[module, function, args], raise);
         let (Some(m), Some(f)) = (module.as_atom(), function.as_atom()) else {
             return Err(failed(&badarg()));
         };
@@ -80,7 +80,7 @@ fn spread<'p>(p: &'p Process, args: Term<'p>) -> Result<u8, Raise<'p>> {
 pub(super) fn fixed_apply(p: &Process, arity: usize) -> Result<Ready, Exception> {
     let (m, f) = (p.x(arity), p.x(arity + 1));
     let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
-        return Err(bad_apply(p, [m, f, arguments(p, arity)], &badarg()));
+        return Err(bad_apply(p, &[m, f, arguments(p, arity)], &badarg()));
     };
     if module == am::erlang && function == am::apply && arity == 3 {
         return apply(p, p.x(0), p.x(1), p.x(2));
@@ -95,12 +95,10 @@ pub(super) fn call_fun<'p>(
     arity: usize,
 ) -> Result<Ready, Raise<'p>> {
     let Some(f) = fun.as_fun() else {
-        return Err(crate::bif::tagged(p, am::badfun, fun));
+        return Err(uncallable(p, fun, Term::NIL));
     };
     if usize::from(f.arity()) != arity {
-        let args: Vec<Term<'p>> = (0..arity).map(|i| p.x(i)).collect();
-        let call = p.tuple(&[fun, p.list(&args)]);
-        return Err(crate::bif::tagged(p, am::badarity, call));
+        return Err(uncallable(p, fun, arguments(p, arity)));
     }
     if let Some(export) = f.export() {
         return Ok(Ready::of(export));
@@ -117,7 +115,7 @@ pub(super) fn call_fun<'p>(
         if address.is_null() {
             if is_loaded {
                 // Loading it would not help: what is loaded has no such fun.
-                return Err(crate::bif::tagged(p, am::badfun, fun));
+                return Err(crate::bif::tagged(am::badfun, fun));
             }
             return undefined_lambda(p, entry.module, fun, arity);
         }
@@ -132,14 +130,35 @@ pub(super) fn call_fun<'p>(
     })
 }
 
-/// `apply(Fun, Args)`.
+/// `apply(Fun, Args)`. Arguments that are no list are wrong ones of `apply/2`; a fun that cannot be called with them
+/// is told as in a call of it, even where no function has as many.
 pub(super) fn apply_fun<'p>(
     p: &'p Process,
     fun: Term<'p>,
     args: Term<'p>,
-) -> Result<Ready, Raise<'p>> {
-    let arity = spread(p, args)?;
-    call_fun(p, fun, usize::from(arity))
+) -> Result<Ready, Exception> {
+    let raised = |raise: &Raise<'p>| {
+        let exception = Exception::from_raise(p, raise).expect("no trap and no wait");
+        Exception {
+            from_bif: false,
+            ..exception
+        }
+    };
+    let called = match args.list_iter().try_fold(0, |n, arg| arg.map(|_| n + 1)) {
+        Err(_) => return Err(bad_apply(p, &[fun, args], &badarg())),
+        Ok(X_REGISTERS..) => return Err(bad_apply(p, &[fun, args], &system_limit())),
+        Ok(count) if count > usize::from(u8::MAX) => Err(uncallable(p, fun, args)),
+        Ok(_) => spread(p, args).and_then(|arity| call_fun(p, fun, usize::from(arity))),
+    };
+    called.map_err(|raise| raised(&raise))
+}
+
+/// `fun` cannot be called with these arguments, whatever it is.
+fn uncallable<'p>(p: &'p Process, fun: Term<'p>, args: Term<'p>) -> Raise<'p> {
+    if fun.as_fun().is_none() {
+        return crate::bif::tagged(am::badfun, fun);
+    }
+    crate::bif::tagged(am::badarity, p.tuple(&[fun, args]))
 }
 
 fn arguments<'p>(p: &'p Process, arity: usize) -> Term<'p> {
@@ -165,7 +184,7 @@ fn undefined_lambda<'p>(
 ) -> Result<Ready, Raise<'p>> {
     let handler = export(handler_module(p), am::undefined_lambda, 3);
     if !handler.is_defined() {
-        return Err(crate::bif::tagged(p, am::badfun, fun));
+        return Err(crate::bif::tagged(am::badfun, fun));
     }
     let args = arguments(p, arity);
     p.set_x(0, module.term());

@@ -1,7 +1,8 @@
 //! Raising: the saved trace, the search for a handler, and the stack trace that a program sees.
 //!
-//! A saved trace is a term only the runtime reads: `[[Args | Info] | Trace]`, where `Trace` looks like a
-//! big integer to the collector and holds the current function and return addresses. Source:
+//! A saved trace is a term only the runtime reads: `[[Args | Infos] | Trace]`, where `Trace` looks like a
+//! big integer to the collector and holds the current function and return addresses, and `Infos` is what the top
+//! entry tells besides its place. As many words are taken as in ERTS, since programs see what they allocate. Source:
 //! `save_stacktrace()`, `next_catch()`, `build_stacktrace()` in `beam_common.c`.
 
 use std::fmt::Write as _;
@@ -118,8 +119,21 @@ pub(super) fn save_trace(p: &mut Process, current: Current) {
             Term::new(slot(exception.info)),
         )
     };
+    let infos = infos(p, current, exception.from_bif, info);
     let trace = opaque(p, &words);
-    p.exception.trace = p.cons(p.cons(args, info), trace).raw();
+    p.exception.trace = p.cons(p.cons(args, infos), trace).raw();
+}
+
+/// What the top entry of a trace tells besides its place: `[{error_info, Map}]` or nothing.
+fn infos<'p>(p: &'p Process, current: Current, from_bif: bool, info: Term<'p>) -> Term<'p> {
+    let map = match current {
+        Current::Function(mfa, _) if from_bif => info_of_bif(p, mfa, info),
+        // `erlang:error/3`, and constructions of bitstrings: the map is there.
+        _ => info.as_map().map(|_| info),
+    };
+    map.map_or(Term::NIL, |map| {
+        p.cons(p.tuple(&[am::error_info.term(), map]), Term::NIL)
+    })
 }
 
 /// A thing of these words that the collector copies and does not look into.
@@ -216,12 +230,11 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
         lookup(words[1] as *const u64)
     };
     if let Some((mfa, place)) = first {
-        let info = error_info(p, mfa, words[0], about.tail());
-        items.push(item(p, mfa, args, place, info));
+        items.push(item(p, mfa, args, place, about.tail()));
     }
     for &address in &words[FIXED..] {
         if let Some((mfa, place)) = lookup(address as *const u64) {
-            items.push(item(p, mfa, None, place, None));
+            items.push(item(p, mfa, None, place, Term::NIL));
         }
     }
     p.list(&items)
@@ -269,7 +282,7 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
     if name == am::current_stacktrace {
         let items: Vec<_> = frames
             .into_iter()
-            .map(|(mfa, place)| item(p, mfa, None, place, None))
+            .map(|(mfa, place)| item(p, mfa, None, place, Term::NIL))
             .collect();
         return p.list(&items);
     }
@@ -277,7 +290,7 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
         return am::undefined.term();
     };
     if name == am::current_location {
-        return item(p, mfa, None, place, None);
+        return item(p, mfa, None, place, Term::NIL);
     }
     let arity = Term::small(i64::from(mfa.arity));
     p.tuple(&[mfa.module.term(), mfa.function.term(), arity])
@@ -315,7 +328,7 @@ pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
             last = address;
             left -= 1;
             if let Some((mfa, place)) = lookup(address.wrapping_sub(1)) {
-                items.push(item(p, mfa, None, place, None));
+                items.push(item(p, mfa, None, place, Term::NIL));
             }
         }
         left > 0
@@ -324,7 +337,7 @@ pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
 }
 
 /// Where a process is that runs no code: it has yet to start, or to be woken from `hibernate/3`.
-fn not_in_code(p: &Process) -> Mfa {
+pub(super) fn not_in_code(p: &Process) -> Mfa {
     if p.is_hibernated() {
         return Mfa {
             module: am::erlang,
@@ -344,63 +357,54 @@ fn not_in_code(p: &Process) -> Mfa {
 /// `erts_stack_dump()` in `erl_process.c`.
 pub(crate) fn backtrace(p: &Process) -> String {
     let mut text = String::new();
-    let pc = p.pc.get();
-    let _ = writeln!(
-        text,
-        "Program counter: {:#018x} ({})",
-        pc as u64,
-        function_at(pc)
-    );
-    let registers = p.resting_registers();
-    if let Some(registers) = registers {
-        let _ = writeln!(text, "arity = {}", registers.len());
-        for term in registers {
-            let _ = writeln!(text, "   {}", p.own(*term).display());
-        }
-    }
+    let mut line = |line: std::fmt::Arguments<'_>| {
+        let _ = writeln!(text, "{line}");
+    };
+    let called = |what: &str, address: *const u64| {
+        format!("{what} {:#018x} ({})", address as u64, function_at(address))
+    };
+    // A process that is in no code yet has a call before it, which ends the process when it returns.
+    let is_outside = p.pc.get().is_null() && p.stack_words() == 0;
+    let pc = match is_outside {
+        true => super::run::spawn_entry(),
+        false => p.pc.get(),
+    };
+    line(format_args!("{}", called("Program counter:", pc)));
+    let returns =
+        |at: *const u64, to| format!("\n{:#018x} {}", at as u64, called("Return addr", to));
     let (mut at, mut y) = (p.stop.get(), 0);
     while at < p.hend() {
         // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
         let word = RawTerm(unsafe { *at });
         if word.is_header() && word != RawTerm::NONE {
-            let address = word.0 as *const u64;
-            let (slot, function) = (at as u64, function_at(address));
-            let _ = writeln!(
-                text,
-                "\n{slot:#018x} Return addr {:#018x} ({function})",
-                word.0
-            );
+            line(format_args!("{}", returns(at, word.0 as *const u64)));
             y = 0;
         } else {
-            let _ = write!(text, "{:<8} ", format!("y({y})"));
+            let name = format!("y({y})");
             if word.0 & tag::IMMED2_MASK == tag::CATCH {
-                let address = (word.0 >> 6) as *const u64;
-                let _ = writeln!(
-                    text,
-                    "Catch {:#018x} ({})",
-                    address as u64,
-                    function_at(address)
-                );
+                let handler = called("Catch", (word.0 >> 6) as *const u64);
+                line(format_args!("{name:<8} {handler}"));
             } else {
-                let _ = writeln!(text, "{}", p.own(word).display());
+                line(format_args!("{name:<8} {}", p.own(word).display()));
             }
             y += 1;
         }
         at = at.wrapping_add(1);
+    }
+    if is_outside {
+        let top = p.hend().wrapping_sub(1);
+        line(format_args!("{}", returns(top, super::run::normal_exit())));
     }
     text
 }
 
 /// `Module:Function/Arity + Bytes`, for an address in code.
 fn function_at(address: *const u64) -> String {
-    if address.is_null() {
-        return "invalid".to_owned();
-    }
     let Some((module, offset)) = module::module_at(address) else {
-        return "unknown function".to_owned();
+        return stub_name(address).to_owned();
     };
     let Some(entry) = module.function_at(offset) else {
-        return "unknown function".to_owned();
+        return stub_name(address).to_owned();
     };
     let Mfa {
         module: m,
@@ -415,23 +419,30 @@ fn function_at(address: *const u64) -> String {
     format!("{m}:{f}/{arity} + {bytes}")
 }
 
-/// File, a string, and line.
-type Place = Option<(Term<'static>, u32)>;
+/// What code is called that belongs to no function. Source: `erts_internal_fun_description_from_pc()`.
+pub(super) fn stub_name(address: *const u64) -> &'static str {
+    if address.is_null() {
+        "invalid"
+    } else if address == super::run::normal_exit() {
+        "<terminate process normally>"
+    } else if address == super::debugger::end() {
+        "<breakpoint>"
+    } else {
+        "unknown function"
+    }
+}
 
-fn lookup(address: *const u64) -> Option<(Mfa, Place)> {
+/// File, a string, and line.
+pub(super) type Place = Option<(Term<'static>, u32)>;
+
+pub(super) fn lookup(address: *const u64) -> Option<(Mfa, Place)> {
     let (module, offset) = module::module_at(address)?;
     let entry = module.function_at(offset)?;
     Some((module.mfa(entry), module.place_at(offset)))
 }
 
-/// The `error_info` element of the top entry, if it has one.
-fn error_info<'p>(p: &'p Process, mfa: Mfa, flags: u64, info: Term<'p>) -> Option<Term<'p>> {
-    if flags & flag::FROM_BIF == 0 {
-        // `erlang:error/3`: the map that the caller gave.
-        return info
-            .as_map()
-            .map(|_| p.tuple(&[am::error_info.term(), info]));
-    }
+/// The `error_info` of a BIF: which module tells more of its errors, and the cause, if there is one.
+fn info_of_bif<'p>(p: &'p Process, mfa: Mfa, cause: Term<'p>) -> Option<Term<'p>> {
     let formatter = match mfa.module {
         am::atomics | am::counters | am::erlang | am::erts_internal | am::persistent_term => {
             am::erl_erts_errors
@@ -443,30 +454,27 @@ fn error_info<'p>(p: &'p Process, mfa: Mfa, flags: u64, info: Term<'p>) -> Optio
         _ => return None,
     };
     let module = (am::module.term(), formatter.term());
-    let map = if info.is_nil() {
+    Some(if cause.is_nil() {
         crate::term::map::from_pairs(p, &[module])
     } else {
-        crate::term::map::from_pairs(p, &[module, (am::cause.term(), info)])
-    };
-    Some(p.tuple(&[am::error_info.term(), map]))
+        crate::term::map::from_pairs(p, &[module, (am::cause.term(), cause)])
+    })
 }
 
-/// `{M, F, Arity or Args, Location}`.
+/// `{M, F, Arity or Args, Location}`; the location ends with `infos`.
 fn item<'p>(
     p: &'p Process,
     mfa: Mfa,
     args: Option<Term<'p>>,
     place: Place,
-    info: Option<Term<'p>>,
+    infos: Term<'p>,
 ) -> Term<'p> {
-    let mut location = Vec::with_capacity(3);
-    if let Some((file, line)) = place {
-        location.push(p.tuple(&[am::file.term(), file]));
-        location.push(p.tuple(&[am::line.term(), p.unsigned(u64::from(line))]));
-    }
-    location.extend(info);
     let arity = args.unwrap_or(Term::small(i64::from(mfa.arity)));
-    let location = p.list(&location);
+    let location = place.map_or(infos, |(file, line)| {
+        let line = p.tuple(&[am::line.term(), p.unsigned(u64::from(line))]);
+        let file = p.tuple(&[am::file.term(), file]);
+        p.cons(file, p.cons(line, infos))
+    });
     p.tuple(&[mfa.module.term(), mfa.function.term(), arity, location])
 }
 

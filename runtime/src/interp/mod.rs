@@ -13,10 +13,13 @@
 
 pub(crate) mod bits;
 mod call;
+pub(crate) mod debugger;
 pub(crate) mod exception;
 mod run;
 
 pub(crate) use run::run;
+#[cfg(all(test, not(loom)))]
+mod deaths;
 pub(crate) mod maps;
 pub(crate) mod records;
 pub(crate) mod slow;

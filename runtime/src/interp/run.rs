@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use super::call::{self, Called, Ready};
+use super::debugger::{self, Hit};
 use super::exception::{self, Current};
 use super::slow::{Flow, Slow};
 use super::{bits, maps, records};
@@ -16,7 +17,9 @@ use crate::code::module::Mfa;
 use crate::code::op::{Op, Y_BIT, entry as head};
 use crate::code::{Export, FunEntry, entry};
 use crate::heap::{Heap, RESERVED_WORDS};
-use crate::process::{CONTEXT_REDS, Class, Exception, Process, Saved, WaitTimeout, X_REGISTERS};
+use crate::process::{
+    CONTEXT_REDS, Class, Exception, Exiting, Process, Saved, WaitTimeout, X_REGISTERS,
+};
 use crate::sched::Outcome;
 use crate::term::{RawTerm, Term, am, compare, number, tag};
 use crate::trace;
@@ -35,8 +38,13 @@ static STUBS: Stubs = Stubs {
 
 /// Where a new process starts: calls `apply(x0, x1, x2)`, then exits normally.
 #[must_use]
-fn spawn_entry() -> *const u64 {
+pub(super) fn spawn_entry() -> *const u64 {
     STUBS.spawn.as_ptr()
+}
+
+/// Where a process's first function returns to.
+pub(super) fn normal_exit() -> *const u64 {
+    &raw const STUBS.spawn[1]
 }
 
 /// The BIFs behind the operators, for operands that the fast paths leave.
@@ -100,7 +108,7 @@ pub(crate) fn run(p: &mut Process) -> Outcome {
         run_code::<false>(p)
     };
     trace::breakpoint::scheduled_out(p);
-    if outcome != Outcome::Exit && p.shared().tracee.has(trace::events::AT_TURNS) {
+    if !matches!(outcome, Outcome::Exit(_)) && p.shared().tracee.has(trace::events::AT_TURNS) {
         trace::events::scheduled_out(p);
     }
     outcome
@@ -141,6 +149,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
     // SAFETY: I1, I2, I3, P2, H1, as said.
     unsafe {
         'fetch: loop {
+            debug_assert!(!p.is_exiting(), "a process that exits runs no instruction");
             let mut word = *pc;
             macro_rules! a {
                 () => {
@@ -296,11 +305,11 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
             macro_rules! handle {
                 ($current:expr) => {{
                     match raise(p, $current) {
-                        Some(address) => {
+                        Ok(address) => {
                             swapin!();
                             jump!(address)
                         }
-                        None => return Outcome::Exit,
+                        Err(exiting) => return Outcome::Exit(exiting),
                     }
                 }};
             }
@@ -314,27 +323,25 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
             }
             macro_rules! raised {
                 ($raise:expr, $current:expr) => {{
-                    let exception = Exception::from_raise(&$raise);
+                    let exception = Exception::from_raise(p, &$raise);
                     p.exception = exception.expect("traps and waits are no exceptions");
                     handle!($current)
-                }};
-            }
-            macro_rules! ready {
-                ($ready:expr) => {{
-                    match $ready {
-                        Ok(Ready { entry, export }) => {
-                            saves!(export);
-                            swapin!();
-                            dispatch!(entry)
-                        }
-                        Err(raise) => raised!(raise, Current::Code(pc)),
-                    }
                 }};
             }
             macro_rules! bad_apply {
                 ($exception:expr) => {{
                     p.exception = $exception;
                     handle!(Current::Function(apply_mfa(3), Some(pc)))
+                }};
+            }
+            // `apply/2` in code failed: it did itself, or the call of the fun.
+            macro_rules! bad_apply_fun {
+                ($exception:expr) => {{
+                    p.exception = $exception;
+                    if p.exception.from_bif {
+                        handle!(Current::Function(apply_mfa(2), Some(pc)))
+                    }
+                    handle!(Current::Code(pc))
                 }};
             }
             // An apply that is a function's last call: its frame goes, but for a BIF that does nothing
@@ -359,8 +366,8 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
             macro_rules! collect {
                 ($need:expr, $live:expr) => {{
                     swapout!();
-                    if p.garbage_collect($need, $live).is_err() {
-                        return Outcome::Exit;
+                    if let Err(exiting) = p.garbage_collect($need, $live) {
+                        return Outcome::Exit(exiting);
                     }
                     swapin!();
                 }};
@@ -382,7 +389,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                     match flow {
                         Flow::Next => {
                             swapin!();
-                            pc = pc.add(1 + a!() as usize);
+                            pc = pc.add(1 + Op::slow_words(word));
                             continue 'fetch;
                         }
                         Flow::Jump(address) => {
@@ -390,6 +397,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                             jump!(address)
                         }
                         Flow::Raise => handle!(Current::Code(pc)),
+                        Flow::Exit(exiting) => return Outcome::Exit(exiting),
                     }
                 }};
             }
@@ -401,8 +409,8 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                     let live = $live as usize;
                     if Heap::is_zealous() && live < X_REGISTERS {
                         let kept = keep(x, c!(), live);
-                        if p.garbage_collect(0, kept).is_err() {
-                            return Outcome::Exit;
+                        if let Err(exiting) = p.garbage_collect(0, kept) {
+                            return Outcome::Exit(exiting);
                         }
                     }
                     swapin!();
@@ -415,7 +423,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                     let row: &'static Bif = $row;
                     swapout!();
                     let args: &[u64] = $args;
-                    match guard(p, row, args) {
+                    match guard(p, row, args, $fail == 0) {
                         Ok(value) => guard_result!(value, $words, $live),
                         Err(()) if $fail != 0 => {
                             swapin!();
@@ -488,7 +496,10 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                     }
                     Op::Breakpoint => {
                         swapout!();
-                        word = trace::breakpoint::hit(p, pc);
+                        match trace::breakpoint::hit(p, pc) {
+                            Ok(original) => word = original,
+                            Err(exiting) => return Outcome::Exit(exiting),
+                        }
                         swapin!();
                         continue 'exec;
                     }
@@ -497,6 +508,27 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                         let back = trace::breakpoint::returned(p, a!());
                         swapin!();
                         return_to!(back)
+                    }
+                    Op::LineBreakpointOff => next!(0),
+                    Op::LineBreakpoint => {
+                        swapout!();
+                        match debugger::hit(p, pc, a!() as usize) {
+                            Hit::Calls(entry) => {
+                                swapin!();
+                                dispatch!(entry)
+                            }
+                            Hit::GoesOn => {
+                                swapin!();
+                                next!(0)
+                            }
+                            Hit::Exits(exiting) => return Outcome::Exit(exiting),
+                        }
+                    }
+                    Op::LineBreakpointEnd => {
+                        swapout!();
+                        let next = debugger::leave(p);
+                        swapin!();
+                        jump!(next)
                     }
                     Op::ErrorHandler => {
                         swapout!();
@@ -568,7 +600,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 pause_again!(outcome, row.arity as usize)
                             }
                             BifEnd::Sleep => return p.waits(),
-                            BifEnd::Exit => return Outcome::Exit,
+                            BifEnd::Exit(exiting) => return Outcome::Exit(exiting),
                         }
                     }
                     Op::ApplyEntry | Op::SpawnEntry => {
@@ -597,7 +629,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 swapin!();
                                 dispatch!(entry)
                             }
-                            Err(raise) => raised!(raise, Current::Function(apply_mfa(2), None)),
+                            Err(exception) => bad_apply_fun!(exception),
                         }
                     }
                     Op::NormalExit => {
@@ -606,7 +638,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                             class: Class::Exit,
                             ..Exception::error(am::normal.raw())
                         };
-                        return Outcome::Exit;
+                        return Outcome::Exit(p.uncaught());
                     }
 
                     Op::Jump => jump!(arg!(1)),
@@ -682,7 +714,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 pause_again!(outcome, row.arity as usize)
                             }
                             BifEnd::Sleep => return p.waits(),
-                            BifEnd::Exit => return Outcome::Exit,
+                            BifEnd::Exit(exiting) => return Outcome::Exit(exiting),
                         }
                     }
                     Op::CallApply => {
@@ -710,13 +742,20 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 push_return!(0);
                                 dispatch!(entry)
                             }
-                            Err(raise) => raised!(raise, Current::Code(pc)),
+                            Err(exception) => bad_apply_fun!(exception),
                         }
                     }
                     Op::CallApplyFunLast => {
                         stop = stop.add(a!() as usize);
                         swapout!();
-                        ready!(call::apply_fun(p, p.x(0), p.x(1)))
+                        match call::apply_fun(p, p.x(0), p.x(1)) {
+                            Ok(Ready { entry, export }) => {
+                                saves!(export);
+                                swapin!();
+                                dispatch!(entry)
+                            }
+                            Err(exception) => bad_apply_fun!(exception),
+                        }
                     }
                     Op::Yield => {
                         *x = am::true_.raw().0;
@@ -874,6 +913,10 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                         *reg!(b!()) = *RawTerm(*reg!(a!())).ptr().add(1 + c!() as usize);
                         next!(0)
                     }
+                    Op::GetTupleElementWide => {
+                        *reg!(b!()) = *RawTerm(*reg!(a!())).ptr().add(1 + arg!(1) as usize);
+                        next!(1)
+                    }
                     Op::GetTupleElement2 => {
                         let elements = RawTerm(*reg!(a!())).ptr().add(1 + c!() as usize);
                         *reg!(b!()) = *elements;
@@ -912,10 +955,26 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                         *reg!(a!()) = tuple as u64 | tag::BOXED;
                         next!(arity)
                     }
+                    Op::PutTupleWide => {
+                        let arity = arg!(1) as usize;
+                        let tuple = htop;
+                        *tuple = tag::make_header(arity, tag::ARITYVAL);
+                        for i in 1..=arity {
+                            *tuple.add(i) = src!(1 + i);
+                        }
+                        htop = tuple.add(1 + arity);
+                        *reg!(a!()) = tuple as u64 | tag::BOXED;
+                        next!(1 + arity)
+                    }
                     Op::SetTupleElement => {
                         let value = *reg!(c!());
                         *RawTerm(*reg!(a!())).ptr().add(1 + b!() as usize) = value;
                         next!(0)
+                    }
+                    Op::SetTupleElementWide => {
+                        let value = *reg!(c!());
+                        *RawTerm(*reg!(a!())).ptr().add(1 + arg!(1) as usize) = value;
+                        next!(1)
                     }
 
                     Op::IsInteger => {
@@ -970,6 +1029,17 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                     Op::IsTupleOfArity => {
                         let head = header!(*reg!(a!()));
                         test!(head == tag::make_header(b!() as usize, tag::ARITYVAL), 1)
+                    }
+                    Op::IsTupleOfArityWide => {
+                        let head = header!(*reg!(a!()));
+                        test!(head == tag::make_header(arg!(2) as usize, tag::ARITYVAL), 2)
+                    }
+                    Op::IsTaggedTupleWide => {
+                        let word = *reg!(a!());
+                        let head = header!(word);
+                        let is = head == tag::make_header(arg!(3) as usize, tag::ARITYVAL)
+                            && *RawTerm(word).ptr().add(1) == arg!(2);
+                        test!(is, 3)
                     }
                     Op::IsTaggedTuple => {
                         let word = *reg!(a!());
@@ -1122,7 +1192,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                             guard_result!(sum.raw(), 5, arg!(2))
                         }
                         // A float, an error: told by the operators one by one.
-                        match guard(p, operator(Op::Mul), &[left, right]) {
+                        match guard(p, operator(Op::Mul), &[left, right], arg!(1) == 0) {
                             Ok(product) => {
                                 swapin!();
                                 let args = [product.0, addend];
@@ -1416,7 +1486,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                                 pause_again!(outcome, 2)
                             }
                             BifEnd::Sleep => return p.waits(),
-                            BifEnd::Exit => return Outcome::Exit,
+                            BifEnd::Exit(exiting) => return Outcome::Exit(exiting),
                         }
                     }
                     Op::LoopRec => {
@@ -1424,14 +1494,20 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                             pause!(Outcome::Yield, 0)
                         }
                         swapout!();
+                        // Who asks it meanwhile where it is, a purge of its code for one, is told.
+                        p.pc.set(pc);
                         match p.peek_message() {
-                            Some(message) => {
+                            Ok(Some(message)) => {
                                 swapin!();
                                 *x = message.0;
                                 next!(1)
                             }
-                            None if p.is_exiting() => return Outcome::Exit,
-                            None => {
+                            Err(exiting) => return Outcome::Exit(exiting),
+                            Ok(None) if p.is_suspended() => {
+                                swapin!();
+                                pause!(Outcome::Yield, 0)
+                            }
+                            Ok(None) => {
                                 swapin!();
                                 jump!(arg!(1))
                             }
@@ -1569,11 +1645,17 @@ fn apply_mfa(arity: u8) -> Mfa {
     }
 }
 
-/// A guard BIF's value, or its exception stored in the process.
+/// A guard BIF's value, or its exception stored in the process. Where it does not `raise`, as a guard fails, nothing
+/// is stored, and the heap is as it was.
 ///
 /// # Safety
 /// T1 holds for `args`; `p` is swapped out.
-unsafe fn guard(p: &mut Process, row: &'static Bif, args: &[u64]) -> Result<RawTerm, ()> {
+unsafe fn guard(
+    p: &mut Process,
+    row: &'static Bif,
+    args: &[u64],
+    raises: bool,
+) -> Result<RawTerm, ()> {
     let raised = {
         let p: &Process = p;
         // SAFETY: T1: by contract; `Term` is a word.
@@ -1584,9 +1666,10 @@ unsafe fn guard(p: &mut Process, row: &'static Bif, args: &[u64]) -> Result<RawT
         };
         match call(p, terms) {
             Ok(value) => return Ok(value.raw()),
+            Err(_) if !raises => return Err(()),
             Err(raise) => {
-                let mut exception =
-                    Exception::from_raise(&raise).expect("a guard BIF neither traps nor waits");
+                let exception = Exception::from_raise(p, &raise);
+                let mut exception = exception.expect("a guard BIF neither traps nor waits");
                 exception.args = p.list(terms).raw();
                 exception
             }
@@ -1630,7 +1713,7 @@ enum BifEnd {
     /// To be called again later.
     Again(Outcome),
     /// With the end of the process.
-    Exit,
+    Exit(Exiting),
 }
 
 /// Calls a BIF whose arguments are in the registers. `caller` is the calling instruction, where there is
@@ -1672,7 +1755,7 @@ fn call_bif(
                         Ok(BifEnd::Again(Outcome::Yield))
                     }
                     Err(raise) => {
-                        let exception = Exception::from_raise(&raise);
+                        let exception = Exception::from_raise(p, &raise);
                         let mut exception = exception.expect("the rest are exceptions");
                         if exception.from_bif {
                             exception.args = p.list(args).raw();
@@ -1699,7 +1782,7 @@ fn call_bif(
             Next::Call => BifEnd::Go(p.pc.get()),
             Next::Wait => BifEnd::Again(Outcome::Wait),
             Next::Sleep => BifEnd::Sleep,
-            Next::Exit => BifEnd::Exit,
+            Next::Exit(exiting) => BifEnd::Exit(exiting),
             Next::Raise => {
                 // Who raises has left the arguments where they were.
                 if p.exception.from_bif && p.exception.args == RawTerm::NONE {
@@ -1721,8 +1804,10 @@ fn exclusive(p: &mut Process, call: fn(&mut Process) -> Next, caller: Option<*co
 /// A BIF's end is a safepoint: its result in `x(0)`, or the `live` arguments of the call that it ends
 /// with, are all that is live beside the stack.
 fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
-    if p.wants_collection() && p.garbage_collect(0, live).is_err() {
-        return BifEnd::Exit;
+    if p.wants_collection()
+        && let Err(exiting) = p.garbage_collect(0, live)
+    {
+        return BifEnd::Exit(exiting);
     }
     ended
 }
@@ -1749,8 +1834,8 @@ fn raise_from_bif(
         Current::Code(caller.unwrap_or_else(|| return_address(p).unwrap_or(at)))
     };
     match raise(p, current) {
-        Some(handler) => BifEnd::Jump(handler),
-        None => BifEnd::Exit,
+        Ok(handler) => BifEnd::Jump(handler),
+        Err(exiting) => BifEnd::Exit(exiting),
     }
 }
 
@@ -1766,14 +1851,17 @@ fn reraised(trace: RawTerm, value: RawTerm) -> Exception {
 }
 
 /// Raises the exception stored in `p`: saves its trace, cuts the stack to the innermost handler and
-/// fills the registers for it. `None` when there is no handler: the process exits.
-fn raise(p: &mut Process, current: Current) -> Option<*const u64> {
+/// fills the registers for it.
+///
+/// # Errors
+/// When there is no handler.
+fn raise(p: &mut Process, current: Current) -> Result<*const u64, Exiting> {
     exception::save_trace(p, current);
     trace::breakpoint::unwinding(p);
     if p.catches.get() == 0 {
-        return None;
+        return Err(p.uncaught());
     }
-    let handler = exception::unwind(p)?;
+    let handler = exception::unwind(p).ok_or_else(|| p.uncaught())?;
     let exception = p.exception;
     let x = p.registers();
     // SAFETY: P2: four registers there are.
@@ -1784,5 +1872,5 @@ fn raise(p: &mut Process, current: Current) -> Option<*const u64> {
         *x.add(3) = exception.trace;
     }
     p.exception = Exception::default();
-    Some(handler)
+    Ok(handler)
 }

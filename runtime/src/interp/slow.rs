@@ -2,7 +2,7 @@
 //! instruction's operands, which stand as words behind it (see `code::op`).
 
 use crate::code::op::Y_BIT;
-use crate::process::{Class, Process};
+use crate::process::{Class, Exiting, Process};
 use crate::term::{Atom, RawTerm, Term};
 
 /// How a slow instruction ends.
@@ -13,6 +13,8 @@ pub(crate) enum Flow {
     Jump(*const u64),
     /// With the exception that was stored in the process.
     Raise,
+    /// With the end of the process.
+    Exit(Exiting),
 }
 
 /// A slow instruction being run: the process, swapped out, and the operands.
@@ -113,12 +115,12 @@ impl<'a> Slow<'a> {
     /// here: sources are read again behind it.
     ///
     /// # Errors
-    /// When the process has hit `max_heap_size` and must exit: return it as it is.
+    /// When the collection kills the process: return it as it is.
     pub(crate) fn ensure_heap(&mut self, need: usize, live: usize) -> Result<(), Flow> {
         if self.p.free_words() >= need && !self.p.has_many_binaries() {
             return Ok(());
         }
-        self.p.garbage_collect(need, live).map_err(|_| Flow::Raise)
+        self.p.garbage_collect(need, live).map_err(Flow::Exit)
     }
 
     /// Puts `word` in `x(live)`, above the live registers, so that a collection with one register

@@ -309,12 +309,8 @@ impl<'a> Compiler<'a> {
     fn compound(&mut self, term: Term<'a>) -> Part<'a> {
         match term.view() {
             View::Map(map) => {
-                let mut parts = Vec::with_capacity(map.len() * 2);
-                for (key, value) in map.iter() {
-                    parts.push(self.expr(key));
-                    parts.push(self.expr(value));
-                }
-                self.map(parts)
+                let entries: Vec<_> = map.iter().collect();
+                self.map(map.flat().is_some(), &entries)
             }
             View::Tuple(tuple) => self.tuple(term, tuple),
             _ => self.list(term),
@@ -330,17 +326,38 @@ impl<'a> Compiler<'a> {
         parts.iter().map(constant).collect()
     }
 
-    fn map(&mut self, parts: Vec<Part<'a>>) -> Part<'a> {
-        if let Some(constants) = Self::constants(&parts) {
-            let pairs: Vec<_> = constants.chunks_exact(2).map(|p| (p[0], p[1])).collect();
+    /// The parts of terms in the order in which ERTS compiles, and complains of, them: the last one first.
+    fn backwards(&mut self, terms: impl DoubleEndedIterator<Item = Term<'a>>) -> Vec<Part<'a>> {
+        let mut parts: Vec<_> = terms.rev().map(|term| self.expr(term)).collect();
+        parts.reverse();
+        parts
+    }
+
+    /// A map. A flat one is compiled as its tuples of values and of keys, another one pair by pair.
+    fn map(&mut self, is_flat: bool, entries: &[(Term<'a>, Term<'a>)]) -> Part<'a> {
+        let (keys, values) = if is_flat {
+            let values = self.backwards(entries.iter().map(|entry| entry.1));
+            (self.backwards(entries.iter().map(|entry| entry.0)), values)
+        } else {
+            let parts = entries
+                .iter()
+                .rev()
+                .map(|&(key, value)| (self.expr(key), self.expr(value)));
+            let (mut keys, mut values): (Vec<_>, Vec<_>) = parts.unzip();
+            keys.reverse();
+            values.reverse();
+            (keys, values)
+        };
+        if let (Some(keys), Some(values)) = (Self::constants(&keys), Self::constants(&values)) {
+            let pairs: Vec<_> = keys.into_iter().zip(values).collect();
             return Part::Constant(map::from_pairs(self.heap, &pairs));
         }
-        let mut pairs = Vec::with_capacity(parts.len() / 2);
-        let mut parts = parts.into_iter().map(Part::into_expr);
-        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            pairs.push((key, value));
-        }
-        Part::Code(Expr::Map(pairs))
+        let pairs = keys.into_iter().zip(values);
+        Part::Code(Expr::Map(
+            pairs
+                .map(|(key, value)| (key.into_expr(), value.into_expr()))
+                .collect(),
+        ))
     }
 
     fn list(&mut self, mut list: Term<'a>) -> Part<'a> {
@@ -360,7 +377,7 @@ impl<'a> Compiler<'a> {
     fn tuple(&mut self, term: Term<'a>, tuple: Tuple<'a>) -> Part<'a> {
         let first = tuple.elements().first();
         if let (1, Some(inner)) = (tuple.arity(), first.and_then(|first| first.as_tuple())) {
-            let parts: Vec<_> = inner.elements().iter().map(|e| self.expr(*e)).collect();
+            let parts = self.backwards(inner.elements().iter().copied());
             if let Some(constants) = Self::constants(&parts) {
                 return Part::Constant(self.heap.tuple(&constants));
             }
@@ -390,12 +407,9 @@ impl<'a> Compiler<'a> {
                     ));
                 }
             },
-            am::and_ => return self.logic("and", Expr::And, term, args),
-            am::or_ => return self.logic("or", Expr::Or, term, args),
-            am::andalso | am::andthen => {
-                return self.logic("andalso", Expr::AndAlso, term, args);
+            am::and_ | am::or_ | am::andalso | am::andthen | am::orelse => {
+                return self.logic(name, term, args);
             }
-            am::orelse => return self.logic("orelse", Expr::OrElse, term, args),
             am::self_ => {
                 if args.is_empty() {
                     return Part::Code(Expr::Own);
@@ -414,29 +428,33 @@ impl<'a> Compiler<'a> {
     }
 
     fn all(&mut self, args: &[Term<'a>]) -> Vec<Expr> {
-        let mut all: Vec<Expr> = args
-            .iter()
-            .rev()
-            .map(|arg| self.expr(*arg).into_expr())
-            .collect();
-        all.reverse();
-        all
+        let parts = self.backwards(args.iter().copied());
+        parts.into_iter().map(Part::into_expr).collect()
     }
 
-    fn logic(
-        &mut self,
-        form: &str,
-        make: fn(Vec<Expr>) -> Expr,
-        term: Term<'a>,
-        args: &[Term<'a>],
-    ) -> Part<'a> {
+    /// `and`, `or`, whose arguments are compiled as those of functions, and the two that stop at what decides
+    /// them, whose arguments are compiled in the order in which they are run.
+    fn logic(&mut self, name: Atom, term: Term<'a>, args: &[Term<'a>]) -> Part<'a> {
+        type Form = (&'static str, fn(Vec<Expr>) -> Expr, bool);
+        let (form, make, stops): Form = match name {
+            am::and_ => ("and", Expr::And, false),
+            am::or_ => ("or", Expr::Or, false),
+            am::orelse => ("orelse", Expr::OrElse, true),
+            _ => ("andalso", Expr::AndAlso, true),
+        };
         if args.is_empty() {
             let call = shown(term);
             return self.wrong(format!(
                 "Special form '{form}' called without arguments in {call}."
             ));
         }
-        Part::Code(make(self.all(args)))
+        let args = if stops {
+            let args = args.iter().map(|arg| self.expr(*arg).into_expr());
+            args.collect()
+        } else {
+            self.all(args)
+        };
+        Part::Code(make(args))
     }
 
     fn function(&mut self, name: Atom, args: &[Term<'a>]) -> Part<'a> {

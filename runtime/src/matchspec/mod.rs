@@ -63,7 +63,8 @@ impl Dialect {
     };
 }
 
-/// A compiled match specification.
+/// A compiled match specification; that without clauses matches nothing.
+#[derive(Default)]
 pub(crate) struct MatchSpec {
     clauses: Vec<Clause>,
     /// Variables of the clause that has most.

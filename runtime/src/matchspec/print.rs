@@ -1,4 +1,6 @@
 //! Terms in the texts of errors, as the emulator prints them, cut to what the texts have room for.
+//!
+//! A text is what ERTS has in a buffer of bytes: each of its characters is one byte, a part of UTF-8 perhaps.
 
 use crate::term::Term;
 
@@ -8,15 +10,13 @@ const TEXT_LIMIT: usize = 99;
 /// `term`, at least [`TEXT_LIMIT`] characters of it if it has as many.
 pub(super) fn shown(term: Term<'_>) -> String {
     let shown = term.display_cut(TEXT_LIMIT as i64).to_bytes();
-    String::from_utf8_lossy(&shown).into_owned()
+    shown.into_iter().map(char::from).collect()
 }
 
 /// `text`, cut to [`TEXT_LIMIT`] bytes.
 pub(super) fn cut(mut text: String) -> String {
-    let mut end = TEXT_LIMIT.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    if let Some((end, _)) = text.char_indices().nth(TEXT_LIMIT) {
+        text.truncate(end);
     }
-    text.truncate(end);
     text
 }

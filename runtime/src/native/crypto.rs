@@ -1,11 +1,11 @@
 //! `crypto`, as far as random numbers, digests and HMAC go, and the ciphers of [`super::cipher`]; what else the
 //! module has raises `nif_not_loaded`, as its own stubs do. Source: `hash.c`, `hmac.c`, `rand.c` of OTP 29's `crypto`.
 
-use sha2::Digest;
+use parking_lot::Mutex;
 
-use super::{atom, new_object, object};
+use super::digest::{Hmac, NAMES, State};
+use super::{atom, iolist_bytes, new_object, object};
 use crate::bif::{BifResult, Raise, badarg, bifs};
-use crate::hash::md5::Md5;
 use crate::num::limbs::Int;
 use crate::process::Process;
 use crate::term::{Bits, Term, am};
@@ -20,65 +20,15 @@ bifs! {
     bif crypto:"hash_init_nif"/1 => hash_init_nif_1;
     bif crypto:"hash_update_nif"/2 => hash_update_nif_2;
     bif crypto:"hash_final_nif"/1 => hash_final_nif_1;
+    bif crypto:"hash_info_nif"/1 => hash_info_nif_1;
+    bif crypto:"hash_final_xof_nif"/2 => hash_final_xof_nif_2;
+    bif crypto:"mac_algorithms"/0 => mac_algorithms_0;
     bif crypto:"mac_nif"/4 => mac_nif_4;
+    bif crypto:"mac_init_nif"/3 => mac_init_nif_3;
+    bif crypto:"mac_update_nif"/2 => mac_update_nif_2;
+    bif crypto:"mac_final_nif"/1 => mac_final_nif_1;
     bif crypto:"hash_equals_nif"/2 => hash_equals_nif_2;
     bif crypto:"do_exor"/2 => do_exor_2;
-}
-
-macro_rules! digests {
-    ($($variant:ident $name:literal $block:literal;)*) => {
-        /// A digest under way.
-        #[derive(Clone)]
-        enum State {
-            Md5(Md5),
-            $($variant(sha::$variant),)*
-        }
-
-        /// Names of the digests.
-        const NAMES: &[&str] = &["md5", $($name,)*];
-
-        impl State {
-            fn new(name: &str) -> Option<State> {
-                Some(match name {
-                    "md5" => State::Md5(Md5::new()),
-                    $($name => State::$variant(sha::$variant::new()),)*
-                    _ => return None,
-                })
-            }
-            fn update(&mut self, bytes: &[u8]) {
-                match self {
-                    State::Md5(state) => state.update(bytes),
-                    $(State::$variant(state) => state.update(bytes),)*
-                }
-            }
-            fn finish(self) -> Vec<u8> {
-                match self {
-                    State::Md5(state) => state.finish().to_vec(),
-                    $(State::$variant(state) => state.finalize().to_vec(),)*
-                }
-            }
-            /// Bytes that are digested at once.
-            fn block_bytes(&self) -> usize {
-                match self {
-                    State::Md5(_) => 64,
-                    $(State::$variant(_) => $block,)*
-                }
-            }
-        }
-    };
-}
-
-mod sha {
-    pub(super) use sha1::Sha1;
-    pub(super) use sha2::{Sha224, Sha256, Sha384, Sha512};
-}
-
-digests! {
-    Sha1 "sha" 64;
-    Sha224 "sha224" 64;
-    Sha256 "sha256" 64;
-    Sha384 "sha384" 128;
-    Sha512 "sha512" 128;
 }
 
 /// `{Id, Where, Text}`, as the module's native functions raise. The argument is counted from 0; −1 is none.
@@ -104,12 +54,9 @@ fn bytes(term: Term<'_>) -> Option<Vec<u8>> {
     term.as_binary().map(Bits::to_vec)
 }
 
-fn state_of<'p>(p: &'p Process, name: Term<'p>, argument: i64) -> Result<State, Raise<'p>> {
-    let Some(name) = name.as_atom() else {
-        return Err(raise(p, "badarg", argument, "Bad digest type", line!()));
-    };
-    State::new(name.name())
-        .ok_or_else(|| raise(p, "notsup", argument, "Unsupported digest type", line!()))
+fn state_of<'p>(p: &'p Process, name: Term<'p>) -> Result<State, Raise<'p>> {
+    let state = name.as_atom().and_then(|name| State::new(name.name()));
+    state.ok_or_else(|| raise(p, "badarg", 0, "Bad digest type", line!()))
 }
 
 fn data_of<'p>(p: &'p Process, data: Term<'p>, argument: i64) -> Result<Vec<u8>, Raise<'p>> {
@@ -117,7 +64,7 @@ fn data_of<'p>(p: &'p Process, data: Term<'p>, argument: i64) -> Result<Vec<u8>,
 }
 
 fn strong_rand_bytes_nif_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
-    let mut bytes = vec![0; count.as_index().ok_or_else(badarg)?];
+    let mut bytes = crate::sys::memory::zeroed_bytes(count.as_index().ok_or_else(badarg)?);
     match crate::sys::random::fill(&mut bytes) {
         Ok(()) => Ok(p.binary(&bytes)),
         // The module raises `low_entropy`.
@@ -213,8 +160,22 @@ fn consume(p: &Process, data: &[u8]) {
     p.consume_percent(100 * data.len() / BYTES_PER_SLICE);
 }
 
+/// What `hash_info/1` tells: `#{type => Number, size => Bytes, block_size => Bytes}`.
+fn hash_info_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let state = name.as_atom().and_then(|name| State::new(name.name()));
+    let info = state.ok_or_else(badarg)?.info();
+    Ok(crate::term::map::from_pairs(
+        p,
+        &[
+            (atom("type"), Term::small(info.number)),
+            (atom("size"), p.unsigned(info.bytes as u64)),
+            (atom("block_size"), p.unsigned(info.block_bytes as u64)),
+        ],
+    ))
+}
+
 fn hash_nif_2<'p>(p: &'p Process, [name, data]: [Term<'p>; 2]) -> BifResult<'p> {
-    let mut state = state_of(p, name, 0)?;
+    let mut state = state_of(p, name)?;
     let data = data_of(p, data, 1)?;
     state.update(&data);
     consume(p, &data);
@@ -222,7 +183,7 @@ fn hash_nif_2<'p>(p: &'p Process, [name, data]: [Term<'p>; 2]) -> BifResult<'p> 
 }
 
 fn hash_init_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(new_object(p, state_of(p, name, 0)?))
+    Ok(new_object(p, state_of(p, name)?))
 }
 
 fn hash_update_nif_2<'p>(p: &'p Process, [state, data]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -240,33 +201,84 @@ fn hash_final_nif_1<'p>(p: &'p Process, [state]: [Term<'p>; 1]) -> BifResult<'p>
     Ok(p.binary(&state.finish()))
 }
 
-/// HMAC of `text`. Source: RFC 2104.
-fn hmac(state: &State, key: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut block = vec![0; state.block_bytes()];
-    let digest = |parts: [&[u8]; 2]| {
-        let mut state = state.clone();
-        parts.iter().for_each(|part| state.update(part));
-        state.finish()
-    };
-    if key.len() > block.len() {
-        let short = digest([key, &[]]);
-        block[..short.len()].copy_from_slice(&short);
-    } else {
-        block[..key.len()].copy_from_slice(key);
+/// So many bits of a digest of any length.
+fn hash_final_xof_nif_2<'p>(p: &'p Process, [state, bits]: [Term<'p>; 2]) -> BifResult<'p> {
+    let bad = |_| raise(p, "badarg", 0, "Bad state", line!());
+    let state = object::<State>(state).map_err(bad)?.clone();
+    let bits = bits.as_small().and_then(|bits| u32::try_from(bits).ok());
+    let bits = bits.ok_or_else(|| raise(p, "badarg", 1, "Bad len", line!()))?;
+    let value = state.finish_xof(bits as usize / 8);
+    let failed = "Low-level call EVP_DigestFinalXOF failed";
+    let value = value.ok_or_else(|| raise(p, "error", -1, failed, line!()))?;
+    Ok(p.binary(&value))
+}
+
+/// The beginning of a mac of this kind; `failed` is said of a digest that has no HMAC.
+fn hmac<'p>(
+    p: &'p Process,
+    [kind, name]: [Term<'p>; 2],
+    key: &[u8],
+    failed: &str,
+) -> Result<Hmac, Raise<'p>> {
+    if !kind.same(atom("hmac")) {
+        return Err(raise(p, "badarg", 0, "Unknown mac algorithm", line!()));
     }
-    let pad = |byte: u8| -> Vec<u8> { block.iter().map(|key| key ^ byte).collect() };
-    let inner = digest([&pad(0x36), text]);
-    digest([&pad(0x5c), &inner])
+    let state = name.as_atom().and_then(|name| State::new(name.name()));
+    let bad = || raise(p, "badarg", 1, "Bad digest algorithm for HMAC", line!());
+    Hmac::new(&state.ok_or_else(bad)?, key).ok_or_else(|| raise(p, "error", -1, failed, line!()))
+}
+
+fn mac_algorithms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(p.list(&[atom("hmac")]))
+}
+
+fn argument<'p>(
+    p: &'p Process,
+    data: Term<'p>,
+    number: i64,
+    complaint: &str,
+) -> Result<Vec<u8>, Raise<'p>> {
+    iolist_bytes(data).ok_or_else(|| raise(p, "badarg", number, complaint, line!()))
 }
 
 fn mac_nif_4<'p>(p: &'p Process, [kind, name, key, text]: [Term<'p>; 4]) -> BifResult<'p> {
-    if !kind.same(atom("hmac")) {
-        return Err(raise(p, "notsup", 0, "Unsupported mac algorithm", line!()));
-    }
-    let state = state_of(p, name, 1)?;
-    let (key, text) = (data_of(p, key, 2)?, data_of(p, text, 3)?);
+    let key = argument(p, key, 2, "Bad key")?;
+    let text = argument(p, text, 3, "Bad text")?;
+    let mut mac = hmac(p, [kind, name], &key, "Couldn't get mac")?;
     consume(p, &text);
-    Ok(p.binary(&hmac(&state, &key, &text)))
+    mac.update(&text);
+    Ok(p.binary(&mac.finish()))
+}
+
+/// A mac that is made piece by piece: each piece changes what the reference stands for, and nothing is left of it
+/// when its value has been asked for.
+struct Mac(Mutex<Option<Hmac>>);
+
+fn mac_init_nif_3<'p>(p: &'p Process, [kind, name, key]: [Term<'p>; 3]) -> BifResult<'p> {
+    let key = argument(p, key, 2, "Bad key")?;
+    let mac = hmac(p, [kind, name], &key, "Can't initialize EVP_MAC_CTX")?;
+    Ok(new_object(p, Mac(Mutex::new(Some(mac)))))
+}
+
+fn mac_of<'p>(p: &'p Process, reference: Term<'p>) -> Result<&'p Mac, Raise<'p>> {
+    object::<Mac>(reference).map_err(|_| raise(p, "badarg", 0, "Bad ref", line!()))
+}
+
+fn mac_update_nif_2<'p>(p: &'p Process, [reference, text]: [Term<'p>; 2]) -> BifResult<'p> {
+    let mac = mac_of(p, reference)?;
+    let text = argument(p, text, 1, "Bad text")?;
+    match mac.0.lock().as_mut() {
+        Some(mac) => mac.update(&text),
+        None => return Err(raise(p, "error", -1, "mac update", line!())),
+    }
+    consume(p, &text);
+    Ok(reference)
+}
+
+fn mac_final_nif_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    let mac = mac_of(p, reference)?.0.lock().take();
+    let mac = mac.ok_or_else(|| raise(p, "error", -1, "Signing", line!()))?;
+    Ok(p.binary(&mac.finish()))
 }
 
 /// Both binaries, which must be of one size.
@@ -294,49 +306,6 @@ fn do_exor_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    #[test]
-    fn digests_are_those_of_their_standards() {
-        for (name, digest) in [
-            ("md5", "900150983cd24fb0d6963f7d28e17f72"),
-            ("sha", "a9993e364706816aba3e25717850c26c9cd0d89d"),
-            (
-                "sha224",
-                "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7",
-            ),
-            (
-                "sha256",
-                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-            ),
-        ] {
-            let mut state = State::new(name).expect("a digest of that name");
-            state.update(b"ab");
-            state.update(b"c");
-            assert_eq!(hex(&state.finish()), digest, "{name}");
-        }
-        assert!(State::new("whirlpool").is_none());
-    }
-
-    #[test]
-    fn hmac_is_that_of_rfc_2202_and_4231() {
-        let mac = |name, key: &[u8], text: &[u8]| hex(&hmac(&State::new(name).unwrap(), key, text));
-        assert_eq!(
-            mac("sha", b"Jefe", b"what do ya want for nothing?"),
-            "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"
-        );
-        assert_eq!(
-            mac(
-                "sha256",
-                &[0xaa; 131],
-                b"Test Using Larger Than Block-Size Key - Hash Key First"
-            ),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
-        );
-    }
 
     #[test]
     fn random_bytes_differ() {

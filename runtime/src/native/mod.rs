@@ -6,12 +6,14 @@
 
 mod cipher;
 mod crypto;
+mod digest;
 mod erl_tracer;
 mod load_nif;
 pub mod names;
 pub(crate) mod prim_buffer;
 pub(crate) mod prim_file;
 pub(crate) mod prim_tty;
+mod terminfo;
 mod zlib;
 
 use crate::bif::{Bif, Raise, badarg};

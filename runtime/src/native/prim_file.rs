@@ -25,7 +25,7 @@ use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::process::Process;
 use crate::sched::clock::is_virtual;
 use crate::sched::outside;
-use crate::sys::file;
+use crate::sys::{file, memory};
 use crate::term::{Bits, Term, View, am};
 
 bifs! {
@@ -261,7 +261,7 @@ fn delayed_close_nif_1<'p>(_p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResul
 fn buffer(size: i64) -> OsResult<Vec<u8>> {
     let size = usize::try_from(size).map_err(|_| Errno::INVAL)?;
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(size).map_err(|_| Errno::NOMEM)?;
+    memory::try_reserve(&mut bytes, size).ok_or(Errno::NOMEM)?;
     Ok(bytes)
 }
 
@@ -767,7 +767,7 @@ fn read_file_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
             loop {
                 let end = (bytes.len() * 2).max(UNKNOWN_SIZE_BUFFER);
                 let room = end - bytes.len();
-                bytes.try_reserve_exact(room).map_err(|_| Errno::NOMEM)?;
+                memory::try_reserve(&mut bytes, room).ok_or(Errno::NOMEM)?;
                 fill(&fd, &mut bytes, end, None)?;
                 if bytes.len() < end {
                     break;

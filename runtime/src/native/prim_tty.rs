@@ -1,16 +1,20 @@
 //! `prim_tty`: the standard streams as `user` uses them. Source: `prim_tty_nif.c`, OTP 29.
 //!
-//! As an ERTS built without termcap: no raw mode and no terminal database (`enotsup`), so that the
-//! shell runs in its non-interactive form.
+//! There is no raw mode (`enotsup`), so that the shell runs in its non-interactive form.
 
 use std::io::IoSlice;
 use std::os::fd::RawFd;
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::termios;
 
+use super::terminfo::names::{BOOLEANS, NUMBERS, Row, STRINGS};
+use super::terminfo::tparm::{PARAMETERS, tparm, without_pauses};
+use super::terminfo::{Terminal, Text};
 use super::{
-    atom, error, inspect_iovec, int, iolist_bytes, new_object, object, ok, posix_error, uint64,
+    atom, error, inspect_iovec, int, int64, iolist_bytes, new_object, object, ok, posix_error,
+    uint64,
 };
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Message;
@@ -35,12 +39,12 @@ bifs! {
     bif prim_tty:"wcwidth"/1 => wcwidth_1;
     bif prim_tty:"wcswidth"/1 => wcswidth_1;
     bif prim_tty:"sizeof_wchar"/0 => sizeof_wchar_0;
-    bif prim_tty:"setupterm_nif"/0 => no_terminal_database_0;
-    bif prim_tty:"tinfo_nif"/0 => no_terminal_database_0;
-    bif prim_tty:"tigetnum_nif"/1 => no_terminal_database_1;
-    bif prim_tty:"tigetflag_nif"/1 => no_terminal_database_1;
-    bif prim_tty:"tigetstr_nif"/1 => no_terminal_database_1;
-    bif prim_tty:"tputs_nif"/2 => no_terminal_database_2;
+    bif prim_tty:"setupterm_nif"/0 => setupterm_nif_0;
+    bif prim_tty:"tinfo_nif"/0 => tinfo_nif_0;
+    bif prim_tty:"tigetnum_nif"/1 => tigetnum_nif_1;
+    bif prim_tty:"tigetflag_nif"/1 => tigetflag_nif_1;
+    bif prim_tty:"tigetstr_nif"/1 => tigetstr_nif_1;
+    bif prim_tty:"tputs_nif"/2 => tputs_nif_2;
 }
 
 const STDIN: RawFd = 0;
@@ -220,16 +224,85 @@ fn sizeof_wchar_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(Term::small(size_of::<libc::wchar_t>() as i64))
 }
 
-fn no_terminal_database_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(error(p, atom("enotsup")))
+/// The terminal that `$TERM` names, once it has been asked for.
+static TERMINAL: Mutex<Option<Terminal>> = Mutex::new(None);
+
+fn setupterm_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    match Terminal::of_environment() {
+        Some(terminal) => {
+            *TERMINAL.lock() = Some(terminal);
+            Ok(am::ok.term())
+        }
+        None => Ok(error(p, p.tuple(&[atom("setupterm"), atom("enoent")]))),
+    }
 }
 
-fn no_terminal_database_1<'p>(p: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
-    no_terminal_database_0(p, [])
+/// All capabilities of a kind, the last one first: `[#{name, code, full_name}]`.
+fn capabilities<'p>(p: &'p Process, rows: &[Row]) -> Term<'p> {
+    let capability = |&(name, code, full_name): &Row| {
+        let value = |key: &str, value: &str| (atom(key), p.string(value));
+        let pairs = [
+            value("name", name),
+            value("code", code),
+            value("full_name", full_name),
+        ];
+        crate::term::map::from_pairs(p, &pairs)
+    };
+    p.list(&rows.iter().rev().map(capability).collect::<Vec<_>>())
 }
 
-fn no_terminal_database_2<'p>(p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    no_terminal_database_0(p, [])
+fn tinfo_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let pairs = [
+        (atom("bool"), capabilities(p, &BOOLEANS)),
+        (atom("num"), capabilities(p, &NUMBERS)),
+        (atom("str"), capabilities(p, &STRINGS)),
+    ];
+    Ok(crate::term::map::from_pairs(p, &pairs))
+}
+
+/// A name or a string, up to a zero byte.
+fn c_string(term: Term<'_>) -> Result<Vec<u8>, Raise<'static>> {
+    let mut bytes = iolist_bytes(term).ok_or_else(badarg)?;
+    let end = bytes.iter().position(|byte| *byte == 0);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    Ok(bytes)
+}
+
+fn tigetnum_nif_1<'p>(p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
+    let code = c_string(code)?;
+    let number = TERMINAL.lock().as_ref().map(|it| it.number(&code));
+    Ok(p.integer(number.unwrap_or(-1).into()))
+}
+
+fn tigetflag_nif_1<'p>(_p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
+    let code = c_string(code)?;
+    let flag = TERMINAL.lock().as_ref().map(|it| it.flag(&code));
+    Ok(flag.unwrap_or(false).into())
+}
+
+fn tigetstr_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    let name = c_string(name)?;
+    let text = TERMINAL.lock().as_ref().map(|it| it.string(&name));
+    match text {
+        Some(Text::Is(text)) => Ok(ok(p, p.binary(&text))),
+        Some(Text::Absent) => Ok(false.into()),
+        Some(Text::Cancelled) | None => Err(badarg()),
+    }
+}
+
+fn tputs_nif_2<'p>(p: &'p Process, [string, list]: [Term<'p>; 2]) -> BifResult<'p> {
+    let mut string = c_string(string)?;
+    let mut parameters = [0; PARAMETERS];
+    let mut count = 0;
+    for parameter in list.list_iter() {
+        let parameter = int64(parameter.map_err(|_| badarg())?).ok_or_else(badarg)?;
+        *parameters.get_mut(count).ok_or_else(badarg)? = parameter;
+        count += 1;
+    }
+    if count > 0 {
+        string = tparm(&string, parameters);
+    }
+    Ok(ok(p, p.binary(&without_pauses(&string))))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::bif::{BifResult, badarg, bifs, wait_for_port};
 use crate::heap::Message;
 use crate::native::{atom, iolist_bytes};
 use crate::process::registry::{self, Named};
-use crate::process::{Process, exists};
+use crate::process::{Process, exists, is_of_old_incarnation};
 use crate::sched::ptab::pin;
-use crate::term::{Port as PortId, Term, View, am};
+use crate::term::{Port as PortId, Term, View, am, tag};
 use crate::trace::sysprof;
 
 bifs! {
@@ -148,7 +148,7 @@ const INFO_ITEMS: &[&str] = &[
 
 fn port_info_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
     let Some(found) = port_of(port) else {
-        return Ok(no_port(port));
+        return Ok(no_port(port).unwrap_or(am::badarg.term()));
     };
     found.traced().ran(am::info);
     let name = info(p, &found, "registered_name").filter(|name| !name.is_nil());
@@ -159,19 +159,21 @@ fn port_info_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn port_info_2<'p>(p: &'p Process, [port, item]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(found) = port_of(port) else {
-        return Ok(no_port(port));
+        return Ok(no_port(port).unwrap_or(am::badtype.term()));
     };
     found.traced().ran(am::info);
     let item = item.as_atom().and_then(|item| info(p, &found, item.name()));
     Ok(item.unwrap_or(am::badarg.term()))
 }
 
-/// What is asked of a port that is not open.
-fn no_port(port: Term<'_>) -> Term<'static> {
-    match port.view() {
-        View::Port(_) | View::Atom(_) => am::undefined.term(),
-        _ => am::badarg.term(),
-    }
+/// What is told of a port that is not open; `None` for what is no port at all, or one of another node.
+fn no_port(port: Term<'_>) -> Option<Term<'static>> {
+    let was_port = match port.view() {
+        View::Port(_) | View::Atom(_) => true,
+        View::External(other) => other.kind() == tag::EXTERNAL_PORT && is_of_old_incarnation(port),
+        _ => false,
+    };
+    was_port.then(|| am::undefined.term())
 }
 
 /// The index of a port's slot, as ERTS lays out a table of this size: neighbours in different lines.

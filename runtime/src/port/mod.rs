@@ -18,7 +18,7 @@ mod trace_ip;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -44,7 +44,7 @@ use crate::trace::ports::Traced;
 use crate::trace::sysprof;
 
 /// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.
-const PORT_LIMIT: usize = 65_536;
+static PORT_LIMIT: AtomicUsize = AtomicUsize::new(65_536);
 
 /// Bytes of one read. Source: `ERTS_SYS_READ_BUF_SZ`.
 const READ_BYTES: usize = 64 * 1024;
@@ -55,7 +55,12 @@ static OUTPUT_BYTES: AtomicU64 = AtomicU64::new(0);
 /// The port table.
 pub(crate) fn table() -> &'static PTab<Port> {
     static TABLE: OnceLock<PTab<Port>> = OnceLock::new();
-    TABLE.get_or_init(|| PTab::new(PORT_LIMIT))
+    TABLE.get_or_init(|| PTab::new(PORT_LIMIT.load(Ordering::Relaxed)))
+}
+
+/// Sets how many ports there may be (`+Q`), before there are any.
+pub(crate) fn set_port_limit(limit: usize) {
+    PORT_LIMIT.store(limit, Ordering::Relaxed);
 }
 
 /// Bytes that all ports have read and written.

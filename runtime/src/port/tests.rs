@@ -24,9 +24,13 @@ impl Owner {
         let pid = spawn_native(&SpawnOptions::default(), move |p| {
             p.change_flags(|flags| flags.trap_exit = true);
             loop {
-                let Some(message) = p.peek_message() else {
-                    p.wait();
-                    return Outcome::Wait;
+                let message = match p.peek_message() {
+                    Ok(Some(message)) => message,
+                    Ok(None) => {
+                        p.wait();
+                        return Outcome::Wait;
+                    }
+                    Err(exiting) => return Outcome::Exit(exiting),
                 };
                 p.remove_message();
                 // SAFETY: T1: just attached to this heap.
@@ -186,7 +190,9 @@ fn a_busy_port_makes_its_caller_wait() {
 fn a_port_ends_with_its_owner() {
     let owner = Owner::new();
     let port = owner.open_sh("cat", &[], None);
-    owner.run(|p| p.set_exit_reason(Atom::term(am::kill)));
+    owner.run(|p| {
+        let _ = p.exit_with(Atom::term(am::kill));
+    });
     let deadline = std::time::Instant::now() + LONG;
     while Port::lookup(port).is_some() && std::time::Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));

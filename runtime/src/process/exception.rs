@@ -90,7 +90,7 @@ impl Exception {
 
     /// The exception that a BIF's `raise` stands for; `None` for what is no exception (a trap, a wait).
     #[must_use]
-    pub fn from_raise(raise: &Raise<'_>) -> Option<Exception> {
+    pub fn from_raise(p: &Process, raise: &Raise<'_>) -> Option<Exception> {
         let none = RawTerm::NONE;
         let at = |class, value: &Term<'_>| Exception {
             class,
@@ -101,6 +101,10 @@ impl Exception {
             Raise::Error(reason) => Exception {
                 from_bif: true,
                 ..at(Class::Error, reason)
+            },
+            Raise::Tagged(tag, value) => Exception {
+                from_bif: true,
+                ..at(Class::Error, &p.tuple(&[tag.term(), *value]))
             },
             Raise::ErrorCause(reason, cause) => Exception {
                 from_bif: true,

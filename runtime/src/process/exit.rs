@@ -11,6 +11,17 @@ use crate::sched::user_timers;
 use crate::term::{RawTerm, Term};
 use crate::trace::{Event, events, seq, sysmon, sysprof};
 
+/// That a process exits: none of its code runs any more, and its turn ends with [`Outcome::Exit`].
+///
+/// Whatever may end a process in the middle of its turn (a collection, signals, tasks of the system) returns it as
+/// an error. There is nothing to do with it but to hand it up, and no way to make one for a process that goes on:
+/// so none of the ways through instructions, BIFs and tracing can forget it.
+///
+/// [`Outcome::Exit`]: crate::sched::Outcome::Exit
+#[must_use = "a process that exits runs no further"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exiting(());
+
 type ExitHook = fn(&mut Process) -> bool;
 
 static EXIT_HOOKS: RwLock<Vec<ExitHook>> = RwLock::new(Vec::new());
@@ -23,12 +34,35 @@ pub fn add_exit_hook(hook: fn(&mut Process) -> bool) {
 }
 
 impl Process {
-    /// The process exits with `reason`, at the end of this turn at the latest.
-    pub fn set_exit_reason(&self, reason: Term<'_>) {
+    /// The process exits with `reason`, unless it exits already.
+    pub(crate) fn exit_with(&self, reason: Term<'_>) -> Exiting {
         debug_assert!(self.owns(reason), "a reason is the process's own term");
         if !self.is_exiting() {
             self.exit_reason.set(reason.raw());
         }
+        Exiting(())
+    }
+
+    /// Whether its code may go on: what to ask behind all that can set an exit reason.
+    ///
+    /// # Errors
+    /// When an exit reason is set.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> Result<(), Exiting> {
+        if self.is_exiting() {
+            return Err(Exiting(()));
+        }
+        Ok(())
+    }
+
+    /// The stored exception ends the process: nobody catches it. The end of the turn makes its exit reason of it
+    /// ([`Process::note_uncaught`]).
+    pub(crate) fn uncaught(&self) -> Exiting {
+        debug_assert!(
+            self.exception.value != RawTerm::NONE,
+            "an exception is stored"
+        );
+        Exiting(())
     }
 
     /// Whether an exit reason is set: its code must run no further.
@@ -48,7 +82,7 @@ impl Process {
 
     /// Its code has ended the process with no exit reason set: by an exception nobody caught, which is
     /// logged unless it is an exit.
-    pub(crate) fn note_uncaught(&mut self) {
+    pub(crate) fn note_uncaught(&mut self, _: Exiting) {
         if self.is_exiting() {
             return;
         }
@@ -56,7 +90,7 @@ impl Process {
         if self.exception.class != Class::Exit {
             log_uncaught(self, reason);
         }
-        self.set_exit_reason(reason);
+        let _ = self.exit_with(reason);
     }
 
     /// Whether it may not run for now.

@@ -2,8 +2,8 @@
 
 use parking_lot::RwLock;
 
-use super::Process;
 use super::logger::log_error;
+use super::{Exiting, Process};
 use crate::heap::{Collected, Heap, HeapLimit, Roots, release};
 use crate::term::{Atom, RawTerm, Term, am};
 use crate::trace::Event;
@@ -82,9 +82,10 @@ impl Process {
     /// Collects, so that `need` words are free; keeps `x(0)` to `x(live-1)`.
     ///
     /// # Errors
-    /// When the heap would exceed `max_heap_size` and the process is to be killed for it: it is exiting
-    /// then, and its turn must end with `Outcome::Exit`.
-    pub(crate) fn garbage_collect(&mut self, need: usize, live: usize) -> Result<(), HeapLimit> {
+    /// When the heap would exceed `max_heap_size` and the process is killed for it.
+    pub(crate) fn garbage_collect(&mut self, need: usize, live: usize) -> Result<(), Exiting> {
+        #[cfg(all(test, not(loom)))]
+        self.meet_doom();
         let watched = sysmon::collection_begins();
         let collected = if events::is_asked(&self.shared, Event::GcMinorStart) {
             self.collect_traced(need, live)
@@ -151,15 +152,18 @@ impl Process {
     }
 
     /// Has copies of the literals under release, if it holds any. No x register is live.
-    pub(crate) fn copy_literals(&mut self) {
+    ///
+    /// # Errors
+    /// As those of [`Process::garbage_collect`]; a killed process has kept no literal.
+    pub(crate) fn copy_literals(&mut self) -> Result<(), Exiting> {
         let Some(releasing) = release::releasing() else {
-            return;
+            return Ok(());
         };
         let found = self.with_roots(0, |heap, roots| heap.copy_literals(&releasing, roots));
         if found {
-            // Past its limit it is killed, and whatever collects it then is a full sweep, too.
-            let _ = self.collect_now(true);
+            self.collect_now(true)?;
         }
+        Ok(())
     }
 
     /// As [`Process::collect`], for tracers to hear.
@@ -184,7 +188,7 @@ impl Process {
         limit: HeapLimit,
         need: usize,
         live: usize,
-    ) -> Result<(), HeapLimit> {
+    ) -> Result<(), Exiting> {
         let max = self.max_heap();
         if max.error_logger {
             self.log_heap_limit(limit, max);
@@ -193,13 +197,13 @@ impl Process {
             events::collection_event(self, Event::GcMaxHeapSize, 0);
         }
         if max.kill {
-            self.set_exit_reason(Atom::term(am::killed));
-            return Err(limit);
+            return Err(self.exit_with(Atom::term(am::killed)));
         }
         let words = std::mem::replace(&mut self.heap.max_heap_words, 0);
         let collected = self.collect(need, live);
         self.heap.max_heap_words = words;
-        collected
+        collected.expect("a heap without a limit has none to exceed");
+        Ok(())
     }
 
     /// Source: `reached_max_heap_size()` in `erl_gc.c`.

@@ -3,7 +3,7 @@
 use super::refs::RefNumbers;
 use super::relation::{AliasEnd, Monitored};
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
-use super::{Peer, Process, SYSTEM, Signal, WaitFor};
+use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use crate::heap::Message;
 use crate::sched::clock::monotonic_ns;
 use crate::sched::timers::{self, TimerId};
@@ -35,43 +35,50 @@ pub(super) struct ReceiveTimer {
 impl Process {
     /// The same at the start of a turn. ERTS leaves messages alone then, unless there are other signals to handle:
     /// they are charged for when they are looked for.
-    pub(crate) fn fetch_at_turn(&mut self) {
+    ///
+    /// # Errors
+    /// When a signal, or what it asks for, ends the process.
+    pub(crate) fn fetch_at_turn(&mut self) -> Result<(), Exiting> {
         let (before, reds) = (self.mailbox.looked_for(), self.fcalls.get());
-        self.fetch_signals();
+        self.fetch_signals()?;
         if self.fcalls.get() == reds {
             let unlooked_for = self.mailbox.len().saturating_sub(before);
             self.mailbox.not_looked_for(unlooked_for);
         }
+        Ok(())
     }
 
     /// Takes what has been sent so far and handles it. `false` when there was nothing.
-    pub(crate) fn fetch_signals(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// When a signal, or what it asks for, ends the process.
+    pub(crate) fn fetch_signals(&mut self) -> Result<bool, Exiting> {
         self.mailbox.not_looked_for(0);
         // Before the look, so that what comes behind it wakes us.
         let _ = self.shared.run_state.take_wake();
         let sent = self.shared.signals.take_all();
         self.mailbox.middle.append(sent);
         if self.mailbox.middle.is_empty() {
-            return false;
+            return self.goes_on().map(|()| false);
         }
         let mut left = SIGNALS_A_TURN;
+        let mut goes_on = self.goes_on();
         let mut work = 0;
         while left > 0
-            && !self.is_exiting()
+            && goes_on.is_ok()
             && let Some(signal) = self.mailbox.middle.pop()
         {
             left -= 1;
             work += signal.work();
-            self.handle(signal);
+            goes_on = self.handle(signal);
         }
         crate::trace::sysmon::queue_grew(self);
         if work > 0 {
             self.bump_reds(work / WORK_PER_RED + 1);
         }
-        if !self.is_exiting() {
-            self.run_system_tasks();
-        }
-        true
+        goes_on?;
+        self.run_system_tasks()?;
+        Ok(true)
     }
 
     /// Whether signals taken from the outer queue are still to be handled.
@@ -79,7 +86,7 @@ impl Process {
         !self.mailbox.middle.is_empty()
     }
 
-    fn handle(&mut self, signal: Signal) {
+    fn handle(&mut self, signal: Signal) -> Result<(), Exiting> {
         match signal {
             Signal::Message {
                 message,
@@ -102,7 +109,7 @@ impl Process {
                     self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
             }
-            Signal::Exit(exit) => self.handle_exit(*exit),
+            Signal::Exit(exit) => self.handle_exit(*exit)?,
             Signal::Link { from } => self.handle_link(from),
             Signal::Unlink { from, id } => {
                 let link = self.relations().links.remove(&from);
@@ -128,8 +135,12 @@ impl Process {
                     timer.wheel = None;
                 }
             }
-            Signal::Request(run) => run(Some(self)),
+            Signal::Request(run) => {
+                run(Some(self));
+                self.goes_on()?;
+            }
         }
+        Ok(())
     }
 
     /// A message with a sequential trace token.
@@ -188,7 +199,7 @@ impl Process {
         self.mailbox.push_attached(message, mark, priority);
     }
 
-    fn handle_exit(&mut self, exit: ExitSignal) {
+    fn handle_exit(&mut self, exit: ExitSignal) -> Result<(), Exiting> {
         let ExitSignal {
             from,
             alias,
@@ -200,7 +211,7 @@ impl Process {
         } = exit;
         if let Some(alias) = alias {
             match self.alias(alias) {
-                None => return,
+                None => return Ok(()),
                 Some(alias) => priority &= alias.priority,
             }
         } else if !linked {
@@ -211,9 +222,9 @@ impl Process {
                 .some_relations()
                 .and_then(|mut relations| relations.links.remove(&from));
             match link {
-                None => return,
+                None => return Ok(()),
                 // Unlinked meanwhile: whoever exited acknowledges nothing any more.
-                Some(link) if link.unlinking != 0 => return,
+                Some(link) if link.unlinking != 0 => return Ok(()),
                 Some(link) => priority |= link.priority,
             }
         }
@@ -223,8 +234,7 @@ impl Process {
             }
         };
         if !linked && reason.term() == am::kill {
-            self.set_exit_reason(Atom::term(am::killed));
-            return;
+            return Err(self.exit_with(Atom::term(am::killed)));
         }
         if self.flags.get().trap_exit {
             let heap = &self.heap;
@@ -234,14 +244,14 @@ impl Process {
             let mark = token.map_or(Mark::CLEARS, |token| seq::queued(self, token));
             self.push_own(message, mark, priority);
             unlinked(self);
-            return;
+            return Ok(());
         }
         if reason.term() == am::normal && !normal_kills {
             unlinked(self);
-            return;
+            return Ok(());
         }
         let reason = self.heap.attach(reason);
-        self.exit_reason.set(reason.raw());
+        Err(self.exit_with(reason))
     }
 
     fn handle_down(&mut self, reference: RefNumbers, reason: Message) {
@@ -303,6 +313,26 @@ impl Process {
         let message = self.down(reference, origin.tag, what, reason.term());
         let message = message.raw();
         self.push_own(message, Mark::KEEPS, origin.priority);
+    }
+
+    /// The exit signal of a link to `other`, of another node; none where the link has been given up meanwhile.
+    pub(super) fn link_lost(&mut self, other: Message, reason: Atom) {
+        let was_linked = self
+            .some_relations()
+            .is_some_and(|mut relations| relations.unlink_elsewhere(other.term()));
+        if !was_linked {
+            return;
+        }
+        if !self.flags.get().trap_exit {
+            let _ = self.exit_with(Atom::term(reason));
+            return;
+        }
+        let other = self.heap.attach(other);
+        let message = self
+            .heap
+            .tuple(&[Atom::term(am::EXIT), other, reason.term()]);
+        let message = message.raw();
+        self.push_own(message, Mark::CLEARS, false);
     }
 
     /// A reference of this process's with these numbers, as it was made: one that is or was an alias

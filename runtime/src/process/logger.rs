@@ -1,10 +1,72 @@
-//! Error messages of the runtime's own, to the process that is registered as `logger`.
-//! Source: `do_send_logger_message()` in `utils.c`, OTP 29.
+//! Error messages of the runtime's own, to the process that is registered as `logger` or another one.
+//! Source: `do_send_logger_message()` in `utils.c`, `erts_set_system_logger()` in `erl_trace.c`, OTP 29.
+
+use parking_lot::Mutex;
 
 use super::registry::{Named, whereis};
-use super::{Process, Signal, send};
+use super::{Process, Signal, exists, send};
 use crate::sched::clock::system_ns;
-use crate::term::{Atom, Term, am, map};
+use crate::term::{Atom, Pid, Term, View, am, map};
+
+/// Who is sent the messages: `logger`, `undefined`, or a process (`system_flag(system_logger, _)`).
+#[derive(Clone, Copy)]
+pub(crate) enum SystemLogger {
+    /// Whoever is registered as `logger`.
+    Registered,
+    /// This process, as long as it lives.
+    Process(Pid),
+    /// Nobody.
+    Undefined,
+}
+
+static SYSTEM_LOGGER: Mutex<SystemLogger> = Mutex::new(SystemLogger::Registered);
+
+impl SystemLogger {
+    /// The one in force.
+    pub(crate) fn current() -> SystemLogger {
+        *SYSTEM_LOGGER.lock()
+    }
+
+    /// Puts it in force; the old one.
+    pub(crate) fn set(self) -> SystemLogger {
+        std::mem::replace(&mut SYSTEM_LOGGER.lock(), self)
+    }
+
+    /// The one that `term` names.
+    pub(crate) fn of(term: Term<'_>) -> Option<SystemLogger> {
+        match term.view() {
+            View::Pid(pid) => Some(SystemLogger::Process(pid)),
+            View::Atom(am::logger) => Some(SystemLogger::Registered),
+            View::Atom(am::undefined) => Some(SystemLogger::Undefined),
+            _ => None,
+        }
+    }
+
+    /// As a term.
+    pub(crate) fn term(self) -> Term<'static> {
+        match self {
+            SystemLogger::Registered => am::logger.term(),
+            SystemLogger::Process(pid) => pid.term(),
+            SystemLogger::Undefined => am::undefined.term(),
+        }
+    }
+
+    /// The process that is told. In place of one that is gone, the registered one is told from now on.
+    fn receiver(self) -> Option<Pid> {
+        match self {
+            SystemLogger::Undefined => return None,
+            SystemLogger::Process(pid) if exists(pid) => return Some(pid),
+            SystemLogger::Process(_) => {
+                SystemLogger::Registered.set();
+            }
+            SystemLogger::Registered => {}
+        }
+        match whereis(am::logger) {
+            Some(Named::Process(pid)) => Some(pid),
+            _ => None,
+        }
+    }
+}
 
 /// Logs an error of `p`: `format` as `io_lib:format/2` takes it, with a list of arguments.
 pub(crate) fn log_error<'p>(p: &'p Process, format: &str, args: Term<'p>) {
@@ -34,10 +96,9 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
         args,
         map::from_pairs(p, &meta),
     ]);
-    let sent = match whereis(am::logger) {
-        Some(Named::Process(logger)) => send(logger, Signal::message(message, p.pid())).is_ok(),
-        _ => false,
-    };
+    let sent = SystemLogger::current()
+        .receiver()
+        .is_some_and(|logger| send(logger, Signal::message(message, p.pid())).is_ok());
     if !sent {
         eprintln!(
             "{} in process <0.{}.{}> (no logger): {format}",

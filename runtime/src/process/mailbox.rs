@@ -22,7 +22,7 @@
 use std::collections::VecDeque;
 
 use super::refs::RefNumbers;
-use super::{Process, Signal};
+use super::{Exiting, Process, Signal};
 use crate::heap::{Heap, Message};
 use crate::sched::sig_queue::Batch;
 use crate::term::{RawTerm, Term, View, am, tag};
@@ -226,20 +226,23 @@ pub enum WaitTimeout {
 
 impl Process {
     /// The message at the save pointer, for the instructions up to [`Process::next_message`] or
-    /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_exiting`] on `None`. May
+    /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_suspended`] on `None`. May
     /// collect, and run what other processes asked for; nothing but y registers survives.
-    pub fn peek_message(&mut self) -> Option<RawTerm> {
+    ///
+    /// # Errors
+    /// When a signal ends the process.
+    pub fn peek_message(&mut self) -> Result<Option<RawTerm>, Exiting> {
         loop {
             if self.mailbox.looks_for_more() {
                 self.bump_reds(FETCH_REDS);
             }
             if let Some(slot) = self.mailbox.queue.get(self.mailbox.save) {
                 self.mailbox.is_examining = true;
-                return Some(slot.message.term().raw());
+                return Ok(Some(slot.message.term().raw()));
             }
             self.bump_reds(FETCH_REDS);
-            if !self.fetch_signals() || self.is_exiting() {
-                return None;
+            if !self.fetch_signals()? || self.is_suspended() {
+                return Ok(None);
             }
         }
     }

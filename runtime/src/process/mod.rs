@@ -16,6 +16,8 @@
 
 mod code_hooks;
 pub(crate) mod dictionary;
+#[cfg(all(test, not(loom)))]
+mod doom;
 mod exception;
 mod exit;
 mod gc;
@@ -46,10 +48,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+#[cfg(all(test, not(loom)))]
+pub(crate) use doom::{Death, Doom};
 pub use exception::{Class, Exception};
-pub use exit::add_exit_hook;
+pub use exit::{Exiting, add_exit_hook};
 pub use gc::MaxHeap;
 pub use mailbox::WaitTimeout;
+pub(crate) use ops::is_of_old_incarnation;
 pub(crate) use ops::send_with;
 pub use ops::{NotSent, send_to};
 pub use shared::{ProcShared, exists, lookup, set_process_limit, table};
@@ -121,6 +126,9 @@ pub(crate) struct Rare {
     /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
     pub(crate) node_subscriptions: u32,
     pub(crate) max_heap: MaxHeap,
+    /// When it dies.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) doom: Option<Doom>,
     /// What the BIF that runs goes on with.
     pub(crate) work: Option<Box<dyn Work>>,
     system_tasks: system_tasks::SystemTasks,
@@ -196,7 +204,7 @@ impl Process {
     fn of(shared: Arc<ProcShared>, min_heap_words: usize, need_words: usize) -> Process {
         let pid = shared.pid();
         let mut heap = Heap::new(min_heap_words.max(need_words));
-        heap.min_heap_words = next_heap_size(min_heap_words, false) as u32;
+        heap.min_heap_words = next_heap_size(min_heap_words, false);
         heap.max_gen_gcs = spawn::fullsweep_after();
         Process {
             heap,

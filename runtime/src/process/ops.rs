@@ -5,8 +5,14 @@ use super::registry::{Named, whereis};
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Alias, Monitored, Origin, Peer, Process, Signal, deliver, send};
 use crate::heap::Message;
-use crate::term::{Atom, Pid, Port, Term, View, am};
+use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 use crate::trace::seq::{self, Token};
+
+/// Is it of a node that had this node's name and is gone: no process, no port, no alias?
+pub(crate) fn is_of_old_incarnation(term: Term<'_>) -> bool {
+    term.as_external()
+        .is_some_and(|external| external.node().name == am::nonode_at_nohost)
+}
 
 /// Why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +21,8 @@ pub enum NotSent {
     NoSuchName,
     /// The port is busy; the sender is woken when it takes data again.
     Busy(Port),
+    /// It is for another node, and there is no connection: lost, and only `send/3` tells.
+    NotConnected,
 }
 
 /// Sends `message` from `p` to a pid, port, alias, registered name, or `{Name, Node}`, as `!` does.
@@ -82,9 +90,12 @@ fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Resu
                 send_charged(p, pid, signal);
             }
         }
-        // Without distribution other nodes cannot be reached: what is sent there is lost, as in OTP
-        // when a connection cannot be made.
-        View::External(_) => {}
+        View::External(_) if is_of_old_incarnation(to) => discard(p, to, message),
+        View::External(other) if other.kind() == tag::EXTERNAL_PORT => {
+            return Err(NotSent::NoSuchName);
+        }
+        // Without distribution no other node can be reached.
+        View::External(_) => return Err(NotSent::NotConnected),
         View::Tuple(tuple) => {
             let [name, node] = tuple.elements() else {
                 return Err(NotSent::NoSuchName);
@@ -92,13 +103,31 @@ fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Resu
             let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
                 return Err(NotSent::NoSuchName);
             };
-            if node == am::nonode_at_nohost && whereis(name).is_some() {
+            if node != am::nonode_at_nohost {
+                return Err(NotSent::NotConnected);
+            }
+            if whereis(name).is_some() {
                 return deliver_to_name(p, name, message);
             }
         }
         _ => return Err(NotSent::NoSuchName),
     }
     Ok(())
+}
+
+/// Logs a message to what was of an old incarnation of this node.
+#[cold]
+fn discard(p: &Process, to: Term<'_>, message: Term<'_>) {
+    let old = to.as_external().map_or(0, |to| to.node().creation);
+    let (_, creation) = crate::term::external::this_node();
+    let from = p.pid().term();
+    let text = format!(
+        "Discarding message {} from {} to {} in an old incarnation ({old}) of this node ({creation})\n",
+        message.display(),
+        from.display(),
+        to.display(),
+    );
+    super::logger::log_error(p, "~s~n", p.list(&[p.string(&text)]));
 }
 
 fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NotSent> {
@@ -185,6 +214,27 @@ impl Process {
     fn pass_flags_on(&self, peer: Peer) {
         if let Some(pid) = peer.pid() {
             crate::trace::flags::linking(self.shared(), pid);
+        }
+    }
+
+    /// Links to `other`, of a node that cannot be reached: an exit signal with `reason` comes of it.
+    pub(crate) fn link_elsewhere(&self, other: Term<'_>, reason: Atom) {
+        if !self.relations().link_elsewhere(other) {
+            return;
+        }
+        let other = Message::copy_of(other);
+        let lost = move |p: Option<&mut Process>| {
+            if let Some(p) = p {
+                p.link_lost(other, reason);
+            }
+        };
+        deliver(self.pid(), Signal::request(lost));
+    }
+
+    /// Gives up the link to `other`, of another node.
+    pub(crate) fn unlink_elsewhere(&self, other: Term<'_>) {
+        if let Some(mut relations) = self.some_relations() {
+            relations.unlink_elsewhere(other);
         }
     }
 

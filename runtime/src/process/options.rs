@@ -109,7 +109,21 @@ pub(crate) fn spawn_options(
             }
         }
     }
+    if !is_large_enough(&request.options) {
+        result = Err(BadOptions::Option);
+    }
     (request, result)
+}
+
+/// A process's heap, as it is at first, is within the limit of its size.
+fn is_large_enough(options: &SpawnOptions) -> bool {
+    let most = options.max_heap.unwrap_or_else(MaxHeap::of_system).words;
+    let system = super::min_heap_words();
+    let least = match options.min_heap_words {
+        Some(words) if words >= system => crate::heap::next_heap_size(words, false),
+        _ => system,
+    };
+    most == 0 || most >= least
 }
 
 fn spawn_option<'h>(request: &mut SpawnRequest<'h>, option: Term<'h>, message: bool) -> Option<()> {

@@ -1,13 +1,13 @@
 //! Registered names of processes and ports.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::sync::OnceLock;
 
 use parking_lot::RwLock;
 
 use super::shared::{ProcShared, lookup};
 use crate::sched::ptab::pin;
-use crate::term::{Atom, Pid, Port, Term};
+use crate::term::{Atom, Pid, Port, Term, am};
 use crate::trace::{Event, events};
 
 /// Who has a name.
@@ -51,31 +51,42 @@ pub fn name_of(who: Named) -> Option<Atom> {
         .map(|(name, _)| *name)
 }
 
-/// Gives `name` to a process. `false` when the name is taken, or the process has one or is gone.
-pub(crate) fn register_process(name: Atom, pid: Pid) -> bool {
+/// Gives `name` to a process.
+///
+/// # Errors
+/// Why not, as `erl_erts_errors` takes it: the process is gone, it has a name, or (`none`) the name is taken.
+pub(crate) fn register_process(name: Atom, pid: Pid) -> Result<(), Atom> {
     let guard = pin();
-    let Some(shared) = lookup(pid, &guard) else {
-        return false;
-    };
+    let shared = lookup(pid, &guard).ok_or(am::notalive)?;
     let mut names = names().write();
-    if names.contains_key(&name) || !shared.set_name(name) {
-        return false;
+    shared.can_be_named()?;
+    if names.contains_key(&name) {
+        return Err(am::none);
+    }
+    // It may have begun to exit just now.
+    if !shared.set_name(name) {
+        return Err(am::notalive);
     }
     names.insert(name, Named::Process(pid));
     events::happened(shared, Event::Register, name.term());
     crate::trace::record::registered(pid, name);
-    true
+    Ok(())
 }
 
-/// Gives `name` to a port. `false` when the name is taken; that the port has no other is for the
-/// caller to see to.
-pub(crate) fn register_port(name: Atom, port: Port) -> bool {
+/// Gives `name` to a port.
+///
+/// # Errors
+/// As [`register_process`].
+pub(crate) fn register_port(name: Atom, port: Port) -> Result<(), Atom> {
     let mut names = names().write();
+    if names.values().any(|named| *named == Named::Port(port)) {
+        return Err(am::registered_name);
+    }
     if names.contains_key(&name) {
-        return false;
+        return Err(am::none);
     }
     names.insert(name, Named::Port(port));
-    true
+    Ok(())
 }
 
 /// Frees `name`; tells who had it.

@@ -10,7 +10,8 @@ use super::refs::RefNumbers;
 use super::signal::Peer;
 use super::suspension::Suspending;
 use crate::heap::Message;
-use crate::term::{Atom, Pid, Port};
+use crate::term::compare::eq_exact;
+use crate::term::{Atom, Pid, Port, Term};
 
 /// What is monitored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub(crate) struct Origin {
 pub(crate) struct Relations {
     /// Links: 0, or the number of the unlink that waits for its acknowledgement.
     pub(crate) links: BTreeMap<Peer, Link>,
+    /// Processes and ports of other nodes that are linked: exit signals of them are on the way.
+    links_elsewhere: Vec<Message>,
     next_unlink: u64,
     /// Monitors on others.
     pub(crate) origins: BTreeMap<RefNumbers, Origin>,
@@ -121,6 +124,26 @@ impl Relations {
         if self.links.get(&peer).is_some_and(|l| l.unlinking == id) {
             self.links.remove(&peer);
         }
+    }
+
+    fn find_elsewhere(&self, other: Term<'_>) -> Option<usize> {
+        let mut links = self.links_elsewhere.iter();
+        links.position(|link| eq_exact(link.term(), other))
+    }
+
+    /// Links to `other`, of another node. `false` when it was linked already.
+    pub(crate) fn link_elsewhere(&mut self, other: Term<'_>) -> bool {
+        let is_new = self.find_elsewhere(other).is_none();
+        if is_new {
+            self.links_elsewhere.push(Message::copy_of(other));
+        }
+        is_new
+    }
+
+    /// Ends the link to `other`, of another node. `false` when there is none.
+    pub(crate) fn unlink_elsewhere(&mut self, other: Term<'_>) -> bool {
+        let at = self.find_elsewhere(other);
+        at.map(|at| self.links_elsewhere.swap_remove(at)).is_some()
     }
 
     /// Those linked now, in order.

@@ -23,7 +23,7 @@ use crate::sched::ptab::{self, Guard, PTab, PTabElement};
 use crate::sched::run_queue::Priority;
 use crate::sched::run_state::RunState;
 use crate::sched::sig_queue::SigQueue;
-use crate::term::{Atom, Pid};
+use crate::term::{Atom, Pid, am};
 use crate::trace::sysprof;
 
 /// In `name`: exiting, so that no name can be given to it any more.
@@ -179,6 +179,15 @@ impl ProcShared {
         match self.name.load(Ordering::Acquire) {
             0 | NAMELESS => None,
             index => Some(Atom::from_index(index - 1)),
+        }
+    }
+
+    /// Has it no name, and may it get one? Errors: as `register/2` tells them.
+    pub(super) fn can_be_named(&self) -> Result<(), Atom> {
+        match self.name.load(Ordering::Acquire) {
+            0 => Ok(()),
+            NAMELESS => Err(am::notalive),
+            _ => Err(am::registered_name),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a process tells of its heap, and has set.
 
-use super::{Class, Exception, MaxHeap, Process, WaitFor};
+use super::{Class, Exception, Exiting, MaxHeap, Process, WaitFor};
 use crate::bif::{Next, Raise};
-use crate::heap::{HeapLimit, Message, next_heap_size};
+use crate::heap::{Message, next_heap_size};
 use crate::term::Term;
 
 /// Words of the least virtual heap of binaries. Source: `VH_DEFAULT_SIZE` in `erl_vm.h`.
@@ -16,18 +16,18 @@ impl Process {
 
     /// `min_heap_size`, words.
     pub(crate) fn min_heap_words(&self) -> usize {
-        self.heap.min_heap_words as usize
+        self.heap.min_heap_words
     }
 
     /// Sets `min_heap_size`; the old value.
     pub(crate) fn set_min_heap_words(&mut self, words: usize) -> usize {
-        let words = u32::try_from(next_heap_size(words, false)).unwrap_or(u32::MAX);
-        std::mem::replace(&mut self.heap.min_heap_words, words) as usize
+        let words = next_heap_size(words, false);
+        std::mem::replace(&mut self.heap.min_heap_words, words)
     }
 
     /// `min_bin_vheap_size`, words.
     pub(crate) fn min_bin_vheap_words(&self) -> usize {
-        self.heap.min_bin_vheap_words as usize
+        self.heap.min_bin_vheap_words
     }
 
     /// Sets `min_bin_vheap_size`; the old value.
@@ -37,8 +37,7 @@ impl Process {
         } else {
             next_heap_size(words, false)
         };
-        let words = u32::try_from(words).unwrap_or(u32::MAX);
-        std::mem::replace(&mut self.heap.min_bin_vheap_words, words) as usize
+        std::mem::replace(&mut self.heap.min_bin_vheap_words, words)
     }
 
     /// `fullsweep_after`.
@@ -114,14 +113,17 @@ impl Process {
     }
 
     /// Collects in the process's own context where no x register is live.
-    pub(crate) fn collect_now(&mut self, major: bool) -> Result<(), HeapLimit> {
+    ///
+    /// # Errors
+    /// As those of [`Process::garbage_collect`].
+    pub(crate) fn collect_now(&mut self, major: bool) -> Result<(), Exiting> {
         self.heap.need_fullsweep |= major;
         self.garbage_collect(0, 0)
     }
 
     /// Ends a BIF that has the process to itself with `raise`.
     pub(crate) fn raise(&mut self, raise: Raise<'static>) -> Next {
-        match Exception::from_raise(&raise) {
+        match Exception::from_raise(self, &raise) {
             Some(exception) => self.exception = exception,
             None => self.store_exception(Class::Error, crate::term::am::badarg.raw()),
         }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Process, Signal, check_process_code, send};
+use super::{Exiting, Process, Signal, check_process_code, send};
 use crate::heap::{Heap, Message};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, Term, am};
@@ -100,7 +100,10 @@ impl Process {
     }
 
     /// Does what waits to be done.
-    pub(crate) fn run_system_tasks(&mut self) {
+    ///
+    /// # Errors
+    /// When a collection kills the process; the tasks behind it are refused when it ends.
+    pub(crate) fn run_system_tasks(&mut self) -> Result<(), Exiting> {
         while let Some(task) = self.next_system_task() {
             let result = match task.task {
                 Task::Collect { .. } if self.rare().system_tasks.collections_off => {
@@ -109,14 +112,13 @@ impl Process {
                 }
                 Task::Collect { major } => self.collect_now(major).is_ok(),
                 Task::CheckCode { module } => check_process_code(self, module),
-                Task::CopyLiterals => {
-                    self.copy_literals();
-                    true
-                }
+                Task::CopyLiterals => self.copy_literals().is_ok(),
                 Task::Test => true,
             };
             task.answer(result);
+            self.goes_on()?;
         }
+        Ok(())
     }
 
     fn next_system_task(&self) -> Option<SystemTask> {

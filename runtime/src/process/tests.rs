@@ -8,6 +8,7 @@ use crate::sched;
 use crate::term::am;
 
 const LONG: Duration = Duration::from_secs(20);
+const GOES_ON: &str = "nothing ends this process";
 
 fn spawn(body: impl FnMut(&mut Process) -> Outcome + Send + 'static) -> Pid {
     sched::start();
@@ -17,9 +18,13 @@ fn spawn(body: impl FnMut(&mut Process) -> Outcome + Send + 'static) -> Pid {
 /// Waits for the next message and hands it to `then`.
 fn receive(p: &mut Process, mut then: impl FnMut(&Process, Term<'_>) -> Outcome) -> Outcome {
     loop {
-        let Some(message) = p.peek_message() else {
-            p.wait();
-            return Outcome::Wait;
+        let message = match p.peek_message() {
+            Ok(Some(message)) => message,
+            Ok(None) => {
+                p.wait();
+                return Outcome::Wait;
+            }
+            Err(exiting) => return Outcome::Exit(exiting),
         };
         p.remove_message();
         // SAFETY: T1: just attached to this heap.
@@ -31,8 +36,7 @@ fn receive(p: &mut Process, mut then: impl FnMut(&Process, Term<'_>) -> Outcome)
 }
 
 fn exit(p: &Process, reason: Atom) -> Outcome {
-    p.set_exit_reason(reason.term());
-    Outcome::Exit
+    Outcome::Exit(p.exit_with(reason.term()))
 }
 
 /// A process that sends the text of each message it gets to the channel, and traps exits.
@@ -118,7 +122,9 @@ fn a_link_brings_the_exit_reason_both_ways() {
         ask(watcher, move |p| p.link(other.into(), false));
         if linker_dies {
             // The watcher's exit ends the other, which traps nothing.
-            ask(watcher, |p| p.set_exit_reason(am::error.term()));
+            ask(watcher, |p| {
+                let _ = p.exit_with(am::error.term());
+            });
             eventually("the other dies", || !exists(other));
         } else {
             send_atom(other, am::badarg);
@@ -224,7 +230,7 @@ fn a_receive_times_out() {
     let (out, times) = channel();
     let mut started = None;
     spawn(move |p| {
-        assert!(p.peek_message().is_none());
+        assert!(p.peek_message().expect(GOES_ON).is_none());
         let start = *started.get_or_insert_with(Instant::now);
         static PLACE: u64 = 0;
         let here = &raw const PLACE;
@@ -248,7 +254,7 @@ fn selective_receive_takes_from_the_middle() {
     let pid = spawn(move |p| {
         // Takes 7 first, then the rest in order.
         loop {
-            let Some(message) = p.peek_message() else {
+            let Some(message) = p.peek_message().expect(GOES_ON) else {
                 p.wait();
                 return Outcome::Wait;
             };
@@ -259,7 +265,7 @@ fn selective_receive_takes_from_the_middle() {
             p.next_message();
         }
         let mut rest = Vec::new();
-        while let Some(message) = p.peek_message() {
+        while let Some(message) = p.peek_message().expect(GOES_ON) {
             rest.push(message.small_value());
             p.remove_message();
         }
@@ -279,7 +285,7 @@ fn examined_messages_survive_collections() {
     let mut collected = false;
     let pid = spawn(move |p| {
         let mut sum = 0;
-        while let Some(message) = p.peek_message() {
+        while let Some(message) = p.peek_message().expect(GOES_ON) {
             // SAFETY: T1: a message that is being examined.
             p.set_x(0, unsafe { Term::new(message) });
             let number = |p: &Process| p.x(0).as_tuple().unwrap().get(1).as_small().unwrap();
@@ -300,7 +306,7 @@ fn examined_messages_survive_collections() {
             p.garbage_collect(1000, 0).unwrap();
         }
         p.timeout_reset_save();
-        while let Some(message) = p.peek_message() {
+        while let Some(message) = p.peek_message().expect(GOES_ON) {
             // SAFETY: T1: a message of this heap.
             let tuple = unsafe { Term::new(message) }.as_tuple().unwrap();
             sum += tuple.get(1).as_small().unwrap();
@@ -321,7 +327,7 @@ fn examined_messages_survive_collections() {
 fn messages_that_were_passed_over_are_not_the_heap_s() {
     let (out, done) = channel();
     let pid = spawn(move |p| {
-        while p.peek_message().is_some() {
+        while p.peek_message().expect(GOES_ON).is_some() {
             p.next_message();
         }
         if p.mailbox.len() < 100 {
@@ -331,7 +337,7 @@ fn messages_that_were_passed_over_are_not_the_heap_s() {
         out.send((p.mailbox_words(), p.fragment_words(), p.wants_collection()))
             .unwrap();
         p.timeout_reset_save();
-        p.peek_message().unwrap();
+        p.peek_message().expect(GOES_ON).unwrap();
         p.remove_message();
         out.send((p.mailbox_words(), p.fragment_words(), p.wants_collection()))
             .unwrap();
@@ -351,8 +357,9 @@ fn messages_that_were_passed_over_are_not_the_heap_s() {
 fn names_go_with_their_process() {
     let name = Atom::new("a process of this test");
     let pid = idle();
-    assert!(registry::register_process(name, pid));
-    assert!(!registry::register_process(Atom::new("another name"), pid));
+    assert_eq!(registry::register_process(name, pid), Ok(()));
+    let again = registry::register_process(Atom::new("another name"), pid);
+    assert_eq!(again, Err(am::registered_name));
     assert_eq!(
         registry::whereis(name)
             .map(registry::Named::term)
@@ -361,7 +368,7 @@ fn names_go_with_their_process() {
     );
     send_atom(pid, am::normal);
     eventually("the name is free", || registry::whereis(name).is_none());
-    assert!(!registry::register_process(name, pid));
+    assert_eq!(registry::register_process(name, pid), Err(am::notalive));
 }
 
 #[test]

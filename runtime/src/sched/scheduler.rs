@@ -29,7 +29,7 @@ use super::thread_progress::ThrPrgr;
 use super::timers::Timers;
 use super::wall_time::WallTime;
 use crate::heap::Heap;
-use crate::process::{ProcRef, ProcShared, Process, X_REGISTERS};
+use crate::process::{Exiting, ProcRef, ProcShared, Process, X_REGISTERS};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::sys::poll;
 use crate::term::RawTerm;
@@ -42,8 +42,8 @@ pub enum Outcome {
     Yield,
     /// It waits ([`Process::wait`] says for what); `pc` and `live` say where to go on.
     Wait,
-    /// It exits: its exit reason is set.
-    Exit,
+    /// It exits.
+    Exit(Exiting),
 }
 
 /// Runs a process, whose registers are set, from its `pc` on.
@@ -418,7 +418,7 @@ impl Machine {
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);
         p.new_slice();
-        if outcome == Outcome::Exit && p.terminate() {
+        if matches!(outcome, Outcome::Exit(_)) && p.terminate() {
             // `p` holds what is shared until it is dropped.
             shared.run_state.end_last_run();
             drop(p);
@@ -450,20 +450,17 @@ fn add(counter: &AtomicU64, n: u64) {
 unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
     let lifted = p.shared().end_lift();
     let was_exiting = p.is_exiting();
-    p.fetch_at_turn();
+    let fetched = p.fetch_at_turn();
     if let Some(priority) = lifted
         && p.has_unhandled_signals()
     {
         p.shared().lift(priority);
     }
-    if !p.is_exiting() {
-        p.run_system_tasks();
-    }
-    if p.is_exiting() {
+    if let Err(exiting) = fetched.and_then(|()| p.run_system_tasks()) {
         if !was_exiting && p.shared().tracee.has(crate::trace::events::RUNNING) {
             crate::trace::events::scheduled_in(p);
         }
-        return Outcome::Exit;
+        return Outcome::Exit(exiting);
     }
     if p.is_suspended() || !p.is_ready() {
         return Outcome::Wait;
@@ -476,8 +473,11 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
     // Where every safepoint collects, the first turn is none: the words a process is made with are its first
     // function's.
     let is_spared = Heap::is_zealous() && p.reductions() == 0;
-    if !is_spared && p.wants_collection() && p.garbage_collect(0, 0).is_err() {
-        return Outcome::Exit;
+    if !is_spared
+        && p.wants_collection()
+        && let Err(exiting) = p.garbage_collect(0, 0)
+    {
+        return Outcome::Exit(exiting);
     }
     // SAFETY: P2.
     unsafe { p.restore_registers(x) };
@@ -497,11 +497,8 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
         },
     };
     p.save_registers();
-    if outcome == Outcome::Exit {
-        p.note_uncaught();
-    }
-    if p.is_exiting() {
-        return Outcome::Exit;
+    if let Outcome::Exit(exiting) = outcome {
+        p.note_uncaught(exiting);
     }
     outcome
 }

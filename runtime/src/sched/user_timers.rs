@@ -1,6 +1,6 @@
 //! Timers of `erlang:start_timer` and `erlang:send_after`, by their references.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;

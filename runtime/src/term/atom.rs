@@ -1,7 +1,7 @@
 //! Atoms: interned names. The table only grows; an index is a term's payload.
 
+use crate::hash::HashMap;
 use std::cell::UnsafeCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -42,10 +42,6 @@ unsafe impl Sync for Table {}
 // SAFETY: the table owns its entries.
 unsafe impl Send for Table {}
 
-/// The table is full (`+t`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AtomTableFull;
-
 static LIMIT: AtomicUsize = AtomicUsize::new(1_048_576);
 
 fn table() -> &'static Table {
@@ -56,10 +52,10 @@ fn table() -> &'static Table {
                 .map(|_| AtomicPtr::new(std::ptr::null_mut()))
                 .collect(),
             len: AtomicUsize::new(0),
-            by_name: RwLock::new(HashMap::new()),
+            by_name: RwLock::new(HashMap::default()),
         };
         for name in super::atom_order::ORDER {
-            table.insert(name).expect("the static atoms fit");
+            table.insert(name);
         }
         table
     })
@@ -76,17 +72,17 @@ impl Table {
         unsafe { (*(*chunk)[index % CHUNK].get()).as_ref().unwrap_unchecked() }
     }
 
-    fn insert(&self, name: &str) -> Result<u32, AtomTableFull> {
+    fn insert(&self, name: &str) -> u32 {
         if let Some(&index) = self.by_name.read().get(name) {
-            return Ok(index);
+            return index;
         }
         let mut by_name = self.by_name.write();
         if let Some(&index) = by_name.get(name) {
-            return Ok(index);
+            return index;
         }
         let index = self.len.load(Ordering::Relaxed);
-        if index >= LIMIT.load(Ordering::Relaxed) || index >= CHUNK * CHUNKS {
-            return Err(AtomTableFull);
+        if index >= limit() {
+            crate::sys::memory::no_index("atom_tab", limit());
         }
         let slot = &self.chunks[index / CHUNK];
         let mut chunk = slot.load(Ordering::Relaxed);
@@ -106,7 +102,7 @@ impl Table {
         let name: &'static str = unsafe { &*std::ptr::from_ref::<str>(&entry.name) };
         by_name.insert(name, index as u32);
         self.len.store(index + 1, Ordering::Release);
-        Ok(index as u32)
+        index as u32
     }
 }
 
@@ -147,7 +143,7 @@ fn order_key(name: &str) -> u32 {
 
 /// Sets the most atoms there may be (`+t`). Takes effect for atoms made from now on.
 pub fn set_limit(limit: usize) {
-    LIMIT.store(limit, Ordering::Relaxed);
+    LIMIT.store(limit.min(CHUNK * CHUNKS), Ordering::Relaxed);
 }
 
 /// The most atoms there may be.
@@ -175,22 +171,11 @@ impl Atom {
         self.0
     }
 
-    /// Finds or makes the atom `name`. The caller checks the length.
-    ///
-    /// # Errors
-    /// When the table is full.
-    pub fn try_new(name: &str) -> Result<Atom, AtomTableFull> {
-        table().insert(name).map(Atom)
-    }
-
-    /// Finds or makes the atom `name`.
-    ///
-    /// # Panics
-    /// When the atom table is full, which ends the machine in ERTS too (`system_limit` is raised
-    /// by the BIFs, which use [`Atom::try_new`]).
+    /// Finds or makes the atom `name`. The caller checks the length. Ends the machine where the table is full (`+t`),
+    /// as ERTS does.
     #[must_use]
     pub fn new(name: &str) -> Atom {
-        Atom::try_new(name).expect("no more index entries in atom_tab")
+        Atom(table().insert(name))
     }
 
     /// The atom `name` if it exists.

@@ -196,10 +196,10 @@ pub(super) const ORDER: &[&str] = &[
     "empty", "cookie_wait", "cookie_echoed", "established", "shutdown_pending", "shutdown_sent",
     // What ERTS has as dynamic atoms or not at all.
     "else_clause", "bin_old_vheap_block_size", "bin_old_vheap_size", "bin_vheap_block_size",
-    "bin_vheap_size", "gl", "minor_gcs", "a", "b", "arrays", "bitmaps", "collisions", "depth", "leafs",
+    "bin_vheap_size", "gl", "minor_gcs", "arrays", "bitmaps", "collisions", "depth", "leafs",
     "stderr", "stdin", "stdout", "fixed", "safe_fixed", "safe_fixed_monotonic_time", "stats",
     "available_internal_state", "no_ddll_available",
-    "trace_ts",
+    "trace_ts", "too_large",
 ];
 
 /// The index of the static atom with this text.

@@ -240,8 +240,9 @@ fn push_bits(out: &mut Vec<u8>, bit_len: &mut usize, bytes: &[u8], n: usize) {
     out.truncate(bit_len.div_ceil(8));
 }
 
-/// Binaries up to this size are copied together rather than kept apart in an I/O vector.
-const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 4;
+/// Binaries up to this size are copied together rather than kept apart in an I/O vector. Source:
+/// `IOL2V_COPY_THRESHOLD`, which is in bits.
+const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 8;
 
 /// Its bytes as a list of binaries, in which large binaries are not copied, and what ERTS counts of that: steps of
 /// a walk, and bytes of binaries copied.

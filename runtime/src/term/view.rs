@@ -579,13 +579,14 @@ impl<'h> Map<'h> {
         // SAFETY: T1: the keys of a flat map stand in its third word.
         unsafe { Term::new(RawTerm(self.word(2))) }
     }
-    /// Bitmap and children of a trie's root; `None` for a flat map.
+    /// Bitmap and children of a trie's root, or of a node of it, which `erts_debug` has in hand; `None` for a flat map.
     #[must_use]
     pub fn root(self) -> Option<(u32, &'h [Term<'h>])> {
-        if self.word(0) & tag::map::KIND_MASK == tag::map::FLAT {
-            return None;
+        match self.word(0) & tag::map::KIND_MASK {
+            tag::map::FLAT => None,
+            tag::map::NODE_BITMAP => Some(self.children(1)),
+            _ => Some(self.children(2)),
         }
-        Some(self.children(2))
     }
     /// Bitmap and children of the inner trie node that `node` is; `None` if it is none (a leaf is a
     /// cons cell, a collision a tuple).

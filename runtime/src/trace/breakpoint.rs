@@ -30,7 +30,7 @@ use super::spec::Spec;
 use super::tracer::TracerId;
 use crate::code::op::Op;
 use crate::code::op::entry as head;
-use crate::process::Process;
+use crate::process::{Exiting, Process};
 
 /// The generation that running code uses.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -159,14 +159,17 @@ impl Breakpoint {
 
 /// Reports and accounts for a call of the function with the entry `pc`; gives the word that stands there in
 /// truth. May collect: the arguments are kept.
-pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
+///
+/// # Errors
+/// When a collection kills the process, which has entered the function then and leaves it nowhere.
+pub(crate) fn hit(p: &mut Process, pc: *const u64) -> Result<u64, Exiting> {
     // SAFETY: B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
     let breakpoint = unsafe { &*(*pc.offset(head::BREAKPOINT) as *const Breakpoint) };
     let Some(half) = breakpoint.active() else {
-        return breakpoint.original;
+        return Ok(breakpoint.original);
     };
     if p.resumed_call.replace(std::ptr::null()) == pc || p.flags.get().sensitive {
-        return breakpoint.original;
+        return Ok(breakpoint.original);
     }
     if half.begins {
         super::totals::begin(p);
@@ -174,7 +177,7 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
     let calls = p.shared().tracee.calls();
     if half.has_meta || half.reported & calls != 0 {
         for point in half.points.iter().rev() {
-            call::report(p, pc, point);
+            call::report(p, pc, point)?;
         }
     }
     for point in &half.points {
@@ -185,13 +188,13 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> u64 {
         }
     }
     if half.recorded & calls != 0 {
-        record(p, pc, half);
+        record(p, pc, half)?;
     }
     let sessions = half.metered & calls;
     if sessions != 0 {
-        measure(p, pc, half, sessions);
+        measure(p, pc, half, sessions)?;
     }
-    breakpoint.original
+    Ok(breakpoint.original)
 }
 
 /// The process goes on at `pc`: where that is an entry with a breakpoint, it is in the call already.
@@ -204,14 +207,15 @@ pub(crate) fn call_again(p: &Process, pc: *const u64) {
 
 /// Records a call, and has its return recorded.
 #[inline]
-fn record(p: &mut Process, pc: *const u64, half: &Half) {
+fn record(p: &mut Process, pc: *const u64, half: &Half) -> Result<(), Exiting> {
     let Some(called) = half.points.iter().find_map(|point| point.record.as_ref()) else {
-        return;
+        return Ok(());
     };
     let is_tail = || frame::on_top(p).any(|frame| matches!(frame, Frame::Recorded(_)));
     if let OnReturn::Push(name) = record::called(p, called, || call::mfa_at(pc), is_tail) {
-        frame::push(p, pc, &frame::recorded_words(name));
+        frame::push(p, pc, &frame::recorded_words(name))?;
     }
+    Ok(())
 }
 
 /// Accounts, one for each meter, as a frame holds them.
@@ -236,7 +240,7 @@ fn reading(p: &Process) -> Reading {
 }
 
 #[inline]
-fn measure(p: &mut Process, pc: *const u64, half: &Half, sessions: u64) {
+fn measure(p: &mut Process, pc: *const u64, half: &Half, sessions: u64) -> Result<(), Exiting> {
     let reading = reading(p);
     let mut saved = Saved::new();
     if half.has_both {
@@ -252,7 +256,7 @@ fn measure(p: &mut Process, pc: *const u64, half: &Half, sessions: u64) {
     if half.has_both {
         meters(p).together.end();
     }
-    push_frame(p, pc, &saved);
+    push_frame(p, pc, &saved)
 }
 
 #[inline]
@@ -355,15 +359,15 @@ fn first_call(
 
 /// Pushes the frame that gives the accounts back on return, unless one on top does so already: a tail call
 /// stays one.
-fn push_frame(p: &mut Process, pc: *const u64, saved: &[u64]) {
+fn push_frame(p: &mut Process, pc: *const u64, saved: &[u64]) -> Result<(), Exiting> {
     if saved.is_empty() || is_covered(p, saved) {
-        return;
+        return Ok(());
     }
     let mut words: SmallVec<[u64; 4]> = SmallVec::new();
     words.push(frame::stub(Kind::Accounts));
     words.push(small(saved.len() as u64));
     words.extend_from_slice(saved);
-    frame::push(p, pc, &words);
+    frame::push(p, pc, &words)
 }
 
 /// Do frames on top give back the accounts of all the meters in `saved`?

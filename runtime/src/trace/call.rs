@@ -11,7 +11,7 @@ use super::spec;
 use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::code::module::{self, Mfa};
 use crate::code::op::entry as head;
-use crate::process::{Class, Process};
+use crate::process::{Class, Exiting, Process};
 use crate::term::{RawTerm, Term, am};
 
 /// Flags of what `meta` breakpoints report.
@@ -48,21 +48,25 @@ pub(super) fn mfa_at(pc: *const u64) -> Mfa {
 }
 
 /// Reports a call of the function with the entry `pc` as `point` says. May collect: the arguments are kept.
+///
+/// # Errors
+/// When the collection kills the process.
 #[cold]
-pub(super) fn report(p: &mut Process, pc: *const u64, point: &Point) {
+pub(super) fn report(p: &mut Process, pc: *const u64, point: &Point) -> Result<(), Exiting> {
     if !point.session.is_alive() {
-        return;
+        return Ok(());
     }
     let mfa = mfa_at(pc);
     if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
         let local = point.kinds & kind::LOCAL != 0;
         let on_return = call(p, mfa, point, local);
-        push(p, pc, mfa, point, on_return);
+        push(p, pc, mfa, point, on_return)?;
     }
     if point.kinds & kind::META != 0 {
         let on_return = meta_call(p, mfa, point);
-        push(p, pc, mfa, point, on_return);
+        push(p, pc, mfa, point, on_return)?;
     }
+    Ok(())
 }
 
 fn arguments(p: &Process, arity: u8) -> &[Term<'_>] {
@@ -154,13 +158,17 @@ fn tell<'a>(p: &'a Process, tracer: TracerId, flags: u32, mfa: Mfa, result: Opti
 }
 
 /// Pushes the frames that see the call's return.
-fn push(p: &mut Process, pc: *const u64, mfa: Mfa, point: &Point, on_return: OnReturn) {
+fn push(
+    p: &mut Process,
+    pc: *const u64,
+    mfa: Mfa,
+    point: &Point,
+    on_return: OnReturn,
+) -> Result<(), Exiting> {
     let session = point.session.id;
     let known = |frame: Frame<'_>| matches!(frame, Frame::ReturnTo(of) if of == session);
-    if on_return.return_to
-        && !frame::on_top(p).any(known)
-        && frame::push(p, pc, &frame::return_to_words(session))
-    {
+    if on_return.return_to && !frame::on_top(p).any(known) {
+        frame::push(p, pc, &frame::return_to_words(session))?;
         p.trace_frames.set(p.trace_frames.get() + 1);
     }
     if let Some((exception, tracer)) = on_return.returning {
@@ -169,10 +177,10 @@ fn push(p: &mut Process, pc: *const u64, mfa: Mfa, point: &Point, on_return: OnR
             tracer,
             session,
         };
-        if frame::push(p, pc, &returning.words(exception)) {
-            p.trace_frames.set(p.trace_frames.get() + 1);
-        }
+        frame::push(p, pc, &returning.words(exception))?;
+        p.trace_frames.set(p.trace_frames.get() + 1);
     }
+    Ok(())
 }
 
 pub(super) fn mfa_term(p: &Process, mfa: Mfa) -> Term<'_> {

@@ -21,7 +21,7 @@ use beamline_formats::ring::NameId;
 
 use crate::code::module::Mfa;
 use crate::code::op::{Op, entry as head};
-use crate::process::Process;
+use crate::process::{Exiting, Process};
 use crate::term::{RawTerm, Term, tag};
 
 /// Kinds of frames.
@@ -159,6 +159,15 @@ pub(super) unsafe fn at<'a>(top: *const u64) -> Option<Frame<'a>> {
     unsafe { kind_of(*top).map(|kind| read(kind, top.add(1))) }
 }
 
+/// Words of the trace frame at `top`; 0 where none stands there.
+///
+/// # Safety
+/// H1: `top` points into the stack.
+pub(crate) unsafe fn words_at(top: *const u64) -> usize {
+    // SAFETY: by contract.
+    unsafe { at(top) }.map_or(0, |frame| frame.words())
+}
+
 /// The frame that a traced call has returned to, whose first word, of `kind`, is popped.
 pub(super) fn returned_to<'a>(p: &Process, kind: u64) -> Frame<'a> {
     let kind = match kind {
@@ -225,21 +234,22 @@ pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
 }
 
 /// Pushes a frame of these words for the call of the function with the entry `pc`. May collect: the
-/// arguments are kept. `false` when the process is exiting, and returns nowhere.
-pub(super) fn push(p: &mut Process, pc: *const u64, words: &[u64]) -> bool {
+/// arguments are kept.
+///
+/// # Errors
+/// When the collection kills the process.
+pub(super) fn push(p: &mut Process, pc: *const u64, words: &[u64]) -> Result<(), Exiting> {
     let need = words.len();
     if p.free_words() < need {
         // SAFETY: B1 of `breakpoint`: `pc` is a function's entry.
         let arity = unsafe { *pc.offset(head::ARITY) } as usize;
-        if p.garbage_collect(need, arity).is_err() {
-            return false;
-        }
+        p.garbage_collect(need, arity)?;
     }
     let frame = p.stop.get().wrapping_sub(need);
     // SAFETY: H1, B3: `need` words are free below the stack's top.
     unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), frame, need) };
     p.stop.set(frame);
-    true
+    Ok(())
 }
 
 impl Returning {

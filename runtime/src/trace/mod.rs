@@ -27,7 +27,7 @@ mod staging;
 pub(crate) mod sysmon;
 pub(crate) mod sysprof;
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod totals;
 pub(crate) mod tracer;
 mod unmatched;
@@ -39,7 +39,7 @@ use change::Which;
 pub use change::{Pattern, Switch};
 pub(crate) use change::{Setting, exports_staged, find_entry, freed, on_load, unloaded};
 pub(crate) use flags::{Tracee, born, inherit};
-pub(crate) use frame::is_trace_return;
+pub(crate) use frame::{is_trace_return, words_at as frame_words};
 pub use meter::Measures;
 pub(crate) use meter::Meters;
 pub use node::Counted;

@@ -1,6 +1,6 @@
 //! The right to change breakpoints, and the processes that wait for a change to be done.
 
-use std::collections::{HashMap, HashSet};
+use crate::hash::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 

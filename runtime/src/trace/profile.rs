@@ -1,7 +1,7 @@
 //! The profile of a whole run: one session on all functions (or those of the patterns asked for), of all
 //! modules, also those loaded later, and all processes; written as a file when the machine ends.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -233,7 +233,7 @@ fn write_counts<W: io::Write>(
     writer: &mut Writer<W>,
     counters: &[(Mfa, Counter)],
 ) -> io::Result<()> {
-    let mut totals: HashMap<Mfa, u64> = HashMap::new();
+    let mut totals: HashMap<Mfa, u64> = HashMap::default();
     for (mfa, counter) in counters {
         *totals.entry(*mfa).or_default() += counter.read();
     }
@@ -300,7 +300,7 @@ fn write_measured<W: io::Write>(
     }
     let function = |account: &u32| names.functions[&accounts[account]];
     let per_process = profile.request.kind != Type::CallCount;
-    let mut totals: HashMap<(u32, Option<u32>), Cost> = HashMap::new();
+    let mut totals: HashMap<(u32, Option<u32>), Cost> = HashMap::default();
     for (seen, process) in all.iter().zip(&indices) {
         for (_, account, counted) in &seen.nodes {
             let key = (function(account), per_process.then_some(*process));

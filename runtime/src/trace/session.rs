@@ -1,6 +1,6 @@
 //! Trace sessions: each with its own patterns, process flags and tracer, isolated from the others.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -9,8 +9,9 @@ use crate::code::{load, module};
 use crate::process::{self, MaxHeap, SpawnOptions};
 use crate::term::Term;
 
-/// Tests share the machine: those that trace all processes take turns.
-static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+/// Tests share the machine: those that trace all processes take turns, with each other and with those whose
+/// processes would be seen.
+pub(crate) static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 fn machine() {
     static START: std::sync::Once = std::sync::Once::new();
@@ -353,7 +354,7 @@ fn listener() -> (Pid, Arc<parking_lot::Mutex<Vec<String>>>) {
     let heard = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let into = heard.clone();
     let pid = process::spawn_native(&SpawnOptions::default(), move |p| {
-        while let Some(message) = p.peek_message() {
+        while let Some(message) = p.peek_message().expect("nothing ends it") {
             into.lock().push(p.own(message).display().to_string());
             p.remove_message();
         }

@@ -5,6 +5,7 @@ use super::encode::{
     term, u, words, x, y, zlib,
 };
 use crate::beam::chunks::{find_chunk, unpack};
+use crate::beam::debug::{DebugCall, FrameSize};
 use crate::beam::disasm::Disasm;
 use crate::beam::module::{BeamType, LineItem};
 use crate::beam::{Arg, BeamErrorKind as Kind, BeamModule, Op};
@@ -380,6 +381,80 @@ fn refused_files() {
     let old = Sample::new().set(b"AtU8", vec![]).set(b"Atom", vec![1]);
     let text = "chunk AtU8, offset 0: compiled for OTP 20 or earlier; please recompile";
     assert_eq!(refusal(&old), text);
+}
+
+/// A `DbgB` chunk of so many items and terms.
+fn debug_chunk(items: i32, terms: i32, entries: &[Vec<u8>]) -> Vec<u8> {
+    [words(&[1, items, terms]), entries.concat()].concat()
+}
+
+fn debug_entry(kind: i128, second: Vec<u8>) -> Vec<u8> {
+    op(4, &[u(kind), second])
+}
+
+#[test]
+fn debug_information_is_read() {
+    let decode = |data| BeamModule::decode(&Sample::new().set(b"DbgB", data).file());
+    let literals = [b"\x83k\x00\x02hi".as_slice(), b"\x83m\0\0\0\x01X"];
+    let row = |bytes: &[u8]| [words(&[bytes.len() as i32]), bytes.to_vec()].concat();
+    let table = [words(&[0, 2]), row(literals[0]), row(literals[1])].concat();
+    let entries = [
+        debug_entry(0, u(3)),
+        debug_entry(1, list(&[lit(1), y(2), i(7), a(2)])),
+        debug_entry(2, list(&[u(1), a(4), a(2), u(257), a(3), lit(1)])),
+        debug_entry(3, list(&[])),
+        debug_entry(0, a(0)),
+    ];
+    let sample = Sample::new()
+        .set(b"LitT", table)
+        .set(b"DbgB", debug_chunk(2, 10, &entries));
+    let module = BeamModule::decode(&sample.file()).expect("it is whole");
+    let [first, second] = module.debug.as_slice() else {
+        panic!("two items");
+    };
+    assert_eq!(first.frame, FrameSize::Words(3));
+    let name = Arg::Literal(1);
+    assert_eq!(first.vars, [(name, Arg::Y(2)), (Arg::I(7), Arg::Atom(2))]);
+    let calls = [
+        DebugCall::Remote(Arg::Atom(4), Arg::Atom(2), 1),
+        DebugCall::Local(Arg::Atom(3), 1),
+        DebugCall::Variable(name),
+    ];
+    assert_eq!(first.calls, calls);
+    assert_eq!((second.frame, second.vars.len()), (FrameSize::None, 0));
+    let other = decode(words(&[2, 9, 9])).expect("of another version");
+    assert_eq!(other.debug, []);
+}
+
+#[test]
+fn refused_debug_information() {
+    let check = |items, terms, entries: &[Vec<u8>]| {
+        let data = debug_chunk(items, terms, entries);
+        let text = refusal(&Sample::new().set(b"DbgB", data));
+        assert!(text.starts_with("chunk DbgB, offset"), "{text}");
+    };
+    let frame = || debug_entry(0, u(3));
+    check(1, 0, &[]);
+    check(9, 0, &[frame()]);
+    check(-1, 0, &[frame()]);
+    check(1, 0, &[op(5, &[u(0), u(3), u(0)])]);
+    check(1, 0, &[debug_entry(0, a(2))]);
+    check(0, 1, &[frame()]);
+    check(1, 2, &[debug_entry(1, list(&[i(1), x(0)])), frame()]);
+    check(1, 1, &[frame(), debug_entry(1, list(&[i(1)]))]);
+    check(1, 2, &[frame(), debug_entry(1, list(&[lit(0), x(0)]))]);
+    check(1, 2, &[frame(), debug_entry(1, list(&[i(1), f(1)]))]);
+    check(1, 1, &[frame(), debug_entry(1, list(&[i(1), x(0)]))]);
+    check(1, 1, &[frame(), debug_entry(2, list(&[u(1)]))]);
+    check(1, 2, &[frame(), debug_entry(2, list(&[u(256), u(1)]))]);
+    check(1, 2, &[frame(), debug_entry(2, list(&[u(600), a(1)]))]);
+    check(1, 1, &[frame(), debug_entry(2, list(&[i(1)]))]);
+    let late = [
+        frame(),
+        debug_entry(2, list(&[])),
+        debug_entry(1, list(&[i(1), x(0)])),
+    ];
+    check(1, 2, &late);
 }
 
 #[test]

@@ -51,10 +51,10 @@ impl Emitter {
     pub(super) fn offset(&self, label: u32) -> Option<u32> {
         self.labels[label as usize]
     }
-    /// Sets the first operand of the instruction at `offset`.
-    pub(super) fn set_a(&mut self, offset: u32, a: u16) {
-        let word = &mut self.words[offset as usize];
-        *word = (*word & !0xffff_0000) | (u64::from(a) << 16);
+    /// Ends the slow instruction that begins at `offset`: all words behind it are its operands.
+    pub(super) fn end_slow(&mut self, offset: u32) {
+        let words = self.here() - offset - 1;
+        self.words[offset as usize] |= u64::from(words) << 16;
     }
 
     /// Puts the code where it stays.

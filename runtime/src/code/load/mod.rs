@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "constant operands are terms at rest")]
 
+mod debug;
 mod emit;
 mod slow;
 mod transform;
@@ -23,16 +24,12 @@ use crate::term::{Atom, RawTerm, Term, external};
 pub enum LoadError {
     /// The file is not what a compiler makes; the text says where.
     Badfile(String),
-    /// The atom table is full.
-    SystemLimit,
 }
 
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            LoadError::Badfile(text) => f.write_str(text),
-            LoadError::SystemLimit => f.write_str("the atom table is full"),
-        }
+        let LoadError::Badfile(text) = self;
+        f.write_str(text)
     }
 }
 
@@ -100,8 +97,9 @@ fn decode(file: &[u8]) -> Result<BeamModule, LoadError> {
 }
 
 fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
-    let atoms = intern(beam)?;
+    let atoms = intern(beam);
     let name = atoms[beam.name as usize];
+    check_terms(beam)?;
     let mut area = LiteralArea::new();
     let literals = decode_literals(beam, &mut area)?;
     let mut tables = Tables {
@@ -118,13 +116,13 @@ fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
     Ok(Arc::new(module))
 }
 
-fn intern(beam: &BeamModule) -> Result<Vec<Atom>, LoadError> {
+fn intern(beam: &BeamModule) -> Vec<Atom> {
     // Index 0 is no atom; its place is never looked at.
     let mut atoms = vec![Atom::from_bool(false); beam.atoms.len() + 1];
     for (index, text) in beam.atoms.iter() {
-        atoms[index as usize] = Atom::try_new(text).map_err(|_| LoadError::SystemLimit)?;
+        atoms[index as usize] = Atom::new(text);
     }
-    Ok(atoms)
+    atoms
 }
 
 fn decode_literals(beam: &BeamModule, area: &mut LiteralArea) -> Result<Vec<RawTerm>, LoadError> {
@@ -136,6 +134,18 @@ fn decode_literals(beam: &BeamModule, area: &mut LiteralArea) -> Result<Vec<RawT
         literals.push(area.make(term).raw());
     }
     Ok(literals)
+}
+
+/// Refuses a module whose attributes or compile information are no term.
+fn check_terms(beam: &BeamModule) -> Result<(), LoadError> {
+    for (id, bytes) in [("Attr", &beam.attributes), ("CInf", &beam.compile_info)] {
+        let options = external::DecodeOptions::default();
+        if !bytes.is_empty() {
+            external::decode(&Heap::detached(), bytes, options)
+                .map_err(|error| LoadError::Badfile(format!("chunk {id}: {error}")))?;
+        }
+    }
+    Ok(())
 }
 
 fn records(tables: &Tables<'_>) -> Vec<(Atom, record::Defined)> {

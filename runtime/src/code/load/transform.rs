@@ -1,6 +1,7 @@
 //! Generic instructions to specific ones: operands decoded, common neighbours fused. The part of
 //! ERTS's `ops.tab`.
 
+use super::debug;
 use super::emit::Emitter;
 use super::slow;
 use super::{LoadError, Tables, lambdas};
@@ -8,6 +9,7 @@ use crate::beam::module::{Export, Instr};
 use crate::beam::{Arg, Op as Gen};
 use crate::bif::{self, Bif};
 use crate::code::FunEntry;
+use crate::code::debug::DebugTable;
 use crate::code::entry::{export, stub_instruction};
 use crate::code::module::{Module, SourceFile};
 use crate::code::op::{Op, SCRATCH, entry as head};
@@ -23,6 +25,7 @@ pub(super) fn module(tables: &Tables<'_>) -> Result<Module, LoadError> {
         lambdas: lambdas(tables),
         functions: Vec::with_capacity(beam.functions.len()),
         lines: Vec::new(),
+        debug: debug::table(tables),
         on_load: None,
         at: 0,
     };
@@ -38,6 +41,7 @@ struct Transform<'a> {
     lambdas: Vec<&'static FunEntry>,
     functions: Vec<u32>,
     lines: Vec<(u32, u32)>,
+    debug: Option<Box<DebugTable>>,
     on_load: Option<u32>,
     /// The next generic instruction.
     at: usize,
@@ -46,7 +50,7 @@ struct Transform<'a> {
 type Done = Result<(), LoadError>;
 
 impl<'a> Transform<'a> {
-    fn finish(self) -> Result<Module, LoadError> {
+    fn finish(mut self) -> Result<Module, LoadError> {
         let beam = self.tables.beam;
         let strings = beam.strings.clone().into_boxed_slice();
         let entry_of = |label: u32| {
@@ -72,6 +76,10 @@ impl<'a> Transform<'a> {
         module.locals = locals;
         module.lambdas = self.lambdas.into_iter().zip(offsets).collect();
         module.functions = self.functions;
+        if let Some(debug) = &mut self.debug {
+            debug.items.sort_by_key(|item| item.row);
+        }
+        module.debug = self.debug;
         module.on_load = self.on_load;
         module.lines = self.lines;
         if let Some(lines) = &beam.lines {
@@ -220,7 +228,8 @@ impl<'a> Transform<'a> {
                 let row = self.number(args[0])? as u32;
                 self.lines.push((self.e.here(), row));
             }
-            Gen::ExecutableLine | Gen::DebugLine | Gen::IntCodeEnd | Gen::NifStart => {}
+            Gen::DebugLine => self.debug_line(args)?,
+            Gen::ExecutableLine | Gen::IntCodeEnd | Gen::NifStart => {}
             Gen::OnLoad => self.on_load = self.functions.last().copied(),
 
             Gen::Call => {
@@ -305,8 +314,14 @@ impl<'a> Transform<'a> {
             Gen::SetTupleElement => {
                 let value = self.in_reg(args[0])?;
                 let tuple = self.dst(args[1])?;
-                let index = self.small_number(args[2])?;
-                self.e.op(Op::SetTupleElement, tuple, index, value);
+                let index = self.number(args[2])?;
+                match u16::try_from(index) {
+                    Ok(index) => self.e.op(Op::SetTupleElement, tuple, index, value),
+                    Err(_) => {
+                        self.e.op(Op::SetTupleElementWide, tuple, 0, value);
+                        self.e.word(index);
+                    }
+                }
             }
             Gen::PutList => self.put_list(args)?,
             Gen::PutTuple2 => self.put_tuple(args)?,
@@ -328,20 +343,8 @@ impl<'a> Transform<'a> {
             Gen::IsMap => self.type_test(Op::IsMap, args)?,
             Gen::IsFunction => self.type_test(Op::IsFunction, args)?,
             Gen::IsFunction2 => self.compare(Op::IsFunction2, args)?,
-            Gen::TestArity => {
-                let tuple = self.in_reg(args[1])?;
-                let arity = self.small_number(args[2])?;
-                self.e.op(Op::TestArity, tuple, arity, 0);
-                self.label_word(args[0])?;
-            }
-            Gen::IsTaggedTuple => {
-                let tuple = self.in_reg(args[1])?;
-                let arity = self.small_number(args[2])?;
-                let tag = self.src(args[3])?;
-                self.e.op(Op::IsTaggedTuple, tuple, arity, 0);
-                self.label_word(args[0])?;
-                self.e.word(tag);
-            }
+            Gen::TestArity => self.tuple_of_arity(Op::TestArity, args)?,
+            Gen::IsTaggedTuple => self.is_tagged_tuple(args)?,
             Gen::IsLt => self.order(Op::IsLtSS, Op::IsLtRR, Op::IsLtRC, Op::IsLtCR, args)?,
             Gen::IsGe => self.order(Op::IsGeSS, Op::IsGeRR, Op::IsGeRC, Op::IsGeCR, args)?,
             Gen::IsEqExact => self.eq_exact(args)?,
@@ -424,6 +427,35 @@ impl<'a> Transform<'a> {
             Gen::BsStartMatch4 => self.bs_start_match4(args)?,
             _ => self.slow(instr, args)?,
         }
+        Ok(())
+    }
+
+    /// A line where processes can be stopped, if lines are instrumented. A function's entry is no such place.
+    fn debug_line(&mut self, args: &[Arg]) -> Done {
+        const MAX_ARG: u16 = 255;
+        let is_instrumented = self.debug.as_ref().is_some_and(|d| d.is_instrumented);
+        let is_entry = matches!(args[0], Arg::Atom(row) if self.tables.atom(row) == am::entry);
+        let places = self.tables.beam.lines.as_ref();
+        let Some(places) = places.filter(|_| is_instrumented && !is_entry) else {
+            return Ok(());
+        };
+        let [_, Arg::U(place), Arg::U(row), Arg::U(live)] = *args else {
+            return Err(self.here("a number"));
+        };
+        let line = places.items[place as usize].line;
+        let item = (row as usize)
+            .checked_sub(1)
+            .and_then(|row| debug::item(self.tables, row, line));
+        let (Some(item), Ok(live @ ..=MAX_ARG)) = (item, u16::try_from(live)) else {
+            return Err(self.here("a row of the debug table, or fewer live registers"));
+        };
+        let here = self.e.here();
+        if let Some(debug) = &mut self.debug {
+            debug.lines.push((here, line));
+            debug.items.push(item);
+        }
+        self.lines.push((here, place as u32));
+        self.e.op(Op::LineBreakpointOff, live, 0, 0);
         Ok(())
     }
 
@@ -615,8 +647,13 @@ impl<'a> Transform<'a> {
 
     fn get_tuple_element(&mut self, args: &[Arg]) -> Done {
         let tuple = self.in_reg(args[0])?;
-        let index = self.small_number(args[1])?;
         let dst = self.dst(args[2])?;
+        let index = self.number(args[1])?;
+        let Ok(index) = u16::try_from(index) else {
+            self.e.op(Op::GetTupleElementWide, tuple, dst, 0);
+            self.e.word(index);
+            return Ok(());
+        };
         if let Some((next, more)) = self.peek(0)
             && next.op == Gen::GetTupleElement
             && Self::reg(more[0]) == Some(tuple)
@@ -658,14 +695,19 @@ impl<'a> Transform<'a> {
     fn put_tuple(&mut self, args: &[Arg]) -> Done {
         let dst = self.dst(args[0])?;
         let elements = &args[2..];
-        let arity = u16::try_from(elements.len()).map_err(|_| self.here("a smaller tuple"))?;
-        if arity == 0 {
+        if elements.is_empty() {
             let empty = self.tables.literal(|heap| heap.tuple(&[]));
             self.e.op(Op::MoveCR, 0, dst, 0);
             self.e.word(empty.raw().0);
             return Ok(());
         }
-        self.e.op(Op::PutTuple, dst, arity, 0);
+        match u16::try_from(elements.len()) {
+            Ok(arity) => self.e.op(Op::PutTuple, dst, arity, 0),
+            Err(_) => {
+                self.e.op(Op::PutTupleWide, dst, 0, 0);
+                self.e.word(elements.len() as u64);
+            }
+        }
         for &element in elements {
             let word = self.src(element)?;
             self.e.word(word);
@@ -700,13 +742,41 @@ impl<'a> Transform<'a> {
             && Self::reg(more[1]).is_some()
             && Self::reg(more[1]) == Self::reg(args[1])
         {
-            let arity = self.small_number(more[2])?;
             self.at += 1;
-            let tuple = self.in_reg(args[1])?;
-            self.e.op(Op::IsTupleOfArity, tuple, arity, 0);
-            return self.label_word(args[0]);
+            return self.tuple_of_arity(Op::IsTupleOfArity, more);
         }
         self.type_test(Op::IsTuple, args)
+    }
+
+    /// `test_arity`, or with what `op` does as well.
+    fn tuple_of_arity(&mut self, op: Op, args: &[Arg]) -> Done {
+        let tuple = self.in_reg(args[1])?;
+        let arity = self.number(args[2])?;
+        if let Ok(arity) = u16::try_from(arity) {
+            self.e.op(op, tuple, arity, 0);
+            return self.label_word(args[0]);
+        }
+        self.e.op(Op::IsTupleOfArityWide, tuple, 0, 0);
+        self.label_word(args[0])?;
+        self.e.word(arity);
+        Ok(())
+    }
+
+    fn is_tagged_tuple(&mut self, args: &[Arg]) -> Done {
+        let tuple = self.in_reg(args[1])?;
+        let arity = self.number(args[2])?;
+        let tag = self.src(args[3])?;
+        let packed = u16::try_from(arity);
+        match packed {
+            Ok(arity) => self.e.op(Op::IsTaggedTuple, tuple, arity, 0),
+            Err(_) => self.e.op(Op::IsTaggedTupleWide, tuple, 0, 0),
+        }
+        self.label_word(args[0])?;
+        self.e.word(tag);
+        if packed.is_err() {
+            self.e.word(arity);
+        }
+        Ok(())
     }
 
     /// `L S S`
@@ -900,6 +970,15 @@ impl<'a> Transform<'a> {
         let live = match live {
             Some(live) => self.small_number(live)?,
             None => NO_LIVE,
+        };
+        // `+ A` is `A + 0`, as in ERTS: its exception tells so.
+        let sum;
+        let src = match (function, src) {
+            (am::plus, &[only]) => {
+                sum = [only, Arg::I(0)];
+                &sum
+            }
+            _ => src,
         };
         if self.mul_add(function, fail, src, dst)?
             || self.arithmetic(function, fail, live, src, dst)?
@@ -1101,9 +1180,7 @@ impl<'a> Transform<'a> {
                 }
             }
         }
-        let words =
-            u16::try_from(self.e.here() - start - 1).map_err(|_| self.here("fewer operands"))?;
-        self.e.set_a(start, words);
+        self.e.end_slow(start);
         Ok(())
     }
 

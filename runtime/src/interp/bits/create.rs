@@ -9,6 +9,7 @@ use crate::heap::{Binary, copy_bits, heap_bits_words, write_field};
 use crate::interp::slow::{Flow, Slow};
 use crate::num::limbs::{Endian, IntRef};
 use crate::process::{Class, Process};
+use crate::sys::memory;
 use crate::term::tag::{self, size};
 use crate::term::{Atom, Bits, RawTerm, Term, View, am, sub_bits};
 
@@ -101,7 +102,8 @@ impl Segment {
             _ => Err(bad(am::size, size)),
         }
     }
-    /// Bits it will take; what can be wrong only while it is written is not seen here.
+    /// Bits it will take. What is wrong is seen here, before anything is written, or only while it is written: as in
+    /// ERTS's JIT, so that of several wrong segments the same one is told.
     fn bit_len(self, s: &Slow<'_>) -> Result<usize, Bad> {
         match self.kind(s) {
             APPEND | PRIVATE_APPEND => Ok(0),
@@ -112,12 +114,7 @@ impl Segment {
             }
             BINARY | INTEGER | FLOAT => self.bits(s),
             STRING => Ok(self.size(s).as_index().expect("a string's length") * 8),
-            UTF8 => Ok(match self.src(s).as_small() {
-                Some(0..0x80) => 8,
-                Some(0x80..0x800) => 16,
-                Some(0x800..0x10000) => 24,
-                _ => 32,
-            }),
+            UTF8 => code_point(self.src(s)).map(|c| c.len_utf8() * 8),
             UTF16 => Ok(match self.src(s).as_small() {
                 Some(0..0x10000) => 16,
                 _ => 32,
@@ -192,7 +189,7 @@ impl Output {
         };
         let little = flags & (flag::LITTLE | flag::NATIVE) != 0;
         let endian = if little { Endian::Little } else { Endian::Big };
-        let mut bytes = vec![0; len.div_ceil(8)];
+        let mut bytes = memory::zeroed_bytes(len.div_ceil(8));
         int.to_bits(&mut bytes, len, endian);
         // SAFETY: T1: `bytes` has the bits, the output the room.
         unsafe { self.put_bits(bytes.as_ptr(), 0, len) };
@@ -344,7 +341,10 @@ fn fresh(s: &mut Slow<'_>, bit_len: usize) -> Made {
     let (alloc, live) = (s.size(ALLOC), s.size(LIVE));
     if bit_len > tag::ONHEAP_BINARY_LIMIT * 8 {
         s.ensure_heap(alloc + size::REFC_BITS, live)?;
-        let binary = Binary::from_vec(vec![0; bit_len.div_ceil(8)], bit_len.div_ceil(8));
+        let binary = {
+            let bytes = bit_len.div_ceil(8);
+            Binary::from_vec(memory::zeroed_bytes(bytes), bytes)
+        };
         // SAFETY: H4: made just now, counted once.
         let base = unsafe { binary.as_ref() }.data().cast_mut();
         let term = s.p.off_heap_bits(binary, bit_len).raw();
@@ -363,10 +363,10 @@ fn fresh(s: &mut Slow<'_>, bit_len: usize) -> Made {
     Ok((RawTerm::boxed(ptr), Output { base, at: 0 }))
 }
 
-/// Room that a binary of `bytes` bytes that grows is given. Source: `GROW_PROC_BIN_SIZE`.
+/// Room that a binary of `bytes` bytes that grows is given. Source: `GROW_PROC_BIN_SIZE`, a calculation with floats.
 fn room(bytes: usize) -> usize {
     if bytes > 1 << 24 {
-        bytes + bytes / 5
+        (1.2 * bytes as f64) as usize
     } else {
         2 * bytes
     }
@@ -465,7 +465,7 @@ fn append_to_copy(p: &Process, bits: Bits<'_>, total: usize) -> (RawTerm, Output
 
 /// A writable bitstring of `bit_len` bits, `bytes` bytes counted as used and `capacity` there. 8 words.
 fn writable(p: &Process, bytes: usize, capacity: usize, bit_len: usize) -> (RawTerm, *mut u8) {
-    let binary = Binary::from_vec(vec![0; capacity], bytes);
+    let binary = Binary::from_vec(memory::zeroed_bytes(capacity), bytes);
     // SAFETY: H4: made just now, counted once.
     let base = unsafe {
         binary.as_ref().set_writable(true);

@@ -33,8 +33,6 @@ pub enum Reason {
     Tag(u8),
     /// An atom's name is too long or not UTF-8.
     BadAtom,
-    /// The atom table is full.
-    AtomTableFull,
     /// An atom or function that does not exist, where none may be made.
     NotExisting,
     /// Where an atom stands, something else was found.
@@ -77,7 +75,6 @@ impl fmt::Display for DecodeError {
             Reason::Truncated => &"the bytes end within a term",
             Reason::Tag(tag) => return write!(f, "unknown tag {tag} at offset {}", self.offset),
             Reason::BadAtom => &"bad atom name",
-            Reason::AtomTableFull => &"the atom table is full",
             Reason::NotExisting => &"an atom or function that does not exist",
             Reason::AtomExpected => &"an atom expected",
             Reason::BadFloat => &"bad float",
@@ -569,7 +566,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
         if self.safe {
             return Atom::existing(name).ok_or(Reason::NotExisting);
         }
-        Atom::try_new(name).map_err(|_| Reason::AtomTableFull)
+        Ok(Atom::new(name))
     }
 
     /// The name of a node; `None` for this one in the local format.
@@ -650,10 +647,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
 
     fn export(&mut self) -> Step<Term<'h>> {
         let (module, function) = (self.atom()?, self.atom()?);
-        let arity = match self.u8()? {
-            SMALL_INTEGER_EXT => self.u8()?,
-            _ => return Err(Reason::BadFun),
-        };
+        let arity = u8::try_from(self.small()?).map_err(|_| Reason::BadFun)?;
         let export = functions::export(module, function, arity, self.safe)?;
         Ok(export.lambda())
     }
@@ -713,7 +707,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
 /// The node of that name and creation, unless it is this one.
 fn other_node(name: Option<Atom>, creation: u32) -> Option<Arc<Node>> {
     let name = name?;
-    ((name, creation) != this_node()).then(|| Arc::new(Node { name, creation }))
+    ((name, creation) != this_node()).then(|| Node::known_as(name, creation))
 }
 
 /// A reference of this node; the fourth and fifth number of one that names a process are the pid's word.

@@ -26,18 +26,16 @@ pub(super) fn fun_entry(identity: &FunIdentity) -> &'static FunEntry {
     entry::fun_entry(module, uniq, index, old_uniq, arity)
 }
 
-/// The export entry of a function, made where it is not there. With `defined` only a function that is
-/// loaded will do.
+/// The export entry of a function, made where it is not there. With `safe` only one that is there will do, whether the
+/// function is loaded or not.
 pub(super) fn export(
     module: Atom,
     function: Atom,
     arity: u8,
-    defined: bool,
+    safe: bool,
 ) -> Result<&'static Export, Reason> {
-    if !defined {
+    if !safe {
         return Ok(entry::export(module, function, arity));
     }
-    entry::find_export(module, function, arity)
-        .filter(|export| export.is_defined())
-        .ok_or(Reason::NotExisting)
+    entry::find_export(module, function, arity).ok_or(Reason::NotExisting)
 }
