@@ -2,12 +2,16 @@
 
 mod apt;
 mod bifs;
+mod cases;
 mod compare;
 mod conformance;
 mod costs;
 mod counts;
 mod demo;
+mod differ;
 mod fetch;
+mod golden;
+mod instance;
 mod kills;
 mod loom;
 mod paths;
@@ -55,6 +59,10 @@ enum Task {
     Stress(stress::Options),
     /// Compare what the trace interface says, case by case, with what OTP 29 says
     Traces(traces::Options),
+    /// Run random cases on OTP and on Beamline, and compare what they give
+    Differ(differ::Options),
+    /// Run the golden cases, and compare each with what it gives on OTP 29
+    Golden(golden::Options),
     /// Kill programs that are recorded, and check every record that is left
     Kills(kills::Options),
     /// Run the models of lock-free code under loom
@@ -74,6 +82,8 @@ fn main() -> std::process::ExitCode {
         Task::Samples(options) => samples::main(&options),
         Task::Stress(options) => stress::main(&options),
         Task::Traces(options) => traces::main(&options),
+        Task::Differ(options) => differ::main(&options),
+        Task::Golden(options) => golden::main(&options),
         Task::Kills(options) => kills::main(&options),
         Task::Loom => loom::main(),
         Task::Counts(options) => counts::main(&options),

@@ -29,6 +29,16 @@ pub(crate) fn beamline() -> Result<PathBuf> {
     Ok(target().join("release/beamline"))
 }
 
+/// Builds the binary that collects at every safepoint, in a folder of its own.
+pub(crate) fn zealous() -> Result<PathBuf> {
+    let target = target().join("zeal");
+    let mut cargo = run::cargo_command(&["build", "--package", "beamline"]);
+    cargo.args(["--features", "beamline-runtime/gc_zeal"]);
+    cargo.arg("--target-dir").arg(&target);
+    run::status(&mut cargo).context("building beamline with gc_zeal")?;
+    Ok(target.join("debug/beamline"))
+}
+
 /// The words of a command that runs `command` on Beamline with the OTP in `otp`.
 pub(crate) fn beamline_run(otp: &Path, command: &[&str]) -> Result<Vec<String>> {
     beamline_words(&["run"], otp, command)

@@ -26,6 +26,16 @@ pub(crate) struct OtpOptions {
 }
 
 impl OtpOptions {
+    /// What is used where no OTP is asked for.
+    pub(crate) fn of_test() -> Self {
+        Self {
+            erl: "erl".to_owned(),
+            erlc: "erlc".to_owned(),
+            chroot: None,
+            build: None,
+        }
+    }
+
     /// Where OTP runs.
     pub(crate) fn place(&self) -> Result<Place> {
         Place::new(self.chroot.as_deref())

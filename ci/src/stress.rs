@@ -2,7 +2,6 @@
 //! count is checked against the program's own (`ci/stress/trace_stress.erl`).
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -59,7 +58,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let mut compile = place.command(&dir, &erlc)?;
     run::output(compile.arg("trace_stress.erl"))?;
     let erl = if options.zeal {
-        paths::words_of(&zealous()?, &["run"], &otp, &["erl", "-noshell"])?
+        paths::words_of(&paths::zealous()?, &["run"], &otp, &["erl", "-noshell"])?
     } else {
         command(&options.erl, &["erl", "-noshell"])?
     };
@@ -67,14 +66,4 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     program.args(["-run", "trace_stress", "main"]);
     program.args([options.seconds.to_string(), options.seed.to_string()]);
     run::status(&mut program)
-}
-
-/// Builds the binary that collects at every safepoint, in a folder of its own.
-fn zealous() -> Result<PathBuf> {
-    let target = paths::target().join("zeal");
-    let mut cargo = run::cargo_command(&["build", "--package", "beamline"]);
-    cargo.args(["--features", "beamline-runtime/gc_zeal"]);
-    cargo.arg("--target-dir").arg(&target);
-    run::status(&mut cargo).context("building beamline with gc_zeal")?;
-    Ok(target.join("debug/beamline"))
 }

@@ -1,14 +1,13 @@
 //! `cargo xtask traces`: what the trace interface says, message by message and error by error
 //! (`ci/traces/trace_shapes.erl`, and `trace_errors.erl` for what is wrong), beside what OTP 29 says (`ci/traces/otp29.txt`).
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{fetch, paths, run};
+use crate::{cases, fetch, paths, run};
 
 /// Options of `cargo xtask traces`.
 #[derive(clap::Args)]
@@ -27,9 +26,6 @@ pub(crate) struct Options {
 
 /// The program's modules.
 const PROGRAM: [&str; 2] = ["trace_shapes.erl", "trace_errors.erl"];
-
-/// What each case gave, by its name: the lines below it.
-type Cases = BTreeMap<String, Vec<String>>;
 
 /// Runs the program and compares.
 pub(crate) fn main(options: &Options) -> Result<()> {
@@ -84,77 +80,16 @@ fn compare_in(dir: &Path, groups: &[String], erlc: &[String], erl: &[String]) ->
     program
         .args(["-noshell", "-run", "trace_shapes", "main"])
         .args(groups);
-    let said = cases(&run::output(&mut program)?);
+    let said = cases::parse(&run::output(&mut program)?);
     let expected = fs::read_to_string(expected_file()).context("reading what OTP says")?;
-    let mut expected = cases(&expected);
+    let mut expected = cases::parse(&expected);
     expected.retain(|name, _| {
         let group = name.split(' ').next().unwrap_or_default();
         groups.is_empty() || groups.iter().any(|wanted| wanted == group)
     });
-    let differences = compare(&expected, &said);
-    for difference in &differences {
-        println!("{difference}");
-    }
-    if !differences.is_empty() {
-        bail!("{} of {} cases differ", differences.len(), expected.len());
-    }
-    println!("{} cases as on OTP", expected.len());
-    Ok(())
+    cases::report(&expected, &said)
 }
 
 fn expected_file() -> PathBuf {
     paths::workspace().join("ci/traces/otp29.txt")
-}
-
-/// Cases have a line each, and below it, indented, what they gave.
-fn cases(text: &str) -> Cases {
-    let mut cases = Cases::new();
-    let mut name = String::new();
-    for line in text.lines() {
-        match line.strip_prefix("    ") {
-            Some(given) => cases
-                .entry(name.clone())
-                .or_default()
-                .push(given.to_owned()),
-            None => line.clone_into(&mut name),
-        }
-    }
-    cases
-}
-
-/// The cases that differ, with the lines that one side has alone.
-fn compare(expected: &Cases, said: &Cases) -> Vec<String> {
-    let none = Vec::new();
-    let names: std::collections::BTreeSet<_> = expected.keys().chain(said.keys()).collect();
-    let mut differences = Vec::new();
-    for name in names {
-        let otp = expected.get(name).unwrap_or(&none);
-        let ours = said.get(name).unwrap_or(&none);
-        if otp != ours {
-            let mut text = name.clone();
-            for (sign, these, others) in [("OTP ", otp, ours), ("here", ours, otp)] {
-                let only = these.iter().filter(|line| !others.contains(line));
-                text.extend(only.map(|line| format!("\n  {sign} {line}")));
-            }
-            differences.push(text);
-        }
-    }
-    differences
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cases_that_differ_are_told_with_their_lines() {
-        let otp = cases("a one\n    x\n    y\na two\n    z\n");
-        let ours = cases("a one\n    x\n    w\na two\n    z\n");
-        assert_eq!(compare(&otp, &otp), Vec::<String>::new());
-        assert_eq!(compare(&otp, &ours), ["a one\n  OTP  y\n  here w"]);
-        let less = cases("a two\n    z\n");
-        assert_eq!(compare(&otp, &less), ["a one\n  OTP  x\n  OTP  y"]);
-        let turned = cases("a one\n    y\n    x\na two\n    z\n");
-        assert_eq!(compare(&otp, &turned), ["a one"]);
-    }
 }

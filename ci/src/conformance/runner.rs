@@ -5,14 +5,14 @@
 //! suite goes on in a new instance without the cases that are done.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{Setup, Suite};
+use crate::instance::{Instance, shown};
 
 /// How often a suite is started again after its instance has died.
 const RESTARTS: usize = 20;
@@ -84,17 +84,9 @@ pub(super) fn run(setup: &Setup, suite: &Suite, skips: &str) -> Result<Outcome> 
         let done: Vec<_> = cases.iter().map(|case| path_in_suite(&case.name)).collect();
         command.env("CTLITE_EXCLUDE", done.join(","));
         command.env("CTLITE_SKIP", skipped(skips, module).join(","));
-        command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log.try_clone()?);
-        // A group of its own: what the suite starts is stopped with it.
-        let child = command.process_group(0).spawn();
-        let mut child = child.with_context(|| format!("starting {}", setup.erl.join(" ")))?;
-        let status = wait(
-            &mut child,
-            left + suite.limits.case + Duration::from_secs(60),
-        )?;
+        command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+        let end = Instant::now() + left + suite.limits.case + Duration::from_secs(60);
+        let status = Instance::start(command)?.wait(|| Instant::now() > end)?;
         let printed = fs::read(&scratch.out)?;
         let printed = parse(&String::from_utf8_lossy(&printed));
         let last = printed.cases.last().map(|case| case.name.clone());
@@ -166,37 +158,6 @@ fn command(setup: &Setup, suite: &Suite, scratch: &Scratch, left: Duration) -> R
     command.env("CTLITE_START", "1");
     command.env("CTLITE_PEER", "0");
     Ok(command)
-}
-
-/// Waits for the instance; one that takes longer than `limit` is killed with all it has started.
-fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
-    let end = Instant::now() + limit;
-    let group = format!("-{}", child.id());
-    let kill = || {
-        Command::new("kill")
-            .args(["-KILL", "--", &group])
-            .stderr(Stdio::null())
-            .status()
-    };
-    loop {
-        if let Some(status) = child.try_wait()? {
-            // What the suite has left behind; mostly there is nothing.
-            kill()?;
-            return Ok(status);
-        }
-        if Instant::now() > end {
-            kill()?;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn shown(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "unknown".to_owned(),
-    }
 }
 
 /// What an instance has printed.

@@ -1,0 +1,106 @@
+%% Runs random cases, and writes down what each gives. The same arguments make the same cases on every runtime.
+%%
+%%     differ:main(["run", Campaign, Seed, First, Last, File])     runs cases of a campaign
+%%     differ:main(["show", Campaign, Seed, Number, File])         writes a case to File
+%%     differ:main(["smaller", File, To])                          writes the cases that are a step smaller than one
+%%     differ:main(["try", File, First, Last, To])                 runs cases of such a file
+%%     differ:main(["pick", File, Number, To])                     writes one of them to a file of its own
+%%     differ:main(["source", File, To])                           writes a case as Erlang source, without its helpers
+%%
+%% A case is {How, About, Functions, Helpers}: test/0 of the functions is compiled or evaluated, as How says; helpers are
+%% functions that stay whole when a case is made smaller.
+-module(differ).
+
+-export([main/1]).
+
+%% Longest time of a case, and most words of its heap.
+-define(CASE_MS, 10_000).
+-define(CASE_WORDS, 20_000_000).
+
+main(["run", Name, Seed, First, Last, File]) ->
+    Campaign = list_to_atom("differ_" ++ Name),
+    Cases = fun(Number) -> make(Campaign, list_to_integer(Seed), Number) end,
+    run_all(Name, Cases, list_to_integer(First), list_to_integer(Last), File);
+main(["show", Name, Seed, Number, File]) ->
+    Campaign = list_to_atom("differ_" ++ Name),
+    write_cases(File, [make(Campaign, list_to_integer(Seed), list_to_integer(Number))]),
+    halt(0);
+main(["smaller", File, To]) ->
+    [Case] = read_cases(File),
+    Smaller = differ_form:smaller(Case),
+    write_cases(To, Smaller),
+    io:format("~w~n", [length(Smaller)]),
+    halt(0);
+main(["try", File, First, Last, To]) ->
+    Cases = list_to_tuple(read_cases(File)),
+    Nth = fun(Number) -> element(Number, Cases) end,
+    run_all("smaller", Nth, list_to_integer(First), list_to_integer(Last), To);
+main(["pick", File, Number, To]) ->
+    write_cases(To, [lists:nth(list_to_integer(Number), read_cases(File))]),
+    halt(0);
+main(["source", File, To]) ->
+    [{_, _, Functions, _}] = read_cases(File),
+    Source = [erl_pp:form(Form, [{encoding, utf8}]) || Form <- Functions],
+    ok = file:write_file(To, unicode:characters_to_binary(Source)),
+    halt(0).
+
+make(Campaign, Seed, Number) ->
+    _ = rand:seed(exsss, erlang:phash2({Campaign, Seed, Number}, 1 bsl 32)),
+    Campaign:make().
+
+read_cases(File) ->
+    {ok, Binary} = file:read_file(File),
+    binary_to_term(Binary).
+
+write_cases(File, Cases) ->
+    ok = file:write_file(File, term_to_binary(Cases)).
+
+run_all(Name, Cases, First, Last, File) ->
+    {ok, Out} = file:open(File, [append, raw]),
+    Others = processes(),
+    [begin
+         Case = Cases(Number),
+         write(Out, io_lib:format("~s ~w ~ts", [Name, Number, element(2, Case)])),
+         [write(Out, ["    ", Line]) || Line <- run(Case)],
+         [exit(Pid, kill) || Pid <- processes() -- Others]
+     end || Number <- lists:seq(First, Last)],
+    ok = file:write(Out, "end\n"),
+    halt(0).
+
+%% A message of the compiler may have lines of its own.
+write(Out, Line) ->
+    Text = [case Char of $\n -> $\s; _ -> Char end || Char <- unicode:characters_to_list(Line)],
+    ok = file:write(Out, unicode:characters_to_binary([Text, $\n])).
+
+%% The lines that tell what a case gives. It has a process of its own.
+run({How, _, Functions, Helpers}) ->
+    case prepare(How, Functions, Helpers) of
+        {ok, Test} -> in_process(Test);
+        {error, Lines} -> Lines
+    end.
+
+prepare(compiled, Functions, Helpers) ->
+    Forms = [{attribute, 1, module, differ_case}, {attribute, 1, export, [{test, 0}]} | Functions ++ Helpers],
+    case compile:forms(Forms, [return_errors, deterministic, nowarn_unused_vars]) of
+        {ok, differ_case, Code} ->
+            code:purge(differ_case),
+            {module, differ_case} = code:load_binary(differ_case, "differ_case", Code),
+            {ok, fun() -> differ_case:test() end};
+        {error, Errors, _} ->
+            Texts = [Module:format_error(Error) || {_, Infos} <- Errors, {_, Module, Error} <- Infos],
+            {error, ["does not compile" | Texts]}
+    end;
+prepare(evaluated, [{function, _, test, 0, [{clause, _, [], [], Body}]}], []) ->
+    {ok, fun() -> {value, Value, _} = erl_eval:exprs(Body, #{}), Value end}.
+
+in_process(Test) ->
+    Limit = #{size => ?CASE_WORDS, kill => true, error_logger => false},
+    {Pid, Monitor} = spawn_opt(fun() -> exit({given, differ_result:lines(Test)}) end,
+                               [monitor, {max_heap_size, Limit}]),
+    receive
+        {'DOWN', Monitor, process, Pid, {given, Lines}} -> Lines;
+        {'DOWN', Monitor, process, Pid, Reason} -> ["its process ends: " | differ_result:text(Reason)]
+    after ?CASE_MS ->
+        exit(Pid, kill),
+        receive {'DOWN', Monitor, process, Pid, _} -> ["no answer"] end
+    end.

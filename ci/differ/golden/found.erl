@@ -1,0 +1,75 @@
+%% What random programs have found.
+-module(found).
+
+-export([appended_bits_are_copied_whole/0, empty_match_specifications/0, read_arities/0, unalias_of_other_references/0,
+         words_of_failing_bifs/0]).
+
+%% A binary that has been appended to is a part of a larger one, which a message takes along.
+appended_bits_are_copied_whole() ->
+    Appended = [append(list_to_binary([1])), append(<<>>)],
+    self() ! Appended,
+    Received = receive Message -> Message end,
+    [{erts_debug:flat_size(Binary), binary:referenced_byte_size(Binary)} || Binary <- Appended ++ Received].
+
+append(Binary) -> <<Binary/binary, 2>>.
+
+unalias_of_other_references() ->
+    Monitor = monitor(process, self()),
+    Other = spawn(fun() -> receive after infinity -> ok end end),
+    Watched = monitor(process, Other),
+    Given = [unalias(make_ref()), unalias(Monitor), unalias(Watched), unalias(monitor(process, Other, [{alias, demonitor}]))],
+    exit(Other, kill),
+    Given.
+
+%% How many bytes the arity of an external fun takes is the writer's choice.
+read_arities() ->
+    [outcome(fun() -> binary_to_term(<<131, 113, 119, 1, $a, 119, 1, $b, Arity/binary>>) end)
+     || Arity <- [<<97, 0>>, <<97, 255>>, <<98, 0:32>>, <<98, 255:32>>, <<98, -1:32>>, <<106>>, <<110, 1, 0, 7>>]].
+
+%% A traversal takes one, and nothing else does.
+empty_match_specifications() ->
+    [begin
+         Table = ets:new(table, [Type]),
+         true = ets:insert(Table, {1, a}),
+         Given = [outcome(fun() -> apply(ets, Function, [Table, [] | More]) end)
+                  || {Function, More} <- [{select, []}, {select, [1]}, {select_reverse, []}, {select_count, []},
+                                          {select_delete, []}, {select_replace, []}]],
+         {Type, Given, ets:tab2list(Table)}
+     end || Type <- [set, ordered_set]]
+        ++ [outcome(fun() -> ets:match_spec_compile([]) end),
+            outcome(fun() -> erlang:match_spec_test({1}, [], table) end)].
+
+outcome(Fun) ->
+    try Fun()
+    catch Class:Reason -> {Class, Reason}
+    end.
+
+%% What an exception takes is counted as its function's: more of it where a module tells more about the error.
+words_of_failing_bifs() ->
+    Session = trace:session_create(words, self(), []),
+    Functions = [fails_in_instruction, fails_in_bif, fails_in_arithmetic, fails_by_itself, fails_with_info],
+    [trace:function(Session, {?MODULE, Function, 1}, true, [call_memory]) || Function <- Functions],
+    {Pid, Monitor} = spawn_monitor(fun() ->
+                                           receive go -> ok end,
+                                           [outcome(fun() -> fails(Function, {}) end) || Function <- Functions]
+                                   end),
+    1 = trace:process(Session, Pid, true, [call]),
+    Pid ! go,
+    receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+    Words = [{Function, Count}
+             || Function <- Functions,
+                {call_memory, [{_, 1, Count}]} <- [trace:info(Session, {?MODULE, Function, 1}, call_memory)]],
+    true = trace:session_destroy(Session),
+    Words.
+
+fails(fails_in_instruction, Term) -> fails_in_instruction(Term);
+fails(fails_in_bif, Term) -> fails_in_bif(Term);
+fails(fails_in_arithmetic, Term) -> fails_in_arithmetic(Term);
+fails(fails_by_itself, Term) -> fails_by_itself(Term);
+fails(fails_with_info, Term) -> fails_with_info(Term).
+
+fails_in_instruction(Term) -> [element(1, Term)].
+fails_in_bif(Term) -> [atom_to_list(Term)].
+fails_in_arithmetic(Term) -> [1 + Term].
+fails_by_itself(Term) -> [error(Term)].
+fails_with_info(Term) -> [error(Term, none, [{error_info, #{cause => Term}}])].

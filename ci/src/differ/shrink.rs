@@ -1,0 +1,68 @@
+//! Making a case small: one thing after the other is left out while its answers still differ.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::{Finding, Pair, differing};
+
+/// So many smaller cases are tried by one instance.
+const SLICE: usize = 60;
+
+/// Longest time that is spent on one case.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A case that is as small as it gets.
+pub(super) struct Shrunk {
+    /// As Erlang source.
+    pub(super) source: String,
+    pub(super) truth: Vec<String>,
+    pub(super) ours: Vec<String>,
+}
+
+/// Makes a finding small; none if its answers do not differ when it runs alone.
+pub(super) fn shrink(pair: &Pair, seed: u64, finding: &Finding) -> Result<Option<Shrunk>> {
+    let began = Instant::now();
+    let (seed, number) = (seed.to_string(), finding.number.to_string());
+    pair.truth
+        .ask(&["show", &finding.campaign, &seed, &number, "case"])?;
+    let Some((_, mut finding)) = first_differing(pair, "case", 1)? else {
+        return Ok(None);
+    };
+    while began.elapsed() < PATIENCE {
+        let count = pair.truth.ask(&["smaller", "case", "smaller"])?;
+        let count = count.trim().parse().context("how many smaller cases?")?;
+        let Some((index, smaller)) = first_differing(pair, "smaller", count)? else {
+            break;
+        };
+        pair.truth
+            .ask(&["pick", "smaller", &index.to_string(), "case"])?;
+        finding = smaller;
+    }
+    pair.truth.ask(&["source", "case", "source"])?;
+    let source = fs::read_to_string(pair.dir.join("source")).context("reading a case's source")?;
+    Ok(Some(Shrunk {
+        source,
+        truth: finding.truth,
+        ours: finding.ours,
+    }))
+}
+
+/// The first case of a file whose answers differ, and its number.
+fn first_differing(pair: &Pair, file: &str, count: usize) -> Result<Option<(usize, Finding)>> {
+    let path = format!("../{file}");
+    for first in (1..=count).step_by(SLICE) {
+        let last = (first + SLICE - 1).min(count);
+        let [truth, ours] = pair.run(&["try", &path], first, last)?;
+        // What the compiler takes in one way or another is no smaller case.
+        let mut found = differing(file, &truth, &ours)?.into_iter();
+        let found = found.find(|finding| {
+            count == 1 || !finding.truth.starts_with(&["does not compile".to_owned()])
+        });
+        if let Some(finding) = found {
+            return Ok(Some((finding.number, finding)));
+        }
+    }
+    Ok(None)
+}
