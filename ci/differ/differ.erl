@@ -87,11 +87,15 @@ prepare(compiled, Functions, Helpers) ->
             {module, differ_case} = code:load_binary(differ_case, "differ_case", Code),
             {ok, fun() -> differ_case:test() end};
         {error, Errors, _} ->
-            Texts = [Module:format_error(Error) || {_, Infos} <- Errors, {_, Module, Error} <- Infos],
+            Texts = [compile_error(Module, Error) || {_, Infos} <- Errors, {_, Module, Error} <- Infos],
             {error, ["does not compile" | Texts]}
     end;
 prepare(evaluated, [{function, _, test, 0, [{clause, _, [], [], Body}]}], []) ->
     {ok, fun() -> {value, Value, _} = erl_eval:exprs(Body, #{}), Value end}.
+
+%% What the compiler's own faults are is told, and not on which lines.
+compile_error(compile, {crash, Pass, Reason, _}) -> io_lib:format("the compiler fails in ~p: ~p", [Pass, Reason]);
+compile_error(Module, Error) -> Module:format_error(Error).
 
 in_process(Test) ->
     Limit = #{size => ?CASE_WORDS, kill => true, error_logger => false},

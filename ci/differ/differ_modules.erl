@@ -196,7 +196,11 @@ statement(Scope, Depth) ->
                           {[Pattern, " = ", Value], With}
                   end},
               {1, fun() -> {["self() ! ", expression(any, Scope, 1)], Scope} end},
-              {1, fun() -> {["put(", literal(int), ", ", expression(any, Scope, 1), ")"], Scope} end}]).
+              {1, fun() -> {["put(", dictionary_key(), ", ", expression(any, Scope, 1), ")"], Scope} end}]).
+
+%% The smallest process dictionary has a bucket for each of these. Where two keys share a bucket, `put/2` takes more
+%% memory; which keys do depends on the numbers of atoms.
+dictionary_key() -> integer_to_list(rand:uniform(8) - 1).
 
 expression(Type, Scope, Depth) when Depth =< 0 ->
     case variables(Type, Scope) of
@@ -363,7 +367,7 @@ try_of(Type, Scope, Depth) ->
              false -> ""
          end,
     Catch = [" catch ", pick(["error:", "throw:", "exit:", "_:"]), Name, when_(With), " -> ", expression(Type, With, Depth)],
-    After = [" after ", pick(["put(last, ", "self() ! ("]), expression(any, Scope, 1), ")"],
+    After = [" after ", pick([["put(", dictionary_key(), ", "], "self() ! ("]), expression(any, Scope, 1), ")"],
     ["try ", body(Type, Scope, Depth), Of, pick([Catch, [Catch, After], After]), " end"].
 
 receive_of(Type, Scope, Depth) ->

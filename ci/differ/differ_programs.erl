@@ -118,13 +118,20 @@ helpers() ->
              undefined -> gone;
              Infos -> [{Key, sorted(Key, plain(Value, Ps))} || {Key, Value} <- Infos]
          end.
-     sorted(messages, Value) -> Value;
+     sorted(messages, Value) -> in_order(Value);
      sorted(_, Value) when is_list(Value) -> lists:sort(Value);
      sorted(_, Value) -> Value.
-     mailbox(Ps) ->
-         receive Message -> [plain(Message, Ps) | mailbox(Ps)]
+     mailbox(Ps) -> in_order(received(Ps)).
+     received(Ps) ->
+         receive Message -> [plain(Message, Ps) | received(Ps)]
          after 0 -> []
          end.
+     in_order(Messages) ->
+         {Ends, Others} = lists:partition(fun tells_of_an_end/1, Messages),
+         Others ++ lists:sort(Ends).
+     tells_of_an_end({'DOWN', _, _, _, _}) -> true;
+     tells_of_an_end({'EXIT', _, _}) -> true;
+     tells_of_an_end(_) -> false.
      plain(Pid, Ps) when is_pid(Pid) ->
          case [Number || {Number, P} <- lists:enumerate(tuple_to_list(Ps)), P =:= Pid] of
              [Number] -> {child, Number};

@@ -1,8 +1,8 @@
 %% What random programs have found.
 -module(found).
 
--export([appended_bits_are_copied_whole/0, empty_match_specifications/0, read_arities/0, unalias_of_other_references/0,
-         words_of_failing_bifs/0]).
+-export([appended_bits_are_copied_whole/0, damaged_arity/0, empty_match_specifications/0, read_arities/0,
+         unalias_of_other_references/0, words_of_failing_bifs/0, words_of_put/0]).
 
 %% A binary that has been appended to is a part of a larger one, which a message takes along.
 appended_bits_are_copied_whole() ->
@@ -20,6 +20,12 @@ unalias_of_other_references() ->
     Given = [unalias(make_ref()), unalias(Monitor), unalias(Watched), unalias(monitor(process, Other, [{alias, demonitor}]))],
     exit(Other, kill),
     Given.
+
+%% A fun of another arity than that of its module's fun is one that is not loaded.
+damaged_arity() ->
+    <<Before:6/binary, 0, After/binary>> = term_to_binary(fun() -> ok end),
+    Other = binary_to_term(<<Before/binary, 1, After/binary>>),
+    [is_function(Other, 1), is_function(Other, 0), erlang:fun_info(Other, arity)].
 
 %% How many bytes the arity of an external fun takes is the writer's choice.
 read_arities() ->
@@ -73,3 +79,28 @@ fails_in_bif(Term) -> [atom_to_list(Term)].
 fails_in_arithmetic(Term) -> [1 + Term].
 fails_by_itself(Term) -> [error(Term)].
 fails_with_info(Term) -> [error(Term, none, [{error_info, #{cause => Term}}])].
+
+%% The process dictionary has an immediate put into the pair that is there.
+words_of_put() ->
+    Session = trace:session_create(words, self(), []),
+    Values = [1, [], atom, {tuple}, [list], 1.0, 1 bsl 80, self()],
+    trace:function(Session, {?MODULE, puts, 1}, true, [call_memory]),
+    Words = [begin
+                 {Pid, Monitor} = spawn_monitor(fun() ->
+                                                        put(key, Before),
+                                                        receive go -> ok end,
+                                                        puts(After)
+                                                end),
+                 1 = trace:process(Session, Pid, true, [call]),
+                 Pid ! go,
+                 receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+                 {call_memory, [{Pid, 1, Count}]} = trace:info(Session, {?MODULE, puts, 1}, call_memory),
+                 trace:function(Session, {?MODULE, puts, 1}, restart, [call_memory]),
+                 Count
+             end || Before <- Values, After <- Values],
+    true = trace:session_destroy(Session),
+    Words.
+
+puts(Value) ->
+    put(key, Value),
+    ok.

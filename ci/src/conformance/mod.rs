@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::place::{Place, words};
 use crate::{fetch, paths};
 use compare::{Expected, Table, Verdict};
+use runner::Outcome;
 
 /// Options of `cargo xtask conformance`.
 #[derive(clap::Args)]
@@ -150,8 +151,14 @@ fn run_all(
             let Some((index, suite)) = next else {
                 return Ok(());
             };
-            let outcome = runner::run(setup, suite, skips)?;
-            let verdict = compare::judge(&suite.module, &outcome, table, expected);
+            let judge = |outcome: &Outcome| compare::judge(&suite.module, outcome, table, expected);
+            let mut outcome = runner::run(setup, suite, skips)?;
+            let mut verdict = judge(&outcome);
+            let again = verdict.worth_a_second_try();
+            if !again.is_empty() {
+                runner::try_again(setup, suite, skips, &mut outcome, &again)?;
+                verdict = judge(&outcome);
+            }
             eprintln!("{}", verdict.line());
             done.lock()
                 .expect("no thread panics with it")

@@ -65,17 +65,75 @@ pub(super) struct Case {
 /// What a suite did.
 pub(super) struct Outcome {
     pub(super) cases: Vec<Case>,
+    /// What the first try of cases gave that passed at the second: a line each.
+    pub(super) unsteady: Vec<String>,
     pub(super) took: Duration,
 }
 
 /// Runs `suite`. `skips` is the text of `skip.txt`.
 pub(super) fn run(setup: &Setup, suite: &Suite, skips: &str) -> Result<Outcome> {
-    let module = suite.module.as_str();
-    let began = Instant::now();
     let logs = setup.dir.join("logs");
     fs::create_dir_all(&logs)?;
-    let log = File::create(logs.join(format!("{module}.log")))?;
-    let mut cases: Vec<Case> = Vec::new();
+    let log = File::create(logs.join(format!("{}.log", suite.module)))?;
+    let outcome = run_but(setup, suite, skips, Vec::new(), &log)?;
+    save(
+        &logs.join(format!("{}.cases", suite.module)),
+        &outcome.cases,
+    )?;
+    Ok(outcome)
+}
+
+/// Runs the cases `again` of `outcome` once more. Those that pass now are counted as passed and called unsteady.
+pub(super) fn try_again(
+    setup: &Setup,
+    suite: &Suite,
+    skips: &str,
+    outcome: &mut Outcome,
+    again: &[String],
+) -> Result<()> {
+    let logs = setup.dir.join("logs");
+    let log = logs.join(format!("{}.log", suite.module));
+    let log = OpenOptions::new().append(true).open(log)?;
+    let done = outcome
+        .cases
+        .iter()
+        .filter(|case| !again.contains(&case.name));
+    let second = run_but(setup, suite, skips, done.cloned().collect(), &log)?;
+    outcome.take_second_try(&second, again);
+    save(
+        &logs.join(format!("{}.cases", suite.module)),
+        &outcome.cases,
+    )
+}
+
+impl Outcome {
+    fn take_second_try(&mut self, second: &Outcome, again: &[String]) {
+        for case in self
+            .cases
+            .iter_mut()
+            .filter(|case| again.contains(&case.name))
+        {
+            let now = second.cases.iter().find(|now| now.name == case.name);
+            if let Some(now) = now.filter(|now| now.status == Status::Pass) {
+                let first = std::mem::replace(case, now.clone());
+                let line = format!("{} {}: {}", first.name, first.status.word(), first.why);
+                self.unsteady.push(line);
+            }
+        }
+        self.took += second.took;
+    }
+}
+
+/// Runs the cases of `suite` that are not among `cases`; the outcome has these as well.
+fn run_but(
+    setup: &Setup,
+    suite: &Suite,
+    skips: &str,
+    mut cases: Vec<Case>,
+    log: &File,
+) -> Result<Outcome> {
+    let module = suite.module.as_str();
+    let began = Instant::now();
     for _ in 0..=RESTARTS {
         let scratch = Scratch::new(setup, module)?;
         let left = suite.limits.suite.saturating_sub(began.elapsed());
@@ -110,9 +168,9 @@ pub(super) fn run(setup: &Setup, suite: &Suite, skips: &str) -> Result<Outcome> 
             break;
         }
     }
-    save(&logs.join(format!("{module}.cases")), &cases)?;
     Ok(Outcome {
         cases,
+        unsteady: Vec::new(),
         took: began.elapsed(),
     })
 }
@@ -252,6 +310,32 @@ mod tests {
         assert_eq!(printed.started.as_deref(), Some("a_SUITE:y"));
         assert!(!printed.ended);
         assert!(parse("SUITE a_SUITE 1 passed, 0 failed, 0 skipped\n").ended);
+    }
+
+    #[test]
+    fn second_tries_that_pass_count_and_are_told() {
+        let case = |name: &str, status| Case {
+            name: format!("a_SUITE:{name}"),
+            status,
+            why: "[L3] late".to_owned(),
+        };
+        let outcome = |cases: &[Case]| Outcome {
+            cases: cases.to_vec(),
+            unsteady: Vec::new(),
+            took: Duration::from_secs(1),
+        };
+        let (x, y, z) = (
+            case("x", Status::Fail),
+            case("y", Status::Fail),
+            case("z", Status::Pass),
+        );
+        let mut first = outcome(&[x.clone(), y.clone(), z.clone()]);
+        let again = [x.name.clone(), y.name.clone()];
+        let second = outcome(&[z.clone(), case("x", Status::Pass), y.clone()]);
+        first.take_second_try(&second, &again);
+        assert_eq!(first.cases, [case("x", Status::Pass), y, z]);
+        assert_eq!(first.unsteady, ["a_SUITE:x fail: [L3] late"]);
+        assert_eq!(first.took, Duration::from_secs(2));
     }
 
     #[test]

@@ -68,8 +68,12 @@ fn get_keys_1<'p>(p: &'p Process, [wanted]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
     record::puts(p, key, value);
+    let place = find(p, key);
+    if let (Some(place), true) = (place, value.raw().is_immed()) {
+        return Ok(p.assign_in_dictionary(place, value));
+    }
     let pair = p.tuple(&[key, value]).raw();
-    if let Some(place) = find(p, key) {
+    if let Some(place) = place {
         let old = p.dictionary_mut().replace(place, pair);
         return Ok(value_of(p, old));
     }

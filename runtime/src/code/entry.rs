@@ -209,7 +209,7 @@ impl FunEntry {
     }
 }
 
-type FunKey = (Atom, [u8; 16], u32);
+type FunKey = (Atom, [u8; 16], u32, u8);
 
 fn funs() -> &'static RwLock<HashMap<FunKey, &'static FunEntry>> {
     static TABLE: OnceLock<RwLock<HashMap<FunKey, &'static FunEntry>>> = OnceLock::new();
@@ -217,7 +217,8 @@ fn funs() -> &'static RwLock<HashMap<FunKey, &'static FunEntry>> {
 }
 
 /// The entry of fun `index` of the module whose code has the MD5 `uniq`, made if there is none.
-/// `arity` counts the free variables.
+/// `arity` counts the free variables. A fun of another arity is another one, as in ERTS: the bytes that name it may be
+/// damaged.
 #[must_use]
 pub fn fun_entry(
     module: Atom,
@@ -227,16 +228,18 @@ pub fn fun_entry(
     arity: u8,
 ) -> &'static FunEntry {
     let mut table = funs().write();
-    table.entry((module, uniq, index)).or_insert_with(|| {
-        Box::leak(Box::new(FunEntry {
-            addresses: Default::default(),
-            module,
-            uniq,
-            old_uniq,
-            index,
-            arity,
-        }))
-    })
+    table
+        .entry((module, uniq, index, arity))
+        .or_insert_with(|| {
+            Box::leak(Box::new(FunEntry {
+                addresses: Default::default(),
+                module,
+                uniq,
+                old_uniq,
+                index,
+                arity,
+            }))
+        })
 }
 
 /// Starts staging: the staged generation begins as a copy of the active one.

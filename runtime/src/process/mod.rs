@@ -12,6 +12,7 @@
 //!   terms or no terms.
 //! - P3: `pc` is null or a code address that the interpreter stored; `saved_x` holds the registers that
 //!   are live there while the process does not run.
+//! - P4: the dictionary alone names the pairs `{Key, Value}` that it holds: readers get copies.
 #![expect(unsafe_code, reason = "registers are raw words")]
 
 mod code_hooks;
@@ -282,6 +283,22 @@ impl Process {
     /// The process dictionary, to be changed.
     pub(crate) fn dictionary_mut(&self) -> std::cell::RefMut<'_, dictionary::Dictionary> {
         self.dictionary.borrow_mut()
+    }
+
+    /// Puts an immediate into the pair at `place` of the process dictionary, which takes no memory; the old value.
+    /// Source: `pd_hash_put` of ERTS.
+    pub(crate) fn assign_in_dictionary(&self, place: usize, value: Term<'_>) -> Term<'_> {
+        debug_assert!(
+            value.raw().is_immed(),
+            "a mature pair must not come to name a young term"
+        );
+        let pair = self.dictionary().value(place);
+        // SAFETY: P4, T1: a pair of this heap, whose second element nobody else has in hand.
+        unsafe {
+            let element = pair.ptr().add(2);
+            let old = element.replace(value.raw().0);
+            Term::new(RawTerm(old))
+        }
     }
 
     /// Changes its flags.

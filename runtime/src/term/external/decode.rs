@@ -687,9 +687,6 @@ impl<'h, 'b> Decoder<'h, 'b> {
             index,
             arity,
         });
-        if entry.arity != arity {
-            return Err(Reason::BadFun);
-        }
         self.open(Shape::Fun(entry), num_free.into())
     }
 
