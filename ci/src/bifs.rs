@@ -13,7 +13,7 @@ const OTP: &str = include_str!("../bif29.txt");
 /// Options of `cargo xtask bifs`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Print the names of those that are missing
+    /// Print the names of the missing BIFs
     #[arg(long)]
     names: bool,
 }

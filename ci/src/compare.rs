@@ -16,21 +16,21 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Rows to measure, by their names; all but those of `--trace` and `--record` if none is given
+    /// Names of the rows to measure [default: all rows but those of --trace and --record]
     rows: Vec<String>,
-    /// Measure what tracing costs: all rows whose names begin with `trace_`
+    /// Measure the cost of tracing: all rows whose names begin with trace_
     #[arg(long)]
     trace: bool,
-    /// Measure what recording every call and return costs, beside fprof and `dbg` to a file: all rows whose names
-    /// begin with `record_`
+    /// Measure the cost of recording every call and return, beside fprof and dbg to a file: all rows whose names
+    /// begin with record_
     #[arg(long)]
     record: bool,
     #[command(flatten)]
     otp: OtpOptions,
-    /// OTP's source tree, for the row `compile` [default: fetched]
+    /// OTP's source tree, for the row compile [default: fetched]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// How often each workload is run on either runtime
+    /// Runs of each workload on each runtime
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }

@@ -16,17 +16,17 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask counts`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Samples to run, by their names; all if none is given
+    /// Names of the samples to run [default: all]
     samples: Vec<String>,
     #[command(flatten)]
     otp: OtpOptions,
     /// The command that starts Elixir on OTP
     #[arg(long, default_value = "elixir", value_name = "COMMAND")]
     elixir: String,
-    /// How often OTP runs each sample, to see what it counts alike
+    /// Runs of each sample on OTP; counts that differ between them are left out
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Instead of the samples: calls of BIFs, each with its reductions and words
+    /// Compare the reductions and words of BIF calls instead of the samples
     #[arg(long, conflicts_with = "samples")]
     reductions: bool,
 }

@@ -10,7 +10,7 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask demo`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// What to measure
+    /// Choose what to measure: call_count, call_time or call_memory
     #[arg(long = "type", value_name = "TYPE", default_value = "call_time")]
     kind: String,
 }

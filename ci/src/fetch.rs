@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Fetch OTP's source too, with its test suites
     #[arg(long)]
     source: bool,
-    /// Take packages whose signatures this machine's keys cannot check
+    /// Accept packages whose signatures this machine's keys cannot check
     #[arg(long)]
     unverified: bool,
 }

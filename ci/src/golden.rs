@@ -14,15 +14,15 @@ use crate::{cases, fetch, paths, run};
 /// Options of `cargo xtask golden`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Modules; all if none is given
+    /// Names of the modules to run [default: all]
     #[arg(conflicts_with = "bless")]
     modules: Vec<String>,
     #[command(flatten)]
     otp: OtpOptions,
-    /// Run OTP, and write down what each case gives
+    /// Run the cases on OTP and write its answers to the golden files
     #[arg(long)]
     bless: bool,
-    /// The beamline binary that is tested [default: one is built, with optimisation]
+    /// Test this beamline binary [default: a new optimised build]
     #[arg(long, value_name = "FILE", conflicts_with = "bless")]
     beamline: Option<PathBuf>,
 }

@@ -17,10 +17,10 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask kills`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How many programs are killed
+    /// Number of programs to kill
     #[arg(long, default_value_t = 200)]
     rounds: u32,
-    /// What its random numbers begin with
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

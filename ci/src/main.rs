@@ -31,7 +31,7 @@ mod otp_home;
 
 use clap::{Parser, Subcommand};
 
-/// The project's tasks.
+/// Run a task of the project.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -41,29 +41,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Fetch OTP 29 and Elixir into the build folder, from the mirror that this machine's apt uses
+    /// Fetch OTP 29 and Elixir into the build folder, from the mirror that apt uses on this machine
     Fetch(fetch::Options),
-    /// Profile a real workload: print its table, write its flame graph under target/demo
+    /// Profile a sample: print its table and write its flame graph under target/demo
     Demo(demo::Options),
-    /// Run all tests: the workspace's, then the conformance suites of the gate
+    /// Run all tests of the workspace, then the conformance suites of the gate
     Test(test::Options),
-    /// Run OTP's own test suites and compare each case with what OTP reaches
+    /// Run OTP's own test suites and compare each case's result with OTP's
     Conformance(conformance::Options),
-    /// Print how many of OTP 29's BIFs the runtime has
+    /// Count how many of OTP 29's BIFs the runtime has
     Bifs(bifs::Options),
     /// Run the same programs on OTP and on Beamline, in turns, and print the ratios
     Compare(compare::Options),
-    /// Run the samples deterministically, again and again, and compare their counts with the baseline
+    /// Run the samples several times in deterministic mode and compare their counts with the baseline
     Samples(samples::Options),
     /// Call functions while trace sessions come and go, and check every count
     Stress(stress::Options),
-    /// Compare what the trace interface says, case by case, with what OTP 29 says
+    /// Compare each answer of the trace interface with OTP 29's
     Traces(traces::Options),
-    /// Run random cases on OTP and on Beamline, and compare what they give
+    /// Run random cases on OTP and on Beamline, and compare the answers
     Differ(differ::Options),
-    /// Run the golden cases, and compare each with what it gives on OTP 29
+    /// Run the golden cases and compare each answer with OTP 29's
     Golden(golden::Options),
-    /// Kill programs that are recorded, and check every record that is left
+    /// Kill recorded programs and check every record that is left
     Kills(kills::Options),
     /// Run the models of lock-free code under loom
     Loom,

@@ -17,10 +17,10 @@ pub(crate) struct OtpOptions {
     /// The command that compiles the programs
     #[arg(long, default_value = "erlc", value_name = "COMMAND")]
     pub(crate) erlc: String,
-    /// Run OTP in this directory as its root; the folder of the programs must be below it
+    /// Run OTP with this directory as its root; the folder of the programs must be below it
     #[arg(long, value_name = "DIR")]
     pub(crate) chroot: Option<PathBuf>,
-    /// Where the programs are compiled [default: a folder of the task's name in the build folder]
+    /// Compile the programs in this folder [default: a folder with the task's name in the build folder]
     #[arg(long, value_name = "DIR")]
     build: Option<PathBuf>,
 }

@@ -11,10 +11,10 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask samples`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How often they run
+    /// Runs of the samples
     #[arg(long, default_value_t = 10)]
     times: u32,
-    /// Make what they do now the baseline
+    /// Write the counts as the new baseline
     #[arg(long)]
     accept: bool,
 }

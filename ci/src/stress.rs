@@ -11,10 +11,10 @@ use crate::{fetch, paths, run};
 /// Options of `cargo xtask stress`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How long it lasts
+    /// Duration in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u32,
-    /// What its random numbers begin with
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Collect, and check the heap, at every safepoint

@@ -12,11 +12,11 @@ use crate::{cases, fetch, paths, run};
 /// Options of `cargo xtask traces`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Groups of cases; all if none is given
+    /// Names of the groups of cases to run [default: all]
     groups: Vec<String>,
     #[command(flatten)]
     otp: OtpOptions,
-    /// Run OTP, and write down what it says
+    /// Run the cases on OTP and write its answers to ci/traces/otp29.txt
     #[arg(long)]
     bless: bool,
     /// Command that runs the program [default: erl on Beamline]

@@ -1,4 +1,4 @@
-//! The command line of `beamline`: arguments become typed options.
+//! The command line of `beamline`. It turns arguments into typed options.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,27 +16,27 @@ use crate::{ci, export, histogram, html, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  Count the calls of everything an escript does:
+  Count every call that an escript makes:
     beamline profile -- escript prime.escript 100
-  Own time per function of a compilation, and a flame graph:
+  Measure the own time of each function of a compilation, and draw a flame graph:
     beamline profile --type call_time --flamegraph out.svg -- erlc lists.erl
-  Words allocated by two modules, a table for each process, the largest first:
+  Count the words that two modules allocate, in a table for each process, the largest first:
     beamline profile --type call_memory --pattern json --pattern lists:map/2 \\
         --by process --sort words:desc -- mix test
-  Run a program on Beamline's runtime without a profile:
+  Run a program on Beamline's runtime, and measure nothing:
     beamline run -- elixir -e 'IO.puts(1 + 1)'
 ";
 
 const RECORD_EXAMPLES: &str = "\
 EXAMPLES:
-  Record calls, returns, turns, processes and collections of a test run, and look at it:
-    beamline record -o run.ring -- mix test
-    beamline report run.ring --flamegraph run.svg
-  Record what is sent and received, the newest 1 GiB of it:
+  Record the calls, returns, processes, time slices and collections of a test run, and report them:
+    beamline record --stream -o run.stream -- mix test
+    beamline report run.stream --flamegraph run.svg
+  Record messages, and keep the newest 1 GiB of records:
     beamline record --events messages,processes --ring 1GiB -o run.ring -- erl -s server
 ";
 
-/// A low-overhead profiler for Erlang and Elixir.
+/// Profile Erlang and Elixir programs on a BEAM runtime that has tracing built in.
 #[derive(Debug, Parser)]
 #[command(name = "beamline", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
@@ -49,31 +49,31 @@ enum Verb {
     /// Run a command and profile every emulator it starts.
     #[command(after_help = EXAMPLES)]
     Profile(ProfileArgs),
-    /// Run a command on Beamline's runtime, without a profile.
+    /// Run a command on Beamline's runtime, and measure nothing.
     Run(RunArgs),
-    /// Run a command and record what happens in every emulator it starts, event by event.
+    /// Run a command and record the events of every emulator it starts in a file.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Arguments),
-    /// Print a report of profile files or recordings made before.
+    /// Print a report of profile files, or of a recording.
     Report(ReportArgs),
-    /// Draw the flame graph of a profile file with call paths, or of a recording with calls and returns.
+    /// Draw a flame graph of a recording or a profile file.
     #[command(after_help = flamegraph::EXAMPLES)]
     Flamegraph(flamegraph::Arguments),
-    /// Show what got better and what got worse between two recordings, or two profile files.
+    /// Compare two recordings or two profile files: print what got worse and what got better.
     #[command(after_help = flamegraph::DIFF_EXAMPLES)]
     Diff(flamegraph::DiffArguments),
-    /// Write a recording in the format of another program.
+    /// Convert a recording to the format of another tool.
     #[command(after_help = export::EXAMPLES)]
     Export(export::Arguments),
-    /// Show how long single calls, collections, turns or messages took: percentiles of recordings.
+    /// Print percentiles of the durations of calls, collections, time slices or messages.
     #[command(
         after_help = histogram::EXAMPLES,
         override_usage = "beamline histogram [OPTIONS] FILE... [PATTERN]"
     )]
     Histogram(histogram::Arguments),
-    /// Run workloads, compare what they do with a baseline, and say yes or no.
+    /// Run workloads, compare their counts with a baseline, and fail on a regression.
     Ci(ci::Arguments),
-    /// Write a page for a browser: report, flame graph, timeline, messages and histograms of a recording.
+    /// Write a recording as one HTML page: report, flame graph, timeline, messages and histograms.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Arguments),
     /// Print the generic instructions of a .beam file.
@@ -81,9 +81,9 @@ enum Verb {
         /// The .beam file.
         file: PathBuf,
     },
-    /// Show the built-in functions of the runtime.
+    /// List the built-in functions of the runtime.
     Bifs {
-        /// Print them, one to a line.
+        /// Print one function per line.
         #[arg(long, required = true)]
         list: bool,
     },
@@ -91,13 +91,13 @@ enum Verb {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
+    /// Use the libraries of this Erlang/OTP [default: $BEAMLINE_OTP, erl on PATH, target/otp].
     #[arg(long, value_name = "DIR")]
     pub(crate) otp: Option<PathBuf>,
-    /// Run with one scheduler, in virtual time and without chance, so that two runs do the same.
+    /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
     #[arg(long)]
     pub(crate) deterministic: bool,
-    /// What to run: a command that starts erl, or a .erl, .beam or .exs file, and its arguments.
+    /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam or .exs file.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -108,7 +108,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Its command, to be run so.
+    /// The launch of this command.
     pub(crate) fn launch(&self, what: What) -> Launch {
         Launch {
             otp: self.otp.clone(),
@@ -124,10 +124,10 @@ impl RunArgs {
 
 #[derive(Debug, Args)]
 struct ProfileArgs {
-    /// What to measure.
+    /// Choose what to measure for each function: its calls, its own time, or the words it allocates.
     #[arg(long = "type", value_enum, default_value = "call_count")]
     kind: Kind,
-    /// Functions to trace, as M:F/A, M:F or M, with _ for any; may be repeated [default: all].
+    /// Trace only these functions: M:F/A, M:F or M, with _ for any. Can be repeated [default: all].
     #[arg(long = "pattern", value_name = "M:F/A")]
     patterns: Vec<Pattern>,
     #[command(flatten)]
@@ -140,30 +140,30 @@ struct ProfileArgs {
 struct ReportArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Profile files, of which those of several runs of one type are put together; or one recording.
+    /// Profile files of one type, which are merged into one profile, or a single recording.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct OutputArgs {
-    /// The order of rows: module, function, calls, measurement (or time, words), per_call,
-    /// percent; with :desc the largest first.
+    /// Sort the table by module, function, calls, measurement (or time, words), per_call or
+    /// percent. With :desc, the largest row comes first.
     #[arg(long, value_name = "COLUMN[:asc|:desc]", default_value = "percent")]
     sort: Sort,
-    /// One table, or one for each process.
+    /// Print one table for all processes, or a table for each process.
     #[arg(long, value_enum, default_value = "total")]
     by: ByArg,
-    /// Write a flame graph of the call paths.
+    /// Draw a flame graph of the call paths to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
-    /// What the widths of the flame graph show [default: what was measured].
+    /// Choose what the width of a frame shows [default: what the profile measured; for a recording, time].
     #[arg(long, value_enum)]
     width: Option<WidthArg>,
-    /// Write the profile, or the report of a recording, as JSON.
+    /// Write the profile, or the report of a recording, as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the profile itself, for `beamline report`.
+    /// Save the profile to this file, for `beamline report` and other commands.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -217,10 +217,10 @@ impl From<Kind> for Type {
     }
 }
 
-/// Does what the arguments say (the program's name first).
+/// Runs the command that the arguments (the program's name first) ask for.
 ///
-/// The exit code is the profiled program's own; 1 where Beamline itself failed, 2 for a command
-/// line that is wrong.
+/// The exit code is the profiled program's own, 1 if Beamline itself failed, or 2 for a wrong
+/// command line.
 #[must_use]
 pub fn run(arguments: &[String]) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -228,7 +228,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Err(e) => {
             match usage_error(&e) {
                 Some(line) => report::error(&line),
-                // Help asked for goes to standard output; where that is closed, nobody reads it.
+                // Help goes to standard output. If that is closed, nobody reads it.
                 None => drop(e.print()),
             }
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
@@ -254,7 +254,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     })
 }
 
-/// A parser of one of `all`, which have a name and a line of help each.
+/// A parser of one of `all`. Each of them has a name and a line of help.
 pub(crate) fn named<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,
@@ -271,7 +271,7 @@ pub(crate) fn named<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// What is wrong with a command line, in a line; none where help was asked for.
+/// Says in one line what is wrong with a command line; `None` when the user asked for help.
 fn usage_error(error: &clap::Error) -> Option<String> {
     use clap::error::ErrorKind;
     match error.kind() {
@@ -287,10 +287,10 @@ fn usage_error(error: &clap::Error) -> Option<String> {
         .collect();
     let line = lines.join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
-    Some(format!("{line}; --help tells more"))
+    Some(format!("{line}; see --help"))
 }
 
-/// Whether all was written; says what was not.
+/// Prints and writes the report, prints an error for each part that failed, and returns whether none did.
 fn reported(profile: &Profile, options: &report::Options) -> bool {
     let errors = report::report(profile, options).err();
     for error in errors.iter().flatten() {
@@ -318,7 +318,9 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
             reported(profile, &options)
         }
         None => {
-            report::error("no profile was written: the command started no emulator to its end");
+            report::error(
+                "no profile was written: no emulator that the command started ran to its end",
+            );
             false
         }
     };
@@ -343,7 +345,7 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
             Input::Profile(profile) => profiles.push(profile),
             Input::Recording(_) if files.len() == 1 => return record::report(file, &options),
             Input::Recording(_) => {
-                return Err("a recording is reported alone: name one file".into());
+                return Err("a report takes one recording only: give one file".into());
             }
         }
     }
@@ -432,13 +434,13 @@ mod tests {
             (
                 "beamline flamegraph a.ring",
                 Some(
-                    "the following required arguments were not provided: --output <FILE.svg>; --help tells more",
+                    "the following required arguments were not provided: --output <FILE.svg>; see --help",
                 ),
             ),
             (
                 "beamline profil",
                 Some(
-                    "unrecognized subcommand 'profil' tip: a similar subcommand exists: 'profile'; --help tells more",
+                    "unrecognized subcommand 'profil' tip: a similar subcommand exists: 'profile'; see --help",
                 ),
             ),
             ("beamline profile --sort x -- erl", Some("'x' is no column")),

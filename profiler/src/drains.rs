@@ -1,4 +1,4 @@
-//! Taking records out of the rings of a running command, into streams.
+//! Moves records from the rings of a running command into streams.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,18 +12,18 @@ use beamline_formats::ring::{Drain, Error, Request};
 
 use crate::report;
 
-/// So long nothing is looked for after nothing was found.
+/// How long the thread sleeps when no ring had a full block.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A thread that does it.
+/// The thread that moves the records.
 pub(crate) struct Drains {
     has_ended: Arc<AtomicBool>,
     thread: JoinHandle<Vec<PathBuf>>,
 }
 
 impl Drains {
-    /// Takes from all rings of `request`, from when they are there. The first goes to `output`, others to files of
-    /// this name with what their ring has behind it.
+    /// Starts the thread. It drains every ring of `request` as soon as the ring exists. The first ring's stream goes to
+    /// `output`; another ring's goes to a file of this name with the suffix of its ring.
     pub(crate) fn start(request: &Request, output: &Path) -> Drains {
         let has_ended = Arc::new(AtomicBool::new(false));
         let mut work = Work {
@@ -44,10 +44,10 @@ impl Drains {
         Drains { has_ended, thread }
     }
 
-    /// Takes what is left, when the command has ended; the streams.
+    /// Drains the rings once more after the command's end, and returns the streams.
     pub(crate) fn finish(self) -> Vec<PathBuf> {
         self.has_ended.store(true, Ordering::Release);
-        // A panic of the thread has been told already.
+        // The panic hook has printed a panic of the thread.
         self.thread.join().unwrap_or_default()
     }
 }
@@ -55,7 +55,7 @@ impl Drains {
 struct Work {
     request: Request,
     output: PathBuf,
-    /// By ring; none where nothing can be taken any more.
+    /// The drain of each ring; `None` after an error.
     drains: HashMap<PathBuf, Option<Drain>>,
     written: Vec<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl Work {
         any
     }
 
-    /// Begins with the rings that are new.
+    /// Begins to drain the rings that are new.
     fn look(&mut self) {
         let Ok(rings) = self.request.files() else {
             return;
@@ -102,7 +102,7 @@ impl Work {
         for (ring, drain) in self.drains {
             match drain.map(Drain::finish) {
                 Some(Ok(())) => {
-                    // The stream has all that was in it; if it cannot be removed, it stays.
+                    // The stream has all records of the ring. If the ring cannot be removed, it stays.
                     let _ = fs::remove_file(&ring);
                 }
                 Some(Err(error)) => say(&output_of(&self.request, &self.output, &ring), &error),
@@ -113,7 +113,7 @@ impl Work {
     }
 }
 
-/// Where the stream of a ring goes.
+/// The file of a ring's stream.
 fn output_of(request: &Request, output: &Path, ring: &Path) -> PathBuf {
     let part = request.file.as_os_str().len();
     let ring = ring.as_os_str().to_string_lossy();
@@ -124,7 +124,7 @@ fn output_of(request: &Request, output: &Path, ring: &Path) -> PathBuf {
 
 fn say(file: &Path, error: &Error) {
     report::error(&format!(
-        "{}: {error}; what comes now is not in the recording",
+        "{}: {error}; the recording has no records from here on",
         file.display()
     ));
 }

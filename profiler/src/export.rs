@@ -1,4 +1,4 @@
-//! `beamline export`: recordings for other programs.
+//! `beamline export` converts recordings for other tools.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,24 +12,24 @@ use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
-  For ui.perfetto.dev: turns of schedulers, calls and collections of processes, messages as arrows:
+  For ui.perfetto.dev (time slices of schedulers, calls and collections of processes, messages as arrows):
     beamline export run.ring --to perfetto -o run.perfetto-trace
   For `go tool pprof -http=: run.pb.gz`:
     beamline export run.ring --to pprof -o run.pb.gz
-  Every record as a line of JSON:
+  Write every record as a line of JSON:
     beamline export run.ring --to jsonl | grep '\"event\":\"exit\"'
 ";
 
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Who is to read it.
+    /// Choose the format.
     #[arg(long, value_name = "TARGET", value_parser = named(&Target::ALL, Target::name, Target::about))]
     to: Target,
-    /// Where it goes [default: standard output].
+    /// Write to this file [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// A recording; for folded, callgrind and pprof also a profile with call paths.
+    /// The recording. For folded, callgrind and pprof it can also be a profile file with call paths.
     file: PathBuf,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             Input::Recording(recording) => export::write(recording, target, out),
         };
         match result {
-            // Of what is written where, the caller tells.
+            // The caller adds the name of the file that was written.
             Err(export::Error::Io(error)) => Err(error.to_string()),
             Err(error) => Err(fail(&error)),
             Ok(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! `beamline flamegraph` and `beamline diff`: pictures of call paths, and what two runs differ in.
+//! `beamline flamegraph` draws call paths, and `beamline diff` compares two runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,21 +14,21 @@ use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
-  What the time of a recording went to, and what processes waited in:
+  Draw where the time of a recording went, and where processes waited:
     beamline flamegraph run.ring -o time.svg
     beamline flamegraph run.ring --width wait --by name -o wait.svg
-  Who allocates, of a recording with words:
+  Draw which call paths allocate (needs a recording with words):
     beamline record --events words,processes,gc -o run.ring -- mix test
     beamline flamegraph run.ring --width words -o words.svg
-  Who calls the functions that cost most, without what happens inside of two modules:
+  Draw who calls the most expensive functions, and hide what two modules call:
     beamline flamegraph run.ring --reverse --hide-below ets --hide-below gen_server:call -o who.svg
-  One process in order of time:
+  Draw the calls of one process in order of time:
     beamline flamegraph run.ring --chart --only '<0.95.0>' -o chart.svg
 ";
 
 pub(crate) const DIFF_EXAMPLES: &str = "\
 EXAMPLES:
-  What a change made better or worse, as tables and as a picture (red is more, blue is less):
+  Compare the runs before and after a change, as tables and as a flame graph (red is more, blue is less):
     beamline record -o before.ring -- mix test
     beamline record -o after.ring -- mix test
     beamline diff before.ring after.ring -o diff.svg
@@ -36,15 +36,15 @@ EXAMPLES:
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum WidthArg {
-    /// How often it was called.
+    /// Calls.
     Calls,
-    /// Time while the process ran.
+    /// Own time while the process ran.
     Time,
-    /// Words allocated: of recordings with words, and of profiles of call_memory.
+    /// Words allocated. Needs a recording with words, or a profile of call_memory.
     Words,
-    /// Reductions: of recordings with reductions, and of profiles.
+    /// Reductions. Needs a recording with reductions, or a profile.
     Reductions,
-    /// Time while the process did not run: of recordings with scheduling.
+    /// Time while the process did not run. Needs a recording with scheduling.
     Wait,
 }
 
@@ -62,14 +62,14 @@ impl From<WidthArg> for Width {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ByArg {
-    /// Functions, of all processes together.
+    /// Functions, with all processes merged.
     #[value(alias = "total")]
     None,
-    /// A frame for each process.
+    /// Functions, below a frame for each process.
     Process,
-    /// A frame for all processes of one name, or that started in one function.
+    /// Functions, below a frame for all processes with one registered name or one initial function.
     Name,
-    /// Modules in the place of functions.
+    /// Modules.
     Module,
 }
 
@@ -84,26 +84,26 @@ impl From<ByArg> for By {
     }
 }
 
-/// Which frames there are.
+/// The options that choose frames.
 #[derive(Debug, Args)]
 struct ShapeArgs {
-    /// What the widths show [default: what was measured; of a recording, time].
+    /// Choose what the width of a frame shows [default: what the profile measured; for a recording, time].
     #[arg(long, value_enum)]
     width: Option<WidthArg>,
-    /// What the frames are.
+    /// Choose what the frames are.
     #[arg(long, value_enum, default_value = "none")]
     by: ByArg,
-    /// Put the function that costs at the bottom, and who called it above.
+    /// Invert the graph: put the function that costs at the bottom, and its callers above it.
     #[arg(long)]
     reverse: bool,
-    /// Begin at these functions, as M:F/A, M:F or M, with _ for any; or show one process, by its pid
-    /// or its name.
+    /// Begin at these functions: M:F/A, M:F or M, with _ for any. Or show one process: give its pid or its
+    /// registered name.
     #[arg(long, value_name = "PATTERN")]
     only: Option<String>,
-    /// Show these functions without what they call; may be repeated.
+    /// Hide what these functions call. Can be repeated.
     #[arg(long, value_name = "M:F/A")]
     hide_below: Vec<Pattern>,
-    /// Leave out frames of less than this part of the whole, in percent.
+    /// Leave out frames that are narrower than this percentage of the graph.
     #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = percent)]
     min_width: f64,
 }
@@ -126,40 +126,40 @@ impl ShapeArgs {
     }
 }
 
-/// Of `beamline flamegraph`.
+/// The arguments of `beamline flamegraph`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     shape: ShapeArgs,
-    /// Draw a recording's calls in order of time, one process beside the other.
+    /// Draw a flame chart: the calls of a recording in order of time, one process beside the other.
     #[arg(long)]
     chart: bool,
-    /// Where the graph goes.
+    /// Write the flame graph to this file.
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
     /// A recording with calls and returns, or a profile file with call paths.
     file: PathBuf,
 }
 
-/// Of `beamline diff`.
+/// The arguments of `beamline diff`.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
     #[command(flatten)]
     shape: ShapeArgs,
-    /// Where the differential flame graph goes.
+    /// Draw a differential flame graph to this file.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
-    /// Print JSON: of each function calls, own and total time in nanoseconds, or words.
+    /// Print JSON: the calls, own time and total time (in nanoseconds) or words of each function.
     #[arg(long)]
     json: bool,
-    /// A recording or a profile file of before.
+    /// The older recording or profile file.
     before: PathBuf,
-    /// The same of after.
+    /// The newer recording or profile file.
     after: PathBuf,
 }
 
-/// The call paths of a recording or of a profile file, for pictures of this width; and of a recording, what is missing
-/// in it.
+/// Reads the call paths of a recording or of a profile file, for pictures of this width. Also returns what is missing
+/// in a recording.
 fn profile(path: &Path, width: Option<WidthArg>) -> Result<(Profile, Option<Losses>), String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = match input::open(path)? {
@@ -175,7 +175,7 @@ fn profile(path: &Path, width: Option<WidthArg>) -> Result<(Profile, Option<Loss
     Ok((profile, Some(losses)))
 }
 
-/// A drawing whose small text tells what was lost.
+/// A drawing whose subtitle says what was lost.
 fn drawing(
     args: &ShapeArgs,
     (profile, losses): &(Profile, Option<Losses>),

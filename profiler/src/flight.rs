@@ -1,5 +1,5 @@
-//! The flight recorder: the rings of a running command are watched, and what they hold is kept when something happens
-//! that is waited for.
+//! The flight recorder. It watches the rings of a running command, and keeps their newest records when an event of
+//! `--dump-on` happens.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,13 +15,13 @@ use signal_hook::consts::SIGUSR1;
 
 use crate::report;
 
-/// So long nothing is looked for.
+/// How long the thread sleeps between two looks at the rings.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What is waited for.
+/// An event that `--dump-on` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DumpOn {
-    /// Something in an emulator.
+    /// An event in an emulator.
     Event(Trigger),
     /// A signal to this process.
     Signal,
@@ -41,14 +41,14 @@ impl std::str::FromStr for DumpOn {
     }
 }
 
-/// How much is kept, and how often.
+/// How much time a dump covers, and how many dumps there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) window: Window,
     pub(crate) dumps: usize,
 }
 
-/// A thread that watches.
+/// The thread that watches the rings.
 pub(crate) struct Flight {
     has_ended: Arc<AtomicBool>,
     thread: JoinHandle<Vec<PathBuf>>,
@@ -56,11 +56,12 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Watches all rings of `request`, from when they are there. What is kept first of the first goes to `output`; of
-    /// others to files of this name with what their ring has behind it, and a number from the second time on.
+    /// Starts the thread. It watches every ring of `request` as soon as the ring exists. The first dump of the first ring
+    /// goes to `output`. A dump of another ring goes to a file of this name with the suffix of its ring, and the name of
+    /// a later dump ends in its number.
     ///
     /// # Errors
-    /// When the signal cannot be waited for.
+    /// When the handler of the signal cannot be installed.
     pub(crate) fn start(
         request: &Request,
         output: &Path,
@@ -97,10 +98,10 @@ impl Flight {
         })
     }
 
-    /// What was kept, when the command has ended.
+    /// Ends the thread after the command's end, and returns the dumps.
     pub(crate) fn finish(self) -> Vec<PathBuf> {
         self.has_ended.store(true, Ordering::Release);
-        // A panic of the thread has been told already.
+        // The panic hook has printed a panic of the thread.
         let written = self.thread.join().unwrap_or_default();
         if let Some(signal) = self.signal {
             signal_hook::low_level::unregister(signal);
@@ -112,14 +113,14 @@ impl Flight {
 /// A ring that is watched.
 struct Watched {
     watch: Watch,
-    /// How often something had happened in it when that was looked at.
+    /// The count of events at the last look.
     seen: u64,
-    /// What is being kept, and where.
+    /// The dump that is being written, and its file.
     dump: Option<(Dump, PathBuf)>,
     dumps: usize,
-    /// What was not kept, since enough was.
+    /// Events after the last dump that `--dumps` allows.
     missed: u64,
-    /// What was to be kept could not be: the ring stays.
+    /// A dump failed, so the ring stays.
     failed: bool,
 }
 
@@ -143,7 +144,7 @@ impl Work {
                 Err(error) => say(ring, &error.into()),
             }
             if watched.dump.is_some() {
-                // What happens meanwhile is part of it.
+                // An event during a dump is part of that dump.
                 self.go_on(watched);
             } else if watched.seen > before {
                 let last = watched.watch.last();
@@ -227,8 +228,8 @@ impl Work {
         PathBuf::from(name)
     }
 
-    /// Ends what is being kept; an emulator that has not ended its recording was killed, and what it did last is
-    /// kept.
+    /// Ends the dumps that are being written. An emulator that has not ended its recording was killed, so its last
+    /// records are kept too.
     fn finish(mut self) -> Vec<PathBuf> {
         let mut rings: Vec<_> = std::mem::take(&mut self.rings).into_iter().collect();
         rings.sort_by(|a, b| a.0.cmp(&b.0));
@@ -243,12 +244,12 @@ impl Work {
                 let (missed, most) = (watched.missed, self.limits.dumps);
                 let ring = ring.display();
                 report::error(&format!(
-                    "{ring}: {missed} times more something happened after {most} recordings were kept: \
-                     --dumps allows more"
+                    "{ring}: {missed} more events happened after {most} recordings were kept; raise --dumps to \
+                     keep more"
                 ));
             }
             if !watched.failed {
-                // What was to be kept of it is kept; if it cannot be removed, it stays.
+                // The dumps have all that was to be kept. If the ring cannot be removed, it stays.
                 let _ = fs::remove_file(&ring);
             }
         }
@@ -261,12 +262,12 @@ fn say(file: &Path, error: &Error) {
     report::error(&format!("{}: {error}", file.display()));
 }
 
-/// What could not be written whole is removed: the ring has the newest still.
+/// Removes a dump that could not be written whole: the ring still has the newest records.
 fn fail(watched: &mut Watched, output: &Path, error: &Error) {
     watched.failed = true;
     let _ = fs::remove_file(output);
     report::error(&format!(
-        "{}: {error}; the ring is kept instead when the program has ended",
+        "{}: {error}; the ring stays instead after the program's end",
         output.display()
     ));
 }

@@ -1,4 +1,4 @@
-//! `beamline histogram`: how long single calls, collections, turns and messages took.
+//! `beamline histogram` prints percentiles of the durations of calls, collections, time slices and messages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,34 +12,34 @@ use crate::{input, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
-  Half of the calls of a function took no longer than this, and the longest this:
+  Print percentiles of a function's call times, and draw them:
     beamline histogram run.ring my_server:handle_call/3 --svg calls.svg
-  Collections of each process, of three runs together:
+  Merge the collections of three runs, with a row for each process:
     beamline histogram a.ring b.ring c.ring --of gc-pause
-  For HdrHistogram's plotter:
-    beamline histogram run.ring --of run-slice --hgrm > turns.hgrm
+  Write a file for HdrHistogram's plotter:
+    beamline histogram run.ring --of run-slice --hgrm > slices.hgrm
 ";
 
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Recordings, and then, if not all is meant, a PATTERN: functions as M:F/A, M:F or M, with _
-    /// for any; with --by process also a pid or a registered name.
+    /// One or more recordings, which are merged. A PATTERN after them chooses functions: M:F/A, M:F or M, with
+    /// _ for any. With --by process, it can also be a pid or a registered name.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// What is measured.
+    /// Choose what to measure.
     #[arg(long, value_name = "OF", default_value = "call-time", value_parser = named(&Of::ALL, Of::name, Of::about))]
     of: Of,
-    /// What has a row of its own [default: of calls function, else process].
+    /// Choose what a row is [default: function for calls, process for the others].
     #[arg(long, value_enum)]
     by: Option<ByArg>,
-    /// Print the percentile output of HdrHistogram, in microseconds, of all that was chosen.
+    /// Print one percentile table in HdrHistogram's format over all rows, with times in microseconds.
     #[arg(long, conflicts_with = "json")]
     hgrm: bool,
     /// Print JSON, with times in nanoseconds.
     #[arg(long)]
     json: bool,
-    /// Draw the histograms.
+    /// Draw the histograms to this file.
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ impl From<ByArg> for By {
     }
 }
 
-/// The files, and the pattern if the last argument is one.
+/// Splits the arguments into files and the pattern, if the last argument is one.
 fn split(arguments: &[String]) -> (&[String], Option<&String>) {
     match arguments {
         [files @ .., last] if !files.is_empty() && !Path::new(last).exists() => (files, Some(last)),

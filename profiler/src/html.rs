@@ -1,4 +1,4 @@
-//! `beamline html`: a recording as one page for a browser.
+//! `beamline html` writes a recording as one HTML page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::{input, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
-  Everything that there is to see of a run, in a file that can be mailed:
+  Show everything about a run in one file:
     beamline record --events calls,returns,messages,processes,scheduling,gc,system \\
         -o run.ring -- mix test
     beamline html run.ring -o run.html
@@ -20,15 +20,15 @@ EXAMPLES:
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the page goes.
+    /// Write the page to this file.
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
-    /// Call paths, turns, collections, messages and other events that the page has at most, of each so
-    /// many: of what lasts the longest, of the others the newest.
+    /// Show at most this many call paths, time slices, collections, messages and other events each. The page
+    /// keeps the largest call paths, the longest time slices and collections, and the newest of the others.
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most: u32,
-    /// A recording.
+    /// The recording.
     file: PathBuf,
 }
 

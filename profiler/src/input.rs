@@ -1,4 +1,4 @@
-//! What commands read, and that nothing is written in its place.
+//! Opens the files that commands read, and refuses to write over them.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use beamline_formats::ring::{Error, Recording};
 
 use crate::report;
 
-/// Opens a recording, of which `what` is to be made.
+/// Opens a recording that the caller makes `what` of.
 ///
 /// # Errors
 /// One line: it cannot be read, or is something else.
@@ -21,11 +21,11 @@ pub(crate) fn recording(path: &Path, what: &str) -> Result<Recording, String> {
     Recording::open(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// What there is to read in a file.
+/// What a file holds.
 pub(crate) enum Input {
-    /// As `beamline record` writes it.
+    /// Written by `beamline record`.
     Recording(Box<Recording>),
-    /// As `beamline profile --output` writes it.
+    /// Written by `beamline profile --output`.
     Profile(Profile),
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn keep<'a>(
     let both = |written: &&Path| read.iter().any(|read| report::is_same_file(read, written));
     match written.into_iter().find(both) {
         Some(path) => Err(format!(
-            "{}: it is read: what is written needs another name",
+            "{}: this file is an input; give the output another name",
             path.display()
         )),
         None => Ok(()),

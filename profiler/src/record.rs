@@ -26,8 +26,8 @@ const ROWS: usize = 15;
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to record: calls, returns, words, reductions (both with calls and returns), messages, processes,
-    /// scheduling, gc, ports, system, seq, counters.
+    /// Record these groups of events: calls, returns, words, reductions, messages, processes, scheduling, gc, ports,
+    /// system, seq, counters. The groups words and reductions include calls and returns.
     #[arg(
         long,
         value_delimiter = ',',
@@ -35,51 +35,52 @@ pub(crate) struct Arguments {
         default_value = "calls,returns,processes,scheduling,gc"
     )]
     events: Vec<Group>,
-    /// System events to record: long_gc=10ms, long_schedule=10ms, large_heap=8MiB,
-    /// long_message_queue=100:1000 (until there are 100, from 1000 on), busy_port; may be repeated
-    /// [default, where system is among the events: all of them, as here].
+    /// Record this system event: long_gc=10ms, long_schedule=10ms, large_heap=8MiB,
+    /// long_message_queue=100:1000 (long from 1000 messages on, short again at 100), busy_port. Can be repeated
+    /// [default if --events has system: all five with these limits].
     #[arg(long = "system", value_name = "EVENT[=LIMIT]")]
     system: Vec<String>,
-    /// Functions whose calls are recorded, as M:F/A, M:F or M, with _ for any; may be repeated
+    /// Record only calls of these functions: M:F/A, M:F or M, with _ for any. Can be repeated
     /// [default: all].
     #[arg(long = "pattern", value_name = "M:F/A")]
     patterns: Vec<Pattern>,
-    /// Room for records, such as 512KiB, 64MiB or 2GiB.
+    /// Set the size of the ring of records, such as 512KiB, 64MiB or 2GiB.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     ring: u64,
-    /// What becomes of records for which there is no room [default: overwrite, with --stream wait].
+    /// Choose what happens when the ring is full [default: overwrite; with --stream: wait].
     #[arg(long, value_enum)]
     when_full: Option<WhenFullArg>,
-    /// Write a compressed recording of any length, while the program runs; the ring is next to it, until
-    /// it has ended, with .part behind its name.
+    /// Write a compressed recording of any length while the program runs. Until the program ends, the ring
+    /// is beside it in FILE.part.
     #[arg(long)]
     stream: bool,
-    /// Count this in each turn of a process and in all, at most four of: instructions, cycles, cache-misses,
-    /// cache-references, branches, branch-misses (user code only), task-clock, page-faults, context-switches. Where
-    /// the machine does not count one of the first six, the last three are counted instead.
+    /// Count these in each time slice of a process and in the whole run, at most four: instructions, cycles,
+    /// cache-misses, cache-references, branches, branch-misses (these six in user code only), task-clock, page-faults,
+    /// context-switches. If the machine cannot count one of the first six, Beamline counts the last three instead.
     #[arg(long, value_delimiter = ',', value_name = "COUNTER,...")]
     counters: Vec<Counter>,
-    /// Keep nothing but what is around this: long_gc, long_schedule, large_heap, long_message_queue,
-    /// busy_port (limits as --system has them), exit:REASON (a process ends so; _ is any failure) or SIGUSR1 (to
-    /// this program, not to the emulator); may be repeated. Until it happens, newer records overwrite older ones; it
-    /// happens too when an emulator is killed. The program goes on, and so does the ring.
+    /// Record as a flight recorder: keep only the records around this event. WHAT is long_gc, long_schedule,
+    /// large_heap, long_message_queue, busy_port (--system sets their limits), exit:REASON (a process exits with this
+    /// reason; _ means any failure) or SIGUSR1 (sent to this program, not to the emulator). Can be repeated. Until the
+    /// event, new records overwrite the oldest. An emulator that is killed also counts as an event. The program and the
+    /// recording go on after an event.
     #[arg(long = "dump-on", value_name = "WHAT")]
     dump_on: Vec<DumpOn>,
-    /// With --dump-on: so much before it is kept, as far as --ring has room for it.
+    /// With --dump-on, keep the records of this time before the event, as far as --ring has room.
     #[arg(long, value_name = "TIME", value_parser = duration_ms, default_value = "10s", requires = "dump_on")]
     keep: u64,
-    /// With --dump-on: so much after it is kept.
+    /// With --dump-on, keep the records of this time after the event.
     #[arg(long, value_name = "TIME", value_parser = span_ms, default_value = "1s", requires = "dump_on")]
     keep_after: u64,
-    /// With --dump-on: how often something is kept, of each emulator. The second time the file's name has -2
-    /// behind it, and so on.
+    /// With --dump-on, write at most N files for each emulator: FILE, FILE-2, FILE-3 and so on.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "dump_on")]
     dumps: u16,
-    /// End the recording after this time, such as 500ms, 30s or 5m; the program goes on.
+    /// End the recording after this time, such as 500ms, 30s or 5m. The program goes on.
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     duration: Option<u64>,
-    /// Where the recording goes; what the file held is lost. Of several emulators the first has this
-    /// file, the others one of the same name with their process number behind it.
+    /// Write the recording to this file, and replace what the file held. If the command starts several
+    /// emulators, the first one gets this file; each other one gets a file with its OS process number at the end of
+    /// the name.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -88,15 +89,15 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WhenFullArg {
-    /// The newest take the place of the oldest.
+    /// New records overwrite the oldest.
     Overwrite,
-    /// No more are recorded.
+    /// The recording stops.
     Stop,
-    /// The program waits until others have been written out: with --stream.
+    /// The program waits until there is room again; needs --stream.
     Wait,
 }
 
-/// A number and its unit.
+/// Splits a text into a number and its unit.
 fn split(text: &str) -> Result<(u64, &str), String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number = text[..digits].parse();
@@ -104,7 +105,7 @@ fn split(text: &str) -> Result<(u64, &str), String> {
     Ok((number, &text[digits..]))
 }
 
-/// Bytes.
+/// Parses a size; returns bytes.
 fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
@@ -113,21 +114,25 @@ fn size(text: &str) -> Result<u64, String> {
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
         "TiB" => 1 << 40,
-        _ => return Err(format!("'{unit}' is no unit; use B, KiB, MiB, GiB or TiB")),
+        _ => {
+            return Err(format!(
+                "'{unit}' is not a unit of size; use B, KiB, MiB, GiB or TiB"
+            ));
+        }
     };
     let bytes = number.checked_mul(factor);
     bytes.ok_or_else(|| format!("{text} is too much"))
 }
 
-/// Milliseconds, more than none.
+/// Parses a time above 0; returns milliseconds.
 fn duration_ms(text: &str) -> Result<u64, String> {
     match span_ms(text)? {
-        0 => Err(format!("{text} is no time to record for")),
+        0 => Err(format!("{text} is too short: give a time above 0")),
         ms => Ok(ms),
     }
 }
 
-/// Milliseconds.
+/// Parses a time; returns milliseconds.
 fn span_ms(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
@@ -135,13 +140,13 @@ fn span_ms(text: &str) -> Result<u64, String> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
-        _ => return Err(format!("'{unit}' is no unit of time; use ms, s, m or h")),
+        _ => return Err(format!("'{unit}' is not a unit of time; use ms, s, m or h")),
     };
     let ms = number.checked_mul(factor);
     ms.ok_or_else(|| format!("{text} is too much"))
 }
 
-/// System events, with their limits where none is given.
+/// The system events with their default limits.
 const SYSTEM: [&str; 5] = [
     "long_gc=10ms",
     "long_schedule=10ms",
@@ -164,14 +169,15 @@ fn system(given: &[String]) -> Result<System, String> {
                     let (off, on) = (off.parse::<u64>().ok()?, on.parse::<u64>().ok()?);
                     (off < on).then_some((off, on))
                 });
-                let wrong = || format!("'{limit}' is no limit; use two numbers such as 100:1000");
+                let wrong =
+                    || format!("'{limit}' is not a limit; use two numbers such as 100:1000");
                 system.long_message_queue = Some(numbers.ok_or_else(wrong)?);
             }
             "busy_port" if limit.is_empty() => system.busy_port = true,
             _ => {
                 return Err(format!(
-                    "'{text}' is no system event; there are long_gc=TIME, long_schedule=TIME, \
-                     large_heap=SIZE, long_message_queue=N:N, busy_port"
+                    "'{text}' is not a system event; use long_gc=TIME, long_schedule=TIME, \
+                     large_heap=SIZE, long_message_queue=N:N or busy_port"
                 ));
             }
         }
@@ -196,7 +202,7 @@ fn host() -> Host {
     }
 }
 
-/// The system events that are asked for: by `--system`, all where the group is asked for, those waited for.
+/// The system events to record: those of `--system`, all of them if `--events` has the group, and those of `--dump-on`.
 fn system_events(args: &Arguments, triggers: &[Trigger]) -> Vec<String> {
     let mut system = args.system.clone();
     let all = system.is_empty() && args.events.contains(&Group::System);
@@ -211,7 +217,7 @@ fn system_events(args: &Arguments, triggers: &[Trigger]) -> Vec<String> {
     system
 }
 
-/// What is counted: where only the group is asked for, what says most.
+/// The counters to read. If `--events` has the group and `--counters` is missing, the three that say most.
 fn counters(args: &Arguments) -> Result<Vec<Counter>, String> {
     let mut counters = args.counters.clone();
     if counters.is_empty() && args.events.contains(&Group::Counters) {
@@ -224,14 +230,14 @@ fn counters(args: &Arguments) -> Result<Vec<Counter>, String> {
     }
     if counters.len() > COUNTERS_MAX {
         return Err(format!(
-            "--counters has {}, and at most {COUNTERS_MAX} are counted at once: leave some away",
+            "--counters names {} counters; it takes at most {COUNTERS_MAX}",
             counters.len()
         ));
     }
     Ok(counters)
 }
 
-/// What is waited for in the emulators.
+/// The events in the emulators that `--dump-on` waits for.
 fn triggers(args: &Arguments) -> Vec<Trigger> {
     let events = args.dump_on.iter().filter_map(|on| match on {
         DumpOn::Event(trigger) => Some(trigger.clone()),
@@ -240,18 +246,18 @@ fn triggers(args: &Arguments) -> Vec<Trigger> {
     events.collect()
 }
 
-/// What becomes of records for which there is no room, or what is wrong with it.
+/// What happens when the ring is full, or what is wrong with the options that say so.
 fn when_full(args: &Arguments) -> Result<WhenFull, String> {
     let is_flight = !args.dump_on.is_empty();
     if is_flight && args.stream {
-        return Err("--stream keeps everything: leave --dump-on away, or --stream".into());
+        return Err("--dump-on and --stream exclude each other: --stream keeps everything".into());
     }
     if is_flight && !matches!(args.when_full, None | Some(WhenFullArg::Overwrite)) {
-        return Err("--dump-on keeps the newest records: only --when-full overwrite does".into());
+        return Err("--dump-on needs --when-full overwrite, which keeps the newest records".into());
     }
     Ok(match (args.when_full, args.stream) {
         (Some(WhenFullArg::Wait), false) => {
-            return Err("--when-full wait needs --stream: nobody else makes room".into());
+            return Err("--when-full wait needs --stream, which makes room in the ring".into());
         }
         (None | Some(WhenFullArg::Wait), true) => WhenFull::Wait,
         (Some(WhenFullArg::Stop), _) => WhenFull::Stop,
@@ -259,10 +265,10 @@ fn when_full(args: &Arguments) -> Result<WhenFull, String> {
     })
 }
 
-/// What is wrong with the file that is asked for, if anything.
+/// Says what is wrong with the file that the options ask for, if anything.
 fn check_file(args: &Arguments) -> Result<(), String> {
     if args.output == Path::new("-") {
-        return Err("a recording is written to a file, never to standard output: name one".into());
+        return Err("a recording cannot go to standard output: give a file".into());
     }
     let least = least_bytes(1);
     if args.ring < least {
@@ -299,7 +305,7 @@ fn request(args: &Arguments) -> Result<Request, String> {
     }
     if !args.patterns.is_empty() && !events.contains(&Group::Calls) {
         return Err(
-            "--pattern chooses calls, which are not recorded: add calls to --events".into(),
+            "--pattern chooses calls, but --events leaves them out: add calls to --events".into(),
         );
     }
     let when_full = when_full(args)?;
@@ -333,7 +339,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Runs a command and has it recorded.
+/// Runs a command and records it.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let request = match request(args) {
         Ok(request) => request,
@@ -344,7 +350,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     };
     let shown = args.output.display();
     let is_flight = !args.dump_on.is_empty();
-    // A ring is locked by who writes it; what is made of it by us, as long as the command runs.
+    // The emulator that writes a ring locks it. This process locks the files made from rings while the command runs.
     let reserved = reserve(&request.file).and_then(|ring| {
         drop(ring);
         let is_made_of_it = args.stream || is_flight;
@@ -355,7 +361,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         Ok(output) => output,
         Err(Error::Busy) => return Err(format!("{shown}: {}", Error::Busy)),
         Err(error) => {
-            let unrecorded = "the program runs and is not recorded";
+            let unrecorded = "the program runs, but it is not recorded";
             report::error(&format!("{shown}: {error}; {unrecorded}"));
             return Ok(launch(What::Run)?.exit_code());
         }
@@ -377,7 +383,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     };
     for made in [&request.file, &args.output] {
         if std::fs::metadata(made).is_ok_and(|file| file.len() == 0) {
-            // It was made here, and nothing came of it; if it cannot be removed, it stays.
+            // This process made the file and wrote nothing to it. If it cannot be removed, it stays.
             let _ = std::fs::remove_file(made);
         }
     }
@@ -386,9 +392,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         report::progress(&format!("wrote {}", file.display()));
     }
     if files.is_empty() && is_flight {
-        report::error("nothing happened that --dump-on names: nothing is kept");
+        report::error("no event that --dump-on names happened: no recording was written");
     } else if files.is_empty() && ended.status.success() {
-        report::error("nothing was recorded: no emulator was started, or it could not record");
+        report::error(
+            "nothing was recorded: the command started no emulator, or the emulator could not record",
+        );
     }
     Ok(ended.exit_code())
 }
@@ -403,14 +411,14 @@ fn limits(args: &Arguments) -> Limits {
     }
 }
 
-/// Prints the report of a recording and writes what else is asked for.
+/// Prints the report of a recording and writes the files that `options` name.
 pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode, String> {
     let fail = |error: Error| format!("{}: {error}", file.display());
     let recording = Recording::open(file).map_err(fail)?;
     let (summary, profile) = Summary::of(&recording, ROWS).map_err(fail)?;
     let mut errors: Vec<String> = Vec::new();
     if options.output.is_some() {
-        errors.push("--output is for profiles: a recording is a file already".into());
+        errors.push("--output saves a profile; a recording is a file already".into());
     }
     errors.extend(report::print(&summary.to_string()).err());
     if let Some(path) = &options.json {
@@ -447,7 +455,7 @@ mod tests {
             ("64MiB", Ok(64 << 20)),
             ("2GiB", Ok(2 << 30)),
             ("1TiB", Ok(1 << 40)),
-            ("64MB", Err("'MB' is no unit")),
+            ("64MB", Err("'MB' is not a unit")),
             ("MiB", Err("does not begin with a whole number")),
             ("-1", Err("does not begin with a whole number")),
             ("99999999999TiB", Err("is too much")),

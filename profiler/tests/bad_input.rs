@@ -237,8 +237,8 @@ fn files_that_are_no_results_are_refused() {
     let not_run = "the workload w is not in the result";
     place.fails("ci accept --result workload.json", 1, not_run);
     for (file, expect) in [
-        ("none", "it names the workloads"),
-        ("foreign", "not text, and so no beamline.toml"),
+        ("none", "names the workloads"),
+        ("foreign", "not a text file, so not a beamline.toml"),
         ("text", "text:1: "),
         ("empty", "it has no workload"),
         ("beamline.toml", "there is no baseline yet"),
@@ -281,8 +281,8 @@ fn what_is_asked_for_and_not_there_is_told_with_what_is_near() {
             "histogram a.ring --of message-latency --by function",
             "use --by process",
         ),
-        ("report a.ring a.ring", "name one file"),
-        ("report a.profile a.ring", "name one file"),
+        ("report a.ring a.ring", "give one file"),
+        ("report a.profile a.ring", "give one file"),
     ] {
         place.fails(line, 1, expect);
     }
@@ -305,12 +305,12 @@ fn wrong_arguments_are_one_line() {
             "does not begin with a whole number",
         ),
         ("record --ring 1 -o out -- x.erl", "--ring is too small"),
-        ("record --ring 5MB -o out -- x.erl", "'MB' is no unit"),
+        ("record --ring 5MB -o out -- x.erl", "'MB' is not a unit"),
+        ("record --duration 0s -o out -- x.erl", "is too short"),
         (
-            "record --duration 0s -o out -- x.erl",
-            "no time to record for",
+            "record --system fast -o out -- x.erl",
+            "is not a system event",
         ),
-        ("record --system fast -o out -- x.erl", "is no system event"),
         (
             "record --when-full never -o out -- x.erl",
             "overwrite, stop, wait",
@@ -324,7 +324,7 @@ fn wrong_arguments_are_one_line() {
             "call_count, call_time, call_memory",
         ),
         ("report a.ring --sort x", "'x' is no column"),
-        ("record -o - -- erl", "never to standard output"),
+        ("record -o - -- erl", "cannot go to standard output"),
         ("flamegraph a.ring", "--output <FILE.svg>"),
         ("flamegraph a.ring --width gas -o out", "calls, time"),
         (
@@ -382,7 +382,7 @@ fn nothing_is_written_over_what_is_read() {
         "html a.ring -o a.ring",
         "ci compare a.json program.json --json a.json",
     ] {
-        place.fails(line, 1, "what is written needs another name");
+        place.fails(line, 1, "give the output another name");
     }
     assert!(before == (read("a.ring"), read("a.profile"), read("a.json")));
     let nowhere = Path::new("no/where");

@@ -128,7 +128,7 @@ fn a_pattern_that_names_nothing_is_told_with_what_is_near() {
     assert_eq!(code(&output), Some(1), "{told}");
     for expect in [
         "no function that was loaded is 'wrok':'step'/_; near it: work:step\n",
-        "no function was called that a pattern names ('wrok':'step'/_)\n",
+        "the workload called no function that its patterns match ('wrok':'step'/_)\n",
     ] {
         assert!(told.contains(expect), "{told}");
     }

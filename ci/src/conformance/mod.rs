@@ -22,7 +22,7 @@ use runner::Outcome;
 /// Options of `cargo xtask conformance`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Suites, with or without _SUITE; all of ci/conformance/suites.txt if none is named
+    /// Suites to run, with or without _SUITE [default: all of ci/conformance/suites.txt]
     suites: Vec<String>,
     /// Run the suites that are not in the gate
     #[arg(long, conflicts_with = "suites")]
@@ -33,22 +33,22 @@ pub(crate) struct Options {
     /// Command that runs the suites [default: erl on Beamline]
     #[arg(long, value_name = "COMMAND")]
     erl: Option<String>,
-    /// Run both commands in this directory as their root; the build folder must be below it
+    /// Run both commands with this directory as their root; the build folder must be below it
     #[arg(long, value_name = "DIR")]
     chroot: Option<PathBuf>,
     /// OTP's source tree [default: fetched]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Where compiled suites, logs and results go [default: conformance/ in the build folder]
+    /// Write compiled suites, logs and results to this folder [default: conformance/ in the build folder]
     #[arg(long, value_name = "DIR")]
     build: Option<PathBuf>,
-    /// Suites that run at the same time
+    /// Number of suites that run at the same time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Longest time of one case, in seconds [default: that of ci/conformance/limits.txt, or 60]
+    /// Time limit of a case in seconds [default: the limit in ci/conformance/limits.txt, or 60]
     #[arg(long)]
     case_seconds: Option<u64>,
-    /// Longest time of one suite, in seconds; cases not begun by then are skipped [default: that of
+    /// Time limit of a suite in seconds; cases that have not begun by then are skipped [default: the limit in
     /// ci/conformance/limits.txt, or 180]
     #[arg(long)]
     suite_seconds: Option<u64>,

@@ -20,34 +20,34 @@ use side::Side;
 /// Options of `cargo xtask differ`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Campaigns; all if none is given
+    /// Campaigns to run [default: all]
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(CAMPAIGNS))]
     campaigns: Vec<String>,
-    /// The command that starts OTP [default: Beamline is compared with a build that collects at every safepoint]
+    /// The command that starts OTP [default: compare Beamline with a build that collects at every safepoint]
     #[arg(long, value_name = "COMMAND")]
     erl: Option<String>,
-    /// Run OTP in this directory as its root; the build folder must be below it
+    /// Run OTP with this directory as its root; the build folder must be below it
     #[arg(long, value_name = "DIR", requires = "erl")]
     chroot: Option<PathBuf>,
-    /// Where cases are run [default: a folder differ in the build folder]
+    /// Run the cases in this folder [default: differ/ in the build folder]
     #[arg(long, value_name = "DIR")]
     build: Option<PathBuf>,
-    /// The beamline binary that is tested [default: one is built, with optimisation]
+    /// Test this beamline binary [default: a new optimised build]
     #[arg(long, value_name = "FILE")]
     beamline: Option<PathBuf>,
-    /// What the random numbers begin with
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many cases of each campaign are run
+    /// Cases of each campaign
     #[arg(long, default_value_t = 1000)]
     cases: usize,
-    /// The number of the first case
+    /// Number of the first case
     #[arg(long, default_value_t = 1)]
     first: usize,
-    /// How many differences of a campaign are made small; of the others only the first lines are told
+    /// Differences of each campaign to shrink; of the others the task prints only the first lines
     #[arg(long, default_value_t = 10)]
     shrink: usize,
-    /// How many differences about the same thing are printed
+    /// Differences with the same subject to print
     #[arg(long, default_value_t = 3)]
     alike: usize,
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    /// Where the accepted results are, beside this file.
+    /// The file of the accepted results, relative to this file.
     #[serde(default = "default_baseline")]
     baseline: PathBuf,
     #[serde(default)]
@@ -59,9 +59,9 @@ pub(super) struct Config {
 pub(super) struct Workload {
     pub(super) name: String,
     pub(super) command: Vec<String>,
-    /// Functions whose calls and words are counted; none means all.
+    /// The functions whose calls and words are counted. An empty list means all.
     pub(super) patterns: Vec<Pattern>,
-    /// Runs before those whose time counts.
+    /// Runs whose time does not count, before the others.
     pub(super) warm_up: u32,
     /// Runs whose time counts.
     pub(super) runs: u32,
@@ -76,11 +76,14 @@ impl Config {
     pub(super) fn read(path: &Path) -> Result<Config, String> {
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => format!(
-                "{}: no such file: it names the workloads; docs/ci.md has an example",
+                "{}: no such file; this file names the workloads, and docs/ci.md has an example",
                 path.display()
             ),
             std::io::ErrorKind::InvalidData => {
-                format!("{}: not text, and so no beamline.toml", path.display())
+                format!(
+                    "{}: not a text file, so not a beamline.toml",
+                    path.display()
+                )
             }
             _ => format!("{}: {e}", path.display()),
         })?;
@@ -101,7 +104,7 @@ impl Config {
             )
         })?;
         if written.workload.is_empty() {
-            return Err(": it has no workload; write one under [[workload]]".to_owned());
+            return Err(": it has no workload; add one under [[workload]]".to_owned());
         }
         let mut names = HashSet::new();
         let mut workloads = Vec::new();
@@ -131,7 +134,7 @@ impl Workload {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if written.name.is_empty() || !written.name.chars().all(plain) {
             return Err(
-                "its name shall be of letters, digits, '-', '_' and '.': files are named by it"
+                "its name may only have letters, digits, '-', '_' and '.', because files get this name"
                     .to_owned(),
             );
         }
@@ -246,7 +249,7 @@ mod tests {
             ),
             (
                 "[[workload]]\nname=\"../x\"\ncommand=[\"a\"]",
-                "its name shall be of letters",
+                "its name may only have letters",
             ),
             (
                 "[[workload]]\nname=\"x\"\ncommand=[\"a\"]\npatterns=[\"a:b/c\"]",

@@ -15,7 +15,7 @@ use crate::report;
 pub(super) struct Runner<'a> {
     pub(super) config: &'a Config,
     pub(super) otp: Option<PathBuf>,
-    /// The version of the project to measure times against, in turns.
+    /// The folder of the older version of the project, whose times are measured in turns with this one's.
     pub(super) base: Option<PathBuf>,
 }
 
@@ -69,7 +69,7 @@ impl Runner<'_> {
         };
         let plain = self.launch(workload, What::Run, mode.clone())?;
         let first = plain.totals.first();
-        let first = first.ok_or("the command started no emulator to its end")?;
+        let first = first.ok_or("no emulator that the command started ran to its end")?;
         let request = Request {
             kind: Type::CallMemory,
             patterns: workload.patterns.clone(),
@@ -91,7 +91,7 @@ impl Runner<'_> {
         if measured.functions.is_empty() && !workload.patterns.is_empty() {
             let patterns: Vec<String> = workload.patterns.iter().map(ToString::to_string).collect();
             return Err(format!(
-                "no function was called that a pattern names ({})",
+                "the workload called no function that its patterns match ({})",
                 patterns.join(", ")
             ));
         }
@@ -156,7 +156,7 @@ fn measured<'a>(results: &'a mut Results, workload: &Workload) -> Option<&'a mut
     all.find(|measured| measured.name == workload.name)
 }
 
-/// Of all emulators of a command; of one that did nothing for its command line, the whole.
+/// The sum over all emulators of a command. An emulator whose command line started nothing counts as a whole.
 fn total(all: &[Totals]) -> Counted {
     let mut sum = Counted::default();
     for totals in all {
@@ -175,7 +175,8 @@ fn outside(all: &[Totals]) -> Vec<String> {
     taken
 }
 
-/// Of one emulator, the functions of the workload's processes; of several together, of all processes.
+/// Takes the functions of the workload's processes from the profile of one emulator. From a profile of several
+/// emulators it takes those of all processes.
 fn take_functions(measured: &mut Measured, profile: &Profile, totals: &[Totals]) {
     let workload = match totals {
         [totals] => totals.processes.as_ref(),

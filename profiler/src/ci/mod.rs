@@ -1,4 +1,4 @@
-//! `beamline ci`: run the workloads of a project, compare what they did with a baseline, say yes or no.
+//! `beamline ci`: runs the workloads of a project, compares their counts with a baseline, and fails on a regression.
 
 mod config;
 mod measure;
@@ -22,13 +22,13 @@ const REGRESSION: u8 = 3;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  Accept what the workloads of beamline.toml do now, and commit it:
+  Make a baseline of what the workloads of beamline.toml do now, and commit it:
     beamline ci accept && git add beamline-baseline.json
-  In CI, say no when they do more (exit code 3), with a comment for the pull request:
+  In CI, fail with exit code 3 when they do more, and write a comment for the pull request:
     beamline ci check --markdown comment.md
-  The time of this version against that of another checkout, measured in turns:
+  Measure the times of this checkout and of another one in turns:
     beamline ci run --base ../main -o new.json
-EXIT CODES: 0 fine, 1 Beamline or a workload failed, 2 wrong use, 3 regression
+EXIT CODES: 0 no regression, 1 Beamline or a workload failed, 2 wrong command line, 3 regression
 ";
 
 /// See the module.
@@ -41,41 +41,41 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Run the workloads and write what they did.
+    /// Run the workloads and write their counts and times as a result file.
     Run {
         #[command(flatten)]
         run: RunArgs,
-        /// Where the result goes [default: standard output].
+        /// Write the result to this file [default: standard output].
         #[arg(short, long, value_name = "FILE.json")]
         output: Option<PathBuf>,
     },
-    /// Compare two results.
+    /// Compare two result files.
     Compare {
-        /// The result before.
+        /// The older result.
         base: PathBuf,
-        /// The result now.
+        /// The newer result.
         new: PathBuf,
-        /// The file with the limits; without one, the default limits.
+        /// Take the limits from this file [default: every metric of a workload may grow by 1 %].
         #[arg(long, value_name = "FILE.toml")]
         config: Option<PathBuf>,
         #[command(flatten)]
         outputs: Outputs,
     },
-    /// Run the workloads and compare what they did with the baseline.
+    /// Run the workloads and compare the result with the baseline.
     Check {
         #[command(flatten)]
         run: RunArgs,
-        /// Write what they did.
+        /// Write the result to this file.
         #[arg(short, long, value_name = "FILE.json")]
         output: Option<PathBuf>,
         #[command(flatten)]
         outputs: Outputs,
     },
-    /// Make what the workloads do now the baseline.
+    /// Run the workloads and write the result as the new baseline.
     Accept {
         #[command(flatten)]
         run: RunArgs,
-        /// A result that 'run' or 'check' wrote, instead of running them again.
+        /// Use this result of 'run' or 'check' instead of running the workloads.
         #[arg(long, value_name = "FILE.json", conflicts_with = "base")]
         result: Option<PathBuf>,
     },
@@ -83,13 +83,13 @@ enum Verb {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The file that names the workloads and limits.
+    /// The file that names the workloads and their limits.
     #[arg(default_value = "beamline.toml", value_name = "FILE.toml")]
     config: PathBuf,
-    /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
+    /// Use the libraries of this Erlang/OTP [default: $BEAMLINE_OTP, erl on PATH, target/otp].
     #[arg(long, value_name = "DIR")]
     otp: Option<PathBuf>,
-    /// A folder with the version before, to measure times of both in turns.
+    /// Measure times in turns with the older version of the project in this folder.
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
 }
@@ -102,21 +102,21 @@ struct Outputs {
     /// Write the comparison as JSON.
     #[arg(long, value_name = "FILE.json")]
     json: Option<PathBuf>,
-    /// Write the comparison as JUnit's XML.
+    /// Write the comparison as JUnit XML.
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
-    /// Write what was measured now for benchmark-action (its tool customSmallerIsBetter).
+    /// Write the new result for benchmark-action (its tool customSmallerIsBetter).
     #[arg(long, value_name = "FILE.json")]
     benchmark_action: Option<PathBuf>,
-    /// Draw differential flame graphs of the words in call paths, FOLDER/WORKLOAD.svg.
+    /// Draw a differential flame graph of each workload's words by call path, as FOLDER/WORKLOAD.svg.
     #[arg(long, value_name = "FOLDER")]
     flamegraphs: Option<PathBuf>,
-    /// Print annotations for GitHub's workflows.
+    /// Print annotations for GitHub workflows.
     #[arg(long)]
     github: bool,
 }
 
-/// Does what the arguments say.
+/// Runs the subcommand that the arguments name.
 ///
 /// # Errors
 /// One line: what failed.
@@ -201,7 +201,7 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
         ));
     }
     let base = Results::read(&config.baseline)?;
-    // What cannot be compared need not run.
+    // A workload that cannot be compared need not run.
     for workload in &config.workloads {
         before(&base, &workload.name, &workload.command)?;
     }
@@ -216,7 +216,7 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
         .map(|workload| workload.name.clone())
         .collect();
     if !slower.is_empty() {
-        // What was chance the first time is not believed: only what is slower twice.
+        // A time may be slower by chance, so it must be slower twice.
         report::progress(&format!("slower, measured again: {}", slower.join(", ")));
         runner.time(&mut new, |name| slower.iter().any(|slow| slow == name))?;
         comparison = compare(&base, &new, limits)?;
@@ -241,7 +241,7 @@ fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
     for workload in &config.workloads {
         if results.workload(&workload.name).is_none() {
             return Err(format!(
-                "the workload {} is not in the result: run them again, without --result",
+                "the workload {} is not in the result: run the workloads again, without --result",
                 workload.name
             ));
         }
@@ -255,14 +255,14 @@ fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was compared, and what came of it.
+/// Two results and their comparison.
 struct Told {
     comparison: Comparison,
     base: Results,
     new: Results,
 }
 
-/// Prints the comparison, writes the files asked for, and tells what it says by the exit code.
+/// Prints the comparison and writes the files that `outputs` names. The exit code says whether there is a regression.
 fn tell(told: &Told, outputs: &Outputs, config: &Path) -> Result<ExitCode, String> {
     let comparison = &told.comparison;
     report::print(&output::text(comparison))?;
@@ -299,7 +299,7 @@ fn tell(told: &Told, outputs: &Outputs, config: &Path) -> Result<ExitCode, Strin
     })
 }
 
-/// Draws what changed in each workload that has call paths; the pictures by their workloads.
+/// Draws what changed in each workload that has call paths. Returns each workload's name and picture.
 fn draw(told: &Told, folder: &Path) -> Result<Vec<(String, String)>, String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut pictures = Vec::new();

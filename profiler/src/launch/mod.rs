@@ -238,9 +238,9 @@ fn path_with(otp: &Otp, environment: &dyn Environment) -> Option<String> {
 pub enum What {
     /// Nothing.
     Run,
-    /// They count; the folder for that is chosen here.
+    /// They count calls, time or words. [`run`] chooses the folder of the profiles.
     Profile(Request),
-    /// They record.
+    /// They record events.
     Record(Box<ring::Request>),
 }
 
@@ -326,7 +326,7 @@ impl Place {
         let program = program.map(|one| here.join(one)).unwrap_or_default();
         if let Some(erts) = release::own_emulator(&program) {
             return Err(format!(
-                "{} would start {}, not Beamline: name `erl` without a folder, or make the release without an emulator \
+                "{} starts {}, not Beamline: call `erl` without a folder, or build the release without an emulator \
                  (include_erts: false)",
                 program.display(),
                 erts.display()
