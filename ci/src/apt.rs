@@ -117,7 +117,7 @@ fn config(dir: &Path) -> Result<String> {
     }
     let dir = dir
         .to_str()
-        .context("the build folder's name is no UTF-8")?;
+        .context("the build folder's name is not UTF-8")?;
     // The user apt would switch to may not reach the build folder.
     let user = run::output(Command::new("id").arg("-un"))?;
     write!(

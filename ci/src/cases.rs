@@ -41,7 +41,7 @@ pub(crate) fn report(expected: &Cases, said: &Cases) -> Result<()> {
     if !differences.is_empty() {
         bail!("{} of {} cases differ", differences.len(), expected.len());
     }
-    println!("{} cases as on OTP", expected.len());
+    println!("{} cases give the same answers as on OTP", expected.len());
     Ok(())
 }
 

@@ -219,7 +219,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         }
     }
     if failed > 0 {
-        bail!("{failed} rows could not be measured");
+        bail!("{failed} rows failed");
     }
     Ok(())
 }
@@ -341,7 +341,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
                     let ring = dir.join("trace_work.ring");
                     let ring = ring
                         .to_str()
-                        .context("the build folder's name is no UTF-8")?;
+                        .context("the build folder's name is not UTF-8")?;
                     let verb = [
                         "record",
                         "--events",
@@ -370,7 +370,7 @@ fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Samp
     let file = dir.join(name);
     let shown = file
         .to_str()
-        .context("the build folder's name is no UTF-8")?;
+        .context("the build folder's name is not UTF-8")?;
     let (words, tool) = match &runtime.beamline {
         None => (runtime.erl.clone(), tool),
         Some(OtpRoot(root)) => {

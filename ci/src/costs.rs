@@ -112,7 +112,7 @@ pub(crate) fn main(otp: &OtpOptions, rounds: usize) -> Result<()> {
         );
     }
     if unexplained > 0 {
-        bail!("{unexplained} rows cost something else, and nobody knows why");
+        bail!("{unexplained} rows have other costs than on OTP, without a known reason");
     }
     Ok(())
 }

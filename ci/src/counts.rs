@@ -174,7 +174,7 @@ impl Setup {
         let file = self.dir.join("profile.json");
         let shown = file
             .to_str()
-            .context("the build folder's name is no UTF-8")?;
+            .context("the build folder's name is not UTF-8")?;
         let mut verb = vec!["profile", "--type", kind, "--json", shown];
         for module in modules {
             verb.extend(["--pattern", module]);

@@ -155,7 +155,7 @@ fn wait_for<T>(path: &Path, read: impl Fn(&str) -> Option<T>) -> Result<T> {
             return Ok(value);
         }
         if since.elapsed() > Duration::from_secs(60) {
-            bail!("{} does not come", path.display());
+            bail!("{} did not appear", path.display());
         }
         std::thread::sleep(Duration::from_millis(1));
     }

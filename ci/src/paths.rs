@@ -58,8 +58,8 @@ pub(crate) fn words_of(
 ) -> Result<Vec<String>> {
     let binary = binary
         .to_str()
-        .context("the build folder's name is no UTF-8")?;
-    let otp = otp.to_str().context("OTP's directory is no UTF-8")?;
+        .context("the build folder's name is not UTF-8")?;
+    let otp = otp.to_str().context("OTP's directory is not UTF-8")?;
     let words = [&[binary][..], verb, &["--otp", otp, "--"], command].concat();
     Ok(words.into_iter().map(str::to_owned).collect())
 }

@@ -89,7 +89,7 @@ impl Place {
                 below.to_str().map(|below| format!("/{below}"))
             }
         };
-        path.context("the build folder's name is no UTF-8")
+        path.context("the build folder's name is not UTF-8")
     }
 }
 

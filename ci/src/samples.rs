@@ -75,7 +75,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     );
     if now != before {
         // Other libraries do other things.
-        eprintln!("the baseline was made with OTP {before}, this is OTP {now}: not compared");
+        eprintln!("the baseline is of OTP {before}, but this is OTP {now}: nothing was compared");
         return Ok(());
     }
     let mut compare = Command::new(&beamline);

@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// Number of the first case
     #[arg(long, default_value_t = 1)]
     first: usize,
-    /// Differences of each campaign to shrink; of the others the task prints only the first lines
+    /// Differences of each campaign to shrink; the task prints the others as they are
     #[arg(long, default_value_t = 10)]
     shrink: usize,
     /// Differences with the same subject to print
