@@ -18,8 +18,8 @@ EXAMPLES:
     beamline flamegraph run.ring -o time.svg
     beamline flamegraph run.ring --width wait --by name -o wait.svg
   Draw which call paths allocate (needs a recording with words):
-    beamline record --events words,processes,gc -o run.ring -- mix test
-    beamline flamegraph run.ring --width words -o words.svg
+    beamline record --stream --events words,processes,gc -o run.stream -- mix test
+    beamline flamegraph run.stream --width words -o words.svg
   Draw who calls the most expensive functions, and hide what two modules call:
     beamline flamegraph run.ring --reverse --hide-below ets --hide-below gen_server:call -o who.svg
   Draw the calls of one process in order of time:
@@ -29,9 +29,9 @@ EXAMPLES:
 pub(crate) const DIFF_EXAMPLES: &str = "\
 EXAMPLES:
   Compare the runs before and after a change, as tables and as a flame graph (red is more, blue is less):
-    beamline record -o before.ring -- mix test
-    beamline record -o after.ring -- mix test
-    beamline diff before.ring after.ring -o diff.svg
+    beamline record --stream -o before.stream -- mix test
+    beamline record --stream -o after.stream -- mix test
+    beamline diff before.stream after.stream -o diff.svg
 ";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -13,8 +13,8 @@ pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
   Show everything about a run in one file:
     beamline record --events calls,returns,messages,processes,scheduling,gc,system \\
-        -o run.ring -- mix test
-    beamline html run.ring -o run.html
+        --stream -o run.stream -- mix test
+    beamline html run.stream -o run.html
 ";
 
 /// See the module.

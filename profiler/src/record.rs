@@ -361,7 +361,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         Ok(output) => output,
         Err(Error::Busy) => return Err(format!("{shown}: {}", Error::Busy)),
         Err(error) => {
-            let unrecorded = "the program runs, but it is not recorded";
+            let unrecorded = "the program runs and is not recorded";
             report::error(&format!("{shown}: {error}; {unrecorded}"));
             return Ok(launch(What::Run)?.exit_code());
         }

@@ -304,7 +304,7 @@ fn what_cannot_be_recorded_runs_all_the_same() {
     ] {
         let output = place.run(&[arguments, &halt].concat());
         assert_eq!(output.status.code(), Some(3), "{output:?}");
-        assert!(errors(&output).contains("the program runs, but it is not recorded"));
+        assert!(errors(&output).contains("the program runs and is not recorded"));
         assert!(!place.file("c.ring").exists());
     }
 }
@@ -354,7 +354,7 @@ fn a_full_disk_and_a_read_only_folder_stop_no_program() {
         let text = errors(&output);
         assert_eq!(output.status.code(), Some(3), "{mounted} {option}: {text}");
         let is_said =
-            text.contains(expect) && text.contains("the program runs, but it is not recorded");
+            text.contains(expect) && text.contains("the program runs and is not recorded");
         assert!(
             is_said && text.lines().count() == 1,
             "{mounted} {option}: {text}"
