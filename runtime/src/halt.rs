@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex};
 
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::process::Process;
+use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
 
 bifs! {
@@ -99,7 +100,7 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
         View::Atom(am::abort) => end(Exit::Abort),
         View::Cons(_) | View::Nil => {
             let slogan = slogan(status).ok_or_else(badarg)?;
-            eprintln!("{slogan}");
+            complain!("{slogan}");
             request(1);
         }
         _ => return Err(badarg()),

@@ -13,6 +13,7 @@ pub mod random;
 pub mod signal;
 pub mod spawn;
 pub(crate) mod static_cell;
+pub(crate) mod stderr;
 pub mod ticks;
 pub mod time;
 pub mod zlib;

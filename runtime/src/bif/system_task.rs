@@ -11,6 +11,7 @@ use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{
     Process, Signal, ask_with, check_process_code, is_of_old_incarnation, options, send,
 };
+use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
@@ -283,7 +284,10 @@ fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResul
     };
     let print = |p: &Process| {
         if !p.flags.get().sensitive {
-            eprint!("{}", crate::interp::exception::backtrace(p));
+            complain!(
+                "{}",
+                crate::interp::exception::backtrace(p).trim_end_matches('\n')
+            );
         }
     };
     if pid == p.pid() {

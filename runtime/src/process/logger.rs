@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use super::registry::{Named, whereis};
 use super::{Process, Signal, exists, send};
 use crate::sched::clock::system_ns;
+use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, View, am, map};
 
 /// Who is sent the messages: `logger`, `undefined`, or a process (`system_flag(system_logger, _)`).
@@ -100,7 +101,7 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
         .receiver()
         .is_some_and(|logger| send(logger, Signal::message(message, p.pid())).is_ok());
     if !sent {
-        eprintln!(
+        complain!(
             "{} in process <0.{}.{}> (no logger): {format}",
             level.name(),
             p.pid().number(),

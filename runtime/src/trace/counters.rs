@@ -7,6 +7,7 @@ use beamline_formats::ring::{Counted, Counter};
 use parking_lot::Mutex;
 
 use crate::sys::counters::{ProcessCounters, ThreadCounters, is_partial};
+use crate::sys::stderr::complain;
 
 /// The counters that are asked for, or, where this machine has not all of them, those of the operating system: then a
 /// line says so.
@@ -17,7 +18,7 @@ pub(super) fn available(wanted: &[Counter]) -> Vec<Counter> {
     };
     let names = Counter::SOFTWARE.map(Counter::name).join(", ");
     let wanted: Vec<&str> = wanted.iter().map(|counter| counter.name()).collect();
-    eprintln!(
+    complain!(
         "beamline: no {} here ({}): {names} are counted instead",
         wanted.join(", "),
         why(&error)
@@ -104,7 +105,7 @@ impl Counting {
     /// What all threads have taken.
     pub(super) fn all(&self) -> Option<Counted> {
         if is_partial() {
-            eprintln!(
+            complain!(
                 "beamline: the processor has too few counters for all that is counted: what the recording says of \
                  them is too little; ask for fewer --counters"
             );
@@ -114,5 +115,5 @@ impl Counting {
 }
 
 fn say(error: &io::Error) {
-    eprintln!("beamline: counters: {error}");
+    complain!("beamline: counters: {error}");
 }

@@ -2,6 +2,7 @@
 //! modules, also those loaded later, and all processes; written as a file when the machine ends.
 
 use crate::hash::HashMap;
+use crate::sys::stderr::complain;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -114,7 +115,7 @@ pub fn write_at_end() {
     }
     let path = profile.request.file(std::process::id());
     if let Err(error) = profile.write_file() {
-        eprintln!("beamline: {}: {error}", path.display());
+        complain!("beamline: {}: {error}", path.display());
     }
     let called = profile.called();
     unmatched::tell(&profile.request.patterns, |pattern| {

@@ -8,6 +8,7 @@ mod spent;
 mod told;
 
 use crate::hash::HashMap;
+use crate::sys::stderr::complain;
 use std::cell::RefCell;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -105,7 +106,7 @@ pub fn start_from_environment(
         Ok(ring) => drop(begin(&request, ring, schedulers)),
         Err(error) => {
             let path = path.display();
-            eprintln!("beamline: {path}: {error}; the program runs and is not recorded");
+            complain!("beamline: {path}: {error}; the program runs and is not recorded");
         }
     }
     Ok(())

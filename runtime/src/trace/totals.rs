@@ -17,6 +17,7 @@ use crate::code::module::Mfa;
 use crate::process::{self, Process};
 use crate::sched::outside;
 use crate::sched::ptab::pin;
+use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid};
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -253,7 +254,7 @@ pub(crate) fn write_at_end() {
         return;
     };
     if let Err(error) = run.totals().write(folder, std::process::id()) {
-        eprintln!("beamline: {}: {error}", folder.display());
+        complain!("beamline: {}: {error}", folder.display());
     }
 }
 

@@ -3,6 +3,7 @@
 use beamline_formats::profile::Pattern;
 
 use crate::code::module::{Mfa, all_versions};
+use crate::sys::stderr::complain;
 
 pub(super) fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
     pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
@@ -18,7 +19,7 @@ pub(super) fn tell(patterns: &[Pattern], is_called: impl Fn(&Pattern) -> bool) {
         });
         let functions: Vec<Mfa> = functions.collect();
         if functions.iter().any(|mfa| is_meant(pattern, mfa)) {
-            eprintln!("beamline: no function of {pattern} was called");
+            complain!("beamline: no function of {pattern} was called");
             continue;
         }
         let names = functions
@@ -29,6 +30,6 @@ pub(super) fn tell(patterns: &[Pattern], is_called: impl Fn(&Pattern) -> bool) {
             "" => near,
             _ => format!("; near it: {near}"),
         };
-        eprintln!("beamline: no function that was loaded is {pattern}{near}");
+        complain!("beamline: no function that was loaded is {pattern}{near}");
     }
 }
