@@ -132,7 +132,12 @@ fn read_nif_3<'p>(p: &'p Process, [tty, reference, size]: [Term<'p>; 3]) -> BifR
     object::<Tty>(tty)?;
     let size = uint64(size).ok_or_else(badarg)?.min(READ_BYTES);
     let mut bytes = vec![0; size as usize];
-    let read = match rustix::io::read(file::standard(STDIN), &mut bytes) {
+    // A port may read it too, and have been faster: nobody is to wait for more here.
+    let taken = match poll::is_readable(STDIN) {
+        true => rustix::io::read(file::standard(STDIN), &mut bytes),
+        false => Err(Errno::AGAIN),
+    };
+    let read = match taken {
         Ok(0) => return Ok(error(p, atom("closed"))),
         Ok(n) => {
             outside::take(|| "standard input".to_owned());

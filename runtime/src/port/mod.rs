@@ -218,6 +218,10 @@ impl Port {
         let Some(input) = state.input.as_ref().filter(|_| !state.gone) else {
             return;
         };
+        // Where others read it too, what there was may be gone: nobody is to wait for more here.
+        if matches!(input, Descriptor::Lent(fd) if !poll::is_readable(*fd)) {
+            return self.watch_input(&mut state);
+        }
         let mut bytes = vec![0; READ_BYTES];
         match crate::sys::file::read(input.raw(), &mut bytes) {
             Ok(0) => {

@@ -193,6 +193,14 @@ pub fn wait_writable(fd: RawFd) {
     unsafe { libc::poll(fds.as_mut_ptr(), 1, -1) };
 }
 
+/// Whether a read of `fd` has something to give at once: data, an end or an error.
+#[must_use]
+pub fn is_readable(fd: RawFd) -> bool {
+    let mut fds = [pollfd(fd, Interest::Read)];
+    // SAFETY: W1: an array of one entry.
+    unsafe { libc::poll(fds.as_mut_ptr(), 1, 0) > 0 }
+}
+
 /// Whether the other end of `fd` has hung up: `None` where the system says something else.
 ///
 /// # Errors
@@ -234,6 +242,18 @@ mod tests {
             tx.send(2).unwrap()
         });
         assert_eq!(rx.recv_timeout(Duration::from_secs(10)), Ok(2));
+    }
+
+    #[test]
+    fn data_and_the_end_of_it_are_readable() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        assert!(!is_readable(read.as_raw_fd()));
+        rustix::io::write(&write, b"x").unwrap();
+        assert!(is_readable(read.as_raw_fd()));
+        rustix::io::read(&read, &mut [0; 1]).unwrap();
+        assert!(!is_readable(read.as_raw_fd()));
+        drop(write);
+        assert!(is_readable(read.as_raw_fd()));
     }
 
     #[test]
