@@ -17,6 +17,7 @@ use crate::native::names;
 use crate::process::Process;
 use crate::sched::outside;
 use crate::sys::{errno, file, spawn};
+use crate::term::atom::MAX_ATOM_CHARS;
 use crate::term::{Pid, Port as PortId, Term, View, am};
 
 /// Why no port was opened: what `erts_internal:open_port/2` answers.
@@ -260,9 +261,9 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
             (name, lent(input, output, &options)?)
         }
     };
-    let driver = crate::term::Atom::new(&String::from_utf8_lossy(&name[..name.len().min(255)]));
+    let driver = name[..name.len().min(MAX_ATOM_CHARS)].to_vec();
     let port = insert(p.pid(), name, options.mode(), ends)?;
-    port.traced().opened(p.pid(), driver);
+    port.traced().opened(p.pid(), &driver);
     p.link(port.peer(), false);
     crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
     if let Some(pid) = port.state.lock().os_pid {

@@ -68,6 +68,8 @@ pub(crate) fn register_process(name: Atom, pid: Pid) -> Result<(), Atom> {
         return Err(am::notalive);
     }
     names.insert(name, Named::Process(pid));
+    // A tracer that fails gives up its own name.
+    drop(names);
     events::happened(shared, Event::Register, name.term());
     crate::trace::record::registered(pid, name);
     Ok(())
@@ -97,6 +99,7 @@ pub(crate) fn unregister(name: Atom) -> Option<Named> {
         && let Some(shared) = lookup(pid, &pin())
     {
         shared.clear_name(name);
+        drop(names);
         events::happened(shared, Event::Unregister, name.term());
     }
     named
@@ -108,6 +111,7 @@ pub(super) fn unregister_exiting(shared: &ProcShared) {
         let mut names = names().write();
         if names.get(&name) == Some(&Named::Process(shared.pid())) {
             names.remove(&name);
+            drop(names);
             events::happened(shared, Event::Unregister, name.term());
         }
     }

@@ -20,10 +20,12 @@ impl Traced<'_> {
         }
     }
 
-    /// It has been opened by `owner` with this driver: it gets the flags that new ports get.
-    pub(crate) fn opened(self, owner: Pid, driver: Atom) {
+    /// It has been opened by `owner` with the driver of this name: it gets the flags that new ports get.
+    pub(crate) fn opened(self, owner: Pid, driver: &[u8]) {
         flags::port_born(self.tracee, self.id);
         if self.tracee.has(flags::PORTS) {
+            // A command may be any text, and atoms stay for ever.
+            let driver = Atom::new(&String::from_utf8_lossy(driver));
             let report = Report::new(Event::Open, owner.term()).with(driver.term());
             self.tell(flags::PORTS, &report);
         }
