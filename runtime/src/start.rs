@@ -409,8 +409,10 @@ fn first_process(arguments: &[String]) {
         };
         let name = Atom::new(name);
         let pid = process::spawn_first(name, am::start, |_| Term::NIL, &options);
-        if name == am::erts_literal_area_collector {
-            bif::literal_area::set_collector(pid);
+        match name {
+            am::erts_code_purger => bif::code::set_purger(pid),
+            am::erts_literal_area_collector => bif::literal_area::set_collector(pid),
+            _ => {}
         }
     }
 }

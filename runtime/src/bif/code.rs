@@ -1,10 +1,10 @@
 //! Loading, purging and asking about code; funs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Raise, badarg, bifs, notsup};
 use crate::beam;
 use crate::code::debug;
 use crate::code::entry::{export, find_export};
@@ -14,7 +14,8 @@ use crate::code::purge::{self, Which};
 use crate::heap::MagicBinary;
 use crate::process::logger::log_error;
 use crate::process::{Process, refs};
-use crate::term::{Atom, Term, am};
+use crate::sys::stderr::complain;
+use crate::term::{Atom, Pid, Term, am};
 
 bifs! {
     bif erts_internal:"prepare_loading"/2 => prepare_loading_2;
@@ -68,7 +69,7 @@ fn prepare_loading_2<'p>(p: &'p Process, [name, code]: [Term<'p>; 2]) -> BifResu
         }
         Ok(_) => failed(am::badfile),
         Err(error) => {
-            eprintln!("Loading of module {name} failed: {error}");
+            complain!("Loading of module {name} failed: {error}");
             failed(am::badfile)
         }
     }
@@ -156,7 +157,18 @@ fn delete_module_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     }
 }
 
-fn purge_module_2<'p>(_: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<'p> {
+static PURGER: OnceLock<Pid> = OnceLock::new();
+
+/// Says which process purges: no other may, as it has looked for those that use the code.
+pub(crate) fn set_purger(pid: Pid) {
+    // The first one stays.
+    let _ = PURGER.set(pid);
+}
+
+fn purge_module_2<'p>(p: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<'p> {
+    if PURGER.get() != Some(&p.pid()) {
+        return Err(notsup());
+    }
     let name = name.as_atom().ok_or_else(badarg)?;
     let prepare = |which| purge::prepare(name, which).map_err(|()| badarg());
     let done = match step.as_atom().ok_or_else(badarg)? {
