@@ -194,7 +194,7 @@ impl<'p> Traversal<'p> {
             | i64::from(self.fixed) << 2
             | (self.mode as i64) << 3;
         let (place, program) = (place_of(self.from), self.program.term(p));
-        let (got, flags) = (Term::small(self.got as i64), Term::small(flags));
+        let (got, flags) = (p.unsigned(self.got as u64), Term::small(flags));
         let limit = Term::small(self.request.limit as i64);
         let state = match (self.mode, self.from) {
             (Mode::Select, Position::Slot(_)) => {
@@ -357,11 +357,11 @@ impl<'p> Traversal<'p> {
         let ordered = handle.table().options.kind == Kind::OrderedSet;
         let limit = self.request.limit;
         let (mut results, mut rest) = (self.results, Vec::new());
+        // A continuation that a program has made may tell of more than there are.
         for _ in limit..self.got {
-            if let Some(cell) = results.as_cons() {
-                rest.push(cell.head());
-                results = cell.tail();
-            }
+            let Some(cell) = results.as_cons() else { break };
+            rest.push(cell.head());
+            results = cell.tail();
         }
         if ordered {
             const REVERSED_PER_RED: usize = 10;

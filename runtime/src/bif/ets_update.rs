@@ -3,6 +3,7 @@
 use super::ets::object;
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::ets::{Table, error, registry};
+use crate::hash::HashMap;
 use crate::heap::{Heap, Stored};
 use crate::process::Process;
 use crate::term::compare::cmp;
@@ -117,6 +118,9 @@ fn update_element_4<'p>(p: &'p Process, [id, key, pairs, default]: [Term<'p>; 4]
     update_element(p, [id, key, pairs], Some(default))
 }
 
+/// Steps of an `update_counter` up to which those before one are looked through for another at the same element.
+const FEW_STEPS: usize = 16;
+
 /// One step of `update_counter`: what is added where, and `{Threshold, SetValue}`.
 struct Step<'p> {
     index: usize,
@@ -206,14 +210,23 @@ fn update_counter<'p>(
         }
     }
     let mut changes: Vec<(usize, Term<'p>)> = Vec::new();
+    // The counters after the steps so far, where there are too many to be looked through.
+    let mut counters: HashMap<usize, Term<'p>> = HashMap::default();
     let mut results = Vec::with_capacity(todo.len());
     for step in &todo {
-        let before = changes.iter().rev().find(|(index, _)| *index == step.index);
-        let counter = match before {
-            Some((_, counter)) => *counter,
-            None => p.copy_in(object[step.index]),
+        let before = match todo.len() {
+            ..=FEW_STEPS => changes
+                .iter()
+                .rev()
+                .find(|(index, _)| *index == step.index)
+                .map(|(_, counter)| *counter),
+            _ => counters.get(&step.index).copied(),
         };
+        let counter = before.unwrap_or_else(|| p.copy_in(object[step.index]));
         let value = step.apply(p, counter)?;
+        if todo.len() > FEW_STEPS {
+            counters.insert(step.index, value);
+        }
         changes.push((step.index, value));
         results.push(value);
     }

@@ -36,6 +36,14 @@ fn of_map(t: Term<'_>) -> Result<Map<'_>, Raise<'_>> {
     t.as_map().ok_or_else(|| tagged(am::badmap, t))
 }
 
+/// A map, and no inner node of a trie, which only `erts_debug` has in hand.
+fn whole(t: Term<'_>) -> Result<Map<'_>, Raise<'_>> {
+    of_map(t).and_then(|map| match Map::inner(t) {
+        None => Ok(map),
+        Some(_) => Err(tagged(am::badmap, t)),
+    })
+}
+
 fn no_key(key: Term<'_>) -> Raise<'_> {
     tagged(am::badkey, key)
 }
@@ -172,7 +180,7 @@ impl Work for Listing {
 }
 
 fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> BifResult<'p> {
-    let map = of_map(t)?;
+    let map = whole(t)?;
     let (mut leaves, mut parts) = match p.take_work::<Listing>() {
         Some(listing) => (Leaves::resume(map, &listing.left), listing.parts),
         None => (Leaves::of(map), Vec::with_capacity(map.len())),
@@ -235,7 +243,7 @@ fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
     if let Some(result) = p.pay_on(PauseWords::Once) {
         return result;
     }
-    let (merged, visited) = map::merge(p, of_map(a)?, of_map(b)?);
+    let (merged, visited) = map::merge(p, whole(a)?, whole(b)?);
     p.pay(
         merged,
         &[Due::new(visited, MERGED_PER_SLICE)],
@@ -296,7 +304,7 @@ impl Counts {
 }
 
 fn map_info_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    let (_, children) = of_map(t)?.root().ok_or_else(badarg)?;
+    let (_, children) = whole(t)?.root().ok_or_else(badarg)?;
     let mut counts = Counts::default();
     if children.len() == 16 {
         counts.arrays += 1;

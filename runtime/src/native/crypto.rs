@@ -64,7 +64,13 @@ fn data_of<'p>(p: &'p Process, data: Term<'p>, argument: i64) -> Result<Vec<u8>,
 }
 
 fn strong_rand_bytes_nif_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
-    let mut bytes = crate::sys::memory::zeroed_bytes(count.as_index().ok_or_else(badarg)?);
+    let count = count.as_small().and_then(|count| u32::try_from(count).ok());
+    let count = count.ok_or_else(badarg)? as usize;
+    // OpenSSL draws no more at once.
+    if count > i32::MAX as usize {
+        return Ok(am::false_.term());
+    }
+    let mut bytes = crate::sys::memory::zeroed_bytes(count);
     match crate::sys::random::fill(&mut bytes) {
         Ok(()) => Ok(p.binary(&bytes)),
         // The module raises `low_entropy`.
