@@ -13,6 +13,7 @@
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: the export for other programs;
 //! * [`ring`]: recordings, event by event;
+//! * [`paths`]: call paths, in which recursion folds;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`variable`]: what is asked of emulators, in environment variables;
 //! * [`name`]: how atoms and functions are written.
@@ -25,6 +26,7 @@ pub mod histogram;
 pub mod html;
 pub mod json;
 pub mod name;
+pub mod paths;
 pub mod profile;
 pub mod ring;
 pub mod table;

@@ -54,7 +54,8 @@ impl Seen {
             min_width: 0.01,
         };
         let mut out = Vec::new();
-        let chart = flamegraph::chart(recording, &drawing, &mut out);
+        let chart = flamegraph::Chart::read(recording, &drawing.shape);
+        let chart = chart.and_then(|chart| chart.draw(&drawing, &mut out));
         self.add("chart", chart);
         let read = |recording: &Recording| recording.profile().map_err(|e| e.to_string());
         let (profile, whole) = (read(recording), read(whole).expect("it is whole"));

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::choice::Choice;
-use beamline_formats::flamegraph::{self, By, Difference, Drawing, Shape, Width};
+use beamline_formats::flamegraph::{self, By, Chart, Difference, Drawing, Shape, Width};
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::Losses;
+use beamline_formats::ring::{Losses, Recording};
 use clap::{Args, ValueEnum};
 
 use crate::input::{self, Input};
@@ -158,33 +158,39 @@ pub(crate) struct DiffArguments {
     after: PathBuf,
 }
 
-/// Reads the call paths of a recording or of a profile file, for pictures of this width. Also returns what is missing
-/// in a recording.
+/// Whether a recording has what a picture of this width is made of; one line where it has not.
+fn check(recording: &Recording, width: Option<WidthArg>) -> Result<(), String> {
+    let width = width.map_or(Width::Time, Width::from);
+    match recording.lacks(width.picture(), width.needs()) {
+        Some(line) => Err(line),
+        None => Ok(()),
+    }
+}
+
+/// The call paths of a recording or of a profile file, for pictures of this width; and of a recording, what is missing
+/// in it.
 fn profile(path: &Path, width: Option<WidthArg>) -> Result<(Profile, Option<Losses>), String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = match input::open(path)? {
         Input::Profile(profile) => return Ok((profile, None)),
         Input::Recording(recording) => *recording,
     };
-    let width = width.map_or(Width::Time, Width::from);
-    if let Some(line) = recording.lacks(width.picture(), width.needs()) {
-        return Err(fail(&line));
-    }
-    let profile = recording.profile().map_err(|e| fail(&e))?;
-    let losses = Losses::read(&recording).map_err(|e| fail(&e))?;
+    check(&recording, width).map_err(|e| fail(&e))?;
+    let (profile, losses) = recording.profile_and_losses().map_err(|e| fail(&e))?;
     Ok((profile, Some(losses)))
 }
 
 /// A drawing whose subtitle says what was lost.
 fn drawing(
     args: &ShapeArgs,
-    (profile, losses): &(Profile, Option<Losses>),
+    profile: &Profile,
+    losses: Option<&Losses>,
     shape: Shape,
     title: Option<String>,
 ) -> Result<Drawing, String> {
     let mut drawing = report::drawing(profile, shape, title)?;
     drawing.min_width = args.min_width;
-    if let Some(lost) = losses.as_ref().and_then(Losses::short) {
+    if let Some(lost) = losses.and_then(Losses::short) {
         drawing.subtitle.push_str("; ");
         drawing.subtitle.push_str(&lost);
     }
@@ -195,16 +201,30 @@ fn drawing(
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: String| format!("{}: {error}", args.file.display());
     input::keep(&[&args.file], [args.output.as_path()])?;
-    let read = profile(&args.file, args.shape.width)?;
-    let shape = args.shape.shape(report::width(&read.0));
-    let drawing = drawing(&args.shape, &read, shape, None)?;
+    if args.chart {
+        return chart(args);
+    }
+    let (profile, losses) = profile(&args.file, args.shape.width)?;
+    let shape = args.shape.shape(report::width(&profile));
+    let drawing = drawing(&args.shape, &profile, losses.as_ref(), shape, None)?;
     report::write(&args.output, |out| {
-        if !args.chart {
-            return flamegraph::draw(&read.0, &drawing, out).map_err(fail);
-        }
-        let recording = input::recording(&args.file, "a flame chart")?;
-        flamegraph::chart(&recording, &drawing, out).map_err(fail)
+        flamegraph::draw(&profile, &drawing, out).map_err(fail)
     })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Draws a flame chart.
+fn chart(args: &Arguments) -> Result<ExitCode, String> {
+    let fail = |error: String| format!("{}: {error}", args.file.display());
+    let recording = match input::open(&args.file)? {
+        Input::Recording(recording) => *recording,
+        Input::Profile(_) => input::recording(&args.file, "a flame chart")?,
+    };
+    check(&recording, args.shape.width).map_err(fail)?;
+    let shape = args.shape.shape(Width::Time);
+    let chart = Chart::read(&recording, &shape).map_err(fail)?;
+    let drawing = drawing(&args.shape, &chart.run, Some(&chart.losses), shape, None)?;
+    report::write(&args.output, |out| chart.draw(&drawing, out).map_err(fail))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -221,7 +241,7 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
     let difference = Difference::of(&before.0, &after.0, Some(shape.width))?;
     if let Some(path) = &args.output {
         let files = format!("{} → {}", args.before.display(), args.after.display());
-        let drawing = drawing(&args.shape, &after, shape, Some(files))?;
+        let drawing = drawing(&args.shape, &after.0, after.1.as_ref(), shape, Some(files))?;
         report::write(path, |out| {
             flamegraph::draw_difference(&before.0, &after.0, &drawing, out)
         })?;

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::{Error, no_calls, quoted};
-use crate::ring::spool::{self, Item, Spool, WAITS};
-use crate::ring::tree::Tree;
+use crate::paths::{Paths, ROOT};
+use crate::ring::spool::{self, Calls, Item, WAITS};
 use crate::ring::{Id, NameId, Recording};
 
 /// The version of the format, and that of Gecko's own which it goes with.
@@ -21,20 +21,20 @@ const CATEGORIES: [(&str, &str); 2] = [("Erlang", "blue"), ("Idle", "transparent
 /// The call paths of a process, and its functions.
 struct Stacks {
     /// Frame and stack below it.
-    rows: Vec<(usize, Option<usize>)>,
+    rows: Vec<(usize, Option<u32>)>,
     frames: Vec<NameId>,
 }
 
 impl Stacks {
-    fn of(tree: &Tree) -> Stacks {
+    fn of(paths: &Paths<NameId>) -> Stacks {
         let mut frames = Vec::new();
         let mut known: HashMap<NameId, usize> = HashMap::new();
-        let rows = tree.nodes.iter().map(|(below, function)| {
-            let frame = *known.entry(*function).or_insert_with(|| {
-                frames.push(*function);
+        let rows = paths.iter().map(|(below, function)| {
+            let frame = *known.entry(function).or_insert_with(|| {
+                frames.push(function);
                 frames.len() - 1
             });
-            (frame, *below)
+            (frame, below)
         });
         let rows = rows.collect();
         Stacks { rows, frames }
@@ -45,18 +45,18 @@ impl Stacks {
 struct Span {
     at_ns: u64,
     length_ns: u64,
-    stack: Option<usize>,
+    stack: Option<u32>,
 }
 
 /// Hands over the spans of a process.
 fn spans(
-    spool: &Spool,
+    spool: &Calls,
     id: Id,
-    tree: &mut Tree,
+    paths: &mut Paths<NameId>,
     mut each: impl FnMut(&Span) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut below: Vec<Option<usize>> = Vec::new();
-    let (mut stack, mut since) = (None, None);
+    let mut below: Vec<u32> = Vec::new();
+    let (mut stack, mut since) = (ROOT, None);
     spool.read(id, |item: Item| {
         let at_ns = since.unwrap_or(item.at_ns);
         let length_ns = item.at_ns.saturating_sub(at_ns);
@@ -64,15 +64,15 @@ fn spans(
             each(&Span {
                 at_ns,
                 length_ns,
-                stack,
+                stack: (stack != ROOT).then_some(stack),
             })?;
         }
         since = Some(item.at_ns);
         if item.is_end {
-            stack = below.pop().flatten();
+            stack = below.pop().unwrap_or(ROOT);
         } else {
             below.push(stack);
-            stack = Some(tree.call(stack, item.function));
+            stack = paths.call(stack, item.function);
         }
         Ok(())
     })
@@ -103,13 +103,18 @@ fn same(out: &mut dyn Write, name: &str, length: usize, value: &str) -> io::Resu
     column(out, name, 0..length, |_| value.to_owned())
 }
 
-fn samples(out: &mut dyn Write, spool: &Spool, id: Id, tree: &mut Tree) -> io::Result<()> {
+fn samples(
+    out: &mut dyn Write,
+    spool: &Calls,
+    id: Id,
+    paths: &mut Paths<NameId>,
+) -> io::Result<()> {
     write!(out, "\"samples\":{{")?;
     let mut length = 0;
     for name in ["stack", "time", "weight"] {
         write!(out, "\"{name}\":[")?;
         length = 0;
-        spans(spool, id, tree, |span| {
+        spans(spool, id, paths, |span| {
             let comma = if length == 0 { "" } else { "," };
             length += 1;
             match (name, span.stack) {
@@ -227,9 +232,9 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
             recording.os_pid(),
             number + 1,
         )?;
-        let mut tree = Tree::default();
-        samples(out, &spool, id, &mut tree)?;
-        tables(out, recording, &Stacks::of(&tree))?;
+        let mut paths = Paths::default();
+        samples(out, &spool, id, &mut paths)?;
+        tables(out, recording, &Stacks::of(&paths))?;
         write!(out, "}}")?;
     }
     writeln!(out, "]}}")?;

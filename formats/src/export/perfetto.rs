@@ -8,7 +8,8 @@ use super::proto::Message;
 use super::{DEEPEST, Error};
 use crate::ring::spool::process_text;
 use crate::ring::{
-    Activation, Event, Id, Kind, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
+    Activation, Group, Id, Kind, NameId, Names, Passing, Record, Recording, Span, Spans, Step,
+    Value,
 };
 
 /// Fields of `TracePacket` that are written, and of what is in it.
@@ -60,8 +61,6 @@ struct Trace<'r> {
     known_names: HashSet<NameId>,
     /// Slices that have begun and not ended, of each track that has such, with those that are too deep to be shown.
     open: BTreeMap<u64, usize>,
-    /// Who runs, on each scheduler.
-    running: HashMap<usize, Id>,
     is_first: bool,
 }
 
@@ -189,10 +188,10 @@ impl Trace<'_> {
     }
 
     /// A turn begins or ends on a scheduler's own track.
-    fn turn(&mut self, recording: &Recording, record: &Record<'_>) -> io::Result<()> {
+    fn turn(&mut self, recording: &Recording, record: &Record<'_>, span: &Span) -> io::Result<()> {
         let track = record.segment as u64 + EMULATOR + 1;
-        match record.event {
-            Event::In { .. } | Event::InExiting {} => {
+        match span {
+            Span::TurnBegins { instead_of, .. } => {
                 if self.known_schedulers.insert(track) {
                     let name = match recording.scheduler(record.segment) {
                         Some(number) => format!("Scheduler {number}"),
@@ -200,37 +199,41 @@ impl Trace<'_> {
                     };
                     self.descriptor(track, &name)?;
                 }
-                if self
-                    .running
-                    .insert(record.segment, record.subject)
-                    .is_some()
-                {
+                if instead_of.is_some() {
                     self.end(record.time_ns, track)?;
                 }
                 let text = process_text(self.names, record.subject);
                 let event = Message::new().text(field::EVENT_NAME, &text);
                 self.begin(record.time_ns, track, event)
             }
-            Event::Out { .. } | Event::OutExiting {} | Event::OutExited {} => {
-                match self.running.remove(&record.segment) {
-                    Some(_) => self.end(record.time_ns, track),
-                    None => Ok(()),
-                }
-            }
+            Span::TurnEnds {
+                on_scheduler: Some(_),
+                ..
+            } => self.end(record.time_ns, track),
             _ => Ok(()),
         }
     }
 
-    /// A collection begins or ends on the track of its process.
-    fn collection(&mut self, record: &Record<'_>, kind: Kind) -> io::Result<()> {
+    /// A call begins or ends on the track of its process.
+    fn call(&mut self, record: &Record<'_>, step: &Step) -> io::Result<()> {
         let track = self.track(record.subject)?;
-        let (name, words) = match record.event {
-            Event::GcMinorStart { used, .. } => ("minor collection", used),
-            Event::GcMajorStart { used, .. } => ("major collection", used),
-            Event::GcMinorEnd { .. } | Event::GcMajorEnd { .. } => {
-                return self.end(record.time_ns, track);
-            }
+        match step {
+            Step::Begin(call) => self.begin_call(record.time_ns, track, call.function),
+            Step::End(call) => self.end_call(record.time_ns, track, call),
+        }
+    }
+
+    /// A collection begins or ends on the track of its process.
+    fn collection(&mut self, record: &Record<'_>, kind: Kind, span: &Span) -> io::Result<()> {
+        let track = self.track(record.subject)?;
+        let (is_major, words) = match *span {
+            Span::CollectionBegins { is_major, used } => (is_major, used),
+            Span::CollectionEnds { .. } => return self.end(record.time_ns, track),
             _ => return self.instant(record, kind, None),
+        };
+        let name = match is_major {
+            true => "major collection",
+            false => "minor collection",
         };
         let used = annotation("words in use").number(field::ANNOTATION_NUMBER, words);
         let event = Message::new()
@@ -249,7 +252,6 @@ impl Trace<'_> {
         let track = self.track(record.subject)?;
         let mut event = Message::new().text(field::EVENT_NAME, kind.name());
         for (name, value) in record.event.values() {
-            use crate::ring::Value;
             let note = annotation(name);
             let note = match value {
                 Value::Number(number) => note.number(field::ANNOTATION_NUMBER, number),
@@ -289,47 +291,26 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
         known_schedulers: HashSet::new(),
         known_names: HashSet::new(),
         open: BTreeMap::new(),
-        running: HashMap::new(),
         is_first: true,
     };
     trace.emulator(recording)?;
-    let mut stacks = Stacks::new(recording);
-    let mut messages = OnTheWay::new(recording.names());
     let mut last = 0;
+    let mut spans = Spans::new().with_calls(recording).with_messages(recording);
     recording.scan(|record| {
         last = record.time_ns;
-        let Some(kind) = record.event.kind() else {
-            return Ok(());
-        };
-        let mut done = trace.turn(recording, record);
-        stacks.add(record, |step| {
-            let trace = &mut trace;
-            let step = || {
-                let track = trace.track(record.subject)?;
-                match step {
-                    Step::Begin(call) => trace.begin_call(last, track, call.function),
-                    Step::End(call) => trace.end_call(last, track, &call),
-                }
+        spans.add(record, |span| {
+            let Some(kind) = record.event.kind() else {
+                return Ok(());
             };
-            if done.is_ok() {
-                done = { step }();
+            match (kind.group(), span) {
+                (_, Span::Call(step)) => trace.call(record, step)?,
+                (Group::Scheduling, _) => trace.turn(recording, record, span)?,
+                (Group::Gc, _) => trace.collection(record, kind, span)?,
+                (_, Span::Message(passing)) => trace.instant(record, kind, Some(*passing))?,
+                _ => trace.instant(record, kind, None)?,
             }
-        });
-        done?;
-        use crate::ring::Group;
-        match kind.group() {
-            Group::Calls
-            | Group::Returns
-            | Group::Words
-            | Group::Reductions
-            | Group::Scheduling => {}
-            Group::Gc => trace.collection(record, kind)?,
-            _ => {
-                let passing = messages.add(record);
-                trace.instant(record, kind, passing)?;
-            }
-        }
-        Ok::<(), Error>(())
+            Ok::<(), Error>(())
+        })
     })?;
     trace.finish(last)?;
     Ok(())

@@ -1,39 +1,46 @@
 //! The flame chart: the calls of each process in order of time, one process beside the other.
 
-use std::collections::HashMap;
 use std::io::Write;
+
+use inferno::flamegraph::color::PaletteMap;
+use rustc_hash::FxHashMap;
 
 use super::fold::{self, Function, Process};
 use super::{By, Drawing, Shape, Width, paint};
-use crate::ring::spool::{self, Spool, WAITS};
-use crate::ring::tree::Tree;
-use crate::ring::{Group, Id, NameId, Names, Recording};
+use crate::paths::{Paths, ROOT};
+use crate::profile::Profile;
+use crate::ring::batch::Batch;
+use crate::ring::pass::Sink;
+use crate::ring::spool::Spool;
+use crate::ring::{
+    Error, Event, Group, Id, Losses, NameId, Names, Record, Recording, Stacks, Step,
+};
 
 /// Parts of the time within which calls are drawn in the order of their first: of less than a pixel.
 const PARTS: u64 = 4000;
 
-/// Paths in order of time.
+/// Paths of a process in order of time.
 struct Parts {
     /// Those of the part that is filled, with their times.
-    part: Vec<(usize, u64)>,
-    known: HashMap<usize, usize>,
+    part: Vec<(u32, u64)>,
+    known: FxHashMap<u32, usize>,
     left_ns: u64,
     part_ns: u64,
-    all: Vec<(usize, u64)>,
+    all: Vec<(u32, u64)>,
 }
 
 impl Parts {
     fn new(part_ns: u64) -> Parts {
         Parts {
             part: Vec::new(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
             left_ns: part_ns,
             part_ns,
             all: Vec::new(),
         }
     }
 
-    fn add(&mut self, path: usize, mut length_ns: u64) {
+    fn add(&mut self, path: u32, mut length_ns: u64) {
         while length_ns > 0 {
             let now = length_ns.min(self.left_ns);
             let next = self.part.len();
@@ -57,50 +64,100 @@ impl Parts {
     }
 }
 
-/// Hands over each time with one path: those in which the process ran, or those in which it did not.
-fn spans(
-    spool: &Spool,
+/// A process, as far as its calls are known.
+struct Lane {
     id: Id,
-    tree: &mut Tree,
-    width: Width,
-    mut each: impl FnMut(&Tree, usize, u64),
-) -> Result<(), String> {
-    let mut below: Vec<Option<usize>> = Vec::new();
-    let (mut path, mut waits) = (None, false);
-    let mut since = None;
-    let done: Result<(), std::io::Error> = spool.read(id, |item| {
-        let length = item.at_ns.saturating_sub(since.unwrap_or(item.at_ns));
-        since = Some(item.at_ns);
-        if let Some(path) = path
-            && length > 0
-            && waits == (width == Width::Wait)
-        {
-            each(tree, path, length);
-        }
-        match (item.function == WAITS, item.is_end) {
-            (true, is_end) => waits = !is_end,
-            (false, true) => path = below.pop().flatten(),
-            (false, false) => {
-                below.push(path);
-                path = Some(tree.call(path, item.function));
-            }
-        }
-        Ok(())
-    });
-    done.map_err(|e| e.to_string())
+    process: Process,
+    paths: Paths<NameId>,
+    /// Of each path its stack, if it is shown; none where it has not taken any time yet.
+    stacks: Vec<Option<Option<String>>>,
+    /// The paths that calls that have not ended were made from.
+    below: Vec<u32>,
+    path: u32,
+    waits: bool,
+    since_ns: Option<u64>,
+    /// The path that took time last, and how much: more may follow.
+    last: (u32, u64),
 }
 
-/// The stacks of a recording's paths.
-struct Stacks<'r> {
+impl Lane {
+    fn new(id: Id, process: Process) -> Lane {
+        Lane {
+            id,
+            process,
+            paths: Paths::default(),
+            stacks: Vec::new(),
+            below: Vec::new(),
+            path: ROOT,
+            waits: false,
+            since_ns: None,
+            last: (ROOT, 0),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Begin(call) => {
+                self.below.push(self.path);
+                self.path = self.paths.call(self.path, call.function);
+            }
+            Step::End(_) => self.path = self.below.pop().unwrap_or(ROOT),
+        }
+    }
+}
+
+/// What is shown of the time of all processes.
+struct Shown<'r> {
     names: &'r Names,
     shape: &'r Shape,
-    functions: HashMap<NameId, Function>,
+    functions: FxHashMap<NameId, Function>,
+    /// Of each process paths and their times, in order: of one path that is gone on with once.
+    spool: Spool,
+    total_ns: u64,
 }
 
-impl Stacks<'_> {
-    fn of(&mut self, tree: &Tree, process: &Process, path: usize) -> Option<String> {
+impl Shown<'_> {
+    /// The time of a process until now belongs to the path it is in, if that is meant: those in which it ran, or those
+    /// in which it did not.
+    #[inline]
+    fn settle(&mut self, lane: &mut Lane, now: u64) -> Result<(), Error> {
+        let since = lane.since_ns.replace(now).unwrap_or(now);
+        let length = now.saturating_sub(since);
+        let is_meant = lane.waits == (self.shape.width == Width::Wait);
+        if length == 0 || !is_meant || lane.path == ROOT || !self.is_shown(lane) {
+            return Ok(());
+        }
+        self.total_ns = self.total_ns.saturating_add(length);
+        if lane.last.0 != lane.path {
+            self.put(lane)?;
+            lane.last.0 = lane.path;
+        }
+        lane.last.1 = lane.last.1.saturating_add(length);
+        Ok(())
+    }
+
+    fn put(&mut self, lane: &mut Lane) -> Result<(), Error> {
+        let (path, length) = std::mem::replace(&mut lane.last, (ROOT, 0));
+        if length > 0 {
+            self.spool.push(lane.id, (length, path))?;
+        }
+        Ok(())
+    }
+
+    fn is_shown(&mut self, lane: &mut Lane) -> bool {
+        let at = lane.path as usize;
+        if lane.stacks.len() <= at {
+            lane.stacks.resize(at + 1, None);
+        }
+        if lane.stacks[at].is_none() {
+            lane.stacks[at] = Some(self.stack(lane));
+        }
+        matches!(lane.stacks[at], Some(Some(_)))
+    }
+
+    fn stack(&mut self, lane: &Lane) -> Option<String> {
         let (names, shape) = (self.names, self.shape);
-        let mut path: Vec<NameId> = tree.path(Some(path)).collect();
+        let mut path: Vec<NameId> = lane.paths.path(lane.path).collect();
         path.reverse();
         for function in &path {
             let new = || match names.function(*function) {
@@ -111,54 +168,118 @@ impl Stacks<'_> {
         }
         let path = path.iter();
         let path = path.filter_map(|function| self.functions.get(function));
-        fold::stack(shape, process, path)
+        fold::stack(shape, &lane.process, path)
     }
 }
 
-/// The chart as folded stacks, in order of time.
-fn lines(recording: &Recording, shape: &Shape) -> Result<(Vec<String>, Vec<Process>), String> {
-    let names = recording.names();
-    let (spool, _) = spool::calls(recording, usize::MAX).map_err(|e| e.to_string())?;
-    let ids = spool.processes();
-    let processes = ids.iter();
-    let processes = processes.map(|id| (id.to_string(), names.process_text(*id)));
-    fold::check(shape, functions(names), processes)?;
-    let mut stacks = Stacks {
-        names,
-        shape,
-        functions: HashMap::new(),
-    };
-    // Once to know how long all is, so that the parts can be made.
-    let mut total: u64 = 0;
-    let (mut trees, mut all) = (Vec::new(), Vec::new());
-    for id in &ids {
-        let process = Process::new(shape, &id.to_string(), "", &names.process_text(*id));
-        let (mut tree, mut known) = (Tree::default(), HashMap::new());
-        spans(&spool, *id, &mut tree, shape.width, |tree, path, length| {
-            let new = || stacks.of(tree, &process, path);
-            if known.entry(path).or_insert_with(new).is_some() {
-                total = total.saturating_add(length);
-            }
-        })?;
-        trees.push((tree, known));
-        all.push(process);
+/// Follows the calls of a recording.
+struct Lanes<'r> {
+    calls: Stacks,
+    all: Vec<Lane>,
+    known: FxHashMap<Id, usize>,
+    shown: Shown<'r>,
+    last_ns: u64,
+}
+
+impl<'r> Lanes<'r> {
+    fn new(recording: &'r Recording, shape: &'r Shape) -> Result<Lanes<'r>, Error> {
+        Ok(Lanes {
+            calls: Stacks::new(recording),
+            all: Vec::new(),
+            known: FxHashMap::default(),
+            shown: Shown {
+                names: recording.names(),
+                shape,
+                functions: FxHashMap::default(),
+                spool: Spool::new()?,
+                total_ns: 0,
+            },
+            last_ns: 0,
+        })
     }
-    let part_ns = total.div_ceil(PARTS).max(1);
-    let mut lines = Vec::new();
-    for (id, (mut tree, known)) in ids.into_iter().zip(trees) {
-        let stack = |path: usize| known.get(&path).and_then(Option::as_ref);
-        let mut parts = Parts::new(part_ns);
-        spans(&spool, id, &mut tree, shape.width, |_, path, length| {
-            if stack(path).is_some() {
-                parts.add(path, length);
+
+    fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let (id, now) = (record.subject, record.time_ns);
+        self.last_ns = now;
+        self.wait(record)?;
+        let (all, known, shown) = (&mut self.all, &mut self.known, &mut self.shown);
+        let mut done = Ok(());
+        self.calls.add(record, |step| {
+            let at = *known.entry(id).or_insert_with(|| {
+                let (shape, name) = (shown.shape, shown.names.process_text(id));
+                let process = Process::new(shape, &id.to_string(), "", &name);
+                all.push(Lane::new(id, process));
+                all.len() - 1
+            });
+            if done.is_ok() {
+                done = shown.settle(&mut all[at], now);
             }
-        })?;
-        parts.next();
-        for (path, time) in parts.all {
-            lines.extend(stack(path).map(|stack| format!("{stack} {time}")));
+            all[at].step(&step);
+        });
+        done
+    }
+
+    /// A process that calls something runs; one that is in a call and runs no more waits.
+    fn wait(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let waits = match record.event {
+            Event::Call { .. }
+            | Event::TailCall { .. }
+            | Event::Return { .. }
+            | Event::Unwind { .. }
+            | Event::Exit { .. }
+            | Event::In { .. } => false,
+            Event::Out { .. } => true,
+            _ => return Ok(()),
+        };
+        let Some(at) = self.known.get(&record.subject) else {
+            return Ok(());
+        };
+        let lane = &mut self.all[*at];
+        if lane.waits == waits || waits && lane.path == ROOT {
+            return Ok(());
         }
+        let done = self.shown.settle(lane, record.time_ns);
+        lane.waits = waits;
+        done
     }
-    Ok((lines, all))
+
+    /// The chart as folded stacks, in order of time; and what all processes are called.
+    fn finish(mut self) -> Result<(Vec<String>, Vec<Process>), String> {
+        let fail = |e: Error| e.to_string();
+        for lane in &mut self.all {
+            self.shown.settle(lane, self.last_ns).map_err(fail)?;
+            self.shown.put(lane).map_err(fail)?;
+        }
+        self.all.sort_unstable_by_key(|lane| lane.id);
+        let (names, shape) = (self.shown.names, self.shown.shape);
+        let processes = self.all.iter().map(|lane| lane.id);
+        let processes = processes.map(|id| (id.to_string(), names.process_text(id)));
+        fold::check(shape, functions(names), processes)?;
+        let part_ns = self.shown.total_ns.div_ceil(PARTS).max(1);
+        let (mut lines, mut processes) = (Vec::new(), Vec::new());
+        for lane in self.all {
+            let mut parts = Parts::new(part_ns);
+            let each = |(length, path)| {
+                parts.add(path, length);
+                Ok::<(), Error>(())
+            };
+            self.shown.spool.read(lane.id, each).map_err(fail)?;
+            parts.next();
+            for (path, time) in parts.all {
+                if let Some(Some(Some(stack))) = lane.stacks.get(path as usize) {
+                    lines.push(format!("{stack} {time}"));
+                }
+            }
+            processes.push(lane.process);
+        }
+        Ok((lines, processes))
+    }
+}
+
+impl Sink for Lanes<'_> {
+    fn take(&mut self, batch: &Batch) -> Result<(), Error> {
+        batch.whole().try_for_each(|record| self.add(&record))
+    }
 }
 
 fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
@@ -167,28 +288,66 @@ fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
     functions.collect()
 }
 
-/// Draws the calls of a recording in order of time: what each process did while it ran, or with [`Width::Wait`] while
-/// it did not. A function that calls itself, directly or not, is one frame.
-///
-/// # Errors
-/// One line: the recording has no calls, nothing that was chosen is in it, or `out` refuses a write.
-pub fn chart<W: Write>(recording: &Recording, drawing: &Drawing, out: W) -> Result<(), String> {
-    let mut drawing = drawing.clone();
-    if drawing.shape.by == By::None {
-        // What processes do at the same time stands one beside the other: each needs its name.
-        drawing.shape.by = By::Process;
+/// The calls of a recording in order of time: what each process did while it ran, or with [`Width::Wait`] while it did
+/// not. A function that calls itself, directly or not, is one frame.
+pub struct Chart {
+    shape: Shape,
+    lines: Vec<String>,
+    palette: PaletteMap,
+    /// The run, without its calls.
+    pub run: Profile,
+    /// What is missing.
+    pub losses: Losses,
+}
+
+impl Chart {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// One line: the recording has no calls, a block is damaged, nothing that was chosen is in it.
+    pub fn read(recording: &Recording, shape: &Shape) -> Result<Chart, String> {
+        let mut shape = shape.clone();
+        if shape.by == By::None {
+            // What processes do at the same time stands one beside the other: each needs its name.
+            shape.by = By::Process;
+        }
+        if !matches!(shape.width, Width::Time | Width::Wait) || shape.is_reversed {
+            return Err(
+                "a chart is in order of time: it has no --reverse, and --width is time or wait"
+                    .into(),
+            );
+        }
+        if let Some(line) = recording.lacks("a flame chart", &[Group::Calls, Group::Returns]) {
+            return Err(line);
+        }
+        let fail = |e: Error| e.to_string();
+        let mut lanes = Lanes::new(recording, &shape).map_err(fail)?;
+        let read = recording.pass(&mut [&mut lanes]).map_err(fail)?;
+        let losses = Losses::of(recording, &read.found).map_err(fail)?;
+        let run = Profile {
+            runs: vec![recording.run(losses.since_ns, lanes.last_ns)],
+            ..Profile::default()
+        };
+        let (lines, processes) = lanes.finish()?;
+        let palette = super::palette(&shape, functions(recording.names()), processes);
+        Ok(Chart {
+            shape,
+            lines,
+            palette,
+            run,
+            losses,
+        })
     }
-    let shape = &drawing.shape;
-    if !matches!(shape.width, Width::Time | Width::Wait) || shape.is_reversed {
-        return Err(
-            "a chart is in order of time: it has no --reverse, and --width is time or wait".into(),
-        );
+
+    /// Draws it.
+    ///
+    /// # Errors
+    /// One line: there is nothing to draw, or `out` refuses a write.
+    pub fn draw<W: Write>(self, drawing: &Drawing, out: W) -> Result<(), String> {
+        let drawing = Drawing {
+            shape: self.shape,
+            ..drawing.clone()
+        };
+        paint(self.lines, self.palette, &drawing, true, out)
     }
-    if let Some(line) = recording.lacks("a flame chart", &[Group::Calls, Group::Returns]) {
-        return Err(line);
-    }
-    let names = recording.names();
-    let (lines, processes) = lines(recording, shape)?;
-    let palette = super::palette(shape, functions(names), processes);
-    paint(lines, palette, &drawing, true, out)
 }

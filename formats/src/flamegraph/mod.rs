@@ -1,6 +1,6 @@
 //! The flame graph: folded stacks of the call trees, and the pictures drawn from them.
 //!
-//! [`draw`] draws a profile or the call paths of a recording, [`chart`] the calls of a recording in order of time,
+//! [`draw`] draws a profile or the call paths of a recording, [`Chart`] the calls of a recording in order of time,
 //! [`draw_difference`] what two profiles differ in; [`Difference`] says the same in numbers.
 
 mod chart;
@@ -12,7 +12,7 @@ use std::io::Write;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, parse_hex_color};
 use inferno::flamegraph::{self, Options};
 
-pub use chart::chart;
+pub use chart::Chart;
 pub use diff::{Change, Difference, draw_difference};
 
 use crate::choice::Choice;
@@ -603,7 +603,7 @@ mod tests {
         let recording = crate::ring::sample::varied().open();
         let draw = |shape: Shape| {
             let mut out = Vec::new();
-            chart(&recording, &drawing(shape), &mut out)?;
+            Chart::read(&recording, &shape)?.draw(&drawing(shape), &mut out)?;
             Ok::<String, String>(String::from_utf8(out).expect("UTF-8"))
         };
         let text = draw(shape(Width::Time, By::Process)).expect("drawn");

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rustc_hash::FxHashMap;
+
 use super::{By, Histograms, Of, Request, Values};
 use crate::choice::Choice;
 use crate::ring::{
-    Error, Event, Group, Id, NameId, Names, OnTheWay, Passing, Record, Recording, Stacks, Step,
+    Activation, Error, Event, Group, Id, Losses, NameId, Names, Passing, Record, Recording, Span,
+    Spans, Step,
 };
 
 /// Reductions of a turn; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
@@ -18,92 +21,173 @@ enum Key {
     Process(Id),
 }
 
-struct Measure<'r> {
+/// The values of each row; none where they are not asked for.
+#[derive(Default)]
+struct Rows {
+    all: Vec<(Key, Option<Values>)>,
+    known: FxHashMap<Key, usize>,
+    /// The row that a value was added to last.
+    last: usize,
+}
+
+impl Rows {
+    fn add(&mut self, key: Key, value: u64, is_meant: impl FnOnce() -> bool) {
+        if self.all.get(self.last).is_none_or(|(last, _)| *last != key) {
+            let new = self.all.len();
+            self.last = *self.known.entry(key).or_insert(new);
+            if self.last == new {
+                self.all.push((key, is_meant().then(Values::default)));
+            }
+        }
+        if let (_, Some(values)) = &mut self.all[self.last] {
+            values.add(value);
+        }
+    }
+}
+
+/// Measures what is asked for, of the spans of a recording.
+pub(crate) struct Measure<'r> {
     names: &'r Names,
-    request: &'r Request,
-    rows: HashMap<Key, Option<Values>>,
-    /// Since when, and in what function.
-    since: HashMap<Id, (u64, NameId)>,
-    /// Who waits for something, in what function; and the reductions that each has had at the end of its last turn.
-    out: HashMap<Id, NameId>,
-    reductions: HashMap<Id, u64>,
-    stacks: Option<Stacks>,
-    on_the_way: OnTheWay,
-    last_ns: u64,
+    request: Request,
+    rows: Rows,
+    waiting: Waiting,
 }
 
-/// The row of a value; none where it is not asked for.
-fn row<'a>(
-    rows: &'a mut HashMap<Key, Option<Values>>,
-    names: &Names,
-    only: Option<&Choice>,
-    key: Key,
-) -> Option<&'a mut Values> {
-    let row = rows.entry(key).or_insert_with(|| {
-        let is_meant = only.is_none_or(|only| match key {
-            Key::Function(function) => only.has_name(names, function),
-            Key::Process(id) => only.has_process(names, id),
-        });
-        is_meant.then(Values::default)
-    });
-    row.as_mut()
-}
+impl<'r> Measure<'r> {
+    /// Of this recording, which has what is asked for: no value yet.
+    pub(crate) fn new(recording: &'r Recording, request: &Request) -> Measure<'r> {
+        Measure {
+            names: recording.names(),
+            request: request.clone(),
+            rows: Rows::default(),
+            waiting: Waiting::default(),
+        }
+    }
 
-impl Measure<'_> {
+    /// What is measured.
+    pub(crate) fn of(&self) -> Of {
+        self.request.of
+    }
+
     fn value(&mut self, id: Id, function: NameId, value: u64) {
         let key = match self.request.by {
             By::Function => Key::Function(function),
             By::Process => Key::Process(id),
         };
-        let only = self.request.only.as_ref();
-        if let Some(values) = row(&mut self.rows, self.names, only, key) {
-            values.add(value);
-        }
+        let (only, names) = (self.request.only.as_ref(), self.names);
+        self.rows.add(key, value, || {
+            only.is_none_or(|only| match key {
+                Key::Function(function) => only.has_name(names, function),
+                Key::Process(id) => only.has_process(names, id),
+            })
+        });
     }
 
-    fn begin(&mut self, record: &Record<'_>, function: NameId) {
-        self.since
-            .insert(record.subject, (record.time_ns, function));
+    fn since(&mut self, record: &Record<'_>, start_ns: u64, function: NameId) {
+        let value = record.time_ns.saturating_sub(start_ns);
+        self.value(record.subject, function, value);
     }
 
-    fn end(&mut self, record: &Record<'_>) {
-        if let Some((since, function)) = self.since.remove(&record.subject) {
-            let value = record.time_ns.saturating_sub(since);
-            self.value(record.subject, function, value);
-        }
-    }
-
-    fn add(&mut self, record: &Record<'_>) {
-        self.last_ns = record.time_ns;
-        if let Some(mut stacks) = self.stacks.take() {
-            self.calls(&mut stacks, record);
-            self.stacks = Some(stacks);
-        }
-        let id = record.subject;
-        match (self.request.of, record.event) {
-            (Of::GcPause, Event::GcMinorStart { .. } | Event::GcMajorStart { .. }) => {
-                let top = self.stacks.as_ref().and_then(|stacks| stacks.top(id));
-                self.begin(record, top.unwrap_or_default());
-            }
-            (Of::GcPause, Event::GcMinorEnd { .. } | Event::GcMajorEnd { .. }) => self.end(record),
-            (Of::RunSlice, Event::In { function }) => self.begin(record, function),
-            (Of::RunSlice, Event::InExiting {}) => self.begin(record, NameId::NONE),
-            (Of::RunSlice, Event::Out { .. } | Event::OutExiting {} | Event::OutExited {}) => {
-                self.end(record);
-            }
-            (Of::QueueWait, _) => self.waiting(record),
-            (Of::MessageLatency, _) => {
-                if let Some(Passing::Ends(sent)) = self.on_the_way.add(record) {
-                    self.value(id, NameId::NONE, record.time_ns.saturating_sub(sent.at_ns));
+    /// Follows what a record means.
+    pub(crate) fn add(&mut self, record: &Record<'_>, span: &Span) {
+        match (self.request.of, *span) {
+            (_, Span::Call(Step::End(call))) => self.call(record, &call),
+            (
+                Of::GcPause,
+                Span::CollectionEnds {
+                    collection: Some(collection),
+                    ..
+                },
+            ) => self.since(record, collection.start_ns, collection.within),
+            (
+                Of::RunSlice,
+                Span::TurnEnds {
+                    turn: Some(turn), ..
+                },
+            ) if !turn.is_of_port() => self.since(record, turn.start_ns, turn.from),
+            (Of::QueueWait, _) => {
+                if let Some((start_ns, function)) = self.waiting.add(record) {
+                    self.since(record, start_ns, function);
                 }
+            }
+            (Of::MessageLatency, Span::Message(Passing::Ends(sent))) => {
+                self.since(record, sent.at_ns, NameId::NONE);
             }
             _ => {}
         }
     }
 
-    /// A process waits in a run queue from when it is ready: it is that when its turn ends with all reductions used, or
-    /// else when the first message comes. What else may wake it, such as a time that is over, is not recorded.
-    fn waiting(&mut self, record: &Record<'_>) {
+    fn call(&mut self, record: &Record<'_>, call: &Activation) {
+        match self.request.of {
+            Of::CallTime => self.since(record, call.start_ns, call.function),
+            Of::OwnTime => self.value(record.subject, call.function, call.own_ns),
+            Of::Words => self.value(record.subject, call.function, call.own_words()),
+            _ => {}
+        }
+    }
+
+    fn open(&self, spans: &Spans) -> u64 {
+        let open = match self.request.of {
+            Of::CallTime | Of::OwnTime | Of::Words => spans.open_calls(),
+            Of::GcPause => spans.open_collections(),
+            Of::RunSlice => {
+                let open = spans.open_turns();
+                open.iter().filter(|turn| !turn.is_of_port()).count()
+            }
+            Of::QueueWait => self.waiting.since.len(),
+            Of::MessageLatency => return spans.open_messages(),
+        };
+        open as u64
+    }
+
+    /// What was measured; `spans` are those that were followed.
+    ///
+    /// # Errors
+    /// One line: there is nothing that was asked for.
+    pub(crate) fn finish(self, spans: &Spans, losses: Losses) -> Result<Histograms, String> {
+        let open = self.open(spans);
+        let (names, request) = (self.names, self.request);
+        let mut seen = Vec::new();
+        let mut rows: BTreeMap<String, Values> = BTreeMap::new();
+        for (key, values) in self.rows.all {
+            seen.push(key);
+            if let Some(values) = values {
+                rows.entry(text(names, key)).or_default().merge(&values);
+            }
+        }
+        if let (Some(only), true) = (&request.only, rows.is_empty()) {
+            return Err(nothing(names, only, request.by, &seen));
+        }
+        if rows.is_empty() {
+            return Err(format!(
+                "there is nothing in it to make {} of",
+                request.of.name()
+            ));
+        }
+        Ok(Histograms {
+            of: request.of,
+            by: request.by,
+            losses: vec![losses],
+            rows,
+            open,
+        })
+    }
+}
+
+/// Processes that wait in a run queue: each from when it is ready. It is that when its turn ends with all reductions
+/// used, or else when the first message comes. What else may wake it, such as a time that is over, is not recorded.
+#[derive(Default)]
+struct Waiting {
+    /// Since when, and in what function.
+    since: HashMap<Id, (u64, NameId)>,
+    /// Who waits for something, in what function; and the reductions that each has had at the end of its last turn.
+    out: HashMap<Id, NameId>,
+    reductions: HashMap<Id, u64>,
+}
+
+impl Waiting {
+    /// Since when a process that runs now was ready, and in what function.
+    fn add(&mut self, record: &Record<'_>) -> Option<(u64, NameId)> {
         let id = record.subject;
         match record.event {
             Event::Out {
@@ -114,49 +198,23 @@ impl Measure<'_> {
                 let before = self.reductions.insert(id, reductions).unwrap_or(0);
                 self.since.remove(&id);
                 if reductions.saturating_sub(before) >= TURN_REDUCTIONS {
-                    self.begin(record, function);
+                    self.since.insert(id, (record.time_ns, function));
                 } else {
                     self.out.insert(id, function);
                 }
             }
             Event::Receive { .. } => {
                 if let Some(function) = self.out.remove(&id) {
-                    self.begin(record, function);
+                    self.since.insert(id, (record.time_ns, function));
                 }
             }
             Event::In { .. } | Event::InExiting {} => {
                 self.out.remove(&id);
-                self.end(record);
+                return self.since.remove(&id);
             }
             _ => {}
         }
-    }
-
-    fn calls(&mut self, stacks: &mut Stacks, record: &Record<'_>) {
-        let of = self.request.of;
-        stacks.add(record, |step| {
-            if let Step::End(call) = step {
-                match of {
-                    Of::CallTime => {
-                        let value = record.time_ns.saturating_sub(call.start_ns);
-                        self.value(record.subject, call.function, value);
-                    }
-                    Of::OwnTime => self.value(record.subject, call.function, call.own_ns),
-                    Of::Words => self.value(record.subject, call.function, call.own_words()),
-                    _ => {}
-                }
-            }
-        });
-    }
-
-    fn open(&mut self) -> u64 {
-        let calls = match (self.request.of, &mut self.stacks) {
-            (Of::CallTime | Of::OwnTime | Of::Words, Some(stacks)) => {
-                stacks.open(self.last_ns).count()
-            }
-            _ => 0,
-        };
-        (calls + self.since.len()) as u64 + self.on_the_way.left()
+        None
     }
 }
 
@@ -182,50 +240,20 @@ impl Histograms {
         if let Some(line) = missing(recording, request) {
             return Err(line);
         }
+        let mut spans = Spans::new();
         let of_calls = matches!(request.of, Of::CallTime | Of::OwnTime | Of::Words);
-        let by_calls = request.of == Of::GcPause && request.by == By::Function;
-        let mut measure = Measure {
-            names: recording.names(),
-            request,
-            rows: HashMap::new(),
-            since: HashMap::new(),
-            out: HashMap::new(),
-            reductions: HashMap::new(),
-            stacks: (of_calls || by_calls).then(|| Stacks::new(recording)),
-            on_the_way: OnTheWay::new(recording.names()),
-            last_ns: 0,
-        };
-        let losses = recording.scan(|record| {
-            measure.add(record);
+        if of_calls || (request.of, request.by) == (Of::GcPause, By::Function) {
+            spans = spans.with_calls(recording);
+        }
+        if request.of == Of::MessageLatency {
+            spans = spans.with_messages(recording);
+        }
+        let mut measure = Measure::new(recording, request);
+        let losses = recording.spans(&mut spans, |record, span| {
+            measure.add(record, span);
             Ok::<(), Error>(())
         });
-        let losses = losses.map_err(|e| e.to_string())?;
-        let open = measure.open();
-        let names = recording.names();
-        let mut seen = Vec::new();
-        let mut rows: BTreeMap<String, Values> = BTreeMap::new();
-        for (key, values) in measure.rows {
-            seen.push(key);
-            if let Some(values) = values {
-                rows.entry(text(names, key)).or_default().merge(&values);
-            }
-        }
-        if let (Some(only), true) = (&request.only, rows.is_empty()) {
-            return Err(nothing(names, only, request.by, &seen));
-        }
-        if rows.is_empty() {
-            return Err(format!(
-                "there is nothing in it to make {} of",
-                request.of.name()
-            ));
-        }
-        Ok(Histograms {
-            of: request.of,
-            by: request.by,
-            losses: vec![losses],
-            rows,
-            open,
-        })
+        measure.finish(&spans, losses.map_err(|e| e.to_string())?)
     }
 }
 

@@ -10,6 +10,8 @@ mod measure;
 mod tests;
 mod text;
 
+pub(crate) use measure::Measure;
+
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::follow::{Collection, End, Follow, Life, Mark, Message, Turn};
+use super::follow::{Life, LongCollection, LongTurn, Mark, Message};
+use super::sinks::Sinks;
 use crate::flamegraph;
-use crate::histogram::{Histograms, Of, Request, Row};
+use crate::histogram::{Histograms, Of, Row};
 use crate::name;
 use crate::profile::{Node, Profile};
-use crate::ring::{Error, Group, Id, NameId, Names, Recording, Summary};
+use crate::ring::{End, Error, Group, Id, NameId, Names, Recording, Summary};
 
 /// Rows of each table of the report.
 const ROWS: usize = 15;
@@ -255,19 +255,14 @@ impl Page {
     /// # Errors
     /// When a block is damaged.
     pub fn read(recording: &Recording, file: &str, most: usize) -> Result<Page, Error> {
-        let (summary, profile) = Summary::of(recording, ROWS)?;
+        let Sinks {
+            summary,
+            profile,
+            follow,
+            histograms: measured,
+        } = Sinks::of(recording, ROWS, most)?;
         let span = (summary.losses.since_ns, summary.end_ns);
         let names = recording.names();
-        let mut follow = Follow::new(names, recording.segments(), most, span);
-        let follows = || {
-            recording.scan(|record| {
-                follow.add(record);
-                Ok::<(), Error>(())
-            })
-        };
-        let (followed, histograms) = rayon::join(follows, || histograms(recording));
-        followed?;
-        follow.finish(span.1);
         let mut tables = Tables::new(names);
         let turns = turns(
             recording,
@@ -315,7 +310,7 @@ impl Page {
                 left: follow.messages.left,
                 ..messages(&follow.messages.all, &mut tables)
             },
-            histograms,
+            histograms: histograms(recording, measured),
             // After all that names processes, and before the texts.
             processes: processes(&follow.lives, &mut tables),
             texts: tables.texts,
@@ -342,7 +337,7 @@ fn schedulers(recording: &Recording, use_ns: &[Vec<u64>]) -> Vec<Scheduler> {
         .collect()
 }
 
-fn turns(recording: &Recording, turns: &[&Turn], tables: &mut Tables<'_>) -> Turns {
+fn turns(recording: &Recording, turns: &[&LongTurn], tables: &mut Tables<'_>) -> Turns {
     let mut out = Turns {
         missing: missing(recording, "turns", &[Group::Scheduling]),
         start: differences(turns.iter().map(|turn| turn.start_ns)),
@@ -362,7 +357,7 @@ fn turns(recording: &Recording, turns: &[&Turn], tables: &mut Tables<'_>) -> Tur
     out
 }
 
-fn collections(collections: &[&Collection], tables: &mut Tables<'_>) -> Collections {
+fn collections(collections: &[&LongCollection], tables: &mut Tables<'_>) -> Collections {
     let mut out = Collections {
         start: differences(collections.iter().map(|collection| collection.start_ns)),
         ..Collections::default()
@@ -557,34 +552,30 @@ fn flame(recording: &Recording, profile: &Profile, most: usize, tables: &mut Tab
     out
 }
 
-fn histograms(recording: &Recording) -> Vec<Histogram> {
-    let all = Of::ALL.par_iter().map(|of| {
-        let (name, title) = (of.name(), of.title());
+/// What was measured, of each of [`Of::ALL`] for which the recording has what it needs.
+fn histograms(
+    recording: &Recording,
+    mut measured: Vec<(Of, Result<Histograms, String>)>,
+) -> Vec<Histogram> {
+    let of = |of: Of| {
+        let what = if of == Of::Words { "words" } else { "times" };
         let empty = Histogram {
-            name,
-            title,
+            name: of.name(),
+            title: of.title(),
             is_time: of.unit() == "ns",
-            missing: missing(
-                recording,
-                if *of == Of::Words { "words" } else { "times" },
-                of.needs(),
-            ),
+            missing: missing(recording, what, of.needs()),
             rows: Vec::new(),
             left: 0,
             svg: String::new(),
         };
-        if !empty.missing.is_empty() {
+        let Some(at) = measured.iter().position(|(other, _)| *other == of) else {
             return empty;
-        }
-        let request = Request {
-            of: *of,
-            by: of.by(),
-            only: None,
         };
-        let drawn = Histograms::read(recording, &request).and_then(|read| {
+        let (_, measured) = measured.swap_remove(at);
+        let drawn = measured.and_then(|measured| {
             let mut svg = Vec::new();
-            read.draw("", &mut svg).map_err(|e| e.to_string())?;
-            Ok((read.rows(), String::from_utf8_lossy(&svg).into_owned()))
+            measured.draw("", &mut svg).map_err(|e| e.to_string())?;
+            Ok((measured.rows(), String::from_utf8_lossy(&svg).into_owned()))
         });
         match drawn {
             Ok((mut rows, svg)) => {
@@ -599,6 +590,6 @@ fn histograms(recording: &Recording) -> Vec<Histogram> {
             }
             Err(missing) => Histogram { missing, ..empty },
         }
-    });
-    all.collect()
+    };
+    Of::ALL.into_iter().map(of).collect()
 }

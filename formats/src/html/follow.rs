@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use crate::ring::{Event, Group, Id, Kind, NameId, Names, OnTheWay, Passing, Record, Value};
+use crate::ring::{End, Event, Group, Id, Kind, NameId, Names, Passing, Record, Span, Turn, Value};
 
 /// Longer texts are cut.
 const TEXT_MAX: usize = 160;
@@ -20,20 +20,9 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// How a turn ends.
+/// A turn that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum End {
-    /// In this function.
-    In(NameId),
-    /// With the process.
-    Exited,
-    /// Not before the recording.
-    Open,
-}
-
-/// A process, or a port, runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct LongTurn {
     pub(super) ns: u64,
     pub(super) start_ns: u64,
     pub(super) who: Id,
@@ -42,9 +31,9 @@ pub(super) struct Turn {
     pub(super) to: End,
 }
 
-/// A process collects garbage.
+/// A collection that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Collection {
+pub(super) struct LongCollection {
     pub(super) ns: u64,
     pub(super) start_ns: u64,
     pub(super) who: Id,
@@ -157,13 +146,13 @@ pub(super) trait Lasting: Ord {
     fn ns(&self) -> u64;
 }
 
-impl Lasting for Turn {
+impl Lasting for LongTurn {
     fn ns(&self) -> u64 {
         self.ns
     }
 }
 
-impl Lasting for Collection {
+impl Lasting for LongCollection {
     fn ns(&self) -> u64 {
         self.ns
     }
@@ -257,8 +246,8 @@ pub(super) struct Life {
 /// See the module.
 pub(super) struct Follow<'r> {
     names: &'r Names,
-    pub(super) turns: Longest<Turn>,
-    pub(super) collections: Longest<Collection>,
+    pub(super) turns: Longest<LongTurn>,
+    pub(super) collections: Longest<LongCollection>,
     pub(super) marks: Newest<Mark>,
     pub(super) messages: Newest<Message>,
     pub(super) lives: HashMap<Id, Life>,
@@ -266,9 +255,6 @@ pub(super) struct Follow<'r> {
     pub(super) use_ns: Vec<Vec<u64>>,
     first_ns: u64,
     part_ns: u64,
-    running: HashMap<Id, (u64, usize, NameId)>,
-    collecting: HashMap<Id, u64>,
-    on_the_way: OnTheWay,
     /// Numbers of messages by their numbers on the way.
     sent: HashMap<u64, u64>,
     tokens: Tokens,
@@ -292,34 +278,38 @@ impl<'r> Follow<'r> {
             use_ns: vec![vec![0; PARTS]; segments],
             first_ns,
             part_ns: (end_ns.saturating_sub(first_ns) / PARTS as u64).max(1),
-            running: HashMap::new(),
-            collecting: HashMap::new(),
-            on_the_way: OnTheWay::new(names),
             sent: HashMap::new(),
             tokens: Tokens::default(),
         }
     }
 
-    pub(super) fn add(&mut self, record: &Record<'_>) {
+    /// Follows what a record means.
+    pub(super) fn add(&mut self, record: &Record<'_>, span: &Span) {
         let Some(kind) = record.event.kind() else {
             return;
         };
-        match kind.group() {
-            Group::Calls | Group::Returns | Group::Words | Group::Reductions | Group::Counters => {}
-            Group::Scheduling => self.scheduling(record),
-            Group::Gc => self.gc(record, kind),
-            Group::Messages => self.message(record),
-            Group::Processes => {
-                self.on_the_way.add(record);
+        match (kind.group(), *span) {
+            (
+                _,
+                Span::TurnEnds {
+                    turn: Some(turn),
+                    end,
+                    ..
+                },
+            ) => self.turn(&turn, record.time_ns, end),
+            (_, Span::CollectionEnds { .. }) => self.collection(record, span),
+            (Group::Gc | Group::Ports | Group::System, Span::Moment) => self.mark(record, kind),
+            (Group::Messages, Span::Message(passing)) => self.message(record, Some(passing)),
+            (Group::Messages, _) => self.message(record, None),
+            (Group::Processes, _) => {
                 self.process(record);
                 self.mark(record, kind);
             }
-            Group::Ports => self.port(record, kind),
-            Group::Seq => {
+            (Group::Seq, _) => {
                 self.token(record);
                 self.mark(record, kind);
             }
-            Group::System => self.mark(record, kind),
+            _ => {}
         }
     }
 
@@ -327,50 +317,20 @@ impl<'r> Follow<'r> {
         self.lives.entry(who).or_default()
     }
 
-    fn scheduling(&mut self, record: &Record<'_>) {
-        match record.event {
-            Event::In { function } => self.turn_begins(record, function),
-            Event::InExiting {} => self.turn_begins(record, NameId::NONE),
-            Event::Out { function, .. } => self.turn_ends(record, End::In(function)),
-            Event::OutExiting {} | Event::OutExited {} => self.turn_ends(record, End::Exited),
-            _ => {}
-        }
-    }
-
-    fn port(&mut self, record: &Record<'_>, kind: Kind) {
-        match record.event {
-            Event::PortIn { command } => self.turn_begins(record, command),
-            Event::PortOut { command } => self.turn_ends(record, End::In(command)),
-            _ => self.mark(record, kind),
-        }
-    }
-
-    fn turn_begins(&mut self, record: &Record<'_>, from: NameId) {
-        let turn = (record.time_ns, record.segment, from);
-        self.running.insert(record.subject, turn);
-    }
-
-    fn turn_ends(&mut self, record: &Record<'_>, to: End) {
-        if let Some(turn) = self.running.remove(&record.subject) {
-            self.turn(record.subject, turn, record.time_ns, to);
-        }
-    }
-
-    fn turn(&mut self, who: Id, turn: (u64, usize, NameId), now: u64, to: End) {
-        let (start_ns, segment, from) = turn;
-        let ns = now.saturating_sub(start_ns);
-        let life = self.life(who);
+    fn turn(&mut self, turn: &Turn, now: u64, to: End) {
+        let ns = now.saturating_sub(turn.start_ns);
+        let life = self.life(turn.who);
         life.turns += 1;
         life.busy_ns = life.busy_ns.saturating_add(ns);
-        if matches!(who, Id::Process(_)) {
-            self.spread(segment, start_ns, now);
+        if matches!(turn.who, Id::Process(_)) {
+            self.spread(turn.segment, turn.start_ns, now);
         }
-        self.turns.add(Turn {
+        self.turns.add(LongTurn {
             ns,
-            start_ns,
-            who,
-            segment,
-            from,
+            start_ns: turn.start_ns,
+            who: turn.who,
+            segment: turn.segment,
+            from: turn.from,
             to,
         });
     }
@@ -391,27 +351,24 @@ impl<'r> Follow<'r> {
         }
     }
 
-    fn gc(&mut self, record: &Record<'_>, kind: Kind) {
-        let (is_major, reclaimed, used) = match record.event {
-            Event::GcMinorStart { .. } | Event::GcMajorStart { .. } => {
-                self.collecting.insert(record.subject, record.time_ns);
-                return;
-            }
-            Event::GcMinorEnd { reclaimed, used } => (false, reclaimed, used),
-            Event::GcMajorEnd { reclaimed, used } => (true, reclaimed, used),
-            _ => return self.mark(record, kind),
-        };
-        let Some(start_ns) = self.collecting.remove(&record.subject) else {
+    fn collection(&mut self, record: &Record<'_>, span: &Span) {
+        let Span::CollectionEnds {
+            collection: Some(collection),
+            is_major,
+            reclaimed,
+            used,
+        } = *span
+        else {
             return;
         };
-        let ns = record.time_ns.saturating_sub(start_ns);
-        let life = self.life(record.subject);
+        let ns = record.time_ns.saturating_sub(collection.start_ns);
+        let life = self.life(collection.who);
         life.collections += 1;
         life.gc_ns = life.gc_ns.saturating_add(ns);
-        self.collections.add(Collection {
+        self.collections.add(LongCollection {
             ns,
-            start_ns,
-            who: record.subject,
+            start_ns: collection.start_ns,
+            who: collection.who,
             is_major,
             reclaimed,
             used,
@@ -435,9 +392,8 @@ impl<'r> Follow<'r> {
         }
     }
 
-    fn message(&mut self, record: &Record<'_>) {
+    fn message(&mut self, record: &Record<'_>, passing: Option<Passing>) {
         let now = record.time_ns;
-        let passing = self.on_the_way.add(record);
         match record.event {
             Event::Send { to, text } | Event::SendToNonExisting { to, text } => {
                 self.life(record.subject).sent += 1;
@@ -560,11 +516,9 @@ impl<'r> Follow<'r> {
     }
 
     /// Ends the turns that have not ended.
-    pub(super) fn finish(&mut self, end_ns: u64) {
-        let mut open: Vec<_> = self.running.drain().collect();
-        open.sort_unstable();
-        for (who, turn) in open {
-            self.turn(who, turn, end_ns, End::Open);
+    pub(super) fn finish(&mut self, open: &[Turn], end_ns: u64) {
+        for turn in open {
+            self.turn(turn, end_ns, End::Open);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod data;
 mod follow;
+mod sinks;
 #[cfg(test)]
 mod tests;
 

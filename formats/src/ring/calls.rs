@@ -5,39 +5,39 @@
 //! folds. Time goes to the current node while the process runs; so do words and reductions, as far as they are told.
 
 use std::collections::HashMap;
-use std::sync::mpsc;
-use std::thread;
+
+use rustc_hash::FxHashMap;
 
 use super::Error;
+use super::batch::Batch;
 use super::counter::Counted;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
+use super::losses::Losses;
 use super::names::Names;
+use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
 use super::shares::Shares;
 use super::total::{Total, sum};
+use crate::paths::{Paths, ROOT};
 use crate::profile::{Cost, Count, Function, Header, Node, Process, Profile, Type};
 
-/// No node: outside of all recorded calls.
-const ROOT: u32 = u32::MAX;
-
-struct Path {
-    parent: u32,
-    function: NameId,
+/// What a path costs.
+#[derive(Clone, Copy, Default)]
+struct Costs {
     calls: u64,
     time_ns: u64,
     /// Time in which the process did not run.
     wait_ns: u64,
     words: i64,
     reductions: i64,
-    /// The function that was called from here last, and where that led.
-    last: (NameId, u32),
 }
 
 /// A process, as far as its calls are known.
 struct Caller {
-    paths: Vec<Path>,
-    known: HashMap<(u32, NameId), u32>,
+    paths: Paths<NameId>,
+    /// Of each path.
+    costs: Vec<Costs>,
     /// The nodes that calls that have not returned were made from.
     stack: Vec<u32>,
     current: u32,
@@ -46,7 +46,6 @@ struct Caller {
     reductions: u64,
     words_so_far: Total,
     reductions_so_far: Total,
-    last_root: (NameId, u32),
     /// What was counted, if that was.
     shares: Option<Box<Shares>>,
 }
@@ -54,8 +53,8 @@ struct Caller {
 impl Caller {
     fn new(is_running: bool) -> Caller {
         Caller {
-            paths: Vec::new(),
-            known: HashMap::new(),
+            paths: Paths::default(),
+            costs: Vec::new(),
             stack: Vec::new(),
             current: ROOT,
             is_running,
@@ -63,7 +62,6 @@ impl Caller {
             reductions: 0,
             words_so_far: Total::default(),
             reductions_so_far: Total::default(),
-            last_root: (NameId::NONE, ROOT),
             shares: None,
         }
     }
@@ -75,7 +73,7 @@ impl Caller {
             let path = (self.current != ROOT).then_some(self.current as usize);
             shares.spend(path, now.saturating_sub(self.since_ns));
         }
-        if let Some(path) = self.paths.get_mut(self.current as usize) {
+        if let Some(path) = self.costs.get_mut(self.current as usize) {
             let passed = now.saturating_sub(self.since_ns);
             let sum = if self.is_running {
                 &mut path.time_ns
@@ -89,7 +87,7 @@ impl Caller {
 
     fn words(&mut self, total: u64) {
         let came = self.words_so_far.now(total);
-        if let Some(path) = self.paths.get_mut(self.current as usize) {
+        if let Some(path) = self.costs.get_mut(self.current as usize) {
             path.words = path.words.wrapping_add(came);
         }
     }
@@ -97,72 +95,20 @@ impl Caller {
     fn reductions(&mut self, total: u64) {
         self.reductions = self.reductions.max(total);
         let came = self.reductions_so_far.now(total);
-        if let Some(path) = self.paths.get_mut(self.current as usize) {
+        if let Some(path) = self.costs.get_mut(self.current as usize) {
             path.reductions = path.reductions.wrapping_add(came);
         }
     }
 
     /// Makes the node of a callee the current one.
     fn enter(&mut self, function: NameId) {
-        let from = self.current;
-        let last = match self.paths.get(from as usize) {
-            Some(path) if path.function == function => (function, from),
-            Some(path) => path.last,
-            None => self.last_root,
-        };
-        let to = if last.0 == function && last.1 != ROOT {
-            last.1
-        } else {
-            self.find(from, function)
-        };
-        if let Some(path) = self.paths.get_mut(to as usize) {
+        self.current = self.paths.call(self.current, function);
+        if self.costs.len() < self.paths.len() {
+            self.costs.resize(self.paths.len(), Costs::default());
+        }
+        if let Some(path) = self.costs.get_mut(self.current as usize) {
             path.calls += 1;
         }
-        self.current = to;
-    }
-
-    fn find(&mut self, from: u32, function: NameId) -> u32 {
-        let to = match self.known.get(&(from, function)) {
-            Some(to) => *to,
-            None => {
-                let to = self.on_path(from, function);
-                let to = to.unwrap_or_else(|| self.add(from, function));
-                self.known.insert((from, function), to);
-                to
-            }
-        };
-        match self.paths.get_mut(from as usize) {
-            Some(path) => path.last = (function, to),
-            None => self.last_root = (function, to),
-        }
-        to
-    }
-
-    fn on_path(&self, from: u32, function: NameId) -> Option<u32> {
-        let mut at = from;
-        while let Some(path) = self.paths.get(at as usize) {
-            if path.function == function {
-                return Some(at);
-            }
-            at = path.parent;
-        }
-        None
-    }
-
-    fn add(&mut self, parent: u32, function: NameId) -> u32 {
-        // More paths than that do not fit into memory.
-        let index = u32::try_from(self.paths.len()).unwrap_or(ROOT);
-        self.paths.push(Path {
-            parent,
-            function,
-            calls: 0,
-            time_ns: 0,
-            wait_ns: 0,
-            words: 0,
-            reductions: 0,
-            last: (NameId::NONE, ROOT),
-        });
-        index
     }
 
     fn leave(&mut self, calls: u64) {
@@ -176,72 +122,10 @@ impl Caller {
     }
 }
 
-/// What a record means for calls.
-enum What {
-    Call(NameId),
-    TailCall(NameId),
-    /// The newest so many calls end.
-    Leave(u64),
-    In,
-    /// With the reductions that the process has had in all, where that is known.
-    Out {
-        reductions: u64,
-    },
-    Exit,
-    /// So many in all.
-    Words(u64),
-    Reductions(u64),
-    /// The turn that ends has taken so much.
-    Counted(Box<Counted>),
-}
-
-/// A record that means something for calls.
-struct Step {
-    time_ns: u64,
-    subject: Id,
-    what: What,
-}
-
-impl Step {
-    #[inline]
-    fn of(record: &Record<'_>) -> Option<Step> {
-        let what = match record.event {
-            Event::Call { function } => What::Call(function),
-            Event::TailCall { function } => What::TailCall(function),
-            Event::Return { .. } => What::Leave(1),
-            Event::Unwind { calls } => What::Leave(calls),
-            Event::In { .. } => What::In,
-            Event::Out { reductions, .. } => What::Out { reductions },
-            Event::OutExited {} => What::Out { reductions: 0 },
-            Event::Exit { .. } => What::Exit,
-            Event::Words { total } => What::Words(total),
-            Event::Reductions { total } => What::Reductions(total),
-            Event::Counted {
-                first,
-                second,
-                third,
-                fourth,
-            } => What::Counted(Box::new([first, second, third, fourth])),
-            _ => return None,
-        };
-        Some(Step {
-            time_ns: record.time_ns,
-            subject: record.subject,
-            what,
-        })
-    }
-}
-
-/// Steps that are handed over at once.
-const BATCH: usize = 4096;
-
-/// Batches on their way: the reader may be so far ahead.
-const BATCHES: usize = 8;
-
 /// All processes of a recording.
-struct Callers {
+pub(crate) struct Callers {
     all: Vec<(Id, Caller)>,
-    known: HashMap<Id, usize>,
+    known: FxHashMap<Id, usize>,
     /// Whose record came last.
     last: usize,
     /// Whether a process runs is known.
@@ -250,9 +134,30 @@ struct Callers {
     has_counters: bool,
     /// The reductions of call paths are known.
     has_reductions: bool,
+    last_ns: u64,
+}
+
+impl Sink for Callers {
+    fn take(&mut self, batch: &Batch) -> Result<(), Error> {
+        batch.whole().for_each(|record| self.add(&record));
+        Ok(())
+    }
 }
 
 impl Callers {
+    /// Of this recording: no call yet.
+    pub(crate) fn new(recording: &Recording) -> Callers {
+        Callers {
+            all: Vec::new(),
+            known: FxHashMap::default(),
+            last: 0,
+            has_turns: recording.has(Group::Scheduling),
+            has_counters: recording.has(Group::Counters),
+            has_reductions: recording.has(Group::Reductions),
+            last_ns: 0,
+        }
+    }
+
     fn of(&mut self, id: Id) -> &mut Caller {
         // Records of one process come in a row, as long as it runs.
         if self.all.get(self.last).is_none_or(|(last, _)| *last != id) {
@@ -267,36 +172,62 @@ impl Callers {
         &mut self.all[self.last].1
     }
 
-    fn add(&mut self, step: &Step) {
+    fn add(&mut self, record: &Record<'_>) {
+        self.last_ns = record.time_ns;
+        let runs = match record.event {
+            Event::Call { .. }
+            | Event::TailCall { .. }
+            | Event::Return { .. }
+            | Event::Unwind { .. }
+            | Event::In { .. }
+            | Event::Words { .. }
+            | Event::Reductions { .. }
+            | Event::Counted { .. } => true,
+            Event::Out { .. } | Event::OutExited {} | Event::Exit { .. } => false,
+            _ => return,
+        };
         let (has_turns, has_reductions) = (self.has_turns, self.has_reductions);
-        let caller = self.of(step.subject);
-        caller.charge(step.time_ns);
+        let caller = self.of(record.subject);
+        caller.charge(record.time_ns);
         if has_turns {
             // Who calls runs, even if the record of that is lost.
-            caller.is_running = !matches!(step.what, What::Out { .. } | What::Exit);
+            caller.is_running = runs;
         }
-        match &step.what {
-            What::Call(function) => {
+        match record.event {
+            Event::Call { function } => {
                 caller.stack.push(caller.current);
-                caller.enter(*function);
+                caller.enter(function);
             }
-            What::TailCall(function) => caller.enter(*function),
-            What::Leave(calls) => caller.leave(*calls),
-            What::In => {}
+            Event::TailCall { function } => caller.enter(function),
+            Event::Return { .. } => caller.leave(1),
+            Event::Unwind { calls } => caller.leave(calls),
+            Event::Exit { .. } => caller.leave(u64::MAX),
             // At its very end a process tells none.
-            What::Out { reductions } if has_reductions && *reductions > 0 => {
-                caller.reductions(*reductions);
+            Event::Out { reductions, .. } if has_reductions && reductions > 0 => {
+                caller.reductions(reductions);
             }
-            What::Out { reductions } => caller.reductions = caller.reductions.max(*reductions),
-            What::Words(total) => caller.words(*total),
-            What::Reductions(total) => caller.reductions(*total),
-            What::Exit => caller.leave(u64::MAX),
-            What::Counted(counted) => {
+            Event::Out { reductions, .. } => caller.reductions = caller.reductions.max(reductions),
+            Event::Words { total } => caller.words(total),
+            Event::Reductions { total } => caller.reductions(total),
+            Event::Counted {
+                first,
+                second,
+                third,
+                fourth,
+            } => {
                 if let Some(shares) = &mut caller.shares {
-                    shares.share(counted);
+                    shares.share(&[first, second, third, fourth]);
                 }
             }
+            _ => {}
         }
+    }
+
+    /// As a profile, with what was counted for each of its nodes, if that was. Where the oldest records were
+    /// overwritten, it begins at `since`.
+    pub(crate) fn finish(self, recording: &Recording, since: u64) -> (Profile, Vec<Counted>) {
+        let header = recording.run(since, self.last_ns);
+        self.profile(recording.names(), header)
     }
 
     /// As a profile, with what was counted for each node.
@@ -320,25 +251,27 @@ impl Callers {
             });
             let first = u32::try_from(profile.nodes.len()).unwrap_or(u32::MAX);
             let mut costs: HashMap<u32, Cost> = HashMap::new();
-            for (at, path) in caller.paths.iter().enumerate() {
+            for (at, ((parent, name), of_path)) in
+                caller.paths.iter().zip(&caller.costs).enumerate()
+            {
                 counted.extend(caller.shares.as_ref().map(|shares| shares.of(at)));
-                let function = *functions.entry(path.function).or_insert_with(|| {
-                    profile.functions.push(function_of(names, path.function));
+                let function = *functions.entry(name).or_insert_with(|| {
+                    profile.functions.push(function_of(names, name));
                     u32::try_from(profile.functions.len() - 1).unwrap_or(u32::MAX)
                 });
                 let cost = Cost {
-                    calls: path.calls,
-                    time_ns: path.time_ns,
-                    words: sum(path.words),
+                    calls: of_path.calls,
+                    time_ns: of_path.time_ns,
+                    words: sum(of_path.words),
                 };
                 costs.entry(function).or_default().add(cost);
                 profile.nodes.push(Node {
                     process: index,
-                    parent: (path.parent != ROOT).then(|| first + path.parent),
+                    parent: parent.map(|parent| first + parent),
                     function,
                     cost,
-                    reductions: sum(path.reductions),
-                    wait_ns: path.wait_ns,
+                    reductions: sum(of_path.reductions),
+                    wait_ns: of_path.wait_ns,
                 });
             }
             let mut costs: Vec<_> = costs.into_iter().collect();
@@ -371,84 +304,11 @@ fn function_of(names: &Names, name: NameId) -> Function {
 }
 
 impl Recording {
-    /// Since when nothing is missing, in nanoseconds: 0 unless the oldest records were overwritten.
-    ///
-    /// # Errors
-    /// When a block is damaged.
-    pub fn whole_since_ns(&self) -> Result<u64, Error> {
-        let mut since = 0;
-        for index in (0..self.segments()).filter(|index| self.is_wrapped(*index)) {
-            if let Some(record) = self.whole_segment(index).read()? {
-                since = since.max(record.time_ns);
-            }
-        }
-        Ok(since)
-    }
-
-    /// Hands over all steps from `since` on; the time of the last record.
-    fn read_steps(
-        &self,
-        since: u64,
-        full: &mpsc::SyncSender<Vec<Step>>,
-        free: &mpsc::Receiver<Vec<Step>>,
-    ) -> Result<u64, Error> {
-        let mut merged = self.merged()?;
-        let mut last = since;
-        let mut batch = Vec::with_capacity(BATCH);
-        while let Some(record) = merged.read()? {
-            if record.time_ns < since {
-                continue;
-            }
-            last = record.time_ns;
-            batch.extend(Step::of(&record));
-            if batch.len() == BATCH {
-                let next = free
-                    .try_recv()
-                    .unwrap_or_else(|_| Vec::with_capacity(BATCH));
-                // Whoever takes them ends later.
-                let _ = full.send(std::mem::replace(&mut batch, next));
-            }
-        }
-        let _ = full.send(batch);
-        Ok(last)
-    }
-
-    /// Calls, time, words and reductions of each function and call path, as far as they were recorded. Where the oldest records were overwritten, from when on
-    /// nothing is missing; what was called before that is not known.
-    ///
-    /// # Errors
-    /// When a block is damaged.
-    pub fn profile(&self) -> Result<Profile, Error> {
-        self.profile_and_counters().map(|(profile, _)| profile)
-    }
-
-    /// The same, with what was counted for each of the profile's nodes, if that was.
-    pub(super) fn profile_and_counters(&self) -> Result<(Profile, Vec<Counted>), Error> {
-        let since = self.whole_since_ns()?;
-        let mut callers = Callers {
-            all: Vec::new(),
-            known: HashMap::new(),
-            last: 0,
-            has_turns: self.has(Group::Scheduling),
-            has_counters: self.has(Group::Counters),
-            has_reductions: self.has(Group::Reductions),
-        };
-        // One thread takes records apart, the other follows calls.
-        let (full, batches) = mpsc::sync_channel::<Vec<Step>>(BATCHES);
-        let (empty, free) = mpsc::channel::<Vec<Step>>();
-        let read = thread::scope(|scope| {
-            let reader = scope.spawn(move || self.read_steps(since, &full, &free));
-            for mut batch in batches {
-                batch.iter().for_each(|step| callers.add(step));
-                batch.clear();
-                // The reader has ended when nobody wants it.
-                let _ = empty.send(batch);
-            }
-            reader.join()
-        });
-        let last = read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    /// What is told of its run, of which nothing is missing since `since`; the last record was at `last`.
+    pub(crate) fn run(&self, since: u64, last: u64) -> Header {
+        let last = last.max(since);
         let end = self.end_ns().map_or(last, |end| end.max(last));
-        let header = Header {
+        Header {
             kind: Type::CallTime,
             command: self.description().command.clone(),
             host: self.description().host.name.clone(),
@@ -456,7 +316,27 @@ impl Recording {
             run_ns: end.saturating_sub(since),
             os_pid: u32::try_from(self.os_pid()).unwrap_or(0),
             processes: self.names().processes() as u64,
-        };
-        Ok(callers.profile(self.names(), header))
+        }
+    }
+
+    /// Calls, time, words and reductions of each function and call path, as far as they were recorded. Where the
+    /// oldest records were overwritten, from when on nothing is missing; what was called before that is not known.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn profile(&self) -> Result<Profile, Error> {
+        self.profile_and_losses().map(|(profile, _)| profile)
+    }
+
+    /// The same, with what is missing.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn profile_and_losses(&self) -> Result<(Profile, Losses), Error> {
+        let mut callers = Callers::new(self);
+        let Read { found, .. } = self.pass(&mut [&mut callers])?;
+        let losses = Losses::of(self, &found)?;
+        let (profile, _) = callers.finish(self, losses.since_ns);
+        Ok((profile, losses))
     }
 }

@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::Error;
 use super::dump::{Kept, Why};
-use super::event::KINDS;
-use super::reader::{Counts, Record, Recording};
+use super::reader::{Counts, Recording};
 use crate::name::time;
 
 /// Records of one kind that are not in the recording.
@@ -102,23 +101,6 @@ impl Losses {
         Ok(())
     }
 
-    /// What is missing in a recording, all records of which are read for it.
-    ///
-    /// # Errors
-    /// When a block is damaged.
-    pub fn read(recording: &Recording) -> Result<Losses, Error> {
-        let found = recording.in_parallel(|mut reader| {
-            let mut found = [0; KINDS];
-            while let Some(record) = reader.read()? {
-                if let Some(kind) = record.event.kind() {
-                    found[kind as usize] += 1;
-                }
-            }
-            Ok(found)
-        })?;
-        Losses::of(recording, &found)
-    }
-
     /// In a few words, if any record was lost.
     #[must_use]
     pub fn short(&self) -> Option<String> {
@@ -197,29 +179,5 @@ fn write_lost(
     match kinds.is_empty() {
         true => Ok(()),
         false => writeln!(f, "LOST: {} of {who}, {why}", kinds.join(", ")),
-    }
-}
-
-impl Recording {
-    /// Hands over all records since when nothing is missing, in order of time; what is missing is told.
-    ///
-    /// # Errors
-    /// When a block is damaged, or the first error of `each`.
-    pub fn scan<E: From<Error>>(
-        &self,
-        mut each: impl FnMut(&Record<'_>) -> Result<(), E>,
-    ) -> Result<Losses, E> {
-        let since = self.whole_since_ns()?;
-        let mut found = vec![[0; KINDS]; self.segments()];
-        let mut merged = self.merged()?;
-        while let Some(record) = merged.read()? {
-            if let Some(kind) = record.event.kind() {
-                found[record.segment][kind as usize] += 1;
-            }
-            if record.time_ns >= since {
-                each(&record)?;
-            }
-        }
-        Ok(Losses::of(self, &found)?)
     }
 }

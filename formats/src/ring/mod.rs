@@ -11,7 +11,8 @@
 //! * [`Summary`] is what a person wants to know first.
 
 mod ahead;
-mod calls;
+pub(crate) mod batch;
+pub(crate) mod calls;
 mod counter;
 mod counters;
 mod description;
@@ -24,20 +25,21 @@ mod losses;
 mod map;
 mod names;
 mod on_the_way;
+pub(crate) mod pass;
 mod reader;
 mod request;
 #[cfg(test)]
 pub(crate) mod sample;
 mod shares;
+mod spans;
 pub(crate) mod spool;
 mod stacks;
 mod stream;
-mod summary;
+pub(crate) mod summary;
 #[cfg(test)]
 pub(crate) mod tests;
 mod time;
 mod total;
-pub(crate) mod tree;
 mod trigger;
 mod writer;
 
@@ -54,6 +56,7 @@ pub use names::{Function, Name, Names, Process};
 pub use on_the_way::{OnTheWay, Passing, Sent};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
+pub use spans::{Collection, End, Span, Spans, Turn};
 pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Summary, Use};

@@ -154,6 +154,16 @@ pub struct Record<'a> {
     pub event: Event<'a>,
 }
 
+/// A record as its segment has it, for who makes an event of it elsewhere.
+pub(super) struct RawRecord<'a> {
+    pub(super) time_ns: u64,
+    pub(super) segment: usize,
+    pub(super) subject: Id,
+    pub(super) kind: u8,
+    pub(super) fields: &'a [u64; FIELDS_MAX],
+    pub(super) text: &'a str,
+}
+
 fn read_at(file: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Error> {
     let mut buffer = vec![0; usize::try_from(bytes).map_err(|_| Error::Foreign)?];
     file.read_exact_at(&mut buffer, at)?;
@@ -436,8 +446,48 @@ impl Recording {
     }
 
     /// The same, of those records only after which none is missing.
-    pub(super) fn whole_segment(&self, index: usize) -> SegmentReader<'_> {
+    fn whole_segment(&self, index: usize) -> SegmentReader<'_> {
         SegmentReader::new(self, index, self.segments[index].whole_from())
+    }
+
+    /// Since when nothing is missing, in nanoseconds: 0 unless the oldest records were overwritten.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub fn whole_since_ns(&self) -> Result<u64, Error> {
+        let mut since = 0;
+        for index in (0..self.segments()).filter(|index| self.is_wrapped(*index)) {
+            if let Some(record) = self.whole_segment(index).read()? {
+                since = since.max(record.time_ns);
+            }
+        }
+        Ok(since)
+    }
+
+    /// When it ended, or the last record was, whichever is later.
+    pub(crate) fn whole_end_ns(&self) -> Result<u64, Error> {
+        let last = self.last_ns()?;
+        Ok(self.end_ns().map_or(last, |end| end.max(last)))
+    }
+
+    /// When the last record of all was, in nanoseconds since it was begun.
+    fn last_ns(&self) -> Result<u64, Error> {
+        let mut last = 0;
+        for (index, info) in self.segments.iter().enumerate() {
+            // The newest block may hold no record yet.
+            for from in [info.head, info.head.saturating_sub(1), 0] {
+                let mut reader = SegmentReader::new(self, index, from.max(info.first()));
+                let mut newest = None;
+                while let Some(record) = reader.read()? {
+                    newest = Some(record.time_ns);
+                }
+                if let Some(newest) = newest {
+                    last = last.max(newest);
+                    break;
+                }
+            }
+        }
+        Ok(last)
     }
 
     /// All records in order of time.
@@ -538,7 +588,7 @@ fn read_names(file: &File, header: &Header) -> Result<Names, Error> {
 #[derive(Clone, Copy, Default)]
 struct Raw {
     ticks: u64,
-    subject: u64,
+    subject: Id,
     kind: u8,
     fields: [u64; FIELDS_MAX],
 }
@@ -613,8 +663,21 @@ impl<'r> SegmentReader<'r> {
         Record {
             time_ns: self.recording.time.ns(self.raw.ticks),
             segment: self.index,
-            subject: Id::from_word(self.raw.subject),
+            subject: self.raw.subject,
             event: Event::of(self.raw.kind, &self.raw.fields, &self.text),
+        }
+    }
+
+    /// The same, as the segment has it.
+    #[inline]
+    fn raw(&self) -> RawRecord<'_> {
+        RawRecord {
+            time_ns: self.recording.time.ns(self.raw.ticks),
+            subject: self.raw.subject,
+            segment: self.index,
+            kind: self.raw.kind,
+            fields: &self.raw.fields,
+            text: &self.text,
         }
     }
 
@@ -640,7 +703,7 @@ impl<'r> SegmentReader<'r> {
         self.slot += 1 + extra;
         self.raw.ticks = self.raw.ticks.saturating_add(first >> 32);
         match kind {
-            kind::SUBJECT => self.raw.subject = second,
+            kind::SUBJECT => self.raw.subject = Id::from_word(second),
             kind::TIME => self.raw.ticks = self.raw.ticks.saturating_add(second),
             _ => {
                 self.raw.kind = kind;
@@ -653,6 +716,7 @@ impl<'r> SegmentReader<'r> {
 
     fn decode_fields(&mut self, kind: u8, at: usize, end: usize) -> Result<(), Error> {
         self.raw.fields = [0; FIELDS_MAX];
+        self.text.clear();
         let Some(known) = Kind::of(kind) else {
             return Ok(());
         };
@@ -661,7 +725,6 @@ impl<'r> SegmentReader<'r> {
             self.raw.fields[0] = self.buffer[at];
             return Ok(());
         }
-        self.text.clear();
         let payload = &self.buffer[at..end];
         if payload.len() < words {
             return Err(self.corrupt("a record's fields"));
@@ -706,7 +769,7 @@ impl<'r> SegmentReader<'r> {
             }
             let slots = (commit & 0xffff) as usize;
             self.raw.ticks = words[block::TICKS];
-            self.raw.subject = words[block::SUBJECT];
+            self.raw.subject = Id::from_word(words[block::SUBJECT]);
             (self.slots, self.slot) = (slots, 0);
             return Ok(true);
         }
@@ -756,11 +819,25 @@ impl<'r> Merged<'r> {
     /// # Errors
     /// When the next block of a segment is damaged.
     pub fn read(&mut self) -> Result<Option<Record<'_>>, Error> {
+        let next = self.advance()?;
+        Ok(next.map(|at| self.readers[at].record()))
+    }
+
+    /// The same, as its segment has it.
+    #[inline]
+    pub(super) fn read_raw(&mut self) -> Result<Option<RawRecord<'_>>, Error> {
+        let next = self.advance()?;
+        Ok(next.map(|at| self.readers[at].raw()))
+    }
+
+    /// Goes to the next record: that of which reader it is.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<usize>, Error> {
         if let Some(last) = self.last {
             if !self.readers[last].advance()? {
                 self.readers.remove(last);
             } else if self.readers[last].raw.ticks < self.others {
-                return Ok(Some(self.readers[last].record()));
+                return Ok(Some(last));
             }
         }
         let ticks = |at: usize| self.readers[at].raw.ticks;
@@ -768,6 +845,6 @@ impl<'r> Merged<'r> {
         let others = (0..self.readers.len()).filter(|at| Some(*at) != earliest);
         self.others = others.map(ticks).min().unwrap_or(u64::MAX);
         self.last = earliest;
-        Ok(earliest.map(|at| self.readers[at].record()))
+        Ok(earliest)
     }
 }

@@ -1,10 +1,12 @@
-//! Calls of each process apart, in order of time: for formats that have one process after the other. They go through a
-//! temporary file, so that the memory in use does not depend on how many there are.
+//! What is told of each process apart, in order of time: for formats that have one process after the other. It goes
+//! through a temporary file, so that the memory in use does not depend on how much there is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+
+use rustc_hash::FxHashMap;
 
 use super::{Error, Event, Id, NameId, Names, Recording, Stacks, Step};
 
@@ -13,6 +15,104 @@ const ITEM: usize = 12;
 
 /// Bytes of a process that are kept in memory.
 const BUFFER: usize = 512 * ITEM;
+
+/// Two numbers: what they are is for who writes and reads them to know.
+type Pair = (u64, u32);
+
+fn to_bytes((long, short): Pair) -> [u8; ITEM] {
+    let mut bytes = [0; ITEM];
+    bytes[..8].copy_from_slice(&long.to_le_bytes());
+    bytes[8..].copy_from_slice(&short.to_le_bytes());
+    bytes
+}
+
+fn from_bytes(bytes: &[u8; ITEM]) -> Pair {
+    let [a, b, c, d, e, f, g, h, short @ ..] = *bytes;
+    let long = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    (long, u32::from_le_bytes(short))
+}
+
+/// The items of a process.
+#[derive(Default)]
+struct Part {
+    buffer: Vec<u8>,
+    /// Where the full buffers before it are in the file.
+    blocks: Vec<u64>,
+}
+
+/// See the module.
+pub(crate) struct Spool {
+    file: File,
+    length: u64,
+    parts: Vec<(Id, Part)>,
+    known: FxHashMap<Id, usize>,
+    /// Whose item came last.
+    last: usize,
+}
+
+impl Spool {
+    pub(crate) fn new() -> io::Result<Spool> {
+        Ok(Spool {
+            file: tempfile::tempfile()?,
+            length: 0,
+            parts: Vec::new(),
+            known: FxHashMap::default(),
+            last: 0,
+        })
+    }
+
+    pub(crate) fn push(&mut self, id: Id, item: Pair) -> io::Result<()> {
+        if self
+            .parts
+            .get(self.last)
+            .is_none_or(|(last, _)| *last != id)
+        {
+            let new = self.parts.len();
+            self.last = *self.known.entry(id).or_insert(new);
+            if self.last == new {
+                self.parts.push((id, Part::default()));
+            }
+        }
+        let (_, part) = &mut self.parts[self.last];
+        part.buffer.extend(to_bytes(item));
+        if part.buffer.len() >= BUFFER {
+            self.file.write_all_at(&part.buffer, self.length)?;
+            part.blocks.push(self.length);
+            self.length += part.buffer.len() as u64;
+            part.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// All processes that have items.
+    pub(crate) fn processes(&self) -> Vec<Id> {
+        let mut all: Vec<Id> = self.parts.iter().map(|(id, _)| *id).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Hands over the items of a process.
+    pub(crate) fn read<E: From<io::Error>>(
+        &self,
+        id: Id,
+        mut each: impl FnMut(Pair) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(at) = self.known.get(&id) else {
+            return Ok(());
+        };
+        let (_, part) = &self.parts[*at];
+        let mut items = |bytes: &[u8]| {
+            let (items, _) = bytes.as_chunks::<ITEM>();
+            items.iter().try_for_each(|item| each(from_bytes(item)))
+        };
+        let mut bytes = vec![0; BUFFER];
+        for block in &part.blocks {
+            self.file.read_exact_at(&mut bytes, *block)?;
+            items(&bytes)?;
+        }
+        items(&part.buffer)
+    }
+}
 
 /// The process does not run.
 pub(crate) const WAITS: NameId = NameId(END - 1);
@@ -31,37 +131,28 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    fn to_bytes(self) -> [u8; ITEM] {
-        let mut bytes = [0; ITEM];
+    fn to_pair(self) -> Pair {
         let what = self.function.0 & !END | if self.is_end { END } else { 0 };
-        bytes[..8].copy_from_slice(&self.at_ns.to_le_bytes());
-        bytes[8..].copy_from_slice(&what.to_le_bytes());
-        bytes
+        (self.at_ns, what)
     }
 
-    fn from_bytes(bytes: &[u8; ITEM]) -> Item {
-        let [a, b, c, d, e, f, g, h, what @ ..] = *bytes;
-        let what = u32::from_le_bytes(what);
+    fn from_pair((at_ns, what): Pair) -> Item {
         Item {
-            at_ns: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            at_ns,
             function: NameId(what & !END),
             is_end: what & END != 0,
         }
     }
 }
 
-/// The items of a process.
+/// Calls that have begun and not ended, and those of them that are too deep.
 #[derive(Default)]
-struct Part {
-    buffer: Vec<u8>,
-    /// Where the full buffers before it are in the file.
-    blocks: Vec<u64>,
-    /// Calls that have begun and not ended, and those of them that are too deep.
+struct Depth {
     open: usize,
     hidden: usize,
 }
 
-impl Part {
+impl Depth {
     fn is_shown(&mut self, is_end: bool, deepest: usize) -> bool {
         match (is_end, self.hidden) {
             (false, 0) if self.open < deepest => {
@@ -84,75 +175,46 @@ impl Part {
     }
 }
 
-/// See the module.
-pub(crate) struct Spool {
-    file: File,
-    length: u64,
+/// The calls of each process.
+pub(crate) struct Calls {
+    spool: Spool,
     deepest: usize,
-    parts: HashMap<Id, Part>,
+    depths: FxHashMap<Id, Depth>,
 }
 
-impl Spool {
-    fn new(deepest: usize) -> io::Result<Spool> {
-        Ok(Spool {
-            deepest,
-            file: tempfile::tempfile()?,
-            length: 0,
-            parts: HashMap::new(),
-        })
-    }
-
+impl Calls {
     fn push(&mut self, id: Id, item: Item) -> io::Result<()> {
-        let part = self.parts.entry(id).or_default();
-        if !part.is_shown(item.is_end, self.deepest) {
+        let depth = self.depths.entry(id).or_default();
+        if !depth.is_shown(item.is_end, self.deepest) {
             return Ok(());
         }
-        part.buffer.extend(item.to_bytes());
-        if part.buffer.len() >= BUFFER {
-            self.file.write_all_at(&part.buffer, self.length)?;
-            part.blocks.push(self.length);
-            self.length += part.buffer.len() as u64;
-            part.buffer.clear();
-        }
-        Ok(())
+        self.spool.push(id, item.to_pair())
     }
 
     /// All processes that called something.
     pub(crate) fn processes(&self) -> Vec<Id> {
-        let mut all: Vec<Id> = self.parts.keys().copied().collect();
-        all.sort_unstable();
-        all
+        self.spool.processes()
     }
 
-    /// Hands over the items of a process.
+    /// Hands over what a process called.
     pub(crate) fn read<E: From<io::Error>>(
         &self,
         id: Id,
         mut each: impl FnMut(Item) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(part) = self.parts.get(&id) else {
-            return Ok(());
-        };
-        let mut items = |bytes: &[u8]| {
-            let (items, _) = bytes.as_chunks::<ITEM>();
-            items
-                .iter()
-                .try_for_each(|item| each(Item::from_bytes(item)))
-        };
-        let mut bytes = vec![0; BUFFER];
-        for block in &part.blocks {
-            self.file.read_exact_at(&mut bytes, *block)?;
-            items(&bytes)?;
-        }
-        items(&part.buffer)
+        self.spool.read(id, |pair| each(Item::from_pair(pair)))
     }
 }
 
 /// The calls of each process, and when the last record was.
 ///
 /// Calls that are deeper in the stack than `deepest` are part of the one at that depth.
-pub(crate) fn calls(recording: &Recording, deepest: usize) -> Result<(Spool, u64), Error> {
-    let mut spool = Spool::new(deepest)?;
+pub(crate) fn calls(recording: &Recording, deepest: usize) -> Result<(Calls, u64), Error> {
+    let mut spool = Calls {
+        spool: Spool::new()?,
+        deepest,
+        depths: FxHashMap::default(),
+    };
     let mut stacks = Stacks::new(recording);
     let mut waiting: HashSet<Id> = HashSet::new();
     let mut last = 0;
@@ -235,7 +297,7 @@ mod tests {
 
     #[test]
     fn items_are_read_as_they_were_written() {
-        let mut spool = Spool::new(usize::MAX).expect("a temporary file");
+        let mut spool = Spool::new().expect("a temporary file");
         let item = |number: u64| Item {
             at_ns: number << 33,
             function: NameId(number as u32 * 7),
@@ -243,13 +305,13 @@ mod tests {
         };
         for number in 0..10_000 {
             spool
-                .push(Id::Process(number % 3), item(number))
+                .push(Id::Process(number % 3), item(number).to_pair())
                 .expect("it is written");
         }
         assert_eq!(spool.processes().len(), 3);
         let mut read = Vec::new();
-        let done: Result<(), io::Error> = spool.read(Id::Process(1), |item| {
-            read.push(item);
+        let done: Result<(), io::Error> = spool.read(Id::Process(1), |pair| {
+            read.push(Item::from_pair(pair));
             Ok(())
         });
         done.expect("it is read");

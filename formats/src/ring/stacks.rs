@@ -3,7 +3,7 @@
 //! A call in tail position ends with the call that its row of tail calls began with, or when that row comes back
 //! to its function: each time around a loop is a call, and a loop that never ends takes no memory.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
@@ -108,7 +108,7 @@ impl Stack {
 /// The calls of all processes that have not ended.
 pub struct Stacks {
     all: Vec<(Id, Stack)>,
-    known: HashMap<Id, usize>,
+    known: FxHashMap<Id, usize>,
     /// Whose record came last.
     last: usize,
     /// Whether a process runs is known.
@@ -121,7 +121,7 @@ impl Stacks {
     pub fn new(recording: &Recording) -> Stacks {
         Stacks {
             all: Vec::new(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
             last: 0,
             has_turns: recording.has(Group::Scheduling),
         }
@@ -191,6 +191,12 @@ impl Stacks {
         }
     }
 
+    /// How many calls have not ended.
+    #[must_use]
+    pub fn open_count(&self) -> usize {
+        self.all.iter().map(|(_, stack)| stack.calls.len()).sum()
+    }
+
     /// The calls that have not ended, of each process the newest first; their own time is that until `now`.
     pub fn open(&mut self, now: u64) -> impl Iterator<Item = (Id, Activation)> + '_ {
         self.all.iter_mut().flat_map(move |(id, stack)| {
@@ -208,7 +214,7 @@ mod tests {
     fn steps(records: &[(u64, Event<'static>)]) -> Vec<String> {
         let mut stacks = Stacks {
             all: Vec::new(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
             last: 0,
             has_turns: true,
         };

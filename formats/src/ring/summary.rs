@@ -1,18 +1,22 @@
 //! What a person wants to know of a recording first.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use serde::Serialize;
 
 use super::Error;
 use super::Host;
+use super::batch::Batch;
+use super::calls::Callers;
 use super::counter;
 use super::counters::{Counters, Sums};
-use super::event::{Event, Group, KINDS, Kind};
+use super::event::{Event, Group, Kind};
 use super::id::{Id, NameId};
 use super::losses::Losses;
-use super::reader::{Counts, Record, Recording, SegmentReader};
+use super::pass::{Read, Sink};
+use super::reader::{Record, Recording};
+use super::spans::{Collection, End, Span, Spans, Turn};
 use crate::name;
 use crate::name::time;
 use crate::profile::{Node, Profile};
@@ -152,13 +156,7 @@ impl Top {
 
 /// What one segment tells.
 struct Seen {
-    found: Counts,
-    subjects: HashSet<Id>,
-    last_ns: u64,
     busy_ns: u64,
-    /// Who runs, since when, and where.
-    running: Option<(Id, u64, NameId)>,
-    collecting: HashMap<Id, u64>,
     turns: u64,
     collections: Top,
     long_turns: Top,
@@ -170,52 +168,37 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(mut reader: SegmentReader<'_>, top: usize) -> Result<Seen, Error> {
-        let mut seen = Seen {
-            found: [0; KINDS],
-            subjects: HashSet::new(),
-            last_ns: 0,
+    fn new(top: usize) -> Seen {
+        Seen {
             busy_ns: 0,
-            running: None,
-            collecting: HashMap::new(),
             turns: 0,
             collections: Top::new(top),
             long_turns: Top::new(top),
             system: BTreeMap::new(),
             sums: Sums::default(),
             queues: HashMap::new(),
-        };
-        let mut subject = Id::None;
-        while let Some(record) = reader.read()? {
-            if record.subject != subject {
-                subject = record.subject;
-                seen.subjects.insert(subject);
-            }
-            seen.add(&record);
         }
-        Ok(seen)
     }
 
-    fn add(&mut self, record: &Record<'_>) {
-        let now = record.time_ns;
-        self.last_ns = now;
-        if let Some(kind) = record.event.kind() {
-            self.found[kind as usize] += 1;
+    fn add(&mut self, record: &Record<'_>, span: &Span) {
+        match *span {
+            // Whoever is being ended does nothing.
+            Span::TurnEnds {
+                on_scheduler: Some(turn),
+                end,
+                ..
+            } if turn.who == record.subject && !turn.is_exiting => {
+                self.turn_ends(record, &turn, end);
+            }
+            Span::CollectionEnds {
+                collection: Some(collection),
+                is_major,
+                ..
+            } => self.collection_ends(record, &collection, is_major),
+            _ => {}
         }
         match record.event {
-            Event::In { function } => self.running = Some((record.subject, now, function)),
-            Event::Out {
-                function, messages, ..
-            } => {
-                self.turn_ends(record, function);
-                self.queue(record, messages);
-            }
-            Event::OutExited {} | Event::OutExiting {} => self.turn_ends(record, NameId::NONE),
-            Event::GcMinorStart { .. } | Event::GcMajorStart { .. } => {
-                self.collecting.insert(record.subject, now);
-            }
-            Event::GcMinorEnd { .. } => self.collection_ends(record, "minor"),
-            Event::GcMajorEnd { .. } => self.collection_ends(record, "major"),
+            Event::Out { messages, .. } => self.queue(record, messages),
             Event::LongGc { ms } => self.system(record, ms, "ms in a collection"),
             Event::LongSchedule { ms, .. } => self.system(record, ms, "ms in a turn"),
             Event::LongMessageQueue { is_long, messages } if is_long != 0 => {
@@ -239,22 +222,21 @@ impl Seen {
         }
     }
 
-    fn turn_ends(&mut self, record: &Record<'_>, out: NameId) {
-        let Some((process, at_ns, function)) = self.running.take() else {
-            return;
+    fn turn_ends(&mut self, record: &Record<'_>, turn: &Turn, end: End) {
+        let to = match end {
+            End::In(function) => function,
+            End::Exited | End::Open => NameId::NONE,
         };
-        if process == record.subject {
-            let value = record.time_ns.saturating_sub(at_ns);
-            self.busy_ns = self.busy_ns.saturating_add(value);
-            self.turns += 1;
-            self.long_turns.add(Long {
-                at_ns,
-                value,
-                process,
-                functions: (function, out),
-                what: "",
-            });
-        }
+        let value = record.time_ns.saturating_sub(turn.start_ns);
+        self.busy_ns = self.busy_ns.saturating_add(value);
+        self.turns += 1;
+        self.long_turns.add(Long {
+            at_ns: turn.start_ns,
+            value,
+            process: turn.who,
+            functions: (turn.from, to),
+            what: "",
+        });
     }
 
     fn system(&mut self, record: &Record<'_>, value: u64, what: &'static str) {
@@ -283,16 +265,45 @@ impl Seen {
         }
     }
 
-    fn collection_ends(&mut self, record: &Record<'_>, what: &'static str) {
-        if let Some(at_ns) = self.collecting.remove(&record.subject) {
-            self.collections.add(Long {
-                at_ns,
-                value: record.time_ns.saturating_sub(at_ns),
-                process: record.subject,
-                functions: (NameId::NONE, NameId::NONE),
-                what,
-            });
+    fn collection_ends(&mut self, record: &Record<'_>, collection: &Collection, is_major: bool) {
+        self.collections.add(Long {
+            at_ns: collection.start_ns,
+            value: record.time_ns.saturating_sub(collection.start_ns),
+            process: collection.who,
+            functions: (NameId::NONE, NameId::NONE),
+            what: if is_major { "major" } else { "minor" },
+        });
+    }
+}
+
+/// What all segments tell.
+pub(crate) struct Overview {
+    top: usize,
+    spans: Spans,
+    segments: Vec<Seen>,
+}
+
+impl Overview {
+    /// Keeps the `top` longest of each kind.
+    pub(crate) fn new(recording: &Recording, top: usize) -> Overview {
+        let segments = 0..recording.segments();
+        Overview {
+            top,
+            spans: Spans::new(),
+            segments: segments.map(|_| Seen::new(top)).collect(),
         }
+    }
+}
+
+impl Sink for Overview {
+    fn take(&mut self, batch: &Batch) -> Result<(), Error> {
+        // Also what is from before a gap.
+        batch.others().try_for_each(|(record, _)| {
+            self.spans.add(&record, |span| {
+                self.segments[record.segment].add(&record, span);
+                Ok(())
+            })
+        })
     }
 }
 
@@ -302,27 +313,30 @@ impl Summary {
     /// # Errors
     /// When a block is damaged.
     pub fn of(recording: &Recording, top: usize) -> Result<(Summary, Profile), Error> {
-        let (seen, profile) = rayon::join(
-            || recording.in_parallel(|reader| Seen::read(reader, top)),
-            || recording.profile_and_counters(),
-        );
-        let (seen, (profile, counted)) = (seen?, profile?);
+        let mut callers = Callers::new(recording);
+        let mut overview = Overview::new(recording, top);
+        let read = recording.pass(&mut [&mut callers, &mut overview])?;
+        Summary::finish(recording, &read, callers, &overview)
+    }
+
+    /// From what has followed a pass over the recording.
+    pub(crate) fn finish(
+        recording: &Recording,
+        read: &Read,
+        callers: Callers,
+        overview: &Overview,
+    ) -> Result<(Summary, Profile), Error> {
+        let (top, seen) = (overview.top, &overview.segments);
+        let losses = Losses::of(recording, &read.found)?;
+        let (profile, counted) = callers.finish(recording, losses.since_ns);
         let mut sums = Sums::default();
         seen.iter().for_each(|seen| sums.add(&seen.sums));
-        let found: Vec<Counts> = seen.iter().map(|seen| seen.found).collect();
         let records = Kind::ALL.iter().map(|kind| {
-            let count = found.iter().map(|found| found[*kind as usize]).sum();
+            let count = read.found.iter().map(|found| found[*kind as usize]).sum();
             (kind.name(), count)
         });
-        let last_ns = seen.iter().map(|seen| seen.last_ns).max().unwrap_or(0);
-        let mut subjects: HashSet<Id> = HashSet::new();
-        for seen in &seen {
-            subjects.extend(
-                seen.subjects
-                    .iter()
-                    .filter(|id| matches!(id, Id::Process(_))),
-            );
-        }
+        let subjects = read.subjects.iter().copied();
+        let subjects = subjects.filter(|id| matches!(id, Id::Process(_)));
         let description = recording.description();
         let costs = costs(recording, &profile);
         let best = |key: fn(&FunctionCost) -> u64| {
@@ -336,15 +350,15 @@ impl Summary {
             costs
         };
         let summary = Summary {
-            losses: Losses::of(recording, &found)?,
+            losses,
             command: description.command.clone(),
             otp: description.otp.clone(),
             host: description.host.clone(),
             events: description.settings.events.clone(),
-            end_ns: recording.end_ns().map_or(last_ns, |end| end.max(last_ns)),
+            end_ns: recording.whole_end_ns()?,
             records: records.filter(|(_, count)| *count > 0).collect(),
-            processes: recording.names().all_processes(subjects.iter().copied()),
-            schedulers: uses(recording, &seen),
+            processes: recording.names().all_processes(subjects),
+            schedulers: uses(recording, seen),
             by_own: best(|cost| cost.own_ns),
             by_total: best(|cost| cost.total_ns),
             by_words: match recording.has(Group::Words) {
@@ -355,10 +369,10 @@ impl Summary {
                 true => best(|cost| cost.own_reductions.unwrap_or(0)),
                 false => Vec::new(),
             },
-            collections: longest(recording, top, |seen| seen.collections.all.clone(), &seen),
-            turns: longest(recording, top, |seen| seen.long_turns.all.clone(), &seen),
-            queues: queues(recording, top, &seen),
-            system: system(recording, top, &seen),
+            collections: longest(recording, top, |seen| seen.collections.all.clone(), seen),
+            turns: longest(recording, top, |seen| seen.long_turns.all.clone(), seen),
+            queues: queues(recording, top, seen),
+            system: system(recording, top, seen),
             counters: Counters::of(recording, &sums, &profile, &counted, top),
         };
         Ok((summary, profile))

@@ -1,0 +1,139 @@
+//! Call paths as a tree, in which a function that is on the path already goes back to its place: recursion folds.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+/// The empty path: outside of all calls.
+pub const ROOT: u32 = u32::MAX;
+
+/// The last function of a path.
+#[derive(Clone, Copy)]
+struct Node<F> {
+    /// The path without it, which is always made before.
+    parent: u32,
+    function: F,
+    /// What was called from here last, and where that led.
+    last: (F, u32),
+}
+
+/// See the module. A path is known by the number of its last node; [`ROOT`] is the empty path.
+pub struct Paths<F> {
+    nodes: Vec<Node<F>>,
+    known: FxHashMap<(u32, F), u32>,
+    /// What was called from the empty path last.
+    last: (F, u32),
+}
+
+impl<F: Copy + Default> Default for Paths<F> {
+    fn default() -> Paths<F> {
+        Paths {
+            nodes: Vec::new(),
+            known: FxHashMap::default(),
+            last: (F::default(), ROOT),
+        }
+    }
+}
+
+impl<F: Copy + Default + Eq + Hash> Paths<F> {
+    /// The path that a call of `function` from the path `from` leads to.
+    #[inline]
+    pub fn call(&mut self, from: u32, function: F) -> u32 {
+        let last = match self.nodes.get(from as usize) {
+            Some(node) if node.function == function => return from,
+            Some(node) => node.last,
+            None => self.last,
+        };
+        if last.0 == function && last.1 != ROOT {
+            return last.1;
+        }
+        self.find(from, function)
+    }
+
+    fn find(&mut self, from: u32, function: F) -> u32 {
+        let to = match self.known.get(&(from, function)) {
+            Some(to) => *to,
+            None => {
+                let to = self.on_path(from, function);
+                let to = to.unwrap_or_else(|| self.add(from, function));
+                self.known.insert((from, function), to);
+                to
+            }
+        };
+        match self.nodes.get_mut(from as usize) {
+            Some(node) => node.last = (function, to),
+            None => self.last = (function, to),
+        }
+        to
+    }
+
+    fn on_path(&self, from: u32, function: F) -> Option<u32> {
+        let mut at = from;
+        while let Some(node) = self.nodes.get(at as usize) {
+            if node.function == function {
+                return Some(at);
+            }
+            at = node.parent;
+        }
+        None
+    }
+
+    fn add(&mut self, parent: u32, function: F) -> u32 {
+        // More paths than that do not fit into memory.
+        let index = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
+        self.nodes.push(Node {
+            parent,
+            function,
+            last: (F::default(), ROOT),
+        });
+        index
+    }
+
+    /// How many paths there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Nothing was called.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Of each path the one without its last function, and that function; a path comes after the one it is made from.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, F)> + '_ {
+        let nodes = self.nodes.iter();
+        nodes.map(|node| ((node.parent != ROOT).then_some(node.parent), node.function))
+    }
+
+    /// The functions of a path, the newest first.
+    pub fn path(&self, mut at: u32) -> impl Iterator<Item = F> + '_ {
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(at as usize)?;
+            at = node.parent;
+            Some(node.function)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recursion_folds() {
+        let mut paths = Paths::default();
+        let [a, b] = [1, 2];
+        let one = paths.call(ROOT, a);
+        let two = paths.call(one, b);
+        assert_eq!(paths.call(two, a), one);
+        assert_eq!(paths.call(two, b), two);
+        assert_ne!(paths.call(ROOT, b), two);
+        assert_eq!(paths.call(ROOT, a), one);
+        assert_eq!(paths.path(two).collect::<Vec<_>>(), [b, a]);
+        let all: Vec<_> = paths.iter().collect();
+        assert_eq!(all, [(None, a), (Some(one), b), (None, b)]);
+        assert_eq!((paths.len(), paths.is_empty()), (3, false));
+    }
+}

@@ -1,0 +1,384 @@
+//! What lasts: which records begin and end turns, collections, calls and messages, and which of them belong together.
+
+use std::collections::HashMap;
+
+use super::event::{Event, Group};
+use super::id::{Id, NameId};
+use super::losses::Losses;
+use super::on_the_way::{OnTheWay, Passing};
+use super::reader::{Record, Recording};
+use super::stacks::{Stacks, Step};
+
+/// A process, or a port, runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Who runs.
+    pub who: Id,
+    /// When it began, since the recording was begun.
+    pub start_ns: u64,
+    /// The index of the segment, so the scheduler, it began on.
+    pub segment: usize,
+    /// The function it begins in; of a port, the command.
+    pub from: NameId,
+    /// A scheduler goes on ending the process.
+    pub is_exiting: bool,
+}
+
+impl Turn {
+    /// It is a port that runs.
+    #[must_use]
+    pub fn is_of_port(&self) -> bool {
+        matches!(self.who, Id::Port(_))
+    }
+}
+
+/// How a turn ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// In this function.
+    In(NameId),
+    /// With the process.
+    Exited,
+    /// Not before the recording.
+    Open,
+}
+
+/// A process collects garbage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// Whose garbage.
+    pub who: Id,
+    /// When it began, since the recording was begun.
+    pub start_ns: u64,
+    /// The newest call of the process, where calls are followed.
+    pub within: NameId,
+}
+
+/// What a record means for what lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// A call begins or ends.
+    Call(Step),
+    /// A process or a port begins to run.
+    TurnBegins {
+        /// The turn.
+        turn: Turn,
+        /// The turn on the same scheduler of which no end was seen.
+        instead_of: Option<Turn>,
+    },
+    /// It runs no more.
+    TurnEnds {
+        /// Its turn, if that was seen to begin.
+        turn: Option<Turn>,
+        /// The turn that the scheduler began last: where threads share a segment, it can be another's.
+        on_scheduler: Option<Turn>,
+        /// How it ends.
+        end: End,
+    },
+    /// A collection begins.
+    CollectionBegins {
+        /// Of old terms too.
+        is_major: bool,
+        /// Words in use.
+        used: u64,
+    },
+    /// A collection ends.
+    CollectionEnds {
+        /// The collection, if it was seen to begin.
+        collection: Option<Collection>,
+        /// Of old terms too.
+        is_major: bool,
+        /// Words given back.
+        reclaimed: u64,
+        /// Words in use.
+        used: u64,
+    },
+    /// A message is sent, or comes after it was seen to be sent.
+    Message(Passing),
+    /// Nothing begins or ends.
+    Moment,
+}
+
+/// Follows what lasts.
+#[derive(Default)]
+pub struct Spans {
+    running: HashMap<Id, Turn>,
+    /// By segment.
+    on_scheduler: HashMap<usize, Turn>,
+    collecting: HashMap<Id, Collection>,
+    calls: Option<Stacks>,
+    messages: Option<OnTheWay>,
+}
+
+impl Spans {
+    /// Turns and collections: none has begun yet.
+    #[must_use]
+    pub fn new() -> Spans {
+        Spans::default()
+    }
+
+    /// Calls too.
+    #[must_use]
+    pub fn with_calls(mut self, recording: &Recording) -> Spans {
+        self.calls = Some(Stacks::new(recording));
+        self
+    }
+
+    /// Messages too.
+    #[must_use]
+    pub fn with_messages(mut self, recording: &Recording) -> Spans {
+        self.messages = Some(OnTheWay::new(recording.names()));
+        self
+    }
+
+    /// Follows a record. `each` is told what it means for calls, the newest first, and then, once, for all else: not
+    /// where it tells of calls and their costs only.
+    ///
+    /// # Errors
+    /// The first of `each`.
+    #[inline]
+    pub fn add<E>(
+        &mut self,
+        record: &Record<'_>,
+        mut each: impl FnMut(&Span) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(calls) = &mut self.calls {
+            let mut done = Ok(());
+            calls.add(record, |step| {
+                if done.is_ok() {
+                    done = each(&Span::Call(step));
+                }
+            });
+            done?;
+        }
+        let Some(kind) = record.event.kind() else {
+            return Ok(());
+        };
+        let span = match kind.group() {
+            Group::Calls | Group::Returns | Group::Words | Group::Reductions => return Ok(()),
+            Group::Scheduling | Group::Ports => self.turn(record),
+            Group::Gc => self.collection(record),
+            _ => {
+                let passing = self.messages.as_mut().and_then(|all| all.add(record));
+                passing.map_or(Span::Moment, Span::Message)
+            }
+        };
+        each(&span)
+    }
+
+    fn turn(&mut self, record: &Record<'_>) -> Span {
+        match record.event {
+            Event::In { function } => self.turn_begins(record, function, false),
+            Event::InExiting {} => self.turn_begins(record, NameId::NONE, true),
+            Event::PortIn { command } => self.turn_begins(record, command, false),
+            Event::Out { function, .. } => self.turn_ends(record, End::In(function)),
+            Event::OutExiting {} | Event::OutExited {} => self.turn_ends(record, End::Exited),
+            Event::PortOut { command } => self.turn_ends(record, End::In(command)),
+            _ => Span::Moment,
+        }
+    }
+
+    fn turn_begins(&mut self, record: &Record<'_>, from: NameId, is_exiting: bool) -> Span {
+        let turn = Turn {
+            who: record.subject,
+            start_ns: record.time_ns,
+            segment: record.segment,
+            from,
+            is_exiting,
+        };
+        self.running.insert(turn.who, turn);
+        // A port runs within the turn of a process, or between two.
+        let is_port = matches!(record.event, Event::PortIn { .. });
+        let instead_of = match is_port {
+            true => None,
+            false => self.on_scheduler.insert(turn.segment, turn),
+        };
+        Span::TurnBegins { turn, instead_of }
+    }
+
+    fn turn_ends(&mut self, record: &Record<'_>, end: End) -> Span {
+        let is_port = matches!(record.event, Event::PortOut { .. });
+        Span::TurnEnds {
+            turn: self.running.remove(&record.subject),
+            on_scheduler: match is_port {
+                true => None,
+                false => self.on_scheduler.remove(&record.segment),
+            },
+            end,
+        }
+    }
+
+    fn collection(&mut self, record: &Record<'_>) -> Span {
+        let who = record.subject;
+        let (is_major, used, reclaimed) = match record.event {
+            Event::GcMinorStart { used, .. } => (false, used, None),
+            Event::GcMajorStart { used, .. } => (true, used, None),
+            Event::GcMinorEnd { reclaimed, used } => (false, used, Some(reclaimed)),
+            Event::GcMajorEnd { reclaimed, used } => (true, used, Some(reclaimed)),
+            _ => return Span::Moment,
+        };
+        if let Some(reclaimed) = reclaimed {
+            return Span::CollectionEnds {
+                collection: self.collecting.remove(&who),
+                is_major,
+                reclaimed,
+                used,
+            };
+        }
+        let within = self.calls.as_ref().and_then(|calls| calls.top(who));
+        let collection = Collection {
+            who,
+            start_ns: record.time_ns,
+            within: within.unwrap_or_default(),
+        };
+        self.collecting.insert(who, collection);
+        Span::CollectionBegins { is_major, used }
+    }
+
+    /// The turns that have not ended, by who runs.
+    #[must_use]
+    pub fn open_turns(&self) -> Vec<Turn> {
+        let mut open: Vec<Turn> = self.running.values().copied().collect();
+        open.sort_unstable_by_key(|turn| turn.who);
+        open
+    }
+
+    /// How many collections have not ended.
+    #[must_use]
+    pub fn open_collections(&self) -> usize {
+        self.collecting.len()
+    }
+
+    /// How many calls have not ended.
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
+        self.calls.as_ref().map_or(0, Stacks::open_count)
+    }
+
+    /// How many messages were sent and were not seen to come.
+    #[must_use]
+    pub fn open_messages(&self) -> u64 {
+        self.messages.as_ref().map_or(0, OnTheWay::left)
+    }
+}
+
+impl Recording {
+    /// Hands over all records since when nothing is missing, in order of time, with what they mean for what `spans`
+    /// follows; what is missing is told.
+    ///
+    /// # Errors
+    /// When a block is damaged, or the first error of `each`.
+    pub fn spans<E: From<super::Error>>(
+        &self,
+        spans: &mut Spans,
+        mut each: impl FnMut(&Record<'_>, &Span) -> Result<(), E>,
+    ) -> Result<Losses, E> {
+        self.scan(|record| spans.add(record, |span| each(record, span)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F: NameId = NameId(7);
+
+    fn run(out: bool) -> Event<'static> {
+        match out {
+            false => Event::In { function: F },
+            true => Event::Out {
+                function: F,
+                messages: 0,
+                reductions: 0,
+            },
+        }
+    }
+
+    /// Of each record, on one scheduler, what it means.
+    fn spans(records: &[(u64, Id, Event<'static>)]) -> (Vec<Span>, Spans) {
+        let (mut spans, mut seen) = (Spans::new(), Vec::new());
+        for (time_ns, subject, event) in records {
+            let record = Record {
+                time_ns: *time_ns,
+                segment: 0,
+                subject: *subject,
+                event: *event,
+            };
+            let done = spans.add(&record, |span| {
+                seen.push(*span);
+                Ok::<(), ()>(())
+            });
+            assert_eq!(done, Ok(()));
+        }
+        (seen, spans)
+    }
+
+    #[test]
+    fn turns_are_of_processes_and_of_schedulers() {
+        let [a, b, port] = [Id::Process(1), Id::Process(2), Id::Port(1)];
+        let command = NameId(8);
+        let (seen, spans) = spans(&[
+            (1, a, run(false)),
+            (2, b, run(false)),
+            (3, port, Event::PortIn { command }),
+            (4, port, Event::PortOut { command }),
+            (5, a, run(true)),
+            (6, b, Event::OutExited {}),
+            (7, b, Event::InExiting {}),
+        ]);
+        let turn = |who, start_ns, from| Turn {
+            who,
+            start_ns,
+            segment: 0,
+            from,
+            is_exiting: from == NameId::NONE,
+        };
+        let begins = |turn, instead_of| Span::TurnBegins { turn, instead_of };
+        let ends = |turn, on_scheduler, end| Span::TurnEnds {
+            turn,
+            on_scheduler,
+            end,
+        };
+        let (of_a, of_b, of_port) = (turn(a, 1, F), turn(b, 2, F), turn(port, 3, command));
+        let last = turn(b, 7, NameId::NONE);
+        let expect = [
+            begins(of_a, None),
+            begins(of_b, Some(of_a)),
+            begins(of_port, None),
+            ends(Some(of_port), None, End::In(command)),
+            ends(Some(of_a), Some(of_b), End::In(F)),
+            ends(Some(of_b), None, End::Exited),
+            begins(last, None),
+        ];
+        assert_eq!(seen, expect);
+        assert_eq!(spans.open_turns(), [last]);
+    }
+
+    #[test]
+    fn collections_are_of_processes() {
+        let [a, b] = [Id::Process(1), Id::Process(2)];
+        let start = Event::GcMajorStart { need: 1, used: 9 };
+        let end = Event::GcMajorEnd {
+            reclaimed: 4,
+            used: 5,
+        };
+        let (seen, spans) = spans(&[(1, b, start), (2, a, end), (3, a, start), (5, a, end)]);
+        let begins = Span::CollectionBegins {
+            is_major: true,
+            used: 9,
+        };
+        let ends = |collection| Span::CollectionEnds {
+            collection,
+            is_major: true,
+            reclaimed: 4,
+            used: 5,
+        };
+        let of_a = Collection {
+            who: a,
+            start_ns: 3,
+            within: NameId::NONE,
+        };
+        assert_eq!(seen, [begins, ends(None), begins, ends(Some(of_a))]);
+        assert_eq!(spans.open_collections(), 1);
+    }
+}
