@@ -122,3 +122,83 @@ fn no_file_is_too_long() {
         .collect();
     assert!(long.is_empty(), "over {LINES_MAX} lines: {long:?}");
 }
+
+/// The layers that the head of a crate's `lib.rs` names, from the lowest: modules in grave accents, layers between `◀`.
+fn layers(head: &str) -> Vec<Vec<String>> {
+    let (_, layers) = head
+        .split_once("only those before it:\n")
+        .expect("it names its layers");
+    let lines = layers.lines().map_while(|line| line.strip_prefix("//! "));
+    let layers: String = lines.collect();
+    let names = |layer: &str| {
+        let names = layer.split('`').skip(1).step_by(2);
+        names.map(str::to_owned).collect()
+    };
+    layers.split('◀').map(names).collect()
+}
+
+/// The modules of its own crate that a text names.
+fn imports(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim);
+    let mut code: String = lines.filter(|line| !line.starts_with("//")).collect();
+    code.retain(|c| !c.is_whitespace());
+    let mut all = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        let is_list = rest.starts_with('{');
+        let end = rest.find(|c: char| match is_list {
+            true => c == ';',
+            false => c != '_' && !c.is_alphanumeric(),
+        });
+        let paths = rest[..end.unwrap_or(rest.len())].split([',', '{', '}']);
+        let names = paths.filter_map(|path| path.split("::").next());
+        all.extend(names.map(str::to_owned));
+    }
+    all
+}
+
+#[test]
+fn imports_are_found() {
+    let text = "use crate::one::{Two, three};\n// crate::four\nuse crate::{five, six::seven};\nf(crate::eight(9));";
+    let mut all = imports(text);
+    all.retain(|name| !name.is_empty());
+    assert_eq!(all, ["one", "five", "six", "eight"]);
+}
+
+#[test]
+fn modules_import_only_what_is_below_them() {
+    for folder in ["formats/src/", "profiler/src/"] {
+        let files: Vec<_> = files()
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(folder) && name.ends_with(".rs"))
+            // Tests may have what they test read by any other.
+            .filter(|(name, _)| !name.ends_with("tests.rs"))
+            .collect();
+        let (_, head) = files
+            .iter()
+            .find(|(name, _)| name.strip_prefix(folder) == Some("lib.rs"))
+            .expect("it is a library");
+        let layers = layers(head);
+        let layer = |module: &str| {
+            let mut all = layers.iter();
+            all.position(|layer| layer.iter().any(|name| name == module))
+        };
+        let mut wrong = Vec::new();
+        for (name, text) in &files {
+            let module = name[folder.len()..].split(['/', '.']).next();
+            let module = module.unwrap_or_default();
+            if ["lib", "main"].contains(&module) {
+                continue;
+            }
+            let Some(own) = layer(module) else {
+                wrong.push(format!("{name}: in no layer"));
+                continue;
+            };
+            for other in imports(text).iter().filter(|other| *other != module) {
+                if layer(other).is_some_and(|other| other >= own) {
+                    wrong.push(format!("{name}: {other}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+    }
+}

@@ -17,6 +17,10 @@
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`variable`]: what is asked of emulators, in environment variables;
 //! * [`name`]: how atoms and functions are written.
+//!
+//! Layers, each of which imports only those before it:
+//! `name` `paths` `variable` ◀ `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! ◀ `export` `gate` `html`
 
 pub mod choice;
 pub mod export;

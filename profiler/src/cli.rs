@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Pattern, Profile, Request, Type};
 use beamline_formats::table::{By, Sort};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::flamegraph::{self, WidthArg};
 use crate::input::{self, Input};
-use crate::launch::{self, Launch, Mode, What};
+use crate::launch::{self, What};
+use crate::options::RunArgs;
 use crate::{ci, export, histogram, html, record, report};
 
 const EXAMPLES: &str = "\
@@ -87,39 +87,6 @@ enum Verb {
         #[arg(long, required = true)]
         list: bool,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// Use the libraries of this Erlang/OTP [default: $BEAMLINE_OTP, erl on PATH, target/otp].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) otp: Option<PathBuf>,
-    /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
-    #[arg(long)]
-    pub(crate) deterministic: bool,
-    /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam or .exs file.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
-    pub(crate) command: Vec<String>,
-}
-
-impl RunArgs {
-    /// The launch of this command.
-    pub(crate) fn launch(&self, what: What) -> Launch {
-        Launch {
-            otp: self.otp.clone(),
-            what,
-            command: self.command.clone(),
-            mode: Mode {
-                deterministic: self.deterministic,
-                ..Mode::default()
-            },
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -254,24 +221,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     })
 }
 
-/// A parser of one of `all`. Each of them has a name and a line of help.
-pub(crate) fn named<T: Copy + Send + Sync + 'static>(
-    all: &'static [T],
-    name: fn(T) -> &'static str,
-    about: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    let values = all
-        .iter()
-        .map(move |one| PossibleValue::new(name(*one)).help(about(*one)));
-    PossibleValuesParser::new(values).try_map(move |text| {
-        let mut all = all.iter();
-        all.find(|one| name(**one) == text)
-            .copied()
-            .ok_or("no such value")
-    })
-}
-
-/// Says in one line what is wrong with a command line; `None` when the user asked for help.
+/// What is wrong with a command line, in a line; none where help was asked for.
 fn usage_error(error: &clap::Error) -> Option<String> {
     use clap::error::ErrorKind;
     match error.kind() {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use beamline_formats::export::{self, Target};
 use clap::Args;
 
-use crate::cli::named;
 use crate::input::{self, Input};
+use crate::options::named;
 use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\

@@ -7,7 +7,7 @@ use beamline_formats::choice::Choice;
 use beamline_formats::histogram::{By, Histograms, Of, Request};
 use clap::{Args, ValueEnum};
 
-use crate::cli::named;
+use crate::options::named;
 use crate::{input, report};
 
 pub(crate) const EXAMPLES: &str = "\

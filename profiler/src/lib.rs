@@ -1,7 +1,10 @@
 //! The `beamline` command, and under other names `erl` (`erlexec`), `erlc` and `escript`.
 //!
-//! Order: [`cli`] makes typed options of arguments, [`launch`] runs the command, [`report`] prints
-//! and writes what its profile files hold; `record` does the same for recordings, `ci` for the workloads of a project.
+//! [`cli`] makes typed options of arguments, [`launch`] runs a command, [`report`] prints and writes what files hold.
+//!
+//! Layers, each of which imports only those before it:
+//! `report` ◀ `drains` `emulator` `flight` `input` `launch` ◀ `options`
+//! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli`
 
 mod ci;
 pub mod cli;
@@ -14,6 +17,7 @@ mod histogram;
 mod html;
 mod input;
 pub mod launch;
+mod options;
 mod record;
 pub mod report;
 

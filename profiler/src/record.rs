@@ -14,10 +14,10 @@ use beamline_formats::ring::{
 };
 use clap::{Args, ValueEnum};
 
-use crate::cli::RunArgs;
 use crate::drains::Drains;
 use crate::flight::{DumpOn, Flight, Limits};
 use crate::launch::{self, What};
+use crate::options::RunArgs;
 use crate::report;
 
 /// Rows of each table of a report.

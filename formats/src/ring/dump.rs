@@ -1,7 +1,7 @@
 //! What a flight recorder keeps: of a ring that is being overwritten, what was there some time before something
 //! happened, and what came for some time after it. The result is a stream.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -244,9 +244,4 @@ impl Dump {
         self.drain
             .end(words.map(|(at, word)| (header::KEPT + at, word)))
     }
-}
-
-/// Opens a ring to take blocks out of it.
-pub(super) fn open(ring: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open(ring)
 }

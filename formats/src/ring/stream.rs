@@ -9,7 +9,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::Error;
-use super::dump;
 use super::layout::{
     BLOCK_WORDS, Check, Header, PAGE, Place, VERSION, block, block_is_whole, header, is_newer,
     read_places, row, segment, whole_words, words_of,
@@ -85,7 +84,7 @@ impl Drain {
     /// # Errors
     /// When the ring is none, or cannot be drained, or `out` not written.
     pub fn begin(ring: &Path, out: &Path) -> Result<Drain, Error> {
-        let ring = dump::open(ring)?;
+        let ring = File::options().read(true).write(true).open(ring)?;
         let header = Header::read(&read_at(&ring, 0, PAGE as u64)?)?;
         let rows = header.word(header::SEGMENT_COUNT) * row::WORDS as u64 * 8;
         let table = read_at(&ring, header.word(header::SEGMENTS), rows)?;
