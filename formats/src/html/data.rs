@@ -261,6 +261,8 @@ impl Page {
             follow,
             histograms: measured,
         } = Sinks::of(recording, ROWS, most)?;
+        // They take much memory until they are drawn.
+        let histograms = histograms(recording, measured);
         let span = (summary.losses.since_ns, summary.end_ns);
         let names = recording.names();
         let mut tables = Tables::new(names);
@@ -310,7 +312,7 @@ impl Page {
                 left: follow.messages.left,
                 ..messages(&follow.messages.all, &mut tables)
             },
-            histograms: histograms(recording, measured),
+            histograms,
             // After all that names processes, and before the texts.
             processes: processes(&follow.lives, &mut tables),
             texts: tables.texts,

@@ -5,10 +5,10 @@ use super::id::Id;
 use super::reader::{RawRecord, Record};
 
 /// Records of a batch, at most.
-const LENGTH: usize = 2048;
+const LENGTH: usize = 1024;
 
 /// Bytes of texts after which a batch is full: long ones would take more memory than all else.
-const TEXTS: usize = 1 << 16;
+const TEXTS: usize = 1 << 15;
 
 /// What a record has besides its first field.
 #[derive(Clone, Copy)]

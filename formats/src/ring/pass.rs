@@ -13,15 +13,15 @@ use super::losses::Losses;
 use super::reader::{Counts, Merged, RawRecord, Record, Recording};
 
 /// Batches on their way to each who follows: the reader may be so far ahead.
-const BATCHES: usize = 8;
+const BATCHES: usize = 4;
 
 /// Follows the records of a pass.
-pub(crate) trait Sink<E = Error>: Send {
+pub(crate) trait Sink: Send {
     /// The next records.
     ///
     /// # Errors
     /// Whatever ends the pass.
-    fn take(&mut self, batch: &Batch) -> Result<(), E>;
+    fn take(&mut self, batch: &Batch) -> Result<(), Error>;
 }
 
 /// What a pass tells of all records.
@@ -45,7 +45,7 @@ impl Read {
 
     #[inline]
     fn add(&mut self, raw: &RawRecord<'_>) {
-        // What a newer version writes is counted as what it is not, which nobody asks for.
+        // What only a newer version knows is counted too, and nobody asks for it.
         if let Some(count) = self.found[raw.segment].get_mut(usize::from(raw.kind)) {
             *count += 1;
         }
@@ -90,11 +90,11 @@ fn fill(merged: &mut Merged<'_>, batch: &mut Batch, read: &mut Read) -> Result<b
 }
 
 /// Has a sink take batches until there are no more.
-fn follow<E>(
-    sink: &mut dyn Sink<E>,
+fn follow(
+    sink: &mut dyn Sink,
     batches: &Receiver<Arc<Batch>>,
     empty: &Sender<Batch>,
-) -> Result<(), E> {
+) -> Result<(), Error> {
     for batch in batches {
         sink.take(&batch)?;
         if let Some(batch) = Arc::into_inner(batch) {
@@ -110,10 +110,7 @@ impl Recording {
     ///
     /// # Errors
     /// The first error of a sink, or a damaged block.
-    pub(crate) fn pass<E: From<Error> + Send>(
-        &self,
-        sinks: &mut [&mut dyn Sink<E>],
-    ) -> Result<Read, E> {
+    pub(crate) fn pass(&self, sinks: &mut [&mut dyn Sink]) -> Result<Read, Error> {
         let since_ns = self.whole_since_ns()?;
         thread::scope(|scope| {
             let (empty, free) = mpsc::channel();
@@ -136,7 +133,7 @@ impl Recording {
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 done = done.and(followed);
             }
-            done.and(read.map_err(E::from))
+            done.and(read)
         })
     }
 
