@@ -10,6 +10,7 @@
 //! * [`histogram`]: how long single things took;
 //! * [`html`]: a recording as one page for a browser;
 //! * [`choice`]: which functions or processes a report is of;
+//! * [`fuzz`]: what reads foreign files, as functions for fuzzers;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: the export for other programs;
 //! * [`ring`]: recordings, event by event;
@@ -25,6 +26,7 @@
 pub mod choice;
 pub mod export;
 pub mod flamegraph;
+pub mod fuzz;
 pub mod gate;
 pub mod histogram;
 pub mod html;

@@ -8,7 +8,8 @@ use crate::export::{self, Target};
 use crate::flamegraph::{self, Difference, Drawing, Shape, Width};
 use crate::histogram::{By, Histograms, Of, Request};
 use crate::html::Page;
-use crate::ring::tests::{Numbers, mend};
+use crate::ring::seal::seal_block;
+use crate::ring::tests::Numbers;
 use crate::ring::{Drain, Recording, Summary, sample};
 
 const PAGE: usize = 4096;
@@ -139,7 +140,7 @@ fn reports_of_a_damaged_recording_are_errors_or_results() {
         damage(&mut page, &mut random, 0, PAGE);
         // Most are damaged so that only what is in them can show it.
         if round % 4 != 0 {
-            mend(&mut page, 0);
+            seal_block(&mut page, 0);
         }
         file.write_all_at(&page, at as u64).expect("writable");
         seen.all(&path, &whole_recording, round);

@@ -13,6 +13,7 @@ mod emulator;
 mod export;
 mod flamegraph;
 mod flight;
+pub mod fuzz;
 mod histogram;
 mod html;
 mod input;

@@ -4,6 +4,7 @@ pub mod beam;
 pub mod bif;
 pub mod code;
 mod ets;
+pub mod fuzz;
 pub mod halt;
 pub mod hash;
 pub mod heap;

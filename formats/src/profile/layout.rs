@@ -18,6 +18,9 @@ pub(super) const SECTION_MAX: usize = 16 * 1024 * 1024;
 /// Longest text, in bytes: longer ones are cut when written.
 pub(super) const TEXT_MAX: usize = 64 * 1024;
 
+/// Longest name of a module, in bytes: longer ones are cut when written. An atom has 255 characters.
+pub(super) const MODULE_MAX: usize = 4 * 255;
+
 /// The kind of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
@@ -104,4 +107,20 @@ pub(super) fn checksum(parts: &[&[u8]]) -> u32 {
         c = CRC[usize::from(low ^ byte)] ^ (c >> 8);
     }
     !c
+}
+
+/// Puts the checks of a damaged file right, as far as it has sections.
+pub(crate) fn seal(bytes: &mut [u8]) {
+    let mut at = MAGIC.len() + 4;
+    while bytes.starts_with(&MAGIC) && at + SECTION_HEAD <= bytes.len() {
+        let (head, rest) = bytes[at..].split_at_mut(SECTION_HEAD);
+        let (tagged, check) = head.split_at_mut(8);
+        let size = tagged[4..].iter().rev();
+        let size = size.fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        let Some(payload) = rest.get(..size) else {
+            return;
+        };
+        check.copy_from_slice(&checksum(&[tagged, payload]).to_le_bytes());
+        at += SECTION_HEAD + size;
+    }
 }

@@ -11,6 +11,7 @@ mod request;
 mod writer;
 
 pub use layout::VERSION;
+pub(crate) use layout::seal;
 pub use reader::ReadError;
 pub(crate) use request::files_in;
 pub use request::{ParsePatternError, Pattern, Request};

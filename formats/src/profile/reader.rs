@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use super::layout::{MAGIC, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum};
+use super::layout::{MAGIC, MODULE_MAX, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum};
 use super::{Cost, Count, Function, Header, Node, Process, Profile, Type};
 
 /// Why a profile file was refused: one line, with the section and the offset in the file.
@@ -265,7 +265,14 @@ impl State {
         let profile = &mut self.profile;
         match tag {
             Tag::Head | Tag::End => {}
-            Tag::Modules => self.modules.push(cursor.text()?.to_owned()),
+            Tag::Modules => {
+                let name = cursor.text()?;
+                // Functions have copies of it: a long one must not be had for a few bytes.
+                if name.len() > MODULE_MAX {
+                    return cursor.fail("a module's name is too long");
+                }
+                self.modules.push(name.to_owned());
+            }
             Tag::Functions => {
                 let module = cursor.index("module", self.modules.len())?;
                 profile.functions.push(Function {

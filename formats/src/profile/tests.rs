@@ -388,3 +388,23 @@ fn what_a_pattern_may_have_meant_is_named() {
         assert_eq!(pattern.near(functions), expect, "{pattern}");
     }
 }
+
+#[test]
+fn a_module_has_a_name_as_long_as_atoms_are() {
+    let mut profile = sample();
+    profile.functions[0].module = "ä".repeat(600);
+    let read = Profile::decode(&encode(&profile)).expect("just written");
+    assert_eq!(read.functions[0].module, "ä".repeat(510));
+
+    let mut bytes = encode(&sample());
+    let at = bytes.windows(4).position(|tag| tag == b"MODS");
+    let start = at.expect("there are modules") + SECTION_HEAD;
+    // 1021 as a number, and as many bytes; the last section is not reached.
+    let payload = [&[0xfd, 0x07][..], &[b'a'; 1021]].concat();
+    bytes.splice(start.., payload);
+    bytes[start - 8..start - 4].copy_from_slice(&1023_u32.to_le_bytes());
+    seal(&mut bytes);
+    let error = Profile::decode(&bytes).expect_err("it is too long");
+    assert_eq!(error.section, "MODS");
+    assert_eq!(error.reason, "a module's name is too long");
+}

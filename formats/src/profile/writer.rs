@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::layout::{
-    MAGIC, SECTION_FULL, SECTION_MAX, TEXT_MAX, Tag, VERSION, checksum, put_number,
+    MAGIC, MODULE_MAX, SECTION_FULL, SECTION_MAX, TEXT_MAX, Tag, VERSION, checksum, put_number,
 };
 use super::{Cost, Header, Profile, Type};
 
@@ -162,7 +162,7 @@ impl<W: Write> Writer<W> {
     /// What the output returns.
     pub fn module(&mut self, name: &str) -> io::Result<u32> {
         self.section(Tag::Modules)?;
-        self.text(name);
+        self.text(&name[..name.floor_char_boundary(MODULE_MAX)]);
         next(&mut self.modules)
     }
 

@@ -155,7 +155,7 @@ macro_rules! events {
             }
 
             /// The event that a record holds; `fields` are at least as many as its kind has.
-            pub(super) fn of(kind: u8, fields: &[u64; FIELDS_MAX], text: &'a str) -> Event<'a> {
+            pub fn of(kind: u8, fields: &[u64; FIELDS_MAX], text: &'a str) -> Event<'a> {
                 match Kind::of(kind) {
                     $(Some(Kind::$kind) => {
                         let mut fields = fields.iter().copied();

@@ -15,6 +15,9 @@ pub(super) const PAGE: usize = 4096;
 /// Words of a page.
 pub(super) const PAGE_WORDS: usize = PAGE / 8;
 
+/// The most memory that description or names may take, whatever the file says.
+pub(super) const TABLE_MAX: u64 = 1 << 30;
+
 /// Words of a block: it is a page.
 pub(super) const BLOCK_WORDS: usize = PAGE_WORDS;
 /// Words of a slot: each record begins with one.

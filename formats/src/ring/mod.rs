@@ -30,6 +30,7 @@ mod reader;
 mod request;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod seal;
 mod shares;
 mod spans;
 pub(crate) mod spool;

@@ -116,7 +116,7 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
     out[0] = first | check(first, &out[1..]);
 }
 
-fn check(first: u64, payload: &[u64]) -> u64 {
+pub(super) fn check(first: u64, payload: &[u64]) -> u64 {
     let words = std::iter::once(first).chain(payload.iter().copied());
     Check::of(words).word() >> 40 << 40
 }
@@ -189,6 +189,10 @@ impl Names {
         let id = |at: usize| Some(Id::from_word(*payload.get(at)?));
         match kind {
             Entry::Atom | Entry::Label => {
+                // Functions have copies of them: a long one must not be had for a few bytes.
+                if length > TEXT_MAX {
+                    return None;
+                }
                 let mut bytes: Vec<u8> =
                     payload.iter().flat_map(|word| word.to_le_bytes()).collect();
                 bytes.truncate(length);

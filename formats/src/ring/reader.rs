@@ -15,8 +15,8 @@ use super::dump::Kept;
 use super::event::{Event, FIELDS_MAX, Group, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
-    BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, WhenFull, block,
-    block_is_whole, header, kind, read_places, row, segment, whole_words, words_of,
+    BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, TABLE_MAX, WhenFull,
+    block, block_is_whole, header, kind, read_places, row, segment, whole_words, words_of,
 };
 use super::names::Names;
 use super::stream::{self, Frames, Run};
@@ -25,9 +25,6 @@ use super::writer::Anchor;
 
 /// A number for each kind of event.
 pub type Counts = [u64; KINDS];
-
-/// The most memory that description or names may take, whatever the file says.
-const TABLE_MAX: u64 = 1 << 30;
 
 /// Blocks that are read at once.
 const READ_BLOCKS: u64 = 16;

@@ -10,15 +10,15 @@ use std::path::Path;
 
 use super::Error;
 use super::layout::{
-    BLOCK_WORDS, Check, Header, PAGE, Place, VERSION, block, block_is_whole, header, is_newer,
-    read_places, row, segment, whole_words, words_of,
+    BLOCK_WORDS, Check, Header, PAGE, Place, TABLE_MAX, VERSION, block, block_is_whole, header,
+    is_newer, read_places, row, segment, whole_words, words_of,
 };
 
 /// First bytes of a stream.
 pub(super) const MAGIC: [u8; 8] = *b"BLSTRM\r\n";
 
 /// Bytes of a frame's head.
-const HEAD: usize = 48;
+pub(super) const HEAD: usize = 48;
 
 /// The most bytes a frame holds, decompressed.
 const FRAME_MAX: usize = 1 << 20;
@@ -27,11 +27,11 @@ const FRAME_MAX: usize = 1 << 20;
 const FRAME_BLOCKS: u64 = (FRAME_MAX / PAGE) as u64;
 
 /// Bytes of the ring's first parts together, at most: header, segment table, description.
-const FIRST_MAX: usize = 64 << 20;
+pub(super) const FIRST_MAX: usize = 64 << 20;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// The ring file up to its names.
     First = 1,
     /// More names.
@@ -43,7 +43,7 @@ enum Part {
 }
 
 impl Part {
-    fn of(number: u64) -> Option<Part> {
+    pub(super) fn of(number: u64) -> Option<Part> {
         [Part::First, Part::Names, Part::Blocks, Part::Last]
             .into_iter()
             .find(|part| *part as u64 == number)
@@ -78,6 +78,25 @@ fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
+/// Appends a frame: the part it is, of which segment, from where on, and what it holds.
+pub(super) fn put_frame(head: [u64; 3], bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    let packed = zstd::bulk::compress(bytes, LEVEL)?;
+    let [part, index, sequence] = head;
+    let words = [
+        part,
+        index,
+        sequence,
+        bytes.len() as u64,
+        packed.len() as u64,
+    ];
+    let check = Check::of(words.iter().copied().chain(words_of(&packed)));
+    let words = words.into_iter().chain([check.word()]);
+    out.extend(words.flat_map(u64::to_le_bytes));
+    out.extend_from_slice(&packed);
+    out.resize(out.len().next_multiple_of(8), 0);
+    Ok(())
+}
+
 impl Drain {
     /// Takes from the ring at `ring`, and writes to `out`, what it held is lost.
     ///
@@ -110,21 +129,8 @@ impl Drain {
 
     /// Writes a frame.
     fn write(&mut self, part: Part, index: u64, sequence: u64, bytes: &[u8]) -> io::Result<()> {
-        let packed = zstd::bulk::compress(bytes, LEVEL)?;
-        let mut words = vec![
-            part as u64,
-            index,
-            sequence,
-            bytes.len() as u64,
-            packed.len() as u64,
-        ];
-        let check = Check::of(words.iter().copied().chain(words_of(&packed)));
-        words.push(check.word());
         self.buffer.clear();
-        self.buffer
-            .extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        self.buffer.extend_from_slice(&packed);
-        self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
+        put_frame([part as u64, index, sequence], bytes, &mut self.buffer)?;
         self.out.write_all(&self.buffer)
     }
 
@@ -442,7 +448,8 @@ impl Frames {
             Some(Part::First) => self.first = payload(file, at, head)?,
             Some(Part::Last) => self.last = Some(payload(file, at, head)?),
             Some(Part::Names) => {
-                if head.sequence != self.names.len() as u64 {
+                let names = self.names.len() as u64;
+                if head.sequence != names || names.saturating_add(head.bytes) > TABLE_MAX {
                     return Err(corrupt(at));
                 }
                 self.names.extend(payload(file, at, head)?);

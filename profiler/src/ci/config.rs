@@ -45,27 +45,27 @@ struct WorkloadWritten {
 
 /// What `beamline.toml` says.
 #[derive(Debug)]
-pub(super) struct Config {
+pub(crate) struct Config {
     /// The folder it is in: commands run there.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Where the accepted results are.
-    pub(super) baseline: PathBuf,
+    pub(crate) baseline: PathBuf,
     /// At least one; no two have the same name.
-    pub(super) workloads: Vec<Workload>,
+    pub(crate) workloads: Vec<Workload>,
 }
 
 /// A workload that is to be run.
 #[derive(Debug)]
-pub(super) struct Workload {
-    pub(super) name: String,
-    pub(super) command: Vec<String>,
-    /// The functions whose calls and words are counted. An empty list means all.
-    pub(super) patterns: Vec<Pattern>,
-    /// Runs whose time does not count, before the others.
-    pub(super) warm_up: u32,
+pub(crate) struct Workload {
+    pub(crate) name: String,
+    pub(crate) command: Vec<String>,
+    /// Functions whose calls and words are counted; none means all.
+    pub(crate) patterns: Vec<Pattern>,
+    /// Runs before those whose time counts.
+    pub(crate) warm_up: u32,
     /// Runs whose time counts.
-    pub(super) runs: u32,
-    pub(super) limits: Limits,
+    pub(crate) runs: u32,
+    pub(crate) limits: Limits,
 }
 
 impl Config {
@@ -73,7 +73,7 @@ impl Config {
     ///
     /// # Errors
     /// One line that says what is wrong, and where.
-    pub(super) fn read(path: &Path) -> Result<Config, String> {
+    pub(crate) fn read(path: &Path) -> Result<Config, String> {
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => format!(
                 "{}: no such file; this file names the workloads, and docs/ci.md has an example",
@@ -94,7 +94,7 @@ impl Config {
         Self::parse(&text, folder).map_err(|e| format!("{}{e}", path.display()))
     }
 
-    fn parse(text: &str, folder: &Path) -> Result<Config, String> {
+    pub(crate) fn parse(text: &str, folder: &Path) -> Result<Config, String> {
         let written: Written = toml::from_str(text).map_err(|e| {
             let at = e.span().map_or(0, |span| span.start);
             let line = text[..at.min(text.len())].matches('\n').count() + 1;

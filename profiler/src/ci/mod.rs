@@ -1,6 +1,6 @@
 //! `beamline ci`: runs the workloads of a project, compares their counts with a baseline, and fails on a regression.
 
-mod config;
+pub(crate) mod config;
 mod measure;
 
 use std::path::{Path, PathBuf};

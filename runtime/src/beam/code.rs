@@ -63,7 +63,6 @@ pub(super) fn decode(
     // A guess that is rarely too small; the tables shrink at the end.
     module.code.reserve(r.remaining() / 6);
     module.args.reserve(r.remaining() / 2);
-    let string_atom = module.atoms.find("string");
     let mut labels = Labels::new(header.label_count);
     loop {
         let offset = r.offset() as u32;
@@ -74,7 +73,7 @@ pub(super) fn decode(
         let op = read_instruction(&mut r, module)?;
         let args = &module.args[first_arg..];
         let index = module.code.len() as u32;
-        check_operands(module, op, args, string_atom)
+        check_operands(module, op, args)
             .and_then(|()| labels.note(op, args, index, offset))
             .map_err(|kind| r.err_at(offset as usize, kind))?;
         module.code.push(Instr {
@@ -409,12 +408,7 @@ fn list_group(op: Op) -> Option<usize> {
 
 /// Checks the operands that are rows of a table, and lists.
 #[inline]
-fn check_operands(
-    module: &BeamModule,
-    op: Op,
-    args: &[Arg],
-    string_atom: Option<u32>,
-) -> Result<(), BeamErrorKind> {
+fn check_operands(module: &BeamModule, op: Op, args: &[Arg]) -> Result<(), BeamErrorKind> {
     let arity = op.arity();
     let row = |i: usize, table: &'static str, count: usize| match args[i] {
         Arg::U(index) if index < count as u64 => Ok(()),
@@ -451,10 +445,15 @@ fn check_operands(
         Op::BsPutString => string_bytes(module, op, args[1], args[0], 8),
         Op::BsCreateBin => args[arity..]
             .chunks_exact(6)
-            .filter(|s| string_atom.is_some_and(|atom| s[0] == Arg::Atom(atom)))
+            .filter(|s| is_string(module, s[0]))
             .try_for_each(|s| string_bytes(module, op, s[4], s[5], 8)),
         _ => Ok(()),
     }
+}
+
+/// A file may have an atom twice, so its row says nothing.
+fn is_string(module: &BeamModule, arg: Arg) -> bool {
+    matches!(arg, Arg::Atom(row) if module.atoms.get(row) == "string")
 }
 
 /// Checks a piece of the string table: its offset in bytes, its size in units of bits.

@@ -96,7 +96,7 @@ fn a_damaged_recording_is_an_error_or_a_result() {
         }
         // Half of the blocks are damaged so that only what is in them can show it.
         if round % 2 == 0 {
-            mend(&mut bytes, page);
+            super::seal::seal_block(&mut bytes, page);
         }
         file.write_all_at(&bytes, 0).expect("writable");
         match read_all(&path) {
@@ -172,4 +172,19 @@ fn what_is_overwritten_while_it_is_read_is_not_said_to_be_damaged() {
     }
     let mut reader = recording.segment(0);
     assert!(matches!(reader.read(), Err(Error::Overwritten)));
+}
+
+#[test]
+fn a_name_that_is_longer_than_names_are_is_damage() {
+    let entry = |words: usize| {
+        let payload = vec![0x6161_6161_6161_6161; words];
+        let first = (words as u64 * 8) | (1 << 32);
+        let first = first | super::names::check(first, &payload);
+        let words = std::iter::once(first).chain(payload);
+        words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let names = Names::read(&entry(128), 0).expect("as long as may be");
+    assert_eq!(names.atom(NameId(1)).len(), 1024);
+    let error = Names::read(&entry(129), 0).expect_err("too long");
+    assert!(matches!(error, Error::Corrupt { what: "a name", .. }));
 }

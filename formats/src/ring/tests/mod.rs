@@ -15,7 +15,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::layout::{BLOCK_HEAD, BLOCK_SLOTS, Check, PAGE, SLOT_WORDS, block, segment, words_of};
+use super::layout::{BLOCK_SLOTS, PAGE, segment};
 use super::*;
 
 fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> Options {
@@ -372,18 +372,6 @@ impl Numbers {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit
-    }
-}
-
-/// Makes the check of a block fit its words again.
-pub(crate) fn mend(bytes: &mut [u8], at: usize) {
-    let words: Vec<u64> = words_of(&bytes[at..at + PAGE]).collect();
-    let slots = (words[block::COMMIT] & 0xffff) as usize;
-    if slots <= BLOCK_SLOTS {
-        let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
-        let check = Check::of(used.iter().copied());
-        let commit = check.commit(words[block::SEQUENCE], slots);
-        bytes[at..at + 8].copy_from_slice(&commit.to_le_bytes());
     }
 }
 

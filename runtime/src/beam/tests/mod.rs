@@ -3,6 +3,7 @@
 
 mod encode;
 mod hostile;
+mod loader;
 mod units;
 
 use std::path::{Path, PathBuf};

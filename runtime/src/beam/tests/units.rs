@@ -152,7 +152,7 @@ fn any_chunk_can_be_found() {
 }
 
 /// Code of one function whose only instruction has these bytes.
-fn with_code(code: Vec<u8>) -> Sample {
+pub(super) fn with_code(code: Vec<u8>) -> Sample {
     let one = [
         words(&[16, 0, 191, 8, 1]),
         op(1, &[u(1)]),
@@ -268,10 +268,26 @@ fn refused_code() {
         op(132, &[f(0), x(0), u(17), u(3)]),
         "28: index 3 into strings of 5",
     );
+    let outside = list(&[a(7), u(1), u(8), a(0), u(3), i(3)]);
+    check(
+        op(177, &[f(0), u(0), u(2), u(8), x(0), outside.clone()]),
+        "28: index 3 into strings of 5",
+    );
     check(
         op(2, &[a(1), a(3), u(2)]),
         "28: code that belongs to no well-formed function",
     );
+}
+
+/// The first one of that name is not the only one.
+#[test]
+fn an_atom_that_stands_there_twice_is_one() {
+    let atoms = [ATOMS, &["string"]].concat();
+    let outside = list(&[a(15), u(1), u(8), a(0), u(3), i(3)]);
+    let code = op(177, &[f(0), u(0), u(2), u(8), x(0), outside]);
+    let sample = with_code(code).set(b"AtU8", long_atoms(&atoms));
+    let expect = "chunk Code, offset 28: index 3 into strings of 5";
+    assert_eq!(refusal(&sample), expect);
 }
 
 #[test]

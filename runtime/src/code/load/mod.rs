@@ -15,8 +15,10 @@ use super::module::Module;
 use super::record;
 use crate::beam::module::RecordDef;
 use crate::beam::{Arg, BeamModule};
+use crate::hash::HashSet;
 use crate::heap::{Heap, LiteralArea, Message};
 use crate::num::limbs::{Endian, Int};
+use crate::term::number::MAX_LIMBS;
 use crate::term::{Atom, RawTerm, Term, external};
 
 /// Why a module cannot be loaded.
@@ -50,7 +52,7 @@ impl Tables<'_> {
         self.atoms[index as usize]
     }
 
-    /// The word of a constant operand.
+    /// The word of a constant operand; none of an integer that is too large.
     fn constant(&self, arg: Arg) -> Option<RawTerm> {
         Some(match arg {
             Arg::Nil => RawTerm::NIL,
@@ -59,6 +61,9 @@ impl Tables<'_> {
             Arg::Big(row) => {
                 let bytes = self.beam.big(row);
                 let int = Int::from_bits(bytes, bytes.len() * 8, Endian::Big, true);
+                if int.mag().len() > MAX_LIMBS {
+                    return None;
+                }
                 self.literal(|heap| heap.big(int.is_negative(), int.mag()))
                     .raw()
             }
@@ -76,8 +81,8 @@ impl Tables<'_> {
 /// Reads `file` and prepares its code.
 ///
 /// # Errors
-/// [`LoadError::Badfile`] names the chunk and the offset. Nothing of a refused module stays but
-/// atoms.
+/// [`LoadError::Badfile`] names the chunk and the offset. Of a refused module, atoms stay, and what code elsewhere
+/// could point to: entries of exports and funs, definitions of records.
 pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
     prepare_module(&decode(file)?)
 }
@@ -110,7 +115,7 @@ fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
         area: RefCell::new(area),
         records: Vec::new(),
     };
-    tables.records = records(&tables);
+    tables.records = records(&tables)?;
     let mut module = transform::module(&tables)?;
     module.set_literals(tables.area.into_inner());
     Ok(Arc::new(module))
@@ -148,28 +153,31 @@ fn check_terms(beam: &BeamModule) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn records(tables: &Tables<'_>) -> Vec<(Atom, record::Defined)> {
+fn records(tables: &Tables<'_>) -> Result<Vec<(Atom, record::Defined)>, LoadError> {
     let define = |row: &RecordDef| {
-        let field = |&(name, default): &(u32, Option<Arg>)| {
-            let default = default
-                .and_then(|arg| tables.constant(arg))
-                .map(constant_term);
-            (tables.atom(name), default)
-        };
-        let fields: Vec<record::Field<'_>> = row.fields.iter().map(field).collect();
         let name = tables.atom(row.name);
-        (
-            name,
-            record::define(
-                tables.name,
-                name,
-                row.exported,
-                &fields,
-                &mut tables.area.borrow_mut(),
-            ),
-        )
+        let fields = fields(tables, row).ok_or_else(|| {
+            LoadError::Badfile(format!("chunk Recs: record {name}: impossible fields"))
+        })?;
+        let mut area = tables.area.borrow_mut();
+        let defined = record::define(tables.name, name, row.exported, &fields, &mut area);
+        Ok((name, defined))
     };
     tables.beam.records.iter().map(define).collect()
+}
+
+/// Fields of a record with their default values; none where two have a name, or a value cannot be.
+fn fields(tables: &Tables<'_>, row: &RecordDef) -> Option<Vec<record::Field<'static>>> {
+    let mut names = HashSet::default();
+    let field = |&(name, default): &(u32, Option<Arg>)| {
+        let name = tables.atom(name);
+        let value = match default {
+            Some(arg) => Some(constant_term(tables.constant(arg)?)),
+            None => None,
+        };
+        names.insert(name).then_some((name, value))
+    };
+    row.fields.iter().map(field).collect()
 }
 
 /// The term of a constant operand's word.

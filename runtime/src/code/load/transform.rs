@@ -155,6 +155,11 @@ impl<'a> Transform<'a> {
         u16::try_from(self.number(arg)?).map_err(|_| self.here("a smaller number"))
     }
 
+    fn arity(&self, arg: Arg) -> Result<u16, LoadError> {
+        let arity = u8::try_from(self.number(arg)?).map_err(|_| self.here("an arity"))?;
+        Ok(arity.into())
+    }
+
     fn freg(&self, arg: Arg) -> Result<u16, LoadError> {
         match arg {
             Arg::FReg(n) => Ok(n),
@@ -252,19 +257,19 @@ impl<'a> Transform<'a> {
             }
             Gen::CallExtOnly => self.call_ext(args[1], Tail::NoFrame)?,
             Gen::Apply => {
-                let arity = self.small_number(args[0])?;
+                let arity = self.arity(args[0])?;
                 self.e.op(Op::Apply, arity, 0, 0);
             }
             Gen::ApplyLast => {
-                let (arity, frame) = (self.small_number(args[0])?, self.small_number(args[1])?);
+                let (arity, frame) = (self.arity(args[0])?, self.small_number(args[1])?);
                 self.e.op(Op::ApplyLast, arity, frame, 0);
             }
             Gen::CallFun => {
-                let arity = self.small_number(args[0])?;
+                let arity = self.arity(args[0])?;
                 self.call_fun(arity, arity * 8)?;
             }
             Gen::CallFun2 => {
-                let arity = self.small_number(args[1])?;
+                let arity = self.arity(args[1])?;
                 let fun = self.in_reg(args[2])?;
                 self.call_fun(arity, fun)?;
             }
