@@ -18,6 +18,7 @@ mod paths;
 mod place;
 mod run;
 mod samples;
+mod sanitize;
 mod stress;
 mod test;
 mod traces;
@@ -67,6 +68,8 @@ enum Task {
     Kills(kills::Options),
     /// Run the models of lock-free code under loom
     Loom,
+    /// Run the runtime's tests under AddressSanitizer
+    Sanitize(sanitize::Options),
     /// Compare the samples' calls and words per function with what tprof counts on OTP
     Counts(counts::Options),
 }
@@ -86,6 +89,7 @@ fn main() -> std::process::ExitCode {
         Task::Golden(options) => golden::main(&options),
         Task::Kills(options) => kills::main(&options),
         Task::Loom => loom::main(),
+        Task::Sanitize(options) => sanitize::main(&options),
         Task::Counts(options) => counts::main(&options),
     };
     match done {
