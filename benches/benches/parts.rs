@@ -5,8 +5,8 @@
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-use beamline_runtime::code::module::Mfa;
-use beamline_runtime::code::{load, module};
+use beamline_runtime::loader::module::Mfa;
+use beamline_runtime::loader::{load, module};
 use beamline_runtime::process::{self, SpawnOptions};
 use beamline_runtime::start;
 use beamline_runtime::term::{Atom, Pid, Term};

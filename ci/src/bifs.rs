@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{paths, run};
+use crate::{binary, run};
 
 /// OTP 29's BIFs, one `Module:Function/Arity kind` a line.
 const OTP: &str = include_str!("../bif29.txt");
@@ -29,7 +29,7 @@ struct Coverage<'a> {
 
 /// Prints the coverage.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let listed = run::output(Command::new(paths::beamline()?).args(["bifs", "--list"]))?;
+    let listed = run::output(Command::new(binary::beamline()?).args(["bifs", "--list"]))?;
     // OTP's list has no quotes.
     let listed = listed.replace('\'', "");
     let coverage = compare(OTP, &listed);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
@@ -201,7 +201,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let root = fetch::otp()?.root;
     let here = Place::new(None)?;
     let ours = Runtime {
-        erl: paths::beamline_run(&root, &["erl"])?,
+        erl: binary::beamline_run(&root, &["erl"])?,
         beams: here.inside(&dir)?,
         place: here,
         beamline: Some(OtpRoot(root)),
@@ -326,7 +326,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
                 Some(OtpRoot(root)) => {
                     let verb = ["profile", "--type", kind];
                     (
-                        paths::beamline_words(&verb, root, &["erl"])?,
+                        binary::beamline_words(&verb, root, &["erl"])?,
                         vec!["main", row.workload],
                     )
                 }
@@ -351,7 +351,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
                         "--output",
                         ring,
                     ];
-                    paths::beamline_words(&verb, root, &["erl"])?
+                    binary::beamline_words(&verb, root, &["erl"])?
                 }
                 _ => runtime.erl.clone(),
             };
@@ -383,7 +383,7 @@ fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Samp
                 "--output",
             ]);
             verb.push(shown);
-            (paths::beamline_words(&verb, root, &["erl"])?, "plain")
+            (binary::beamline_words(&verb, root, &["erl"])?, "plain")
         }
     };
     let mut command = runtime.place.command(dir, &words)?;

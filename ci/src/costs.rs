@@ -9,7 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Rows that cost something else here, and why.
 const EXPLAINED: &[(&str, &str)] = &[
@@ -87,7 +87,7 @@ pub(crate) fn main(otp: &OtpOptions, rounds: usize) -> Result<()> {
     let erl = words(&otp.erl);
     let runs = (0..rounds.max(2)).map(|_| count(&otp_place, &erl));
     let runs = runs.collect::<Result<Vec<_>>>().context("on OTP")?;
-    let program = paths::beamline_run(&fetch::otp()?.root, &["erl"])?;
+    let program = binary::beamline_run(&fetch::otp()?.root, &["erl"])?;
     let ours = count(&Place::new(None)?, &program).context("on Beamline")?;
     let (steady, unsteady) = steady(&runs);
     println!(

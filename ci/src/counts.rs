@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Options of `cargo xtask counts`.
 #[derive(clap::Args)]
@@ -161,7 +161,7 @@ impl Setup {
     }
 
     fn tprof_on_beamline(&self, sample: &str, kind: &str) -> Result<Counts> {
-        let program = paths::beamline_run(&self.otp, &[starter(sample)])?;
+        let program = binary::beamline_run(&self.otp, &[starter(sample)])?;
         let call = Call {
             function: "tprof",
             arguments: &[kind, sample],
@@ -179,7 +179,7 @@ impl Setup {
         for module in modules {
             verb.extend(["--pattern", module]);
         }
-        let program = paths::beamline_words(&verb, &self.otp, &[starter(sample)])?;
+        let program = binary::beamline_words(&verb, &self.otp, &[starter(sample)])?;
         let call = Call {
             function: "plain",
             arguments: &[sample],

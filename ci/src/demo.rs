@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Options of `cargo xtask demo`.
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Options {
 /// Profiles a sample; the table goes to standard output, the flame graph under `target/demo/`.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let otp = fetch::otp()?;
-    let beamline = paths::beamline()?;
+    let beamline = binary::beamline()?;
     let dir = paths::target().join("demo");
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let graph = dir.join("json_service.svg");

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::instance::run_to_end;
 use crate::place::{OtpOptions, Place, words};
-use crate::{cases, fetch, paths, run};
+use crate::{binary, cases, fetch, paths, run};
 
 /// Options of `cargo xtask golden`.
 #[derive(clap::Args)]
@@ -81,9 +81,9 @@ fn side(options: &Options) -> Result<Side> {
     let otp = fetch::otp()?.root;
     let beamline = match &options.beamline {
         Some(file) => file.canonicalize().context("looking for the binary")?,
-        None => paths::beamline()?,
+        None => binary::beamline()?,
     };
-    let command = |program| paths::words_of(&beamline, &["run"], &otp, &[program]);
+    let command = |program| binary::words_of(&beamline, &["run"], &otp, &[program]);
     Ok(Side {
         place: Place::new(None)?,
         erlc: command("erlc")?,

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::place::Place;
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Options of `cargo xtask kills`.
 #[derive(clap::Args)]
@@ -61,13 +61,13 @@ type Calls = Vec<u8>;
 /// Kills so many programs.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let otp = fetch::otp()?.root;
-    let beamline = paths::beamline()?;
+    let beamline = binary::beamline()?;
     let dir = paths::target().join("kills");
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let source = paths::workspace().join("ci/kills/kill_work.erl");
     fs::copy(&source, dir.join("kill_work.erl"))
         .with_context(|| format!("copying {}", source.display()))?;
-    let erlc = paths::words_of(&beamline, &["run"], &otp, &["erlc"])?;
+    let erlc = binary::words_of(&beamline, &["run"], &otp, &["erlc"])?;
     run::output(Place::new(None)?.command(&dir, &erlc)?.arg("kill_work.erl"))?;
     let mut random = options.seed;
     let mut checked = 0;
@@ -119,7 +119,7 @@ impl Victim {
         if case.is_streamed {
             verb.push("--stream");
         }
-        let words = paths::words_of(beamline, &verb, otp, &["erl", "-noshell"])?;
+        let words = binary::words_of(beamline, &verb, otp, &["erl", "-noshell"])?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(dir);
         command.args(["-run", "kill_work", "main", "logs", pause]);

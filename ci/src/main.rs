@@ -2,6 +2,7 @@
 
 mod apt;
 mod bifs;
+mod binary;
 mod cases;
 mod compare;
 mod conformance;

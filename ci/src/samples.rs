@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Options of `cargo xtask samples`.
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let dir = paths::target().join("samples");
     std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let otp = fetch::otp()?.root;
-    let beamline = paths::beamline()?;
+    let beamline = binary::beamline()?;
     let ci = |verb: &str| {
         let mut command = Command::new(&beamline);
         command

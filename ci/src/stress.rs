@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use crate::place::{Place, words};
-use crate::{fetch, paths, run};
+use crate::{binary, fetch, paths, run};
 
 /// Options of `cargo xtask stress`.
 #[derive(clap::Args)]
@@ -51,14 +51,14 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let otp = fetch::otp()?.root;
     let command = |given: &Option<String>, ours: &[&str]| match given {
         Some(command) => Ok(words(command)),
-        None => paths::beamline_run(&otp, ours),
+        None => binary::beamline_run(&otp, ours),
     };
     let place = Place::new(None)?;
     let erlc = command(&options.erlc, &["erlc"])?;
     let mut compile = place.command(&dir, &erlc)?;
     run::output(compile.arg("trace_stress.erl"))?;
     let erl = if options.zeal {
-        paths::words_of(&paths::zealous()?, &["run"], &otp, &["erl", "-noshell"])?
+        binary::words_of(&binary::zealous()?, &["run"], &otp, &["erl", "-noshell"])?
     } else {
         command(&options.erl, &["erl", "-noshell"])?
     };

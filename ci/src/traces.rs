@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{cases, fetch, paths, run};
+use crate::{binary, cases, fetch, paths, run};
 
 /// Options of `cargo xtask traces`.
 #[derive(clap::Args)]
@@ -59,7 +59,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 
 fn on_beamline(dir: &Path, groups: &[String]) -> Result<()> {
     let otp = fetch::otp()?.root;
-    let run = |command| paths::beamline_run(&otp, &[command]);
+    let run = |command| binary::beamline_run(&otp, &[command]);
     compare_in(dir, groups, &run("erlc")?, &run("erl")?)
 }
 

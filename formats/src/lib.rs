@@ -21,7 +21,7 @@
 //!
 //! Layers, each of which imports only those before it:
 //! `name` `paths` `variable` ◀ `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
-//! ◀ `export` `gate` `html`
+//! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod choice;
 pub mod export;

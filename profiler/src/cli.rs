@@ -221,7 +221,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     })
 }
 
-/// What is wrong with a command line, in a line; none where help was asked for.
+/// Says in one line what is wrong with a command line; `None` when the user asked for help.
 fn usage_error(error: &clap::Error) -> Option<String> {
     use clap::error::ErrorKind;
     match error.kind() {
@@ -318,6 +318,7 @@ fn disasm(file: &PathBuf) -> Result<ExitCode, String> {
 }
 
 fn bifs() -> Result<ExitCode, String> {
+    beamline_runtime::hooks::install();
     let mut lines: Vec<String> = beamline_runtime::bif::all()
         .iter()
         .map(|bif| beamline_formats::name::mfa(bif.module, bif.function, u32::from(bif.arity)))

@@ -158,7 +158,7 @@ pub(crate) struct DiffArguments {
     after: PathBuf,
 }
 
-/// Whether a recording has what a picture of this width is made of; one line where it has not.
+/// Checks that a recording has what a picture of this width is made of. Returns one line if it has not.
 fn check(recording: &Recording, width: Option<WidthArg>) -> Result<(), String> {
     let width = width.map_or(Width::Time, Width::from);
     match recording.lacks(width.picture(), width.needs()) {
@@ -167,8 +167,8 @@ fn check(recording: &Recording, width: Option<WidthArg>) -> Result<(), String> {
     }
 }
 
-/// The call paths of a recording or of a profile file, for pictures of this width; and of a recording, what is missing
-/// in it.
+/// Reads the call paths of a recording or of a profile file, for pictures of this width. Also returns what is missing
+/// in a recording.
 fn profile(path: &Path, width: Option<WidthArg>) -> Result<(Profile, Option<Losses>), String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = match input::open(path)? {

@@ -4,7 +4,7 @@
 //!
 //! Layers, each of which imports only those before it:
 //! `report` ◀ `drains` `emulator` `flight` `input` `launch` ◀ `options`
-//! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli`
+//! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
 
 mod ci;
 pub mod cli;

@@ -10,13 +10,13 @@ use crate::launch::{Launch, Mode, What};
 /// A command to be run on Beamline's runtime.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The Erlang/OTP whose libraries are run [default: $BEAMLINE_OTP, erl on PATH, target/otp].
+    /// Use the libraries of this Erlang/OTP [default: $BEAMLINE_OTP, erl on PATH, target/otp].
     #[arg(long, value_name = "DIR")]
     pub(crate) otp: Option<PathBuf>,
-    /// Run with one scheduler, in virtual time and without chance, so that two runs do the same.
+    /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
     #[arg(long)]
     pub(crate) deterministic: bool,
-    /// What to run: a command that starts erl, or a .erl, .beam or .exs file, and its arguments.
+    /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam or .exs file.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -27,7 +27,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Its command, to be run so.
+    /// The launch of this command.
     pub(crate) fn launch(&self, what: What) -> Launch {
         Launch {
             otp: self.otp.clone(),
@@ -41,7 +41,7 @@ impl RunArgs {
     }
 }
 
-/// A parser of one of `all`, which have a name and a line of help each.
+/// A parser of one of `all`. Each of them has a name and a line of help.
 pub(crate) fn named<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,

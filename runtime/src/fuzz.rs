@@ -3,18 +3,20 @@
 
 use crate::beam::BeamModule;
 use crate::beam::disasm::Disasm;
-use crate::code::load::prepare;
-use crate::heap::{Heap, Literals, size};
-use crate::term::Term;
-use crate::term::compare::eq_exact;
-use crate::term::external::{
+use crate::external::{
     DecodeError, DecodeOptions, Decoded, EncodeOptions, decode, decode_bare, decode_some, encode,
     external_size,
 };
+use crate::heap::{Heap, Literals, size};
+use crate::hooks;
+use crate::loader::load::prepare;
+use crate::term::Term;
+use crate::term::compare::eq_exact;
 
 /// A `.beam` file: it is refused, or can be printed and made ready to run. Its code is not run: who makes code by
 /// hand may crash the machine with it, as in ERTS.
 pub fn beam_file(bytes: &[u8]) {
+    hooks::install();
     match BeamModule::decode(bytes) {
         Ok(module) => assert!(Disasm::new(&module).to_string().starts_with("{module,")),
         Err(error) => {
@@ -31,6 +33,7 @@ pub fn beam_file(bytes: &[u8]) {
 
 /// Bytes in the external term format: they are refused, or are a term that is written and read again as it is.
 pub fn external_term(bytes: &[u8]) {
+    hooks::install();
     let heap = Heap::detached();
     let safe = decode(&heap, bytes, DecodeOptions { safe: true });
     let options = DecodeOptions::default();

@@ -10,18 +10,20 @@ use beamline_formats::totals;
 use beamline_formats::variable::Variable as _;
 
 use crate::bif;
-use crate::code::{debug, load, module, purge};
-use crate::halt;
 use crate::heap::{self, Heap};
-use crate::interp;
+use crate::hooks;
+use crate::loader::{debug, load, module};
 use crate::port;
 use crate::process::{self, SpawnOptions};
 use crate::sched;
 use crate::sched::clock::TimeWarp;
 use crate::sched::run_queue::Priority;
+use crate::scheduler;
 use crate::sys;
-use crate::term::{Atom, Pid, Term, am, atom};
+use crate::sys::halt;
+use crate::term::{Atom, Term, am, atom};
 use crate::trace;
+use crate::value::file_name::{self, NameEncoding, Untranslatable};
 
 /// Modules that are loaded before the first process runs. Source: `PRELOAD_BEAM` of OTP 29.
 const PRELOADED: &[&str] = &[
@@ -73,6 +75,8 @@ struct Flags {
     /// The level of `+W`.
     warnings: Option<String>,
     time_warp: TimeWarp,
+    /// `+fn`: how names of files are encoded, and what becomes of others.
+    file_names: Option<FileNames>,
     /// `+D`.
     debugging: bool,
     /// `+Dibpl`, where it is given.
@@ -81,17 +85,7 @@ struct Flags {
     init: Vec<String>,
 }
 
-static INIT: OnceLock<Pid> = OnceLock::new();
 static ROOT: OnceLock<PathBuf> = OnceLock::new();
-
-/// The first process.
-///
-/// # Panics
-/// Before the machine has started.
-#[must_use]
-pub fn init_pid() -> Pid {
-    *INIT.get().expect("the machine has started")
-}
 
 /// The root of the OTP whose libraries run.
 #[must_use]
@@ -104,6 +98,7 @@ pub fn root() -> Option<&'static Path> {
 /// # Errors
 /// When a flag is wrong, or OTP's preloaded modules are not found under `root`.
 pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
+    hooks::install();
     let mut flags = parse(arguments)?;
     let totals = totals::Request::from_environment().map_err(StartError)?;
     if totals.as_ref().is_some_and(|request| request.deterministic) {
@@ -115,6 +110,9 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     }
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
         .map_err(|value| StartError(format!("bad value {value} of +pc or +W")))?;
+    if let Some((encoding, untranslatable)) = flags.file_names {
+        file_name::set_encoding(encoding, untranslatable);
+    }
     if flags.debugging {
         debug::enable();
     }
@@ -127,24 +125,20 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
     sched::clock::set_time_warp(flags.time_warp);
-    sched::set_engine(interp::run);
-    process::set_check_process_code(purge::refers_to_old_code);
     // Before any code: what is loaded from here on is counted from its first call.
     let command: Vec<String> = std::env::args().collect();
     let otp = otp_version(root);
+    tell_release(root);
     trace::profile::start_from_environment(command.clone(), otp.clone()).map_err(StartError)?;
     trace::record::start_from_environment(command, otp, flags.schedulers).map_err(StartError)?;
     if let Some(request) = totals {
         trace::totals::start(request, otp_version(root));
     }
-    halt::add_hook(trace::totals::write_at_end);
-    halt::add_hook(trace::profile::write_at_end);
-    halt::add_hook(trace::record::end);
     preload(root)?;
     bif::os::handle_signals();
     bif::system::start_clock();
     first_process(&flags.init);
-    sched::start();
+    scheduler::start();
     if flags.time_warp == TimeWarp::Multi && !sched::clock::is_virtual() {
         process::time_offset::follow();
     }
@@ -153,28 +147,46 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
 
 /// Starts the machine without OTP: no code, no process. For benchmarks and tests that bring both.
 pub fn bare() {
-    sched::set_engine(interp::run);
-    sched::start();
+    hooks::install();
+    scheduler::start();
+}
+
+/// The newest release under `root`: its number.
+fn otp_release(root: &Path) -> Option<u32> {
+    let releases = std::fs::read_dir(root.join("releases")).ok()?.flatten();
+    let numbers = releases.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.max()
 }
 
 /// The version of the OTP under `root`, such as `29.1.1`; empty if it does not say.
 fn otp_version(root: &Path) -> String {
-    let releases = std::fs::read_dir(root.join("releases"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let number = |name: &std::ffi::OsStr| name.to_str()?.parse::<u32>().ok();
-    let newest = releases
-        .filter_map(|entry| number(&entry.file_name()))
-        .max();
-    let version = newest.and_then(|release| {
-        let file = root
-            .join("releases")
-            .join(release.to_string())
-            .join("OTP_VERSION");
-        std::fs::read_to_string(file).ok()
+    let version = otp_release(root).and_then(|release| {
+        let folder = root.join("releases").join(release.to_string());
+        std::fs::read_to_string(folder.join("OTP_VERSION")).ok()
     });
     version.unwrap_or_default().trim().to_owned()
+}
+
+/// The version of the ERTS that belongs to the OTP under `root`, such as `17.1`.
+fn erts_version(root: &Path) -> Option<String> {
+    let started = std::fs::read_to_string(root.join("releases/start_erl.data"));
+    if let Ok(started) = started {
+        return started.split_whitespace().next().map(str::to_owned);
+    }
+    let folders = std::fs::read_dir(root).ok()?.flatten();
+    let mut versions = folders.filter_map(|folder| {
+        let name = folder.file_name();
+        name.to_str()?.strip_prefix("erts-").map(str::to_owned)
+    });
+    versions.next()
+}
+
+/// Has programs see the release whose libraries they run on.
+fn tell_release(root: &Path) {
+    if let (Some(release), Some(erts)) = (otp_release(root), erts_version(root)) {
+        let otp = release.to_string();
+        bif::system::set_release(bif::system::Release { otp, erts });
+    }
 }
 
 fn parse(arguments: &[String]) -> Result<Flags, StartError> {
@@ -187,6 +199,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         printable: None,
         warnings: None,
         time_warp: TimeWarp::Multi,
+        file_names: None,
         debugging: false,
         instrument_lines: None,
         init: Vec::new(),
@@ -204,6 +217,14 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         }
         if flag == "-pc" {
             flags.printable = rest.next().cloned();
+            continue;
+        }
+        if let Some(attached) = flag.strip_prefix("-fn") {
+            let value = match attached {
+                "" => rest.next().map_or("", String::as_str),
+                attached => attached,
+            };
+            flags.file_names = Some(file_names(value)?);
             continue;
         }
         let (name, attached) = flag.split_at(2);
@@ -234,6 +255,35 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         }
     }
     Ok(flags)
+}
+
+/// An encoding, `None` for the locale's, and what becomes of names that are not of it.
+type FileNames = (Option<NameEncoding>, Untranslatable);
+
+/// The value of `+fn`. Source: `erl_start()` in `erl_init.c`.
+fn file_names(value: &str) -> Result<FileNames, StartError> {
+    let mut letters = value.chars();
+    let encoding = match letters.next() {
+        Some('u') => Some(NameEncoding::Utf8),
+        Some('l') => return Ok((Some(NameEncoding::Latin1), Untranslatable::Warn)),
+        Some('a') => None,
+        _ => {
+            return Err(StartError(format!(
+                "bad filename encoding {value}, can be (l,u or a, optionally followed by w, i or e)"
+            )));
+        }
+    };
+    let untranslatable = match letters.as_str() {
+        "" | "w" => Untranslatable::Warn,
+        "i" => Untranslatable::Ignore,
+        "e" => Untranslatable::Error,
+        other => {
+            return Err(StartError(format!(
+                "bad type of warnings for wrongly coded filename: {other}"
+            )));
+        }
+    };
+    Ok((encoding, untranslatable))
 }
 
 /// `erlexec` turns `+x` into `-x`, all before the first `--`.
@@ -396,7 +446,7 @@ fn first_process(arguments: &[String]) {
         |heap| init_arguments(heap, arguments),
         &options,
     );
-    INIT.get_or_init(|| pid);
+    process::set_init_pid(pid);
     port::open_forker(pid);
     for (name, priority) in [
         ("erts_code_purger", Priority::High),
@@ -444,5 +494,48 @@ mod tests {
         assert!(of("-Dibpl maybe").is_err_and(|text| text.ends_with("but got: `maybe'")));
         assert!(of("-Dix true").is_err_and(|text| text.contains("instrumentation option Dix")));
         assert!(of("-Dx").is_err_and(|text| text == "Unknown option Dx"));
+    }
+
+    #[test]
+    fn names_of_files_are_encoded_as_asked() {
+        let of = |text: &str| {
+            let arguments: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            parse(&arguments)
+                .map(|f| f.file_names)
+                .map_err(|error| error.to_string())
+        };
+        let utf8 = Some(NameEncoding::Utf8);
+        assert_eq!(of("-S 1"), Ok(None));
+        assert_eq!(of("-fnu"), Ok(Some((utf8, Untranslatable::Warn))));
+        assert_eq!(of("-fn ue"), Ok(Some((utf8, Untranslatable::Error))));
+        let latin1 = Some(NameEncoding::Latin1);
+        assert_eq!(of("-fnl"), Ok(Some((latin1, Untranslatable::Warn))));
+        assert_eq!(of("-fnai -S 1"), Ok(Some((None, Untranslatable::Ignore))));
+        for bad in ["-fnx", "-fnuz", "-fn"] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_release_tells_its_number_and_the_version_of_its_erts() {
+        let root = tempfile::tempdir().expect("a folder");
+        assert_eq!(
+            (otp_release(root.path()), erts_version(root.path())),
+            (None, None)
+        );
+        for folder in [
+            "releases/27",
+            "releases/9",
+            "releases/x",
+            "erts-15.2",
+            "lib",
+        ] {
+            std::fs::create_dir_all(root.path().join(folder)).expect("a folder");
+        }
+        assert_eq!(otp_release(root.path()), Some(27));
+        assert_eq!(erts_version(root.path()).as_deref(), Some("15.2"));
+        let data = root.path().join("releases/start_erl.data");
+        std::fs::write(data, "15.2.1 27\n").expect("a file");
+        assert_eq!(erts_version(root.path()).as_deref(), Some("15.2.1"));
     }
 }

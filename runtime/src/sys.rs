@@ -2,8 +2,10 @@
 
 pub mod counters;
 pub mod cpu;
+pub mod environment;
 pub mod errno;
 pub mod file;
+pub mod halt;
 pub(crate) mod libm;
 pub mod locale;
 pub mod memory;

@@ -1,8 +1,9 @@
 %% What random programs have found.
 -module(found).
 
--export([appended_bits_are_copied_whole/0, damaged_arity/0, empty_match_specifications/0, read_arities/0,
-         unalias_of_other_references/0, words_of_failing_bifs/0, words_of_put/0]).
+-export([appended_bits_are_copied_whole/0, captured_names/0, damaged_arity/0, empty_match_specifications/0, read_arities/0,
+         unalias_of_other_references/0, words_of_failing_appends/0, words_of_failing_bifs/0,
+         words_of_put/0]).
 
 %% A binary that has been appended to is a part of a larger one, which a message takes along.
 appended_bits_are_copied_whole() ->
@@ -20,6 +21,11 @@ unalias_of_other_references() ->
     Given = [unalias(make_ref()), unalias(Monitor), unalias(Watched), unalias(monitor(process, Other, [{alias, demonitor}]))],
     exit(Other, kill),
     Given.
+
+%% A group's name is an atom, a binary or a string, and the empty list is none of them.
+captured_names() ->
+    [outcome(fun() -> re:internal_run("a", "(?<n>a)", [{capture, [Name]}], false) end)
+     || Name <- ["n", n, <<"n">>, '', <<>>, [[]], [0], [], [$n | x]]].
 
 %% A fun of another arity than that of its module's fun is one that is not loaded.
 damaged_arity() ->
@@ -79,6 +85,28 @@ fails_in_bif(Term) -> [atom_to_list(Term)].
 fails_in_arithmetic(Term) -> [1 + Term].
 fails_by_itself(Term) -> [error(Term)].
 fails_with_info(Term) -> [error(Term, none, [{error_info, #{cause => Term}}])].
+
+%% Elements are copied before the end of a list that is improper.
+words_of_failing_appends() ->
+    Session = trace:session_create(words, self(), []),
+    trace:function(Session, {?MODULE, append_to_nothing, 1}, true, [call_memory]),
+    Words = [begin
+                 {Pid, Monitor} = spawn_monitor(fun() ->
+                                                        receive go -> ok end,
+                                                        catch append_to_nothing(List)
+                                                end),
+                 1 = trace:process(Session, Pid, true, [call]),
+                 Pid ! go,
+                 receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+                 {call_memory, [{Pid, 1, Count}]} = trace:info(Session, {?MODULE, append_to_nothing, 1}, call_memory),
+                 trace:function(Session, {?MODULE, append_to_nothing, 1}, restart, [call_memory]),
+                 Count
+             end || List <- [[1 | 2], [1, 2, 3 | 4], lists:seq(1, 100) ++ x, x]],
+    true = trace:session_destroy(Session),
+    Words.
+
+append_to_nothing(List) ->
+    [List ++ ok].
 
 %% The process dictionary has an immediate put into the pair that is there.
 words_of_put() ->

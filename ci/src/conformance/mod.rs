@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{Place, words};
-use crate::{fetch, paths};
+use crate::{binary, fetch, paths};
 use compare::{Expected, Table, Verdict};
 use runner::Outcome;
 
@@ -122,7 +122,7 @@ pub(crate) fn gate() -> Result<()> {
 fn setup(options: &Options) -> Result<Setup> {
     let command = |given: &Option<String>, ours: &[&str]| match given {
         Some(command) => Ok(words(command)),
-        None => paths::beamline_run(&fetch::otp()?.root, ours),
+        None => binary::beamline_run(&fetch::otp()?.root, ours),
     };
     let dir = options.build.clone();
     let dir = dir.unwrap_or_else(|| paths::target().join("conformance"));

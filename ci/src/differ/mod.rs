@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cases::{self, Cases};
 use crate::place::{Place, words};
-use crate::{fetch, paths};
+use crate::{binary, fetch, paths};
 use side::Side;
 
 /// Options of `cargo xtask differ`.
@@ -115,10 +115,10 @@ fn pair(options: &Options) -> Result<Pair> {
     let otp = fetch::otp()?.root;
     let beamline = match &options.beamline {
         Some(file) => file.canonicalize().context("looking for the binary")?,
-        None => paths::beamline()?,
+        None => binary::beamline()?,
     };
     let here = |name, binary: &Path| -> Result<Side> {
-        let erl = paths::words_of(binary, &["run"], &otp, &["erl"])?;
+        let erl = binary::words_of(binary, &["run"], &otp, &["erl"])?;
         Side::new(name, Place::new(None)?, erl, &dir)
     };
     let truth = match &options.erl {
@@ -126,7 +126,7 @@ fn pair(options: &Options) -> Result<Pair> {
             let place = Place::new(options.chroot.as_deref())?;
             Side::new("OTP", place, words(erl), &dir)?
         }
-        None => here("zeal", &paths::zealous()?)?,
+        None => here("zeal", &binary::zealous()?)?,
     };
     let ours = here("here", &beamline)?;
     truth.compile()?;

@@ -59,9 +59,9 @@ pub(crate) struct Config {
 pub(crate) struct Workload {
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
-    /// Functions whose calls and words are counted; none means all.
+    /// The functions whose calls and words are counted. An empty list means all.
     pub(crate) patterns: Vec<Pattern>,
-    /// Runs before those whose time counts.
+    /// Runs whose time does not count, before the others.
     pub(crate) warm_up: u32,
     /// Runs whose time counts.
     pub(crate) runs: u32,

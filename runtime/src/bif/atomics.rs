@@ -8,7 +8,8 @@ use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
 use crate::sys::memory;
-use crate::term::{Term, View, am, map};
+use crate::term::{Term, View, am};
+use crate::value::map;
 
 bifs! {
     bif erts_internal:"atomics_new"/2 => atomics_new_2;

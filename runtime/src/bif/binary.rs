@@ -5,8 +5,10 @@ use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::num::limbs::{Endian, Int, IntRef};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::sys::memory;
-use crate::term::iolist::{self, Joined, NotIolist, Part, Visited, Walk, Walked};
-use crate::term::{Atom, Bits, RawTerm, Term, View, am, number};
+use crate::term::{Atom, Bits, RawTerm, Term, View, am};
+use crate::value::iolist;
+use crate::value::iolist::{Joined, NotIolist, Part, Visited, Walk, Walked};
+use crate::value::number;
 
 bifs! {
     bif erlang:"binary_to_list"/1 => binary_to_list_1;

@@ -5,8 +5,9 @@ use super::{BifResult, Raise, badarg, bifs};
 use crate::hash::checksum::{adler32, adler32_combine, crc32, crc32_combine};
 use crate::hash::md5::Md5;
 use crate::process::{CONTEXT_REDS, Process, Work};
-use crate::term::iolist::{self, Part, Visited, Walk, Walked};
 use crate::term::{RawTerm, Term};
+use crate::value::iolist;
+use crate::value::iolist::{Part, Visited, Walk, Walked};
 
 bifs! {
     bif erlang:"crc32"/1 => crc32_1;

@@ -6,12 +6,14 @@ use parking_lot::Mutex;
 
 use super::{BifResult, Raise, badarg, bifs, notsup};
 use crate::beam;
-use crate::code::debug;
 use crate::code::entry::{export, find_export};
-use crate::code::load::{chunk_term, prepare};
-use crate::code::module::{self, Module};
-use crate::code::purge::{self, Which};
 use crate::heap::MagicBinary;
+use crate::loader::debug;
+use crate::loader::load::{chunk_term, prepare};
+use crate::loader::module;
+use crate::loader::module::Module;
+use crate::loader::purge;
+use crate::loader::purge::Which;
 use crate::process::logger::log_error;
 use crate::process::{Process, refs};
 use crate::sys::stderr::complain;
@@ -230,7 +232,7 @@ fn is_builtin_3<'p>(_: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
     };
     // Instructions here, as in ERTS.
     let instruction = matches!((f, a), (am::apply, 2 | 3) | (am::yield_, 0));
-    let is_bif = super::find(m, f, a).is_some_and(super::table::is_own);
+    let is_bif = super::find(m, f, a).is_some_and(crate::code::bif::is_own);
     Ok(Term::bool(m == am::erlang && instruction || is_bif))
 }
 
@@ -343,7 +345,7 @@ fn fun_info_2<'p>(p: &'p Process, [fun, what]: [Term<'p>; 2]) -> BifResult<'p> {
             am::external
         }
         .term(),
-        am::pid => or_undefined(local.map(|_| crate::start::init_pid().term())),
+        am::pid => or_undefined(local.map(|_| crate::process::init_pid().term())),
         am::module => match f.export() {
             Some(export) => export.module.term(),
             None => local.ok_or_else(badarg)?.module.term(),

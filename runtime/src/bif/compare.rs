@@ -180,7 +180,7 @@ fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Raise<'static>> 
     let is_first_turn = begun.is_none();
     let most = STEPS_PER_RED * p.fcalls.get();
     let mut steps = most;
-    match phash2_some(p, t, begun, &mut steps) {
+    match phash2_some(|raw| p.own(raw), t, begun, &mut steps) {
         Ok(hash) => {
             p.bump_reds((most - steps) / STEPS_PER_RED);
             Ok(hash.into())

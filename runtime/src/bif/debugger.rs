@@ -4,16 +4,18 @@
 use parking_lot::Mutex;
 
 use super::{BifResult, Next, Raise, badarg, bifs};
-use crate::code::debug::{self, Refused};
-use crate::code::module::{Mfa, Module, versions};
 use crate::heap::{Heap, Literals, size};
 use crate::interp::debugger::{Function, Slot, StackFrame, stack_frames};
+use crate::loader::debug;
+use crate::loader::debug::Refused;
+use crate::loader::module::{Mfa, Module, versions};
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::suspension::NOBODY;
 use crate::process::{Process, Signal, deliver, exists, send};
 use crate::sched;
 use crate::sys::random;
-use crate::term::{Atom, Pid, Term, am, map};
+use crate::term::{Atom, Pid, Term, am};
+use crate::value::map;
 
 bifs! {
     bif erl_debugger:"supported"/0 => supported_0;
@@ -124,7 +126,10 @@ fn breakpoint_3(p: &mut Process) -> Next {
             let pid = p.pid();
             p.suspend_itself();
             sched::thread_progress().later(move || {
-                deliver(pid, Signal::request(|p| super::resume_suspended(p, NOBODY)));
+                deliver(
+                    pid,
+                    Signal::request(|p| crate::process::suspension::resume(p, NOBODY)),
+                );
             });
             p.set_x(0, am::ok.term());
             Next::Yield

@@ -5,7 +5,8 @@
 use super::{BifResult, Raise, badarg, bifs};
 use crate::port::driver;
 use crate::process::{Process, Signal, deliver, refs};
-use crate::term::{Term, View, am, iolist};
+use crate::term::{Term, View, am};
+use crate::value::iolist;
 
 bifs! {
     bif erl_ddll:"try_load"/3 => try_load_3;

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use super::{BifResult, badarg, bifs, notsup};
-use crate::code::module;
+use crate::loader::module;
 use crate::process::Process;
 use crate::term::{Atom, Term, View, am, tag};
 

@@ -86,7 +86,7 @@ fn stacktrace<'p>(p: &'p Process, trace: Term<'p>) -> Option<Term<'p>> {
             _ => return None,
         });
     }
-    let depth = crate::interp::exception::backtrace_depth().max(1);
+    let depth = crate::exec::exception::backtrace_depth().max(1);
     changed |= items.len() > depth;
     items.truncate(depth);
     Some(if changed { p.list(&items) } else { trace })
@@ -95,7 +95,7 @@ fn stacktrace<'p>(p: &'p Process, trace: Term<'p>) -> Option<Term<'p>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interp::exception::backtrace_depth;
+    use crate::exec::exception::backtrace_depth;
 
     fn list_of<'p>(p: &'p Process, item: &[Term<'p>]) -> Term<'p> {
         p.list(&[p.tuple(item)])

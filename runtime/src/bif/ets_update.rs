@@ -7,7 +7,8 @@ use crate::hash::HashMap;
 use crate::heap::{Heap, Stored};
 use crate::process::Process;
 use crate::term::compare::cmp;
-use crate::term::{Term, Tuple, View, am, number};
+use crate::term::{Term, Tuple, View, am};
+use crate::value::number;
 
 bifs! {
     bif ets:"update_element"/3 => update_element_3;

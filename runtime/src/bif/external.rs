@@ -1,11 +1,12 @@
 //! The external term format's BIFs.
 
 use super::{BifResult, Raise, badarg, badopt, bifs, system_limit};
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
-use crate::term::external::{
-    self, DecodeOptions, Decoded, EncodeOptions, EncodeWork, Paused, Piece, TooLarge,
-    encode_counted, encode_pieces, external_size,
+use crate::external;
+use crate::external::{
+    DecodeOptions, Decoded, EncodeOptions, EncodeWork, Paused, Piece, TooLarge, encode_counted,
+    encode_pieces, external_size,
 };
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::term::{Atom, RawTerm, Term, am, tag};
 
 bifs! {
@@ -200,9 +201,9 @@ fn from_binary<'p>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::external::encode;
     use crate::process::in_small_steps;
     use crate::term::compare::eq_exact;
-    use crate::term::external::encode;
 
     #[test]
     fn a_large_term_is_decoded_in_many_slices() {

@@ -4,7 +4,8 @@ use super::process::reply;
 use super::{BifResult, Next, Raise, badarg, badopt, bifs};
 use crate::process::refs::make_ref;
 use crate::process::{Exception, MaxHeap, Process, Signal, ask, min_heap_words, options};
-use crate::term::{Atom, Term, am, map};
+use crate::term::{Atom, Term, am};
+use crate::value::map;
 
 bifs! {
     xbif erlang:"process_flag"/2 => process_flag_2;

@@ -4,8 +4,8 @@
 //! outcome is `{ok, Result}` or `{Class, Reason}`.
 
 use super::{Call, Raise, find};
+use crate::external::{DecodeOptions, EncodeOptions, decode, encode};
 use crate::process::Process;
-use crate::term::external::{DecodeOptions, EncodeOptions, decode, encode};
 use crate::term::{Atom, Term, am};
 
 fn from_hex(text: &str) -> Vec<u8> {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::process::all_pids;
 use super::time::make_unique_integer;
 use super::{BifResult, Next, Raise, badarg, bifs};
-use crate::code::debug;
 use crate::ets;
 use crate::heap::{Binary, MagicBinary, Message};
+use crate::loader::debug;
 use crate::process::{Exception, Process, Signal, exists, refs, send};
 use crate::sched::timers;
 use crate::sys::memory;
@@ -72,7 +72,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
         "persistent_term" => {
             let slots = Term::small(super::persistent_term::slots() as i64);
             let table = Atom::new("table").term();
-            crate::term::map::from_pairs(p, &[(table, slots)])
+            crate::value::map::from_pairs(p, &[(table, slots)])
         }
         "DbTable_words" => p.tuple(&[
             Term::small(ets::TABLE_WORDS as i64),

@@ -202,6 +202,10 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     let outcome = copy_cells(p, &mut rest, free_words, |element| {
         copied.push(element.raw())
     });
+    if outcome.is_err() {
+        // ERTS has copied the elements of an improper list by then.
+        p.trap_words(2 * copied.len());
+    }
     match outcome? {
         Copied::All => {
             let copied = copied.iter().rev().map(|raw| p.own(*raw));

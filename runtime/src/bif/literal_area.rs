@@ -20,16 +20,17 @@ bifs! {
 
 static COLLECTOR: OnceLock<Pid> = OnceLock::new();
 
-/// Says which process collects, and has it told when there is something to collect.
+/// Says which process collects. The first call counts.
 pub(crate) fn set_collector(pid: Pid) {
-    if COLLECTOR.set(pid).is_ok() {
-        release::set_notice(|| {
-            if let Some(pid) = COLLECTOR.get() {
-                let notice = Signal::message(am::copy_literals.term(), SYSTEM);
-                // The machine ends with the collector.
-                let _ = process::send(*pid, notice);
-            }
-        });
+    let _ = COLLECTOR.set(pid);
+}
+
+/// Tells it that there is something to collect, if it is there yet.
+pub(crate) fn notice() {
+    if let Some(pid) = COLLECTOR.get() {
+        let notice = Signal::message(am::copy_literals.term(), SYSTEM);
+        // The machine ends with the collector.
+        let _ = process::send(*pid, notice);
     }
 }
 

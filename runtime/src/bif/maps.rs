@@ -4,9 +4,10 @@ use smallvec::SmallVec;
 
 use super::{BifResult, Raise, badarg, bifs, tagged};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
-use crate::term::map::{self, Changed, Leaf, Leaves};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
+use crate::value::map;
+use crate::value::map::{Changed, Leaf, Leaves};
 
 mod next;
 

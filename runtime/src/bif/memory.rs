@@ -3,11 +3,11 @@
 //! Counted where they are taken, so that what the allocator itself keeps back is not among them.
 
 use super::{BifResult, Raise, badarg, bifs};
-use crate::code::module;
 use crate::ets::registry;
 use crate::heap;
-use crate::native::atom;
+use crate::loader::module;
 use crate::process::{self, ProcShared, Process};
+use crate::term::atom::atom;
 use crate::term::{Atom, Term, atom as atoms};
 
 bifs! {

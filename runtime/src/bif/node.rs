@@ -3,7 +3,8 @@
 use super::{BifResult, Raise, badarg, badopt, bifs, notsup};
 use crate::heap::Node;
 use crate::process::Process;
-use crate::term::{Atom, Term, View, am, map, tag};
+use crate::term::{Atom, Term, View, am, tag};
+use crate::value::map;
 
 bifs! {
     ubif erlang:"node"/0 => node_0;
@@ -137,7 +138,7 @@ fn monitor_node_2<'p>(p: &'p Process, [node, on]: [Term<'p>; 2]) -> BifResult<'p
 
 /// This node is always there; others cannot be asked for. Source: `monitor_node()` in `dist.c`.
 fn monitor_node_3<'p>(_: &'p Process, [node, on, options]: [Term<'p>; 3]) -> BifResult<'p> {
-    let known = |option: Term<'_>| option.same(crate::native::atom("allow_passive_connect"));
+    let known = |option: Term<'_>| option.same(crate::term::atom::atom("allow_passive_connect"));
     let mut options = options.list_iter();
     if !options.all(|option| option.is_ok_and(known)) {
         return Err(badopt());

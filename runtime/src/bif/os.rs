@@ -4,20 +4,16 @@
 //! The environment is a table of the runtime's own, filled once from the process's: the C library's
 //! stays as it was (ports get the table).
 
-use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStringExt;
-use std::sync::OnceLock;
-
-use parking_lot::RwLock;
-
 use super::{BifResult, Raise, badarg, bifs};
 use crate::heap::Heap;
-use crate::native::{self, names};
 use crate::process::registry::{self, Named};
 use crate::process::{Process, Signal, deliver};
 use crate::sched::outside;
+use crate::sys::environment::{environment, set_variable};
 use crate::sys::signal::{self, Disposition};
-use crate::term::{Atom, Term, View, am};
+use crate::term::atom::atom;
+use crate::term::{Atom, Term, am};
+use crate::value::file_name::{name_of_native, native_key, native_value};
 
 bifs! {
     bif os:"env"/0 => env_0;
@@ -28,44 +24,9 @@ bifs! {
     bif os:"set_signal"/2 => set_signal_2;
 }
 
-/// Variables by name, in the encoding of the file system.
-type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn environment() -> &'static RwLock<Environment> {
-    static ENVIRONMENT: OnceLock<RwLock<Environment>> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| {
-        let variables = std::env::vars_os().map(|(key, value)| (key.into_vec(), value.into_vec()));
-        RwLock::new(variables.collect())
-    })
-}
-
-/// A copy of the environment, for programs that ports start.
-#[must_use]
-pub fn environment_copy() -> BTreeMap<Vec<u8>, Vec<u8>> {
-    environment().read().clone()
-}
-
-/// Sets a variable, as `os:putenv/2` does.
-pub fn set_variable(key: &[u8], value: &[u8]) {
-    environment().write().insert(key.to_vec(), value.to_vec());
-}
-
 /// A name or value from the environment: a string, in Latin-1 where it is not of the encoding.
 fn text<'p>(p: &'p Process, bytes: &[u8]) -> Term<'p> {
-    names::name_of_native(p, bytes).unwrap_or_else(|()| p.byte_list(bytes))
-}
-
-/// The bytes of a value given as a string.
-pub(crate) fn native_value(value: Term<'_>) -> Option<Vec<u8>> {
-    match value.view() {
-        View::Nil | View::Cons(_) => names::native_name(value, names::encoding()),
-        _ => None,
-    }
-}
-
-/// The bytes of a variable's name: a string without `=`.
-pub(crate) fn native_key(key: Term<'_>) -> Option<Vec<u8>> {
-    native_value(key).filter(|key| !key.contains(&b'='))
+    name_of_native(p, bytes).unwrap_or_else(|()| p.byte_list(bytes))
 }
 
 fn env_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -108,7 +69,7 @@ fn notify(signal: &'static str) {
         return;
     };
     let heap = Heap::detached();
-    let message = heap.tuple(&[native::atom("notify"), native::atom(signal)]);
+    let message = heap.tuple(&[atom("notify"), atom(signal)]);
     deliver(server, Signal::message(message, server));
 }
 
@@ -125,7 +86,7 @@ fn set_signal_2<'p>(_p: &'p Process, [name, option]: [Term<'p>; 2]) -> BifResult
         Some("default") => Disposition::Default,
         Some("handle") => Disposition::Handle,
         _ => {
-            let badopt = native::atom("badopt");
+            let badopt = atom("badopt");
             return Err(Raise::ErrorCause(am::badarg.term(), badopt));
         }
     };

@@ -16,7 +16,8 @@ use crate::process::Process;
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
-use crate::term::{Term, am, map};
+use crate::term::{Term, am};
+use crate::value::map;
 
 bifs! {
     bif persistent_term:"put"/2 => put_2;

@@ -3,13 +3,13 @@
 use super::{BifResult, Next, Raise, badarg, badopt, bifs, system_limit};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
-use crate::native;
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
     Signal, ask, deliver, exists, is_of_old_incarnation, registry, send,
 };
+use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, View, am, tag};
 use crate::trace::{Event, events, seq};
 
@@ -259,7 +259,7 @@ fn dist_spawn_request_4<'p>(
         }
         _ => false,
     };
-    let for_request = kind.same(native::atom("spawn_request"));
+    let for_request = kind.same(atom("spawn_request"));
     let (request, parsed) = options::spawn_options(opts, for_request);
     let error = match parsed {
         Err(BadOptions::Option) => am::badopt,

@@ -257,11 +257,11 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
             super::dictionary::get(p, key).unwrap_or(am::undefined.term())
         }
         am::backtrace if p.flags.get().sensitive => p.binary(b""),
-        am::backtrace => p.binary(crate::interp::exception::backtrace(p).as_bytes()),
+        am::backtrace => p.binary(crate::exec::exception::backtrace(p).as_bytes()),
         am::sequential_trace_token => crate::trace::seq::token_term(p, p),
         am::magic_ref => Term::NIL,
         am::current_function | am::current_location | am::current_stacktrace => {
-            crate::interp::exception::where_is(p, name)
+            crate::exec::exception::where_is(p, name)
         }
         _ => p.unsigned(count(p, name) as u64),
     })

@@ -12,7 +12,8 @@ use crate::regex::{
     Bsr, CompileFlags, CompileOptions, Group, MatchError, MatchFlags, MatchOptions, Newline, Regex,
     version,
 };
-use crate::term::{Atom, Term, View, am, iolist};
+use crate::term::{Atom, Term, View, am};
+use crate::value::iolist;
 
 bifs! {
     bif re:"version"/0 => version_0;
@@ -359,7 +360,7 @@ fn groups_of(regex: &Regex, value: Term<'_>) -> Option<Vec<usize>> {
             usize::try_from(number).into_iter().collect()
         }
         View::Atom(name) => regex.numbers_of(name.name().as_bytes()).collect(),
-        View::Bits(_) | View::Cons(_) | View::Nil => {
+        View::Bits(_) | View::Cons(_) => {
             let name = iolist::to_vec(value).ok()?;
             regex.numbers_of(&name).collect()
         }

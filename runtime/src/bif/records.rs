@@ -4,8 +4,8 @@ use super::{BifResult, Raise, badarg, bifs, tagged};
 use crate::code::record;
 use crate::interp::records::field_reason;
 use crate::process::Process;
-use crate::term::map;
 use crate::term::{Atom, Record, Term, am};
+use crate::value::map;
 
 bifs! {
     ubif erlang:"is_record"/1 => is_record_1;

@@ -10,16 +10,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::flags::max_heap_map;
 use super::{BifResult, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
+use crate::exec::exception;
 use crate::heap;
-use crate::interp::exception;
-use crate::native::atom;
 use crate::port;
 use crate::process::logger::SystemLogger;
 use crate::process::{self, MaxHeap, Process, options};
 use crate::sched::clock::{self, TimeWarp};
 use crate::sched::{self, online};
 use crate::sys::cpu;
-use crate::term::{Atom, Term, View, am, atom as atoms, number as numbers};
+use crate::term::atom::atom;
+use crate::term::{Atom, Term, View, am, atom as atoms};
+use crate::value::number as numbers;
 
 bifs! {
     bif erlang:"system_info"/1 => system_info_1;
@@ -29,17 +30,17 @@ bifs! {
 
 /// The OTP whose libraries run: release (`"29"`) and the version of its ERTS (`"17.1"`).
 #[derive(Clone, Debug)]
-pub struct Release {
+pub(crate) struct Release {
     /// `otp_release`.
-    pub otp: String,
+    pub(crate) otp: String,
     /// `version`.
-    pub erts: String,
+    pub(crate) erts: String,
 }
 
 static RELEASE: OnceLock<Release> = OnceLock::new();
 
-/// Says which OTP's libraries run. The first call counts.
-pub fn set_release(release: Release) {
+/// Says which OTP's libraries run. The first call counts. Before it is told, that is OTP 29.
+pub(crate) fn set_release(release: Release) {
     let _ = RELEASE.set(release);
 }
 
@@ -178,7 +179,7 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         // Not one that ERTS knows.
         "allocator" => p.tuple(&[am::undefined.term(), Term::NIL, Term::NIL, Term::NIL]),
         "snifs" => {
-            let rows = super::table::own().map(|row| {
+            let rows = crate::code::bif::own().map(|row| {
                 let (module, function) = (atom(row.module), atom(row.function));
                 p.tuple(&[module, function, Term::small(row.arity.into())])
             });
@@ -489,13 +490,6 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
 }
 
 fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
-    static FORGET: std::sync::Once = std::sync::Once::new();
-    FORGET.call_once(|| {
-        process::add_exit_hook(|p| {
-            online::forget_blocker(p.pid());
-            true
-        });
-    });
     let what = what.as_atom().ok_or_else(badarg)?.name();
     match what {
         "block" | "block_normal" => {
@@ -538,7 +532,7 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
     static RUNTIME: Since = Since(AtomicI64::new(0));
     static WALL_CLOCK: Since = Since(AtomicI64::new(0));
     let [switches, reductions, collections] = sched::totals();
-    let queues = sched::run_queue_lengths;
+    let queues = process::run_queues::run_queue_lengths;
     Ok(match item.as_atom().ok_or_else(badarg)?.name() {
         "context_switches" => p.tuple(&[p.unsigned(switches), Term::small(0)]),
         "garbage_collection" => p.tuple(&[
@@ -660,7 +654,7 @@ mod tests {
         assert!(info(p, "multi_scheduling").same(atom("enabled")));
         assert!(info(p, "multi_scheduling_blockers").is_nil());
         let snifs = info(p, "snifs").list_iter().count();
-        assert_eq!(snifs, super::super::table::own().count());
+        assert_eq!(snifs, crate::code::bif::own().count());
     }
 
     #[test]

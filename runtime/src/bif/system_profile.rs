@@ -76,7 +76,7 @@ fn profile(receiver: TracerId, options: Term<'_>) -> Result<Profile, Raise<'stat
 
 /// `erlang:system_check(schedulers)`: `ok` once every scheduler has answered.
 fn system_check_1<'p>(p: &'p Process, [what]: [Term<'p>; 1]) -> BifResult<'p> {
-    if !what.same(crate::native::atom("schedulers")) {
+    if !what.same(crate::term::atom::atom("schedulers")) {
         return Err(badarg());
     }
     let (asker, numbers) = (p.pid(), refs::make_ref());

@@ -4,14 +4,14 @@
 use super::process::reply;
 use super::{BifResult, Next, badarg, bifs, notsup};
 use crate::heap::{Heap, Message};
-use crate::native;
 use crate::process::refs::make_ref;
 use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{
-    Process, Signal, ask_with, check_process_code, is_of_old_incarnation, options, send,
+    Process, REFERS_TO_OLD_CODE, Signal, ask_with, is_of_old_incarnation, options, send,
 };
 use crate::sys::stderr::complain;
+use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
@@ -45,7 +45,7 @@ fn check_process_code_1(p: &mut Process) -> Next {
     let Some(module) = p.x(0).as_atom() else {
         return p.raise(badarg());
     };
-    let refers = check_process_code(p, module);
+    let refers = (REFERS_TO_OLD_CODE.get())(p, module);
     p.set_x(0, Term::bool(refers));
     Next::Return
 }
@@ -88,7 +88,7 @@ fn request<'p>(
     };
     let operation = operation.as_tuple().ok_or_else(badarg)?.elements();
     let (task, id) = match *operation {
-        [kind, id] if kind.same(native::atom("system_task_test")) => (Task::Test, id),
+        [kind, id] if kind.same(atom("system_task_test")) => (Task::Test, id),
         [kind, id, argument] => match (kind.as_atom(), argument.as_atom().ok_or_else(badarg)?) {
             (Some(am::garbage_collect), am::major) => (Task::Collect { major: true }, id),
             (Some(am::garbage_collect), am::minor) => (Task::Collect { major: false }, id),
@@ -240,17 +240,6 @@ fn begin(p: Option<&mut Process>, suspended: Suspended) {
     }
 }
 
-/// Ends the suspension by `by`: in the context of the suspended process.
-pub(crate) fn resume(p: Option<&mut Process>, by: Pid) {
-    let Some(p) = p.filter(|p| p.is_suspended()) else {
-        return;
-    };
-    p.rare().suspended.retain(|suspended| suspended.by != by);
-    if !p.is_suspended() {
-        p.resume_timers();
-    }
-}
-
 fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     let pid = pid.as_pid().ok_or_else(badarg)?;
     let last = {
@@ -269,7 +258,10 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     };
     if last {
         let by = p.pid();
-        crate::process::deliver(pid, Signal::request(move |p| resume(p, by)));
+        crate::process::deliver(
+            pid,
+            Signal::request(move |p| crate::process::suspension::resume(p, by)),
+        );
     }
     Ok(Term::bool(true))
 }
@@ -286,7 +278,7 @@ fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResul
         if !p.flags.get().sensitive {
             complain!(
                 "{}",
-                crate::interp::exception::backtrace(p).trim_end_matches('\n')
+                crate::exec::exception::backtrace(p).trim_end_matches('\n')
             );
         }
     };

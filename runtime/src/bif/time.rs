@@ -3,17 +3,20 @@
 use super::{BifResult, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
-use crate::native::atom;
 use crate::num::time::convert_unit;
-use crate::process::refs::{RefNumbers, make_ref, monotonic_integer, unique_integer};
+use crate::process::refs::{FIRST, RefNumbers, make_ref, monotonic_integer, unique_integer};
+use crate::process::user_timers;
+use crate::process::user_timers::Receiver;
 use crate::process::{Process, Signal, deliver};
 use crate::sched;
 use crate::sched::clock::{
-    self, clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, time_offset_ns,
+    self, clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, now_microseconds, system_time_ns,
+    time_offset_ns,
 };
-use crate::sched::user_timers::{self, Receiver};
 use crate::sys::time::NATIVE_PER_SECOND;
+use crate::term::atom::atom;
 use crate::term::{Atom, Term, View, am};
+use crate::value::timestamp::triple;
 
 bifs! {
     bif erlang:"make_ref"/0 => make_ref_0;
@@ -47,9 +50,6 @@ bifs! {
 fn make_ref_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.reference(make_ref()))
 }
-
-/// The first integer of each kind that may be negative: the smallest small one.
-const FIRST: i64 = crate::term::tag::MIN_SMALL;
 
 fn unique_integer_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let (thread, count) = unique_integer();
@@ -123,10 +123,6 @@ fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
     Err(Raise::Trap(convert, args))
 }
 
-fn system_time_ns() -> i64 {
-    erlang_monotonic_ns() + time_offset_ns()
-}
-
 fn monotonic_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.integer(erlang_monotonic_ns()))
 }
@@ -151,38 +147,12 @@ fn time_offset_1<'p>(p: &'p Process, [to]: [Term<'p>; 1]) -> BifResult<'p> {
     in_unit(p, time_offset_ns(), to)
 }
 
-/// `{MegaSeconds, Seconds, MicroSeconds}`.
-/// `{MegaSeconds, Seconds, MicroSeconds}`.
-pub(crate) fn triple(p: &crate::heap::Heap, microseconds: i64) -> Term<'_> {
-    let seconds = microseconds.div_euclid(1_000_000);
-    p.tuple(&[
-        Term::small(seconds.div_euclid(1_000_000)),
-        Term::small(seconds.rem_euclid(1_000_000)),
-        Term::small(microseconds.rem_euclid(1_000_000)),
-    ])
-}
-
 fn timestamp_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(triple(p, system_time_ns().div_euclid(1000)))
 }
 
 fn now_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(triple(p, now_microseconds()))
-}
-
-/// The next integer of those that `unique_integer([monotonic])` gives.
-pub(crate) fn unique_monotonic() -> i64 {
-    FIRST + monotonic_integer()
-}
-
-/// Time of day that is later each time, on all schedulers.
-pub(crate) fn now_microseconds() -> i64 {
-    use std::sync::atomic::{AtomicI64, Ordering};
-    static LAST: AtomicI64 = AtomicI64::new(0);
-    let now = system_time_ns().div_euclid(1000);
-    let later = |last: i64| Some(now.max(last + 1));
-    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
-    now.max(last.unwrap_or(0) + 1)
 }
 
 fn scheduler_wall_time_1<'p>(_: &'p Process, [enable]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -2,7 +2,8 @@
 
 use super::trace::{bad, session_of, weak};
 use super::{BifResult, Raise, badarg, bifs};
-use crate::code::module::{self, Mfa};
+use crate::loader::module;
+use crate::loader::module::Mfa;
 use crate::process::{self, Process};
 use crate::sched::ptab;
 use crate::sys::ticks;

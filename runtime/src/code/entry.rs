@@ -4,26 +4,16 @@
 
 use crate::hash::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
 use super::op::{Op, entry};
-use crate::bif;
+use crate::code::bif;
 use crate::heap::LiteralCell;
+use crate::term::entry::ACTIVE;
+pub use crate::term::entry::{Export, FunEntry, GENERATIONS, active};
 use crate::term::{Atom, Term, am};
-
-/// Code generations: one active, one being staged, one that some thread may still read.
-pub const GENERATIONS: usize = 3;
-
-static ACTIVE: AtomicUsize = AtomicUsize::new(0);
-
-/// The code generation that calls use.
-#[inline(always)]
-#[must_use]
-pub fn active() -> usize {
-    ACTIVE.load(Ordering::Acquire)
-}
 
 /// The generation that the next [`commit`] makes active.
 #[must_use]
@@ -32,32 +22,8 @@ pub fn staging() -> usize {
 }
 
 /// Makes the staged generation active: the one store that changes code.
-pub(super) fn commit() {
+pub(crate) fn commit() {
     ACTIVE.store(staging(), Ordering::Release);
-}
-
-/// `M:F/A` as others call it.
-#[repr(C)]
-pub struct Export {
-    /// Where calls go, for each code generation.
-    pub addresses: [AtomicU64; GENERATIONS],
-    /// A function's head and one instruction, for exports without code of their own; for one under a
-    /// breakpoint the code's address.
-    stub: [AtomicU64; entry::WORDS + 3],
-    /// Module.
-    pub module: Atom,
-    /// Function.
-    pub function: Atom,
-    /// Arity.
-    pub arity: u8,
-    /// The BIF it is, as an index into the table of BIFs.
-    pub bif: Option<u32>,
-    /// A BIF under a breakpoint: calls go through its entry.
-    pub is_bif_traced: AtomicBool,
-    /// Its fun, made when it is first asked for.
-    lambda: LiteralCell,
-    /// How many there were before it.
-    pub number: u32,
 }
 
 impl Export {
@@ -126,13 +92,6 @@ impl Export {
         Op::of(self.stub[entry::WORDS].load(Ordering::Acquire)) == Op::Breakpoint
     }
 
-    /// Where a call goes now.
-    #[inline(always)]
-    #[must_use]
-    pub fn address(&self) -> *const u64 {
-        self.addresses[active()].load(Ordering::Acquire) as *const u64
-    }
-
     /// Has code, or is a BIF.
     #[must_use]
     pub fn is_defined(&self) -> bool {
@@ -141,7 +100,7 @@ impl Export {
 }
 
 /// The first instruction of a function without loaded code, or of one that the runtime gives.
-pub(super) fn stub_instruction(module: Atom, function: Atom, arity: u8, bif: Option<u32>) -> u64 {
+pub(crate) fn stub_instruction(module: Atom, function: Atom, arity: u8, bif: Option<u32>) -> u64 {
     let op = match bif {
         _ if module == am::erlang && function == am::apply && arity == 3 => Op::ApplyEntry,
         _ if module == am::erlang && function == am::apply && arity == 2 => Op::ApplyFunEntry,
@@ -183,32 +142,6 @@ pub fn all_exports() -> Vec<&'static Export> {
     exports().read().values().copied().collect()
 }
 
-/// A fun of a module: identity and where its code is.
-#[repr(C)]
-pub struct FunEntry {
-    /// Where calls go, for each code generation; 0 while its module is not loaded.
-    pub addresses: [AtomicU64; GENERATIONS],
-    /// Module it was made in.
-    pub module: Atom,
-    /// MD5 of that module's code.
-    pub uniq: [u8; 16],
-    /// Hash of its source, as the compiler gave it.
-    pub old_uniq: u32,
-    /// Its place among the module's funs.
-    pub index: u32,
-    /// Arguments its code takes: those of a call and the free variables.
-    pub arity: u8,
-}
-
-impl FunEntry {
-    /// Where a call goes now; null while its module is not loaded.
-    #[inline(always)]
-    #[must_use]
-    pub fn address(&self) -> *const u64 {
-        self.addresses[active()].load(Ordering::Acquire) as *const u64
-    }
-}
-
 type FunKey = (Atom, [u8; 16], u32, u8);
 
 fn funs() -> &'static RwLock<HashMap<FunKey, &'static FunEntry>> {
@@ -243,7 +176,7 @@ pub fn fun_entry(
 }
 
 /// Starts staging: the staged generation begins as a copy of the active one.
-pub(super) fn start_staging() {
+pub(crate) fn start_staging() {
     let (from, to) = (active(), staging());
     for export in exports().read().values() {
         export.addresses[to].store(

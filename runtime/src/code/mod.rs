@@ -1,17 +1,15 @@
-//! Loaded code: modules, exports, funs, and how they change while processes run.
+//! What code consists of: specific instructions, native functions, and the entries through which code is called.
 //!
 //! Invariants:
 //! - C1: code words never move; once active they change only by atomic stores of whole instruction words.
-//! - C2: code words live as long as their [`module::Module`]. It is dropped once it has been purged and every
-//!   scheduler has passed a quiescent point since; a purge goes through only when no process runs the code or will
-//!   return to it, and no export or fun leads there.
+//! - C2: code words live as long as the module they belong to (`loader/module.rs`). It is dropped once it has been
+//!   purged and every scheduler has passed a quiescent point since; a purge goes through only when no process runs the
+//!   code or will return to it, and no export or fun leads there.
 
-pub(crate) mod debug;
+pub mod bif;
 pub mod entry;
-pub mod load;
-pub mod module;
 pub mod op;
-pub(crate) mod purge;
 pub mod record;
+pub(crate) mod stubs;
 
 pub use entry::{Export, FunEntry};

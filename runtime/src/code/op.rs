@@ -453,7 +453,7 @@ pub mod entry {
     /// In an export's stub: where its code is.
     pub const TARGET: isize = 2;
     /// Words before the entry.
-    pub const WORDS: usize = 5;
+    pub const WORDS: usize = crate::term::entry::HEAD_WORDS;
 }
 
 /// Code of a y register in an operand.

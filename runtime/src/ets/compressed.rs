@@ -3,8 +3,8 @@
 //!
 //! Source: `db_size_dbterm_comp()` of `erl_db_util.c` and `erts_encode_ext_size_ets()`, OTP 29.
 
+use crate::external::{EncodeOptions, encode_bare};
 use crate::heap::{Literals, Stored, size as heap_words};
-use crate::term::external::{EncodeOptions, encode_bare};
 use crate::term::{Term, View};
 
 /// Bytes of a reference to an off-heap binary, of a part of one, and of a magic reference.

@@ -28,8 +28,8 @@ pub(crate) use fix::Fixes;
 pub(crate) use hash::{Chain, DIRECTORY_WORDS, Hash, HashKind, Locks};
 pub(crate) use tree::Tree;
 
-use crate::bif::Raise;
 use crate::heap::{MagicBinary, Message, Stored};
+use crate::process::Raise;
 use crate::process::{self, ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am};
 

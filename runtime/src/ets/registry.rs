@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Once};
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::{Mutex, RwLock};
 
 use super::{Objects, Table, error};
-use crate::bif::Raise;
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
+use crate::process::Raise;
 use crate::process::{self, Process, Signal, refs};
 use crate::term::{Atom, Pid, Term, View, am};
 
@@ -115,8 +115,6 @@ pub(crate) fn find<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
 
 /// Makes `table` known, for its owner; `None` where its name is taken.
 pub(crate) fn add(table: Table) -> Option<TableRef> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| process::add_exit_hook(exited));
     let named = table.options.named;
     let (name, owner) = {
         let state = table.state();
@@ -297,7 +295,7 @@ const TABLE_REDS: i64 = 32;
 
 /// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end. `false` when
 /// there is more than may be freed in one turn.
-fn exited(p: &mut Process) -> bool {
+pub(crate) fn exited(p: &mut Process) -> bool {
     if TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0 {
         return true;
     }

@@ -3,10 +3,10 @@
 use std::ops::Deref;
 
 use super::{Hash, Objects, Tree};
-use crate::bif::{Raise, badarg};
 use crate::heap::Stored;
 use crate::matchspec::{Dialect, MatchSpec, Object, compile, is_fully_bound, is_wild};
 use crate::process::Process;
+use crate::process::{Raise, badarg};
 use crate::term::compare::{cmp, eq, eq_exact};
 use crate::term::{Term, am};
 
@@ -20,7 +20,7 @@ pub(crate) fn compiled(spec: Term<'_>) -> Result<MatchSpec, Raise<'static>> {
     }
     compile(spec, Dialect::TABLE).map_err(|failure| {
         if failure.system_limit {
-            crate::bif::system_limit()
+            crate::process::system_limit()
         } else {
             badarg()
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::off_heap::OffHeap;
 use super::{Binary, Heap, MagicBinary, Node, SharedBytes, heap_bits_words};
-use crate::code::{Export, FunEntry};
+use crate::term::entry::{Export, FunEntry};
 use crate::term::tag::{self, size};
 use crate::term::{Bits, Map, ORDINARY_REF_MARKER, Pid, RawTerm, Term, Tuple};
 

@@ -15,6 +15,7 @@ use super::off_heap::OffHeap;
 use super::verify::ZEAL;
 use super::{Heap, copy};
 use crate::sys::memory;
+use crate::term::entry::LiteralCell;
 use crate::term::{RawTerm, Term, tag};
 
 /// Addresses reserved; memory is taken only where it is written.
@@ -326,10 +327,6 @@ impl Literal {
         unsafe { Term::new(self.0) }
     }
 }
-
-/// A place for a literal that threads read and write without a lock.
-#[derive(Default)]
-pub struct LiteralCell(std::sync::atomic::AtomicU64);
 
 impl LiteralCell {
     /// What was put there last.

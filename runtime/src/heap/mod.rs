@@ -78,16 +78,18 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{NonNull, null_mut};
 
+pub use crate::term::counted::{
+    Binary, MagicBinary, Node, SharedBytes, binary_bytes, number_binaries,
+};
+pub use crate::term::entry::LiteralCell;
 pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};
 pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};
 pub use collect::{Collected, HeapLimit, Roots, reclaimed_words};
 pub use copy::{Literals, heap_bits_words, size, size_shared, size_shared_all};
 pub use fragment::Fragment;
 pub use literal::{
-    Literal, LiteralArea, LiteralCell, build as build_literal, make as make_literal,
-    used_bytes as literal_bytes,
+    Literal, LiteralArea, build as build_literal, make as make_literal, used_bytes as literal_bytes,
 };
-pub use off_heap::{Binary, MagicBinary, Node, SharedBytes, binary_bytes, number_binaries};
 pub use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
 

@@ -13,13 +13,14 @@
 
 use crate::hash::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::literal::LiteralArea;
 use super::{Heap, Roots};
+use crate::hook::Hook;
 use crate::term::{RawTerm, Term, tag};
 
 /// Areas that are given up together.
@@ -41,12 +42,8 @@ static STATE: Mutex<State> = Mutex::new(State {
     releasing: None,
 });
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
-static NOTICE: OnceLock<fn()> = OnceLock::new();
-
-/// Says who is told that an area waits. The first call counts.
-pub(crate) fn set_notice(notice: fn()) {
-    let _ = NOTICE.set(notice);
-}
+/// Hook: the collector of literal areas is told that one waits.
+pub(crate) static NOTICE: Hook<fn()> = Hook::new("the notice of literal areas");
 
 /// Gives up `area`: nothing names its literals any more but processes that have read one.
 pub(crate) fn release(area: LiteralArea) {
@@ -54,9 +51,7 @@ pub(crate) fn release(area: LiteralArea) {
         return;
     }
     STATE.lock().queue.push(area);
-    if let Some(notice) = NOTICE.get() {
-        notice();
-    }
+    (NOTICE.get())();
 }
 
 /// Puts what waits under release, in place of what was; that comes back, to be dropped once every scheduler has

@@ -152,7 +152,7 @@ mod tests {
         let literal = crate::heap::build_literal(|heap| {
             heap.list(&[heap.float(1.5), heap.tuple(&[]), Term::small(3)])
         });
-        let map = crate::term::map::from_pairs(
+        let map = crate::value::map::from_pairs(
             &heap,
             &[(am::ok.term(), heap.integer(i64::MAX)), (literal, binary)],
         );

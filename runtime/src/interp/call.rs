@@ -1,10 +1,10 @@
 //! Calls by name and through funs: finding the entry and laying out the arguments.
 
-use crate::bif::{Raise, badarg, system_limit};
 use crate::code::Export;
 use crate::code::entry::export;
-use crate::code::{module, purge};
+use crate::loader::{module, purge};
 use crate::process::{Exception, Process, X_REGISTERS};
+use crate::process::{Raise, badarg, system_limit};
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// A call ready to be made: its arguments are in the registers.
@@ -115,7 +115,7 @@ pub(super) fn call_fun<'p>(
         if address.is_null() {
             if is_loaded {
                 // Loading it would not help: what is loaded has no such fun.
-                return Err(crate::bif::tagged(am::badfun, fun));
+                return Err(crate::process::tagged(am::badfun, fun));
             }
             return undefined_lambda(p, entry.module, fun, arity);
         }
@@ -156,9 +156,9 @@ pub(super) fn apply_fun<'p>(
 /// `fun` cannot be called with these arguments, whatever it is.
 fn uncallable<'p>(p: &'p Process, fun: Term<'p>, args: Term<'p>) -> Raise<'p> {
     if fun.as_fun().is_none() {
-        return crate::bif::tagged(am::badfun, fun);
+        return crate::process::tagged(am::badfun, fun);
     }
-    crate::bif::tagged(am::badarity, p.tuple(&[fun, args]))
+    crate::process::tagged(am::badarity, p.tuple(&[fun, args]))
 }
 
 fn arguments<'p>(p: &'p Process, arity: usize) -> Term<'p> {
@@ -184,7 +184,7 @@ fn undefined_lambda<'p>(
 ) -> Result<Ready, Raise<'p>> {
     let handler = export(handler_module(p), am::undefined_lambda, 3);
     if !handler.is_defined() {
-        return Err(crate::bif::tagged(am::badfun, fun));
+        return Err(crate::process::tagged(am::badfun, fun));
     }
     let args = arguments(p, arity);
     p.set_x(0, module.term());

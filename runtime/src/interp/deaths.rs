@@ -6,13 +6,13 @@ use std::sync::Once;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::code::{load, module};
 use crate::heap::Heap;
+use crate::loader::{load, module};
+use crate::process::Outcome;
 use crate::process::{
     Death, Doom, Process, Signal, SpawnOptions, deliver, exists, registry, spawn_first,
     spawn_native,
 };
-use crate::sched::Outcome;
 use crate::term::{Atom, Pid, Term, am};
 
 const LONG: Duration = Duration::from_secs(60);

@@ -7,22 +7,14 @@
 //! stop ▶ │ LineBreakpointEnd │ x(0) … x(live-1) │ the next instruction
 //! ```
 
-use super::exception::{lookup, stub_name};
 use crate::code::entry::export;
-use crate::code::module::Mfa;
-use crate::code::op::Op;
+use crate::code::stubs;
+use crate::exec::exception::{lookup, stub_name};
 use crate::heap::Heap;
+use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};
 use crate::term::{RawTerm, Term, am, tag};
 use crate::trace;
-
-/// What the call of `erts_internal:breakpoint/4` returns to.
-static END: [u64; 1] = [Op::LineBreakpointEnd.word(0, 0, 0)];
-
-/// The address of the instruction that ends a breakpoint.
-pub(super) fn end() -> *const u64 {
-    END.as_ptr()
-}
 
 /// How a process goes on that has come to a breakpoint.
 pub(super) enum Hit {
@@ -58,7 +50,7 @@ pub(super) fn hit(p: &mut Process, pc: *const u64, live: usize) -> Hit {
     let frame = p.stop.get().wrapping_sub(need);
     // SAFETY: H1: `need` words are free below the stack's top; I3: `live` registers hold terms.
     unsafe {
-        *frame = end() as u64;
+        *frame = stubs::breakpoint_end() as u64;
         std::ptr::copy_nonoverlapping(p.registers().cast::<u64>(), frame.add(1), live);
         *frame.add(1 + live) = pc.wrapping_add(1) as u64;
     }
@@ -162,8 +154,8 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
     let is_outside = p.pc.get().is_null();
     let (mut function, mut code) = match is_outside {
         true => {
-            let mfa = super::exception::not_in_code(p);
-            (Function::Known(mfa, None), super::run::spawn_entry())
+            let mfa = crate::exec::exception::not_in_code(p);
+            (Function::Known(mfa, None), stubs::spawn_entry())
         }
         false => (Function::at(p.pc.get()), p.pc.get()),
     };
@@ -187,7 +179,7 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
     frames.push(StackFrame::new(function, code, slots));
     if is_outside {
         // The call that is to be made returns there.
-        let end = super::run::normal_exit();
+        let end = stubs::normal_exit();
         frames.push(StackFrame::new(Function::at(end), end, Vec::new()));
     }
     frames

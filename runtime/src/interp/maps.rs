@@ -8,9 +8,10 @@ use smallvec::SmallVec;
 use super::slow::{Flow, Slow};
 use crate::process::Process;
 use crate::term::compare::{cmp_flatmap_keys, eq_exact};
-use crate::term::map::{self, Changed};
 use crate::term::tag::map::{FLAT_WORDS, SMALL_LIMIT};
 use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
+use crate::value::map;
+use crate::value::map::Changed;
 
 const FAIL: usize = 0;
 const MAP: usize = 1;

@@ -14,7 +14,6 @@
 pub(crate) mod bits;
 mod call;
 pub(crate) mod debugger;
-pub(crate) mod exception;
 mod run;
 
 pub(crate) use run::run;

@@ -9,43 +9,28 @@ use std::sync::atomic::Ordering;
 
 use super::call::{self, Called, Ready};
 use super::debugger::{self, Hit};
-use super::exception::{self, Current};
 use super::slow::{Flow, Slow};
 use super::{bits, maps, records};
-use crate::bif::{self, Bif, Call, Next, Raise, arith};
-use crate::code::module::Mfa;
+use crate::code::bif::{self, Bif, Call};
 use crate::code::op::{Op, Y_BIT, entry as head};
+use crate::code::stubs::{for_each_return, spawn_entry};
 use crate::code::{Export, FunEntry, entry};
+use crate::exec::arith;
+use crate::exec::exception;
+use crate::exec::exception::Current;
 use crate::heap::{Heap, RESERVED_WORDS};
+use crate::loader::module::Mfa;
+use crate::process::Outcome;
 use crate::process::{
     CONTEXT_REDS, Class, Exception, Exiting, Process, Saved, WaitTimeout, X_REGISTERS,
 };
-use crate::sched::Outcome;
-use crate::term::{RawTerm, Term, am, compare, number, tag};
+use crate::process::{Next, Raise};
+use crate::term::{RawTerm, Term, am, compare, tag};
 use crate::trace;
+use crate::value::number;
 
 /// Float registers there are.
 const FLOAT_REGISTERS: usize = 1024;
-
-/// Code for starting and ending processes.
-struct Stubs {
-    spawn: [u64; 2],
-}
-
-static STUBS: Stubs = Stubs {
-    spawn: [Op::SpawnEntry.word(0, 0, 0), Op::NormalExit.word(0, 0, 0)],
-};
-
-/// Where a new process starts: calls `apply(x0, x1, x2)`, then exits normally.
-#[must_use]
-pub(super) fn spawn_entry() -> *const u64 {
-    STUBS.spawn.as_ptr()
-}
-
-/// Where a process's first function returns to.
-pub(super) fn normal_exit() -> *const u64 {
-    &raw const STUBS.spawn[1]
-}
 
 /// The BIFs behind the operators, for operands that the fast paths leave.
 struct Operators {
@@ -1815,7 +1800,7 @@ fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
 /// The call that the function on top of the stack was made by, for BIFs that code does not call itself.
 fn return_address(p: &Process) -> Option<*const u64> {
     let mut found = None;
-    exception::for_each_return(p, |address| {
+    for_each_return(p, |address| {
         found = Some(address.wrapping_sub(1));
         false
     });

@@ -7,7 +7,8 @@ use super::functions::{self, Found};
 use super::print::{cut, shown};
 use super::{Clause, Dialect, Expr, Head, MatchSpec, Pattern, is_fully_bound};
 use crate::heap::{Heap, Message};
-use crate::term::{Atom, Term, Tuple, View, am, map};
+use crate::term::{Atom, Term, Tuple, View, am};
+use crate::value::map;
 
 /// Nesting of a specification beyond which it is refused with `system_limit`.
 const MAX_DEPTH: usize = 4096;
@@ -511,7 +512,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn stacktrace(&mut self, args: &[Term<'a>]) -> Part<'a> {
-        let most = crate::interp::exception::backtrace_depth() as i64;
+        let most = crate::exec::exception::backtrace_depth() as i64;
         let depth = match args.first().map(|depth| depth.as_small()) {
             None => most,
             Some(None) => {

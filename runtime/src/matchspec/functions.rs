@@ -1,7 +1,7 @@
 //! The functions that guards and bodies may call.
 
 use super::Function;
-use crate::bif::{self, Call};
+use crate::code::bif::{self, Call};
 use crate::term::{Atom, am};
 
 /// Functions of `erlang` that any guard or body may call.

@@ -16,8 +16,8 @@ pub(crate) use actions::{Action, Actions, NoActions};
 pub(crate) use compile::{compile, variable};
 pub(crate) use run::Object;
 
-use crate::bif::BifResult;
 use crate::heap::Message;
+use crate::process::BifResult;
 use crate::process::Process;
 use crate::term::{Atom, Term};
 

@@ -6,7 +6,8 @@ use super::{Action, Actions, Clause, Expr, Function, Head, MatchSpec, NoActions,
 use crate::heap::{Message, Stored};
 use crate::process::Process;
 use crate::term::compare::eq_exact;
-use crate::term::{Term, View, am, map};
+use crate::term::{Term, View, am};
+use crate::value::map;
 
 /// What a program for tracing asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

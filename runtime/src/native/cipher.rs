@@ -9,7 +9,8 @@ use super::crypto::raise;
 use super::{atom, new_object, object};
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::process::Process;
-use crate::term::{Term, View, am, iolist, map};
+use crate::term::{Term, View, am};
+use crate::value::{iolist, map};
 
 bifs! {
     bif crypto:"cipher_algorithms"/0 => cipher_algorithms_0;

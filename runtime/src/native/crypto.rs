@@ -39,7 +39,7 @@ pub(super) fn raise<'p>(
     text: &str,
     line: u32,
 ) -> Raise<'p> {
-    let place = crate::term::map::from_pairs(
+    let place = crate::value::map::from_pairs(
         p,
         &[
             (atom("c_file_name"), p.string(file!())),
@@ -170,7 +170,7 @@ fn consume(p: &Process, data: &[u8]) {
 fn hash_info_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let state = name.as_atom().and_then(|name| State::new(name.name()));
     let info = state.ok_or_else(badarg)?.info();
-    Ok(crate::term::map::from_pairs(
+    Ok(crate::value::map::from_pairs(
         p,
         &[
             (atom("type"), Term::small(info.number)),

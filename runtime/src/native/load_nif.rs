@@ -1,7 +1,7 @@
 //! `erlang:load_nif/2`: the modules of OTP that ERTS links in are here natively; libraries in C are
 //! refused.
 
-use super::{NIFS, atom, error, names};
+use super::{NIFS, atom, error};
 use crate::bif::{BifResult, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, View, am};
@@ -25,7 +25,7 @@ fn is_native(library: &[u8]) -> bool {
 
 fn load_nif_2<'p>(p: &'p Process, [library, _info]: [Term<'p>; 2]) -> BifResult<'p> {
     let name = match library.view() {
-        View::Cons(_) => names::native_or_raw_name(library),
+        View::Cons(_) => crate::value::file_name::native_or_raw_name(library),
         _ => None,
     };
     let name = name.ok_or_else(badarg)?;

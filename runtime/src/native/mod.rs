@@ -20,7 +20,9 @@ use crate::bif::{Bif, Raise, badarg};
 use crate::heap::{Heap, MagicBinary};
 use crate::process::refs::make_ref;
 use crate::sys::errno;
-use crate::term::{Atom, Bits, Term, View, am};
+use crate::term::atom::atom;
+use crate::term::{Bits, Term, View, am};
+pub(crate) use crate::value::iolist::iolist_bytes;
 
 /// The tables of what OTP has in BIFs.
 pub(crate) const BIFS: &[&[Bif]] = &[load_nif::TABLE, names::TABLE];
@@ -38,11 +40,6 @@ pub(crate) const NIFS: &[&[Bif]] = &[
 
 /// Buffers that one call takes from an I/O vector: `enif_inspect_iovec`'s bound in ERTS's own NIFs.
 const IOVEC_MAX: usize = 64;
-
-/// The atom `name` as a term.
-pub(crate) fn atom(name: &str) -> Term<'static> {
-    Atom::new(name).term()
-}
 
 /// `{ok, Value}`.
 pub(crate) fn ok<'p>(p: &'p Heap, value: Term<'p>) -> Term<'p> {
@@ -130,27 +127,6 @@ pub(crate) fn inspect_iovec(list: Term<'_>) -> Result<(Vec<Bits<'_>>, Term<'_>),
         }
     }
     Ok((buffers, rest))
-}
-
-/// The bytes of an I/O list, or of a binary. `None` for what is neither.
-pub(crate) fn iolist_bytes(list: Term<'_>) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    let mut rest = vec![list];
-    while let Some(term) = rest.pop() {
-        match term.view() {
-            View::Nil => {}
-            View::Bits(bits) if bits.bit_len() % 8 == 0 => out.extend_from_slice(&bits.bytes()),
-            View::Cons(cell) => {
-                rest.push(cell.tail());
-                match cell.head().view() {
-                    View::Small(byte) => out.push(u8::try_from(byte).ok()?),
-                    _ => rest.push(cell.head()),
-                }
-            }
-            _ => return None,
-        }
-    }
-    Some(out)
 }
 
 /// `{error, Posix}` for an I/O error.

@@ -251,7 +251,7 @@ fn capabilities<'p>(p: &'p Process, rows: &[Row]) -> Term<'p> {
             value("code", code),
             value("full_name", full_name),
         ];
-        crate::term::map::from_pairs(p, &pairs)
+        crate::value::map::from_pairs(p, &pairs)
     };
     p.list(&rows.iter().rev().map(capability).collect::<Vec<_>>())
 }
@@ -262,7 +262,7 @@ fn tinfo_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
         (atom("num"), capabilities(p, &NUMBERS)),
         (atom("str"), capabilities(p, &STRINGS)),
     ];
-    Ok(crate::term::map::from_pairs(p, &pairs))
+    Ok(crate::value::map::from_pairs(p, &pairs))
 }
 
 /// A name or a string, up to a zero byte.

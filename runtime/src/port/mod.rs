@@ -8,11 +8,10 @@
 //! Differs from ERTS: commands are run by their caller, and a port that is sent `{Owner, {command, _}}`
 //! while it is busy queues it.
 
-mod bif;
 pub(crate) mod driver;
 mod framing;
-mod open;
-mod signals;
+pub(crate) mod open;
+pub(crate) mod signals;
 mod trace_file;
 mod trace_ip;
 
@@ -24,13 +23,10 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-pub(crate) use bif::TABLE;
 use framing::{Framing, Input, Piece};
 pub(crate) use open::open_forker;
 
-use crate::bif::resume_suspended;
 use crate::heap::{Heap, Message};
-use crate::native::atom;
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{self, Named};
 use crate::process::suspension::NOBODY;
@@ -38,6 +34,7 @@ use crate::process::{Peer, Signal, deliver};
 use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::errno;
 use crate::sys::poll::{self, Interest, WatchId};
+use crate::term::atom::atom;
 use crate::term::{Pid, Port as PortId, Term, am};
 use crate::trace::Event;
 use crate::trace::ports::Traced;
@@ -72,10 +69,10 @@ pub(crate) fn io_bytes() -> (u64, u64) {
 
 /// A port.
 pub(crate) struct Port {
-    id: PortId,
+    pub(crate) id: PortId,
     /// Which sessions trace it, and how.
     pub(crate) tracee: crate::trace::Tracee,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
 }
 
 impl PTabElement for Port {
@@ -108,51 +105,51 @@ pub(crate) struct Mode {
     binary: bool,
     eof: bool,
     exit_status: bool,
-    parallelism: bool,
+    pub(crate) parallelism: bool,
     /// Queued bytes at which callers must wait, and below which they go on.
     busy: (usize, usize),
 }
 
-struct State {
-    owner: Pid,
-    name: Vec<u8>,
-    mode: Mode,
-    links: BTreeSet<Peer>,
-    monitors: Vec<(RefNumbers, Pid)>,
-    data: Message,
-    gone: bool,
+pub(crate) struct State {
+    pub(crate) owner: Pid,
+    pub(crate) name: Vec<u8>,
+    pub(crate) mode: Mode,
+    pub(crate) links: BTreeSet<Peer>,
+    pub(crate) monitors: Vec<(RefNumbers, Pid)>,
+    pub(crate) data: Message,
+    pub(crate) gone: bool,
 
     input: Option<Descriptor>,
-    input_watch: Option<WatchId>,
-    reader: Input,
-    input_bytes: u64,
+    pub(crate) input_watch: Option<WatchId>,
+    pub(crate) reader: Input,
+    pub(crate) input_bytes: u64,
 
     output: Option<Descriptor>,
-    output_watch: Option<WatchId>,
-    queue: VecDeque<Vec<u8>>,
+    pub(crate) output_watch: Option<WatchId>,
+    pub(crate) queue: VecDeque<Vec<u8>>,
     /// Bytes of the queue's first piece that are written.
-    written: usize,
-    queued_bytes: usize,
-    output_bytes: u64,
-    is_busy: bool,
+    pub(crate) written: usize,
+    pub(crate) queued_bytes: usize,
+    pub(crate) output_bytes: u64,
+    pub(crate) is_busy: bool,
     /// Who waits for the port not to be busy.
-    waiting: Vec<Pid>,
+    pub(crate) waiting: Vec<Pid>,
     /// Set when the port is to end once all is written: why, and whether its owner asked for it.
-    closing: Option<(Message, bool)>,
+    pub(crate) closing: Option<(Message, bool)>,
 
     /// What takes the port's data, where that is no descriptor.
     driver: Option<Box<dyn driver::Driver>>,
     /// The descriptors that the driver waits for.
-    driver_watches: Vec<(RawFd, Interest, WatchId)>,
+    pub(crate) driver_watches: Vec<(RawFd, Interest, WatchId)>,
 
-    os_pid: Option<i32>,
+    pub(crate) os_pid: Option<i32>,
     /// Exit status of the program that has ended.
-    exited: Option<i32>,
+    pub(crate) exited: Option<i32>,
 }
 
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refused {
+pub(crate) enum Refused {
     /// The port is gone, or going.
     Gone,
     /// The caller is to wait.
@@ -179,7 +176,7 @@ impl Port {
     }
 
     /// The port with this identifier.
-    fn lookup(id: PortId) -> Option<Arc<Port>> {
+    pub(crate) fn lookup(id: PortId) -> Option<Arc<Port>> {
         table().lookup(id.0)
     }
 
@@ -351,7 +348,7 @@ impl Port {
     }
 
     /// `port_control/3`: the answer, and whether it is to be a binary. `None` where the port has no such command.
-    fn control(self: &Arc<Self>, command: u32) -> Option<(Vec<u8>, bool)> {
+    pub(crate) fn control(self: &Arc<Self>, command: u32) -> Option<(Vec<u8>, bool)> {
         let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         let driver = state.driver.as_mut()?;
@@ -474,7 +471,7 @@ impl Port {
 
     /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner
     /// is told so, if it `asked` for it.
-    fn close(
+    pub(crate) fn close(
         self: &Arc<Self>,
         mut state: parking_lot::MutexGuard<'_, State>,
         reason: Term<'_>,
@@ -537,12 +534,15 @@ impl Port {
 /// Has processes that wait for a port go on: each tries its call again.
 fn wake(waiting: &mut Vec<Pid>) {
     for pid in waiting.drain(..) {
-        deliver(pid, Signal::request(|p| resume_suspended(p, NOBODY)));
+        deliver(
+            pid,
+            Signal::request(|p| crate::process::suspension::resume(p, NOBODY)),
+        );
     }
 }
 
 /// Before the machine ends: writes what is queued for lent descriptors.
-fn flush() {
+pub(crate) fn flush() {
     let guard = pin();
     for port in table().iter(&guard) {
         let state = port.state.lock();

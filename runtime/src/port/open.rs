@@ -10,18 +10,18 @@ use parking_lot::Mutex;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::driver::{self, Driver};
-use super::{Descriptor, Framing, Input, Mode, Port, State, signals, table};
-use crate::bif::os;
+use super::{Descriptor, Framing, Input, Mode, Port, State, table};
 use crate::heap::Message;
-use crate::native::names;
 use crate::process::Process;
 use crate::sched::outside;
+use crate::sys::environment;
 use crate::sys::{errno, file, spawn};
 use crate::term::atom::MAX_ATOM_CHARS;
 use crate::term::{Pid, Port as PortId, Term, View, am};
+use crate::value::file_name;
 
 /// Why no port was opened: what `erts_internal:open_port/2` answers.
-pub(super) enum Error {
+pub(crate) enum Error {
     /// `badarg`: the name.
     Badarg,
     /// `badopt`: the options.
@@ -91,7 +91,7 @@ impl Options {
             exit_status: false,
             parallelism: false,
             busy: BUSY_BYTES,
-            environment: os::environment_copy(),
+            environment: environment::environment_copy(),
             args: None,
             arg0: None,
             cd: None,
@@ -145,11 +145,11 @@ impl Options {
             "args" => {
                 let args = value
                     .list_iter()
-                    .map(|arg| names::native_or_raw_name(arg.ok()?));
+                    .map(|arg| file_name::native_or_raw_name(arg.ok()?));
                 self.args = Some(args.collect::<Option<_>>()?);
             }
-            "arg0" => self.arg0 = Some(names::native_or_raw_name(value)?),
-            "cd" => self.cd = Some(names::native_or_raw_name(value)?),
+            "arg0" => self.arg0 = Some(file_name::native_or_raw_name(value)?),
+            "cd" => self.cd = Some(file_name::native_or_raw_name(value)?),
             "parallelism" => self.parallelism = value.as_bool()?,
             "busy_limits_port" => self.busy = busy_limits(value)?,
             // There is no message queue between a process and a port.
@@ -163,17 +163,18 @@ impl Options {
 
     /// `{env, List}`: from the environment as it is now; `false` and the empty string unset.
     fn environment(&mut self, list: Term<'_>) -> Option<()> {
-        self.environment = os::environment_copy();
+        self.environment = environment::environment_copy();
         for pair in list.list_iter() {
             let pair = pair.ok()?.as_tuple()?;
             let [key, value] = pair.elements() else {
                 return None;
             };
-            let key = os::native_key(*key)?;
+            let key = file_name::native_key(*key)?;
             if value.is_nil() || *value == am::false_ {
                 self.environment.remove(&key);
             } else {
-                self.environment.insert(key, os::native_value(*value)?);
+                self.environment
+                    .insert(key, file_name::native_value(*value)?);
             }
         }
         Some(())
@@ -198,7 +199,7 @@ impl Options {
 
 /// `{Low, High}`, or `disabled`.
 fn busy_limits(value: Term<'_>) -> Option<(usize, usize)> {
-    if value.same(crate::native::atom("disabled")) {
+    if value.same(crate::term::atom::atom("disabled")) {
         return Some((usize::MAX, usize::MAX));
     }
     let [low, high] = value.as_tuple()?.elements() else {
@@ -214,9 +215,11 @@ fn busy_limits(value: Term<'_>) -> Option<(usize, usize)> {
 fn parse_name(name: Term<'_>) -> Option<Name> {
     let elements = name.as_tuple()?.elements();
     match (elements.first()?.as_atom()?.name(), elements) {
-        ("spawn", [_, command]) => names::native_or_raw_name(*command).map(Name::Command),
-        ("spawn_executable", [_, file]) => names::native_or_raw_name(*file).map(Name::Executable),
-        ("spawn_driver", [_, command]) => names::native_or_raw_name(*command).map(Name::Driver),
+        ("spawn", [_, command]) => file_name::native_or_raw_name(*command).map(Name::Command),
+        ("spawn_executable", [_, file]) => {
+            file_name::native_or_raw_name(*file).map(Name::Executable)
+        }
+        ("spawn_driver", [_, command]) => file_name::native_or_raw_name(*command).map(Name::Driver),
         ("fd", [_, input, output]) => {
             let fd = |t: &Term<'_>| t.as_small().and_then(|n| RawFd::try_from(n).ok());
             Some(Name::Descriptors(fd(input)?, fd(output)?))
@@ -226,8 +229,7 @@ fn parse_name(name: Term<'_>) -> Option<Name> {
 }
 
 /// Opens a port with `p` as its owner, linked to it.
-pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<PortId, Error> {
-    signals::listen();
+pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<PortId, Error> {
     let options = Options::parse(options).ok_or(Error::Badopt)?;
     let name = parse_name(name).ok_or(Error::Badarg)?;
     let is_executable = matches!(name, Name::Executable(_));
@@ -279,7 +281,6 @@ pub(super) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
 /// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
 /// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
 pub(crate) fn open_forker(owner: Pid) {
-    signals::listen();
     let mode = Mode {
         framing: Framing::Stream,
         binary: false,
@@ -368,8 +369,6 @@ fn lent(input: RawFd, output: RawFd, options: &Options) -> Result<Ends, Error> {
             return Err(Error::Os("ebadf"));
         }
     }
-    static FLUSHED: std::sync::Once = std::sync::Once::new();
-    FLUSHED.call_once(|| crate::halt::add_hook(super::flush));
     Ok(Ends {
         input: options.read.then_some(Descriptor::Lent(input)),
         output: options.write.then_some(Descriptor::Lent(output)),

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::{Port, Refused};
-use crate::native::iolist_bytes;
-use crate::process::ports::{self, Hooks};
+use crate::process::ports::Hooks;
 use crate::process::signal::ExitSignal;
 use crate::process::{NotSent, Peer, Process, Signal, deliver, exists};
+use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port as PortId, RawTerm, Term, am};
 use crate::trace::{Event, flags, sysprof};
+use crate::value::iolist::iolist_bytes;
 
-/// Has what processes send to ports brought here.
-pub(super) fn listen() {
-    ports::set_hooks(Hooks {
+/// What takes to ports what processes send them.
+pub(crate) fn hooks() -> Hooks {
+    Hooks {
         signal,
         message,
         exit,
@@ -23,7 +24,13 @@ pub(super) fn listen() {
             }
         },
         exists: |id| Port::lookup(id).is_some(),
-    });
+        each_tracee: |visit| {
+            let guard = pin();
+            for port in super::table().iter(&guard) {
+                visit(&port.tracee);
+            }
+        },
+    }
 }
 
 /// Takes a signal; gives it back when the port is gone.
@@ -98,7 +105,7 @@ impl Port {
     }
 
     /// Makes `pid` the owner. With `link`, they are linked. `false` when the port is gone.
-    pub(super) fn connect(&self, pid: Pid, link: bool) -> bool {
+    pub(crate) fn connect(&self, pid: Pid, link: bool) -> bool {
         let mut state = self.state.lock();
         if state.gone {
             return false;
@@ -114,7 +121,7 @@ impl Port {
     }
 
     /// `p` has the port take data in the name of `from`, and waits for it where it is busy: tracers hear of it.
-    pub(super) fn command_from(
+    pub(crate) fn command_from(
         self: &Arc<Self>,
         p: &Process,
         from: RawTerm,
@@ -137,7 +144,7 @@ impl Port {
     }
 
     /// `from` has the port close.
-    pub(super) fn report_close(&self, from: RawTerm) {
+    pub(crate) fn report_close(&self, from: RawTerm) {
         self.traced()
             .received(Term::immed(from), |_| am::close.term());
         // It does not come to an end of that.
@@ -157,7 +164,7 @@ fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NotSent> {
     protocol(p, &port, message).unwrap_or_else(|| {
         let signal = Signal::Exit(Box::new(ExitSignal {
             from: port.peer(),
-            reason: crate::heap::Message::copy_of(crate::native::atom("badsig")),
+            reason: crate::heap::Message::copy_of(crate::term::atom::atom("badsig")),
             alias: None,
             linked: false,
             normal_kills: false,
@@ -177,7 +184,7 @@ fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(
     if owner.as_pid()? != port.owner() {
         return None;
     }
-    if request.same(crate::native::atom("close")) {
+    if request.same(crate::term::atom::atom("close")) {
         port.report_close((*owner).raw());
         port.close(port.state.lock(), am::normal.term(), true);
         return Some(Ok(()));
@@ -200,7 +207,7 @@ fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(
                 .received(*owner, |heap| heap.tuple(&[am::connect.term(), new.term()]));
             if port.connect(new, false) {
                 port.tell(old, |heap| {
-                    heap.tuple(&[port.id.term(), crate::native::atom("connected")])
+                    heap.tuple(&[port.id.term(), crate::term::atom::atom("connected")])
                 });
             }
         }

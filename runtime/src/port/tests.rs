@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::*;
+use crate::process::Outcome;
 use crate::process::{Process, SpawnOptions, spawn_native};
-use crate::sched::{self, Outcome};
 use crate::term::{Atom, View};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ struct Owner {
 
 impl Owner {
     fn new() -> Owner {
-        sched::start();
+        crate::scheduler::start();
         let (out, texts) = channel::<String>();
         let pid = spawn_native(&SpawnOptions::default(), move |p| {
             p.change_flags(|flags| flags.trap_exit = true);
@@ -96,7 +96,7 @@ fn show(term: Term<'_>) -> String {
         View::Port(_) => "P".into(),
         View::Bits(bits) => String::from_utf8_lossy(&bits.bytes()).into_owned(),
         View::Cons(_) | View::Nil => {
-            String::from_utf8(crate::native::iolist_bytes(term).unwrap()).unwrap()
+            String::from_utf8(crate::value::iolist::iolist_bytes(term).unwrap()).unwrap()
         }
         View::Tuple(tuple) => {
             let parts: Vec<_> = tuple.elements().iter().map(|e| show(*e)).collect();

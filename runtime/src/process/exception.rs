@@ -2,7 +2,7 @@
 //! finds them.
 
 use super::Process;
-use crate::bif::Raise;
+use crate::process::Raise;
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// Class of an exception.
@@ -139,7 +139,7 @@ impl Exception {
 
 impl Process {
     /// Puts an exception to rest in the process: for handlers that have it to themselves, which then
-    /// end with [`crate::bif::Next::Raise`].
+    /// end with [`crate::process::Next::Raise`].
     pub fn store_exception(&mut self, class: Class, value: RawTerm) {
         self.exception = Exception {
             class,

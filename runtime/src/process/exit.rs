@@ -1,15 +1,15 @@
 //! How a process ends. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
 
-use parking_lot::RwLock;
-
+use super::event::Event;
 use super::handle::send_demonitor;
-use super::logger::log_uncaught;
+use super::probe::{happened, probes};
 use super::signal::deliver_to_peer;
-use super::{Class, Peer, Process, Signal, deliver, registry, table};
+use super::user_timers;
+use super::{Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
-use crate::sched::user_timers;
+use crate::hook::Hook;
+use crate::sched::online::forget_blocker;
 use crate::term::{RawTerm, Term};
-use crate::trace::{Event, events, seq, sysmon, sysprof};
 
 /// That a process exits: none of its code runs any more, and its turn ends with [`Outcome::Exit`].
 ///
@@ -17,21 +17,14 @@ use crate::trace::{Event, events, seq, sysmon, sysprof};
 /// an error. There is nothing to do with it but to hand it up, and no way to make one for a process that goes on:
 /// so none of the ways through instructions, BIFs and tracing can forget it.
 ///
-/// [`Outcome::Exit`]: crate::sched::Outcome::Exit
+/// [`Outcome::Exit`]: crate::process::Outcome::Exit
 #[must_use = "a process that exits runs no further"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exiting(());
 
-type ExitHook = fn(&mut Process) -> bool;
-
-static EXIT_HOOKS: RwLock<Vec<ExitHook>> = RwLock::new(Vec::new());
-
-/// Has `hook` called with each process that exits, before its links and monitors are told: for what a
-/// process may own (tables, ports, files). One that returns `false` has used up its time and is called
-/// again in the process's next turn.
-pub fn add_exit_hook(hook: fn(&mut Process) -> bool) {
-    EXIT_HOOKS.write().push(hook);
-}
+/// Hook: what a process may own (tables) is given up, before its links and monitors are told. Where that returns `false`,
+/// it has used up its time, and is called again in the process's next turn.
+pub(crate) static GIVES_UP: Hook<fn(&mut Process) -> bool> = Hook::new("what a process owns");
 
 impl Process {
     /// The process exits with `reason`, unless it exits already.
@@ -56,7 +49,7 @@ impl Process {
     }
 
     /// The stored exception ends the process: nobody catches it. The end of the turn makes its exit reason of it
-    /// ([`Process::note_uncaught`]).
+    /// (`exec::exception::note_uncaught`).
     pub(crate) fn uncaught(&self) -> Exiting {
         debug_assert!(
             self.exception.value != RawTerm::NONE,
@@ -80,19 +73,6 @@ impl Process {
             .then(|| unsafe { Term::new(self.exit_reason.get()) })
     }
 
-    /// Its code has ended the process with no exit reason set: by an exception nobody caught, which is
-    /// logged unless it is an exit.
-    pub(crate) fn note_uncaught(&mut self, _: Exiting) {
-        if self.is_exiting() {
-            return;
-        }
-        let reason = crate::interp::exception::exit_reason(self);
-        if self.exception.class != Class::Exit {
-            log_uncaught(self, reason);
-        }
-        let _ = self.exit_with(reason);
-    }
-
     /// Whether it may not run for now.
     pub(crate) fn is_suspended(&self) -> bool {
         self.of_rare(|rare| !rare.suspended.is_empty())
@@ -103,14 +83,14 @@ impl Process {
     pub(crate) fn terminate(&mut self) -> bool {
         self.end_receive_timer();
         if self.flags.get().terminating {
-            events::exiting(self, true);
+            probes().exiting(self, true);
         } else if let Some(reason) = self.exit_reason() {
             self.change_flags(|flags| flags.terminating = true);
-            events::happened(&self.shared, Event::Exit, reason);
+            happened(&self.shared, Event::Exit, reason);
         }
-        let hooks = EXIT_HOOKS.read().clone();
-        if !hooks.iter().all(|hook| hook(self)) {
-            events::exiting(self, false);
+        forget_blocker(self.pid());
+        if !(GIVES_UP.get())(self) {
+            probes().exiting(self, false);
             return false;
         }
         registry::unregister_exiting(&self.shared);
@@ -126,11 +106,9 @@ impl Process {
             self.answer_while_exiting(signal);
         }
         self.refuse_system_tasks();
-        sysprof::exits(self);
+        probes().exits(self);
         self.tell_relations();
-        events::exited(self);
-        sysmon::exited(self.pid());
-        sysprof::exited(self.pid());
+        probes().gone(self);
         true
     }
 
@@ -173,7 +151,9 @@ impl Process {
         let reason: Term<'_> = unsafe { Term::new(raw) };
         for peer in relations.linked() {
             let token = match peer.pid() {
-                Some(pid) if self.flags.get().seq_token => seq::exit_sent(self, pid, reason),
+                Some(pid) if self.flags.get().seq_token => {
+                    probes().token_of_exit(self, pid, reason)
+                }
                 _ => None,
             };
             deliver_to_peer(peer, Signal::link_exit_with(me, reason, token));
@@ -187,7 +167,7 @@ impl Process {
         }
         for pid in relations.suspending.keys() {
             let by = self.pid();
-            let resume = move |p: Option<&mut Process>| crate::bif::resume_suspended(p, by);
+            let resume = move |p: Option<&mut Process>| super::suspension::resume(p, by);
             deliver(*pid, Signal::request(resume));
         }
     }

@@ -2,13 +2,13 @@
 
 use parking_lot::RwLock;
 
+use super::event::{Collection, Event};
 use super::logger::log_error;
+use super::probe::{is_asked, probes};
+use super::tally;
 use super::{Exiting, Process};
 use crate::heap::{Collected, Heap, HeapLimit, Roots, release};
 use crate::term::{Atom, RawTerm, Term, am};
-use crate::trace::Event;
-use crate::trace::events::{self, Collection};
-use crate::trace::sysmon;
 
 /// `max_heap_size` of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,14 +86,14 @@ impl Process {
     pub(crate) fn garbage_collect(&mut self, need: usize, live: usize) -> Result<(), Exiting> {
         #[cfg(all(test, not(loom)))]
         self.meet_doom();
-        let watched = sysmon::collection_begins();
-        let collected = if events::is_asked(&self.shared, Event::GcMinorStart) {
+        let watched = probes().collection_begins();
+        let collected = if is_asked(&self.shared, Event::GcMinorStart) {
             self.collect_traced(need, live)
         } else {
             self.collect(need, live)
         };
         if let Some(watched) = watched {
-            sysmon::collected(self, watched);
+            probes().collection_ended(self, watched);
         }
         match collected {
             Ok(()) => Ok(()),
@@ -124,7 +124,7 @@ impl Process {
 
     fn collected(&self, collected: Collected) {
         crate::sched::count_collection();
-        crate::trace::totals::collected();
+        tally::collected();
         // At most what is left of the slice (`erts_garbage_collect_nobump()`).
         let left = self.fcalls.get().max(0);
         self.bump_reds((collected.reds as i64).min(left));
@@ -174,11 +174,11 @@ impl Process {
             (false, true) => Collection::Both,
             (false, false) => Collection::Minor,
         };
-        events::collecting(self, collection, need);
+        probes().collecting(self, collection, need);
         let before = self.heap.reclaimed_words;
         self.collect(need, live)?;
         let reclaimed = self.heap.reclaimed_words - before;
-        events::collected(self, collection, reclaimed as usize);
+        probes().collected(self, collection, reclaimed as usize);
         Ok(())
     }
 
@@ -193,8 +193,8 @@ impl Process {
         if max.error_logger {
             self.log_heap_limit(limit, max);
         }
-        if events::is_asked(&self.shared, Event::GcMaxHeapSize) {
-            events::collection_event(self, Event::GcMaxHeapSize, 0);
+        if is_asked(&self.shared, Event::GcMaxHeapSize) {
+            probes().past_max_heap(self);
         }
         if max.kill {
             return Err(self.exit_with(Atom::term(am::killed)));
@@ -224,8 +224,8 @@ impl Process {
             Term::bool(max.kill),
             Term::bool(true),
             Term::small(self.mailbox.len() as i64),
-            events::gc_info(self, self),
-            crate::interp::exception::where_is(self, am::current_stacktrace),
+            probes().heap_info(self, self),
+            probes().stacktrace(self),
         ];
         log_error(self, format, self.list(&args));
     }

@@ -1,16 +1,17 @@
 //! Handling signals, in the context of their receiver.
 
+use super::event::Event;
+use super::probe::{happened, probes};
 use super::refs::RefNumbers;
 use super::relation::{AliasEnd, Monitored};
+use super::seq_token::Mark;
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
+use super::{trace_flags, user_timers};
 use crate::heap::Message;
 use crate::sched::clock::monotonic_ns;
 use crate::sched::timers::{self, TimerId};
-use crate::sched::user_timers;
 use crate::term::{Atom, Pid, RawTerm, Term, am};
-use crate::trace::seq::{self, Mark};
-use crate::trace::{Event, events, flags};
 
 /// Signals handled in one go, before others get a turn.
 const SIGNALS_A_TURN: usize = 20_000;
@@ -72,7 +73,7 @@ impl Process {
             work += signal.work();
             goes_on = self.handle(signal);
         }
-        crate::trace::sysmon::queue_grew(self);
+        probes().queue_grew(self);
         if work > 0 {
             self.bump_reds(work / WORK_PER_RED + 1);
         }
@@ -114,7 +115,7 @@ impl Process {
             Signal::Unlink { from, id } => {
                 let link = self.relations().links.remove(&from);
                 if link.is_some_and(|link| link.unlinking == 0) {
-                    events::happened(&self.shared, Event::GettingUnlinked, from.term());
+                    happened(&self.shared, Event::GettingUnlinked, from.term());
                 }
                 let me = self.pid().into();
                 deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
@@ -154,7 +155,7 @@ impl Process {
             },
         };
         self.report_received(from, &traced.message);
-        let mark = seq::queued(self, traced.token);
+        let mark = probes().token_queued(self, traced.token);
         self.mailbox.put(traced.message, mark, before_others);
     }
 
@@ -163,7 +164,7 @@ impl Process {
         let is_new = !self.relations().links.contains_key(&from);
         self.relations().links.entry(from).or_default();
         if is_new {
-            events::happened(&self.shared, Event::GettingLinked, from.term());
+            happened(&self.shared, Event::GettingLinked, from.term());
         }
     }
 
@@ -186,8 +187,8 @@ impl Process {
     /// A message goes into the queue.
     #[inline]
     fn report_received(&self, from: Pid, message: &Message) {
-        if self.shared.tracee.has(flags::RECEIVE) {
-            events::received(self, from, message.term());
+        if self.shared.tracee.has(trace_flags::RECEIVE) {
+            probes().received(self, from, message.term());
         }
     }
 
@@ -230,7 +231,7 @@ impl Process {
         }
         let unlinked = |p: &Process| {
             if linked {
-                events::happened(&p.shared, Event::GettingUnlinked, from.term());
+                happened(&p.shared, Event::GettingUnlinked, from.term());
             }
         };
         if !linked && reason.term() == am::kill {
@@ -241,7 +242,7 @@ impl Process {
             let reason = heap.attach(reason);
             let message = heap.tuple(&[Atom::term(am::EXIT), from.term(), reason]);
             let message = message.raw();
-            let mark = token.map_or(Mark::CLEARS, |token| seq::queued(self, token));
+            let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
             self.push_own(message, mark, priority);
             unlinked(self);
             return Ok(());
@@ -359,15 +360,15 @@ impl Process {
 
     /// Gives up the stack and collects; the process goes on with a call of `x(0):x(1)` with the
     /// arguments `x(2)`, when it has a message.
-    pub(crate) fn hibernate(&mut self) -> crate::bif::Next {
-        crate::trace::record::hibernates(self);
+    pub(crate) fn hibernate(&mut self) -> crate::process::Next {
+        probes().hibernates(self);
         self.heap.stop.set(self.heap.hend());
         self.catches.set(0);
         self.trace_frames.set(0);
         self.pc.set(std::ptr::null());
         self.live.set(3);
         self.rest(3);
-        crate::bif::Next::Sleep
+        crate::process::Next::Sleep
     }
 
     /// Waits for a message, with the least memory if there is none; `x(0)` to `x(live-1)` are kept. A
@@ -381,11 +382,11 @@ impl Process {
     }
 
     /// How the turn of a process ends that waits: with a message there already, it is run again.
-    pub(crate) fn waits(&self) -> crate::sched::Outcome {
+    pub(crate) fn waits(&self) -> crate::process::Outcome {
         if self.is_ready() {
-            crate::sched::Outcome::Yield
+            crate::process::Outcome::Yield
         } else {
-            crate::sched::Outcome::Wait
+            crate::process::Outcome::Wait
         }
     }
 

@@ -7,7 +7,8 @@ use super::registry::{Named, whereis};
 use super::{Process, Signal, exists, send};
 use crate::sched::clock::system_ns;
 use crate::sys::stderr::complain;
-use crate::term::{Atom, Pid, Term, View, am, map};
+use crate::term::{Atom, Pid, Term, View, am};
+use crate::value::map;
 
 /// Who is sent the messages: `logger`, `undefined`, or a process (`system_flag(system_logger, _)`).
 #[derive(Clone, Copy)]

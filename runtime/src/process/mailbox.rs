@@ -21,12 +21,13 @@
 
 use std::collections::VecDeque;
 
+use super::probe::probes;
 use super::refs::RefNumbers;
+use super::seq_token::Mark;
 use super::{Exiting, Process, Signal};
 use crate::heap::{Heap, Message};
 use crate::sched::sig_queue::Batch;
 use crate::term::{RawTerm, Term, View, am, tag};
-use crate::trace::seq::{self, Mark};
 
 /// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
 const MARKERS: usize = 8;
@@ -264,11 +265,11 @@ impl Process {
                 self.heap.claim(slot.attached_words as usize);
             }
             if slot.mark.acts_on(self) {
-                seq::received(self, slot.mark, slot.message.term());
+                probes().token_received(self, slot.mark, slot.message.term());
             }
         }
         if !self.long_queues.is_empty() {
-            crate::trace::sysmon::queue_shrank(self);
+            probes().queue_shrank(self);
         }
         self.end_receive_timer();
     }
@@ -276,8 +277,8 @@ impl Process {
     /// The receive has timed out: the next one starts at the first message.
     #[inline]
     pub fn timeout_reset_save(&mut self) {
-        if self.shared.tracee.has(crate::trace::flags::RECEIVE) {
-            crate::trace::events::timed_out(self);
+        if self.shared.tracee.has(super::trace_flags::RECEIVE) {
+            probes().timed_out(self);
         }
         self.mailbox.save = 0;
         self.end_receive_timer();

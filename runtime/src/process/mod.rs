@@ -19,6 +19,7 @@ mod code_hooks;
 pub(crate) mod dictionary;
 #[cfg(all(test, not(loom)))]
 mod doom;
+pub(crate) mod event;
 mod exception;
 mod exit;
 mod gc;
@@ -27,20 +28,28 @@ pub(crate) mod logger;
 mod mailbox;
 mod ops;
 pub(crate) mod options;
+mod outcome;
 pub(crate) mod ports;
+pub(crate) mod probe;
+mod raise;
 pub mod refs;
 pub mod registry;
 mod relation;
+pub(crate) mod run_queues;
 mod saved_calls;
+pub(crate) mod seq_token;
 mod shared;
 pub(crate) mod signal;
 mod spawn;
 mod state;
 pub(crate) mod suspension;
 pub(crate) mod system_tasks;
+pub(crate) mod tally;
 #[cfg(all(test, not(loom)))]
 mod tests;
 pub(crate) mod time_offset;
+pub(crate) mod trace_flags;
+pub(crate) mod user_timers;
 mod work;
 
 use std::cell::{Cell, RefCell};
@@ -52,19 +61,23 @@ use smallvec::SmallVec;
 #[cfg(all(test, not(loom)))]
 pub(crate) use doom::{Death, Doom};
 pub use exception::{Class, Exception};
-pub use exit::{Exiting, add_exit_hook};
+pub use exit::Exiting;
+pub(crate) use exit::GIVES_UP;
 pub use gc::MaxHeap;
 pub use mailbox::WaitTimeout;
 pub(crate) use ops::is_of_old_incarnation;
 pub(crate) use ops::send_with;
 pub use ops::{NotSent, send_to};
-pub use shared::{ProcShared, exists, lookup, set_process_limit, table};
+pub use outcome::Outcome;
+pub use raise::{BifResult, Next, Raise, badarg, badarith, badopt, notsup, system_limit, tagged};
+pub(crate) use shared::set_init_pid;
+pub use shared::{ProcShared, exists, init_pid, lookup, set_process_limit, table};
 pub use spawn::{
     SpawnOptions, fullsweep_after, min_bin_vheap_words, min_heap_words, processes_made,
     set_fullsweep_after, set_min_bin_vheap_words, set_min_heap_words, spawn_first, spawn_native,
 };
 
-pub(crate) use code_hooks::{check_process_code, set_check_process_code};
+pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use saved_calls::Saved;
@@ -75,10 +88,9 @@ pub(crate) use work::in_small_steps;
 pub(crate) use work::{Due, PauseWords, Work};
 
 use crate::heap::{Heap, next_heap_size};
-use crate::sched::Outcome;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};
-use crate::trace::seq::Seq;
+use seq_token::Seq;
 
 /// X registers there are; the last one is the loader's scratch register.
 pub const X_REGISTERS: usize = 1024;
@@ -123,7 +135,7 @@ pub(crate) struct Rare {
     /// Its last calls, if it saves them.
     saved_calls: Option<Box<saved_calls::SavedCalls>>,
     /// What the recording says that it has had.
-    pub(crate) spent: crate::trace::Spent,
+    pub(crate) spent: probe::Spent,
     /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
     pub(crate) node_subscriptions: u32,
     pub(crate) max_heap: MaxHeap,
@@ -169,7 +181,7 @@ pub struct Process {
     dictionary: RefCell<dictionary::Dictionary>,
     rare: RefCell<Option<Box<Rare>>>,
     /// Where its traced calls are measured.
-    pub(crate) meters: Option<Box<crate::trace::Meters>>,
+    pub(crate) meters: Option<Box<dyn std::any::Any + Send>>,
     /// Frames on its stack that report returns or exceptions of calls.
     pub(crate) trace_frames: Cell<u32>,
     /// Sessions that have been told that its message queue is long.

@@ -1,12 +1,14 @@
 //! What a process does to others: sends, links, monitors, exit signals.
 
+use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{Named, whereis};
+use super::seq_token::Token;
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Alias, Monitored, Origin, Peer, Process, Signal, deliver, send};
+use super::{tally, trace_flags};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
-use crate::trace::seq::{self, Token};
 
 /// Is it of a node that had this node's name and is gone: no process, no port, no alias?
 pub(crate) fn is_of_old_incarnation(term: Term<'_>) -> bool {
@@ -44,10 +46,10 @@ pub(crate) fn send_with(
     message: Term<'_>,
     priority: bool,
 ) -> Result<(), NotSent> {
-    if p.shared().tracee.has(crate::trace::flags::SEND) {
+    if p.shared().tracee.has(trace_flags::SEND) {
         report_send(p, to, message);
     }
-    crate::trace::totals::message_sent();
+    tally::message_sent();
     let sent = send_on(p, to, message, priority);
     if p.flags.get().saves_calls {
         save_send(p, to, &sent);
@@ -119,7 +121,7 @@ fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Resu
 #[cold]
 fn discard(p: &Process, to: Term<'_>, message: Term<'_>) {
     let old = to.as_external().map_or(0, |to| to.node().creation);
-    let (_, creation) = crate::term::external::this_node();
+    let (_, creation) = crate::term::counted::this_node();
     let from = p.pid().term();
     let text = format!(
         "Discarding message {} from {} to {} in an old incarnation ({old}) of this node ({creation})\n",
@@ -157,7 +159,7 @@ fn send_charged(p: &Process, pid: Pid, signal: Signal) {
 
 fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NotSent> {
     if p.flags.get().seq_token && super::ports::exists(port) {
-        let _ = seq::sent(p, port.term(), message);
+        let _ = probes().token_sent(p, port.term(), message);
     }
     super::ports::send(p, port, message)
 }
@@ -166,7 +168,7 @@ fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NotSen
 #[inline(always)]
 fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<Token> {
     if p.flags.get().seq_token && super::exists(pid) {
-        seq::sent(p, to, message)
+        probes().token_sent(p, to, message)
     } else {
         None
     }
@@ -194,7 +196,7 @@ fn report_send(p: &Process, to: Term<'_>, message: Term<'_>) {
         Some(Named::Port(port)) => port.term(),
         _ => to,
     };
-    crate::trace::events::sent(p, to, message);
+    probes().sent(p, to, message);
 }
 
 impl Process {
@@ -212,8 +214,11 @@ impl Process {
 
     /// Linking may hand flags of tracing over.
     fn pass_flags_on(&self, peer: Peer) {
-        if let Some(pid) = peer.pid() {
-            crate::trace::flags::linking(self.shared(), pid);
+        let hands_over = trace_flags::SET_ON_LINK | trace_flags::SET_ON_FIRST_LINK;
+        if let Some(pid) = peer.pid()
+            && self.shared().tracee.has(hands_over)
+        {
+            probes().linking(self.shared(), pid);
         }
     }
 

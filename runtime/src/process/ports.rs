@@ -1,14 +1,16 @@
 //! The way from processes to ports: messages, links, monitors.
 //!
-//! Ports set the hooks when the first one is opened; until then no port exists, and what is sent to one
-//! is answered as by a port that is gone.
+//! What is sent to a port that is gone is answered here.
 
-use std::sync::OnceLock;
-
+use super::probe::Tracee;
 use super::signal::{Peer, Signal, deliver_to_peer};
 use super::{NotSent, Process, deliver as deliver_to_process};
 use crate::heap::Message;
+use crate::hook::Hook;
 use crate::term::{Port, Term, am};
+
+/// What is called with each of several.
+type Visit<'a> = &'a mut dyn FnMut(&Tracee);
 
 /// What takes signals and messages to ports.
 #[derive(Clone, Copy)]
@@ -23,50 +25,37 @@ pub(crate) struct Hooks {
     pub(crate) command: fn(Port, Vec<u8>),
     /// Whether there is such a port.
     pub(crate) exists: fn(Port) -> bool,
+    /// Calls it with what each port knows of tracing.
+    pub(crate) each_tracee: fn(Visit<'_>),
 }
 
-static HOOKS: OnceLock<Hooks> = OnceLock::new();
-
-/// Says who takes what is sent to ports. The first call counts.
-pub(crate) fn set_hooks(hooks: Hooks) {
-    let _ = HOOKS.set(hooks);
-}
+/// Hook: ports take what processes send them.
+pub(crate) static PORTS: Hook<Hooks> = Hook::new("the way to ports");
 
 /// Sends a message to a port; to one that is gone it goes nowhere.
 pub(super) fn send(p: &Process, to: Port, message: Term<'_>) -> Result<(), NotSent> {
-    match HOOKS.get() {
-        Some(hooks) => (hooks.message)(p, to, message),
-        None => Ok(()),
-    }
+    (PORTS.get().message)(p, to, message)
 }
 
 /// Sends a port an exit signal.
 pub(crate) fn send_exit(p: &Process, to: Port, reason: Term<'_>) {
-    if let Some(hooks) = HOOKS.get() {
-        (hooks.exit)(p, to, reason);
-    }
+    (PORTS.get().exit)(p, to, reason);
 }
 
 /// Has a port take data from nobody in particular.
 pub(crate) fn command(port: Port, data: Vec<u8>) {
-    if let Some(hooks) = HOOKS.get() {
-        (hooks.command)(port, data);
-    }
+    (PORTS.get().command)(port, data);
 }
 
 /// Whether there is such a port.
 pub(crate) fn exists(port: Port) -> bool {
-    HOOKS.get().is_some_and(|hooks| (hooks.exists)(port))
+    (PORTS.get().exists)(port)
 }
 
 /// Sends `signal` to a port.
 pub(super) fn deliver(to: Port, signal: Signal) {
-    let refused = match HOOKS.get() {
-        Some(hooks) => match (hooks.signal)(to, signal) {
-            Ok(()) => return,
-            Err(signal) => signal,
-        },
-        None => signal,
+    let Err(refused) = (PORTS.get().signal)(to, signal) else {
+        return;
     };
     let me = Peer::from(to);
     match refused {

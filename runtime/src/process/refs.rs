@@ -79,6 +79,14 @@ pub fn monotonic_integer() -> i64 {
     NEXT_MONOTONIC.fetch_add(1, Ordering::Relaxed)
 }
 
+/// The first integer of each kind that may be negative: the smallest small one.
+pub(crate) const FIRST: i64 = crate::term::tag::MIN_SMALL;
+
+/// The next integer of those that `unique_integer([monotonic])` gives.
+pub(crate) fn unique_monotonic() -> i64 {
+    FIRST + monotonic_integer()
+}
+
 /// The count of the last monotonic integer given; all ones before the first.
 #[must_use]
 pub fn monotonic_state() -> u64 {

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use parking_lot::RwLock;
 
+use super::event::Event;
+use super::probe::{happened, probes};
 use super::shared::{ProcShared, lookup};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term, am};
-use crate::trace::{Event, events};
 
 /// Who has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +71,8 @@ pub(crate) fn register_process(name: Atom, pid: Pid) -> Result<(), Atom> {
     names.insert(name, Named::Process(pid));
     // A tracer that fails gives up its own name.
     drop(names);
-    events::happened(shared, Event::Register, name.term());
-    crate::trace::record::registered(pid, name);
+    happened(shared, Event::Register, name.term());
+    probes().registered(pid, name);
     Ok(())
 }
 
@@ -100,7 +101,7 @@ pub(crate) fn unregister(name: Atom) -> Option<Named> {
     {
         shared.clear_name(name);
         drop(names);
-        events::happened(shared, Event::Unregister, name.term());
+        happened(shared, Event::Unregister, name.term());
     }
     named
 }
@@ -112,7 +113,7 @@ pub(super) fn unregister_exiting(shared: &ProcShared) {
         if names.get(&name) == Some(&Named::Process(shared.pid())) {
             names.remove(&name);
             drop(names);
-            events::happened(shared, Event::Unregister, name.term());
+            happened(shared, Event::Unregister, name.term());
         }
     }
 }

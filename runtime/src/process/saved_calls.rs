@@ -2,7 +2,7 @@
 //! `erl_trace.c`, `process_flag_aux()` in `bif.c`.
 
 use super::Process;
-use crate::code::Export;
+use crate::term::entry::Export;
 use crate::term::{Term, am};
 
 /// What is saved.

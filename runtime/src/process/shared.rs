@@ -18,13 +18,13 @@ use parking_lot::Mutex;
 
 use super::refs::RefNumbers;
 use super::{Process, Signal};
-use crate::sched;
+
+use super::probe::{self, probes};
 use crate::sched::ptab::{self, Guard, PTab, PTabElement};
 use crate::sched::run_queue::Priority;
 use crate::sched::run_state::RunState;
 use crate::sched::sig_queue::SigQueue;
 use crate::term::{Atom, Pid, am};
-use crate::trace::sysprof;
 
 /// In `name`: exiting, so that no name can be given to it any more.
 const NAMELESS: u32 = u32::MAX;
@@ -67,7 +67,7 @@ pub struct ProcShared {
     pub(crate) signals: SigQueue<Signal>,
     pub(crate) run_state: RunState,
     /// Which sessions trace it, and how.
-    pub(crate) tracee: crate::trace::Tracee,
+    pub(crate) tracee: probe::Tracee,
     priority: AtomicU8,
     /// The priority of who waits for it to handle a signal, where that is higher; else [`NOT_LIFTED`].
     lifted: AtomicU8,
@@ -103,7 +103,7 @@ impl ProcShared {
             pid,
             signals: SigQueue::new(),
             run_state: RunState::new(),
-            tracee: crate::trace::Tracee::default(),
+            tracee: probe::Tracee::default(),
             priority: AtomicU8::new(priority as u8),
             lifted: AtomicU8::new(NOT_LIFTED),
             name: AtomicU32::new(0),
@@ -274,13 +274,13 @@ impl ProcShared {
     /// Asks for a turn of the process, on the scheduler of this thread if it is one.
     #[inline]
     pub(crate) fn wake(&self) {
-        let woken = if sysprof::asks(sysprof::PROCS) {
+        let woken = if probe::asks(probe::PROCS) {
             self.wake_profiled()
         } else {
             self.run_state.wake()
         };
         if woken {
-            sched::enqueue(ProcRef(NonNull::from(self)));
+            super::run_queues::enqueue(ProcRef(NonNull::from(self)));
         }
     }
 
@@ -289,9 +289,9 @@ impl ProcShared {
         let place = || {
             // SAFETY: S1: woken by this thread, which has put it in no queue yet.
             let home = unsafe { (*self.home.get()).as_deref() };
-            home.map(sysprof::place)
+            home.map(|p| probes().place(p))
         };
-        sysprof::wake(self.pid, || self.run_state.wake(), place)
+        probes().wake(self.pid, &|| self.run_state.wake(), &place)
     }
 }
 
@@ -375,7 +375,7 @@ pub(crate) fn ask_with(priority: Priority, to: Pid, signal: Signal) -> Result<()
         target.wake();
     }
     if lifted {
-        sched::promote(target);
+        super::run_queues::promote(target);
     }
     Ok(())
 }
@@ -386,6 +386,22 @@ pub(crate) fn deliver(to: Pid, signal: Signal) {
     if let Err(signal) = send(to, signal) {
         signal.answer_for_gone(to);
     }
+}
+
+static INIT: std::sync::OnceLock<Pid> = std::sync::OnceLock::new();
+
+/// The first process.
+///
+/// # Panics
+/// Before the machine has started.
+#[must_use]
+pub fn init_pid() -> Pid {
+    *INIT.get().expect("the machine has started")
+}
+
+/// Says which process is the first one. The first call counts.
+pub(crate) fn set_init_pid(pid: Pid) {
+    let _ = INIT.set(pid);
 }
 
 #[cfg(test)]

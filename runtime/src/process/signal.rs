@@ -5,10 +5,10 @@
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
 use super::refs::RefNumbers;
+use super::seq_token::Token;
 use super::{Process, deliver};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
-use crate::trace::seq::Token;
 
 /// The sender of the runtime's own messages: no process's pid.
 pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::smallvec;
 
+use super::Outcome;
+use super::probe::probes;
 use super::{MaxHeap, NativeBody, ProcShared, Process, table};
 use crate::heap::{Heap, Literals, release, size};
-use crate::sched::Outcome;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};
 
@@ -104,7 +105,7 @@ impl Newborn {
         let shared = Arc::new(ProcShared::new(pid, priority, options.system));
         shared.bind(options.scheduler);
         MADE.fetch_add(1, Ordering::Relaxed);
-        crate::trace::born(&shared);
+        probes().made(&shared);
         let least = options.min_heap_words.unwrap_or_else(min_heap_words);
         let mut process = Box::new(Process::of(Arc::clone(&shared), least, need_words));
         process.apply_options(options);
@@ -188,7 +189,7 @@ impl Process {
             false => Literals::Share,
         };
         let mut child = Newborn::new(options, size(args, literals))?;
-        crate::trace::inherit(self.shared(), &child.shared, linked);
+        probes().inherits(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
         let copy = match copies {
             true => child.process.copy_in_all(args).raw(),
@@ -196,7 +197,7 @@ impl Process {
         };
         child.set_call(module, function, copy, arity);
         let call = (module, function, arity);
-        crate::trace::record::born(child.pid(), Some(self.pid()), call, args);
+        probes().born(child.pid(), Some(self.pid()), call, args);
         child.process.group_leader.set(self.group_leader.get());
         child.process.parent.set(self.pid());
         Ok(child)
@@ -217,7 +218,7 @@ pub fn spawn_first(
     let mut child = Newborn::new(options, 0).expect("room for a process");
     let list = args(&child.process);
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
-    crate::trace::record::born(child.pid(), None, (module, function, arity), list);
+    probes().born(child.pid(), None, (module, function, arity), list);
     child.set_call(module, function, raw, arity);
     child.start()
 }

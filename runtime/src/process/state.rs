@@ -1,8 +1,8 @@
 //! What a process tells of its heap, and has set.
 
 use super::{Class, Exception, Exiting, MaxHeap, Process, WaitFor};
-use crate::bif::{Next, Raise};
 use crate::heap::{Message, next_heap_size};
+use crate::process::{Next, Raise};
 use crate::term::Term;
 
 /// Words of the least virtual heap of binaries. Source: `VH_DEFAULT_SIZE` in `erl_vm.h`.

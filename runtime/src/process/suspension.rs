@@ -56,6 +56,17 @@ impl Suspended {
     }
 }
 
+/// Ends the suspension by `by`: in the context of the suspended process.
+pub(crate) fn resume(p: Option<&mut Process>, by: Pid) {
+    let Some(p) = p.filter(|p| p.is_suspended()) else {
+        return;
+    };
+    p.rare().suspended.retain(|suspended| suspended.by != by);
+    if !p.is_suspended() {
+        p.resume_timers();
+    }
+}
+
 impl Process {
     /// It stands still until it is resumed in the name of [`NOBODY`], whatever messages come.
     pub(crate) fn suspend_itself(&self) {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Exiting, Process, Signal, check_process_code, send};
+use super::{Exiting, Process, REFERS_TO_OLD_CODE, Signal, send};
 use crate::heap::{Heap, Message};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, Term, am};
@@ -111,7 +111,7 @@ impl Process {
                     continue;
                 }
                 Task::Collect { major } => self.collect_now(major).is_ok(),
-                Task::CheckCode { module } => check_process_code(self, module),
+                Task::CheckCode { module } => (REFERS_TO_OLD_CODE.get())(self, module),
                 Task::CopyLiterals => self.copy_literals().is_ok(),
                 Task::Test => true,
             };

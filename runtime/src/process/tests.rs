@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(20);
 const GOES_ON: &str = "nothing ends this process";
 
 fn spawn(body: impl FnMut(&mut Process) -> Outcome + Send + 'static) -> Pid {
-    sched::start();
+    crate::scheduler::start();
     spawn_native(&SpawnOptions::default(), body)
 }
 
@@ -397,9 +397,9 @@ fn a_process_at_rest_is_small() {
 /// Calls a BIF in the context of `p`; what it gives as text, exceptions as `error:Reason`.
 fn bif(p: &Process, module: &str, function: &str, args: &[Term<'_>]) -> String {
     let arity = args.len() as u8;
-    let index = crate::bif::find(Atom::new(module), Atom::new(function), arity);
-    let row = crate::bif::all()[index.expect("a BIF of that name")];
-    let crate::bif::Call::Plain(call) = row.call else {
+    let index = crate::code::bif::find(Atom::new(module), Atom::new(function), arity);
+    let row = crate::code::bif::all()[index.expect("a BIF of that name")];
+    let crate::code::bif::Call::Plain(call) = row.call else {
         unreachable!("only plain BIFs are called here")
     };
     let args: Vec<Term<'_>> = args.iter().map(|arg| p.copy_in(*arg)).collect();
@@ -484,14 +484,14 @@ fn timers_go_off_and_are_cancelled() {
         };
         send_after(40, am::error);
         send_after(1, am::ok);
-        let reference = sched::user_timers::start(
+        let reference = crate::process::user_timers::start(
             sched::timers::deadline_after(60_000),
-            sched::user_timers::Receiver::Pid(pid),
+            crate::process::user_timers::Receiver::Pid(pid),
             |_| crate::heap::Message::copy_of(am::value.term()),
         );
-        assert!(sched::user_timers::read(reference).is_some_and(|ms| ms > 50_000));
-        assert!(sched::user_timers::cancel(reference).is_some());
-        assert_eq!(sched::user_timers::cancel(reference), None);
+        assert!(crate::process::user_timers::read(reference).is_some_and(|ms| ms > 50_000));
+        assert!(crate::process::user_timers::cancel(reference).is_some());
+        assert_eq!(crate::process::user_timers::cancel(reference), None);
     });
     assert_eq!(texts.recv_timeout(LONG).unwrap(), "ok");
     assert_eq!(texts.recv_timeout(LONG).unwrap(), "error");

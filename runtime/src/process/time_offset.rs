@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 
 use super::refs::RefNumbers;
+use super::seq_token::Mark;
 use super::{Process, Signal, deliver};
 use crate::heap::Message;
 use crate::sched::{clock, timers};
 use crate::term::{Atom, Pid, Term, am};
-use crate::trace::seq::Mark;
 
 /// How often the offset is compared with the system's clock. Source: `ERTS_LONG_TIME_CORRECTION_CHECK`.
 const CHECK_MS: u64 = 60_000;

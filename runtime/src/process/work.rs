@@ -6,7 +6,7 @@
 use std::any::Any;
 
 use super::{CONTEXT_REDS, Process};
-use crate::bif::Raise;
+use crate::process::Raise;
 use crate::term::{Atom, RawTerm, Term};
 
 /// What a BIF has done so far.

@@ -46,7 +46,7 @@ fn look() -> u64 {
 }
 
 /// Nothing can run before `deadline_ns`: virtual time jumps there.
-pub(super) fn advance_to(deadline_ns: u64) {
+pub(crate) fn advance_to(deadline_ns: u64) {
     VIRTUAL_NOW_NS.fetch_max(deadline_ns, Ordering::AcqRel);
     LOOKS.store(0, Ordering::Relaxed);
 }
@@ -186,6 +186,21 @@ pub(crate) fn finalize_offset() -> Option<i64> {
 pub fn clock_of_erlang_ns(ns: i64) -> u64 {
     let since = i128::from(ns) - i128::from(BEGIN_NS) + i128::from(start().0);
     u64::try_from(since.max(0)).unwrap_or(u64::MAX)
+}
+
+/// Erlang system time.
+pub(crate) fn system_time_ns() -> i64 {
+    erlang_monotonic_ns() + time_offset_ns()
+}
+
+/// Time of day that is later each time, on all schedulers.
+pub(crate) fn now_microseconds() -> i64 {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let now = system_time_ns().div_euclid(1000);
+    let later = |last: i64| Some(now.max(last + 1));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    now.max(last.unwrap_or(0) + 1)
 }
 
 #[cfg(test)]

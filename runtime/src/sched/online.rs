@@ -3,23 +3,23 @@
 //!
 //! A scheduler above the limit gives its processes away and sleeps; it wakes for its own timers only.
 
-use std::time::Duration;
-
-use super::clock::monotonic_ns;
 use super::machine;
 use super::parker::Parker;
-use super::scheduler::Machine;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::term::Pid;
+use std::sync::atomic::AtomicBool;
+
+/// Whether a process has ever blocked the others.
+static HAS_BLOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Which schedulers run processes.
-pub(super) struct Online {
+pub(crate) struct Online {
     /// Schedulers from this one on run nothing.
     limit: AtomicUsize,
     /// How many run nothing now.
-    suspended: AtomicUsize,
+    pub(crate) suspended: AtomicUsize,
     wishes: Mutex<Wishes>,
-    parkers: Box<[Parker]>,
+    pub(crate) parkers: Box<[Parker]>,
 }
 
 /// What the limit follows from.
@@ -39,7 +39,7 @@ struct Blocker {
 }
 
 impl Online {
-    pub(super) fn new(schedulers: usize) -> Online {
+    pub(crate) fn new(schedulers: usize) -> Online {
         Online {
             limit: AtomicUsize::new(schedulers),
             suspended: AtomicUsize::new(0),
@@ -53,7 +53,7 @@ impl Online {
 
     /// How many schedulers may run processes.
     #[inline]
-    pub(super) fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         self.limit.load(Ordering::Acquire)
     }
 
@@ -68,30 +68,6 @@ impl Online {
         self.parkers[..limit].iter().for_each(Parker::unpark);
         // Who sleeps above the limit must not be taken for one that could be woken for work.
         machine().parking.wake_all();
-    }
-}
-
-impl Machine {
-    /// Sleeps while scheduler `id` is above the limit.
-    #[cold]
-    pub(super) fn suspend(&self, id: usize) {
-        self.give_away(id);
-        crate::trace::sysprof::scheduler(id, false);
-        self.progress.inactive(id);
-        self.online.suspended.fetch_add(1, Ordering::AcqRel);
-        while id >= self.online.limit() {
-            self.progress.poll_inactive();
-            let timeout = match self.timers.next_ns(id) {
-                u64::MAX => None,
-                next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
-            };
-            let park = || self.online.parkers[id].park(timeout);
-            self.wall_time.idle(id, park);
-            self.expire_timers(id);
-        }
-        self.online.suspended.fetch_sub(1, Ordering::AcqRel);
-        self.progress.active(id);
-        crate::trace::sysprof::scheduler(id, true);
     }
 }
 
@@ -140,6 +116,7 @@ pub(crate) fn blocking() -> Blocking {
 /// The process blocks the other schedulers, once more. `false` while some still run: it asks again in
 /// its next slice.
 pub(crate) fn block(pid: Pid, normal: bool) -> bool {
+    HAS_BLOCKED.store(true, Ordering::Relaxed);
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
     let known = |blocker: &&mut Blocker| blocker.pid == pid && blocker.normal == normal;
@@ -159,7 +136,7 @@ pub(crate) fn block(pid: Pid, normal: bool) -> bool {
             wishes.blockers.last_mut().expect("pushed just now")
         }
     };
-    let all_but_one = machine().schedulers() - 1;
+    let all_but_one = super::schedulers() - 1;
     blocker.waiting = state.suspended.load(Ordering::Acquire) != all_but_one;
     !blocker.waiting
 }
@@ -180,6 +157,9 @@ pub(crate) fn unblock(pid: Pid, normal: bool) {
 
 /// The process exits: it blocks nobody any more.
 pub(crate) fn forget_blocker(pid: Pid) {
+    if !HAS_BLOCKED.load(Ordering::Relaxed) {
+        return;
+    }
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
     let before = wishes.blockers.len();

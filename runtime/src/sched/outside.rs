@@ -48,6 +48,6 @@ pub(crate) fn program_ended() {
 }
 
 /// Does a program run?
-pub(super) fn has_programs() -> bool {
+pub(crate) fn has_programs() -> bool {
     PROGRAMS.load(Ordering::Acquire) != 0
 }

@@ -4,9 +4,7 @@ use crossbeam_utils::CachePadded;
 
 use super::clock::monotonic_ns;
 use super::wheel::{TimerKey, Wheel};
-use super::{current_id, machine, user_timers};
-use crate::process::refs::RefNumbers;
-use crate::process::{Signal, deliver};
+use super::{current_id, machine};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::term::Pid;
 
@@ -25,13 +23,13 @@ pub(crate) enum Fire {
     /// The time of a receive is up.
     Receive { pid: Pid, id: u64 },
     /// A timer of `erlang:start_timer` or `erlang:send_after` goes off.
-    User(RefNumbers),
+    User([u32; 3]),
     /// Something of the runtime's own.
     Run(Box<dyn FnOnce() + Send>),
 }
 
 /// The wheels of all schedulers.
-pub(super) struct Timers(Box<[CachePadded<OneWheel>]>);
+pub(crate) struct Timers(Box<[CachePadded<OneWheel>]>);
 
 struct OneWheel {
     wheel: Mutex<Wheel<Fire>>,
@@ -40,7 +38,7 @@ struct OneWheel {
 }
 
 impl Timers {
-    pub(super) fn new(schedulers: usize) -> Timers {
+    pub(crate) fn new(schedulers: usize) -> Timers {
         let now = monotonic_ns();
         let one = || {
             CachePadded::new(OneWheel {
@@ -52,26 +50,18 @@ impl Timers {
     }
 
     /// When scheduler `id` must look at its wheel next.
-    pub(super) fn next_ns(&self, id: usize) -> u64 {
+    pub(crate) fn next_ns(&self, id: usize) -> u64 {
         self.0[id].next_ns.load(Ordering::Acquire)
     }
 
-    /// Lets go off what is due in the wheel of scheduler `id`.
-    pub(super) fn expire(&self, id: usize, now_ns: u64) {
+    /// Takes what is due out of the wheel of scheduler `id`.
+    pub(crate) fn due(&self, id: usize, now_ns: u64) -> Vec<Fire> {
         let mut due = Vec::new();
-        {
-            let mut wheel = lock(&self.0[id].wheel);
-            wheel.expire(now_ns, &mut due);
-            let next = wheel.next_deadline().unwrap_or(u64::MAX);
-            self.0[id].next_ns.store(next, Ordering::Release);
-        }
-        for fire in due {
-            match fire {
-                Fire::Receive { pid, id } => deliver(pid, Signal::ReceiveTimeout { id }),
-                Fire::User(reference) => user_timers::fire(reference),
-                Fire::Run(run) => run(),
-            }
-        }
+        let mut wheel = lock(&self.0[id].wheel);
+        wheel.expire(now_ns, &mut due);
+        let next = wheel.next_deadline().unwrap_or(u64::MAX);
+        self.0[id].next_ns.store(next, Ordering::Release);
+        due
     }
 }
 

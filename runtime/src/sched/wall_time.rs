@@ -32,14 +32,14 @@ impl Idle {
 }
 
 /// The accounts of all schedulers.
-pub(super) struct WallTime {
+pub(crate) struct WallTime {
     idle: Box<[CachePadded<Mutex<Idle>>]>,
     /// Where the clock and each account stood when the statistics were switched on.
     start: Mutex<Option<(u64, Vec<u64>)>>,
 }
 
 impl WallTime {
-    pub(super) fn new(schedulers: usize) -> WallTime {
+    pub(crate) fn new(schedulers: usize) -> WallTime {
         WallTime {
             idle: (0..schedulers).map(|_| CachePadded::default()).collect(),
             start: Mutex::new(None),
@@ -47,7 +47,7 @@ impl WallTime {
     }
 
     /// `rest` is what scheduler `id` does without working.
-    pub(super) fn idle<T>(&self, id: usize, rest: impl FnOnce() -> T) -> T {
+    pub(crate) fn idle<T>(&self, id: usize, rest: impl FnOnce() -> T) -> T {
         self.idle[id].lock().begin(monotonic_ns());
         let result = rest();
         self.idle[id].lock().end(monotonic_ns());
@@ -55,7 +55,7 @@ impl WallTime {
     }
 
     /// How many schedulers do not work now.
-    pub(super) fn idle_now(&self) -> usize {
+    pub(crate) fn idle_now(&self) -> usize {
         let is_idle = |idle: &&CachePadded<Mutex<Idle>>| idle.lock().since_ns.is_some();
         self.idle.iter().filter(is_idle).count()
     }
@@ -93,16 +93,14 @@ impl WallTime {
 
 /// Switches the statistics on or off; whether they were on.
 pub(crate) fn switch(on: bool) -> bool {
-    super::scheduler::machine()
-        .wall_time
-        .switch(on, monotonic_ns())
+    super::machine().wall_time.switch(on, monotonic_ns())
 }
 
 /// Of each scheduler the time it has worked and the time that has passed, in nanoseconds; `None` while the
 /// statistics are switched off.
 #[must_use]
 pub(crate) fn read() -> Option<Vec<(u64, u64)>> {
-    super::scheduler::machine().wall_time.read(monotonic_ns())
+    super::machine().wall_time.read(monotonic_ns())
 }
 
 #[cfg(all(test, not(loom)))]

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::halt::Exit;
+use crate::sys::halt::Exit;
 
 /// What memory is for: the names of the allocator and of the type, as in `erl_alloc.types`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn tell(message: std::fmt::Arguments<'_>) {
 
 /// Ends the machine: what must be written first is written, if that takes no longer than [`PATIENCE`].
 fn end(exit: Exit) -> ! {
-    if crate::halt::try_end(exit) {
+    if crate::sys::halt::try_end(exit) {
         std::thread::sleep(PATIENCE);
     }
     // SAFETY: ends the process; nothing of it is used afterwards.

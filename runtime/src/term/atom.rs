@@ -244,6 +244,11 @@ impl fmt::Display for Atom {
     }
 }
 
+/// The atom `name` as a term.
+pub(crate) fn atom(name: &str) -> Term<'static> {
+    Atom::new(name).term()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

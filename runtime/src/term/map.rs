@@ -1,24 +1,15 @@
-//! Maps: flat up to 32 keys, above that a trie by the keys' hashes.
+//! Reading maps: flat up to 32 keys, above that a trie by the keys' hashes.
 //!
 //! Shapes are ERTS's: a flat map shares its tuple of keys with maps made from it by an update; a trie
 //! has up to 16 children a node, a leaf is a cons cell `[Key|Value]`, and leaves whose hashes are
 //! equal in all 64 bits stand in a tuple below the last level, in the order of their keys.
 //! Source: `erl_map.c`, OTP 29.
 
-mod build;
-mod flat;
-mod merge;
-#[cfg(test)]
-mod tests;
-mod trie;
-
 use smallvec::SmallVec;
 
 use super::compare::eq_exact;
 use super::hash::map_key_hash;
-use super::tag::map::SMALL_LIMIT;
 use super::{Cons, Map, Term, Tuple};
-use crate::heap::Heap;
 
 /// Levels of a trie: four bits of a hash each.
 pub(crate) const MAX_LEVEL: u32 = 16;
@@ -41,7 +32,7 @@ pub fn trie_order_of(key: Term<'_>) -> u64 {
 }
 
 /// Children of a node below the root: of an inner node, or the leaves of a collision.
-fn children_of(node: Term<'_>) -> &[Term<'_>] {
+pub(crate) fn children_of(node: Term<'_>) -> &[Term<'_>] {
     match Map::inner(node) {
         Some((_, children)) => children,
         None => node.as_tuple().map_or(&[], Tuple::elements),
@@ -88,7 +79,7 @@ impl<'h> Leaves<'h> {
     }
 
     /// The leaves below `node`, which is no leaf itself.
-    fn below(node: Term<'h>) -> Leaves<'h> {
+    pub(crate) fn below(node: Term<'h>) -> Leaves<'h> {
         let path = std::iter::once(children_of(node).iter()).collect();
         Leaves { path }
     }
@@ -188,7 +179,7 @@ impl<'h> Map<'h> {
 
 /// Where a flat map keeps `key`.
 #[inline]
-fn flat_index(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
+pub(crate) fn flat_index(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
     if key.raw().is_immed() {
         keys.iter().position(|k| k.same(key))
     } else {
@@ -198,125 +189,7 @@ fn flat_index(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
 
 /// The place among a node's children of the one for the lowest four bits of `hash`.
 #[inline]
-fn slot_of(bitmap: u32, hash: u64) -> Option<usize> {
+pub(crate) fn slot_of(bitmap: u32, hash: u64) -> Option<usize> {
     let bit = 1u32 << (hash & 0xf);
     (bitmap & bit != 0).then(|| (bitmap & (bit - 1)).count_ones() as usize)
-}
-
-/// What became of a change that may find nothing to change.
-pub enum Changed<'h> {
-    /// The map after the change; the same one where nothing differs.
-    To(Term<'h>),
-    /// The key is not in the map.
-    NoKey,
-}
-
-/// `map` with `key` mapped to `value`; the same map where it was already (the same word).
-#[must_use]
-pub fn put<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) -> Term<'h> {
-    match map.flat() {
-        None => match trie::insert(heap, map, key, value, false) {
-            Changed::To(map) => map,
-            Changed::NoKey => unreachable!("a new key may be inserted"),
-        },
-        Some((keys, values)) => match flat_index(keys.elements(), key) {
-            Some(index) => flat::replace(heap, map, keys, values, index, value),
-            None if values.len() < SMALL_LIMIT => flat::insert(heap, keys, values, key, value),
-            None => {
-                let mut pairs: Vec<_> = map.iter().collect();
-                pairs.push((key, value));
-                build::trie(heap, &pairs)
-            }
-        },
-    }
-}
-
-/// `map` with the value of `key`, which it has, replaced: as [`put`].
-#[must_use]
-pub fn update<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) -> Changed<'h> {
-    match map.flat() {
-        None => trie::insert(heap, map, key, value, true),
-        Some((keys, values)) => match flat_index(keys.elements(), key) {
-            Some(index) => Changed::To(flat::replace(heap, map, keys, values, index, value)),
-            None => Changed::NoKey,
-        },
-    }
-}
-
-/// `map` without `key`, and the value it had; `None` where it has no such key.
-#[must_use]
-pub fn take<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>) -> Option<(Term<'h>, Term<'h>)> {
-    if let Some((keys, values)) = map.flat() {
-        let index = flat_index(keys.elements(), key)?;
-        return Some((flat::remove(heap, keys, values, index), values[index]));
-    }
-    let hash = map_key_hash(key);
-    let value = map.get_hashed(key, hash)?;
-    if map.len() > SMALL_LIMIT + 1 {
-        return Some((trie::remove(heap, map, key, hash), value));
-    }
-    let left: SmallVec<[_; 32]> = map.iter().filter(|(k, _)| !eq_exact(*k, key)).collect();
-    Some((flat::from_unique(heap, left), value))
-}
-
-/// The map of `pairs`; of equal keys the last one counts, as for `maps:from_list/1`.
-#[must_use]
-pub fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
-    if pairs.len() <= SMALL_LIMIT {
-        return flat::from_pairs(heap, pairs);
-    }
-    flat_if_small(heap, build::trie(heap, pairs))
-}
-
-/// The map of more than 32 pairs, each behind the [`trie_order_of`] its key, as [`from_pairs`].
-#[must_use]
-pub fn from_placed<'h>(heap: &'h Heap, pairs: &[(u64, Term<'h>, Term<'h>)]) -> Term<'h> {
-    let trie = build::placed_trie(heap, pairs.iter().copied());
-    flat_if_small(heap, trie)
-}
-
-/// A trie as a map: a flat one where it is small.
-fn flat_if_small<'h>(heap: &'h Heap, trie: Term<'h>) -> Term<'h> {
-    match trie.as_map() {
-        Some(map) if map.len() <= SMALL_LIMIT => flat::from_unique(heap, map.iter().collect()),
-        _ => trie,
-    }
-}
-
-/// The map of `pairs`, whose keys must differ; `None` where two are equal.
-#[must_use]
-pub fn from_unique_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Option<Term<'h>> {
-    let map = if pairs.len() <= SMALL_LIMIT {
-        flat::try_from_unique(heap, SmallVec::from_slice(pairs))?
-    } else {
-        build::trie(heap, pairs)
-    };
-    (map.as_map().map(Map::len) == Some(pairs.len())).then_some(map)
-}
-
-/// All of both maps; where both have a key, `b`'s value counts.
-///
-/// Also returns how many nodes were visited, for reductions: eight of them cost one.
-#[must_use]
-pub fn merge<'h>(heap: &'h Heap, a: Map<'h>, b: Map<'h>) -> (Term<'h>, usize) {
-    if a.ptr() == b.ptr() || b.is_empty() {
-        return (a.term(), 0);
-    }
-    if a.is_empty() {
-        return (b.term(), 0);
-    }
-    let trie_of = |map: Map<'h>| match map.flat() {
-        None => map.term(),
-        Some(_) => build::trie(heap, &map.iter().collect::<SmallVec<[_; 32]>>()),
-    };
-    match (a.flat(), b.flat()) {
-        (Some((keys_a, values_a)), Some((keys_b, values_b))) => (
-            flat::merge(heap, (keys_a, values_a), (keys_b, values_b), b),
-            0,
-        ),
-        _ => match (trie_of(a).as_map(), trie_of(b).as_map()) {
-            (Some(a), Some(b)) => merge::tries(heap, a, b),
-            _ => unreachable!("a trie is a map"),
-        },
-    }
 }

@@ -20,11 +20,10 @@ pub mod atom;
 mod atom_order;
 mod atoms;
 pub mod compare;
-pub mod external;
+pub mod counted;
+pub mod entry;
 pub mod hash;
-pub mod iolist;
 pub mod map;
-pub mod number;
 pub mod print;
 pub mod tag;
 mod view;
@@ -34,6 +33,9 @@ use std::marker::PhantomData;
 pub use atom::Atom;
 pub use atoms::am;
 pub use view::{Big, Bits, Cons, External, Fun, Map, Pid, Port, Record, Ref, Tuple, View, record};
+
+/// Stands for whoever owns the memory that a term lies in, and is used by one thread at a time.
+pub struct Owner(std::cell::Cell<()>);
 
 /// A word at rest. `0` (a header of nothing) is no term: ERTS's `THE_NON_VALUE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,7 +113,7 @@ impl RawTerm {
 /// A term in hand, as long as the heap that holds it is borrowed.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct Term<'h>(RawTerm, PhantomData<&'h crate::heap::Heap>);
+pub struct Term<'h>(RawTerm, PhantomData<&'h Owner>);
 
 impl<'h> Term<'h> {
     /// The empty list.

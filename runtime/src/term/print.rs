@@ -10,10 +10,10 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::external::this_node;
 use super::map::Entries;
 use super::{Bits, Cons, External, Fun, Term, Tuple, View, tag};
 use crate::num::limbs::IntRef;
+use crate::term::counted::this_node;
 use crate::text::display::{is_string_byte, push_atom, push_float, push_integer, push_string};
 
 /// A term to be printed. Depth and size of what is printed are bounded by `limit` alone.

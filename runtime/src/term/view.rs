@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use super::{Atom, RawTerm, Term, tag};
-use crate::code::{Export, FunEntry};
-use crate::heap::{Binary, Heap, MagicBinary};
+use super::counted::{Binary, MagicBinary, Node};
+use super::entry::{Export, FunEntry};
+use super::{Atom, Owner, RawTerm, Term, tag};
 
 /// A term looked at.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ macro_rules! thing {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
-        pub struct $name<'h>(*const u64, PhantomData<&'h Heap>);
+        pub struct $name<'h>(*const u64, PhantomData<&'h Owner>);
 
         impl<'h> $name<'h> {
             #[inline(always)]
@@ -514,9 +514,9 @@ impl<'h> External<'h> {
     }
     /// The node it belongs to.
     #[must_use]
-    pub fn node(self) -> &'h crate::heap::Node {
+    pub fn node(self) -> &'h Node {
         // SAFETY: T1: the second word is a counted pointer that this thing keeps alive.
-        unsafe { &*(self.word(1) as *const crate::heap::Node) }
+        unsafe { &*(self.word(1) as *const Node) }
     }
     /// The data words: number and serial of a pid (low and high half), a port's number, or a
     /// reference's numbers as 32-bit halves behind a count in the first half.
@@ -613,7 +613,7 @@ pub struct Bits<'h> {
     base: *const u8,
     start: usize,
     end: usize,
-    owner: PhantomData<&'h Heap>,
+    owner: PhantomData<&'h Owner>,
 }
 
 /// Flags in the low bits of a `SUB_BITS` base word.

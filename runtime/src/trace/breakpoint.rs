@@ -306,7 +306,7 @@ fn enter(
     pc: *const u64,
     reading: &Reading,
 ) -> u64 {
-    let known = p.meters.as_deref_mut().and_then(|meters| {
+    let known = Meters::of(p).and_then(|meters| {
         let mut all = meters.meters.iter_mut();
         all.find(|meter| meter.session.id == point.session.id && meter.measures == measures)
     });
@@ -317,7 +317,8 @@ fn enter(
 }
 
 fn meters(p: &mut Process) -> &mut Meters {
-    p.meters.get_or_insert_with(|| Box::new(Meters::default()))
+    p.meters.get_or_insert_with(|| Box::new(Meters::default()));
+    Meters::of(p).expect("they are there now")
 }
 
 /// The first call that a session measures in this process.
@@ -402,7 +403,7 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> *const u64 {
 fn give_back(p: &mut Process, accounts: &[u64]) {
     let calls = p.shared().tracee.calls();
     let reading = reading(p);
-    let Some(meters) = p.meters.as_deref_mut() else {
+    let Some(meters) = Meters::of(p) else {
         return;
     };
     for word in accounts {
@@ -429,10 +430,7 @@ pub(crate) fn unwinding(p: &mut Process) {
         });
         record::unwound(p, calls);
     }
-    if p.meters
-        .as_deref()
-        .is_none_or(|meters| !meters.meters.iter().any(|m| m.measures.tree))
-    {
+    if Meters::of(p).is_none_or(|meters| !meters.meters.iter().any(|m| m.measures.tree)) {
         return;
     }
     let mut outermost: SmallVec<[(u32, u32); 2]> = SmallVec::new();
@@ -446,7 +444,7 @@ pub(crate) fn unwinding(p: &mut Process) {
         }
     });
     let reading = reading(p);
-    let Some(meters) = p.meters.as_deref_mut() else {
+    let Some(meters) = Meters::of(p) else {
         return;
     };
     for (uid, node) in outermost {
@@ -461,12 +459,7 @@ pub(crate) fn unwinding(p: &mut Process) {
 pub(crate) fn scheduled_in(p: &mut Process) {
     if p.meters.is_some() {
         let calls = p.shared().tracee.calls();
-        for meter in p
-            .meters
-            .as_deref_mut()
-            .into_iter()
-            .flat_map(|meters| &mut meters.meters)
-        {
+        for meter in Meters::of(p).into_iter().flat_map(|m| &mut m.meters) {
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_in();
             }
@@ -480,12 +473,7 @@ pub(crate) fn scheduled_out(p: &mut Process) {
     if p.meters.is_some() {
         let calls = p.shared().tracee.calls();
         let (name, reductions) = (p.shared().name(), p.reductions());
-        for meter in p
-            .meters
-            .as_deref_mut()
-            .into_iter()
-            .flat_map(|meters| &mut meters.meters)
-        {
+        for meter in Meters::of(p).into_iter().flat_map(|m| &mut m.meters) {
             meter.arena.note(name, reductions);
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_out();

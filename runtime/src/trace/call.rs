@@ -9,8 +9,9 @@ use super::flags;
 use super::frame::{self, Frame, Kind, Returning, Unwound};
 use super::spec;
 use super::tracer::{Event, Report, TracerId, Verdict};
-use crate::code::module::{self, Mfa};
 use crate::code::op::entry as head;
+use crate::loader::module;
+use crate::loader::module::Mfa;
 use crate::process::{Class, Exiting, Process};
 use crate::term::{RawTerm, Term, am};
 

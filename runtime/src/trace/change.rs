@@ -40,8 +40,9 @@ use super::spec::Spec;
 use super::staging::{Staging, Wanted};
 use super::tracer::TracerId;
 use crate::code::entry::{export, find_export};
-use crate::code::module::{self, Mfa, Module};
 use crate::code::op::entry as head;
+use crate::loader::module;
+use crate::loader::module::{Mfa, Module};
 use crate::sched;
 use crate::term::{Atom, Pid};
 
@@ -494,7 +495,7 @@ fn half_on_load(wanted: &[(Arc<Shared>, OnLoad)], mfa: Mfa, global: bool) -> Opt
 }
 
 /// Sets the breakpoints that sessions want on all new code. `code` cannot be called yet.
-pub(crate) fn on_load(code: &Arc<Module>) {
+pub(crate) fn loaded(code: &Arc<Module>) {
     let wanted = wanted_on_load();
     if wanted.is_empty() {
         return;

@@ -11,8 +11,8 @@ pub(super) fn text(p: &Process) -> String {
     let mut text = String::new();
     let (module, function, arity) = p.initial_call.get();
     let (old_block, old) = p.old_words();
-    let current = crate::interp::exception::where_is(p, am::current_function);
-    let stack = crate::interp::exception::callers(p, 64);
+    let current = crate::exec::exception::where_is(p, am::current_function);
+    let stack = crate::exec::exception::callers(p, 64);
     let mut line = |key: &str, value: &dyn std::fmt::Display| {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{key}: {value}");

@@ -5,6 +5,7 @@ use super::flags::{self, Tracee};
 use super::record;
 use super::spec;
 use super::tracer::{Event, Report, TracerId};
+pub(crate) use crate::process::event::Collection;
 use crate::process::{self, ProcShared, Process, SYSTEM};
 use crate::term::{Atom, Pid, Term, View, am};
 
@@ -161,7 +162,7 @@ fn current(p: &Process) -> Term<'_> {
         let arity = Term::small(i64::from(arity));
         return p.tuple(&[module.term(), function.term(), arity]);
     }
-    let current = crate::interp::exception::where_is(p, am::current_function);
+    let current = crate::exec::exception::where_is(p, am::current_function);
     if current == am::undefined {
         return Term::small(0);
     }
@@ -181,15 +182,6 @@ pub(crate) fn exiting(p: &Process, goes_on: bool) {
 /// `p` is no more.
 pub(crate) fn exited(p: &Process) {
     happened(p.shared(), Event::OutExited, Term::small(0));
-}
-
-/// How the heap of a process is collected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Collection {
-    Minor,
-    Major,
-    /// A minor one that turns out not to be enough.
-    Both,
 }
 
 /// The heap of `p` is about to be collected, for `need` words.

@@ -1,63 +1,19 @@
 //! Trace flags of processes and ports: which sessions trace them, and what of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::session::{self, Shared};
 use super::tracer::{Event, TracerId, Verdict};
+pub(crate) use crate::process::probe::Tracee;
+pub(crate) use crate::process::trace_flags::*;
 use crate::process::{self, ProcShared, Process, Signal};
 use crate::sched::ptab;
 use crate::term::{Atom, Pid, Term, am};
 
-macro_rules! flags {
-    ($($name:ident = $bit:literal => $atom:ident;)*) => {
-        $(pub(crate) const $name: u32 = 1 << $bit;)*
-        /// Flags and their atoms, in the order in which a list of them is built.
-        pub(crate) const NAMES: &[(u32, Atom)] = &[$(($name, am::$atom),)*];
-    };
-}
-
-flags! {
-    TIMESTAMP = 0 => timestamp;
-    STRICT_MONOTONIC_TIMESTAMP = 1 => strict_monotonic_timestamp;
-    MONOTONIC_TIMESTAMP = 2 => monotonic_timestamp;
-    SEND = 3 => send;
-    RECEIVE = 4 => receive;
-    SET_ON_SPAWN = 5 => set_on_spawn;
-    CALL = 6 => call;
-    PROCS = 7 => procs;
-    SET_ON_FIRST_SPAWN = 8 => set_on_first_spawn;
-    SET_ON_LINK = 9 => set_on_link;
-    SET_ON_FIRST_LINK = 10 => set_on_first_link;
-    RUNNING = 11 => running;
-    EXITING = 12 => exiting;
-    GARBAGE_COLLECTION = 13 => garbage_collection;
-    ARITY = 14 => arity;
-    RETURN_TO = 15 => return_to;
-    SILENT = 16 => silent;
-    SCHEDULER_ID = 17 => scheduler_id;
-    PORTS = 18 => ports;
-    RUNNING_PORTS = 19 => running_ports;
-    RUNNING_PROCS = 20 => running_procs;
-}
-
-/// All of them (`all`).
-pub(crate) const ALL: u32 = (1 << 21) - 1;
-/// Flags that processes and ports share. Source: `ERTS_TRACEE_MODIFIER_FLAGS`.
-pub(crate) const MODIFIERS: u32 = SILENT
-    | TIMESTAMP
-    | STRICT_MONOTONIC_TIMESTAMP
-    | MONOTONIC_TIMESTAMP
-    | SCHEDULER_ID
-    | RECEIVE
-    | SEND;
-/// Those of ports. Source: `ERTS_PORT_TRACEE_FLAGS`.
-pub(crate) const OF_PORTS: u32 = MODIFIERS | PORTS | RUNNING_PORTS;
-/// Those of processes. Source: `ERTS_PROC_TRACEE_FLAGS`.
-pub(crate) const OF_PROCESSES: u32 = ALL & !OF_PORTS | MODIFIERS;
 /// Those that a new process may take over from its parent.
 const INHERITED: u32 = SET_ON_SPAWN | SET_ON_FIRST_SPAWN | SET_ON_LINK | SET_ON_FIRST_LINK;
 
@@ -80,26 +36,12 @@ pub(crate) struct TracerRef {
     pub(super) tracer: TracerId,
 }
 
-/// What a process or port knows of tracing.
-#[derive(Default)]
-pub(crate) struct Tracee {
-    /// Flags of all sessions together; none while it is sensitive.
-    all: AtomicU32,
-    /// Sessions that trace this process's calls, a bit each.
-    calls: AtomicU64,
-    sensitive: AtomicBool,
-    /// The newest session first.
-    refs: Mutex<Vec<TracerRef>>,
-}
-
 /// References to sessions, few as a rule.
 pub(super) type Refs = SmallVec<[TracerRef; 1]>;
 
 impl Tracee {
-    /// Does some session ask for any of these?
-    #[inline(always)]
-    pub(crate) fn has(&self, flags: u32) -> bool {
-        self.all.load(Ordering::Relaxed) & flags != 0
+    fn refs(&self) -> &Mutex<Vec<TracerRef>> {
+        self.holds.get_or_init(Mutex::<Vec<TracerRef>>::default)
     }
 
     /// The sessions, a bit each, that trace its calls.
@@ -109,7 +51,7 @@ impl Tracee {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Vec<TracerRef>) -> T) -> T {
-        let mut refs = self.refs.lock();
+        let mut refs = self.refs().lock();
         let result = change(&mut refs);
         refs.retain(|r| r.flags != 0);
         self.update(&refs);
@@ -132,7 +74,7 @@ impl Tracee {
 
     /// Nothing is traced of a process while it is sensitive.
     pub(crate) fn set_sensitive(&self, sensitive: bool) {
-        let refs = self.refs.lock();
+        let refs = self.refs().lock();
         self.sensitive.store(sensitive, Ordering::Relaxed);
         self.update(&refs);
     }
@@ -144,7 +86,7 @@ impl Tracee {
 
     /// What `session` traces of it.
     pub(super) fn of(&self, session: &Shared) -> Option<(u32, TracerId)> {
-        let refs = self.refs.lock();
+        let refs = self.refs().lock();
         let mut refs = refs.iter();
         refs.find(|r| r.session.id == session.id)
             .map(|r| (r.flags, r.tracer))
@@ -152,7 +94,7 @@ impl Tracee {
 
     /// The same for a session that is known by its id alone.
     pub(super) fn of_id(&self, id: u64) -> Option<TracerRef> {
-        let refs = self.refs.lock();
+        let refs = self.refs().lock();
         refs.iter().find(|r| r.session.id == id).cloned()
     }
 
@@ -160,7 +102,7 @@ impl Tracee {
     /// or lost their tracer go.
     pub(super) fn asked(&self, id: Term<'_>, event: Event, flags: u32) -> Refs {
         let refs: Refs = {
-            let refs = self.refs.lock();
+            let refs = self.refs().lock();
             refs.iter()
                 .filter(|r| r.flags & flags != 0)
                 .cloned()
@@ -181,7 +123,7 @@ impl Tracee {
 
     /// The sessions that trace it.
     pub(super) fn sessions(&self) -> Vec<u64> {
-        self.refs.lock().iter().map(|r| r.session.id).collect()
+        self.refs().lock().iter().map(|r| r.session.id).collect()
     }
 
     /// Turns flags on; `false` when another tracer has it. Source: `start_trace()`.
@@ -318,7 +260,7 @@ pub(crate) fn inherit(parent: &ProcShared, child: &ProcShared, linked: bool) {
     if !parent.tracee.has(INHERITED) {
         return;
     }
-    let refs: Refs = parent.tracee.refs.lock().iter().cloned().collect();
+    let refs: Refs = parent.tracee.refs().lock().iter().cloned().collect();
     let by_link = if linked {
         SET_ON_LINK | SET_ON_FIRST_LINK
     } else {
@@ -351,7 +293,7 @@ pub(crate) fn linking(me: &ProcShared, peer: Pid) {
         return;
     }
     // A binding of its own: in the loop's head, the lock would be held to the loop's end.
-    let refs: Refs = me.tracee.refs.lock().iter().cloned().collect();
+    let refs: Refs = me.tracee.refs().lock().iter().cloned().collect();
     for r in refs {
         if r.flags & (SET_ON_LINK | SET_ON_FIRST_LINK) == 0 {
             continue;
@@ -377,7 +319,5 @@ pub(super) fn clear_everywhere(session: &Shared) {
     for shared in process::table().iter(&guard) {
         shared.tracee.remove(session.id);
     }
-    for port in crate::port::table().iter(&guard) {
-        port.tracee.remove(session.id);
-    }
+    (process::ports::PORTS.get().each_tracee)(&mut |tracee| tracee.remove(session.id));
 }

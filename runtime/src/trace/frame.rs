@@ -19,8 +19,9 @@
 
 use beamline_formats::ring::NameId;
 
-use crate::code::module::Mfa;
-use crate::code::op::{Op, entry as head};
+use crate::code::op::entry as head;
+use crate::code::stubs;
+use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};
 use crate::term::{RawTerm, Term, tag};
 
@@ -34,15 +35,6 @@ pub(super) enum Kind {
     Recorded,
 }
 
-/// The words of code that calls return to, by kind.
-static STUBS: [u64; 5] = [
-    Op::TraceReturn.word(Kind::Accounts as u16, 0, 0),
-    Op::TraceReturn.word(Kind::Return as u16, 0, 0),
-    Op::TraceReturn.word(Kind::Exception as u16, 0, 0),
-    Op::TraceReturn.word(Kind::ReturnTo as u16, 0, 0),
-    Op::TraceReturn.word(Kind::Recorded as u16, 0, 0),
-];
-
 /// Words of a frame for `return_from` or `exception_from`, of one for `return_to`, and of a recorded one.
 const RETURN_WORDS: usize = 6;
 const RETURN_TO_WORDS: usize = 2;
@@ -50,27 +42,20 @@ const RECORDED_WORDS: usize = 2;
 
 /// The first word of a frame.
 pub(super) fn stub(kind: Kind) -> u64 {
-    &raw const STUBS[kind as usize] as u64
+    stubs::trace_return(kind as usize) as u64
 }
 
 /// The kind of frame that begins with `word`, if one does.
 #[inline(always)]
 fn kind_of(word: u64) -> Option<Kind> {
-    let offset = word.wrapping_sub(STUBS.as_ptr() as u64);
-    match offset {
-        0 => Some(Kind::Accounts),
-        8 => Some(Kind::Return),
-        16 => Some(Kind::Exception),
-        24 => Some(Kind::ReturnTo),
-        32 => Some(Kind::Recorded),
-        _ => None,
-    }
-}
-
-/// Is this return address a trace frame's, which belongs to no function?
-#[must_use]
-pub(crate) fn is_trace_return(address: *const u64) -> bool {
-    kind_of(address as u64).is_some()
+    const KINDS: [Kind; stubs::TRACE_FRAMES] = [
+        Kind::Accounts,
+        Kind::Return,
+        Kind::Exception,
+        Kind::ReturnTo,
+        Kind::Recorded,
+    ];
+    stubs::trace_frame_kind(word).map(|kind| KINDS[kind])
 }
 
 /// A function's call whose return, and perhaps exception, is reported.

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::breakpoint::{Breakpoint, Half};
 use super::change::find_entry;
 use super::halves::Halves;
-use crate::bif;
+use crate::code::bif;
 use crate::code::entry::{Export, export};
-use crate::code::module::{self, Mfa, Module};
 use crate::code::op::{Op, entry as head};
+use crate::loader::module;
+use crate::loader::module::{Mfa, Module};
 
 /// Breakpoints in stubs of exports.
 static STUBS: AtomicUsize = AtomicUsize::new(0);

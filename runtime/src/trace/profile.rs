@@ -17,7 +17,7 @@ use super::node::Arena;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;
 use super::{flags, node, unmatched};
-use crate::code::module::Mfa;
+use crate::loader::module::Mfa;
 use crate::process;
 use crate::sys::ticks;
 use crate::term::{Atom, Pid};

@@ -30,9 +30,8 @@ use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon, unmatched};
-use crate::code::module::{Mfa, function_at};
+use crate::loader::module::{Mfa, function_at};
 use spent::Spends;
-pub(crate) use spent::Spent;
 pub(super) use told::{Passed, Passes};
 
 use crate::process::Process;

@@ -5,7 +5,6 @@
 //! A token lies outside of heaps, so that collections know nothing of it: its label is shared by all that have
 //! it. A process without one has a flag that says so (`Flags::seq_token`), and that is all it pays.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +14,7 @@ use super::flags;
 use super::record::{self, Passed, Passes};
 use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::heap::{Heap, Message};
+pub(crate) use crate::process::seq_token::{Mark, Seq, Token};
 use crate::process::{ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am, compare};
 
@@ -36,31 +36,6 @@ fn counter_of(small: i64) -> u64 {
 
 fn counter_term(counter: u64) -> Term<'static> {
     Term::small((counter << 4) as i64 >> 4)
-}
-
-/// A sequential trace token.
-#[derive(Clone)]
-pub(crate) struct Token {
-    flags: u32,
-    label: Arc<Message>,
-    serial: u64,
-    last: u64,
-    from: Pid,
-    /// How often all tokens had been taken away when it was made.
-    age: u64,
-}
-
-/// What a process that is or was in a sequential trace knows of it.
-#[derive(Default)]
-pub(crate) struct Seq {
-    token: Option<Token>,
-    clock: u64,
-    last: u64,
-    /// As in [`Token`]: of an earlier time, all of it is nothing.
-    age: u64,
-    /// Tokens of messages in its queue, by their marks there.
-    carried: BTreeMap<u32, Token>,
-    next_mark: u32,
 }
 
 /// How often all tokens have been taken away.
@@ -343,23 +318,6 @@ pub(crate) fn queued(p: &Process, token: Token) -> Mark {
         seq.carried.insert(seq.next_mark, token);
         Mark(seq.next_mark)
     })
-}
-
-/// What a message in a queue does to the token of the process that takes it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark(u32);
-
-impl Mark {
-    /// Nothing: a message of the runtime's own.
-    pub(crate) const KEEPS: Mark = Mark(0);
-    /// Takes it away: its sender had none. Marks above give the one they stand for.
-    pub(crate) const CLEARS: Mark = Mark(1);
-
-    /// Does something to the token of `p`?
-    #[inline(always)]
-    pub(crate) fn acts_on(self, p: &Process) -> bool {
-        self.0 > Mark::CLEARS.0 || p.flags.get().seq_token && self == Mark::CLEARS
-    }
 }
 
 /// `p` takes `message` with this mark from its queue.

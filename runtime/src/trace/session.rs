@@ -13,7 +13,7 @@ use super::node::Arena;
 use super::spec::Spec;
 use super::sysmon::{self, Monitor};
 use super::tracer::TracerId;
-use crate::code::module::Mfa;
+use crate::loader::module::Mfa;
 use crate::term::{Atom, am};
 
 /// Sessions there may be at once: each has a bit in a word of every process.

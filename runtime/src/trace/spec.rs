@@ -6,8 +6,8 @@ use super::flags;
 use super::seq;
 use super::session::Shared;
 use super::tracer::TracerId;
+use crate::exec::exception;
 use crate::heap::Message;
-use crate::interp::exception;
 use crate::matchspec::{self, Action, Actions, Dialect, MatchSpec};
 use crate::process::{self, ProcShared, Process, registry};
 use crate::sched::ptab;
@@ -143,10 +143,10 @@ impl<'a> Actions<'a> for Body<'a> {
             (Action::Trace, [off, on]) => self.trace(p.pid().term(), *off, *on),
             (Action::Trace, [who, off, on]) => self.trace(*who, *off, *on),
             (Action::Display, [term]) => {
-                let call = crate::bif::find(am::erlang, am::display, 1)?;
-                match crate::bif::all()[call].call {
-                    crate::bif::Call::Plain(display) => display(p, &[*term]).ok(),
-                    crate::bif::Call::Exclusive(_) => None,
+                let call = crate::code::bif::find(am::erlang, am::display, 1)?;
+                match crate::code::bif::all()[call].call {
+                    crate::code::bif::Call::Plain(display) => display(p, &[*term]).ok(),
+                    crate::code::bif::Call::Exclusive(_) => None,
                 }
             }
             (Action::ProcessDump, _) => {

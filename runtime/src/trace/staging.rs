@@ -9,7 +9,8 @@ use super::change::{Pattern, Setting, Switch, changed};
 use super::place::{Place, has_stubs};
 use super::session::Shared;
 use crate::code::entry::{Export, all_exports, export};
-use crate::code::module::{self, Mfa, Module};
+use crate::loader::module;
+use crate::loader::module::{Mfa, Module};
 use crate::term::Atom;
 
 /// What is still to be staged.

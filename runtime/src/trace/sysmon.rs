@@ -156,7 +156,7 @@ pub(crate) fn turn_begins(p: &Process) -> Option<Turn> {
 }
 
 fn place(p: &Process) -> Term<'_> {
-    crate::interp::exception::where_is(p, am::current_function)
+    crate::exec::exception::where_is(p, am::current_function)
 }
 
 /// It has ended.

@@ -5,20 +5,21 @@
 //! under it. Nothing is locked, and nothing told, unless somebody asks.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use parking_lot::Mutex;
 
 use super::tracer::{Timestamp, TracerId};
+use crate::external;
+use crate::external::EncodeOptions;
 use crate::heap::{Heap, Message};
+pub(crate) use crate::process::probe::{ASKED, asks};
 use crate::process::{self, ProcShared, Process, SYSTEM, Signal, ports};
 use crate::sched::run_state::EndRun;
-use crate::term::external::{self, EncodeOptions};
 use crate::term::{Atom, Pid, Port, Term, am};
 
-/// `runnable_procs`.
-pub(crate) const PROCS: u8 = 1;
+pub(crate) use crate::process::probe::PROCS;
 /// `runnable_ports`.
 pub(crate) const PORTS: u8 = 2;
 /// `scheduler`.
@@ -54,16 +55,8 @@ static STATE: Mutex<State> = Mutex::new(State {
     profile: Profile::OFF,
     active_schedulers: 0,
 });
-/// What is asked for, for a look without the lock.
-static ASKED: AtomicU8 = AtomicU8::new(0);
 /// The receiver, where it is a process: it is not told of itself, and is woken under the lock.
 static RECEIVER: AtomicU64 = AtomicU64::new(crate::sched::ptab::INVALID_DATA);
-
-/// Whether somebody wants to hear of any of `what`.
-#[inline(always)]
-pub(crate) fn asks(what: u8) -> bool {
-    ASKED.load(Ordering::Relaxed) & what != 0
-}
 
 /// What is set now.
 pub(crate) fn get() -> Profile {
@@ -170,7 +163,7 @@ fn to_ports() -> &'static Sender<(Port, Vec<u8>)> {
 pub(crate) fn place(p: &Process) -> Message {
     let place = match p.is_exiting() {
         true => Term::small(0),
-        false => crate::interp::exception::where_is(p, am::current_function),
+        false => crate::exec::exception::where_is(p, am::current_function),
     };
     Message::copy_of(match place.as_tuple() {
         Some(_) => place,

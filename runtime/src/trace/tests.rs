@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use beamline_formats::profile::{Request, Type};
 
 use super::*;
-use crate::code::{load, module};
+use crate::loader::{load, module};
 use crate::process::{self, MaxHeap, SpawnOptions};
 use crate::term::Term;
 
@@ -359,7 +359,7 @@ fn listener() -> (Pid, Arc<parking_lot::Mutex<Vec<String>>>) {
             p.remove_message();
         }
         p.wait();
-        crate::sched::Outcome::Wait
+        crate::process::Outcome::Wait
     });
     (pid, heard)
 }

@@ -12,15 +12,16 @@ use beamline_formats::totals::{Counted, Request, Totals, Workload};
 
 use super::breakpoint::kind;
 use super::meter::Measures;
+use super::meter::Meters;
 use super::session::{self, OnLoad, Profiled};
-use crate::code::module::Mfa;
+use crate::loader::module::Mfa;
+use crate::process::tally::{COLLECTIONS, MESSAGES, ON, is_on};
 use crate::process::{self, Process};
 use crate::sched::outside;
 use crate::sched::ptab::pin;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid};
 
-static ON: AtomicBool = AtomicBool::new(false);
 static RUN: OnceLock<Run> = OnceLock::new();
 
 /// A run whose totals are kept.
@@ -91,9 +92,6 @@ impl Reading {
 }
 
 thread_local! {
-    /// Messages and collections of this scheduler's processes.
-    static MESSAGES: Cell<u64> = const { Cell::new(0) };
-    static COLLECTIONS: Cell<u64> = const { Cell::new(0) };
     /// Where this scheduler's turn stood when it was last accounted for.
     static TURN: Cell<Reading> = const { Cell::new(Reading {
         reductions: 0,
@@ -130,27 +128,6 @@ pub(crate) fn start(request: Request, otp: String) {
     let session = session::create(name, None, Some(profiled)).expect("one of the first sessions");
     *session.on_load.lock() = Some(OnLoad::counting(kind::BEGIN));
     ON.store(true, Ordering::Release);
-}
-
-/// Are totals kept?
-#[inline(always)]
-fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
-}
-
-/// A process has sent a message.
-#[inline(always)]
-pub(crate) fn message_sent() {
-    if is_on() {
-        MESSAGES.with(|count| count.set(count.get() + 1));
-    }
-}
-
-/// A process has collected.
-pub(crate) fn collected() {
-    if is_on() {
-        COLLECTIONS.with(|count| count.set(count.get() + 1));
-    }
 }
 
 fn reading(p: &Process) -> Reading {
@@ -229,7 +206,7 @@ pub(super) fn begin(p: &mut Process) {
         },
         made: process::processes_made(),
     });
-    if let Some(meters) = &mut p.meters {
+    if let Some(meters) = Meters::of(p) {
         for meter in meters.meters.drain(..) {
             let mut arenas = meter.session.arenas.lock();
             arenas.retain(|arena| !std::sync::Arc::ptr_eq(arena, &meter.arena));

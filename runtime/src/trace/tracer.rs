@@ -9,92 +9,9 @@ use smallvec::SmallVec;
 
 use super::flags;
 use crate::heap::{Heap, Message};
+pub(crate) use crate::process::event::Event;
 use crate::process::{self, Signal, ports};
 use crate::term::{Atom, Pid, Port, Term, View, am, compare};
-
-macro_rules! events {
-    ($($(#[doc = $doc:literal])* $name:ident => $atom:ident, $flags:expr;)*) => {
-        /// What tracers are told of.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Event { $($(#[doc = $doc])* $name,)* }
-
-        impl Event {
-            /// Its atom in messages.
-            pub(crate) fn tag(self) -> Atom {
-                match self { $(Event::$name => am::$atom,)* }
-            }
-            /// The flags any of which asks for it.
-            pub(crate) fn flags(self) -> u32 {
-                match self { $(Event::$name => $flags,)* }
-            }
-        }
-    };
-}
-
-events! {
-    /// `{trace, Tracee, send, Message, To}`
-    Send => send, flags::SEND;
-    /// `{trace, Tracee, send_to_non_existing_process, Message, To}`
-    SendToNonExisting => send_to_non_existing_process, flags::SEND;
-    /// `{trace, Tracee, 'receive', Message}`
-    Receive => receive, flags::RECEIVE;
-    /// `{trace, Pid, call, {M, F, Args | Arity}}`
-    Call => call, flags::CALL;
-    /// `{trace, Pid, return_to, {M, F, Arity} | undefined}`
-    ReturnTo => return_to, flags::CALL;
-    /// `{trace, Pid, return_from, {M, F, Arity}, Value}`
-    ReturnFrom => return_from, flags::CALL;
-    /// `{trace, Pid, exception_from, {M, F, Arity}, {Class, Value}}`
-    ExceptionFrom => exception_from, flags::CALL;
-    /// `{trace, Pid, spawn, Child, {M, F, Args}}`
-    Spawn => spawn, flags::PROCS;
-    /// `{trace, Pid, spawned, Parent, {M, F, Args}}`
-    Spawned => spawned, flags::PROCS;
-    /// `{trace, Pid, exit, Reason}`
-    Exit => exit, flags::PROCS;
-    /// `{trace, Tracee, register, Name}`
-    Register => register, flags::PROCS | flags::PORTS;
-    /// `{trace, Tracee, unregister, Name}`
-    Unregister => unregister, flags::PROCS | flags::PORTS;
-    /// `{trace, Pid, link, Other}`
-    Link => link, flags::PROCS;
-    /// `{trace, Pid, unlink, Other}`
-    Unlink => unlink, flags::PROCS;
-    /// `{trace, Tracee, getting_linked, Other}`
-    GettingLinked => getting_linked, flags::PROCS | flags::PORTS;
-    /// `{trace, Tracee, getting_unlinked, Other}`
-    GettingUnlinked => getting_unlinked, flags::PROCS | flags::PORTS;
-    /// `{trace, Port, open, Pid, Driver}`
-    Open => open, flags::PORTS;
-    /// `{trace, Port, closed, Reason}`
-    Closed => closed, flags::PORTS;
-    /// `{trace, Pid, in, {M, F, Arity} | 0}`
-    In => in_, flags::RUNNING | flags::RUNNING_PROCS;
-    /// `{trace, Pid, out, {M, F, Arity} | 0}`
-    Out => out, flags::RUNNING | flags::RUNNING_PROCS;
-    /// `{trace, Pid, out_exited, 0}`
-    OutExited => out_exited, flags::EXITING;
-    /// `{trace, Pid, in_exiting, 0}`
-    InExiting => in_exiting, flags::EXITING;
-    /// `{trace, Pid, out_exiting, 0}`
-    OutExiting => out_exiting, flags::EXITING;
-    /// `{trace, Port, in, Command | 0}`
-    PortIn => in_, flags::RUNNING_PORTS;
-    /// `{trace, Port, out, Command | 0}`
-    PortOut => out, flags::RUNNING_PORTS;
-    /// `{trace, Pid, gc_minor_start, Info}`
-    GcMinorStart => gc_minor_start, flags::GARBAGE_COLLECTION;
-    /// `{trace, Pid, gc_minor_end, Info}`
-    GcMinorEnd => gc_minor_end, flags::GARBAGE_COLLECTION;
-    /// `{trace, Pid, gc_major_start, Info}`
-    GcMajorStart => gc_major_start, flags::GARBAGE_COLLECTION;
-    /// `{trace, Pid, gc_major_end, Info}`
-    GcMajorEnd => gc_major_end, flags::GARBAGE_COLLECTION;
-    /// `{trace, Pid, gc_max_heap_size, Info}`
-    GcMaxHeapSize => gc_max_heap_size, flags::GARBAGE_COLLECTION;
-    /// `{seq_trace, Label, {Kind, Serial, From, To, Message}}`: of tokens, whoever has them.
-    SeqTrace => seq_trace, 0;
-}
 
 /// An event with what is told of it.
 #[derive(Clone, Copy)]
@@ -319,8 +236,8 @@ impl TracerId {
                 let _ = process::send(to, Signal::own(message, from));
             }
             TracerId::Port(port) => {
-                let options = crate::term::external::EncodeOptions::default();
-                if let Ok(bytes) = crate::term::external::encode(message.term(), options) {
+                let options = crate::external::EncodeOptions::default();
+                if let Ok(bytes) = crate::external::encode(message.term(), options) {
                     ports::command(port, bytes);
                 }
             }
@@ -394,7 +311,9 @@ pub(crate) fn trace_message(
 impl Timestamp {
     /// The time now.
     pub(super) fn term(self, heap: &Heap) -> Term<'_> {
-        use crate::bif::time::{now_microseconds, triple, unique_monotonic};
+        use crate::process::refs::unique_monotonic;
+        use crate::sched::clock::now_microseconds;
+        use crate::value::timestamp::triple;
         let monotonic = || heap.integer(crate::sched::clock::erlang_monotonic_ns());
         match self {
             Timestamp::Now => triple(heap, now_microseconds()),

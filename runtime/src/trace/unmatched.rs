@@ -2,7 +2,7 @@
 
 use beamline_formats::profile::Pattern;
 
-use crate::code::module::{Mfa, all_versions};
+use crate::loader::module::{Mfa, all_versions};
 use crate::sys::stderr::complain;
 
 pub(super) fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {

@@ -2,7 +2,7 @@
 
 use super::encode::{Sample, a, i, list, long_term, op, u, words, x};
 use super::units::with_code;
-use crate::code::load::prepare;
+use crate::loader::load::prepare;
 
 fn refusal(sample: &Sample) -> String {
     match prepare(&sample.file()) {

@@ -15,9 +15,9 @@ use super::slow::{Flow, Slow};
 use crate::heap::{copy_bits, heap_bits_words, read_field};
 use crate::num::limbs::{Endian, Int};
 use crate::process::Process;
-use crate::term::number::MAX_LIMBS;
 use crate::term::tag::{self, size};
 use crate::term::{Bits, RawTerm, Term, am, sub_bits};
+use crate::value::number::MAX_LIMBS;
 
 /// Flags of a field, as the compiler numbers them.
 pub(super) mod flag {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::{create, get, match_, start};
 use crate::interp::slow::Flow;
 use crate::interp::testing::{Handler, LABEL, Machine, NIL, atom, small, x};
-use crate::term::number::MAX_LIMBS;
 use crate::term::{Atom, Term, View, am};
+use crate::value::number::MAX_LIMBS;
 
 /// A segment's operands.
 fn segment(kind: Atom, unit: u64, flags: u64, src: u64, size: u64) -> [u64; 6] {

@@ -8,12 +8,12 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
+use super::super::map::{Leaf, Leaves, trie_order_of};
 use super::{
     cmp_bits, cmp_definitions, cmp_external, cmp_floats, cmp_fun_heads, cmp_nodes, cmp_numbers,
     cmp_pid_numbers, cmp_ref_numbers, node_of, pid_numbers,
 };
-use crate::term::external::this_node;
-use crate::term::map::{Leaf, Leaves, trie_order_of};
+use crate::term::counted::this_node;
 use crate::term::{External, Map, Term, View, tag};
 
 /// What is left to be compared; the flag says whether numbers are compared exactly.

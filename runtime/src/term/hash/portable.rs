@@ -4,7 +4,6 @@
 use smallvec::SmallVec;
 
 use crate::hash::portable::{Bits as HashBits, Hash1, Hash2, LocalFun};
-use crate::heap::Heap;
 use crate::num::limbs::IntRef;
 use crate::term::{Bits, Cons, External, Fun, Map, RawTerm, Term, View, tag};
 
@@ -33,13 +32,13 @@ impl Paused {
 }
 
 /// As [`phash2`], but pauses when `steps`, which is lessened, are made. `paused` is where it goes on with a term
-/// of `heap`.
+/// that `own` makes of a word.
 ///
 /// # Errors
 /// What it has come to where it pauses.
-pub fn phash2_some(
-    heap: &Heap,
-    term: Term<'_>,
+pub fn phash2_some<'h>(
+    own: impl Fn(RawTerm) -> Term<'h>,
+    term: Term<'h>,
     paused: Option<Paused>,
     steps: &mut i64,
 ) -> Result<u32, Paused> {
@@ -48,7 +47,7 @@ pub fn phash2_some(
         None => Walk2::of(term, *steps + 1),
         Some(paused) => {
             *steps -= paused.owed;
-            let terms = paused.terms.iter().map(|raw| heap.own(*raw));
+            let terms = paused.terms.iter().map(|raw| own(*raw));
             Walk2 {
                 hash: paused.hash,
                 pending: paused.kinds.into_iter().zip(terms).collect(),

@@ -1,8 +1,8 @@
 //! Hashes against OTP 29.
 
 use super::{internal_hash, phash, phash2};
+use crate::external::{DecodeOptions, decode};
 use crate::heap::Heap;
-use crate::term::external::{DecodeOptions, decode};
 
 /// A line has a term as external format in hex, `phash2(T, 1 bsl 32)`, `phash(T, 1 bsl 32)`, and the
 /// internal hash, or `-` where that depends on the order in which atoms were made.

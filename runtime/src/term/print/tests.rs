@@ -1,9 +1,10 @@
 //! Printing against OTP 29's `erlang:display/1`.
 
 use super::{fun_text, identifier_text};
+use crate::external::{DecodeOptions, decode};
 use crate::heap::Heap;
-use crate::term::external::{DecodeOptions, decode};
-use crate::term::{Atom, Pid, Port, Term, am, map};
+use crate::term::{Atom, Pid, Port, Term, am};
+use crate::value::map;
 
 /// A line has a term as external format in hex, and in hex what `erlang:display/1` wrote of it.
 const TABLE: &str = include_str!("../../../tests/golden/display.txt");

@@ -1,12 +1,10 @@
 //! What a process has had so far, told before each record that changes its call path: what came since the record
 //! before is of the path until there.
 
-use std::cell::Cell;
-
 use beamline_formats::ring::{Event as Told, Group};
 
 use super::Recorder;
-use crate::code::module::Mfa;
+use crate::loader::module::Mfa;
 use crate::process::Process;
 
 /// What is asked for.
@@ -15,13 +13,6 @@ pub(super) struct Spends {
     any: bool,
     words: bool,
     reductions: bool,
-}
-
-/// The totals of a process that were told last.
-#[derive(Default)]
-pub(crate) struct Spent {
-    words: Cell<Option<u64>>,
-    reductions: Cell<Option<u64>>,
 }
 
 impl Spends {

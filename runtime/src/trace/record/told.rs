@@ -3,7 +3,7 @@
 use beamline_formats::ring::{Event as Told, Id, Kind, Name, NameId};
 
 use super::{Recorder, id_of};
-use crate::code::module::Mfa;
+use crate::loader::module::Mfa;
 use crate::term::{Atom, Pid, Term, View, am};
 use crate::trace::tracer::{Event, Report};
 

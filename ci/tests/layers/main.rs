@@ -1,0 +1,213 @@
+//! Imports go down: every module stands on a floor, as ARCHITECTURE.md draws those of the runtime and the heads of
+//! `formats` and `profiler` name theirs, and names only what is on the floors below it; in no crate do folders name each
+//! other in a circle. Tests may look anywhere.
+
+mod paths;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paths::{Named, names};
+
+/// Hooks there may be: what a lower floor asks of a higher one.
+const HOOKS_MAX: usize = 10;
+
+fn workspace() -> PathBuf {
+    let ci = Path::new(env!("CARGO_MANIFEST_DIR"));
+    ci.parent().expect("ci/ is in the workspace").to_owned()
+}
+
+/// What every file of a crate's `src` names of its own crate.
+fn named(member: &str) -> Vec<Named> {
+    let all = names(&workspace().join(member).join("src"));
+    assert!(all.len() > 20, "{member}: its modules name each other");
+    all
+}
+
+/// Modules by name, with the number of their floor: the highest has number 0.
+type Floors = BTreeMap<String, usize>;
+
+fn numbered<'a>(floors: impl Iterator<Item = Vec<&'a str>>) -> Floors {
+    let mut numbers = BTreeMap::new();
+    for (number, modules) in floors.enumerate() {
+        for module in modules {
+            let twice = numbers.insert(module.to_owned(), number);
+            assert!(twice.is_none(), "{module} stands on two floors");
+        }
+    }
+    numbers
+}
+
+/// The floors of the runtime, as ARCHITECTURE.md draws them: a line each, modules before two spaces.
+fn floors_of_the_runtime() -> Floors {
+    let text = fs::read_to_string(workspace().join("ARCHITECTURE.md")).expect("it is UTF-8");
+    let floors = text.split("## Floors").nth(1).expect("a section Floors");
+    let drawn = floors.split("```").nth(1).expect("a picture of the floors");
+    let lines = drawn.lines().filter(|line| !line.trim().is_empty());
+    numbered(lines.map(|line| {
+        let modules = line.split("  ").next().unwrap_or_default();
+        modules.split_whitespace().collect()
+    }))
+}
+
+/// The floors that the head of a crate's `lib.rs` names, from the lowest: modules in grave accents, floors between `◀`.
+fn floors_in_head(member: &str) -> Floors {
+    let lib = workspace().join(member).join("src/lib.rs");
+    let head = fs::read_to_string(lib).expect("it is a library");
+    let (_, floors) = head
+        .split_once("only those before it:\n")
+        .expect("it names its layers");
+    let lines = floors.lines().map_while(|line| line.strip_prefix("//! "));
+    let floors: String = lines.collect();
+    let floors: Vec<&str> = floors.split('◀').collect();
+    numbered(
+        floors
+            .iter()
+            .rev()
+            .map(|floor| floor.split('`').skip(1).step_by(2).collect()),
+    )
+}
+
+/// The crates whose modules stand on floors.
+fn floors() -> [(&'static str, Floors); 3] {
+    [
+        ("runtime", floors_of_the_runtime()),
+        ("formats", floors_in_head("formats")),
+        ("profiler", floors_in_head("profiler")),
+    ]
+}
+
+/// The modules at the top of a crate.
+fn modules(member: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(workspace().join(member).join("src")).expect("a crate has a src");
+    let names = entries.map(|entry| entry.expect("a readable folder").file_name());
+    let names = names.map(|name| name.to_string_lossy().trim_end_matches(".rs").to_owned());
+    names
+        .filter(|name| !["lib", "main", "tests"].contains(&name.as_str()))
+        .collect()
+}
+
+#[test]
+fn every_module_stands_on_a_floor() {
+    for (member, floors) in floors() {
+        let drawn: BTreeSet<String> = floors.into_keys().collect();
+        assert_eq!(
+            drawn,
+            modules(member),
+            "the floors of {member} against its modules"
+        );
+    }
+}
+
+#[test]
+fn modules_name_what_is_below_them() {
+    let mut up = BTreeSet::new();
+    for (member, floors) in floors() {
+        for named in named(member) {
+            let (Some(from), Some(to)) = (named.from.first(), named.path.first()) else {
+                continue;
+            };
+            let (Some(here), Some(there)) = (floors.get(from), floors.get(to)) else {
+                continue;
+            };
+            if from != to && there <= here {
+                up.insert(format!("{}: {}", named.file, named.path.join("::")));
+            }
+        }
+    }
+    let up: Vec<_> = up.into_iter().collect();
+    assert!(
+        up.is_empty(),
+        "these go up, or to the same floor:\n{}",
+        up.join("\n")
+    );
+}
+
+/// The modules that can be reached from `from`.
+fn reachable<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut left = vec![from];
+    while let Some(module) = left.pop() {
+        for next in graph.get(module).into_iter().flatten() {
+            if seen.insert(*next) {
+                left.push(next);
+            }
+        }
+    }
+    seen
+}
+
+/// Where siblings name each other in a circle: of the modules at the top, and of the folders in each folder.
+fn circles(member: &str) -> Vec<String> {
+    let src = workspace().join(member).join("src");
+    let all = named(member);
+    let mut graphs: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    for named in &all {
+        let common = named
+            .from
+            .iter()
+            .zip(&named.path)
+            .take_while(|(a, b)| a == b)
+            .count();
+        let (Some(from), Some(to)) = (named.from.get(common), named.path.get(common)) else {
+            continue;
+        };
+        let parent = &named.from[..common];
+        let is_folder = |name: &str| {
+            let path: PathBuf = parent.iter().map(String::as_str).chain([name]).collect();
+            src.join(path).is_dir()
+        };
+        if parent.is_empty() && modules(member).contains(to) || is_folder(from) && is_folder(to) {
+            graphs
+                .entry(parent)
+                .or_default()
+                .entry(from)
+                .or_default()
+                .insert(to);
+        }
+    }
+    let mut circles = Vec::new();
+    for (parent, graph) in &graphs {
+        let in_circle = graph
+            .keys()
+            .filter(|module| reachable(graph, module).contains(**module));
+        let in_circle: Vec<_> = in_circle.copied().collect();
+        if !in_circle.is_empty() {
+            circles.push(format!(
+                "{member}/src/{}: {}",
+                parent.join("/"),
+                in_circle.join(", ")
+            ));
+        }
+    }
+    circles
+}
+
+#[test]
+fn nothing_is_named_in_a_circle() {
+    let circles: Vec<_> = ["runtime", "formats", "profiler", "ci"]
+        .into_iter()
+        .flat_map(circles)
+        .collect();
+    assert!(circles.is_empty(), "\n{}", circles.join("\n"));
+}
+
+#[test]
+fn each_hook_has_its_reason() {
+    let text = fs::read_to_string(workspace().join("ARCHITECTURE.md")).expect("it is UTF-8");
+    let hooks = text.split("## Hooks").nth(1).expect("a section Hooks");
+    let hooks = hooks.split("\n## ").next().unwrap_or_default();
+    let declared = paths::statics_of_type(&workspace().join("runtime/src"), "Hook");
+    for hook in &declared {
+        assert!(
+            hooks.contains(&format!("`{hook}`")),
+            "ARCHITECTURE.md: no reason for the hook {hook}"
+        );
+    }
+    let count = declared.len();
+    assert!(
+        (1..=HOOKS_MAX).contains(&count),
+        "{count} hooks: {declared:?}"
+    );
+}

@@ -1,0 +1,242 @@
+//! The BIFs of ports. Source: `erl_bif_port.c`, `io.c`, OTP 29.
+//!
+//! Those of `erts_internal` answer with an atom where `erlang` raises an exception.
+
+use std::sync::Arc;
+
+use crate::bif::wait_for_port;
+use crate::code::bif::bifs;
+use crate::heap::Message;
+use crate::port::open;
+use crate::port::open::Error;
+use crate::port::{Port, Refused, table};
+use crate::process::registry::{self, Named};
+use crate::process::{BifResult, badarg};
+use crate::process::{Process, exists, is_of_old_incarnation};
+use crate::sched::ptab::pin;
+use crate::term::atom::atom;
+use crate::term::{Port as PortId, Term, View, am, tag};
+use crate::trace::sysprof;
+use crate::value::iolist::iolist_bytes;
+
+bifs! {
+    bif erts_internal:"open_port"/2 => open_port_2;
+    bif erts_internal:"port_command"/3 => port_command_3;
+    bif erts_internal:"port_close"/1 => port_close_1;
+    bif erts_internal:"port_connect"/2 => port_connect_2;
+    bif erts_internal:"port_control"/3 => port_control_3;
+    bif erts_internal:"port_call"/3 => port_call_3;
+    bif erts_internal:"port_info"/1 => port_info_1;
+    bif erts_internal:"port_info"/2 => port_info_2;
+    bif erlang:"port_set_data"/2 => port_set_data_2;
+    bif erlang:"port_get_data"/1 => port_get_data_1;
+    bif erlang:"ports"/0 => ports_0;
+}
+
+fn open_port_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    Ok(match open::open(p, name, options) {
+        Ok(port) => port.term(),
+        Err(Error::Badarg) => am::badarg.term(),
+        Err(Error::Badopt) => atom("badopt"),
+        Err(Error::SystemLimit) => am::system_limit.term(),
+        Err(Error::Os(reason)) => atom(reason),
+    })
+}
+
+/// The open port that a term names: by itself, or by a registered name.
+fn port_of(term: Term<'_>) -> Option<Arc<Port>> {
+    let id = match term.view() {
+        View::Port(id) => id,
+        View::Atom(name) => match registry::whereis(name)? {
+            Named::Port(id) => id,
+            Named::Process(_) => return None,
+        },
+        _ => return None,
+    };
+    Port::lookup(id)
+}
+
+fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (mut force, mut nosuspend) = (false, false);
+    for option in options.list_iter() {
+        match option
+            .ok()
+            .and_then(Term::as_atom)
+            .map(|option| option.name())
+        {
+            Some("force") => force = true,
+            Some("nosuspend") => nosuspend = true,
+            _ => return Ok(atom("badopt")),
+        }
+    }
+    let Some(port) = port_of(port) else {
+        return Ok(am::badarg.term());
+    };
+    if force {
+        return Ok(am::notsup.term());
+    }
+    let Some(data) = iolist_bytes(data) else {
+        return Ok(am::badarg.term());
+    };
+    p.bump_reds((data.len() / 1024) as i64);
+    let taken = {
+        let _calls = sysprof::calls_port(p);
+        port.command_from(p, p.pid().term().raw(), data)
+    };
+    match taken {
+        Ok(()) => Ok(true.into()),
+        Err(Refused::Gone) => Ok(am::badarg.term()),
+        Err(Refused::Busy) if nosuspend => Ok(false.into()),
+        Err(Refused::Busy) => Err(wait_for_port(p, port.id)),
+    }
+}
+
+fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
+    let Some(port) = port_of(port) else {
+        return Ok(am::badarg.term());
+    };
+    port.report_close(p.pid().term().raw());
+    let _calls = sysprof::calls_port(p);
+    let _runs = sysprof::port_runs(port.id);
+    port.close(port.state.lock(), am::normal.term(), false);
+    Ok(true.into())
+}
+
+fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'p> {
+    let (Some(port), Some(pid)) = (port_of(port), pid.as_pid()) else {
+        return Ok(am::badarg.term());
+    };
+    let connected = exists(pid) && port.connect(pid, true);
+    Ok(if connected {
+        true.into()
+    } else {
+        am::badarg.term()
+    })
+}
+
+/// What drivers give is a list of bytes, or a binary.
+fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> BifResult<'p> {
+    let command = command.as_small().and_then(|n| u32::try_from(n).ok());
+    let (Some(port), Some(command), Some(data)) = (port_of(port), command, iolist_bytes(data))
+    else {
+        return Ok(am::badarg.term());
+    };
+    let _calls = sysprof::calls_port(p);
+    let traced = port.traced();
+    let done = traced.controls(p.pid(), (command, &data), || port.control(command));
+    Ok(match done {
+        Some((answer, true)) => p.binary(&answer),
+        Some((answer, false)) => p.byte_list(&answer),
+        None => am::badarg.term(),
+    })
+}
+
+/// No driver here has call operations.
+fn port_call_3<'p>(_p: &'p Process, [port, _, _]: [Term<'p>; 3]) -> BifResult<'p> {
+    if let Some(port) = port_of(port) {
+        port.traced().ran(am::call);
+    }
+    Ok(am::badarg.term())
+}
+
+/// Items of `port_info/1`, behind the registered name.
+const INFO_ITEMS: &[&str] = &[
+    "name",
+    "links",
+    "id",
+    "connected",
+    "input",
+    "output",
+    "os_pid",
+];
+
+fn port_info_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
+    let Some(found) = port_of(port) else {
+        return Ok(no_port(port).unwrap_or(am::badarg.term()));
+    };
+    found.traced().ran(am::info);
+    let name = info(p, &found, "registered_name").filter(|name| !name.is_nil());
+    let others = INFO_ITEMS.iter().filter_map(|item| info(p, &found, item));
+    let items: Vec<Term<'p>> = name.into_iter().chain(others).collect();
+    Ok(p.list(&items))
+}
+
+fn port_info_2<'p>(p: &'p Process, [port, item]: [Term<'p>; 2]) -> BifResult<'p> {
+    let Some(found) = port_of(port) else {
+        return Ok(no_port(port).unwrap_or(am::badtype.term()));
+    };
+    found.traced().ran(am::info);
+    let item = item.as_atom().and_then(|item| info(p, &found, item.name()));
+    Ok(item.unwrap_or(am::badarg.term()))
+}
+
+/// What is told of a port that is not open; `None` for what is no port at all, or one of another node.
+fn no_port(port: Term<'_>) -> Option<Term<'static>> {
+    let was_port = match port.view() {
+        View::Port(_) | View::Atom(_) => true,
+        View::External(other) => other.kind() == tag::EXTERNAL_PORT && is_of_old_incarnation(port),
+        _ => false,
+    };
+    was_port.then(|| am::undefined.term())
+}
+
+/// The index of a port's slot, as ERTS lays out a table of this size: neighbours in different lines.
+fn slot(id: PortId) -> u64 {
+    let lines = table().limit() as u64 / 8;
+    (id.0 % lines) * 8 + (id.0 / lines) % 8
+}
+
+/// `{Item, Value}`; `None` for an item that there is not.
+fn info<'p>(p: &'p Process, port: &Port, item: &str) -> Option<Term<'p>> {
+    let state = port.state.lock();
+    let value = match item {
+        "registered_name" => match registry::name_of(Named::Port(port.id)) {
+            Some(name) => name.term(),
+            None => return Some(Term::NIL),
+        },
+        "name" => crate::value::file_name::name_of_native(p, &state.name)
+            .unwrap_or_else(|()| p.byte_list(&state.name)),
+        "links" => {
+            let links: Vec<Term<'p>> = state.links.iter().map(|peer| peer.term()).collect();
+            p.list(&links)
+        }
+        "id" => p.unsigned(slot(port.id)),
+        "connected" => state.owner.term(),
+        "input" => p.unsigned(state.input_bytes),
+        "output" => p.unsigned(state.output_bytes),
+        "os_pid" => match state.os_pid {
+            Some(pid) => Term::small(pid.into()),
+            None => am::undefined.term(),
+        },
+        "parallelism" => state.mode.parallelism.into(),
+        "queue_size" => p.unsigned(state.queued_bytes as u64),
+        "memory" => p.unsigned((size_of::<Port>() + state.queued_bytes) as u64),
+        "locking" => atom("port_level"),
+        "monitors" => Term::NIL,
+        "monitored_by" => {
+            let by = state.monitors.iter();
+            let by: Vec<Term<'p>> = by.map(|(_, pid)| pid.term()).collect();
+            p.list(&by)
+        }
+        _ => return None,
+    };
+    Some(p.tuple(&[atom(item), value]))
+}
+
+fn port_set_data_2<'p>(_p: &'p Process, [port, data]: [Term<'p>; 2]) -> BifResult<'p> {
+    let port = port_of(port).ok_or_else(badarg)?;
+    port.state.lock().data = Message::copy_of(data);
+    Ok(true.into())
+}
+
+fn port_get_data_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
+    let port = port_of(port).ok_or_else(badarg)?;
+    let state = port.state.lock();
+    Ok(p.copy_in(state.data.term()))
+}
+
+fn ports_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let guard = pin();
+    let ports: Vec<Term<'p>> = table().iter(&guard).map(|port| port.id.term()).collect();
+    Ok(p.list(&ports))
+}

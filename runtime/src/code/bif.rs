@@ -1,0 +1,201 @@
+//! Native functions that code calls by name: BIFs, and what OTP has as NIFs or in Erlang and Beamline has in Rust.
+
+use std::sync::OnceLock;
+
+use crate::hash::{HashMap, HashSet};
+use crate::hook::Hook;
+use crate::process::{BifResult, Next, Process};
+use crate::term::{Atom, Term};
+
+/// What a BIF may do, as in `bif.tab`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ordinary.
+    Bif,
+    /// Allowed in guards, or an operator.
+    Ubif,
+    /// Heavy: a call of it costs no reduction beside those of its work.
+    Hbif,
+}
+
+/// The handler of a BIF.
+#[derive(Clone, Copy)]
+pub enum Call {
+    /// Cannot collect.
+    Plain(for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
+    /// Has the process to itself.
+    Exclusive(fn(&mut Process) -> Next),
+}
+
+/// One row of the table.
+pub struct Bif {
+    /// Module.
+    pub module: &'static str,
+    /// Function.
+    pub function: &'static str,
+    /// Arity.
+    pub arity: u8,
+    /// What it may do.
+    pub kind: Kind,
+    /// Its handler.
+    pub call: Call,
+}
+
+/// Declares a family's table, `TABLE`.
+macro_rules! bifs {
+    ($($kind:ident $module:ident : $function:literal / $arity:literal => $handler:path;)*) => {
+        /// The family's rows.
+        pub(crate) const TABLE: &[$crate::code::bif::Bif] = &[$(
+            $crate::code::bif::Bif {
+                module: stringify!($module),
+                function: $function,
+                arity: $arity,
+                kind: bifs!(@kind $kind),
+                call: bifs!(@call $kind $arity $handler),
+            },
+        )*];
+    };
+    (@kind bif) => { $crate::code::bif::Kind::Bif };
+    (@kind ubif) => { $crate::code::bif::Kind::Ubif };
+    (@kind xbif) => { $crate::code::bif::Kind::Bif };
+    (@kind hbif) => { $crate::code::bif::Kind::Hbif };
+    (@kind hbif_plain) => { $crate::code::bif::Kind::Hbif };
+    (@call xbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
+    (@call hbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
+    (@call $kind:ident $arity:literal $handler:path) => {{
+        fn call<'p>(
+            p: &'p $crate::process::Process,
+            args: &[$crate::term::Term<'p>],
+        ) -> $crate::process::BifResult<'p> {
+            let args: &[$crate::term::Term<'p>; $arity] =
+                args.try_into().expect("a BIF is called with its arity");
+            $handler(p, *args)
+        }
+        $crate::code::bif::Call::Plain(call)
+    }};
+}
+pub(crate) use bifs;
+
+/// The tables of all families, in the order of their indices.
+pub(crate) struct Families {
+    /// What is a BIF in OTP, too.
+    pub(crate) bifs: &'static [&'static [&'static [Bif]]],
+    /// What is a NIF, or in Erlang, in OTP.
+    pub(crate) others: &'static [&'static [&'static [Bif]]],
+}
+
+/// Hook: the floors above bring their native functions.
+pub(crate) static FAMILIES: Hook<Families> = Hook::new("the families of native functions");
+
+/// What a BIF goes on with is called as a BIF is, and is none.
+fn is_trap(bif: &Bif) -> bool {
+    bif.function.ends_with("_trap")
+}
+
+/// The rows that are BIFs in OTP, too: not those of its NIFs.
+pub(crate) fn own() -> impl Iterator<Item = &'static Bif> {
+    bif_rows().filter(|bif| !is_trap(bif))
+}
+
+fn bif_rows() -> impl Iterator<Item = &'static Bif> {
+    let families = FAMILIES
+        .get()
+        .bifs
+        .iter()
+        .flat_map(|families| families.iter());
+    families.flat_map(|family| family.iter())
+}
+
+/// Is the row with this index one of [`own`]?
+pub(crate) fn is_own(index: usize) -> bool {
+    index < bif_rows().count() && !is_trap(table().rows[index])
+}
+
+type Key = (Atom, Atom, u8);
+
+struct Table {
+    rows: Vec<&'static Bif>,
+    by_name: HashMap<Key, usize>,
+    modules: HashSet<Atom>,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let all = FAMILIES.get();
+        let families = all.bifs.iter().chain(all.others);
+        let families = families.flat_map(|families| families.iter());
+        let rows: Vec<&'static Bif> = families.flat_map(|family| family.iter()).collect();
+        let by_name = rows
+            .iter()
+            .enumerate()
+            .map(|(i, bif)| {
+                (
+                    (Atom::new(bif.module), Atom::new(bif.function), bif.arity),
+                    i,
+                )
+            })
+            .collect();
+        let modules = rows.iter().map(|bif| Atom::new(bif.module)).collect();
+        Table {
+            rows,
+            by_name,
+            modules,
+        }
+    })
+}
+
+/// Are any functions of a module of this name BIFs?
+pub(crate) fn has_some_of(module: Atom) -> bool {
+    table().modules.contains(&module)
+}
+
+/// The index of the BIF `module:function/arity`.
+#[must_use]
+pub fn find(module: Atom, function: Atom, arity: u8) -> Option<usize> {
+    table().by_name.get(&(module, function, arity)).copied()
+}
+
+/// All BIFs, in the order of their indices.
+#[must_use]
+pub fn all() -> &'static [&'static Bif] {
+    &table().rows
+}
+
+/// A row for a guard BIF that code calls and the table lacks: raises `undef`.
+#[must_use]
+pub fn missing(arity: u8) -> &'static Bif {
+    fn undef<'p>(_: &'p Process, _: &[Term<'p>]) -> BifResult<'p> {
+        Err(crate::term::am::undef.into())
+    }
+    const fn row(arity: u8) -> Bif {
+        Bif {
+            module: "erlang",
+            function: "undefined_bif",
+            arity,
+            kind: Kind::Ubif,
+            call: Call::Plain(undef),
+        }
+    }
+    static ROWS: [Bif; 4] = [row(0), row(1), row(2), row(3)];
+    &ROWS[usize::from(arity.min(3))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bif_is_declared_twice() {
+        assert_eq!(table().by_name.len(), table().rows.len());
+    }
+
+    #[test]
+    fn own_bifs_are_known_from_others() {
+        let is = |m, f, a| find(Atom::new(m), Atom::new(f), a).is_some_and(is_own);
+        assert!(is("erlang", "self", 0) && is("file", "native_name_encoding", 0));
+        assert!(!is("erlang", "memory", 0) && !is("prim_file", "get_handle_nif", 1));
+        let count = (0..all().len()).filter(|index| is_own(*index)).count();
+        assert_eq!(count, own().count());
+    }
+}

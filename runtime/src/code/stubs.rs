@@ -1,0 +1,69 @@
+//! Code that belongs to no function: where processes start and end, and what stands in place of return addresses.
+#![expect(unsafe_code, reason = "stacks are walked word by word")]
+
+use super::op::Op;
+use crate::process::Process;
+use crate::term::RawTerm;
+
+static SPAWN: [u64; 2] = [Op::SpawnEntry.word(0, 0, 0), Op::NormalExit.word(0, 0, 0)];
+
+static BREAKPOINT_END: [u64; 1] = [Op::LineBreakpointEnd.word(0, 0, 0)];
+
+/// Kinds of frames that tracing pushes on stacks.
+pub(crate) const TRACE_FRAMES: usize = 5;
+
+static TRACE_RETURNS: [u64; TRACE_FRAMES] = [
+    Op::TraceReturn.word(0, 0, 0),
+    Op::TraceReturn.word(1, 0, 0),
+    Op::TraceReturn.word(2, 0, 0),
+    Op::TraceReturn.word(3, 0, 0),
+    Op::TraceReturn.word(4, 0, 0),
+];
+
+/// Where a new process starts: calls `apply(x0, x1, x2)`, then exits normally.
+#[must_use]
+pub(crate) fn spawn_entry() -> *const u64 {
+    SPAWN.as_ptr()
+}
+
+/// Where a process's first function returns to.
+#[must_use]
+pub(crate) fn normal_exit() -> *const u64 {
+    &raw const SPAWN[1]
+}
+
+/// What the call of `erts_internal:breakpoint/4` returns to: the instruction that ends a breakpoint.
+#[must_use]
+pub(crate) fn breakpoint_end() -> *const u64 {
+    BREAKPOINT_END.as_ptr()
+}
+
+/// What a trace frame of `kind` begins with, in place of a return address.
+#[must_use]
+pub(crate) fn trace_return(kind: usize) -> *const u64 {
+    &raw const TRACE_RETURNS[kind]
+}
+
+/// The kind of trace frame that begins with `word`, if one does.
+#[inline(always)]
+#[must_use]
+pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
+    let offset = word.wrapping_sub(TRACE_RETURNS.as_ptr() as u64);
+    let is_one = offset < 8 * TRACE_FRAMES as u64 && offset.is_multiple_of(8);
+    is_one.then_some(offset as usize / 8)
+}
+
+/// Calls `visit` with every return address on the stack, innermost first, while it says so.
+pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(*const u64) -> bool) {
+    let mut at = p.stop.get();
+    while at < p.hend() {
+        // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
+        let word = RawTerm(unsafe { *at });
+        let is_return =
+            word.is_header() && word != RawTerm::NONE && trace_frame_kind(word.0).is_none();
+        if is_return && !visit(word.0 as *const u64) {
+            return;
+        }
+        at = at.wrapping_add(1);
+    }
+}

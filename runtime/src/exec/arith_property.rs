@@ -1,0 +1,105 @@
+//! The operators on integers against 128-bit arithmetic, around the edges of small integers and of words.
+
+use proptest::prelude::*;
+
+use crate::bif::find;
+use crate::code::bif::Call;
+use crate::process::Process;
+use crate::term::{Atom, Term, View, am, tag};
+use crate::value::number;
+
+fn integer() -> impl Strategy<Value = i128> {
+    let edges = [
+        0,
+        i128::from(tag::MAX_SMALL),
+        i128::from(tag::MIN_SMALL),
+        i128::from(i64::MAX),
+        i128::from(i64::MIN),
+        1 << 64,
+        -(1 << 64),
+        1 << 32,
+    ];
+    let near = (prop::sample::select(edges.to_vec()), -3..=3i128);
+    prop_oneof![
+        2 => near.prop_map(|(edge, off)| edge + off),
+        1 => any::<i64>().prop_map(i128::from),
+        1 => -(1i128 << 80)..1 << 80,
+        1 => -100..100i128,
+    ]
+}
+
+fn build(p: &Process, value: i128) -> Term<'_> {
+    let magnitude = value.unsigned_abs();
+    p.big(value < 0, &[magnitude as u64, (magnitude >> 64) as u64])
+}
+
+/// Its value, checked to be in the one form it has.
+fn value(term: Term<'_>) -> i128 {
+    match term.view() {
+        View::Small(value) => value.into(),
+        View::Big(big) => {
+            let limbs = big.limbs();
+            assert_ne!(limbs.last(), Some(&0), "no leading zero limb");
+            let high = limbs.get(1).copied().unwrap_or(0);
+            assert!(limbs.len() <= 2, "the model is as wide as the result");
+            let magnitude = (u128::from(high) << 64 | u128::from(limbs[0])).cast_signed();
+            // The least number of the model is its own negation.
+            let value = if big.is_negative() {
+                magnitude.wrapping_neg()
+            } else {
+                magnitude
+            };
+            let small = i128::from(tag::MIN_SMALL)..=i128::from(tag::MAX_SMALL);
+            assert!(!small.contains(&value), "{value} is small");
+            value
+        }
+        _ => panic!("no integer"),
+    }
+}
+
+/// The result, or `None` for an exception, which is `badarith`.
+fn call(p: &Process, operator: &str, operands: &[i128]) -> Option<i128> {
+    let index = find(am::erlang, Atom::new(operator), operands.len() as u8).expect("a BIF");
+    let Call::Plain(handler) = crate::bif::all()[index].call else {
+        panic!("an operator collects nothing");
+    };
+    let operands: Vec<_> = operands.iter().map(|n| build(p, *n)).collect();
+    match handler(p, &operands) {
+        Ok(result) => Some(value(result)),
+        Err(crate::bif::Raise::Error(reason)) if reason == am::badarith => None,
+        Err(_) => panic!("another exception"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn operators_agree_with_128_bits(a in integer(), b in integer(), by in -140i64..45) {
+        let p = &Process::new(233);
+        prop_assert_eq!(call(p, "+", &[a, b]), Some(a + b));
+        prop_assert_eq!(call(p, "-", &[a, b]), Some(a - b));
+        if let Some(product) = a.checked_mul(b) {
+            prop_assert_eq!(call(p, "*", &[a, b]), Some(product));
+        }
+        if let Some(sum) = a.checked_mul(b).and_then(|product| product.checked_add(by.into())) {
+            let [a, b, by] = [a, b, by.into()].map(|n| build(p, n));
+            prop_assert_eq!(number::mul_add(p, a, b, by).map(value), Some(sum));
+        }
+        prop_assert_eq!(call(p, "div", &[a, b]), a.checked_div(b));
+        prop_assert_eq!(call(p, "rem", &[a, b]), a.checked_rem(b));
+        prop_assert_eq!(call(p, "band", &[a, b]), Some(a & b));
+        prop_assert_eq!(call(p, "bor", &[a, b]), Some(a | b));
+        prop_assert_eq!(call(p, "bxor", &[a, b]), Some(a ^ b));
+        prop_assert_eq!(call(p, "bnot", &[a]), Some(!a));
+        prop_assert_eq!(call(p, "-", &[a]), Some(-a));
+        prop_assert_eq!(call(p, "abs", &[a]), Some(a.abs()));
+        // A shift to the right of more than all bits leaves the sign.
+        let shifted = if by >= 0 { a << by } else { a >> by.unsigned_abs().min(127) };
+        prop_assert_eq!(call(p, "bsl", &[a, by.into()]), Some(shifted));
+        prop_assert_eq!(call(p, "bsr", &[a, (-by).into()]), Some(shifted));
+    }
+}

@@ -1,0 +1,36 @@
+//! What is installed in each hook, in one place. ARCHITECTURE.md tells why each is there.
+
+use crate::code::bif::{self, Families};
+use crate::heap::release::NOTICE;
+use crate::loader::module::{WATCH, Watch};
+use crate::loader::purge;
+use crate::process::ports::PORTS;
+use crate::process::probe::PROBES;
+use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
+use crate::sys::halt::AT_END;
+use crate::{bif as bifs, ets, native, port, trace};
+
+/// Installs every hook. Before anything else is called; again it does nothing.
+pub fn install() {
+    bif::FAMILIES.install(Families {
+        bifs: &[bifs::table::FAMILIES, native::BIFS],
+        others: &[bifs::table::OVERRIDES, native::NIFS],
+    });
+    WATCH.install(Watch {
+        loaded: trace::loaded,
+        exports_staged: trace::exports_staged,
+        unloaded: trace::unloaded,
+        freed: trace::freed,
+    });
+    PORTS.install(port::signals::hooks());
+    PROBES.install(&trace::Tracing);
+    REFERS_TO_OLD_CODE.install(purge::refers_to_old_code);
+    GIVES_UP.install(ets::registry::exited);
+    NOTICE.install(bifs::literal_area::notice);
+    AT_END.install(&[
+        trace::totals::write_at_end,
+        trace::profile::write_at_end,
+        trace::record::end,
+        port::flush,
+    ]);
+}

@@ -1,0 +1,156 @@
+//! What tracing hears of processes, and what a process knows of tracing.
+//!
+//! Tracing is a floor above: it installs [`Probes`]. Here is asked first whether anybody wants to hear, in a word or a
+//! flag; only then is a probe called.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use super::event::{Collection, Event};
+use super::seq_token::{Mark, Token};
+use super::{ProcShared, Process};
+use crate::heap::{Heap, Message};
+use crate::hook::Hook;
+use crate::term::{Atom, Pid, Term};
+
+/// Something that only a higher floor knows the type of; made when it is first asked for.
+#[derive(Default)]
+pub(crate) struct Held(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl Held {
+    /// What is held, made by `make` if it is not there.
+    ///
+    /// # Panics
+    /// When it is of another type: one place asks for it.
+    pub(crate) fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        let held = self.0.get_or_init(|| Box::new(make()));
+        held.downcast_ref().expect("one place holds something here")
+    }
+}
+
+/// What a process or port knows of tracing.
+#[derive(Default)]
+pub(crate) struct Tracee {
+    /// Flags of all sessions together; none while it is sensitive.
+    pub(crate) all: AtomicU32,
+    /// Sessions that trace this process's calls, a bit each.
+    pub(crate) calls: AtomicU64,
+    pub(crate) sensitive: AtomicBool,
+    /// What sessions hold of it.
+    pub(crate) holds: Held,
+}
+
+impl Tracee {
+    /// Does some session ask for any of these?
+    #[inline(always)]
+    pub(crate) fn has(&self, flags: u32) -> bool {
+        self.all.load(Ordering::Relaxed) & flags != 0
+    }
+}
+
+/// The totals of a process that were told last.
+#[derive(Default)]
+pub(crate) struct Spent {
+    pub(crate) words: Cell<Option<u64>>,
+    pub(crate) reductions: Cell<Option<u64>>,
+}
+
+/// What is asked for, for a look without the lock.
+pub(crate) static ASKED: AtomicU8 = AtomicU8::new(0);
+
+/// Processes that become active or inactive are told.
+pub(crate) const PROCS: u8 = 1;
+
+/// Whether somebody wants to hear of any of `what`.
+#[inline(always)]
+pub(crate) fn asks(what: u8) -> bool {
+    ASKED.load(Ordering::Relaxed) & what != 0
+}
+
+/// What tracing does when it hears of something.
+pub(crate) trait Probes: Send + Sync {
+    /// An event that consists of one term, which somebody asks for.
+    fn happened(&self, shared: &ProcShared, event: Event, term: Term<'_>);
+    /// A traced process sends.
+    fn sent<'p>(&self, p: &'p Process, to: Term<'p>, message: Term<'p>);
+    /// A message has come into the queue of a process whose receives are traced.
+    fn received<'p>(&self, p: &'p Process, from: Pid, message: Term<'p>);
+    /// A receive has timed out, in a process whose receives are traced.
+    fn timed_out(&self, p: &Process);
+    /// A process links to `peer`, and has flags that go over.
+    fn linking(&self, me: &ProcShared, peer: Pid);
+    /// A process has been made, of no parent yet.
+    fn made(&self, child: &ProcShared);
+    /// A process has got a parent, whose flags may go over.
+    fn inherits(&self, parent: &ProcShared, child: &ProcShared, linked: bool);
+    /// A process is to call this function.
+    fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>);
+    /// A process has got a name.
+    fn registered(&self, pid: Pid, name: Atom);
+    /// A process goes into hibernation: its frames are gone.
+    fn hibernates(&self, p: &Process);
+    /// One of the last turns of a process begins, or ends and is followed by others.
+    fn exiting(&self, p: &Process, goes_on: bool);
+    /// The last turn of a process ends.
+    fn exits(&self, p: &Process);
+    /// A process is no more.
+    fn gone(&self, p: &Process);
+
+    /// When a collection begins that somebody wants to hear of if it takes long; `None` where nobody does.
+    fn collection_begins(&self) -> Option<i64>;
+    /// That collection has ended.
+    fn collection_ended(&self, p: &Process, start: i64);
+    /// The heap of a traced process is about to be collected, for `need` words.
+    fn collecting(&self, p: &Process, collection: Collection, need: usize);
+    /// It has been, which has given back so many words.
+    fn collected(&self, p: &Process, collection: Collection, reclaimed: usize);
+    /// A heap is past its limit, and somebody asks for that.
+    fn past_max_heap(&self, p: &Process);
+    /// What is told of a heap.
+    fn heap_info<'h>(&self, heap: &'h Heap, p: &Process) -> Term<'h>;
+    /// The stack of a process.
+    fn stacktrace<'p>(&self, p: &'p Process) -> Term<'p>;
+    /// A message queue has grown.
+    fn queue_grew(&self, p: &mut Process);
+    /// A message queue has become shorter that some session was told of.
+    fn queue_shrank(&self, p: &mut Process);
+
+    /// A process in a sequential trace sends: the token that goes with the message.
+    fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token>;
+    /// It exits, and `to` is linked to it: the token that goes with the signal.
+    fn token_of_exit(&self, p: &Process, to: Pid, reason: Term<'_>) -> Option<Token>;
+    /// A message that carries a token gets into the queue: its mark there.
+    fn token_queued(&self, p: &Process, token: Token) -> Mark;
+    /// A message with this mark is taken from the queue.
+    fn token_received(&self, p: &Process, mark: Mark, message: Term<'_>);
+
+    /// Where a process is, for who profiles the machine.
+    fn place(&self, p: &Process) -> Message;
+    /// Wakes a process with `wake`, and tells that it has become active if it has; `place` is where it is then.
+    fn wake(&self, pid: Pid, wake: &dyn Fn() -> bool, place: &dyn Fn() -> Option<Message>) -> bool;
+}
+
+/// Hook: tracing hears of what processes do.
+pub(crate) static PROBES: Hook<&'static dyn Probes> = Hook::new("the probes of tracing");
+
+/// What is installed.
+#[inline]
+pub(crate) fn probes() -> &'static dyn Probes {
+    *PROBES.get()
+}
+
+/// Whether some session asks for this of the process.
+#[inline(always)]
+pub(crate) fn is_asked(shared: &ProcShared, event: Event) -> bool {
+    shared.tracee.has(event.flags())
+}
+
+/// An event of a process that consists of one term.
+#[inline]
+pub(crate) fn happened(shared: &ProcShared, event: Event, term: Term<'_>) {
+    if is_asked(shared, event) {
+        probes().happened(shared, event, term);
+    }
+}

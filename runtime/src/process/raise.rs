@@ -1,0 +1,101 @@
+//! How native code ends that a process has called: with a value, an exception, or a word to the loop that runs it.
+
+use super::Exiting;
+use crate::term::entry::Export;
+use crate::term::{Atom, Term, am};
+
+/// What a BIF returns.
+pub type BifResult<'p> = Result<Term<'p>, Raise<'p>>;
+
+/// Why a BIF did not return.
+#[derive(Clone)]
+pub enum Raise<'p> {
+    /// `error:Reason`; the stack trace shows the call with its arguments.
+    Error(Term<'p>),
+    /// As `Error`, with the `cause` that `erl_erts_errors` formats.
+    ErrorCause(Term<'p>, Term<'p>),
+    /// As `Error`, with the reason `{Tag, Value}`: built only where it is raised, as a guard that fails
+    /// raises nothing.
+    Tagged(Atom, Term<'p>),
+    /// `erlang:error/2,3`: reason, arguments (a list or `none`), options.
+    ErrorArgs(Term<'p>, Term<'p>, Term<'p>),
+    /// `exit:Reason`.
+    Exit(Term<'p>),
+    /// `throw:Value`.
+    Throw(Term<'p>),
+    /// `erlang:raise/3`: class, reason, stack trace.
+    Raise(Atom, Term<'p>, Term<'p>),
+    /// The call goes on in another function, as a tail call.
+    Trap(&'static Export, Vec<Term<'p>>),
+    /// The same, by address: for code that no export names yet.
+    TrapTo(*const u64),
+    /// The process must wait: the BIF is called again, with the same arguments, when it is woken.
+    Wait,
+    /// Time is used up: the BIF is called again, with the same arguments, in the next slice.
+    Yield,
+    /// The same, with these arguments.
+    YieldWith(Vec<Term<'p>>),
+}
+
+impl From<Atom> for Raise<'static> {
+    fn from(reason: Atom) -> Self {
+        Raise::Error(reason.term())
+    }
+}
+
+/// `error:badarg`.
+#[must_use]
+pub fn badarg() -> Raise<'static> {
+    am::badarg.into()
+}
+
+/// `error:badarg` with the cause `badopt`.
+#[must_use]
+pub fn badopt() -> Raise<'static> {
+    Raise::ErrorCause(am::badarg.term(), am::badopt.term())
+}
+
+/// `error:badarith`.
+#[must_use]
+pub fn badarith() -> Raise<'static> {
+    am::badarith.into()
+}
+
+/// `error:system_limit`.
+#[must_use]
+pub fn system_limit() -> Raise<'static> {
+    am::system_limit.into()
+}
+
+/// `error:notsup`: what is refused on purpose.
+#[must_use]
+pub fn notsup() -> Raise<'static> {
+    am::notsup.into()
+}
+
+/// `error:{Tag, Value}`, as `badmap` and `badkey` are raised.
+#[must_use]
+pub fn tagged(tag: Atom, value: Term<'_>) -> Raise<'_> {
+    Raise::Tagged(tag, value)
+}
+
+/// How a BIF that has the process to itself ends; its result is in `x(0)`.
+pub enum Next {
+    /// Returns to its caller.
+    Return,
+    /// Goes on at what it set up (`apply`, `hibernate`): the interpreter takes the process's `pc`.
+    Jump,
+    /// Calls the function at the process's `pc`, its arguments in the registers, as a tail call.
+    Call,
+    /// Returns, and gives up the rest of the time slice.
+    Yield,
+    /// Waits for what the process says ([`Process::wait`]), with the registers it says are live, and goes
+    /// on at the process's `pc`: ends the turn with what [`Process::waits`] says.
+    Sleep,
+    /// Waits; called again with the same arguments when the process is woken.
+    Wait,
+    /// The process exits.
+    Exit(Exiting),
+    /// An exception that has been stored in the process ([`Process::store_exception`]).
+    Raise,
+}

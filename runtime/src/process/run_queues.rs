@@ -1,0 +1,147 @@
+//! What waits to be run: a queue for each scheduler.
+//!
+//! Who wakes a process puts it in the queue of the scheduler it runs on itself, so that two processes that talk stay
+//! together; a queue with more than one process calls for a thief.
+//!
+//! Source: `erl_process.c`, OTP 29. Invariant: S2 of `process/shared.rs`.
+
+use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
+
+use super::{ProcRef, ProcShared};
+use crate::sched::run_queue::{RunQueue, is_surplus, victims};
+use crate::sched::{current_id, machine, schedulers};
+use crate::sync::{AtomicUsize, Ordering};
+
+/// The queues of all schedulers.
+pub(crate) struct RunQueues {
+    queues: Box<[CachePadded<RunQueue<ProcRef>>]>,
+    /// Those who run on one scheduler only, and are not stolen.
+    bound: Box<[CachePadded<RunQueue<ProcRef>>]>,
+    /// Where the next process goes that is woken from outside.
+    next_foreign: AtomicUsize,
+}
+
+/// The run queues.
+pub(crate) fn run_queues() -> &'static RunQueues {
+    static QUEUES: OnceLock<RunQueues> = OnceLock::new();
+    QUEUES.get_or_init(|| RunQueues {
+        queues: (0..schedulers()).map(|_| CachePadded::default()).collect(),
+        bound: (0..schedulers()).map(|_| CachePadded::default()).collect(),
+        next_foreign: AtomicUsize::new(0),
+    })
+}
+
+/// Puts a process that was just woken in a run queue.
+#[inline]
+pub(crate) fn enqueue(process: ProcRef) {
+    run_queues().place(process);
+}
+
+/// A queued process has got a higher priority: it goes to where it stands now. One that does not wait in
+/// a queue is put at its place by who puts it there.
+pub(crate) fn promote(process: &ProcShared) {
+    let priority = process.run_priority();
+    // SAFETY: S2: an item of a queue is queued while its queue is locked.
+    let is_it = |item: &ProcRef| std::ptr::eq(unsafe { item.get() }, process);
+    let queues = run_queues();
+    for queue in queues.queues.iter().chain(&queues.bound) {
+        if queue.promote(priority, is_it) {
+            return;
+        }
+    }
+}
+
+/// Lengths of the run queues.
+#[must_use]
+pub(crate) fn run_queue_lengths() -> Vec<usize> {
+    let queues = run_queues().queues.iter().zip(&run_queues().bound);
+    queues
+        .map(|(queue, bound)| queue.len() + bound.len())
+        .collect()
+}
+
+impl RunQueues {
+    /// Moves what waits for scheduler `id` to the first one's queue. Passes on a wake-up, too, that may
+    /// have been made for it.
+    pub(crate) fn give_away(&self, id: usize) {
+        while let Some(process) = self.queues[id].pop().or_else(|| self.bound[id].pop()) {
+            // SAFETY: S2: it was queued and is queued again.
+            let priority = unsafe { process.get() }.run_priority();
+            self.queues[0].push(priority, process);
+        }
+        machine().parking.wake_one();
+    }
+
+    /// Puts a process in the queue of the scheduler it is bound to, else of the one of this thread, else
+    /// of any.
+    pub(crate) fn place(&self, process: ProcRef) {
+        // SAFETY: S2: it is queued from here on.
+        let shared = unsafe { process.get() };
+        let (priority, limit) = (shared.run_priority(), machine().online.limit());
+        let here = current_id().filter(|id| *id < limit);
+        if let Some(id) = shared.bound_to().filter(|id| *id < limit) {
+            self.bound[id].push(priority, process);
+            if here != Some(id) {
+                machine().parking.wake(id);
+            }
+            if id >= machine().online.limit() {
+                // Taken offline meanwhile: it may have looked into its queue before.
+                self.give_away(id);
+            }
+            return;
+        }
+        if let Some(id) = here {
+            let len = self.queues[id].push(priority, process);
+            if is_surplus(len) {
+                machine().parking.wake_one();
+            }
+            return;
+        }
+        let id = self.next_foreign.fetch_add(1, Ordering::Relaxed) % limit;
+        self.queues[id].push(priority, process);
+        if !machine().parking.wake(id) {
+            machine().parking.wake_one();
+        }
+    }
+
+    /// What runs next of those that wait for scheduler `id`: the higher priority first; of the same one,
+    /// those that are bound to it and others in turn.
+    fn pop(&self, id: usize) -> Option<ProcRef> {
+        let (others, bound) = (&self.queues[id], &self.bound[id]);
+        if bound.is_empty() {
+            return others.pop();
+        }
+        let turn = machine().counters[id]
+            .context_switches
+            .load(Ordering::Relaxed);
+        let bound_first = match (bound.top(), others.top()) {
+            (Some(bound), Some(others)) => {
+                bound < others || bound == others && turn.is_multiple_of(2)
+            }
+            (bound, _) => bound.is_some(),
+        };
+        if bound_first {
+            bound.pop().or_else(|| others.pop())
+        } else {
+            others.pop().or_else(|| bound.pop())
+        }
+    }
+
+    /// Something to run: from the own queues, else from another's.
+    pub(crate) fn find(&self, id: usize) -> Option<ProcRef> {
+        if let Some(process) = self.pop(id) {
+            return Some(process);
+        }
+        victims(id, self.queues.len()).find_map(|victim| {
+            let stolen = self.queues[victim].steal_half(&self.queues[id])?;
+            Some(stolen)
+        })
+    }
+
+    /// Whether there is something that scheduler `id` may run.
+    pub(crate) fn has_work(&self, id: usize) -> bool {
+        !self.bound[id].is_empty() || self.queues.iter().any(|queue| !queue.is_empty())
+    }
+}

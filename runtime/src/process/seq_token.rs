@@ -1,0 +1,50 @@
+//! Sequential trace tokens, as processes and messages have them. What is done with them: `trace/seq.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Process;
+use crate::heap::Message;
+use crate::term::Pid;
+
+/// A sequential trace token.
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub(crate) flags: u32,
+    pub(crate) label: Arc<Message>,
+    pub(crate) serial: u64,
+    pub(crate) last: u64,
+    pub(crate) from: Pid,
+    /// How often all tokens had been taken away when it was made.
+    pub(crate) age: u64,
+}
+
+/// What a process that is or was in a sequential trace knows of it.
+#[derive(Default)]
+pub(crate) struct Seq {
+    pub(crate) token: Option<Token>,
+    pub(crate) clock: u64,
+    pub(crate) last: u64,
+    /// As in [`Token`]: of an earlier time, all of it is nothing.
+    pub(crate) age: u64,
+    /// Tokens of messages in its queue, by their marks there.
+    pub(crate) carried: BTreeMap<u32, Token>,
+    pub(crate) next_mark: u32,
+}
+
+/// What a message in a queue does to the token of the process that takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark(pub(crate) u32);
+
+impl Mark {
+    /// Nothing: a message of the runtime's own.
+    pub(crate) const KEEPS: Mark = Mark(0);
+    /// Takes it away: its sender had none. Marks above give the one they stand for.
+    pub(crate) const CLEARS: Mark = Mark(1);
+
+    /// Does something to the token of `p`?
+    #[inline(always)]
+    pub(crate) fn acts_on(self, p: &Process) -> bool {
+        self.0 > Mark::CLEARS.0 || p.flags.get().seq_token && self == Mark::CLEARS
+    }
+}

@@ -1,0 +1,169 @@
+//! Timers of `erlang:start_timer` and `erlang:send_after`, by their references.
+
+use crate::hash::HashMap;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+use crate::heap::Message;
+use crate::process::refs::{RefNumbers, make_ref};
+use crate::process::registry::{Named, whereis};
+use crate::process::{ProcShared, Signal, TimerState, lookup, send};
+use crate::sched::clock::monotonic_ns;
+use crate::sched::ptab::pin;
+use crate::sched::timers;
+use crate::sched::timers::{Fire, TimerId};
+use crate::term::{Atom, Pid};
+
+/// Who gets a timer's message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Receiver {
+    Pid(Pid),
+    /// Whoever has the name when the timer goes off.
+    Name(Atom),
+}
+
+struct UserTimer {
+    receiver: Receiver,
+    message: Message,
+    when: When,
+}
+
+/// When a timer goes off.
+#[derive(Clone, Copy)]
+enum When {
+    /// At a time of [`monotonic_ns`].
+    At(u64, Option<TimerId>),
+    /// So many nanoseconds after it runs again.
+    Paused(u64),
+}
+
+const SHARDS: usize = 64;
+type Shard = Mutex<HashMap<RefNumbers, UserTimer>>;
+
+fn shard(reference: RefNumbers) -> &'static Shard {
+    static TIMERS: OnceLock<Box<[Shard]>> = OnceLock::new();
+    let shards = TIMERS.get_or_init(|| (0..SHARDS).map(|_| Shard::default()).collect());
+    &shards[reference[0] as usize % SHARDS]
+}
+
+/// Sets a timer for `deadline_ns`; `message` is made with the reference that names the timer. One for a
+/// process that is gone is none.
+pub(crate) fn start(
+    deadline_ns: u64,
+    receiver: Receiver,
+    message: impl FnOnce(RefNumbers) -> Message,
+) -> RefNumbers {
+    let reference = make_ref();
+    let mut shard = shard(reference).lock();
+    let timer = UserTimer {
+        receiver,
+        message: message(reference),
+        when: When::Paused(deadline_ns.saturating_sub(monotonic_ns())),
+    };
+    let state = timer.of_process(TimerState::Runs, |process| process.add_timer(reference));
+    if state == TimerState::Gone {
+        return reference;
+    }
+    // In the table first: it may go off at once, and then waits for the lock held here.
+    let timer = shard.entry(reference).insert_entry(timer).into_mut();
+    if state == TimerState::Runs {
+        timer.run(reference, deadline_ns);
+    }
+    reference
+}
+
+/// Cancels a timer; the milliseconds that were left.
+pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
+    let timer = shard(reference).lock().remove(&reference)?;
+    if let When::At(_, Some(wheel)) = timer.when {
+        timers::cancel(wheel);
+    }
+    timer.forget(reference);
+    Some(timer.left_ms())
+}
+
+/// The milliseconds left of a timer.
+pub(crate) fn read(reference: RefNumbers) -> Option<u64> {
+    let shard = shard(reference).lock();
+    shard.get(&reference).map(UserTimer::left_ms)
+}
+
+impl UserTimer {
+    /// What `then` says of the process that the timer is for; `Gone` for one that is; `else_` where it is
+    /// for a name.
+    fn of_process(
+        &self,
+        else_: TimerState,
+        then: impl FnOnce(&ProcShared) -> TimerState,
+    ) -> TimerState {
+        match self.receiver {
+            Receiver::Pid(pid) => lookup(pid, &pin()).map_or(TimerState::Gone, then),
+            Receiver::Name(_) => else_,
+        }
+    }
+
+    /// Has it go off at a time.
+    fn run(&mut self, reference: RefNumbers, deadline_ns: u64) {
+        let wheel = timers::set(deadline_ns, Fire::User(reference));
+        self.when = When::At(deadline_ns, Some(wheel));
+    }
+
+    /// The process that it is for need not end it any more.
+    fn forget(&self, reference: RefNumbers) {
+        if let Receiver::Pid(pid) = self.receiver
+            && let Some(process) = lookup(pid, &pin())
+        {
+            process.remove_timer(reference);
+        }
+    }
+
+    fn left_ms(&self) -> u64 {
+        let left = match self.when {
+            When::At(deadline_ns, _) => deadline_ns.saturating_sub(monotonic_ns()),
+            When::Paused(left_ns) => left_ns,
+        };
+        left.div_ceil(1_000_000)
+    }
+}
+
+/// Has a timer stand still; one that is going off does.
+pub(crate) fn pause(reference: RefNumbers) {
+    let mut shard = shard(reference).lock();
+    if let Some(timer) = shard.get_mut(&reference)
+        && let When::At(deadline_ns, Some(wheel)) = timer.when
+        && timers::cancel(wheel)
+    {
+        timer.when = When::Paused(deadline_ns.saturating_sub(monotonic_ns()));
+    }
+}
+
+/// Has a timer that stands still count its time again.
+pub(crate) fn resume(reference: RefNumbers) {
+    let mut shard = shard(reference).lock();
+    if let Some(timer) = shard.get_mut(&reference)
+        && let When::Paused(left_ns) = timer.when
+    {
+        timer.run(reference, monotonic_ns().saturating_add(left_ns));
+    }
+}
+
+/// A timer goes off.
+pub(crate) fn fire(reference: RefNumbers) {
+    let Some(timer) = shard(reference).lock().remove(&reference) else {
+        return;
+    };
+    timer.forget(reference);
+    let pid = match timer.receiver {
+        Receiver::Pid(pid) => Some(pid),
+        Receiver::Name(name) => match whereis(name) {
+            Some(Named::Process(pid)) => Some(pid),
+            _ => None,
+        },
+    };
+    if let Some(pid) = pid {
+        let message = timer.message;
+        // Gone: then nobody waits for it.
+        let _ = send(pid, Signal::own(message, crate::process::SYSTEM));
+    }
+}

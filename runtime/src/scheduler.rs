@@ -1,0 +1,301 @@
+//! The scheduler threads.
+//!
+//! Each has a run queue. It runs what is in it, a time slice at a time; steals when it is empty; sleeps
+//! when there is nothing to steal. Who wakes a process puts it in the queue of the scheduler it runs on
+//! itself, so that two processes that talk stay together; a queue with more than one process calls for
+//! a thief.
+//!
+//! Source: `erl_process.c`, OTP 29. Invariants: S1, S2 of `process/shared.rs` and P2 of
+//! `process/mod.rs`.
+#![expect(
+    unsafe_code,
+    reason = "processes are taken from and put to their resting place"
+)]
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::exec::exception;
+use crate::heap::Heap;
+use crate::interp;
+use crate::process::run_queues::{RunQueues, run_queues};
+use crate::process::user_timers;
+use crate::process::{Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver};
+use crate::sched::clock::{self, monotonic_ns};
+use crate::sched::parker::Woken;
+use crate::sched::run_state::EndRun;
+use crate::sched::timers::Fire;
+use crate::sched::{Machine, become_scheduler, machine, outside, schedulers};
+use crate::sync::{AtomicU64, Ordering};
+use crate::sys::poll;
+use crate::term::RawTerm;
+use crate::trace::{sysmon, sysprof, totals};
+
+/// Starts the scheduler threads, once.
+///
+/// # Panics
+/// When the system refuses a thread.
+pub fn start() {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if STARTED.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    for id in 0..schedulers() {
+        std::thread::Builder::new()
+            .name(format!("{}_scheduler", id + 1))
+            .stack_size(STACK_BYTES)
+            .spawn(move || run_scheduler(id))
+            .expect("a thread for each scheduler");
+    }
+}
+
+/// Stack of a scheduler's thread: match specifications are compiled and run by recursion.
+const STACK_BYTES: usize = 8 << 20;
+
+/// How often a deterministic run looks outside while it waits.
+const LOOK_OUTSIDE: Duration = Duration::from_millis(1);
+
+/// Turns between looks at the clock while there is work.
+const TURNS_A_CLOCK: u32 = 16;
+
+/// A scheduler at work.
+struct Scheduler {
+    id: usize,
+    machine: &'static Machine,
+    queues: &'static RunQueues,
+}
+
+fn run_scheduler(id: usize) {
+    become_scheduler(id);
+    let (machine, queues) = (machine(), run_queues());
+    let scheduler = Scheduler {
+        id,
+        machine,
+        queues,
+    };
+    let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
+    let mut turns = 0;
+    machine.progress.active(id);
+    loop {
+        machine.progress.quiescent(id);
+        machine.progress.poll();
+        if id >= machine.online.limit() {
+            scheduler.suspend();
+        }
+        turns += 1;
+        if turns % TURNS_A_CLOCK == 0 {
+            scheduler.expire_timers();
+        }
+        if let Some(process) = queues.find(id) {
+            scheduler.run_process(process, registers.as_mut_ptr());
+        } else {
+            turns = 0;
+            scheduler.idle();
+        }
+    }
+}
+
+impl Scheduler {
+    fn expire_timers(&self) {
+        let next = self.machine.timers.next_ns(self.id);
+        if next == u64::MAX {
+            return;
+        }
+        let now = monotonic_ns();
+        if now >= next {
+            for fire in self.machine.timers.due(self.id, now) {
+                match fire {
+                    Fire::Receive { pid, id } => deliver(pid, Signal::ReceiveTimeout { id }),
+                    Fire::User(reference) => user_timers::fire(reference),
+                    Fire::Run(run) => run(),
+                }
+            }
+        }
+    }
+
+    /// Sleeps while scheduler `self.id` is above the limit.
+    #[cold]
+    fn suspend(&self) {
+        self.queues.give_away(self.id);
+        sysprof::scheduler(self.id, false);
+        self.machine.progress.inactive(self.id);
+        self.machine.online.suspended.fetch_add(1, Ordering::AcqRel);
+        while self.id >= self.machine.online.limit() {
+            self.machine.progress.poll_inactive();
+            let timeout = match self.machine.timers.next_ns(self.id) {
+                u64::MAX => None,
+                next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
+            };
+            let park = || self.machine.online.parkers[self.id].park(timeout);
+            self.machine.wall_time.idle(self.id, park);
+            self.expire_timers();
+        }
+        self.machine.online.suspended.fetch_sub(1, Ordering::AcqRel);
+        self.machine.progress.active(self.id);
+        sysprof::scheduler(self.id, true);
+    }
+
+    /// Sleeps until there is work, or a timer is due.
+    fn idle(&self) {
+        self.expire_timers();
+        self.machine.parking.announce(self.id);
+        if self.queues.has_work(self.id) {
+            self.machine.parking.retract(self.id);
+            return;
+        }
+        sysprof::scheduler(self.id, false);
+        self.machine.progress.inactive(self.id);
+        self.machine.progress.poll_inactive();
+        if self.queues.has_work(self.id) {
+            // What was due, or was just told, has woken a process.
+            self.machine.parking.retract(self.id);
+            self.machine.progress.active(self.id);
+            sysprof::scheduler(self.id, true);
+            return;
+        }
+        if clock::is_virtual() {
+            self.sleep_virtual();
+        } else {
+            self.machine.wall_time.idle(self.id, || self.sleep());
+        }
+        self.machine.progress.active(self.id);
+        sysprof::scheduler(self.id, true);
+        self.expire_timers();
+    }
+
+    fn sleep(&self) {
+        match self.machine.timers.next_ns(self.id) {
+            u64::MAX => {
+                self.machine.parking.sleep(self.id, None);
+            }
+            next => {
+                let wait = next.saturating_sub(monotonic_ns());
+                self.machine
+                    .parking
+                    .sleep(self.id, Some(Duration::from_nanos(wait)));
+            }
+        }
+    }
+
+    /// Nothing can run: what is ready outside is taken in; else time jumps to the next timer, unless a program
+    /// or a descriptor is waited for: then it goes on as it does outside.
+    fn sleep_virtual(&self) {
+        if poll::take_ready() {
+            self.machine.parking.retract(self.id);
+            return;
+        }
+        let next = self.machine.timers.next_ns(self.id);
+        if next != u64::MAX && !outside::has_programs() && !poll::is_waited_for() {
+            self.machine.parking.retract(self.id);
+            clock::advance_to(next);
+            return;
+        }
+        let woken = self.machine.parking.sleep(self.id, Some(LOOK_OUTSIDE));
+        if woken == Woken::TimedOut {
+            let later = monotonic_ns() + LOOK_OUTSIDE.as_nanos() as u64;
+            clock::advance_to(later.min(next));
+        }
+    }
+
+    /// One turn of a process taken from a run queue.
+    fn run_process(&self, process: ProcRef, x: *mut RawTerm) {
+        // SAFETY: S2: it was queued, and runs from here until its turn ends.
+        let shared = unsafe { process.get() };
+        shared.run_state.begin_run();
+        // SAFETY: S1: its turn has begun.
+        let home = unsafe { shared.take_home() };
+        let mut p = home.expect("a process that is queued rests at home");
+        let before = p.reductions();
+        let watched = sysmon::turn_begins(&p);
+        totals::turn_begins(&p);
+        // SAFETY: P2: the scheduler's registers outlive the turn.
+        let outcome = unsafe { turn(&mut p, x) };
+        if let Some(watched) = watched {
+            sysmon::turn_ended(&p, &watched);
+        }
+        totals::turn_ended(&p);
+        let counters = &self.machine.counters[self.id];
+        add(&counters.context_switches, 1);
+        add(&counters.reductions, p.reductions() - before);
+        p.new_slice();
+        if matches!(outcome, Outcome::Exit(_)) && p.terminate() {
+            // `p` holds what is shared until it is dropped.
+            shared.run_state.end_last_run();
+            drop(p);
+            return;
+        }
+        let again = outcome != Outcome::Wait || p.has_unhandled_signals();
+        let place = sysprof::turn_ends(&p);
+        // SAFETY: S1: its turn ends with the next line.
+        unsafe { shared.put_home(p) };
+        let end = match place {
+            Some(place) => sysprof::end_run(shared, again, &place),
+            None => shared.run_state.end_run(again),
+        };
+        if end == EndRun::Requeue {
+            self.queues.place(process);
+        }
+    }
+}
+
+/// Adds to a counter that only this thread changes.
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// Handles the signals of a process and runs it, if it has something to run for.
+///
+/// # Safety
+/// P2: `x` points to [`X_REGISTERS`] words that outlive the turn.
+unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
+    let lifted = p.shared().end_lift();
+    let was_exiting = p.is_exiting();
+    let fetched = p.fetch_at_turn();
+    if let Some(priority) = lifted
+        && p.has_unhandled_signals()
+    {
+        p.shared().lift(priority);
+    }
+    if let Err(exiting) = fetched.and_then(|()| p.run_system_tasks()) {
+        if !was_exiting && p.shared().tracee.has(crate::trace::events::RUNNING) {
+            crate::trace::events::scheduled_in(p);
+        }
+        return Outcome::Exit(exiting);
+    }
+    if p.is_suspended() || !p.is_ready() {
+        return Outcome::Wait;
+    }
+    if lifted.is_some() {
+        // It got this turn for its signals; its code runs with its own priority.
+        return Outcome::Yield;
+    }
+    p.resume_receive();
+    // Where every safepoint collects, the first turn is none: the words a process is made with are its first
+    // function's.
+    let is_spared = Heap::is_zealous() && p.reductions() == 0;
+    if !is_spared
+        && p.wants_collection()
+        && let Err(exiting) = p.garbage_collect(0, 0)
+    {
+        return Outcome::Exit(exiting);
+    }
+    // SAFETY: P2.
+    unsafe { p.restore_registers(x) };
+    if p.shared().tracee.has(crate::trace::flags::ALL) {
+        crate::trace::events::scheduled_in(p);
+    }
+    let native = p.take_native();
+    let outcome = match native {
+        Some(mut body) => {
+            let outcome = body(p);
+            p.put_native(body);
+            outcome
+        }
+        None => interp::run(p),
+    };
+    p.save_registers();
+    if let Outcome::Exit(exiting) = outcome {
+        exception::note_uncaught(p, exiting);
+    }
+    outcome
+}

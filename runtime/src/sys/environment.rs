@@ -1,0 +1,30 @@
+//! The environment: read when the first one asks, then the machine's own.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::OnceLock;
+
+use parking_lot::RwLock;
+
+/// Variables by name, in the encoding of the file system.
+pub(crate) type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The environment, as programs have changed it.
+pub(crate) fn environment() -> &'static RwLock<Environment> {
+    static ENVIRONMENT: OnceLock<RwLock<Environment>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let variables = std::env::vars_os().map(|(key, value)| (key.into_vec(), value.into_vec()));
+        RwLock::new(variables.collect())
+    })
+}
+
+/// A copy of the environment, for programs that ports start.
+#[must_use]
+pub fn environment_copy() -> BTreeMap<Vec<u8>, Vec<u8>> {
+    environment().read().clone()
+}
+
+/// Sets a variable, as `os:putenv/2` does.
+pub fn set_variable(key: &[u8], value: &[u8]) {
+    environment().write().insert(key.to_vec(), value.to_vec());
+}

@@ -1,0 +1,60 @@
+//! Halting: one request ends the machine, after what must be written first.
+
+use std::sync::{Condvar, Mutex};
+
+use crate::hook::Hook;
+
+struct State {
+    code: Option<Exit>,
+}
+
+/// How the machine ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Code(i32),
+    Abort,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { code: None });
+static CHANGED: Condvar = Condvar::new();
+
+fn state() -> std::sync::MutexGuard<'static, State> {
+    STATE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Hook: what is to be written before the machine ends, in this order.
+pub(crate) static AT_END: Hook<&'static [fn()]> = Hook::new("what is written at the end");
+
+/// Asks for the end of the machine with exit code `code`. The first request counts.
+pub fn request(code: i32) {
+    end(Exit::Code(code));
+}
+
+/// Asks for the end of the machine from a thread that may hold any lock and has no memory. Tells whether it has asked.
+pub(crate) fn try_end(exit: Exit) -> bool {
+    let state = STATE.try_lock();
+    let asked = state.map(|mut state| *state.code.get_or_insert(exit));
+    CHANGED.notify_all();
+    asked.is_ok()
+}
+
+/// Asks for the end of the machine. The first request counts.
+pub(crate) fn end(exit: Exit) {
+    state().code.get_or_insert(exit);
+    CHANGED.notify_all();
+}
+
+/// Waits for a request, runs the hooks, and tells the exit code.
+pub(crate) fn wait() -> i32 {
+    let guard = CHANGED.wait_while(state(), |state| state.code.is_none());
+    let guard = guard.unwrap_or_else(std::sync::PoisonError::into_inner);
+    let exit = guard.code;
+    drop(guard);
+    AT_END.get().iter().for_each(|write| write());
+    match exit {
+        Some(Exit::Code(code)) => code,
+        _ => std::process::abort(),
+    }
+}

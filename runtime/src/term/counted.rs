@@ -1,0 +1,310 @@
+//! What terms refer to beside the words of a heap: binaries, magic binaries, nodes. Each is counted by the things that
+//! refer to it.
+//!
+//! Invariants:
+//! - T3: whoever holds a count of a [`Binary`] finds its bytes; the last count that is given up frees them.
+//! - T4: only the process that owns a binary's one writable thing appends to it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::RwLock;
+
+use super::{Atom, am};
+use crate::sys::memory;
+
+/// Bytes shared by reference. Only the heap thing that made it writable may append to it.
+pub struct Binary {
+    refs: AtomicUsize,
+    writable: AtomicBool,
+    /// What it is told by where addresses are not told; 0: it has not been told yet.
+    number: AtomicU32,
+    size: AtomicUsize,
+    data: std::sync::atomic::AtomicPtr<u8>,
+    capacity: AtomicUsize,
+}
+
+/// Are binaries told by number?
+static NUMBERED: AtomicBool = AtomicBool::new(false);
+
+/// Has binaries told apart by the order in which they are told of, not by addresses: the same in every run.
+pub fn number_binaries() {
+    NUMBERED.store(true, Ordering::Relaxed);
+}
+
+impl Binary {
+    /// A binary of `capacity` bytes of which the first `bytes.len()` are `bytes`, the rest zero.
+    #[must_use]
+    pub fn with_capacity(bytes: &[u8], capacity: usize) -> NonNull<Binary> {
+        let capacity = capacity.max(bytes.len());
+        let mut data = memory::room_for_bytes(capacity);
+        data.extend_from_slice(bytes);
+        data.resize(capacity, 0);
+        Binary::from_vec(data, bytes.len())
+    }
+
+    /// A binary that takes over `data`, of which `size` bytes are in use.
+    #[must_use]
+    pub fn from_vec(mut data: Vec<u8>, size: usize) -> NonNull<Binary> {
+        data.resize(data.capacity(), 0);
+        let data: Box<[u8]> = data.into_boxed_slice();
+        let capacity = data.len();
+        let binary = Box::new(Binary {
+            refs: AtomicUsize::new(1),
+            writable: AtomicBool::new(false),
+            number: AtomicU32::new(0),
+            size: AtomicUsize::new(size),
+            data: Box::into_raw(data).cast::<u8>().into(),
+            capacity: AtomicUsize::new(capacity),
+        });
+        USED_BYTES.fetch_add(capacity, Ordering::Relaxed);
+        NonNull::from(Box::leak(binary))
+    }
+
+    /// What tells it from others, to programs: its address, or a number if they are numbered.
+    pub(crate) fn name(&self) -> usize {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        if !NUMBERED.load(Ordering::Relaxed) {
+            return std::ptr::from_ref(self) as usize;
+        }
+        let mut number = self.number.load(Ordering::Relaxed);
+        if number == 0 {
+            // No other thread does so at once: there is one scheduler then.
+            number = NEXT.fetch_add(1, Ordering::Relaxed);
+            self.number.store(number, Ordering::Relaxed);
+        }
+        number as usize
+    }
+
+    /// First byte.
+    #[inline]
+    #[must_use]
+    pub fn data(&self) -> *const u8 {
+        self.data.load(Ordering::Acquire)
+    }
+    /// Bytes in use.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+    /// Bytes there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+    /// Things that hold it.
+    #[must_use]
+    pub fn refs(&self) -> usize {
+        self.refs.load(Ordering::Acquire)
+    }
+    /// May still be appended to in place.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.writable.load(Ordering::Acquire)
+    }
+    /// Says whether it may be appended to in place.
+    pub fn set_writable(&self, writable: bool) {
+        self.writable.store(writable, Ordering::Release);
+    }
+
+    /// Grows the room to `capacity` bytes and sets the size in use; the bytes may move.
+    ///
+    /// # Safety
+    /// T4: the caller runs the process that owns the one writable thing, and nobody holds a pointer
+    /// to the bytes.
+    pub unsafe fn grow(&self, size: usize, capacity: usize) {
+        let old = self.capacity();
+        if capacity > old {
+            // SAFETY: T4: made by `from_vec` with this capacity.
+            let mut data = unsafe { Vec::from_raw_parts(self.data().cast_mut(), old, old) };
+            memory::check(memory::BINARY, capacity);
+            memory::kept_for(memory::BINARY, || data.reserve_exact(capacity - old));
+            data.resize(capacity, 0);
+            let mut data = std::mem::ManuallyDrop::new(data.into_boxed_slice());
+            self.data.store(data.as_mut_ptr(), Ordering::Release);
+            self.capacity.store(capacity, Ordering::Relaxed);
+            USED_BYTES.fetch_add(capacity - old, Ordering::Relaxed);
+        }
+        self.size.store(size, Ordering::Release);
+    }
+
+    /// One more holder.
+    #[inline]
+    pub fn retain(&self) {
+        self.refs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One holder less; frees it with the last.
+    ///
+    /// # Safety
+    /// T3: the caller gives up a count it holds.
+    pub unsafe fn release(this: *const Binary) {
+        // SAFETY: T3: the count keeps it alive until here; the last one frees what `from_vec` made.
+        unsafe {
+            if (*this).refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let binary = Box::from_raw(this.cast_mut());
+                let capacity = binary.capacity();
+                USED_BYTES.fetch_sub(capacity, Ordering::Relaxed);
+                drop(Vec::from_raw_parts(
+                    binary.data().cast_mut(),
+                    capacity,
+                    capacity,
+                ));
+            }
+        }
+    }
+}
+
+/// One count of a binary that nobody appends to, held outside any heap: bytes in a queue of the
+/// runtime's own that terms may share.
+pub struct SharedBytes(NonNull<Binary>);
+
+// SAFETY: T4: never writable, so its bytes do not change; the count is atomic.
+unsafe impl Send for SharedBytes {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for SharedBytes {}
+
+impl SharedBytes {
+    /// Takes over `bytes`.
+    #[must_use]
+    pub fn from_vec(bytes: Vec<u8>) -> SharedBytes {
+        let size = bytes.len();
+        SharedBytes(Binary::from_vec(bytes, size))
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: T3, T4: the count keeps the bytes, which do not change.
+        unsafe {
+            let binary = self.0.as_ref();
+            std::slice::from_raw_parts(binary.data(), binary.size())
+        }
+    }
+
+    /// A count for a heap thing to hold.
+    pub(crate) fn retained(&self) -> NonNull<Binary> {
+        // SAFETY: T3: the count keeps it alive.
+        unsafe { self.0.as_ref() }.retain();
+        self.0
+    }
+}
+
+impl Drop for SharedBytes {
+    fn drop(&mut self) {
+        // SAFETY: T3: gives up the count it was made with.
+        unsafe { Binary::release(self.0.as_ptr()) };
+    }
+}
+
+static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of all off-heap binaries, for `erlang:memory(binary)`.
+#[must_use]
+pub fn binary_bytes() -> usize {
+    USED_BYTES.load(Ordering::Relaxed)
+}
+
+/// An object of the runtime's own behind a reference (ETS table, file, atomics array, ...).
+pub struct MagicBinary {
+    numbers: [u32; 3],
+    this: Weak<MagicBinary>,
+    saved: AtomicBool,
+    object: Box<dyn Any + Send + Sync>,
+}
+
+/// Objects whose numbers have left the heaps, by their numbers. Source: `erl_bif_unique.c`, OTP 29.
+static SAVED: RwLock<BTreeMap<[u32; 3], Weak<MagicBinary>>> = RwLock::new(BTreeMap::new());
+
+impl MagicBinary {
+    /// Wraps `object`; `numbers` are those of the reference that stands for it.
+    #[must_use]
+    pub fn new(numbers: [u32; 3], object: Box<dyn Any + Send + Sync>) -> Arc<MagicBinary> {
+        Arc::new_cyclic(|this| MagicBinary {
+            numbers,
+            this: this.clone(),
+            saved: AtomicBool::new(false),
+            object,
+        })
+    }
+    /// Makes the object found by its numbers, as long as it lives: they are being written down.
+    pub fn save(&self) {
+        if !self.saved.swap(true, Ordering::Relaxed) {
+            SAVED.write().insert(self.numbers, self.this.clone());
+        }
+    }
+    /// The object that was saved under these numbers.
+    #[must_use]
+    pub fn find(numbers: [u32; 3]) -> Option<Arc<MagicBinary>> {
+        SAVED.read().get(&numbers)?.upgrade()
+    }
+    /// The numbers of the reference.
+    #[must_use]
+    pub fn ref_numbers(&self) -> [u32; 3] {
+        self.numbers
+    }
+    /// The object, if it is a `T`.
+    #[must_use]
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.object.downcast_ref()
+    }
+}
+
+impl Drop for MagicBinary {
+    fn drop(&mut self) {
+        if *self.saved.get_mut() {
+            SAVED.write().remove(&self.numbers);
+        }
+    }
+}
+
+/// Another node, or another incarnation of this one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Its name.
+    pub name: Atom,
+    /// Its creation number.
+    pub creation: u32,
+}
+
+/// Name and creation of this node, as pids, ports and references carry them.
+#[must_use]
+pub fn this_node() -> (Atom, u32) {
+    (am::nonode_at_nohost, 0)
+}
+
+/// Nodes that terms name: for as long as one does.
+static NODES: RwLock<BTreeMap<(Atom, u32), Weak<Node>>> = RwLock::new(BTreeMap::new());
+
+impl Node {
+    /// The node of this name and creation.
+    #[must_use]
+    pub fn known_as(name: Atom, creation: u32) -> Arc<Node> {
+        let key = (name, creation);
+        if let Some(node) = NODES.read().get(&key).and_then(Weak::upgrade) {
+            return node;
+        }
+        let mut nodes = NODES.write();
+        nodes.retain(|_, node| node.strong_count() > 0);
+        if let Some(node) = nodes.get(&key).and_then(Weak::upgrade) {
+            return node;
+        }
+        let node = Arc::new(Node { name, creation });
+        nodes.insert(key, Arc::downgrade(&node));
+        node
+    }
+
+    /// The names of all nodes that terms name, each once.
+    #[must_use]
+    pub fn all_names() -> Vec<Atom> {
+        let nodes = NODES.read();
+        let named = nodes.iter().filter(|(_, node)| node.strong_count() > 0);
+        let mut names: Vec<Atom> = named.map(|((name, _), _)| *name).collect();
+        names.dedup();
+        names
+    }
+}

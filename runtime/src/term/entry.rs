@@ -1,0 +1,90 @@
+//! What funs refer to: the entries of functions and of funs, through which calls find their code.
+//!
+//! An entry is made once and lives for ever, so that terms and code may point to it. How entries are made, found and
+//! changed: `code/entry.rs`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use super::Atom;
+
+/// Code generations: one active, one being staged, one that some thread may still read.
+pub const GENERATIONS: usize = 3;
+
+/// The active one.
+pub(crate) static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// The code generation that calls use.
+#[inline(always)]
+#[must_use]
+pub fn active() -> usize {
+    ACTIVE.load(Ordering::Acquire)
+}
+
+/// Words of a function's head, which stand before its first instruction.
+pub const HEAD_WORDS: usize = 5;
+
+/// Words of an export's stub: a function's head and one instruction.
+pub const STUB_WORDS: usize = HEAD_WORDS + 3;
+
+/// A term that stays for ever, once it is there. How it comes there: `heap/literal.rs`.
+#[derive(Default)]
+pub struct LiteralCell(pub(crate) AtomicU64);
+
+/// `M:F/A` as others call it.
+#[repr(C)]
+pub struct Export {
+    /// Where calls go, for each code generation.
+    pub addresses: [AtomicU64; GENERATIONS],
+    /// A function's head and one instruction, for exports without code of their own; for one under a
+    /// breakpoint the code's address.
+    pub(crate) stub: [AtomicU64; STUB_WORDS],
+    /// Module.
+    pub module: Atom,
+    /// Function.
+    pub function: Atom,
+    /// Arity.
+    pub arity: u8,
+    /// The BIF it is, as an index into the table of BIFs.
+    pub bif: Option<u32>,
+    /// A BIF under a breakpoint: calls go through its entry.
+    pub is_bif_traced: AtomicBool,
+    /// Its fun, made when it is first asked for.
+    pub(crate) lambda: LiteralCell,
+    /// How many there were before it.
+    pub number: u32,
+}
+
+impl Export {
+    /// Where a call goes now.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> *const u64 {
+        self.addresses[active()].load(Ordering::Acquire) as *const u64
+    }
+}
+
+/// A fun of a module: identity and where its code is.
+#[repr(C)]
+pub struct FunEntry {
+    /// Where calls go, for each code generation; 0 while its module is not loaded.
+    pub addresses: [AtomicU64; GENERATIONS],
+    /// Module it was made in.
+    pub module: Atom,
+    /// MD5 of that module's code.
+    pub uniq: [u8; 16],
+    /// Hash of its source, as the compiler gave it.
+    pub old_uniq: u32,
+    /// Its place among the module's funs.
+    pub index: u32,
+    /// Arguments its code takes: those of a call and the free variables.
+    pub arity: u8,
+}
+
+impl FunEntry {
+    /// Where a call goes now; null while its module is not loaded.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self) -> *const u64 {
+        self.addresses[active()].load(Ordering::Acquire) as *const u64
+    }
+}

@@ -1,0 +1,107 @@
+//! What tracing does when it hears of what processes do.
+
+use super::events::{self, Collection};
+use super::flags;
+use super::seq::{self, Mark, Token};
+use super::tracer::Event;
+use super::{record, sysmon, sysprof};
+use crate::exec::exception::where_is;
+use crate::heap::{Heap, Message};
+use crate::process::probe::Probes;
+use crate::process::{ProcShared, Process};
+use crate::term::{Atom, Pid, Term, am};
+
+/// Tracing, as processes know it.
+pub(crate) struct Tracing;
+
+impl Probes for Tracing {
+    fn happened(&self, shared: &ProcShared, event: Event, term: Term<'_>) {
+        events::happened(shared, event, term);
+    }
+    fn sent<'p>(&self, p: &'p Process, to: Term<'p>, message: Term<'p>) {
+        events::sent(p, to, message);
+    }
+    fn received<'p>(&self, p: &'p Process, from: Pid, message: Term<'p>) {
+        events::received(p, from, message);
+    }
+    fn timed_out(&self, p: &Process) {
+        events::timed_out(p);
+    }
+    fn linking(&self, me: &ProcShared, peer: Pid) {
+        flags::linking(me, peer);
+    }
+    fn made(&self, child: &ProcShared) {
+        flags::born(child);
+    }
+    fn inherits(&self, parent: &ProcShared, child: &ProcShared, linked: bool) {
+        flags::inherit(parent, child, linked);
+    }
+    fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
+        record::born(pid, parent, call, args);
+    }
+    fn registered(&self, pid: Pid, name: Atom) {
+        record::registered(pid, name);
+    }
+    fn hibernates(&self, p: &Process) {
+        record::hibernates(p);
+    }
+    fn exiting(&self, p: &Process, goes_on: bool) {
+        events::exiting(p, goes_on);
+    }
+    fn exits(&self, p: &Process) {
+        sysprof::exits(p);
+    }
+    fn gone(&self, p: &Process) {
+        events::exited(p);
+        sysmon::exited(p.pid());
+        sysprof::exited(p.pid());
+    }
+
+    fn collection_begins(&self) -> Option<i64> {
+        sysmon::collection_begins()
+    }
+    fn collection_ended(&self, p: &Process, start: i64) {
+        sysmon::collected(p, start);
+    }
+    fn collecting(&self, p: &Process, collection: Collection, need: usize) {
+        events::collecting(p, collection, need);
+    }
+    fn collected(&self, p: &Process, collection: Collection, reclaimed: usize) {
+        events::collected(p, collection, reclaimed);
+    }
+    fn past_max_heap(&self, p: &Process) {
+        events::collection_event(p, Event::GcMaxHeapSize, 0);
+    }
+    fn heap_info<'h>(&self, heap: &'h Heap, p: &Process) -> Term<'h> {
+        events::gc_info(heap, p)
+    }
+    fn stacktrace<'p>(&self, p: &'p Process) -> Term<'p> {
+        where_is(p, am::current_stacktrace)
+    }
+    fn queue_grew(&self, p: &mut Process) {
+        sysmon::queue_grew(p);
+    }
+    fn queue_shrank(&self, p: &mut Process) {
+        sysmon::queue_shrank(p);
+    }
+
+    fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token> {
+        seq::sent(p, to, message)
+    }
+    fn token_of_exit(&self, p: &Process, to: Pid, reason: Term<'_>) -> Option<Token> {
+        seq::exit_sent(p, to, reason)
+    }
+    fn token_queued(&self, p: &Process, token: Token) -> Mark {
+        seq::queued(p, token)
+    }
+    fn token_received(&self, p: &Process, mark: Mark, message: Term<'_>) {
+        seq::received(p, mark, message);
+    }
+
+    fn place(&self, p: &Process) -> Message {
+        sysprof::place(p)
+    }
+    fn wake(&self, pid: Pid, wake: &dyn Fn() -> bool, place: &dyn Fn() -> Option<Message>) -> bool {
+        sysprof::wake(pid, wake, place)
+    }
+}

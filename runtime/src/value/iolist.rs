@@ -1,0 +1,311 @@
+//! I/O lists: bytes, binaries and lists of them, nested to any depth. The one walker that all of the
+//! runtime uses: BIFs, ports, files, ETS.
+
+use crate::heap::Heap;
+use crate::term::{Bits, Term, tag};
+
+/// A term that is no I/O list: `badarg`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotIolist;
+
+/// A leaf of an I/O list.
+#[derive(Clone, Copy)]
+pub enum Part<'h> {
+    /// A byte.
+    Byte(u8),
+    /// A bitstring (a binary, unless the walk allows others).
+    Bits(Bits<'h>),
+}
+
+/// A walk over the leaves of an I/O list (or a bitstring by itself) in order, which may pause. Bitstrings
+/// that are no binaries are visited too.
+pub struct Walk<'h> {
+    /// What is still to be walked, the next one last.
+    rest: Vec<Term<'h>>,
+}
+
+impl<'h> Walk<'h> {
+    /// The walk over `term`.
+    #[must_use]
+    pub fn of(term: Term<'h>) -> Walk<'h> {
+        Walk { rest: vec![term] }
+    }
+
+    /// A walk that goes on with what was left of one, as [`Walk::rest`] gave it.
+    #[must_use]
+    pub fn resume(rest: Vec<Term<'h>>) -> Walk<'h> {
+        Walk { rest }
+    }
+
+    /// What is left to walk; nothing at the end.
+    #[must_use]
+    pub fn rest(self) -> Vec<Term<'h>> {
+        self.rest
+    }
+
+    /// Visits leaves as far as `steps` go, which is lessened: by 1 for each cell and each end of a list, and by
+    /// what `visit` takes. The step that would leave none pauses the walk. Source: `generic_iolist_size()`.
+    ///
+    /// # Errors
+    /// [`NotIolist`], of the walk or of `visit`.
+    pub fn run(
+        &mut self,
+        steps: &mut i64,
+        visit: &mut impl FnMut(Part<'h>, &mut i64) -> Result<Visited, NotIolist>,
+    ) -> Result<Walked, NotIolist> {
+        while let Some(mut rest) = self.rest.pop() {
+            while let Some(cell) = rest.as_cons() {
+                *steps -= 1;
+                if *steps <= 0 {
+                    self.rest.push(rest);
+                    return Ok(Walked::Some);
+                }
+                let (head, list) = (cell.head(), rest);
+                rest = cell.tail();
+                if let Some(value) = head.as_small() {
+                    let byte = u8::try_from(value).map_err(|_| NotIolist)?;
+                    if let Visited::Part = visit(Part::Byte(byte), steps)? {
+                        self.rest.push(list);
+                        return Ok(Walked::Some);
+                    }
+                } else if head.as_cons().is_some() {
+                    self.rest.push(rest);
+                    rest = head;
+                } else if let Visited::Part = visit_leaf(head, steps, visit)? {
+                    self.rest.extend([rest, head]);
+                    return Ok(Walked::Some);
+                }
+            }
+            *steps -= 1;
+            if *steps <= 0 {
+                self.rest.push(rest);
+                return Ok(Walked::Some);
+            }
+            if let Visited::Part = visit_leaf(rest, steps, visit)? {
+                self.rest.push(rest);
+                return Ok(Walked::Some);
+            }
+        }
+        Ok(Walked::All)
+    }
+}
+
+/// How far a walk has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// To its end.
+    All,
+    /// There is something left.
+    Some,
+}
+
+/// How far a visit of a leaf has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visited {
+    /// It is done.
+    Whole,
+    /// The walk is to pause, and to visit this leaf again when it goes on.
+    Part,
+}
+
+/// A bitstring, or the end of a list.
+fn visit_leaf<'h>(
+    leaf: Term<'h>,
+    steps: &mut i64,
+    visit: &mut impl FnMut(Part<'h>, &mut i64) -> Result<Visited, NotIolist>,
+) -> Result<Visited, NotIolist> {
+    if leaf.is_nil() {
+        return Ok(Visited::Whole);
+    }
+    visit(Part::Bits(leaf.as_bits().ok_or(NotIolist)?), steps)
+}
+
+/// Visits all leaves of `term`.
+///
+/// # Errors
+/// As [`Walk::run`].
+pub fn walk<'h>(
+    term: Term<'h>,
+    visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
+) -> Result<(), NotIolist> {
+    let mut steps = i64::MAX;
+    let mut whole = |part, _: &mut i64| visit(part).map(|()| Visited::Whole);
+    Walk::of(term).run(&mut steps, &mut whole).map(|_| ())
+}
+
+/// The same, if it is a binary.
+///
+/// # Errors
+/// [`NotIolist`].
+pub fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
+    if bits.bit_len().is_multiple_of(8) {
+        Ok(bits)
+    } else {
+        Err(NotIolist)
+    }
+}
+
+/// Size in bytes.
+///
+/// # Errors
+/// [`NotIolist`].
+pub fn size(term: Term<'_>) -> Result<usize, NotIolist> {
+    let mut size = 0;
+    walk(term, &mut |part| {
+        size += match part {
+            Part::Byte(_) => 1,
+            Part::Bits(bits) => whole(bits)?.byte_len(),
+        };
+        Ok(())
+    })?;
+    Ok(size)
+}
+
+/// Its bytes, appended to `out`.
+///
+/// # Errors
+/// [`NotIolist`]; a part may have been appended.
+pub fn append_to(term: Term<'_>, out: &mut Vec<u8>) -> Result<(), NotIolist> {
+    walk(term, &mut |part| {
+        match part {
+            Part::Byte(byte) => out.push(byte),
+            Part::Bits(bits) => out.extend_from_slice(&whole(bits)?.bytes()),
+        }
+        Ok(())
+    })
+}
+
+/// Its bytes.
+///
+/// # Errors
+/// [`NotIolist`].
+pub fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
+    let mut out = Vec::new();
+    append_to(term, &mut out)?;
+    Ok(out)
+}
+
+/// Bits put together from bytes and bitstrings.
+#[derive(Default)]
+pub struct Joined {
+    bytes: Vec<u8>,
+    bit_len: usize,
+}
+
+impl Joined {
+    /// Appends a leaf.
+    pub fn push(&mut self, part: Part<'_>) {
+        match part {
+            Part::Byte(byte) if self.bit_len.is_multiple_of(8) => {
+                self.bytes.push(byte);
+                self.bit_len += 8;
+            }
+            Part::Byte(byte) => push_bits(&mut self.bytes, &mut self.bit_len, &[byte], 8),
+            Part::Bits(bits) => {
+                push_bits(
+                    &mut self.bytes,
+                    &mut self.bit_len,
+                    &bits.bytes(),
+                    bits.bit_len(),
+                );
+            }
+        }
+    }
+
+    /// How many bits they are.
+    #[must_use]
+    pub fn bit_len(&self) -> usize {
+        self.bit_len
+    }
+
+    /// The bytes they take, and how many bits they are.
+    #[must_use]
+    pub fn finish(self) -> (Vec<u8>, usize) {
+        (self.bytes, self.bit_len)
+    }
+}
+
+/// Appends the first `n` bits of `bytes`, whose other bits are zero, to `out` of `*bit_len` bits.
+fn push_bits(out: &mut Vec<u8>, bit_len: &mut usize, bytes: &[u8], n: usize) {
+    let shift = *bit_len % 8;
+    if shift == 0 {
+        out.extend_from_slice(bytes);
+    } else {
+        for &byte in bytes {
+            *out.last_mut().expect("a part of a byte is there") |= byte >> shift;
+            out.push(byte << (8 - shift));
+        }
+    }
+    *bit_len += n;
+    out.truncate(bit_len.div_ceil(8));
+}
+
+/// Binaries up to this size are copied together rather than kept apart in an I/O vector. Source:
+/// `IOL2V_COPY_THRESHOLD`, which is in bits.
+const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 8;
+
+/// Its bytes as a list of binaries, in which large binaries are not copied, and what ERTS counts of that: steps of
+/// a walk, and bytes of binaries copied.
+///
+/// # Errors
+/// [`NotIolist`].
+pub fn to_iovec<'h>(heap: &'h Heap, term: Term<'h>) -> Result<(Term<'h>, [usize; 2]), NotIolist> {
+    let (mut copied, mut of_binaries) = (Vec::new(), 0);
+    let mut pieces = Vec::new();
+    let mut ends = Vec::new();
+    // A copied part is none until all are known.
+    let mut end_part = |len: usize, pieces: &mut Vec<Option<Term<'h>>>| {
+        if ends.last().copied().unwrap_or(0) < len {
+            ends.push(len);
+            pieces.push(None);
+        }
+    };
+    let mut steps = i64::MAX;
+    Walk::of(term).run(&mut steps, &mut |part, _| {
+        match part {
+            Part::Byte(byte) => copied.push(byte),
+            Part::Bits(bits) => {
+                let bits = whole(bits)?;
+                if bits.byte_len() <= SMALL_BINARY || !bits.bit_offset().is_multiple_of(8) {
+                    copied.extend_from_slice(&bits.bytes());
+                    of_binaries += bits.byte_len();
+                } else {
+                    end_part(copied.len(), &mut pieces);
+                    pieces.push(Some(bits.term()));
+                }
+            }
+        }
+        Ok(Visited::Whole)
+    })?;
+    end_part(copied.len(), &mut pieces);
+    let work = [(i64::MAX - steps) as usize, of_binaries];
+    let mut parts = heap.off_heap_parts(copied, &ends).into_iter();
+    let pieces: Vec<_> = pieces
+        .into_iter()
+        .map(|piece| piece.or_else(|| parts.next()).expect("as many parts"))
+        .collect();
+    Ok((heap.list(&pieces), work))
+}
+
+/// The bytes of an I/O list, or of a binary. `None` for what is neither.
+pub(crate) fn iolist_bytes(list: Term<'_>) -> Option<Vec<u8>> {
+    use crate::term::View;
+
+    let mut out = Vec::new();
+    let mut rest = vec![list];
+    while let Some(term) = rest.pop() {
+        match term.view() {
+            View::Nil => {}
+            View::Bits(bits) if bits.bit_len() % 8 == 0 => out.extend_from_slice(&bits.bytes()),
+            View::Cons(cell) => {
+                rest.push(cell.tail());
+                match cell.head().view() {
+                    View::Small(byte) => out.push(u8::try_from(byte).ok()?),
+                    _ => rest.push(cell.head()),
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(out)
+}
