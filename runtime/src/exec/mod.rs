@@ -1,4 +1,6 @@
 //! What running code takes, whatever engine runs it: exceptions, stack traces, operators.
+//!
+//! Invariants: H1 of `heap/mod.rs` and T1 of `term/mod.rs`.
 #![expect(unsafe_code, reason = "stacks are words")]
 
 pub(crate) mod arith;

@@ -11,11 +11,12 @@ use crossbeam_utils::CachePadded;
 
 use super::{ProcRef, ProcShared};
 use crate::sched::run_queue::{RunQueue, is_surplus, victims};
-use crate::sched::{current_id, machine, schedulers};
+use crate::sched::{Machine, current_id, machine, schedulers};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// The queues of all schedulers.
 pub(crate) struct RunQueues {
+    machine: &'static Machine,
     queues: Box<[CachePadded<RunQueue<ProcRef>>]>,
     /// Those who run on one scheduler only, and are not stolen.
     bound: Box<[CachePadded<RunQueue<ProcRef>>]>,
@@ -27,6 +28,7 @@ pub(crate) struct RunQueues {
 pub(crate) fn run_queues() -> &'static RunQueues {
     static QUEUES: OnceLock<RunQueues> = OnceLock::new();
     QUEUES.get_or_init(|| RunQueues {
+        machine: machine(),
         queues: (0..schedulers()).map(|_| CachePadded::default()).collect(),
         bound: (0..schedulers()).map(|_| CachePadded::default()).collect(),
         next_foreign: AtomicUsize::new(0),
@@ -71,7 +73,7 @@ impl RunQueues {
             let priority = unsafe { process.get() }.run_priority();
             self.queues[0].push(priority, process);
         }
-        machine().parking.wake_one();
+        self.machine.parking.wake_one();
     }
 
     /// Puts a process in the queue of the scheduler it is bound to, else of the one of this thread, else
@@ -79,14 +81,14 @@ impl RunQueues {
     pub(crate) fn place(&self, process: ProcRef) {
         // SAFETY: S2: it is queued from here on.
         let shared = unsafe { process.get() };
-        let (priority, limit) = (shared.run_priority(), machine().online.limit());
+        let (priority, limit) = (shared.run_priority(), self.machine.online.limit());
         let here = current_id().filter(|id| *id < limit);
         if let Some(id) = shared.bound_to().filter(|id| *id < limit) {
             self.bound[id].push(priority, process);
             if here != Some(id) {
-                machine().parking.wake(id);
+                self.machine.parking.wake(id);
             }
-            if id >= machine().online.limit() {
+            if id >= self.machine.online.limit() {
                 // Taken offline meanwhile: it may have looked into its queue before.
                 self.give_away(id);
             }
@@ -95,14 +97,14 @@ impl RunQueues {
         if let Some(id) = here {
             let len = self.queues[id].push(priority, process);
             if is_surplus(len) {
-                machine().parking.wake_one();
+                self.machine.parking.wake_one();
             }
             return;
         }
         let id = self.next_foreign.fetch_add(1, Ordering::Relaxed) % limit;
         self.queues[id].push(priority, process);
-        if !machine().parking.wake(id) {
-            machine().parking.wake_one();
+        if !self.machine.parking.wake(id) {
+            self.machine.parking.wake_one();
         }
     }
 
@@ -113,7 +115,7 @@ impl RunQueues {
         if bound.is_empty() {
             return others.pop();
         }
-        let turn = machine().counters[id]
+        let turn = self.machine.counters[id]
             .context_switches
             .load(Ordering::Relaxed);
         let bound_first = match (bound.top(), others.top()) {

@@ -11,6 +11,7 @@
 //!   entry got its own word back.
 //! - B2: each generation of a breakpoint is null or points to a [`Half`] that nobody changes; one is freed
 //!   only when every scheduler has passed a quiescent point since it was last the active one.
+//! - B4: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
 #![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
 use std::sync::Arc;
@@ -306,7 +307,7 @@ fn enter(
     pc: *const u64,
     reading: &Reading,
 ) -> u64 {
-    let known = Meters::of(p).and_then(|meters| {
+    let known = meters_of(p).and_then(|meters| {
         let mut all = meters.meters.iter_mut();
         all.find(|meter| meter.session.id == point.session.id && meter.measures == measures)
     });
@@ -316,9 +317,18 @@ fn enter(
     first_call(p, point, measures, account, pc, reading)
 }
 
+/// Those of `p`, if any of its calls has been measured.
+#[inline]
+pub(super) fn meters_of(p: &mut Process) -> Option<&mut Meters> {
+    let held = p.meters.as_deref_mut()?;
+    debug_assert!(held.is::<Meters>(), "only `meters` puts something there");
+    // SAFETY: B4.
+    Some(unsafe { &mut *std::ptr::from_mut(held).cast::<Meters>() })
+}
+
 fn meters(p: &mut Process) -> &mut Meters {
     p.meters.get_or_insert_with(|| Box::new(Meters::default()));
-    Meters::of(p).expect("they are there now")
+    meters_of(p).expect("they are there now")
 }
 
 /// The first call that a session measures in this process.
@@ -403,7 +413,7 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> *const u64 {
 fn give_back(p: &mut Process, accounts: &[u64]) {
     let calls = p.shared().tracee.calls();
     let reading = reading(p);
-    let Some(meters) = Meters::of(p) else {
+    let Some(meters) = meters_of(p) else {
         return;
     };
     for word in accounts {
@@ -430,7 +440,7 @@ pub(crate) fn unwinding(p: &mut Process) {
         });
         record::unwound(p, calls);
     }
-    if Meters::of(p).is_none_or(|meters| !meters.meters.iter().any(|m| m.measures.tree)) {
+    if meters_of(p).is_none_or(|meters| !meters.meters.iter().any(|m| m.measures.tree)) {
         return;
     }
     let mut outermost: SmallVec<[(u32, u32); 2]> = SmallVec::new();
@@ -444,7 +454,7 @@ pub(crate) fn unwinding(p: &mut Process) {
         }
     });
     let reading = reading(p);
-    let Some(meters) = Meters::of(p) else {
+    let Some(meters) = meters_of(p) else {
         return;
     };
     for (uid, node) in outermost {
@@ -459,7 +469,7 @@ pub(crate) fn unwinding(p: &mut Process) {
 pub(crate) fn scheduled_in(p: &mut Process) {
     if p.meters.is_some() {
         let calls = p.shared().tracee.calls();
-        for meter in Meters::of(p).into_iter().flat_map(|m| &mut m.meters) {
+        for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_in();
             }
@@ -473,7 +483,7 @@ pub(crate) fn scheduled_out(p: &mut Process) {
     if p.meters.is_some() {
         let calls = p.shared().tracee.calls();
         let (name, reductions) = (p.shared().name(), p.reductions());
-        for meter in Meters::of(p).into_iter().flat_map(|m| &mut m.meters) {
+        for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
             meter.arena.note(name, reductions);
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_out();

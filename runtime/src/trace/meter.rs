@@ -18,7 +18,6 @@ use smallvec::SmallVec;
 
 use super::node::{Arena, ROOT, Together};
 use super::session::Shared;
-use crate::process::Process;
 use crate::sys::ticks::Ticks;
 
 /// What a function is measured under. A new one for every time its counting starts anew.
@@ -232,11 +231,6 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Those of `p`, if any of its calls has been measured.
-    #[inline]
-    pub(super) fn of(p: &mut Process) -> Option<&mut Meters> {
-        p.meters.as_deref_mut()?.downcast_mut()
-    }
     /// A name for one more meter.
     pub(super) fn uid(&mut self) -> u32 {
         // 28 bits fit a frame's word beside a node.

@@ -12,7 +12,6 @@ use beamline_formats::totals::{Counted, Request, Totals, Workload};
 
 use super::breakpoint::kind;
 use super::meter::Measures;
-use super::meter::Meters;
 use super::session::{self, OnLoad, Profiled};
 use crate::loader::module::Mfa;
 use crate::process::tally::{COLLECTIONS, MESSAGES, ON, is_on};
@@ -206,7 +205,7 @@ pub(super) fn begin(p: &mut Process) {
         },
         made: process::processes_made(),
     });
-    if let Some(meters) = Meters::of(p) {
+    if let Some(meters) = super::breakpoint::meters_of(p) {
         for meter in meters.meters.drain(..) {
             let mut arenas = meter.session.arenas.lock();
             arenas.retain(|arena| !std::sync::Arc::ptr_eq(arena, &meter.arena));
