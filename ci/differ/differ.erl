@@ -1,14 +1,15 @@
 %% Runs random cases, and writes down what each gives. The same arguments make the same cases on every runtime.
 %%
 %%     differ:main(["run", Campaign, Seed, First, Last, File])     runs cases of a campaign
-%%     differ:main(["show", Campaign, Seed, Number, File])         writes a case to File
+%%     differ:main(["make", Campaign, Seed, First, Last, File])    writes these cases to File
+%%     differ:main(["compile", File, To])                          writes the cases of a file with their code compiled
 %%     differ:main(["smaller", File, To])                          writes the cases that are a step smaller than one
 %%     differ:main(["try", File, First, Last, To])                 runs cases of such a file
 %%     differ:main(["pick", File, Number, To])                     writes one of them to a file of its own
 %%     differ:main(["source", File, To])                           writes a case as Erlang source, without its helpers
 %%
 %% A case is {How, About, Functions, Helpers}: test/0 of the functions is compiled or evaluated, as How says; helpers are
-%% functions that stay whole when a case is made smaller.
+%% functions that stay whole when a case is made smaller. A case whose code is compiled is {ready, About, Prepared}.
 -module(differ).
 
 -export([main/1]).
@@ -21,9 +22,13 @@ main(["run", Name, Seed, First, Last, File]) ->
     Campaign = list_to_atom("differ_" ++ Name),
     Cases = fun(Number) -> make(Campaign, list_to_integer(Seed), Number) end,
     run_all(Name, Cases, list_to_integer(First), list_to_integer(Last), File);
-main(["show", Name, Seed, Number, File]) ->
+main(["make", Name, Seed, First, Last, File]) ->
     Campaign = list_to_atom("differ_" ++ Name),
-    write_cases(File, [make(Campaign, list_to_integer(Seed), list_to_integer(Number))]),
+    Numbers = lists:seq(list_to_integer(First), list_to_integer(Last)),
+    write_cases(File, [make(Campaign, list_to_integer(Seed), Number) || Number <- Numbers]),
+    halt(0);
+main(["compile", File, To]) ->
+    write_cases(To, [compiled(Case) || Case <- read_cases(File)]),
     halt(0);
 main(["smaller", File, To]) ->
     [Case] = read_cases(File),
@@ -73,25 +78,28 @@ write(Out, Line) ->
     ok = file:write(Out, unicode:characters_to_binary([Text, $\n])).
 
 %% The lines that tell what a case gives. It has a process of its own.
-run({How, _, Functions, Helpers}) ->
-    case prepare(How, Functions, Helpers) of
-        {ok, Test} -> in_process(Test);
-        {error, Lines} -> Lines
-    end.
+run({ready, _, {code, Code}}) ->
+    code:purge(differ_case),
+    {module, differ_case} = code:load_binary(differ_case, "differ_case", Code),
+    in_process(fun() -> differ_case:test() end);
+run({ready, _, {error, Lines}}) ->
+    Lines;
+run({evaluated, _, [{function, _, test, 0, [{clause, _, [], [], Body}]}], []}) ->
+    in_process(fun() -> {value, Value, _} = erl_eval:exprs(Body, #{}), Value end);
+run(Case) ->
+    run(compiled(Case)).
 
-prepare(compiled, Functions, Helpers) ->
+compiled({compiled, About, Functions, Helpers}) ->
     Forms = [{attribute, 1, module, differ_case}, {attribute, 1, export, [{test, 0}]} | Functions ++ Helpers],
     case compile:forms(Forms, [return_errors, deterministic, nowarn_unused_vars]) of
         {ok, differ_case, Code} ->
-            code:purge(differ_case),
-            {module, differ_case} = code:load_binary(differ_case, "differ_case", Code),
-            {ok, fun() -> differ_case:test() end};
+            {ready, About, {code, Code}};
         {error, Errors, _} ->
             Texts = [compile_error(Module, Error) || {_, Infos} <- Errors, {_, Module, Error} <- Infos],
-            {error, ["does not compile" | Texts]}
+            {ready, About, {error, ["does not compile" | Texts]}}
     end;
-prepare(evaluated, [{function, _, test, 0, [{clause, _, [], [], Body}]}], []) ->
-    {ok, fun() -> {value, Value, _} = erl_eval:exprs(Body, #{}), Value end}.
+compiled(Case) ->
+    Case.
 
 %% What the compiler's own faults are is told, and not on which lines.
 compile_error(compile, {crash, Pass, Reason, _}) -> io_lib:format("the compiler fails in ~p: ~p", [Pass, Reason]);

@@ -68,6 +68,8 @@ struct Pair {
     /// What is believed.
     truth: Side,
     ours: Side,
+    /// Is the one that is believed too slow to make and compile cases? Then both run what the other has compiled.
+    shares_code: bool,
 }
 
 /// A case whose answers differ.
@@ -129,11 +131,75 @@ fn pair(options: &Options) -> Result<Pair> {
         None => here("zeal", &binary::zealous()?)?,
     };
     let ours = here("here", &beamline)?;
-    truth.compile()?;
-    Ok(Pair { dir, truth, ours })
+    let pair = Pair {
+        dir,
+        truth,
+        ours,
+        shares_code: options.erl.is_none(),
+    };
+    pair.maker().compile()?;
+    Ok(pair)
 }
 
+/// Files of cases in the folder, as they are made and with their code compiled.
+const MADE: &str = "made";
+const COMPILED: &str = "compiled";
+
 impl Pair {
+    /// The runtime that makes cases.
+    fn maker(&self) -> &Side {
+        match self.shares_code {
+            true => &self.ours,
+            false => &self.truth,
+        }
+    }
+
+    /// What both give of cases of a campaign.
+    fn run_campaign(&self, campaign: &str, seed: &str, numbers: [usize; 2]) -> Result<[Cases; 2]> {
+        let [first, last] = numbers;
+        if !self.shares_code {
+            return self.run(&["run", campaign, seed], first, last);
+        }
+        self.make(campaign, seed, numbers, MADE)?;
+        self.run_file(self.with_code(MADE)?, 1, last + 1 - first)
+    }
+
+    /// Writes cases of a campaign to a file.
+    fn make(&self, campaign: &str, seed: &str, numbers: [usize; 2], file: &str) -> Result<()> {
+        let [first, last] = numbers.map(|number| number.to_string());
+        let make = ["make", campaign, seed, &first, &last, file];
+        self.maker().ask(&make).map(drop)
+    }
+
+    /// The file that has the cases of `file` as both run them.
+    fn with_code<'a>(&self, file: &'a str) -> Result<&'a str> {
+        if !self.shares_code {
+            return Ok(file);
+        }
+        self.maker().ask(&["compile", file, COMPILED])?;
+        Ok(COMPILED)
+    }
+
+    /// A finding among cases that `first` begins, with the number and the name that its campaign gives it.
+    fn as_made(&self, finding: Finding, first: usize) -> Finding {
+        if !self.shares_code {
+            return finding;
+        }
+        let number = finding.number + first - 1;
+        let about = finding.name.splitn(3, ' ').nth(2).unwrap_or_default();
+        let name = format!("{} {number} {about}", finding.campaign);
+        Finding {
+            number,
+            name,
+            ..finding
+        }
+    }
+
+    /// What both give of cases of a file.
+    fn run_file(&self, file: &str, first: usize, last: usize) -> Result<[Cases; 2]> {
+        self.run(&["try", &format!("../{file}")], first, last)
+    }
+
     /// What both give, in the order of the names, of what `arguments` ask `differ:main` for. The numbers of the first and the
     /// last case stand between `before` and the file that is written.
     fn run(&self, before: &[&str], first: usize, last: usize) -> Result<[Cases; 2]> {
@@ -153,8 +219,13 @@ fn run(pair: &Pair, options: &Options, campaign: &str) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for first in (options.first..end).step_by(BATCH) {
         let last = (first + BATCH).min(end) - 1;
-        let [truth, ours] = pair.run(&["run", campaign, &seed], first, last)?;
-        findings.extend(differing(campaign, &truth, &ours)?);
+        let [truth, ours] = pair.run_campaign(campaign, &seed, [first, last])?;
+        let found = differing(campaign, &truth, &ours)?;
+        findings.extend(
+            found
+                .into_iter()
+                .map(|finding| pair.as_made(finding, first)),
+        );
         eprintln!(
             "{campaign} --seed {seed}: {} cases, {} differ",
             last + 1 - options.first,

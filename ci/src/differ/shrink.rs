@@ -24,23 +24,22 @@ pub(super) struct Shrunk {
 /// Makes a finding small; none if its answers do not differ when it runs alone.
 pub(super) fn shrink(pair: &Pair, seed: u64, finding: &Finding) -> Result<Option<Shrunk>> {
     let began = Instant::now();
-    let (seed, number) = (seed.to_string(), finding.number.to_string());
-    pair.truth
-        .ask(&["show", &finding.campaign, &seed, &number, "case"])?;
+    let maker = pair.maker();
+    let numbers = [finding.number; 2];
+    pair.make(&finding.campaign, &seed.to_string(), numbers, "case")?;
     let Some((_, mut finding)) = first_differing(pair, "case", 1)? else {
         return Ok(None);
     };
     while began.elapsed() < PATIENCE {
-        let count = pair.truth.ask(&["smaller", "case", "smaller"])?;
+        let count = maker.ask(&["smaller", "case", "smaller"])?;
         let count = count.trim().parse().context("how many smaller cases?")?;
         let Some((index, smaller)) = first_differing(pair, "smaller", count)? else {
             break;
         };
-        pair.truth
-            .ask(&["pick", "smaller", &index.to_string(), "case"])?;
+        maker.ask(&["pick", "smaller", &index.to_string(), "case"])?;
         finding = smaller;
     }
-    pair.truth.ask(&["source", "case", "source"])?;
+    maker.ask(&["source", "case", "source"])?;
     let source = fs::read_to_string(pair.dir.join("source")).context("reading a case's source")?;
     Ok(Some(Shrunk {
         source,
@@ -51,10 +50,10 @@ pub(super) fn shrink(pair: &Pair, seed: u64, finding: &Finding) -> Result<Option
 
 /// The first case of a file whose answers differ, and its number.
 fn first_differing(pair: &Pair, file: &str, count: usize) -> Result<Option<(usize, Finding)>> {
-    let path = format!("../{file}");
+    let code = pair.with_code(file)?;
     for first in (1..=count).step_by(SLICE) {
         let last = (first + SLICE - 1).min(count);
-        let [truth, ours] = pair.run(&["try", &path], first, last)?;
+        let [truth, ours] = pair.run_file(code, first, last)?;
         // What the compiler takes in one way or another is no smaller case.
         let mut found = differing(file, &truth, &ours)?.into_iter();
         let found = found.find(|finding| {

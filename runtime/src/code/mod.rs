@@ -9,6 +9,7 @@
 pub mod bif;
 pub mod entry;
 pub mod op;
+pub mod operand;
 pub mod record;
 pub(crate) mod stubs;
 

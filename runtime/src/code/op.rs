@@ -1,19 +1,24 @@
 //! The specific instruction set: what the interpreter runs.
 //!
-//! An instruction is a word (`op` in the low 16 bits, then three packed 16-bit operands `a b c`) and the
-//! words that the row names behind it. Operands:
+//! A row is a name, its operands in the first word in parentheses, and those that take words of their own in brackets;
+//! what kinds there are, `operand.rs` says. The numbers of instructions, the types that read their operands from code
+//! ([`read`]) and put them there ([`put`]), their lengths and their printed form all come from this table.
 //!
-//! - `r`: a register, packed: its byte offset, plus 4 for a y register.
-//! - `S`: a word that is a register (coded as above, primary tag 00) or else a term.
-//! - `L`: the address of an instruction; 0 for none.
-//! - `n`: a plain number.
-//!
-//! A *slow* row has all operands of its generic instruction as words, after their count in `a` and `b`,
-//! 32 bits together. Rows named `...Wide` take as words what is too large for a packed operand in the row
-//! of that name: arities and indices of tuples with more than 65,535 elements.
+//! Rows named `...Wide` have as words what is too large for the first word in the row of that name: arities and indices
+//! of tuples with more than 65,535 elements. Rows that end in `R`, `C` and `S` are of registers, of a constant, of sources
+//! of any kind.
+#![expect(unsafe_code, reason = "operands are read from code words")]
+
+use super::operand;
+use super::operand::{Instruction, Kind, List, Operand, Packed, Put, Sink, Word};
 
 macro_rules! specific_ops {
-    ($($(#[doc = $doc:literal])* $name:ident;)*) => {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident
+            $(( $($p:ident: $pt:ident),+ ))?
+            $([ $($w:ident: $wt:ident $(($count:ident))?),+ ])?;
+    )*) => {
         /// A specific instruction.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
@@ -22,24 +27,197 @@ macro_rules! specific_ops {
         impl Op {
             /// All of them, in order.
             pub const ALL: &[Op] = &[$(Op::$name,)*];
+
             /// Its name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Op::$name => stringify!($name),)* }
             }
+
+            /// What it does.
+            #[must_use]
+            pub fn doc(self) -> &'static str {
+                match self { $(Op::$name => concat!($($doc),*).trim_ascii_start(),)* }
+            }
+
+            /// Its operands, in order.
+            #[must_use]
+            pub fn operands(self) -> &'static [Operand] {
+                match self { $(Op::$name => &[
+                    $($(Operand {
+                        name: stringify!($p),
+                        kind: Kind::$pt,
+                        is_packed: true,
+                        count: None,
+                    },)+)?
+                    $($(Operand {
+                        name: stringify!($w),
+                        kind: Kind::$wt,
+                        is_packed: false,
+                        count: count!($($count)?),
+                    },)+)?
+                ],)* }
+            }
+
+            /// How many words the instruction takes whose code is at `pc`, and whose first word is, or was, `word`.
+            ///
+            /// # Safety
+            /// I1: it is one that the loader has put there.
+            #[must_use]
+            pub unsafe fn words_at(pc: *const u64, word: u64) -> usize {
+                // SAFETY: by contract.
+                match Op::of(word) { $(Op::$name => unsafe { read::$name::at(pc, word) }.words(),)* }
+            }
         }
+
+        /// Instructions in code.
+        pub mod read {
+            $(
+                $(#[doc = $doc])*
+                #[derive(Clone, Copy, Debug)]
+                #[allow(dead_code, reason = "not every row has operands")]
+                pub struct $name {
+                    pub(super) pc: *const u64,
+                    pub(super) word: u64,
+                }
+            )*
+        }
+
+        /// Instructions to be put in code.
+        pub mod put {
+            use super::operand;
+            $(
+                $(#[doc = $doc])*
+                #[derive(Clone)]
+                pub struct $name {
+                    $($(#[doc = "See the row."] pub $p: u16,)+)?
+                    $($(#[doc = "See the row."] pub $w: given!($wt $($count)?),)+)?
+                }
+            )*
+        }
+
+        $(const _: () = {
+            #[allow(non_camel_case_types, dead_code)]
+            enum PackedAt { $($($p,)+)? }
+            #[allow(non_camel_case_types, dead_code)]
+            enum WordAt { $($($w,)+)? }
+
+            impl Instruction for read::$name {
+                const OP: Op = Op::$name;
+                #[inline(always)]
+                unsafe fn at(pc: *const u64, word: u64) -> Self {
+                    debug_assert_eq!(Op::of(word), Op::$name, "an instruction is read as what it is");
+                    Self { pc, word }
+                }
+                #[inline(always)]
+                fn words(self) -> usize {
+                    1 $($(+ words!(self, $($count)?))+)?
+                }
+                #[inline(always)]
+                fn next(self) -> *const u64 {
+                    // SAFETY: I1: something follows each instruction of a function.
+                    unsafe { self.pc.add(self.words()) }
+                }
+            }
+
+            #[allow(dead_code, reason = "not all are asked for")]
+            impl read::$name {
+                $($(
+                    /// See the row.
+                    #[inline(always)]
+                    pub fn $p(self) -> <operand::$pt as Packed>::Value {
+                        <operand::$pt as Packed>::unpack((self.word >> (16 + 16 * PackedAt::$p as u64)) as u16)
+                    }
+                )+)?
+                $($(
+                    /// See the row.
+                    #[inline(always)]
+                    pub fn $w(self) -> value!($wt $($count)?) {
+                        // SAFETY: I1: the instruction's words are there, as its row has them.
+                        unsafe {
+                            let at = self.pc.add(1 + WordAt::$w as usize);
+                            read_at!($wt, at, self, $($count)?)
+                        }
+                    }
+                )+)?
+            }
+
+            impl Put for put::$name {
+                fn put(self, sink: &mut impl Sink) {
+                    #[allow(unused_mut)]
+                    let mut packed = [0; 3];
+                    $($(packed[PackedAt::$p as usize] = self.$p;)+)?
+                    sink.word(Op::$name.word(packed[0], packed[1], packed[2]));
+                    $($(put_word!($wt, self.$w, sink, $($count)?);)+)?
+                }
+            }
+        };)*
+    };
+}
+
+macro_rules! count {
+    () => {
+        None
+    };
+    ($count:ident) => {
+        Some(stringify!($count))
+    };
+}
+
+macro_rules! given {
+    ($kind:ident) => {
+        <operand::$kind as operand::Word>::Given
+    };
+    ($kind:ident $count:ident) => {
+        <operand::$kind as operand::List>::Given
+    };
+}
+
+macro_rules! value {
+    ($kind:ident) => {
+        <operand::$kind as Word>::Value
+    };
+    ($kind:ident $count:ident) => {
+        <operand::$kind as List>::Value
+    };
+}
+
+macro_rules! words {
+    ($self:ident,) => {
+        1
+    };
+    ($self:ident, $count:ident) => {
+        $self.$count() as usize
+    };
+}
+
+macro_rules! read_at {
+    ($kind:ident, $at:ident, $self:ident,) => {
+        <operand::$kind as Word>::read(*$at)
+    };
+    ($kind:ident, $at:ident, $self:ident, $count:ident) => {
+        <operand::$kind as List>::read($at, $self.$count() as usize)
+    };
+}
+
+macro_rules! put_word {
+    ($kind:ident, $given:expr, $sink:ident,) => {
+        <operand::$kind as Word>::put($given, $sink)
+    };
+    ($kind:ident, $given:expr, $sink:ident, $count:ident) => {
+        <operand::$kind as List>::put($given, $sink)
     };
 }
 
 specific_ops! {
-    /// Head of a function: raises `function_clause`. Words: breakpoint, module, function, arity.
-    FuncInfo;
+    /// Head of a function: raises `function_clause`. The breakpoint is 0 for none.
+    FuncInfo(arity: Count)[breakpoint: Num, module: Const, function: Const, arity_word: Num];
     /// An entry under a breakpoint; the breakpoint knows the word that stood here.
     Breakpoint;
     /// Entry of an export without code: calls the process's error handler.
     ErrorHandler;
-    /// Entry of a function that is a BIF. Words: BIF.
-    BifEntry;
+    /// Entry of a function that is a BIF.
+    BifEntry[bif: BifRow];
     /// Entry of `erlang:apply/3`.
     ApplyEntry;
     /// Entry of `erlang:apply/2`.
@@ -49,368 +227,364 @@ specific_ops! {
     /// A process's last one.
     NormalExit;
     /// Where a call that was traced returns to.
-    TraceReturn;
-    /// A line where a debugger can stop processes; `a` live registers.
-    LineBreakpointOff;
-    /// A line where processes stop for a debugger; `a` live registers.
-    LineBreakpoint;
+    TraceReturn(kind: Count);
+    /// A line where a debugger can stop processes.
+    LineBreakpointOff(live: Count);
+    /// A line where processes stop for a debugger.
+    LineBreakpoint(live: Count);
     /// Where the call that stops a process at a line returns to.
     LineBreakpointEnd;
 
-    /// `L`
-    Jump;
+    /// Goes on at a label.
+    Jump[target: Label];
     /// From an export's stub to its code.
     JumpTarget;
-    /// Local call. `L`
-    Call;
-    /// Local tail call, `a` words of frame dropped. `L`
-    CallLast;
-    /// Local tail call. `L`
-    CallOnly;
-    /// Call of an export. Word: export.
-    CallExt;
-    /// Tail call of an export, `a` words of frame dropped.
-    CallExtLast;
+    /// Local call.
+    Call[target: Label];
+    /// Local tail call, the frame dropped.
+    CallLast(frame: Count)[target: Label];
+    /// Local tail call.
+    CallOnly[target: Label];
+    /// Call of an export.
+    CallExt[export: ExportEntry];
+    /// Tail call of an export, the frame dropped.
+    CallExtLast(frame: Count)[export: ExportEntry];
     /// Tail call of an export.
-    CallExtOnly;
-    /// Call of a BIF of arity `a`. Words: BIF, export.
-    CallBif;
-    /// Call of a heavy BIF of arity `a`, which costs no reduction by itself. Words: BIF, export.
-    CallHbif;
+    CallExtOnly[export: ExportEntry];
+    /// Call of a BIF.
+    CallBif(arity: Count)[bif: BifRow, export: ExportEntry];
+    /// Call of a heavy BIF, which costs no reduction by itself.
+    CallHbif(arity: Count)[bif: BifRow, export: ExportEntry];
     /// `apply(x0, x1, x2)` by name, with the arguments as a list.
     CallApply;
-    /// The same as a tail call, `a` words of frame dropped.
-    CallApplyLast;
+    /// The same as a tail call, the frame dropped.
+    CallApplyLast(frame: Count);
     /// `apply(x0, x1)`: a fun and its arguments as a list.
     CallApplyFun;
-    /// The same as a tail call, `a` words of frame dropped.
-    CallApplyFunLast;
+    /// The same as a tail call, the frame dropped.
+    CallApplyFunLast(frame: Count);
     /// `erlang:yield/0`.
     Yield;
     /// `erlang:hibernate/0`.
     Hibernate;
-    /// `M:F` with `a` arguments, module in `x(a)`, function in `x(a+1)`.
-    Apply;
-    /// The same as a tail call, `b` words of frame dropped.
-    ApplyLast;
-    /// Calls the fun in register `b` with `a` arguments.
-    CallFun;
-    /// The same as a tail call, `c` words of frame dropped.
-    CallFunLast;
+    /// `M:F` with so many arguments, the module in the register behind them, the function in the next one.
+    Apply(arity: Count);
+    /// The same as a tail call, the frame dropped.
+    ApplyLast(arity: Count, frame: Count);
+    /// Calls a fun.
+    CallFun(arity: Count, fun: Reg);
+    /// The same as a tail call, the frame dropped.
+    CallFunLast(arity: Count, fun: Reg, frame: Count);
     /// Returns.
     Return;
-    /// Drops `a` words of frame.
-    Deallocate;
-    /// Drops `a` words of frame and returns.
-    DeallocateReturn;
-    /// A frame of `a` words, `b` live registers.
-    Allocate;
-    /// A frame of `a` words and heap. Word: need.
-    AllocateHeap;
-    /// Heap, `b` live registers. Word: need.
-    TestHeap;
-    /// Drops the first `a` words of the frame.
-    Trim;
-    /// `r` is set to nil.
-    InitY;
+    /// Drops the frame.
+    Deallocate(frame: Count);
+    /// Drops the frame and returns.
+    DeallocateReturn(frame: Count);
+    /// A frame.
+    Allocate(frame: Count, live: Count);
+    /// A frame, and room on the heap.
+    AllocateHeap(frame: Count, live: Count)[need: Num];
+    /// Room on the heap.
+    TestHeap(live: Count)[need: Num];
+    /// Drops the first words of the frame.
+    Trim(dropped: Count);
+    /// A register becomes nil.
+    InitY(dst: Reg);
 
-    /// `r r`
-    MoveRR;
-    /// Two moves. `r r`; word: `r r` packed in the lowest halves.
-    Move2RR;
-    /// `_ r`; word: term.
-    MoveCR;
-    /// `r r`
-    SwapRR;
-    /// `r r r`: cell, head, tail.
-    GetList;
-    /// `r r`
-    GetHd;
-    /// `r r`
-    GetTl;
-    /// `r r n`: tuple, destination, index from 0.
-    GetTupleElement;
-    /// `r r`; word: index.
-    GetTupleElementWide;
-    /// Two elements side by side. `r r n`; word: second destination.
-    GetTupleElement2;
-    /// `r r r`: head, tail, destination.
-    PutListRR;
-    /// `_ r r`: tail, destination; word: head.
-    PutListCR;
-    /// `r _ r`: head, destination; word: tail.
-    PutListRC;
-    /// `r n`: destination, arity; words: `S` each.
-    PutTuple;
-    /// `r`: destination; words: arity, `S` each.
-    PutTupleWide;
-    /// `r n r`: tuple, index, value: changes a tuple just made.
-    SetTupleElement;
-    /// `r _ r`; word: index.
-    SetTupleElementWide;
+    /// Register to register.
+    MoveRR(src: Reg, dst: Reg);
+    /// Two moves.
+    Move2RR(src: Reg, dst: Reg)[second: Moves];
+    /// Constant to register.
+    MoveCR(dst: Reg)[value: Const];
+    /// Two registers swap their terms.
+    SwapRR(one: Reg, other: Reg);
+    /// Head and tail of a cell.
+    GetList(list: Reg, head: Reg, tail: Reg);
+    /// Head of a cell.
+    GetHd(list: Reg, dst: Reg);
+    /// Tail of a cell.
+    GetTl(list: Reg, dst: Reg);
+    /// An element; the index is from 0.
+    GetTupleElement(tuple: Reg, dst: Reg, index: Count);
+    /// See [`Op::GetTupleElement`].
+    GetTupleElementWide(tuple: Reg, dst: Reg)[index: Num];
+    /// Two elements side by side.
+    GetTupleElement2(tuple: Reg, dst: Reg, index: Count)[second: Dst];
+    /// A cell of two registers.
+    PutListRR(head: Reg, tail: Reg, dst: Reg);
+    /// A cell with a constant head.
+    PutListCR(tail: Reg, dst: Reg)[head: Const];
+    /// A cell with a constant tail.
+    PutListRC(head: Reg, dst: Reg)[tail: Const];
+    /// A tuple.
+    PutTuple(dst: Reg, arity: Count)[elements: Srcs(arity)];
+    /// See [`Op::PutTuple`].
+    PutTupleWide(dst: Reg)[arity: Num, elements: Srcs(arity)];
+    /// Changes a tuple just made; the index is from 0.
+    SetTupleElement(tuple: Reg, index: Count, value: Reg);
+    /// See [`Op::SetTupleElement`].
+    SetTupleElementWide(tuple: Reg, value: Reg)[index: Num];
 
-    /// `r`; words: `L`.
-    IsInteger;
-    /// `r`; `L`
-    IsFloat;
-    /// `r`; `L`
-    IsNumber;
-    /// `r`; `L`
-    IsAtom;
-    /// `r`; `L`
-    IsBoolean;
-    /// `r`; `L`
-    IsPid;
-    /// `r`; `L`
-    IsPort;
-    /// `r`; `L`
-    IsReference;
-    /// `r`; `L`
-    IsNil;
-    /// `r`; `L`
-    IsList;
-    /// `r`; `L`
-    IsNonemptyList;
-    /// `r`; `L`
-    IsTuple;
-    /// `r n`; `L`. The register is known to hold a tuple.
-    TestArity;
-    /// `r n`; `L`. A tuple of that arity.
-    IsTupleOfArity;
-    /// `r`; `L`, arity.
-    IsTupleOfArityWide;
-    /// `r n`; `L`, tag.
-    IsTaggedTuple;
-    /// `r`; `L`, tag, arity.
-    IsTaggedTupleWide;
-    /// `r`; `L`
-    IsBinary;
-    /// `r`; `L`
-    IsBitstr;
-    /// `r`; `L`
-    IsMap;
-    /// `r`; `L`
-    IsFunction;
-    /// `L S S`
-    IsFunction2;
-    /// Is a non-empty list, and its parts. `r r r`; `L`.
-    IsNonemptyListGetList;
+    /// Is it an integer?
+    IsInteger(src: Reg)[fail: Label];
+    /// Is it a float?
+    IsFloat(src: Reg)[fail: Label];
+    /// Is it an integer or a float?
+    IsNumber(src: Reg)[fail: Label];
+    /// Is it an atom?
+    IsAtom(src: Reg)[fail: Label];
+    /// Is it `true` or `false`?
+    IsBoolean(src: Reg)[fail: Label];
+    /// Is it a pid?
+    IsPid(src: Reg)[fail: Label];
+    /// Is it a port?
+    IsPort(src: Reg)[fail: Label];
+    /// Is it a reference?
+    IsReference(src: Reg)[fail: Label];
+    /// Is it nil?
+    IsNil(src: Reg)[fail: Label];
+    /// Is it a list?
+    IsList(src: Reg)[fail: Label];
+    /// Is it a cell?
+    IsNonemptyList(src: Reg)[fail: Label];
+    /// Is it a tuple?
+    IsTuple(src: Reg)[fail: Label];
+    /// Has the tuple, which it is, so many elements?
+    TestArity(src: Reg, arity: Count)[fail: Label];
+    /// Is it a tuple with so many elements?
+    IsTupleOfArity(src: Reg, arity: Count)[fail: Label];
+    /// See [`Op::IsTupleOfArity`].
+    IsTupleOfArityWide(src: Reg)[fail: Label, arity: Num];
+    /// Is it a tuple with so many elements, of which this is the first?
+    IsTaggedTuple(src: Reg, arity: Count)[fail: Label, tag: Const];
+    /// See [`Op::IsTaggedTuple`].
+    IsTaggedTupleWide(src: Reg)[fail: Label, arity: Num, tag: Const];
+    /// Is it a binary?
+    IsBinary(src: Reg)[fail: Label];
+    /// Is it a bitstring?
+    IsBitstr(src: Reg)[fail: Label];
+    /// Is it a map?
+    IsMap(src: Reg)[fail: Label];
+    /// Is it a fun?
+    IsFunction(src: Reg)[fail: Label];
+    /// Is it a fun with so many arguments?
+    IsFunction2[fail: Label, src: Src, arity: Src];
+    /// Is it a cell? And its head and tail.
+    IsNonemptyListGetList(list: Reg, head: Reg, tail: Reg)[fail: Label];
 
-    /// `r r`; `L`
-    IsEqExactRR;
-    /// `r`; `L`, immediate.
-    IsEqExactRC;
-    /// `L S S`
-    IsEqExactSS;
-    /// `r`; `L`, immediate.
-    IsNeExactRC;
-    /// `L S S`
-    IsNeExactSS;
-    /// `L S S`
-    IsEqSS;
-    /// `L S S`
-    IsNeSS;
-    /// `r r`; `L`
-    IsLtRR;
-    /// `r`; `L`, small integer.
-    IsLtRC;
-    /// `r`; `L`, small integer on the left.
-    IsLtCR;
-    /// `L S S`
-    IsLtSS;
-    /// `r r`; `L`
-    IsGeRR;
-    /// `r`; `L`, small integer.
-    IsGeRC;
-    /// `r`; `L`, small integer on the left.
-    IsGeCR;
-    /// `L S S`
-    IsGeSS;
-    /// `r`; `L` otherwise, count, values in order, then labels.
-    SelectVal;
-    /// `r`; `L` otherwise, least value, count, labels.
-    JumpTable;
-    /// `r`; `L` otherwise, count, pairs of term and label.
-    SelectTerm;
-    /// `r`; `L` otherwise, count, pairs of arity and label.
-    SelectTupleArity;
+    /// `=:=`
+    IsEqExactRR(left: Reg, right: Reg)[fail: Label];
+    /// `=:=` of an immediate.
+    IsEqExactRC(left: Reg)[fail: Label, right: Const];
+    /// `=:=`
+    IsEqExactSS[fail: Label, left: Src, right: Src];
+    /// `=/=` of an immediate.
+    IsNeExactRC(left: Reg)[fail: Label, right: Const];
+    /// `=/=`
+    IsNeExactSS[fail: Label, left: Src, right: Src];
+    /// `==`
+    IsEqSS[fail: Label, left: Src, right: Src];
+    /// `/=`
+    IsNeSS[fail: Label, left: Src, right: Src];
+    /// `<`
+    IsLtRR(left: Reg, right: Reg)[fail: Label];
+    /// `<` a small integer.
+    IsLtRC(left: Reg)[fail: Label, right: Const];
+    /// A small integer `<`.
+    IsLtCR(right: Reg)[fail: Label, left: Const];
+    /// `<`
+    IsLtSS[fail: Label, left: Src, right: Src];
+    /// `>=`
+    IsGeRR(left: Reg, right: Reg)[fail: Label];
+    /// `>=` a small integer.
+    IsGeRC(left: Reg)[fail: Label, right: Const];
+    /// A small integer `>=`.
+    IsGeCR(right: Reg)[fail: Label, left: Const];
+    /// `>=`
+    IsGeSS[fail: Label, left: Src, right: Src];
+    /// Where an immediate leads.
+    SelectVal(src: Reg)[otherwise: Label, count: Num, cases: Table(count)];
+    /// Where a small integer leads, from the least one on.
+    JumpTable(src: Reg)[otherwise: Label, least: Num, count: Num, targets: Labels(count)];
+    /// Where a term leads.
+    SelectTerm(src: Reg)[otherwise: Label, count: Num, cases: TermLabels(count)];
+    /// Where a tuple's arity leads.
+    SelectTupleArity(src: Reg)[otherwise: Label, count: Num, cases: ArityLabels(count)];
 
-    /// `r r r`; `L`, live.
-    AddRR;
-    /// `r _ r`; `L`, live, small integer.
-    AddRC;
-    /// `r r r`; `L`, live.
-    SubRR;
-    /// `r _ r`; `L`, live, small integer.
-    SubRC;
-    /// `_ _ r`; `L`, live, `S S`. The same for all down to [`Op::Bsr`].
-    Add;
-    /// See [`Op::Add`].
-    Sub;
-    /// See [`Op::Add`].
-    Mul;
-    /// `S1 * S2 + S3` without a term for the product, as OTP's JIT does it. Words: `L`, live, `S`, `S`, `S`.
-    MulAdd;
-    /// See [`Op::Add`].
-    IntDiv;
-    /// See [`Op::Add`].
-    Rem;
-    /// See [`Op::Add`].
-    Band;
-    /// See [`Op::Add`].
-    Bor;
-    /// See [`Op::Add`].
-    Bxor;
-    /// See [`Op::Add`].
-    Bsl;
-    /// See [`Op::Add`].
-    Bsr;
-    /// Guard BIF without arguments. `_ _ r`; words: `L`, BIF.
-    Bif0;
-    /// Guard BIF. `live _ r`; words: `L`, BIF, `S`.
-    Bif1;
-    /// Guard BIF. `live _ r`; words: `L`, BIF, `S S`.
-    Bif2;
-    /// Guard BIF. `live _ r`; words: `L`, BIF, `S S S`.
-    Bif3;
-    /// `self()`. `r`
-    SelfR;
-    /// `element(n, r)`. `r n r`; `L`, BIF.
-    ElementRC;
-    /// `hd(r)`. `r _ r`; `L`, BIF.
-    HdR;
-    /// `tl(r)`. `r _ r`; `L`, BIF.
-    TlR;
+    /// `+`
+    AddRR(left: Reg, right: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num];
+    /// `+` a small integer.
+    AddRC(left: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num, right: Const];
+    /// `-`
+    SubRR(left: Reg, right: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num];
+    /// `-` a small integer.
+    SubRC(left: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num, right: Const];
+    /// `+`, `-`, and the guard BIFs with two arguments that have no row of their own.
+    Bif2(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `*`
+    Mul(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `left * right + addend` without a term for the product, as OTP's JIT does it.
+    MulAdd(dst: Reg, live: Count)[fail: Label, times: BifRow, plus: BifRow, left: Src, right: Src, addend: Src];
+    /// `div`
+    IntDiv(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `rem`
+    Rem(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `band`
+    Band(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `bor`
+    Bor(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `bxor`
+    Bxor(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `bsl`
+    Bsl(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// `bsr`
+    Bsr(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    /// Guard BIF without arguments.
+    Bif0(dst: Reg)[bif: BifRow];
+    /// Guard BIF with one argument.
+    Bif1(dst: Reg, live: Count)[fail: Label, bif: BifRow, src: Src];
+    /// Guard BIF with three arguments.
+    Bif3(dst: Reg, live: Count)[fail: Label, bif: BifRow, first: Src, second: Src, third: Src];
+    /// `self()`
+    SelfR(dst: Reg);
+    /// `element(index, tuple)`
+    ElementRC(tuple: Reg, index: Count, dst: Reg)[fail: Label, bif: BifRow];
+    /// `hd(list)`
+    HdR(list: Reg, dst: Reg)[fail: Label, bif: BifRow];
+    /// `tl(list)`
+    TlR(list: Reg, dst: Reg)[fail: Label, bif: BifRow];
 
-    /// `r n`: boxed float to float register.
-    FmoveFrom;
-    /// `n r`: float register to a new float.
-    FmoveTo;
-    /// `_ n`; word: `S`.
-    Fconv;
-    /// `n n n`
-    Fadd;
-    /// `n n n`
-    Fsub;
-    /// `n n n`
-    Fmul;
-    /// `n n n`
-    Fdiv;
-    /// `n _ n`
-    Fnegate;
+    /// Boxed float to float register.
+    FmoveFrom(src: Reg, dst: FReg);
+    /// Float register to a new float.
+    FmoveTo(src: FReg, dst: Reg);
+    /// Number to float register.
+    Fconv(dst: FReg)[src: Src];
+    /// `+` of floats.
+    Fadd(left: FReg, right: FReg, dst: FReg);
+    /// `-` of floats.
+    Fsub(left: FReg, right: FReg, dst: FReg);
+    /// `*` of floats.
+    Fmul(left: FReg, right: FReg, dst: FReg);
+    /// `/` of floats.
+    Fdiv(left: FReg, right: FReg, dst: FReg);
+    /// `-` of a float.
+    Fnegate(src: FReg, dst: FReg);
 
-    /// `r`; `L`. Also `try`.
-    Catch;
-    /// `r`
-    CatchEnd;
-    /// `r`
-    TryEnd;
-    /// `r`
-    TryCase;
-    /// `S`
-    TryCaseEnd;
-    /// `S`
-    Badmatch;
-    /// `S`
-    CaseEnd;
-    /// `S`
-    Badrecord;
-    /// No operands.
+    /// `catch` or `try` begins: where it handles what is raised.
+    Catch(tag: Reg)[handler: Label];
+    /// `catch` ends.
+    CatchEnd(tag: Reg);
+    /// `try` ends, nothing was raised.
+    TryEnd(tag: Reg);
+    /// `try` handles what was raised.
+    TryCase(tag: Reg);
+    /// Raises `{try_clause, Value}`.
+    TryCaseEnd[value: Src];
+    /// Raises `{badmatch, Value}`.
+    Badmatch[value: Src];
+    /// Raises `{case_clause, Value}`.
+    CaseEnd[value: Src];
+    /// Raises `{badrecord, Value}`.
+    Badrecord[value: Src];
+    /// Raises `if_clause`.
     IfEnd;
-    /// `S S`: trace and value.
-    Raise;
-    /// Class, value and trace in `x(0)` to `x(2)`.
+    /// Raises again what was caught.
+    Raise[trace: Src, value: Src];
+    /// Raises class, value and trace in `x(0)` to `x(2)`.
     RawRaise;
     /// A saved trace in `x(0)` becomes a list.
     BuildStacktrace;
 
-    /// `r`; fun entry, count, `S` each.
-    MakeFun;
-    /// Receiver and message in `x(0)` and `x(1)`.
-    Send;
-    /// `L`
-    LoopRec;
-    /// `L`
-    LoopRecEnd;
-    /// `L`
-    Wait;
-    /// `L`, `S`
-    WaitTimeout;
-    /// No operands.
+    /// A fun with free variables.
+    MakeFun(dst: Reg)[lambda: Lambda, count: Num, free: Srcs(count)];
+    /// `x(0) ! x(1)`
+    Send[bif: BifRow, export: ExportEntry];
+    /// The next message, or where to wait for one.
+    LoopRec[wait: Label];
+    /// The message does not match: on to the next.
+    LoopRecEnd[again: Label];
+    /// Waits for a message.
+    Wait[again: Label];
+    /// Waits for a message until the time is over.
+    WaitTimeout[again: Label, time: Src];
+    /// The time was over.
     Timeout;
-    /// No operands.
+    /// The message matches: it leaves the queue.
     RemoveMessage;
-    /// `r`
-    RecvMarkerReserve;
-    /// `S S`
-    RecvMarkerBind;
-    /// `S`
-    RecvMarkerClear;
-    /// `S`
-    RecvMarkerUse;
+    /// A marker of the queue's end.
+    RecvMarkerReserve(dst: Reg);
+    /// The marker belongs to a reference.
+    RecvMarkerBind[marker: Src, reference: Src];
+    /// The marker goes.
+    RecvMarkerClear[reference: Src];
+    /// Messages before the marker are passed over.
+    RecvMarkerUse[reference: Src];
 
-    /// Slow.
-    UpdateRecord;
-    /// Slow.
-    PutMapAssoc;
-    /// Slow.
-    PutMapExact;
-    /// Slow.
-    HasMapFields;
-    /// Slow.
-    GetMapElements;
-    /// Slow.
-    BsGetInteger;
-    /// Slow.
-    BsGetFloat;
-    /// Slow.
-    BsGetBinary;
-    /// Slow.
-    BsSkipBits;
-    /// Slow.
-    BsTestTail;
-    /// Slow.
-    BsTestUnit;
-    /// Slow.
-    BsMatchString;
-    /// Slow.
+    /// A tuple with some elements changed.
+    UpdateRecord[hint: Const, size: Num, src: Src, dst: Dst, count: Num, updates: Updates(count)];
+    /// `Map#{Key => Value}`
+    PutMapAssoc[fail: Label, map: Src, dst: Dst, live: Num, count: Num, pairs: KeyValues(count)];
+    /// `Map#{Key := Value}`
+    PutMapExact[fail: Label, map: Src, dst: Dst, live: Num, count: Num, pairs: KeyValues(count)];
+    /// Has the map these keys?
+    HasMapFields[fail: Label, map: Src, count: Num, keys: Srcs(count)];
+    /// The values of these keys.
+    GetMapElements[fail: Label, map: Src, count: Num, pairs: KeyDsts(count)];
+    /// Takes an integer.
+    BsGetInteger[fail: Label, context: Src, live: Num, size: Src, unit: Num, flags: Num, dst: Dst];
+    /// Takes a float.
+    BsGetFloat[fail: Label, context: Src, live: Num, size: Src, unit: Num, flags: Num, dst: Dst];
+    /// Takes a bitstring.
+    BsGetBinary[fail: Label, context: Src, live: Num, size: Src, unit: Num, flags: Num, dst: Dst];
+    /// Passes over bits.
+    BsSkipBits[fail: Label, context: Src, size: Src, unit: Num, flags: Num];
+    /// Are so many bits left?
+    BsTestTail[fail: Label, context: Src, bits: Num];
+    /// Is a multiple of so many bits left?
+    BsTestUnit[fail: Label, context: Src, unit: Num];
+    /// Do these bits come next?
+    BsMatchString[fail: Label, context: Src, bits: Num, string: Bytes];
+    /// A binary to append to, in `x(0)`, which has its size.
     BsInitWritable;
-    /// Slow.
-    BsGetUtf8;
-    /// Slow.
-    BsSkipUtf8;
-    /// Slow.
-    BsGetUtf16;
-    /// Slow.
-    BsSkipUtf16;
-    /// Slow.
-    BsGetUtf32;
-    /// Slow.
-    BsSkipUtf32;
-    /// Slow.
-    BsGetTail;
-    /// Slow.
-    BsStartMatch;
-    /// Slow.
-    BsGetPosition;
-    /// Slow.
-    BsSetPosition;
-    /// Slow.
-    BsCreateBin;
-    /// Slow.
-    BsMatch;
-    /// Slow.
-    IsAnyNativeRecord;
-    /// Slow.
-    IsNativeRecord;
-    /// Slow.
-    GetRecordElements;
-    /// Slow.
-    PutRecord;
-    /// Slow.
-    IsRecordAccessible;
-    /// Slow.
-    GetRecordField;
+    /// Takes a code point.
+    BsGetUtf8[fail: Label, context: Src, live: Num, flags: Num, dst: Dst];
+    /// Passes over a code point.
+    BsSkipUtf8[fail: Label, context: Src, live: Num, flags: Num];
+    /// Takes a code point.
+    BsGetUtf16[fail: Label, context: Src, live: Num, flags: Num, dst: Dst];
+    /// Passes over a code point.
+    BsSkipUtf16[fail: Label, context: Src, live: Num, flags: Num];
+    /// Takes a code point.
+    BsGetUtf32[fail: Label, context: Src, live: Num, flags: Num, dst: Dst];
+    /// Passes over a code point.
+    BsSkipUtf32[fail: Label, context: Src, live: Num, flags: Num];
+    /// The rest of a context, which stays as it is.
+    BsGetTail[context: Src, dst: Dst, live: Num];
+    /// A match context for a bitstring.
+    BsStartMatch[fail: Label, src: Src, live: Num, dst: Dst];
+    /// Where a context is.
+    BsGetPosition[context: Src, dst: Dst, live: Num];
+    /// Sets a context back.
+    BsSetPosition[context: Src, position: Src];
+    /// A new bitstring of segments.
+    BsCreateBin[fail: Label, alloc: Num, live: Num, unit: Num, dst: Dst, count: Num, segments: Segments(count)];
+    /// Several fields of fixed sizes at once.
+    BsMatch[fail: Label, context: Src, count: Num, commands: Commands(count)];
+    /// Is it a native record?
+    IsAnyNativeRecord[fail: Label, src: Src];
+    /// Is it a native record of this definition?
+    IsNativeRecord[fail: Label, src: Src, module: Const, name: Const];
+    /// The values of these fields.
+    GetRecordElements[fail: Label, src: Src, count: Num, pairs: KeyDsts(count)];
+    /// A native record, new or changed.
+    PutRecord[fail: Label, id: Src, src: Src, dst: Dst, live: Num, count: Num, pairs: KeyValues(count)];
+    /// May this code see into the record?
+    IsRecordAccessible[fail: Label, src: Src, scope: Const];
+    /// The value of a field.
+    GetRecordField[fail: Label, src: Src, id: Src, field: Const, dst: Dst];
 }
 
 impl Op {
@@ -429,15 +603,7 @@ impl Op {
     pub const fn word(self, a: u16, b: u16, c: u16) -> u64 {
         self as u64 | ((a as u64) << 16) | ((b as u64) << 32) | ((c as u64) << 48)
     }
-
-    /// How many words of operands a slow row has whose first word this is.
-    #[inline]
-    #[must_use]
-    pub const fn slow_words(word: u64) -> usize {
-        (word >> 16) as u32 as usize
-    }
 }
-
 /// Offset, in words, of a function's parts from its entry.
 pub mod entry {
     /// The `FuncInfo` word.
@@ -456,7 +622,5 @@ pub mod entry {
     pub const WORDS: usize = crate::term::entry::HEAD_WORDS;
 }
 
-/// Code of a y register in an operand.
-pub const Y_BIT: u64 = 4;
 /// The register the loader keeps for itself: the last x register.
 pub const SCRATCH: u16 = (crate::process::X_REGISTERS as u16 - 1) * 8;

@@ -1,9 +1,14 @@
-//! What running code takes, whatever engine runs it: exceptions, stack traces, operators.
+//! What running code takes, whatever engine runs it: calls by name, of funs and of BIFs, guards, exceptions and their
+//! handlers, stack traces, operators.
 //!
-//! Invariants: H1 of `heap/mod.rs` and T1 of `term/mod.rs`.
+//! Invariants: H1 of `heap/mod.rs`, T1 of `term/mod.rs`, P2 of `process/mod.rs`, I1 and I3 of `interp/mod.rs`.
 #![expect(unsafe_code, reason = "stacks are words")]
 
 pub(crate) mod arith;
 #[cfg(test)]
 mod arith_property;
+pub(crate) mod bif;
+pub(crate) mod call;
 pub(crate) mod exception;
+pub(crate) mod guard;
+pub(crate) mod raise;

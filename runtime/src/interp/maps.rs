@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 use smallvec::SmallVec;
 
 use super::slow::{Flow, Slow};
+use crate::code::op::read;
+use crate::code::operand::{KeyValues, Src};
 use crate::process::Process;
 use crate::term::compare::{cmp_flatmap_keys, eq_exact};
 use crate::term::tag::map::{FLAT_WORDS, SMALL_LIMIT};
@@ -13,22 +15,17 @@ use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
 use crate::value::map;
 use crate::value::map::Changed;
 
-const FAIL: usize = 0;
-const MAP: usize = 1;
-const DST: usize = 2;
-const LIVE: usize = 3;
-const COUNT: usize = 4;
-const LIST: usize = 5;
-
 #[cfg(test)]
 mod tests;
 
 type Pairs<'p> = SmallVec<[(Term<'p>, Term<'p>); 8]>;
 
 /// Keys and values of an update, in the order of a flat map's keys.
-fn pairs<'s>(s: &'s Slow<'_>) -> Pairs<'s> {
-    let list = (LIST..LIST + s.size(COUNT)).step_by(2);
-    let mut pairs: Pairs<'s> = list.map(|at| (s.src(at), s.src(at + 1))).collect();
+fn sorted<'s>(s: &'s Slow<'_>, pairs: KeyValues) -> Pairs<'s> {
+    let pairs = pairs.iter();
+    let mut pairs: Pairs<'s> = pairs
+        .map(|(key, value)| (s.src(key), s.src(value)))
+        .collect();
     let order = |a: &(Term<'s>, Term<'s>), b: &(Term<'s>, Term<'s>)| cmp_flatmap_keys(a.0, b.0);
     if !pairs.is_sorted_by(|a, b| order(a, b) != Ordering::Greater) {
         pairs.sort_by(order);
@@ -45,36 +42,39 @@ fn index_of(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
     keys.iter().position(|k| eq_exact(*k, key))
 }
 
-/// Makes sure of `need` words, and that the map operand is in `x(live)`, live or not.
-fn prepare(s: &mut Slow<'_>, need: usize) -> Result<(), Flow> {
-    let live = s.size(LIVE);
-    s.set_scratch(live, s.src(MAP).raw());
+/// Makes sure of `need` words, and that the map is in `x(live)`, live or not.
+fn prepare(s: &mut Slow<'_>, map: Src, need: usize, live: u64) -> Result<(), Flow> {
+    let live = live as usize;
+    s.set_scratch(live, s.src(map).raw());
     s.ensure_heap(need, live + 1)
 }
 
-/// `put_map_assoc`. Operands: fail, map, destination, live, count, then key and value each.
-pub(crate) fn put_map_assoc(s: &mut Slow<'_>) -> Flow {
-    let Some(map) = s.src(MAP).as_map() else {
-        return bad_map(s);
+/// `put_map_assoc`.
+pub(crate) fn put_map_assoc(s: &mut Slow<'_>, i: read::PutMapAssoc) -> Flow {
+    let Some(map) = s.src(i.map()).as_map() else {
+        return bad_map(s, i.fail(), i.map());
     };
-    let updates = s.size(COUNT) / 2;
+    let updates = i.pairs().len();
     let need = match map.flat() {
         Some(_) if map.is_empty() => 2 * updates + 1 + FLAT_WORDS,
         Some((_, values)) => 2 * (values.len() + updates) + 1 + FLAT_WORDS,
         None => 0,
     };
-    if let Err(end) = prepare(s, need) {
+    if let Err(end) = prepare(s, i.map(), need, i.live()) {
         return end;
     }
-    let map = s.p.x(s.size(LIVE)).as_map().expect("a map still");
-    let changed = match map.flat() {
-        None => trie_put(s.p, map, &pairs(s)),
-        Some(_) if map.is_empty() => map::from_pairs(s.p, &pairs(s)),
+    let map = s.p.x(i.live() as usize).as_map().expect("a map still");
+    let pairs = || sorted(s, i.pairs());
+    let changed = match (map.flat(), i.pairs().iter().next()) {
+        (None, _) => trie_put(s.p, map, &pairs()),
+        (Some(_), _) if map.is_empty() => map::from_pairs(s.p, &pairs()),
         // One key is put as `maps:put/3` does it, and takes as many words.
-        Some(_) if updates == 1 => map::put(s.p, map, s.src(LIST), s.src(LIST + 1)),
-        Some((keys, values)) => flat_put(s.p, map, keys, values, &pairs(s)),
+        (Some(_), Some((key, value))) if updates == 1 => {
+            map::put(s.p, map, s.src(key), s.src(value))
+        }
+        (Some((keys, values)), _) => flat_put(s.p, map, keys, values, &pairs()),
     };
-    s.set_dst(DST, changed);
+    s.set_dst(i.dst(), changed);
     Flow::Next
 }
 
@@ -147,19 +147,19 @@ fn replaced<'p>(
     Some(changed.then(|| p.flat_map(map.keys_term(), &new)))
 }
 
-/// `put_map_exact`. Operands as `put_map_assoc`.
-pub(crate) fn put_map_exact(s: &mut Slow<'_>) -> Flow {
-    let Some(map) = s.src(MAP).as_map() else {
-        return bad_map(s);
+/// `put_map_exact`.
+pub(crate) fn put_map_exact(s: &mut Slow<'_>, i: read::PutMapExact) -> Flow {
+    let Some(map) = s.src(i.map()).as_map() else {
+        return bad_map(s, i.fail(), i.map());
     };
     let need = map
         .flat()
         .map_or(0, |(_, values)| FLAT_WORDS + values.len());
-    if let Err(end) = prepare(s, need) {
+    if let Err(end) = prepare(s, i.map(), need, i.live()) {
         return end;
     }
-    let map = s.p.x(s.size(LIVE)).as_map().expect("a map still");
-    let pairs = pairs(s);
+    let map = s.p.x(i.live() as usize).as_map().expect("a map still");
+    let pairs = sorted(s, i.pairs());
     let changed = match map.flat() {
         None => trie_update(s.p, map, &pairs),
         Some((keys, values)) => replaced(s.p, map, keys, values, &pairs)
@@ -172,12 +172,12 @@ pub(crate) fn put_map_exact(s: &mut Slow<'_>) -> Flow {
     };
     match changed {
         Ok(map) => {
-            s.set_dst(DST, map);
+            s.set_dst(i.dst(), map);
             Flow::Next
         }
         Err(key) => {
             drop(pairs);
-            s.fail_with(FAIL, |p| tagged(p, am::badkey, key))
+            s.fail_with(i.fail(), |p| tagged(p, am::badkey, key))
         }
     }
 }
@@ -198,9 +198,9 @@ fn trie_update<'p>(
     Ok(now.term())
 }
 
-fn bad_map(s: &mut Slow<'_>) -> Flow {
-    let map = s.src(MAP).raw();
-    s.fail_with(FAIL, |p| tagged(p, am::badmap, map))
+fn bad_map(s: &mut Slow<'_>, fail: *const u64, map: Src) -> Flow {
+    let map = s.src(map).raw();
+    s.fail_with(fail, |p| tagged(p, am::badmap, map))
 }
 
 fn tagged(p: &Process, tag: Atom, value: RawTerm) -> RawTerm {
@@ -208,29 +208,23 @@ fn tagged(p: &Process, tag: Atom, value: RawTerm) -> RawTerm {
     p.tuple(&[tag.term(), unsafe { Term::new(value) }]).raw()
 }
 
-/// `has_map_fields`. Operands: fail, map, count, then keys.
-pub(crate) fn has_map_fields(s: &mut Slow<'_>) -> Flow {
-    let has_all = s
-        .src(MAP)
-        .as_map()
-        .is_some_and(|map| (3..3 + s.size(2)).all(|at| map.contains_key(s.src(at))));
-    if has_all {
-        Flow::Next
-    } else {
-        s.fail(FAIL, am::badmatch)
-    }
+/// `has_map_fields`.
+pub(crate) fn has_map_fields(s: &mut Slow<'_>, i: read::HasMapFields) -> Flow {
+    let has = |map: Map<'_>| i.keys().iter().all(|key| map.contains_key(s.src(key)));
+    let has_all = s.src(i.map()).as_map().is_some_and(has);
+    s.test(has_all, i.fail(), am::badmatch)
 }
 
-/// `get_map_elements`. Operands: fail, map, count, then key and destination each.
-pub(crate) fn get_map_elements(s: &mut Slow<'_>) -> Flow {
-    let source = s.src(MAP).raw();
+/// `get_map_elements`.
+pub(crate) fn get_map_elements(s: &mut Slow<'_>, i: read::GetMapElements) -> Flow {
+    let source = s.src(i.map()).raw();
     // SAFETY: T1: the source's value, though a destination may be its register; nothing collects here.
     let source = unsafe { Term::new(source) };
     let map: Option<Map<'_>> = source.as_map();
-    for at in (3..3 + s.size(2)).step_by(2) {
-        match map.and_then(|map| map.get(s.src(at))) {
-            Some(value) => s.set_dst(at + 1, value),
-            None => return s.fail(FAIL, am::badmatch),
+    for (key, dst) in i.pairs().iter() {
+        match map.and_then(|map| map.get(s.src(key))) {
+            Some(value) => s.set_dst(dst, value),
+            None => return s.fail(i.fail(), am::badmatch),
         }
     }
     Flow::Next

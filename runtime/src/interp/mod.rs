@@ -11,9 +11,10 @@
     reason = "the interpreter reads code words and registers unchecked"
 )]
 
+mod arms;
 pub(crate) mod bits;
-mod call;
 pub(crate) mod debugger;
+mod regs;
 mod run;
 
 pub(crate) use run::run;

@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::slow::{Flow, Slow};
+use super::slow::{Flow, Slow, atom};
+use crate::code::op::read;
+use crate::code::operand::KeyValues;
 use crate::code::record;
 use crate::process::Process;
 use crate::term::tag;
@@ -13,23 +15,28 @@ mod tests;
 
 type Values<'p> = SmallVec<[Term<'p>; 16]>;
 
-/// `update_record`. Operands: hint, size, source, destination, count, then index from 1 and value each.
-/// The compiler has made sure of the heap.
-pub(crate) fn update_record(s: &mut Slow<'_>) -> Flow {
-    let (size, count) = (s.size(1), s.size(4));
-    let updates = || (5..5 + count).step_by(2);
-    let source = s.src(2);
+/// `update_record`. The compiler has made sure of the heap.
+pub(crate) fn update_record(s: &mut Slow<'_>, i: read::UpdateRecord) -> Flow {
+    let (size, updates) = (i.size() as usize, i.updates());
+    let source = s.src(i.src());
     let ptr = source.raw().ptr();
-    // SAFETY: I1: the compiler knows a tuple of `size` elements, and indices within it.
-    let element = |index: usize| unsafe { RawTerm(*ptr.add(index)) };
-    if s.raw(0) == am::reuse.raw().0 && count == 2 && element(s.size(5)) == s.src(6).raw() {
-        s.set_dst(3, source);
-        return Flow::Next;
+    if i.hint() == am::reuse.raw() && updates.len() == 1 {
+        let is_there = |(at, value)| {
+            // SAFETY: I1: the compiler knows a tuple of `size` elements, and indices within it.
+            let element = unsafe { RawTerm(*ptr.add(at as usize)) };
+            element == s.src(value).raw()
+        };
+        if updates.iter().all(is_there) {
+            s.set_dst(i.dst(), source);
+            return Flow::Next;
+        }
     }
-    let mut in_place = s.raw(0) == am::inplace.raw().0;
+    let mut in_place = i.hint() == am::inplace.raw();
     if in_place && !s.p.is_above_high_water(ptr) {
         // A mature tuple must not come to point to a young term.
-        in_place = updates().all(|at| s.src(at + 1).raw().is_immed());
+        in_place = updates
+            .iter()
+            .all(|(_, value)| s.src(value).raw().is_immed());
     }
     let target = if in_place { ptr } else { s.p.alloc(1 + size) };
     // SAFETY: H1: `1 + size` fresh words, or the tuple itself, which nobody else has: the compiler says.
@@ -37,31 +44,26 @@ pub(crate) fn update_record(s: &mut Slow<'_>) -> Flow {
         if !in_place {
             std::ptr::copy_nonoverlapping(ptr, target, 1 + size);
         }
-        for at in updates() {
-            *target.add(s.size(at)) = s.src(at + 1).raw().0;
+        for (at, value) in updates.iter() {
+            *target.add(at as usize) = s.src(value).raw().0;
         }
     }
-    s.set_dst_raw(3, RawTerm::boxed(target));
+    s.set_dst_raw(i.dst(), RawTerm::boxed(target));
     Flow::Next
 }
 
-/// `is_any_native_record`. Operands: fail, source.
-pub(crate) fn is_any_native_record(s: &mut Slow<'_>) -> Flow {
-    if s.src(1).as_record().is_some() {
-        Flow::Next
-    } else {
-        s.fail(0, am::badrecord)
-    }
+/// `is_any_native_record`.
+pub(crate) fn is_any_native_record(s: &mut Slow<'_>, i: read::IsAnyNativeRecord) -> Flow {
+    let is = s.src(i.src()).as_record().is_some();
+    s.test(is, i.fail(), am::badrecord)
 }
 
-/// `is_native_record`. Operands: fail, source, module, name.
-pub(crate) fn is_native_record(s: &mut Slow<'_>) -> Flow {
-    let same = |r: Record<'_>| Some(r.module()) == s.atom(2) && Some(r.name()) == s.atom(3);
-    if s.src(1).as_record().is_some_and(same) {
-        Flow::Next
-    } else {
-        s.fail(0, am::badrecord)
-    }
+/// `is_native_record`.
+pub(crate) fn is_native_record(s: &mut Slow<'_>, i: read::IsNativeRecord) -> Flow {
+    let (module, name) = (atom(i.module()), atom(i.name()));
+    let same = |r: Record<'_>| Some(r.module()) == module && Some(r.name()) == name;
+    let is = s.src(i.src()).as_record().is_some_and(same);
+    s.test(is, i.fail(), am::badrecord)
 }
 
 /// The value of field `key`.
@@ -70,44 +72,44 @@ fn field<'h>(record: Record<'h>, key: Term<'_>) -> Option<Term<'h>> {
     Some(record.values()[at])
 }
 
-/// `get_record_elements`. Operands: fail, source, count, then field and destination each.
-pub(crate) fn get_record_elements(s: &mut Slow<'_>) -> Flow {
-    let source = s.src(1).raw();
+/// `get_record_elements`.
+pub(crate) fn get_record_elements(s: &mut Slow<'_>, i: read::GetRecordElements) -> Flow {
+    let source = s.src(i.src()).raw();
     // SAFETY: T1: the source's value, though a destination may be its register; nothing collects here.
     let record = unsafe { Term::new(source) }.as_record();
-    for at in (3..3 + s.size(2)).step_by(2) {
-        let Some(value) = record.and_then(|record| field(record, s.src(at))) else {
-            return s.fail(0, am::badrecord);
+    for (key, dst) in i.pairs().iter() {
+        let Some(value) = record.and_then(|record| field(record, s.src(key))) else {
+            return s.fail(i.fail(), am::badrecord);
         };
-        s.set_dst(at + 1, value);
+        s.set_dst(dst, value);
     }
     Flow::Next
 }
 
-/// `is_record_accessible`. Operands: fail, source, scope: `external`, or the module that asks.
-pub(crate) fn is_record_accessible(s: &mut Slow<'_>) -> Flow {
-    let accessible = |r: Record<'_>| r.is_exported() || Some(r.module()) == s.atom(2);
-    if s.src(1).as_record().is_some_and(accessible) {
-        Flow::Next
-    } else {
-        s.fail(0, am::badrecord)
-    }
+/// `is_record_accessible`. The scope is `external`, or the module that asks.
+pub(crate) fn is_record_accessible(s: &mut Slow<'_>, i: read::IsRecordAccessible) -> Flow {
+    let scope = atom(i.scope());
+    let accessible = |r: Record<'_>| r.is_exported() || Some(r.module()) == scope;
+    let is = s.src(i.src()).as_record().is_some_and(accessible);
+    s.test(is, i.fail(), am::badrecord)
 }
 
-/// `get_record_field`. Operands: fail, source, id, field, destination. An id is `_` (any record), a name,
-/// or `{Module, Name}` of a record that must be exported.
-pub(crate) fn get_record_field(s: &mut Slow<'_>) -> Flow {
-    let source = s.src(1);
-    let Some(record) = source.as_record().filter(|r| is_record_of(*r, s.src(2))) else {
+/// `get_record_field`. An id is `_` (any record), a name, or `{Module, Name}` of a record that must be exported.
+pub(crate) fn get_record_field(s: &mut Slow<'_>, i: read::GetRecordField) -> Flow {
+    let source = s.src(i.src());
+    let Some(record) = source
+        .as_record()
+        .filter(|r| is_record_of(*r, s.src(i.id())))
+    else {
         let source = source.raw();
-        return s.fail_with(0, |p| error(p, am::badrecord, source));
+        return s.fail_with(i.fail(), |p| error(p, am::badrecord, source));
     };
-    if let Some(value) = field(record, s.src(3)) {
-        s.set_dst(4, value);
+    if let Some(value) = field(record, Term::immed(i.field())) {
+        s.set_dst(i.dst(), value);
         return Flow::Next;
     }
-    let (id, key) = ((record.module(), record.name()), s.raw(3));
-    s.fail_with(0, |p| field_error(p, am::badfield, id, RawTerm(key)))
+    let id = (record.module(), record.name());
+    s.fail_with(i.fail(), |p| field_error(p, am::badfield, id, i.field()))
 }
 
 fn is_record_of(record: Record<'_>, id: Term<'_>) -> bool {
@@ -142,35 +144,33 @@ fn field_error(p: &Process, tag: Atom, id: (Atom, Atom), field: RawTerm) -> RawT
     field_reason(p, tag, id, Term::immed(field)).raw()
 }
 
-/// `put_record`. Operands: fail, id, source, destination, live, count, then field and value each.
-///
-/// Without a source (nil), makes a record; the id is `{Module, Name}`, or for a record of the code's own
+/// `put_record`. Without a source (nil), makes a record; the id is `{Module, Name}`, or for a record of the code's own
 /// module its definition with defaults. Otherwise updates the source.
-pub(crate) fn put_record(s: &mut Slow<'_>) -> Flow {
-    if s.raw(2) == tag::NIL {
-        create(s)
+pub(crate) fn put_record(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
+    if i.src().0 == tag::NIL {
+        create(s, i)
     } else {
-        update(s)
+        update(s, i)
     }
 }
 
-fn create(s: &mut Slow<'_>) -> Flow {
-    let id = s.src(1);
+fn create(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
+    let id = s.src(i.id());
     let Some(cell) = creatable(id) else {
         let id = id.raw();
-        return s.fail_with(0, |p| error(p, am::badrecord, id));
+        return s.fail_with(i.fail(), |p| error(p, am::badrecord, id));
     };
     let cell = cell.as_cons().expect("a definition and its defaults");
     let definition = cell.head();
     let defaults = cell.tail().as_tuple().expect("default values").elements();
-    if let Err(end) = s.ensure_heap(2 + defaults.len(), s.size(4)) {
+    if let Err(end) = s.ensure_heap(2 + defaults.len(), i.live() as usize) {
         return end;
     }
     let definition_tuple = definition.as_tuple().expect("a definition is a tuple");
     let keys = &definition_tuple.elements()[crate::term::record::KEYS..];
-    let (tag, key) = match merged(s, keys, defaults) {
+    let (tag, key) = match merged(s, i.pairs(), keys, defaults) {
         Ok(values) => {
-            s.set_dst(3, s.p.record(definition, &values));
+            s.set_dst(i.dst(), s.p.record(definition, &values));
             return Flow::Next;
         }
         Err(wrong) => wrong,
@@ -180,7 +180,7 @@ fn create(s: &mut Slow<'_>) -> Flow {
         atom(crate::term::record::MODULE),
         atom(crate::term::record::NAME),
     );
-    s.fail_with(0, |p| field_error(p, tag, id, key))
+    s.fail_with(i.fail(), |p| field_error(p, tag, id, key))
 }
 
 /// Definition and defaults of the record that `id` names, if code with that id may make one.
@@ -198,15 +198,16 @@ fn creatable(id: Term<'_>) -> Option<Term<'static>> {
 /// Values for `keys`: those of the instruction, else `old` ones. Errors: what is wrong, of which field.
 fn merged<'s>(
     s: &'s Slow<'_>,
+    pairs: KeyValues,
     keys: &[Term<'_>],
     old: &[Term<'s>],
 ) -> Result<Values<'s>, (Atom, RawTerm)> {
     let mut values: Values<'s> = SmallVec::from_slice(old);
     let mut unknown: Option<Atom> = None;
-    for at in (6..6 + s.size(5)).step_by(2) {
-        let key = s.src(at);
+    for (key, value) in pairs.iter() {
+        let key = s.src(key);
         match keys.iter().position(|k| k.same(key)) {
-            Some(i) => values[i] = s.src(at + 1),
+            Some(i) => values[i] = s.src(value),
             None => {
                 let key = key.as_atom().expect("a field's name");
                 // Of several, the one that comes first in the order of keys.
@@ -226,13 +227,13 @@ fn merged<'s>(
     }
 }
 
-fn update(s: &mut Slow<'_>) -> Flow {
-    let source = s.src(2);
+fn update(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
+    let source = s.src(i.src());
     let Some(old) = source.as_record() else {
         let source = source.raw();
-        return s.fail_with(0, |p| error(p, am::badrecord, source));
+        return s.fail_with(i.fail(), |p| error(p, am::badrecord, source));
     };
-    let live = s.size(4);
+    let live = i.live() as usize;
     let need = 2 + old.values().len();
     s.set_scratch(live, source.raw());
     if let Err(end) = s.ensure_heap(need, live + 1) {
@@ -240,12 +241,12 @@ fn update(s: &mut Slow<'_>) -> Flow {
     }
     let old = s.p.x(live).as_record().expect("a record still");
     let id = (old.module(), old.name());
-    let (tag, key) = match merged(s, old.keys(), old.values()) {
+    let (tag, key) = match merged(s, i.pairs(), old.keys(), old.values()) {
         Ok(values) => {
-            s.set_dst(3, s.p.record(old.definition_term(), &values));
+            s.set_dst(i.dst(), s.p.record(old.definition_term(), &values));
             return Flow::Next;
         }
         Err(wrong) => wrong,
     };
-    s.fail_with(0, |p| field_error(p, tag, id, key))
+    s.fail_with(i.fail(), |p| field_error(p, tag, id, key))
 }

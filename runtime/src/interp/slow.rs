@@ -1,7 +1,6 @@
-//! Slow instructions: those whose work outweighs a call. Each is a function of the process and the
-//! instruction's operands, which stand as words behind it (see `code::op`).
+//! Slow instructions: those whose work outweighs a call. Each is a function of the process and of the instruction.
 
-use crate::code::op::Y_BIT;
+use crate::code::operand::{Reg, Src};
 use crate::process::{Class, Exiting, Process};
 use crate::term::{Atom, RawTerm, Term};
 
@@ -17,98 +16,79 @@ pub(crate) enum Flow {
     Exit(Exiting),
 }
 
-/// A slow instruction being run: the process, swapped out, and the operands.
+/// The process, swapped out, for which a slow instruction is run.
 pub(crate) struct Slow<'a> {
     pub(crate) p: &'a mut Process,
-    args: *const u64,
 }
 
 impl<'a> Slow<'a> {
     /// # Safety
-    /// I1: `args` are the operands of a slow instruction that the loader emitted; I2: `p` is swapped
-    /// out, and its live registers hold terms.
-    pub(crate) unsafe fn new(p: &'a mut Process, args: *const u64) -> Slow<'a> {
-        Slow { p, args }
+    /// I1, I2: `p` has got to the instruction whose operands are asked for, and is swapped out; its live registers hold
+    /// terms.
+    pub(crate) unsafe fn new(p: &'a mut Process) -> Slow<'a> {
+        Slow { p }
     }
 
-    /// Operand `index` as it stands: a number, a count, an atom's term word, a fun or BIF entry.
+    /// The value of a source.
     #[inline]
-    pub(crate) fn raw(&self, index: usize) -> u64 {
-        // SAFETY: I1: handlers ask for the operands that their instruction has.
-        unsafe { *self.args.add(index) }
-    }
-
-    /// Operand `index` as a size.
-    #[inline]
-    pub(crate) fn size(&self, index: usize) -> usize {
-        self.raw(index) as usize
-    }
-
-    /// Operand `index` as an atom.
-    #[inline]
-    pub(crate) fn atom(&self, index: usize) -> Option<Atom> {
-        Term::immed(RawTerm(self.raw(index))).as_atom()
-    }
-
-    /// The value of source operand `index`.
-    #[inline]
-    pub(crate) fn src(&self, index: usize) -> Term<'_> {
-        let word = self.raw(index);
-        if word & 3 == 0 {
+    pub(crate) fn src(&self, src: Src) -> Term<'_> {
+        match src.reg() {
             // SAFETY: I2, P2: a register the compiler reads is live.
-            unsafe { Term::new(*self.register(word)) }
-        } else {
+            Some(reg) => unsafe { Term::new(*self.register(reg)) },
             // SAFETY: T1: a constant operand is an immediate or a literal.
-            unsafe { Term::new(RawTerm(word)) }
+            None => unsafe { Term::new(RawTerm(src.0)) },
         }
     }
 
-    /// Sets the destination register of operand `index`.
+    /// Sets a destination register.
     #[inline]
-    pub(crate) fn set_dst(&self, index: usize, term: Term<'_>) {
+    pub(crate) fn set_dst(&self, dst: Reg, term: Term<'_>) {
         debug_assert!(
             self.p.owns(term) || self.p.mailbox.is_examining(),
             "a register holds the process's own terms"
         );
-        self.set_dst_raw(index, term.raw());
+        self.set_dst_raw(dst, term.raw());
     }
 
     /// As [`Slow::set_dst`], for words made before a call that ended a borrow.
     #[inline]
-    pub(crate) fn set_dst_raw(&self, index: usize, word: RawTerm) {
+    pub(crate) fn set_dst_raw(&self, dst: Reg, word: RawTerm) {
         // SAFETY: I1, P2: a destination operand is a register.
-        unsafe { *self.register(self.raw(index)) = word };
+        unsafe { *self.register(dst) = word };
     }
 
     #[inline]
-    fn register(&self, code: u64) -> *mut RawTerm {
-        let base = if code & Y_BIT == 0 {
-            self.p.registers().cast::<u8>()
-        } else {
-            self.p.stop.get().cast::<u8>().wrapping_sub(Y_BIT as usize)
-        };
-        base.wrapping_add(code as usize).cast()
+    fn register(&self, reg: Reg) -> *mut RawTerm {
+        let x = self.p.registers().cast();
+        reg.address(x, self.p.stop.get()).cast()
     }
 
-    /// Jumps to the label of operand `index`; with none there, raises `error:reason`.
-    pub(crate) fn fail(&mut self, index: usize, reason: Atom) -> Flow {
-        self.fail_with(index, |_| reason.term().raw())
+    /// Jumps to a label; with none there, raises `error:reason`.
+    pub(crate) fn fail(&mut self, label: *const u64, reason: Atom) -> Flow {
+        self.fail_with(label, |_| reason.term().raw())
     }
 
     /// As [`Slow::fail`], with a reason that is built only where it is needed.
     pub(crate) fn fail_with(
         &mut self,
-        index: usize,
+        label: *const u64,
         reason: impl FnOnce(&Process) -> RawTerm,
     ) -> Flow {
-        let label = self.raw(index);
-        if label != 0 {
-            return Flow::Jump(label as *const u64);
+        if !label.is_null() {
+            return Flow::Jump(label);
         }
         let reason = reason(self.p);
         self.p.store_exception(Class::Error, reason);
         self.p.exception.from_bif = false;
         Flow::Raise
+    }
+
+    /// Goes on, or jumps to a label; with none there, raises `error:reason`.
+    pub(crate) fn test(&mut self, holds: bool, label: *const u64, reason: Atom) -> Flow {
+        match holds {
+            true => Flow::Next,
+            false => self.fail(label, reason),
+        }
     }
 
     /// Collects if fewer than `need` words are free, keeping `x(0)` to `x(live-1)`. Terms in hand end
@@ -130,4 +110,10 @@ impl<'a> Slow<'a> {
         // SAFETY: P2: there are more registers than any instruction calls live.
         unsafe { *self.p.registers().add(live) = word };
     }
+}
+
+/// The atom that a constant operand is.
+#[inline]
+pub(crate) fn atom(constant: RawTerm) -> Option<Atom> {
+    Term::immed(constant).as_atom()
 }

@@ -1,6 +1,7 @@
 //! What the tests of slow instructions share: a process, and operands as the loader emits them.
 
 use super::slow::{Flow, Slow};
+use crate::code::operand::Instruction;
 use crate::process::{Process, X_REGISTERS};
 use crate::term::tag;
 use crate::term::{Atom, RawTerm};
@@ -17,8 +18,8 @@ pub(super) struct Machine {
     _registers: Box<[RawTerm]>,
 }
 
-/// A slow instruction.
-pub(super) type Handler = fn(&mut Slow<'_>) -> Flow;
+/// What a slow instruction does.
+pub(super) type Handler<I> = fn(&mut Slow<'_>, I) -> Flow;
 
 pub(super) fn x(register: u64) -> u64 {
     register * 8
@@ -44,19 +45,19 @@ impl Machine {
         }
     }
 
-    pub(super) fn run(&mut self, handler: Handler, operands: &[u64]) -> Flow {
-        // SAFETY: I1: the tests give each handler its operands; I2: all registers hold terms.
-        let mut s = unsafe { Slow::new(&mut self.p, operands.as_ptr()) };
-        handler(&mut s)
+    pub(super) fn run<I: Instruction>(&mut self, handler: Handler<I>, operands: &[u64]) -> Flow {
+        let words = [&[I::OP.word(0, 0, 0)], operands].concat();
+        // SAFETY: I1: the tests give each instruction its operands; I2: all registers hold terms.
+        unsafe { handler(&mut Slow::new(&mut self.p), I::at(words.as_ptr(), words[0])) }
     }
 
     /// Runs a handler that goes on.
-    pub(super) fn ok(&mut self, handler: Handler, operands: &[u64]) {
+    pub(super) fn ok<I: Instruction>(&mut self, handler: Handler<I>, operands: &[u64]) {
         assert!(matches!(self.run(handler, operands), Flow::Next), "goes on");
     }
 
     /// Runs a handler that jumps.
-    pub(super) fn jumps(&mut self, handler: Handler, operands: &[u64]) {
+    pub(super) fn jumps<I: Instruction>(&mut self, handler: Handler<I>, operands: &[u64]) {
         let flow = self.run(handler, operands);
         assert!(
             matches!(flow, Flow::Jump(to) if to as u64 == LABEL),

@@ -89,6 +89,8 @@ pub(crate) trait Probes: Send + Sync {
     fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>);
     /// A process has got a name.
     fn registered(&self, pid: Pid, name: Atom);
+    /// The exception stored in a process is about to cut its stack.
+    fn unwinding(&self, p: &mut Process);
     /// A process goes into hibernation: its frames are gone.
     fn hibernates(&self, p: &Process);
     /// One of the last turns of a process begins, or ends and is followed by others.

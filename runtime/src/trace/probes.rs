@@ -1,5 +1,6 @@
 //! What tracing does when it hears of what processes do.
 
+use super::breakpoint;
 use super::events::{self, Collection};
 use super::flags;
 use super::seq::{self, Mark, Token};
@@ -41,6 +42,9 @@ impl Probes for Tracing {
     }
     fn registered(&self, pid: Pid, name: Atom) {
         record::registered(pid, name);
+    }
+    fn unwinding(&self, p: &mut Process) {
+        breakpoint::unwinding(p);
     }
     fn hibernates(&self, p: &Process) {
         record::hibernates(p);

@@ -1,24 +1,19 @@
 //! `bs_create_bin`: construction of bitstrings, and appending to them in place.
 //!
-//! Operands: fail, alloc (words needed behind the bitstring), live, unit, destination, count, then for
-//! each segment: type, number, unit, flags, source, size. A `string` segment's source is the address of
-//! its bytes, its size their number.
+//! The operand `alloc` counts the words needed behind the bitstring. A segment has six words: type, number, unit, flags,
+//! source, size. A `string` segment's source is the address of its bytes, its size their number.
 
 use super::{flag, flags_of, float16};
+use crate::code::op::read;
+use crate::code::operand::Src;
 use crate::heap::{Binary, copy_bits, heap_bits_words, write_field};
-use crate::interp::slow::{Flow, Slow};
+use crate::interp::slow::{Flow, Slow, atom};
 use crate::num::limbs::{Endian, IntRef};
 use crate::process::{Class, Process};
 use crate::sys::memory;
 use crate::term::tag::{self, size};
 use crate::term::{Atom, Bits, RawTerm, Term, View, am, sub_bits};
 
-const FAIL: usize = 0;
-const ALLOC: usize = 1;
-const LIVE: usize = 2;
-const DST: usize = 4;
-const COUNT: usize = 5;
-const LIST: usize = 6;
 const SEGMENT_WORDS: usize = 6;
 
 const APPEND: u64 = am::append.raw().0;
@@ -64,25 +59,41 @@ fn too_large(what: Atom, value: Term<'_>) -> Bad {
     }
 }
 
-/// One segment: where its operands start.
+/// One segment: its operands.
 #[derive(Clone, Copy)]
-struct Segment(usize);
+struct Segment(&'static [u64]);
+
+/// The segments of an instruction.
+fn segments(i: read::BsCreateBin) -> impl Iterator<Item = Segment> {
+    i.segments().0.chunks_exact(SEGMENT_WORDS).map(Segment)
+}
 
 impl Segment {
-    fn kind(self, s: &Slow<'_>) -> u64 {
-        s.raw(self.0)
+    fn kind(self) -> u64 {
+        self.0[0]
     }
-    fn unit(self, s: &Slow<'_>) -> usize {
-        s.size(self.0 + 2)
+    fn number(self) -> i64 {
+        self.0[1] as i64
+    }
+    fn unit(self) -> usize {
+        self.0[2] as usize
     }
     fn flags(self, s: &Slow<'_>) -> u64 {
-        flags_of(s.src(self.0 + 3))
+        flags_of(s.src(Src(self.0[3])))
     }
     fn src<'s>(self, s: &'s Slow<'_>) -> Term<'s> {
-        s.src(self.0 + 4)
+        s.src(Src(self.0[4]))
+    }
+    /// Where the bytes of a `string` are.
+    fn string(self) -> *const u8 {
+        self.0[4] as *const u8
     }
     fn size<'s>(self, s: &'s Slow<'_>) -> Term<'s> {
-        s.src(self.0 + 5)
+        s.src(Src(self.0[5]))
+    }
+    /// Is it one that a bitstring is appended to?
+    fn is_append(self) -> bool {
+        matches!(self.kind(), APPEND | PRIVATE_APPEND)
     }
     /// Takes all of its source.
     fn is_all(self, s: &Slow<'_>) -> bool {
@@ -94,7 +105,7 @@ impl Segment {
         match size.view() {
             View::Small(n) => {
                 let n = usize::try_from(n).map_err(|_| bad(am::size, size))?;
-                n.checked_mul(self.unit(s))
+                n.checked_mul(self.unit())
                     .filter(|&bits| isize::try_from(bits).is_ok())
                     .ok_or_else(|| too_large(am::size, size))
             }
@@ -105,7 +116,7 @@ impl Segment {
     /// Bits it will take. What is wrong is seen here, before anything is written, or only while it is written: as in
     /// ERTS's JIT, so that of several wrong segments the same one is told.
     fn bit_len(self, s: &Slow<'_>) -> Result<usize, Bad> {
-        match self.kind(s) {
+        match self.kind() {
             APPEND | PRIVATE_APPEND => Ok(0),
             BINARY if self.is_all(s) => {
                 let src = self.src(s);
@@ -251,15 +262,15 @@ impl Output {
     /// Writes one segment.
     fn put(&mut self, s: &Slow<'_>, segment: Segment) -> Result<(), Bad> {
         let src = || segment.src(s);
-        match segment.kind(s) {
+        match segment.kind() {
             STRING => {
                 let len = segment.bit_len(s)?;
                 // SAFETY: I1: the loader put the address of as many bytes there.
-                unsafe { self.put_bits(s.raw(segment.0 + 4) as *const u8, 0, len) };
+                unsafe { self.put_bits(segment.string(), 0, len) };
             }
             BINARY if segment.is_all(s) => {
                 let bits = src().as_bits().ok_or_else(|| bad(am::type_, src()))?;
-                if !bits.bit_len().is_multiple_of(segment.unit(s)) {
+                if !bits.bit_len().is_multiple_of(segment.unit()) {
                     return Err(bad(am::unit, src()));
                 }
                 self.put_all(s.p, bits, bits.bit_len());
@@ -280,38 +291,32 @@ impl Output {
 }
 
 /// `bs_create_bin`.
-pub(crate) fn bs_create_bin(s: &mut Slow<'_>) -> Flow {
-    let end = LIST + s.size(COUNT);
-    let mut at = LIST;
+pub(crate) fn bs_create_bin(s: &mut Slow<'_>, i: read::BsCreateBin) -> Flow {
     let mut bit_len = 0usize;
-    while at < end {
-        match Segment(at).bit_len(s) {
+    for segment in segments(i) {
+        match segment.bit_len(s) {
             Ok(len) => bit_len = bit_len.saturating_add(len),
-            Err(bad) => return fail(s, at, &bad),
+            Err(bad) => return fail(s, i, segment, &bad),
         }
-        at += SEGMENT_WORDS;
     }
-    at = LIST;
-    let made = match Segment(at).kind(s) {
-        APPEND => append(s, Segment(at), bit_len),
-        PRIVATE_APPEND => private_append(s, Segment(at), bit_len),
-        _ => fresh(s, bit_len),
+    let first = segments(i).next().filter(|segment| segment.is_append());
+    let made = match first {
+        Some(segment) if segment.kind() == APPEND => append(s, i, segment, bit_len),
+        Some(segment) => private_append(s, i, segment, bit_len),
+        None => fresh(s, i, bit_len),
     };
-    let (term, mut output) = match made {
-        Ok(made) => made,
-        Err(Stop::Bad(bad)) => return fail(s, at, &bad),
-        Err(Stop::Flow(flow)) => return flow,
+    let (term, mut output) = match (made, first) {
+        (Ok(made), _) => made,
+        (Err(Stop::Bad(bad)), Some(segment)) => return fail(s, i, segment, &bad),
+        (Err(Stop::Bad(bad)), None) => unreachable!("no segment is wrong: {bad:?}"),
+        (Err(Stop::Flow(flow)), _) => return flow,
     };
-    if matches!(Segment(at).kind(s), APPEND | PRIVATE_APPEND) {
-        at += SEGMENT_WORDS;
-    }
-    while at < end {
-        if let Err(bad) = output.put(s, Segment(at)) {
-            return fail(s, at, &bad);
+    for segment in segments(i).skip(usize::from(first.is_some())) {
+        if let Err(bad) = output.put(s, segment) {
+            return fail(s, i, segment, &bad);
         }
-        at += SEGMENT_WORDS;
     }
-    s.set_dst_raw(DST, term);
+    s.set_dst_raw(i.dst(), term);
     Flow::Next
 }
 
@@ -337,8 +342,8 @@ impl From<Flow> for Stop {
 type Made = Result<(RawTerm, Output), Stop>;
 
 /// A new bitstring.
-fn fresh(s: &mut Slow<'_>, bit_len: usize) -> Made {
-    let (alloc, live) = (s.size(ALLOC), s.size(LIVE));
+fn fresh(s: &mut Slow<'_>, i: read::BsCreateBin, bit_len: usize) -> Made {
+    let (alloc, live) = (i.alloc() as usize, i.live() as usize);
     if bit_len > tag::ONHEAP_BINARY_LIMIT * 8 {
         s.ensure_heap(alloc + size::REFC_BITS, live)?;
         let binary = {
@@ -383,8 +388,9 @@ fn is_writable(bits: Bits<'_>) -> bool {
 
 /// Appends `add` bits' room to the segment's source: in place where that is writable, else to a copy
 /// that is.
-fn append(s: &mut Slow<'_>, segment: Segment, add: usize) -> Made {
-    let (alloc, live, unit) = (s.size(ALLOC), s.size(LIVE), segment.unit(s));
+fn append(s: &mut Slow<'_>, i: read::BsCreateBin, segment: Segment, add: usize) -> Made {
+    let (alloc, live) = (i.alloc() as usize, i.live() as usize);
+    let unit = segment.unit();
     let src = segment.src(s);
     let Some(bits) = src.as_bits() else {
         return Err(bad(am::type_, src).into());
@@ -479,8 +485,8 @@ fn writable(p: &Process, bytes: usize, capacity: usize, bit_len: usize) -> (RawT
 
 /// Appends `add` bits' room to the segment's source, of which the compiler knows that nobody else has
 /// it: the thing itself grows.
-fn private_append(s: &mut Slow<'_>, segment: Segment, add: usize) -> Made {
-    s.ensure_heap(s.size(ALLOC), s.size(LIVE))?;
+fn private_append(s: &mut Slow<'_>, i: read::BsCreateBin, segment: Segment, add: usize) -> Made {
+    s.ensure_heap(i.alloc() as usize, i.live() as usize)?;
     let src = segment.src(s);
     let Some(bits) = src.as_bits() else {
         return Err(bad(am::type_, src).into());
@@ -503,7 +509,7 @@ fn private_append(s: &mut Slow<'_>, segment: Segment, add: usize) -> Made {
 
 /// `bs_init_writable`: makes an empty writable binary in `x(0)`, with room for as many bytes as `x(0)`
 /// tells.
-pub(crate) fn bs_init_writable(s: &mut Slow<'_>) -> Flow {
+pub(crate) fn bs_init_writable(s: &mut Slow<'_>, _: read::BsInitWritable) -> Flow {
     let bytes = s.p.x(0).as_index().unwrap_or(DEFAULT_WRITABLE_BYTES);
     if let Err(end) = s.ensure_heap(size::REFC_BITS, 0) {
         return end;
@@ -515,15 +521,15 @@ pub(crate) fn bs_init_writable(s: &mut Slow<'_>) -> Flow {
 }
 
 /// Jumps, or raises with what `erl_erts_errors` needs to say which segment is wrong.
-fn fail(s: &mut Slow<'_>, at: usize, bad: &Bad) -> Flow {
-    if s.raw(FAIL) != 0 {
-        return Flow::Jump(s.raw(FAIL) as *const u64);
+fn fail(s: &mut Slow<'_>, i: read::BsCreateBin, segment: Segment, bad: &Bad) -> Flow {
+    if !i.fail().is_null() {
+        return Flow::Jump(i.fail());
     }
-    let kind = match s.raw(at) {
-        APPEND | PRIVATE_APPEND => am::binary,
-        _ => s.atom(at).expect("a segment's type"),
+    let kind = match segment.is_append() {
+        true => am::binary,
+        false => atom(RawTerm(segment.kind())).expect("a segment's type"),
     };
-    let info = fail_info(s.p, s.raw(at + 1) as i64, kind, bad);
+    let info = fail_info(s.p, segment.number(), kind, bad);
     s.p.store_exception(Class::Error, bad.reason.term().raw());
     s.p.exception.from_bif = false;
     s.p.exception.info = info;

@@ -1,64 +1,51 @@
 //! Taking one field from a match context.
-//!
-//! Operands of the sized ones: fail, context, live, size, unit, flags, destination; of the UTF ones:
-//! fail, context, live, flags, destination.
 
 use super::{Ctx, SUB_BITSTRING_WORDS, flag, float16, integer_words};
+use crate::code::op::read;
+use crate::code::operand::{Reg, Src};
 use crate::heap::read_field;
 use crate::interp::slow::{Flow, Slow};
 use crate::term::tag::size;
 use crate::term::{Term, am};
 
-const FAIL: usize = 0;
-const CTX: usize = 1;
-const LIVE: usize = 2;
-const SIZE: usize = 3;
-const UNIT: usize = 4;
-const FLAGS: usize = 5;
-const DST: usize = 6;
-
-fn no_match(s: &mut Slow<'_>) -> Flow {
-    s.fail(FAIL, am::badmatch)
-}
-
 /// `bs_get_integer2`.
-pub(crate) fn bs_get_integer2(s: &mut Slow<'_>) -> Flow {
-    let Some(len) = s.field_size(SIZE, s.size(UNIT)) else {
-        return no_match(s);
+pub(crate) fn bs_get_integer2(s: &mut Slow<'_>, i: read::BsGetInteger) -> Flow {
+    let Some(len) = s.field_size(i.size(), i.unit()) else {
+        return s.fail(i.fail(), am::badmatch);
     };
-    if Ctx::of(s, CTX).left() < len {
-        return no_match(s);
+    if Ctx::of(s, i.context()).left() < len {
+        return s.fail(i.fail(), am::badmatch);
     }
-    let ctx = match s.ensure_heap_ctx(CTX, integer_words(len), LIVE) {
+    let ctx = match s.ensure_heap_ctx(i.context(), integer_words(len), i.live()) {
         Ok(ctx) => ctx,
         Err(end) => return end,
     };
-    match ctx.take_integer(s.p, len, s.raw(FLAGS)) {
+    match ctx.take_integer(s.p, len, i.flags()) {
         Some(integer) => {
-            s.set_dst(DST, integer);
+            s.set_dst(i.dst(), integer);
             Flow::Next
         }
-        None => no_match(s),
+        None => s.fail(i.fail(), am::badmatch),
     }
 }
 
 /// `bs_get_float2`: 16, 32 or 64 bits; what is no finite number does not match.
-pub(crate) fn bs_get_float2(s: &mut Slow<'_>) -> Flow {
-    let len = match s.field_size(SIZE, s.size(UNIT)) {
-        Some(len) if len <= Ctx::of(s, CTX).left() => len,
-        _ => return no_match(s),
+pub(crate) fn bs_get_float2(s: &mut Slow<'_>, i: read::BsGetFloat) -> Flow {
+    let len = match s.field_size(i.size(), i.unit()) {
+        Some(len) if len <= Ctx::of(s, i.context()).left() => len,
+        _ => return s.fail(i.fail(), am::badmatch),
     };
-    let ctx = match s.ensure_heap_ctx(CTX, size::FLOAT, LIVE) {
+    let ctx = match s.ensure_heap_ctx(i.context(), size::FLOAT, i.live()) {
         Ok(ctx) => ctx,
         Err(end) => return end,
     };
-    match read_float(ctx, len, s.raw(FLAGS)) {
+    match read_float(ctx, len, i.flags()) {
         Some(value) => {
             ctx.set_start(ctx.start() + len);
-            s.set_dst(DST, s.p.float(value));
+            s.set_dst(i.dst(), s.p.float(value));
             Flow::Next
         }
-        None => no_match(s),
+        None => s.fail(i.fail(), am::badmatch),
     }
 }
 
@@ -81,86 +68,87 @@ fn read_float(ctx: Ctx, len: usize, flags: u64) -> Option<f64> {
 }
 
 /// `bs_get_binary2`.
-pub(crate) fn bs_get_binary2(s: &mut Slow<'_>) -> Flow {
-    let left = Ctx::of(s, CTX).left();
-    let unit = s.size(UNIT);
-    let len = if s.src(SIZE) == am::all {
-        left.is_multiple_of(unit).then_some(left)
+pub(crate) fn bs_get_binary2(s: &mut Slow<'_>, i: read::BsGetBinary) -> Flow {
+    let left = Ctx::of(s, i.context()).left();
+    let len = if s.src(i.size()) == am::all {
+        left.is_multiple_of(i.unit() as usize).then_some(left)
     } else {
-        s.field_size(SIZE, unit).filter(|&len| len <= left)
+        let len = s.field_size(i.size(), i.unit());
+        len.filter(|&len| len <= left)
     };
     let Some(len) = len else {
-        return no_match(s);
+        return s.fail(i.fail(), am::badmatch);
     };
-    let ctx = match s.ensure_heap_ctx(CTX, SUB_BITSTRING_WORDS, LIVE) {
+    let ctx = match s.ensure_heap_ctx(i.context(), SUB_BITSTRING_WORDS, i.live()) {
         Ok(ctx) => ctx,
         Err(end) => return end,
     };
-    s.set_dst(DST, ctx.take_bits(s.p, len));
+    s.set_dst(i.dst(), ctx.take_bits(s.p, len));
     Flow::Next
 }
 
-/// `bs_skip_bits2`. Operands: fail, context, size, unit, flags.
-pub(crate) fn bs_skip_bits2(s: &mut Slow<'_>) -> Flow {
-    let ctx = Ctx::of(s, CTX);
-    match s.field_size(2, s.size(3)) {
+/// `bs_skip_bits2`.
+pub(crate) fn bs_skip_bits2(s: &mut Slow<'_>, i: read::BsSkipBits) -> Flow {
+    let ctx = Ctx::of(s, i.context());
+    match s.field_size(i.size(), i.unit()) {
         Some(len) if len <= ctx.left() => {
             ctx.set_start(ctx.start() + len);
             Flow::Next
         }
-        _ => no_match(s),
+        _ => s.fail(i.fail(), am::badmatch),
     }
 }
 
-/// A code point at the start of a context and its bits; `None` where there is none.
+/// A code point at the start of a context and its bits, for these flags; `None` where there is none.
 type Decode = fn(Ctx, u64) -> Option<(u32, usize)>;
 
-fn get_utf(s: &mut Slow<'_>, decode: Decode) -> Flow {
-    let ctx = Ctx::of(s, CTX);
-    match decode(ctx, s.raw(3)) {
-        Some((code_point, len)) => {
-            ctx.set_start(ctx.start() + len);
-            s.set_dst(4, Term::small(i64::from(code_point)));
-            Flow::Next
+/// What the instructions of the UTF types have in common.
+struct Utf {
+    fail: *const u64,
+    context: Src,
+    flags: u64,
+    /// None: the code point is passed over.
+    dst: Option<Reg>,
+}
+
+impl Utf {
+    fn take(self, s: &mut Slow<'_>, decode: Decode) -> Flow {
+        let ctx = Ctx::of(s, self.context);
+        let Some((code_point, len)) = decode(ctx, self.flags) else {
+            return s.fail(self.fail, am::badmatch);
+        };
+        ctx.set_start(ctx.start() + len);
+        if let Some(dst) = self.dst {
+            s.set_dst(dst, Term::small(i64::from(code_point)));
         }
-        None => no_match(s),
+        Flow::Next
     }
 }
 
-fn skip_utf(s: &mut Slow<'_>, decode: Decode) -> Flow {
-    let ctx = Ctx::of(s, CTX);
-    match decode(ctx, s.raw(3)) {
-        Some((_, len)) => {
-            ctx.set_start(ctx.start() + len);
-            Flow::Next
+macro_rules! utf {
+    ($($(#[doc = $doc:literal])* $name:ident: $op:ident $($dst:ident)?, $decode:ident;)*) => { $(
+        $(#[doc = $doc])*
+        pub(crate) fn $name(s: &mut Slow<'_>, i: read::$op) -> Flow {
+            let dst = [$(i.$dst())?].into_iter().next();
+            let utf = Utf { fail: i.fail(), context: i.context(), flags: i.flags(), dst };
+            utf.take(s, $decode)
         }
-        None => no_match(s),
-    }
+    )* };
 }
 
-/// `bs_get_utf8`.
-pub(crate) fn bs_get_utf8(s: &mut Slow<'_>) -> Flow {
-    get_utf(s, utf8)
-}
-/// `bs_skip_utf8`.
-pub(crate) fn bs_skip_utf8(s: &mut Slow<'_>) -> Flow {
-    skip_utf(s, utf8)
-}
-/// `bs_get_utf16`.
-pub(crate) fn bs_get_utf16(s: &mut Slow<'_>) -> Flow {
-    get_utf(s, utf16)
-}
-/// `bs_skip_utf16`.
-pub(crate) fn bs_skip_utf16(s: &mut Slow<'_>) -> Flow {
-    skip_utf(s, utf16)
-}
-/// `bs_get_utf32`.
-pub(crate) fn bs_get_utf32(s: &mut Slow<'_>) -> Flow {
-    get_utf(s, utf32)
-}
-/// `bs_skip_utf32`.
-pub(crate) fn bs_skip_utf32(s: &mut Slow<'_>) -> Flow {
-    skip_utf(s, utf32)
+utf! {
+    /// `bs_get_utf8`.
+    bs_get_utf8: BsGetUtf8 dst, utf8;
+    /// `bs_skip_utf8`.
+    bs_skip_utf8: BsSkipUtf8, utf8;
+    /// `bs_get_utf16`.
+    bs_get_utf16: BsGetUtf16 dst, utf16;
+    /// `bs_skip_utf16`.
+    bs_skip_utf16: BsSkipUtf16, utf16;
+    /// `bs_get_utf32`.
+    bs_get_utf32: BsGetUtf32 dst, utf32;
+    /// `bs_skip_utf32`.
+    bs_skip_utf32: BsSkipUtf32, utf32;
 }
 
 /// The next `len` bits as a big-endian number, if they are there.

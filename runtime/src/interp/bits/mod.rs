@@ -12,6 +12,7 @@ pub(super) mod start;
 mod tests;
 
 use super::slow::{Flow, Slow};
+use crate::code::operand::Src;
 use crate::heap::{copy_bits, heap_bits_words, read_field};
 use crate::num::limbs::{Endian, Int};
 use crate::process::Process;
@@ -38,10 +39,10 @@ const _: () = assert!(SUB_BITSTRING_WORDS >= size::SUB_BITS);
 pub(super) struct Ctx(*mut u64);
 
 impl Ctx {
-    /// The context that operand `index` holds.
+    /// The context that a source holds.
     #[inline]
-    pub(super) fn of(s: &Slow<'_>, index: usize) -> Ctx {
-        let term = s.src(index);
+    pub(super) fn of(s: &Slow<'_>, context: Src) -> Ctx {
+        let term = s.src(context);
         debug_assert!(
             term.as_bits().is_some_and(Bits::is_match_context),
             "the compiler puts match contexts here"
@@ -188,22 +189,21 @@ const _: () = assert!(
 );
 
 impl Slow<'_> {
-    /// The bits that size operand `index` times `unit` is; `None` where no bitstring is that long.
+    /// The bits that a size times `unit` is; `None` where no bitstring is that long.
     #[inline]
-    fn field_size(&self, index: usize, unit: usize) -> Option<usize> {
-        self.src(index).as_index()?.checked_mul(unit)
+    fn field_size(&self, size: Src, unit: u64) -> Option<usize> {
+        self.src(size).as_index()?.checked_mul(unit as usize)
     }
 
-    /// As [`Slow::ensure_heap`], with the context of operand `ctx`, live or not, kept. Operand `live`
-    /// counts the live registers.
+    /// As [`Slow::ensure_heap`], with the context that a source holds, live or not, kept.
     #[inline]
-    fn ensure_heap_ctx(&mut self, ctx: usize, need: usize, live: usize) -> Result<Ctx, Flow> {
-        let live = self.size(live);
+    fn ensure_heap_ctx(&mut self, context: Src, need: usize, live: u64) -> Result<Ctx, Flow> {
+        let live = live as usize;
         if self.p.free_words() < need || self.p.has_many_binaries() {
-            self.set_scratch(live, self.src(ctx).raw());
+            self.set_scratch(live, self.src(context).raw());
             self.ensure_heap(need, live + 1)?;
             return Ok(Ctx(self.p.x(live).raw().ptr()));
         }
-        Ok(Ctx::of(self, ctx))
+        Ok(Ctx::of(self, context))
     }
 }

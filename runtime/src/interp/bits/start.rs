@@ -1,36 +1,35 @@
 //! Making match contexts, positions in them, tests of what is left.
 
 use super::{Ctx, SUB_BITSTRING_WORDS};
+use crate::code::op::read;
 use crate::heap::{equal_bits, write_sub_bits};
 use crate::interp::slow::{Flow, Slow};
 use crate::process::Process;
 use crate::term::tag::size;
 use crate::term::{Bits, RawTerm, Term, am, sub_bits};
 
-/// `bs_start_match`. Operands: fail (none: cannot fail), source, live, destination.
-///
-/// A context that the source holds already is used on.
-pub(crate) fn bs_start_match(s: &mut Slow<'_>) -> Flow {
-    let Some(bits) = s.src(1).as_bits() else {
-        return s.fail(0, am::badarg);
+/// `bs_start_match3`, `bs_start_match4`. A context that the source holds already is used on.
+pub(crate) fn bs_start_match(s: &mut Slow<'_>, i: read::BsStartMatch) -> Flow {
+    let Some(bits) = s.src(i.src()).as_bits() else {
+        return s.fail(i.fail(), am::badarg);
     };
     if bits.is_match_context() {
-        s.set_dst(3, s.src(1));
+        s.set_dst(i.dst(), s.src(i.src()));
         return Flow::Next;
     }
-    let live = s.size(2);
+    let live = i.live() as usize;
     if s.p.free_words() < size::SUB_BITS {
         // The source need not be among the live registers.
-        let source = s.src(1).raw();
+        let source = s.src(i.src()).raw();
         s.set_scratch(live, source);
         if let Err(end) = s.ensure_heap(size::SUB_BITS, live + 1) {
             return end;
         }
         let context = new_context(s.p, s.p.x(live)).raw();
-        s.set_dst_raw(3, context);
+        s.set_dst_raw(i.dst(), context);
         return Flow::Next;
     }
-    s.set_dst(3, new_context(s.p, s.src(1)));
+    s.set_dst(i.dst(), new_context(s.p, s.src(i.src())));
     Flow::Next
 }
 
@@ -70,59 +69,53 @@ pub(super) fn pin(bits: Bits<'_>) -> (*const u8, usize, usize) {
     (bits.base(), bits.bit_offset(), bits.bit_len())
 }
 
-/// `bs_get_position`. Operands: context, destination, live.
-pub(crate) fn bs_get_position(s: &mut Slow<'_>) -> Flow {
-    let position = Ctx::of(s, 0).start() as i64;
-    s.set_dst(1, Term::small(position));
+/// `bs_get_position`.
+pub(crate) fn bs_get_position(s: &mut Slow<'_>, i: read::BsGetPosition) -> Flow {
+    let position = Ctx::of(s, i.context()).start() as i64;
+    s.set_dst(i.dst(), Term::small(position));
     Flow::Next
 }
 
-/// `bs_set_position`. Operands: context, position.
-pub(crate) fn bs_set_position(s: &mut Slow<'_>) -> Flow {
-    let position = s.src(1).as_index().expect("a position");
-    Ctx::of(s, 0).set_start(position);
+/// `bs_set_position`.
+pub(crate) fn bs_set_position(s: &mut Slow<'_>, i: read::BsSetPosition) -> Flow {
+    let position = s.src(i.position()).as_index().expect("a position");
+    Ctx::of(s, i.context()).set_start(position);
     Flow::Next
 }
 
-/// `bs_get_tail`. Operands: context, destination, live. The context stays as it is.
-pub(crate) fn bs_get_tail(s: &mut Slow<'_>) -> Flow {
-    let ctx = match s.ensure_heap_ctx(0, SUB_BITSTRING_WORDS, 2) {
+/// `bs_get_tail`. The context stays as it is.
+pub(crate) fn bs_get_tail(s: &mut Slow<'_>, i: read::BsGetTail) -> Flow {
+    let ctx = match s.ensure_heap_ctx(i.context(), SUB_BITSTRING_WORDS, i.live()) {
         Ok(ctx) => ctx,
         Err(end) => return end,
     };
     let start = ctx.start();
-    s.set_dst(1, ctx.take_bits(s.p, ctx.left()));
+    s.set_dst(i.dst(), ctx.take_bits(s.p, ctx.left()));
     ctx.set_start(start);
     Flow::Next
 }
 
-/// `bs_test_tail2`. Operands: fail, context, bits.
-pub(crate) fn bs_test_tail2(s: &mut Slow<'_>) -> Flow {
-    if Ctx::of(s, 1).left() as u64 == s.raw(2) {
-        Flow::Next
-    } else {
-        s.fail(0, am::badmatch)
-    }
+/// `bs_test_tail2`.
+pub(crate) fn bs_test_tail2(s: &mut Slow<'_>, i: read::BsTestTail) -> Flow {
+    let holds = Ctx::of(s, i.context()).left() as u64 == i.bits();
+    s.test(holds, i.fail(), am::badmatch)
 }
 
-/// `bs_test_unit`. Operands: fail, context, unit.
-pub(crate) fn bs_test_unit(s: &mut Slow<'_>) -> Flow {
-    if Ctx::of(s, 1).left().is_multiple_of(s.size(2)) {
-        Flow::Next
-    } else {
-        s.fail(0, am::badmatch)
-    }
+/// `bs_test_unit`.
+pub(crate) fn bs_test_unit(s: &mut Slow<'_>, i: read::BsTestUnit) -> Flow {
+    let left = Ctx::of(s, i.context()).left() as u64;
+    s.test(left.is_multiple_of(i.unit()), i.fail(), am::badmatch)
 }
 
-/// `bs_match_string`. Operands: fail, context, bits, address of the string's bytes.
-pub(crate) fn bs_match_string(s: &mut Slow<'_>) -> Flow {
-    let (ctx, bits) = (Ctx::of(s, 1), s.size(2));
+/// `bs_match_string`.
+pub(crate) fn bs_match_string(s: &mut Slow<'_>, i: read::BsMatchString) -> Flow {
+    let (ctx, bits) = (Ctx::of(s, i.context()), i.bits() as usize);
     let same = |ctx: Ctx| {
         // SAFETY: I1: the loader put the address of as many bits there; T1 for the context's.
-        unsafe { equal_bits(s.raw(3) as *const u8, 0, ctx.base(), ctx.start(), bits) }
+        unsafe { equal_bits(i.string(), 0, ctx.base(), ctx.start(), bits) }
     };
     if ctx.left() < bits || !same(ctx) {
-        return s.fail(0, am::badmatch);
+        return s.fail(i.fail(), am::badmatch);
     }
     ctx.set_start(ctx.start() + bits);
     Flow::Next

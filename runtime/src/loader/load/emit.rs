@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use crate::code::op::Op;
+use crate::code::operand::Sink;
 
 /// Code being made.
 #[derive(Default)]
@@ -27,34 +27,15 @@ impl Emitter {
     pub(super) fn here(&self) -> u32 {
         self.words.len() as u32
     }
-    pub(super) fn op(&mut self, op: Op, a: u16, b: u16, c: u16) {
-        self.words.push(op.word(a, b, c));
-    }
-    pub(super) fn word(&mut self, word: u64) {
-        self.words.push(word);
-    }
-    /// A word that becomes the address of `label`; 0 stays 0.
-    pub(super) fn label_ref(&mut self, label: u32) {
-        if label != 0 {
-            self.patches.push(self.here());
-        }
-        self.words.push(u64::from(label));
-    }
-    /// A word that becomes the address of the string table's byte at `offset`.
-    pub(super) fn string_ref(&mut self, offset: u64) {
-        self.strings.push(self.here());
-        self.words.push(offset);
-    }
     pub(super) fn bind(&mut self, label: u32) {
         self.labels[label as usize] = Some(self.here());
     }
     pub(super) fn offset(&self, label: u32) -> Option<u32> {
         self.labels[label as usize]
     }
-    /// Ends the slow instruction that begins at `offset`: all words behind it are its operands.
-    pub(super) fn end_slow(&mut self, offset: u32) {
-        let words = self.here() - offset - 1;
-        self.words[offset as usize] |= u64::from(words) << 16;
+    /// Puts another word at this offset.
+    pub(super) fn replace(&mut self, offset: u32, word: u64) {
+        self.words[offset as usize] = word;
     }
 
     /// Puts the code where it stays.
@@ -74,6 +55,22 @@ impl Emitter {
             code[at as usize] += strings.as_ptr() as u64;
         }
         Ok(as_atomic(code.into_boxed_slice()))
+    }
+}
+
+impl Sink for Emitter {
+    fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+    fn label(&mut self, label: u32) {
+        if label != 0 {
+            self.patches.push(self.here());
+        }
+        self.words.push(u64::from(label));
+    }
+    fn string(&mut self, offset: u64) {
+        self.strings.push(self.here());
+        self.words.push(offset);
     }
 }
 

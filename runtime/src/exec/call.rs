@@ -1,17 +1,19 @@
 //! Calls by name and through funs: finding the entry and laying out the arguments.
+#![expect(unsafe_code, reason = "a function's head is words of code")]
 
 use crate::code::Export;
 use crate::code::entry::export;
+use crate::loader::module::Mfa;
 use crate::loader::{module, purge};
 use crate::process::{Exception, Process, X_REGISTERS};
 use crate::process::{Raise, badarg, system_limit};
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// A call ready to be made: its arguments are in the registers.
-pub(super) struct Ready {
-    pub(super) entry: *const u64,
+pub(crate) struct Ready {
+    pub(crate) entry: *const u64,
     /// What it goes through; none for a local fun.
-    pub(super) export: Option<&'static Export>,
+    pub(crate) export: Option<&'static Export>,
 }
 
 impl Ready {
@@ -34,7 +36,7 @@ fn bad_apply<'p>(p: &'p Process, args: &[Term<'p>], raise: &Raise<'p>) -> Except
 }
 
 /// Lays out `apply(module, function, args)`. `apply` of `apply/3` itself is unfolded.
-pub(super) fn apply<'p>(
+pub(crate) fn apply<'p>(
     p: &'p Process,
     mut module: Term<'p>,
     mut function: Term<'p>,
@@ -77,7 +79,7 @@ fn spread<'p>(p: &'p Process, args: Term<'p>) -> Result<u8, Raise<'p>> {
 }
 
 /// `Module:Function` with `arity` arguments in the registers, module and function behind them.
-pub(super) fn fixed_apply(p: &Process, arity: usize) -> Result<Ready, Exception> {
+pub(crate) fn fixed_apply(p: &Process, arity: usize) -> Result<Ready, Exception> {
     let (m, f) = (p.x(arity), p.x(arity + 1));
     let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
         return Err(bad_apply(p, &[m, f, arguments(p, arity)], &badarg()));
@@ -89,7 +91,7 @@ pub(super) fn fixed_apply(p: &Process, arity: usize) -> Result<Ready, Exception>
 }
 
 /// A call of `fun` with `arity` arguments in the registers.
-pub(super) fn call_fun<'p>(
+pub(crate) fn call_fun<'p>(
     p: &'p Process,
     fun: Term<'p>,
     arity: usize,
@@ -132,7 +134,7 @@ pub(super) fn call_fun<'p>(
 
 /// `apply(Fun, Args)`. Arguments that are no list are wrong ones of `apply/2`; a fun that cannot be called with them
 /// is told as in a call of it, even where no function has as many.
-pub(super) fn apply_fun<'p>(
+pub(crate) fn apply_fun<'p>(
     p: &'p Process,
     fun: Term<'p>,
     args: Term<'p>,
@@ -201,7 +203,7 @@ fn handler_module(p: &Process) -> Atom {
 }
 
 /// The call of the process's error handler for the undefined function whose entry is `entry`.
-pub(super) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready, Raise<'p>> {
+pub(crate) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready, Raise<'p>> {
     let handler = export(handler_module(p), am::undefined_function, 3);
     if !handler.is_defined() {
         return Err(am::undef.into());
@@ -213,17 +215,35 @@ pub(super) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready,
     Ok(Ready::of(handler))
 }
 
+/// What a failed `apply` with so many arguments is called in stack traces.
+pub(crate) fn apply_mfa(arity: u8) -> Mfa {
+    Mfa {
+        module: am::erlang,
+        function: am::apply,
+        arity,
+    }
+}
+
 /// A function as the words before its entry name it.
 #[derive(Clone, Copy)]
-pub(super) struct Called {
-    pub(super) module: Atom,
-    pub(super) function: Atom,
-    pub(super) arity: u8,
+pub(crate) struct Called {
+    pub(crate) module: Atom,
+    pub(crate) function: Atom,
+    pub(crate) arity: u8,
 }
 
 impl Called {
+    /// As stack traces have it.
+    pub(crate) fn mfa(self) -> Mfa {
+        Mfa {
+            module: self.module,
+            function: self.function,
+            arity: self.arity,
+        }
+    }
+
     /// One of the BIFs that do nothing but raise an exception. Source: `apply_bif_error_adjustment()`.
-    pub(super) fn only_raises(self) -> bool {
+    pub(crate) fn only_raises(self) -> bool {
         self.module == am::erlang
             && match self.function {
                 am::error => (1..=3).contains(&self.arity),
@@ -234,7 +254,7 @@ impl Called {
 
     /// # Safety
     /// I1: `entry` is a function's entry.
-    pub(super) unsafe fn at(entry: *const u64) -> Called {
+    pub(crate) unsafe fn at(entry: *const u64) -> Called {
         use crate::code::op::entry as head;
         // SAFETY: I1: the head stands before the entry.
         let (module, function, arity) = unsafe {
@@ -258,7 +278,7 @@ impl Called {
 }
 
 /// Lays out a call that a BIF traps to.
-pub(super) fn trap(p: &Process, to: &'static Export, args: &[Term<'_>]) -> Ready {
+pub(crate) fn trap(p: &Process, to: &'static Export, args: &[Term<'_>]) -> Ready {
     debug_assert!(args.len() < X_REGISTERS, "a function's arity");
     args.iter()
         .enumerate()

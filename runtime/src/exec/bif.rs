@@ -1,0 +1,154 @@
+//! Calls of BIFs from code, and how they end.
+#![expect(unsafe_code, reason = "a call's arguments are registers")]
+
+use super::call;
+use super::exception::Current;
+use super::guard::mfa_of;
+use super::raise::raise;
+use crate::code::bif::{Bif, Call};
+use crate::code::stubs::for_each_return;
+use crate::process::{Exception, Exiting, Next, Outcome, Process, Raise, Saved};
+use crate::term::{RawTerm, Term};
+
+/// How a BIF call ended.
+pub(crate) enum BifEnd {
+    /// With its result in `x(0)`.
+    Return,
+    /// By calling the function with this entry, its arguments in the registers.
+    Go(*const u64),
+    /// The same, in the process's next turn.
+    Trap(*const u64),
+    /// By going on at this address, with nothing to return to here.
+    Jump(*const u64),
+    /// With its result in `x(0)`, the time slice given up.
+    YieldAfter,
+    /// Waiting, to go on where the BIF has said.
+    Sleep,
+    /// To be called again later.
+    Again(Outcome),
+    /// With the end of the process.
+    Exit(Exiting),
+}
+
+/// Calls a BIF whose arguments are in the registers. `caller` is the calling instruction, where there is
+/// one: for the stack trace.
+pub(crate) fn call_bif(
+    p: &mut Process,
+    row: &'static Bif,
+    at: *const u64,
+    caller: Option<*const u64>,
+) -> BifEnd {
+    let arity = usize::from(row.arity);
+    match row.call {
+        Call::Plain(call) => {
+            let mut live = 0;
+            let ended = {
+                let p: &Process = p;
+                // SAFETY: P2, I3: a call's arguments are live; `Term` is a word.
+                let args =
+                    unsafe { std::slice::from_raw_parts(p.registers().cast::<Term<'_>>(), arity) };
+                match call(p, args) {
+                    Ok(value) => {
+                        p.set_x(0, value);
+                        Ok(BifEnd::Return)
+                    }
+                    Err(Raise::Trap(to, args)) => {
+                        if p.flags.get().saves_calls {
+                            p.save_call(Saved::Call(to));
+                        }
+                        live = args.len();
+                        Ok(BifEnd::Trap(call::trap(p, to, &args).entry))
+                    }
+                    Err(Raise::TrapTo(address)) => Ok(BifEnd::Trap(address)),
+                    Err(Raise::Wait) => Ok(BifEnd::Again(Outcome::Wait)),
+                    Err(Raise::Yield) => Ok(BifEnd::Again(Outcome::Yield)),
+                    Err(Raise::YieldWith(args)) => {
+                        for (i, arg) in args.into_iter().enumerate() {
+                            p.set_x(i, arg);
+                        }
+                        Ok(BifEnd::Again(Outcome::Yield))
+                    }
+                    Err(raise) => {
+                        let exception = Exception::from_raise(p, &raise);
+                        let mut exception = exception.expect("the rest are exceptions");
+                        if exception.from_bif {
+                            exception.args = p.list(args).raw();
+                        }
+                        Err(exception)
+                    }
+                }
+            };
+            match ended {
+                Ok(BifEnd::Return) => after_bif(p, BifEnd::Return, 1),
+                // What it has built so far is in its arguments.
+                Ok(BifEnd::Trap(entry)) if live > 0 => after_bif(p, BifEnd::Trap(entry), live),
+                Ok(ended) => ended,
+                Err(exception) => {
+                    p.exception = exception;
+                    raise_from_bif(p, row, at, caller)
+                }
+            }
+        }
+        Call::Exclusive(call) => match exclusive(p, call, caller) {
+            Next::Return => after_bif(p, BifEnd::Return, 1),
+            Next::Yield => after_bif(p, BifEnd::YieldAfter, 1),
+            Next::Jump => BifEnd::Jump(p.pc.get()),
+            Next::Call => BifEnd::Go(p.pc.get()),
+            Next::Wait => BifEnd::Again(Outcome::Wait),
+            Next::Sleep => BifEnd::Sleep,
+            Next::Exit(exiting) => BifEnd::Exit(exiting),
+            Next::Raise => {
+                // Who raises has left the arguments where they were.
+                if p.exception.from_bif && p.exception.args == RawTerm::NONE {
+                    let args: Vec<Term<'_>> = (0..arity).map(|i| p.x(i)).collect();
+                    p.exception.args = p.list(&args).raw();
+                }
+                raise_from_bif(p, row, at, caller)
+            }
+        },
+    }
+}
+
+/// Calls a BIF that has the process to itself; meanwhile `pc` tells where it was called, if in code.
+fn exclusive(p: &mut Process, call: fn(&mut Process) -> Next, caller: Option<*const u64>) -> Next {
+    p.pc.set(caller.unwrap_or(std::ptr::null()));
+    call(p)
+}
+
+/// A BIF's end is a safepoint: its result in `x(0)`, or the `live` arguments of the call that it ends
+/// with, are all that is live beside the stack.
+fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
+    if p.wants_collection()
+        && let Err(exiting) = p.garbage_collect(0, live)
+    {
+        return BifEnd::Exit(exiting);
+    }
+    ended
+}
+
+/// The call that the function on top of the stack was made by, for BIFs that code does not call itself.
+fn return_address(p: &Process) -> Option<*const u64> {
+    let mut found = None;
+    for_each_return(p, |address| {
+        found = Some(address.wrapping_sub(1));
+        false
+    });
+    found
+}
+
+fn raise_from_bif(
+    p: &mut Process,
+    row: &'static Bif,
+    at: *const u64,
+    caller: Option<*const u64>,
+) -> BifEnd {
+    let current = if p.exception.from_bif {
+        Current::Function(mfa_of(row), caller)
+    } else {
+        Current::Code(caller.unwrap_or_else(|| return_address(p).unwrap_or(at)))
+    };
+    match raise(p, current) {
+        Ok(handler) => BifEnd::Jump(handler),
+        Err(exiting) => BifEnd::Exit(exiting),
+    }
+}

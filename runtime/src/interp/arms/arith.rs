@@ -1,0 +1,176 @@
+//! Arithmetic. What small integers do within small integers is done here; the BIFs of the operators do the rest.
+
+use crate::exec::arith;
+use crate::exec::exception::Current;
+use crate::exec::guard::{guard, mfa_of};
+use crate::interp::regs::{Guarded, guarded};
+use crate::term::{RawTerm, tag};
+
+#[inline(always)]
+fn are_small(left: u64, right: u64) -> bool {
+    left & right & 0xF == tag::SMALL
+}
+
+/// The sum of two small integers' words, where it is one.
+#[inline(always)]
+fn sum(left: u64, right: u64) -> Option<u64> {
+    let sum = are_small(left, right)
+        .then(|| (left as i64).checked_add(right.wrapping_sub(tag::SMALL) as i64))?;
+    sum.map(|word| word as u64)
+}
+
+/// Their difference, where it is one.
+#[inline(always)]
+fn difference(left: u64, right: u64) -> Option<u64> {
+    let difference = are_small(left, right)
+        .then(|| (left as i64).checked_sub(right.wrapping_sub(tag::SMALL) as i64))?;
+    difference.map(|word| word as u64)
+}
+
+/// The values of two small integers.
+#[inline(always)]
+fn values(left: u64, right: u64) -> Option<(i64, i64)> {
+    are_small(left, right).then(|| (RawTerm(left).small_value(), RawTerm(right).small_value()))
+}
+
+/// The word of a number, where it is a small integer.
+#[inline(always)]
+fn small(value: i64) -> Option<u64> {
+    (tag::MIN_SMALL..=tag::MAX_SMALL)
+        .contains(&value)
+        .then(|| RawTerm::small(value).0)
+}
+
+#[inline(always)]
+fn product(left: u64, right: u64) -> Option<u64> {
+    let (left, right) = values(left, right)?;
+    small(left.checked_mul(right)?)
+}
+
+#[inline(always)]
+fn quotient(left: u64, right: u64) -> Option<u64> {
+    let (left, right) = values(left, right)?;
+    (right > 0).then(|| RawTerm::small(left / right).0)
+}
+
+#[inline(always)]
+fn remainder(left: u64, right: u64) -> Option<u64> {
+    let (left, right) = values(left, right)?;
+    (right > 0).then(|| RawTerm::small(left % right).0)
+}
+
+#[inline(always)]
+fn shifted_left(left: u64, right: u64) -> Option<u64> {
+    let (value, by) = values(left, right)?;
+    let shifted = (0..60).contains(&by).then(|| value << by)?;
+    (shifted >> by == value).then(|| small(shifted))?
+}
+
+#[inline(always)]
+fn shifted_right(left: u64, right: u64) -> Option<u64> {
+    let (value, by) = values(left, right)?;
+    (by >= 0).then(|| RawTerm::small(value >> by.min(63)).0)
+}
+
+/// An operation: its result if the fast path gives one, else the BIF's.
+macro_rules! operation {
+    ($r:ident, $i:ident, $left:expr, $right:expr, $fast:expr) => {{
+        let (left, right): (u64, u64) = ($left, $right);
+        if let Some(word) = $fast(left, right) {
+            $r.set($i.dst(), word);
+            return $r.next($i);
+        }
+        $r.guard_bif($i, guarded!($i), &[left, right])
+    }};
+}
+
+arms! {
+    /// `+`
+    fn add_rr(r, i: AddRR) {
+        operation!(r, i, r.get(i.left()), r.get(i.right()), sum)
+    }
+
+    /// `+` of a constant.
+    fn add_rc(r, i: AddRC) {
+        operation!(r, i, r.get(i.left()), i.right().0, sum)
+    }
+
+    /// `-`
+    fn sub_rr(r, i: SubRR) {
+        operation!(r, i, r.get(i.left()), r.get(i.right()), difference)
+    }
+
+    /// `-` of a constant.
+    fn sub_rc(r, i: SubRC) {
+        operation!(r, i, r.get(i.left()), i.right().0, difference)
+    }
+
+    /// `*`
+    fn mul(r, i: Mul) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), product)
+    }
+
+    /// `*` and `+`
+    fn mul_add(r, i: MulAdd) {
+        let (left, right, addend) = (r.src(i.left()), r.src(i.right()), r.src(i.addend()));
+        r.swap_out();
+        let sum = arith::mul_add(r.p, r.term(left), r.term(right), r.term(addend));
+        if let Some(sum) = sum.map(|sum| sum.raw()) {
+            return r.guard_result(i, sum, i.live(), i.dst());
+        }
+        // A float, an error: told by the operators one by one.
+        match guard(r.p, i.times(), &[left, right], i.fail().is_null()) {
+            Ok(product) => {
+                r.swap_in();
+                let plus = Guarded { bif: i.plus(), fail: i.fail(), live: i.live(), dst: i.dst() };
+                r.guard_bif(i, plus, &[product.0, addend])
+            }
+            Err(()) if !i.fail().is_null() => {
+                r.swap_in();
+                r.jump(i.fail())
+            }
+            Err(()) => r.raise(Current::Function(mfa_of(i.times()), Some(r.pc))),
+        }
+    }
+
+    /// `div`
+    fn int_div(r, i: IntDiv) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), quotient)
+    }
+
+    /// `rem`
+    fn rem(r, i: Rem) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), remainder)
+    }
+
+    /// `band`
+    fn band(r, i: Band) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), |left, right| {
+            are_small(left, right).then_some(left & right)
+        })
+    }
+
+    /// `bor`
+    fn bor(r, i: Bor) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), |left, right| {
+            are_small(left, right).then_some(left | right)
+        })
+    }
+
+    /// `bxor`
+    fn bxor(r, i: Bxor) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), |left: u64, right: u64| {
+            are_small(left, right).then_some((left ^ right) | tag::SMALL)
+        })
+    }
+
+    /// `bsl`
+    fn bsl(r, i: Bsl) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), shifted_left)
+    }
+
+    /// `bsr`
+    fn bsr(r, i: Bsr) {
+        operation!(r, i, r.src(i.left()), r.src(i.right()), shifted_right)
+    }
+}

@@ -1,0 +1,116 @@
+//! Receiving messages.
+
+use std::ops::ControlFlow;
+
+use crate::code::operand::Instruction;
+use crate::process::{Outcome, Saved, WaitTimeout};
+use crate::term::{RawTerm, am};
+
+arms! {
+    /// `loop_rec`
+    fn loop_rec(r, i: LoopRec) {
+        if r.fcalls <= 0 {
+            return r.pause(Outcome::Yield, 0);
+        }
+        r.swap_out();
+        // Who asks it meanwhile where it is, a purge of its code for one, is told.
+        r.p.pc.set(r.pc);
+        match r.p.peek_message() {
+            Ok(Some(message)) => {
+                r.swap_in();
+                *r.x = message.0;
+                r.next(i)
+            }
+            Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
+            Ok(None) => {
+                r.swap_in();
+                if r.p.is_suspended() {
+                    return r.pause(Outcome::Yield, 0);
+                }
+                r.jump(i.wait())
+            }
+        }
+    }
+
+    /// `loop_rec_end`
+    fn loop_rec_end(r, i: LoopRecEnd) {
+        r.p.next_message();
+        r.fcalls -= 1;
+        r.jump(i.again())
+    }
+
+    /// `wait`
+    fn wait(r, i: Wait) {
+        r.p.wait();
+        r.pc = i.again();
+        r.pause(Outcome::Wait, 0)
+    }
+
+    /// `wait_timeout`
+    fn wait_timeout(r, i: WaitTimeout) {
+        let time = r.src(i.time());
+        r.swap_out();
+        match r.p.wait_timeout(RawTerm(time), i.next()) {
+            WaitTimeout::Elapsed => {
+                r.swap_in();
+                r.next(i)
+            }
+            WaitTimeout::Wait => {
+                r.swap_in();
+                r.pc = i.again();
+                r.pause(Outcome::Wait, 0)
+            }
+            WaitTimeout::BadTimeout => r.error(|_| am::timeout_value.raw()),
+        }
+    }
+
+    /// `timeout`
+    fn timeout<SAVES>(r, i: Timeout) {
+        if SAVES {
+            r.p.save_call(Saved::Timeout);
+        }
+        r.p.timeout_reset_save();
+        r.next(i)
+    }
+
+    /// `remove_message`. It is collected soon, when the message may be garbage.
+    fn remove_message<SAVES>(r, i: RemoveMessage) {
+        if SAVES {
+            r.p.save_call(Saved::Receive);
+        }
+        r.swap_out();
+        r.p.remove_message();
+        if r.p.wants_collection() {
+            r.p.leave_reds(5);
+        }
+        r.swap_in();
+        r.next(i)
+    }
+
+    /// `recv_marker_reserve`
+    fn recv_marker_reserve(r, i: RecvMarkerReserve) {
+        r.swap_out();
+        let marker = r.p.recv_marker_reserve().raw().0;
+        r.set(i.dst(), marker);
+        r.swap_in();
+        r.next(i)
+    }
+
+    /// `recv_marker_bind`
+    fn recv_marker_bind(r, i: RecvMarkerBind) {
+        r.p.recv_marker_bind(RawTerm(r.src(i.marker())), RawTerm(r.src(i.reference())));
+        r.next(i)
+    }
+
+    /// `recv_marker_clear`
+    fn recv_marker_clear(r, i: RecvMarkerClear) {
+        r.p.recv_marker_clear(RawTerm(r.src(i.reference())));
+        r.next(i)
+    }
+
+    /// `recv_marker_use`
+    fn recv_marker_use(r, i: RecvMarkerUse) {
+        r.p.recv_marker_use(RawTerm(r.src(i.reference())));
+        r.next(i)
+    }
+}
