@@ -6,6 +6,7 @@
 //! - T4: only the process that owns a binary's one writable thing appends to it.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -214,8 +215,10 @@ pub struct MagicBinary {
     numbers: [u32; 3],
     this: Weak<MagicBinary>,
     saved: AtomicBool,
-    object: Box<dyn Any + Send + Sync>,
+    object: Object,
 }
+
+type Object = Box<dyn Any + Send + Sync>;
 
 /// Objects whose numbers have left the heaps, by their numbers. Source: `erl_bif_unique.c`, OTP 29.
 static SAVED: RwLock<BTreeMap<[u32; 3], Weak<MagicBinary>>> = RwLock::new(BTreeMap::new());
@@ -223,7 +226,7 @@ static SAVED: RwLock<BTreeMap<[u32; 3], Weak<MagicBinary>>> = RwLock::new(BTreeM
 impl MagicBinary {
     /// Wraps `object`; `numbers` are those of the reference that stands for it.
     #[must_use]
-    pub fn new(numbers: [u32; 3], object: Box<dyn Any + Send + Sync>) -> Arc<MagicBinary> {
+    pub fn new(numbers: [u32; 3], object: Object) -> Arc<MagicBinary> {
         Arc::new_cyclic(|this| MagicBinary {
             numbers,
             this: this.clone(),
@@ -259,6 +262,31 @@ impl Drop for MagicBinary {
         if *self.saved.get_mut() {
             SAVED.write().remove(&self.numbers);
         }
+        drop_in_turn(std::mem::replace(&mut self.object, Box::new(())));
+    }
+}
+
+thread_local! {
+    /// Objects that are to be dropped when the one that this thread drops now is; none while it drops none.
+    static DROPPED: RefCell<Option<Vec<Object>>> = const { RefCell::new(None) };
+}
+
+/// Drops `object`. An object may hold the last reference to another, and so on to any depth (terms of match
+/// specifications do): each is dropped after the one that held it, not within.
+fn drop_in_turn(object: Object) {
+    let mut object = Some(object);
+    let is_first = DROPPED.try_with(|dropped| {
+        let mut dropped = dropped.borrow_mut();
+        let is_first = dropped.is_none();
+        dropped.get_or_insert_default().extend(object.take());
+        is_first
+    });
+    let next = || DROPPED.with_borrow_mut(|dropped| dropped.as_mut()?.pop());
+    if is_first == Ok(true) {
+        while let Some(object) = next() {
+            drop(object);
+        }
+        DROPPED.set(None);
     }
 }
 
@@ -278,23 +306,47 @@ pub fn this_node() -> (Atom, u32) {
 }
 
 /// Nodes that terms name: for as long as one does.
-static NODES: RwLock<BTreeMap<(Atom, u32), Weak<Node>>> = RwLock::new(BTreeMap::new());
+static NODES: RwLock<Nodes> = RwLock::new(Nodes {
+    known: BTreeMap::new(),
+    cleared_at: 0,
+});
+
+struct Nodes {
+    known: BTreeMap<(Atom, u32), Weak<Node>>,
+    /// How many are known when those that no term names any more go: twice as many as were left the last time, so
+    /// that each new one costs the same however many there are.
+    cleared_at: usize,
+}
+
+impl Nodes {
+    fn get(&self, key: (Atom, u32)) -> Option<Arc<Node>> {
+        self.known.get(&key).and_then(Weak::upgrade)
+    }
+
+    fn add(&mut self, key: (Atom, u32), node: &Arc<Node>) {
+        const FEW: usize = 16;
+        if self.known.len() >= self.cleared_at {
+            self.known.retain(|_, node| node.strong_count() > 0);
+            self.cleared_at = 2 * self.known.len().max(FEW);
+        }
+        self.known.insert(key, Arc::downgrade(node));
+    }
+}
 
 impl Node {
     /// The node of this name and creation.
     #[must_use]
     pub fn known_as(name: Atom, creation: u32) -> Arc<Node> {
         let key = (name, creation);
-        if let Some(node) = NODES.read().get(&key).and_then(Weak::upgrade) {
+        if let Some(node) = NODES.read().get(key) {
             return node;
         }
         let mut nodes = NODES.write();
-        nodes.retain(|_, node| node.strong_count() > 0);
-        if let Some(node) = nodes.get(&key).and_then(Weak::upgrade) {
+        if let Some(node) = nodes.get(key) {
             return node;
         }
         let node = Arc::new(Node { name, creation });
-        nodes.insert(key, Arc::downgrade(&node));
+        nodes.add(key, &node);
         node
     }
 
@@ -302,9 +354,43 @@ impl Node {
     #[must_use]
     pub fn all_names() -> Vec<Atom> {
         let nodes = NODES.read();
-        let named = nodes.iter().filter(|(_, node)| node.strong_count() > 0);
+        let known = nodes.known.iter();
+        let named = known.filter(|(_, node)| node.strong_count() > 0);
         let mut names: Vec<Atom> = named.map(|((name, _), _)| *name).collect();
         names.dedup();
         names
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[expect(dead_code, reason = "what it holds is dropped with it")]
+    struct Holds(Option<Arc<MagicBinary>>, Arc<()>);
+
+    #[test]
+    fn objects_that_hold_each_other_are_dropped_one_by_one() {
+        const MANY: usize = 200_000;
+        let count = Arc::new(());
+        let mut last = None;
+        for _ in 0..MANY {
+            let object = Holds(last.take(), count.clone());
+            last = Some(MagicBinary::new([0; 3], Box::new(object)));
+        }
+        assert_eq!(Arc::strong_count(&count), MANY + 1);
+        drop(last);
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+
+    #[test]
+    fn nodes_that_no_term_names_go() {
+        let name = Atom::new("counted_tests@nowhere");
+        let kept = Node::known_as(name, 0);
+        for creation in 1..100_000 {
+            drop(Node::known_as(name, creation));
+        }
+        assert!(Arc::ptr_eq(&kept, &Node::known_as(name, 0)));
+        assert!(NODES.read().known.len() < 10_000);
     }
 }
