@@ -48,19 +48,31 @@ pub(crate) fn apply<'p>(
             return Err(failed(&badarg()));
         };
         if m != am::erlang || f != am::apply {
-            let arity = spread(p, args).map_err(|raise| failed(&raise))?;
-            return Ok(Ready::of(export(m, f, arity)));
+            return by_name(p, m, f, args).map_err(|raise| failed(&raise));
         }
         let elements: Option<Vec<Term<'p>>> = args.list_iter().take(4).map(Result::ok).collect();
         match elements.as_deref() {
             Some(&[inner_module, inner_function, inner_args]) => {
                 (module, function, args) = (inner_module, inner_function, inner_args);
             }
-            _ => {
-                let arity = spread(p, args).map_err(|raise| failed(&raise))?;
-                return Ok(Ready::of(export(m, f, arity)));
-            }
+            _ => return by_name(p, m, f, args).map_err(|raise| failed(&raise)),
         }
+    }
+}
+
+/// Lays out a call of `module:function`. No function has more arguments than fit a byte: a call with more finds none.
+fn by_name<'p>(
+    p: &'p Process,
+    module: Atom,
+    function: Atom,
+    args: Term<'p>,
+) -> Result<Ready, Raise<'p>> {
+    let one = |part: Result<_, _>| part.map(|_| 1).map_err(|_| badarg());
+    match args.list_iter().take(X_REGISTERS).map(one).sum() {
+        Ok(0..=0xff) => Ok(Ready::of(export(module, function, spread(p, args)?))),
+        Ok(X_REGISTERS..) => Err(system_limit()),
+        Ok(_) => undefined_function(p, module, function, || args),
+        Err(raise) => Err(raise),
     }
 }
 
@@ -204,13 +216,23 @@ fn handler_module(p: &Process) -> Atom {
 
 /// The call of the process's error handler for the undefined function whose entry is `entry`.
 pub(crate) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready, Raise<'p>> {
+    let args = || arguments(p, usize::from(called.arity));
+    undefined_function(p, called.module, called.function, args)
+}
+
+fn undefined_function<'p>(
+    p: &'p Process,
+    module: Atom,
+    function: Atom,
+    args: impl FnOnce() -> Term<'p>,
+) -> Result<Ready, Raise<'p>> {
     let handler = export(handler_module(p), am::undefined_function, 3);
     if !handler.is_defined() {
         return Err(am::undef.into());
     }
-    let args = arguments(p, usize::from(called.arity));
-    p.set_x(0, called.module.term());
-    p.set_x(1, called.function.term());
+    let args = args();
+    p.set_x(0, module.term());
+    p.set_x(1, function.term());
     p.set_x(2, args);
     Ok(Ready::of(handler))
 }
