@@ -211,8 +211,9 @@ pub(super) fn lines(chunks: &Chunks<'_>, module: &str) -> Result<Option<LineTabl
         let size = u16::from_be_bytes([r.u8()?, r.u8()?]);
         let name = std::str::from_utf8(r.bytes(usize::from(size))?)
             .map_err(|_| r.err_at(at, BeamErrorKind::BadFileName))?;
-        // An empty name means the module's own file, as in ERTS.
-        files.push(if name.is_empty() {
+        // An empty name means the module's own file, as in ERTS; of files that cannot be told the name does not matter.
+        let is_own = name.is_empty() && files.len() < UNTELLABLE.0 as usize;
+        files.push(if is_own {
             files[0].clone()
         } else {
             name.to_owned()

@@ -229,9 +229,9 @@ specific_ops! {
     /// Where a call that was traced returns to.
     TraceReturn(kind: Count);
     /// A line where a debugger can stop processes.
-    LineBreakpointOff(live: Count);
+    LineBreakpointOff(live: Live);
     /// A line where processes stop for a debugger.
-    LineBreakpoint(live: Count);
+    LineBreakpoint(live: Live);
     /// Where the call that stops a process at a line returns to.
     LineBreakpointEnd;
 
@@ -282,11 +282,11 @@ specific_ops! {
     /// Drops the frame and returns.
     DeallocateReturn(frame: Count);
     /// A frame.
-    Allocate(frame: Count, live: Count);
+    Allocate(frame: Count, live: Live);
     /// A frame, and room on the heap.
-    AllocateHeap(frame: Count, live: Count)[need: Num];
+    AllocateHeap(frame: Count, live: Live)[need: Need];
     /// Room on the heap.
-    TestHeap(live: Count)[need: Num];
+    TestHeap(live: Live)[need: Need];
     /// Drops the first words of the frame.
     Trim(dropped: Count);
     /// A register becomes nil.
@@ -414,39 +414,39 @@ specific_ops! {
     SelectTupleArity(src: Reg)[otherwise: Label, count: Num, cases: ArityLabels(count)];
 
     /// `+`
-    AddRR(left: Reg, right: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num];
+    AddRR(left: Reg, right: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Live];
     /// `+` a small integer.
-    AddRC(left: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num, right: Const];
+    AddRC(left: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Live, right: Const];
     /// `-`
-    SubRR(left: Reg, right: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num];
+    SubRR(left: Reg, right: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Live];
     /// `-` a small integer.
-    SubRC(left: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Num, right: Const];
+    SubRC(left: Reg, dst: Reg)[fail: Label, bif: BifRow, live: Live, right: Const];
     /// `+`, `-`, and the guard BIFs with two arguments that have no row of their own.
-    Bif2(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Bif2(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `*`
-    Mul(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Mul(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `left * right + addend` without a term for the product, as OTP's JIT does it.
-    MulAdd(dst: Reg, live: Count)[fail: Label, times: BifRow, plus: BifRow, left: Src, right: Src, addend: Src];
+    MulAdd(dst: Reg, live: Live)[fail: Label, times: BifRow, plus: BifRow, left: Src, right: Src, addend: Src];
     /// `div`
-    IntDiv(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    IntDiv(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `rem`
-    Rem(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Rem(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `band`
-    Band(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Band(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `bor`
-    Bor(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Bor(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `bxor`
-    Bxor(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Bxor(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `bsl`
-    Bsl(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Bsl(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// `bsr`
-    Bsr(dst: Reg, live: Count)[fail: Label, bif: BifRow, left: Src, right: Src];
+    Bsr(dst: Reg, live: Live)[fail: Label, bif: BifRow, left: Src, right: Src];
     /// Guard BIF without arguments.
     Bif0(dst: Reg)[bif: BifRow];
     /// Guard BIF with one argument.
-    Bif1(dst: Reg, live: Count)[fail: Label, bif: BifRow, src: Src];
+    Bif1(dst: Reg, live: Live)[fail: Label, bif: BifRow, src: Src];
     /// Guard BIF with three arguments.
-    Bif3(dst: Reg, live: Count)[fail: Label, bif: BifRow, first: Src, second: Src, third: Src];
+    Bif3(dst: Reg, live: Live)[fail: Label, bif: BifRow, first: Src, second: Src, third: Src];
     /// `self()`
     SelfR(dst: Reg);
     /// `element(index, tuple)`
@@ -526,19 +526,19 @@ specific_ops! {
     /// A tuple with some elements changed.
     UpdateRecord[hint: Const, size: Num, src: Src, dst: Dst, count: Num, updates: Updates(count)];
     /// `Map#{Key => Value}`
-    PutMapAssoc[fail: Label, map: Src, dst: Dst, live: Num, count: Num, pairs: KeyValues(count)];
+    PutMapAssoc[fail: Label, map: Src, dst: Dst, live: Live, count: Num, pairs: KeyValues(count)];
     /// `Map#{Key := Value}`
-    PutMapExact[fail: Label, map: Src, dst: Dst, live: Num, count: Num, pairs: KeyValues(count)];
+    PutMapExact[fail: Label, map: Src, dst: Dst, live: Live, count: Num, pairs: KeyValues(count)];
     /// Has the map these keys?
     HasMapFields[fail: Label, map: Src, count: Num, keys: Srcs(count)];
     /// The values of these keys.
     GetMapElements[fail: Label, map: Src, count: Num, pairs: KeyDsts(count)];
     /// Takes an integer.
-    BsGetInteger[fail: Label, context: Src, live: Num, size: Src, unit: Num, flags: Num, dst: Dst];
+    BsGetInteger[fail: Label, context: Src, live: Live, size: Src, unit: Num, flags: Num, dst: Dst];
     /// Takes a float.
-    BsGetFloat[fail: Label, context: Src, live: Num, size: Src, unit: Num, flags: Num, dst: Dst];
+    BsGetFloat[fail: Label, context: Src, live: Live, size: Src, unit: Num, flags: Num, dst: Dst];
     /// Takes a bitstring.
-    BsGetBinary[fail: Label, context: Src, live: Num, size: Src, unit: Num, flags: Num, dst: Dst];
+    BsGetBinary[fail: Label, context: Src, live: Live, size: Src, unit: Num, flags: Num, dst: Dst];
     /// Passes over bits.
     BsSkipBits[fail: Label, context: Src, size: Src, unit: Num, flags: Num];
     /// Are so many bits left?
@@ -550,27 +550,27 @@ specific_ops! {
     /// A binary to append to, in `x(0)`, which has its size.
     BsInitWritable;
     /// Takes a code point.
-    BsGetUtf8[fail: Label, context: Src, live: Num, flags: Num, dst: Dst];
+    BsGetUtf8[fail: Label, context: Src, live: Live, flags: Num, dst: Dst];
     /// Passes over a code point.
-    BsSkipUtf8[fail: Label, context: Src, live: Num, flags: Num];
+    BsSkipUtf8[fail: Label, context: Src, live: Live, flags: Num];
     /// Takes a code point.
-    BsGetUtf16[fail: Label, context: Src, live: Num, flags: Num, dst: Dst];
+    BsGetUtf16[fail: Label, context: Src, live: Live, flags: Num, dst: Dst];
     /// Passes over a code point.
-    BsSkipUtf16[fail: Label, context: Src, live: Num, flags: Num];
+    BsSkipUtf16[fail: Label, context: Src, live: Live, flags: Num];
     /// Takes a code point.
-    BsGetUtf32[fail: Label, context: Src, live: Num, flags: Num, dst: Dst];
+    BsGetUtf32[fail: Label, context: Src, live: Live, flags: Num, dst: Dst];
     /// Passes over a code point.
-    BsSkipUtf32[fail: Label, context: Src, live: Num, flags: Num];
+    BsSkipUtf32[fail: Label, context: Src, live: Live, flags: Num];
     /// The rest of a context, which stays as it is.
-    BsGetTail[context: Src, dst: Dst, live: Num];
+    BsGetTail[context: Src, dst: Dst, live: Live];
     /// A match context for a bitstring.
-    BsStartMatch[fail: Label, src: Src, live: Num, dst: Dst];
+    BsStartMatch[fail: Label, src: Src, live: Live, dst: Dst];
     /// Where a context is.
-    BsGetPosition[context: Src, dst: Dst, live: Num];
+    BsGetPosition[context: Src, dst: Dst, live: Live];
     /// Sets a context back.
     BsSetPosition[context: Src, position: Src];
     /// A new bitstring of segments.
-    BsCreateBin[fail: Label, alloc: Num, live: Num, unit: Num, dst: Dst, count: Num, segments: Segments(count)];
+    BsCreateBin[fail: Label, alloc: Need, live: Live, unit: Num, dst: Dst, count: Num, segments: Segments(count)];
     /// Several fields of fixed sizes at once.
     BsMatch[fail: Label, context: Src, count: Num, commands: Commands(count)];
     /// Is it a native record?
@@ -580,7 +580,7 @@ specific_ops! {
     /// The values of these fields.
     GetRecordElements[fail: Label, src: Src, count: Num, pairs: KeyDsts(count)];
     /// A native record, new or changed.
-    PutRecord[fail: Label, id: Src, src: Src, dst: Dst, live: Num, count: Num, pairs: KeyValues(count)];
+    PutRecord[fail: Label, id: Src, src: Src, dst: Dst, live: Live, count: Num, pairs: KeyValues(count)];
     /// May this code see into the record?
     IsRecordAccessible[fail: Label, src: Src, scope: Const];
     /// The value of a field.

@@ -20,6 +20,10 @@ pub enum Kind {
     FReg,
     /// See [`Count`].
     Count,
+    /// See [`Live`].
+    Live,
+    /// See [`Need`].
+    Need,
     /// See [`Src`].
     Src,
     /// See [`Dst`].
@@ -189,7 +193,7 @@ impl Packed for FReg {
     }
 }
 
-/// A small number: of arguments, live registers, words of a frame, elements.
+/// A small number: of arguments, words of a frame, elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Count;
 
@@ -198,6 +202,47 @@ impl Packed for Count {
     #[inline(always)]
     fn unpack(bits: u16) -> usize {
         usize::from(bits)
+    }
+}
+
+/// How many x registers are live: fewer than there are, as the loader keeps the last for itself. A BIF that cannot
+/// collect has as many as there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Live;
+
+impl Packed for Live {
+    type Value = usize;
+    #[inline(always)]
+    fn unpack(bits: u16) -> usize {
+        usize::from(bits)
+    }
+}
+
+impl Word for Live {
+    type Value = usize;
+    type Given = u16;
+    #[inline(always)]
+    fn read(word: u64) -> usize {
+        word as usize
+    }
+    fn put(given: u16, sink: &mut impl Sink) {
+        sink.word(u64::from(given));
+    }
+}
+
+/// Words of heap that are needed, at most 32 bits, so that sums with it fit a word.
+#[derive(Clone, Copy, Debug)]
+pub struct Need;
+
+impl Word for Need {
+    type Value = usize;
+    type Given = u64;
+    #[inline(always)]
+    fn read(word: u64) -> usize {
+        word as usize
+    }
+    fn put(given: u64, sink: &mut impl Sink) {
+        sink.word(given);
     }
 }
 

@@ -43,8 +43,7 @@ fn index_of(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
 }
 
 /// Makes sure of `need` words, and that the map is in `x(live)`, live or not.
-fn prepare(s: &mut Slow<'_>, map: Src, need: usize, live: u64) -> Result<(), Flow> {
-    let live = live as usize;
+fn prepare(s: &mut Slow<'_>, map: Src, need: usize, live: usize) -> Result<(), Flow> {
     s.set_scratch(live, s.src(map).raw());
     s.ensure_heap(need, live + 1)
 }
@@ -63,7 +62,7 @@ pub(crate) fn put_map_assoc(s: &mut Slow<'_>, i: read::PutMapAssoc) -> Flow {
     if let Err(end) = prepare(s, i.map(), need, i.live()) {
         return end;
     }
-    let map = s.p.x(i.live() as usize).as_map().expect("a map still");
+    let map = s.p.x(i.live()).as_map().expect("a map still");
     let pairs = || sorted(s, i.pairs());
     let changed = match (map.flat(), i.pairs().iter().next()) {
         (None, _) => trie_put(s.p, map, &pairs()),
@@ -158,7 +157,7 @@ pub(crate) fn put_map_exact(s: &mut Slow<'_>, i: read::PutMapExact) -> Flow {
     if let Err(end) = prepare(s, i.map(), need, i.live()) {
         return end;
     }
-    let map = s.p.x(i.live() as usize).as_map().expect("a map still");
+    let map = s.p.x(i.live()).as_map().expect("a map still");
     let pairs = sorted(s, i.pairs());
     let changed = match map.flat() {
         None => trie_update(s.p, map, &pairs),

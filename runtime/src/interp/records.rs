@@ -113,11 +113,12 @@ pub(crate) fn get_record_field(s: &mut Slow<'_>, i: read::GetRecordField) -> Flo
 }
 
 fn is_record_of(record: Record<'_>, id: Term<'_>) -> bool {
-    match id.as_tuple() {
+    match id.as_tuple().map(|id| id.elements()) {
         None => id == am::underscore || id == record.name(),
-        Some(id) => {
-            id.get(0) == record.module() && id.get(1) == record.name() && record.is_exported()
+        Some(&[module, name]) => {
+            module == record.module() && name == record.name() && record.is_exported()
         }
+        Some(_) => false,
     }
 }
 
@@ -163,7 +164,7 @@ fn create(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
     let cell = cell.as_cons().expect("a definition and its defaults");
     let definition = cell.head();
     let defaults = cell.tail().as_tuple().expect("default values").elements();
-    if let Err(end) = s.ensure_heap(2 + defaults.len(), i.live() as usize) {
+    if let Err(end) = s.ensure_heap(2 + defaults.len(), i.live()) {
         return end;
     }
     let definition_tuple = definition.as_tuple().expect("a definition is a tuple");
@@ -189,8 +190,10 @@ fn creatable(id: Term<'_>) -> Option<Term<'static>> {
         // SAFETY: I1, H6: the loader put this literal there.
         return Some(unsafe { Term::new(id.raw()) });
     }
-    let id = id.as_tuple()?;
-    let found = record::find(id.get(0).as_atom()?, id.get(1).as_atom()?)?;
+    let &[module, name] = id.as_tuple()?.elements() else {
+        return None;
+    };
+    let found = record::find(module.as_atom()?, name.as_atom()?)?;
     let definition = found.as_cons()?.head().as_tuple()?;
     (definition.get(crate::term::record::IS_EXPORTED) == am::true_).then_some(found)
 }
@@ -233,7 +236,7 @@ fn update(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
         let source = source.raw();
         return s.fail_with(i.fail(), |p| error(p, am::badrecord, source));
     };
-    let live = i.live() as usize;
+    let live = i.live();
     let need = 2 + old.values().len();
     s.set_scratch(live, source.raw());
     if let Err(end) = s.ensure_heap(need, live + 1) {

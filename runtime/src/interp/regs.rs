@@ -385,7 +385,7 @@ macro_rules! guarded {
         $crate::interp::regs::Guarded {
             bif: $i.bif(),
             fail: $i.fail(),
-            live: $live as usize,
+            live: $live,
             dst: $i.dst(),
         }
     };

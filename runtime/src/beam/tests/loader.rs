@@ -1,6 +1,6 @@
 //! What the loader refuses of files that read well: operands that no instruction can have, terms that are none.
 
-use super::encode::{Sample, a, i, list, long_term, op, u, words, x};
+use super::encode::{ATOMS, Sample, a, f, i, list, long_term, op, short_atoms, u, words, x};
 use super::units::with_code;
 use crate::loader::load::prepare;
 
@@ -28,6 +28,93 @@ fn refused_operands() {
     check(op(64, &[large, x(0)]), "move: a source");
     check(op(64, &[x(0), a(1)]), "move: a destination");
     check(op(12, &[u(0x1_0000), u(0)]), "allocate: a smaller number");
+}
+
+/// More live registers than there are, or words than sums of such numbers can tell; BIFs that guards cannot call; funs
+/// of another environment. Operands behind those that are looked at are left out where they are not reached.
+#[test]
+fn refused_counts() {
+    let check = |code: Vec<u8>, expect: &str| {
+        let expect = format!("chunk Code, offset 28: {expect}");
+        assert_eq!(refusal(&with_code(code)), expect);
+    };
+    let live = "fewer live registers was expected as operand";
+    check(op(12, &[u(0), u(1024)]), &format!("allocate: {live}"));
+    check(op(16, &[u(0), u(1024)]), &format!("test_heap: {live}"));
+    check(
+        op(125, &[f(0), u(1024), u(0), x(0), x(1), x(0)]),
+        &format!("gc_bif2: {live}"),
+    );
+    let need = "a smaller need of heap was expected";
+    check(
+        op(16, &[u(1 << 32), u(0)]),
+        &format!("test_heap: {need} as operand"),
+    );
+    let segment =
+        |kind: i128, value: i128, size: Vec<u8>| [a(kind), u(1), u(8), a(0), u(value), size];
+    let create = |need: i128, live: i128, segment: &[Vec<u8>]| {
+        op(177, &[f(0), u(need), u(live), u(8), x(0), list(segment)])
+    };
+    let text = segment(7, 0, i(3));
+    check(create(1 << 32, 0, &text), &format!("bs_create_bin: {need}"));
+    let live = "more live registers than there are";
+    check(create(0, 1024, &text), &format!("bs_create_bin: {live}"));
+    check(
+        create(0, 0, &segment(7, 0, u(3))),
+        "bs_create_bin: a segment of an unknown type",
+    );
+    check(
+        op(117, &[f(0), x(0), u(1024), i(8), u(1), u(0), x(0)]),
+        &format!("bs_get_integer2: {live}"),
+    );
+    let integer = [a(13), u(1024), a(0), u(8), u(1), x(0)];
+    check(
+        op(182, &[f(0), x(0), list(&integer)]),
+        &format!("bs_match: {live}"),
+    );
+}
+
+#[test]
+fn refused_bifs_of_guards() {
+    let check = |imports: &[i32], code: Vec<u8>| {
+        let sample = with_code(code).set(b"ImpT", words(imports));
+        let error = refusal(&sample);
+        let expect = "a BIF for guards, of as many arguments, was expected as operand";
+        assert!(error.ends_with(expect), "{error}");
+    };
+    // `+/2` with one argument and with three; `erlang:f/1`, which is no BIF, with two.
+    check(&[1, 4, 5, 2], op(124, &[f(0), u(0), u(0), x(0), x(0)]));
+    check(
+        &[1, 4, 5, 2],
+        op(152, &[f(0), u(0), u(0), x(0), x(0), x(0), x(0)]),
+    );
+    check(
+        &[1, 4, 2, 1],
+        op(125, &[f(0), u(0), u(0), x(0), x(0), x(0)]),
+    );
+    // `user:copy/1` is none here; `binary:copy/1` is one, and not for guards.
+    let mut atoms = ATOMS.to_vec();
+    atoms[9] = "binary";
+    let sample = with_code(op(10, &[f(0), u(0), x(0), x(0)]))
+        .set(b"AtU8", short_atoms(&atoms))
+        .set(b"ImpT", words(&[1, 10, 14, 1]));
+    assert!(refusal(&sample).contains("a BIF for guards"));
+}
+
+#[test]
+fn refused_funs() {
+    let fun = |free: &[Vec<u8>]| op(171, &[u(0), x(0), list(free)]);
+    let check = |free: &[Vec<u8>]| {
+        let sample = with_code(fun(free)).set(b"FunT", words(&[1, 2, 1, 2, 0, 1, 12345]));
+        match prepare(&sample.file()) {
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        }
+    };
+    let expect = "chunk Code, offset 28: make_fun3: as many terms as the fun has free was expected as operand";
+    assert_eq!(check(&[x(0)]), None);
+    assert_eq!(check(&[]).as_deref(), Some(expect));
+    assert_eq!(check(&[x(0), x(1)]).as_deref(), Some(expect));
 }
 
 #[test]

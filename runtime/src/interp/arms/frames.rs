@@ -34,14 +34,14 @@ arms! {
 
     /// `allocate_heap`
     fn allocate_heap(r, i: AllocateHeap) {
-        r.ensure(i.frame() + 1 + i.need() as usize, i.live())?;
+        r.ensure(i.frame() + 1 + i.need(), i.live())?;
         r.stop = r.stop.sub(i.frame());
         r.next(i)
     }
 
     /// `test_heap`
     fn test_heap(r, i: TestHeap) {
-        r.ensure(i.need() as usize, i.live())?;
+        r.ensure(i.need(), i.live())?;
         r.next(i)
     }
 

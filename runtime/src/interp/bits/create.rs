@@ -343,7 +343,7 @@ type Made = Result<(RawTerm, Output), Stop>;
 
 /// A new bitstring.
 fn fresh(s: &mut Slow<'_>, i: read::BsCreateBin, bit_len: usize) -> Made {
-    let (alloc, live) = (i.alloc() as usize, i.live() as usize);
+    let (alloc, live) = (i.alloc(), i.live());
     if bit_len > tag::ONHEAP_BINARY_LIMIT * 8 {
         s.ensure_heap(alloc + size::REFC_BITS, live)?;
         let binary = {
@@ -389,7 +389,7 @@ fn is_writable(bits: Bits<'_>) -> bool {
 /// Appends `add` bits' room to the segment's source: in place where that is writable, else to a copy
 /// that is.
 fn append(s: &mut Slow<'_>, i: read::BsCreateBin, segment: Segment, add: usize) -> Made {
-    let (alloc, live) = (i.alloc() as usize, i.live() as usize);
+    let (alloc, live) = (i.alloc(), i.live());
     let unit = segment.unit();
     let src = segment.src(s);
     let Some(bits) = src.as_bits() else {
@@ -486,7 +486,7 @@ fn writable(p: &Process, bytes: usize, capacity: usize, bit_len: usize) -> (RawT
 /// Appends `add` bits' room to the segment's source, of which the compiler knows that nobody else has
 /// it: the thing itself grows.
 fn private_append(s: &mut Slow<'_>, i: read::BsCreateBin, segment: Segment, add: usize) -> Made {
-    s.ensure_heap(i.alloc() as usize, i.live() as usize)?;
+    s.ensure_heap(i.alloc(), i.live())?;
     let src = segment.src(s);
     let Some(bits) = src.as_bits() else {
         return Err(bad(am::type_, src).into());

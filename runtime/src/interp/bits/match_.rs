@@ -55,7 +55,7 @@ pub(crate) fn bs_match(s: &mut Slow<'_>, i: read::BsMatch) -> Flow {
         if need != 0 && !reserved {
             // All of it at once, as one instruction of ERTS's does.
             let need = words_needed(commands);
-            ctx = match s.ensure_heap_ctx(i.context(), need, commands[1]) {
+            ctx = match s.ensure_heap_ctx(i.context(), need, commands[1] as usize) {
                 Ok(ctx) => ctx,
                 Err(end) => return end,
             };

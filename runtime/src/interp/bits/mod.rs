@@ -197,8 +197,7 @@ impl Slow<'_> {
 
     /// As [`Slow::ensure_heap`], with the context that a source holds, live or not, kept.
     #[inline]
-    fn ensure_heap_ctx(&mut self, context: Src, need: usize, live: u64) -> Result<Ctx, Flow> {
-        let live = live as usize;
+    fn ensure_heap_ctx(&mut self, context: Src, need: usize, live: usize) -> Result<Ctx, Flow> {
         if self.p.free_words() < need || self.p.has_many_binaries() {
             self.set_scratch(live, self.src(context).raw());
             self.ensure_heap(need, live + 1)?;

@@ -17,7 +17,7 @@ pub(crate) fn bs_start_match(s: &mut Slow<'_>, i: read::BsStartMatch) -> Flow {
         s.set_dst(i.dst(), s.src(i.src()));
         return Flow::Next;
     }
-    let live = i.live() as usize;
+    let live = i.live();
     if s.p.free_words() < size::SUB_BITS {
         // The source need not be among the live registers.
         let source = s.src(i.src()).raw();

@@ -7,6 +7,7 @@ use super::{Tables, constant_term};
 use crate::beam::Arg;
 use crate::beam::genop::Op as Gen;
 use crate::code::record;
+use crate::process::X_REGISTERS;
 use crate::term::compare::cmp_flatmap_keys;
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Atom, Term, am};
@@ -27,17 +28,56 @@ pub(super) fn unknown(tables: &Tables<'_>, op: Gen, args: &[Arg]) -> Option<&'st
             .chunks(6)
             .any(|segment| !is_segment(tables, segment))
             .then_some("a segment of an unknown type"),
-        Gen::PutRecord => {
-            let local = atom(tables, args[1]).filter(|_| args[2] == Arg::Nil)?;
-            let defined = tables.records.iter().any(|(name, _)| *name == local);
-            (!defined).then_some("a record that the module does not define")
+        Gen::PutRecord => unknown_record(tables, args[1], args[2], list),
+        Gen::GetRecordField => {
+            let is_name = matches!(args[3], Arg::Atom(_));
+            (!is_name).then_some("a field without a name")
         }
         _ => None,
     }
 }
 
+const TOO_MANY_LIVE: &str = "more live registers than there are";
+
+/// The last register is the loader's own.
+fn is_live(arg: Arg) -> bool {
+    matches!(arg, Arg::U(live) if live < X_REGISTERS as u64)
+}
+
+fn unknown_record(
+    tables: &Tables<'_>,
+    id: Arg,
+    source: Arg,
+    fields: &[Arg],
+) -> Option<&'static str> {
+    if !fields
+        .iter()
+        .step_by(2)
+        .all(|field| matches!(field, Arg::Atom(_)))
+    {
+        return Some("a field without a name");
+    }
+    if source != Arg::Nil {
+        return None;
+    }
+    let is_known = match atom(tables, id) {
+        Some(local) => tables.records.iter().any(|(name, _)| *name == local),
+        None => tables
+            .constant(id)
+            .is_some_and(|id| constant_term(id).as_tuple().is_some()),
+    };
+    (!is_known).then_some("a record that the module does not define")
+}
+
 fn unknown_command(tables: &Tables<'_>, mut list: &[Arg]) -> Option<&'static str> {
     while let Some(&first) = list.first() {
+        let has_live = matches!(
+            atom(tables, first),
+            Some(am::integer | am::binary | am::get_tail)
+        );
+        if has_live && !list.get(1).is_some_and(|live| is_live(*live)) {
+            return Some(TOO_MANY_LIVE);
+        }
         let words = match atom(tables, first) {
             Some(am::ensure_at_least) => 3,
             Some(am::ensure_exactly | am::skip) => 2,
@@ -55,7 +95,9 @@ fn unknown_command(tables: &Tables<'_>, mut list: &[Arg]) -> Option<&'static str
 
 fn is_segment(tables: &Tables<'_>, segment: &[Arg]) -> bool {
     let kind = segment.first().and_then(|&arg| atom(tables, arg));
+    let is_sized = kind != Some(am::string) || matches!(segment.last(), Some(Arg::I(_)));
     segment.len() == 6
+        && is_sized
         && matches!(
             kind,
             Some(

@@ -27,14 +27,20 @@ struct GuardBif {
 }
 
 impl Transform<'_> {
-    /// Name and row of a BIF.
-    fn guard_bif(&self, import: Arg) -> Result<(Atom, &'static Bif), LoadError> {
+    /// Name and row of a BIF that is called with so many sources, without a frame for its return.
+    fn guard_bif(&self, import: Arg, count: usize) -> Result<(Atom, &'static Bif), LoadError> {
         let (module, function, arity) = self.import(import)?;
-        Ok((function, row(module, function, arity)))
+        let bif = row(module, function, arity);
+        // Code calls `get/1` in this way, too.
+        let is_one = bif.kind == bif::Kind::Ubif || (bif.module, bif.function) == ("erlang", "get");
+        if usize::from(arity) != count || !is_one {
+            return Err(self.here("a BIF for guards, of as many arguments,"));
+        }
+        Ok((function, bif))
     }
 
     pub(super) fn bif0(&mut self, args: &[Arg]) -> Done {
-        let (function, bif) = self.guard_bif(args[0])?;
+        let (function, bif) = self.guard_bif(args[0], 0)?;
         let dst = self.dst(args[1])?;
         if function == am::self_ {
             self.put(put::SelfR { dst });
@@ -53,7 +59,7 @@ impl Transform<'_> {
         src: &[Arg],
         dst: Arg,
     ) -> Done {
-        let (function, bif) = self.guard_bif(import)?;
+        let (function, bif) = self.guard_bif(import, src.len())?;
         // `+ A` is `A + 0`, as in ERTS: its exception tells so.
         let sum;
         let (bif, src) = match (function, src) {
@@ -66,7 +72,7 @@ impl Transform<'_> {
         let call = GuardBif {
             fail: self.label(fail)?,
             live: match live {
-                Some(live) => self.small_number(live)?,
+                Some(live) => self.live(live)?,
                 None => NO_LIVE,
             },
             bif,
@@ -128,14 +134,14 @@ impl Transform<'_> {
             (false, true) => left,
             _ => return Ok(false),
         };
-        let (function, plus) = self.guard_bif(import)?;
+        let (function, plus) = self.guard_bif(import, 2)?;
         if function != am::plus || !is_product(sum) || next_fail != fail {
             return Ok(false);
         }
         self.at += 1;
         self.put(put::MulAdd {
             dst: call.dst,
-            live: self.small_number(live)?,
+            live: self.live(live)?,
             fail: call.fail,
             times: call.bif,
             plus,
@@ -243,7 +249,6 @@ impl Transform<'_> {
         let is_small = |word: u64| RawTerm(word).is_small();
         let (reg, constant) = match (Self::reg(src[0]), Self::reg(src[1])) {
             (Some(left), Some(right)) => {
-                let live = u64::from(live);
                 return self.put(put::AddRR {
                     left,
                     right,
@@ -271,7 +276,7 @@ impl Transform<'_> {
             dst,
             fail,
             bif,
-            live: u64::from(live),
+            live,
             right: RawTerm(constant),
         });
     }
@@ -286,7 +291,6 @@ impl Transform<'_> {
         let constant = RawTerm(right);
         match (Self::reg(src[0]), Self::reg(src[1])) {
             (Some(left), Some(right)) => {
-                let live = u64::from(live);
                 self.put(put::SubRR {
                     left,
                     right,
@@ -297,7 +301,6 @@ impl Transform<'_> {
                 });
             }
             (Some(left), None) if constant.is_small() => {
-                let live = u64::from(live);
                 self.put(put::SubRC {
                     left,
                     dst,

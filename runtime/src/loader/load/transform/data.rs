@@ -137,6 +137,9 @@ impl Transform<'_> {
             .get(row)
             .ok_or_else(|| self.here("a row of the fun table"))?;
         let free = self.sources(&args[3..])?;
+        if free.len() != usize::from(self.tables.beam.lambdas[row].num_free) {
+            return Err(self.here("as many terms as the fun has free"));
+        }
         if free.is_empty() {
             let value = self
                 .tables

@@ -66,7 +66,7 @@ impl Transform<'_> {
         let src = self.in_reg(args[1])?;
         let fail = self.label(args[0])?;
         let arity = self.number(args[2])?;
-        let tag = RawTerm(self.src(args[3])?);
+        let tag = self.constant(args[3])?;
         match u16::try_from(arity) {
             Ok(arity) => self.put(put::IsTaggedTuple {
                 src,
@@ -120,7 +120,7 @@ impl Transform<'_> {
             (None, Some(reg)) => (reg, args[1]),
             _ => return Ok(None),
         };
-        let constant = RawTerm(self.src(constant)?);
+        let constant = self.constant(constant)?;
         Ok(constant.is_immed().then_some((reg, constant)))
     }
 
@@ -151,7 +151,7 @@ impl Transform<'_> {
         let otherwise = self.label(args[1])?;
         let mut cases = Vec::with_capacity(args.len() / 2);
         for pair in args[3..].chunks_exact(2) {
-            cases.push((RawTerm(self.src(pair[0])?), self.label(pair[1])?));
+            cases.push((self.constant(pair[0])?, self.label(pair[1])?));
         }
         let count = 2 * cases.len() as u64;
         if !cases.iter().all(|(value, _)| value.is_immed()) {

@@ -157,12 +157,12 @@ impl Transform<'_> {
 
             Gen::Allocate => self.same(Op::Allocate, args)?,
             Gen::AllocateHeap => {
-                let (frame, live) = (self.small_number(args[0])?, self.small_number(args[2])?);
+                let (frame, live) = (self.small_number(args[0])?, self.live(args[2])?);
                 let need = self.need(args[1])?;
                 self.put(put::AllocateHeap { frame, live, need });
             }
             Gen::TestHeap => {
-                let live = self.small_number(args[1])?;
+                let live = self.live(args[1])?;
                 let need = self.need(args[0])?;
                 self.put(put::TestHeap { live, need });
             }
@@ -301,7 +301,7 @@ impl Transform<'_> {
         self.put(put::BsStartMatch {
             fail,
             src: self.src(args[2])?,
-            live: self.number(args[1])?,
+            live: self.live(args[1])?,
             dst: self.dst(args[3])?,
         });
         Ok(())

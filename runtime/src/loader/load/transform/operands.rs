@@ -6,6 +6,7 @@ use crate::beam::{Arg, Op as Gen};
 use crate::code::op::{Op, SCRATCH, put};
 use crate::code::operand::{Kind, Operand, Put, Sink};
 use crate::loader::load::{LoadError, slow};
+use crate::process::X_REGISTERS;
 use crate::term::{Atom, RawTerm, am};
 
 impl<'a> Transform<'a> {
@@ -36,12 +37,14 @@ impl<'a> Transform<'a> {
     pub(super) fn src(&self, arg: Arg) -> Result<u64, LoadError> {
         match Self::reg(arg) {
             Some(code) => Ok(u64::from(code)),
-            None => self
-                .tables
-                .constant(arg)
-                .map(|term| term.0)
-                .ok_or_else(|| self.here("a source")),
+            None => self.constant(arg).map(|term| term.0),
         }
+    }
+
+    /// A source that is no register.
+    pub(super) fn constant(&self, arg: Arg) -> Result<RawTerm, LoadError> {
+        let constant = self.tables.constant(arg);
+        constant.ok_or_else(|| self.here("a source"))
     }
 
     pub(super) fn dst(&self, arg: Arg) -> Result<u16, LoadError> {
@@ -81,14 +84,25 @@ impl<'a> Transform<'a> {
 
     /// Heap need in words.
     pub(super) fn need(&self, arg: Arg) -> Result<u64, LoadError> {
-        match arg {
+        let need = match arg {
             Arg::Alloc {
                 words,
                 floats,
                 funs,
-            } => Ok(u64::from(words) + 2 * u64::from(floats) + 2 * u64::from(funs)),
-            _ => self.number(arg),
-        }
+            } => u64::from(words) + 2 * u64::from(floats) + 2 * u64::from(funs),
+            _ => self.number(arg)?,
+        };
+        let fits = u32::try_from(need).is_ok();
+        fits.then_some(need)
+            .ok_or_else(|| self.here("a smaller need of heap"))
+    }
+
+    /// How many registers are live.
+    pub(super) fn live(&self, arg: Arg) -> Result<u16, LoadError> {
+        let live = self.small_number(arg)?;
+        let fits = usize::from(live) < X_REGISTERS;
+        fits.then_some(live)
+            .ok_or_else(|| self.here("fewer live registers"))
     }
 
     pub(super) fn here(&self, expected: &str) -> LoadError {
@@ -141,6 +155,7 @@ impl<'a> Transform<'a> {
         for (slot, (&arg, operand)) in packed.iter_mut().zip(first.iter().zip(op.operands())) {
             *slot = match operand.kind {
                 Kind::Reg => self.dst(arg)?,
+                Kind::Live => self.live(arg)?,
                 _ => self.small_number(arg)?,
             };
         }
@@ -167,6 +182,18 @@ impl<'a> Transform<'a> {
                 let dst = self.dst(arg)?;
                 self.e.word(u64::from(dst));
             }
+            Kind::Live => {
+                let live = self.live(arg)?;
+                self.e.word(u64::from(live));
+            }
+            Kind::Need => {
+                let need = self.need(arg)?;
+                self.e.word(need);
+            }
+            Kind::Const => {
+                let constant = self.constant(arg)?;
+                self.e.word(constant.0);
+            }
             Kind::Num => {
                 let number = self.size(arg)?;
                 self.e.word(number);
@@ -183,12 +210,12 @@ impl<'a> Transform<'a> {
         Ok(())
     }
 
-    /// A number, a heap need, the length of a list. One that is too large fails where it is used.
+    /// A number, the length of a list. One that is too large fails where it is used.
     fn size(&self, arg: Arg) -> Result<u64, LoadError> {
         match arg {
             Arg::List(count) => Ok(u64::from(count)),
             Arg::Overflow => Ok(u64::MAX >> 1),
-            _ => self.need(arg),
+            _ => self.number(arg),
         }
     }
 
