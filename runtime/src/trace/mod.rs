@@ -50,6 +50,7 @@ use session::{OnLoad, Shared};
 pub(crate) use spec::{BadSpec, Spec};
 pub(crate) use tracer::{Event, TracerId, set_cpu_timestamp};
 
+use crate::hash::{HashMap, HashSet};
 use crate::loader::module::Mfa;
 use crate::process::ProcShared;
 use crate::term::{Atom, Pid, Term, am};
@@ -378,18 +379,21 @@ fn rows(account: &meter::Account) -> Vec<(Pid, Counted)> {
 fn both_rows(a: &meter::Account, b: &meter::Account) -> [Vec<(Pid, Counted)>; 2] {
     let [a, b] = [a, b].map(|account| account.nodes.lock().clone());
     let row = |(arena, index): &(Arc<node::Arena>, u32)| (arena.pid, arena.node(*index).counted());
+    let together = |arena: &node::Arena| Arc::as_ptr(&arena.together);
+    let mut others: HashMap<_, _> = HashMap::default();
+    for other in &b {
+        others.entry(together(&other.0)).or_insert(other);
+    }
     let mut rows = [Vec::new(), Vec::new()];
     for one in &a {
-        let other = b
-            .iter()
-            .find(|(arena, _)| Arc::ptr_eq(&arena.together, &one.0.together));
+        let other = others.get(&together(&one.0)).copied();
         let (one, other) = one.0.together.read(|| (row(one), other.map(row)));
         rows[0].push(one);
         rows[1].extend(other);
     }
-    let alone = |(pid, _): &&(Pid, Counted)| !a.iter().any(|(arena, _)| arena.pid == *pid);
-    let b: Vec<_> = b.iter().map(row).collect();
-    rows[1].extend(b.iter().filter(alone));
+    let pids: HashSet<Pid> = a.iter().map(|(arena, _)| arena.pid).collect();
+    let b = b.iter().map(row);
+    rows[1].extend(b.filter(|(pid, _)| !pids.contains(pid)));
     rows
 }
 

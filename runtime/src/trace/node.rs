@@ -122,7 +122,11 @@ impl Together {
 
 /// Nodes in the first chunk; each further chunk has four times as many.
 const FIRST: u32 = 8;
-const CHUNKS: usize = 12;
+const CHUNKS: usize = 16;
+const _: () = assert!(
+    Arena::place(u32::MAX).0 < CHUNKS,
+    "memory ends before the chunks do"
+);
 
 /// The nodes of one process in one session. They never move; they live as long as the session or the
 /// process looks at them.
@@ -161,8 +165,8 @@ impl Arena {
     }
 
     #[inline(always)]
-    fn place(index: u32) -> (usize, usize) {
-        let chunk = (3 * u64::from(index / FIRST) + 1).ilog2() / 2;
+    const fn place(index: u32) -> (usize, usize) {
+        let chunk = (3 * (index / FIRST) as u64 + 1).ilog2() / 2;
         let start = FIRST * (((1u64 << (2 * chunk)) - 1) / 3) as u32;
         (chunk as usize, (index - start) as usize)
     }

@@ -277,7 +277,6 @@ fn write_measured<W: io::Write>(
     profile: &Run,
     profiled: &Profiled,
 ) -> io::Result<()> {
-    let accounts = profiled.accounts.lock().clone();
     let arenas = profile.session.arenas.lock().clone();
     let mut all: Vec<Seen> = Vec::with_capacity(arenas.len());
     for arena in arenas {
@@ -287,6 +286,8 @@ fn write_measured<W: io::Write>(
             .collect();
         all.push(Seen { arena, nodes });
     }
+    // Behind the nodes: processes may run code that is loaded meanwhile, and its accounts are there before its nodes.
+    let accounts = profiled.accounts.lock().clone();
     all.retain(|seen| !seen.nodes.is_empty());
     all.sort_by_key(|seen| (seen.arena.pid.number(), seen.arena.pid.serial()));
     let used = all
