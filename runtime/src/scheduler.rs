@@ -74,7 +74,7 @@ fn run_scheduler(id: usize) {
         queues,
     };
     let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
-    let mut turns = 0;
+    let mut turns = 0u32;
     machine.progress.active(id);
     loop {
         machine.progress.quiescent(id);
@@ -82,8 +82,8 @@ fn run_scheduler(id: usize) {
         if id >= machine.online.limit() {
             scheduler.suspend();
         }
-        turns += 1;
-        if turns % TURNS_A_CLOCK == 0 {
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(TURNS_A_CLOCK) {
             scheduler.expire_timers();
         }
         if let Some(process) = queues.find(id) {
@@ -192,7 +192,7 @@ impl Scheduler {
         }
         let woken = self.machine.parking.sleep(self.id, Some(LOOK_OUTSIDE));
         if woken == Woken::TimedOut {
-            let later = monotonic_ns() + LOOK_OUTSIDE.as_nanos() as u64;
+            let later = monotonic_ns().saturating_add(LOOK_OUTSIDE.as_nanos() as u64);
             clock::advance_to(later.min(next));
         }
     }

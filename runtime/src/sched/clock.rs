@@ -40,9 +40,16 @@ const LOOK_NS: u64 = 1000;
 /// A program looks at the clock.
 fn look() -> u64 {
     if is_virtual() && LOOKS.fetch_add(1, Ordering::Relaxed) >= STILL_LOOKS {
-        VIRTUAL_NOW_NS.fetch_add(LOOK_NS, Ordering::AcqRel);
+        let later = |now: u64| Some(now.saturating_add(LOOK_NS));
+        // It never gives none.
+        let _ = VIRTUAL_NOW_NS.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
     }
     monotonic_ns()
+}
+
+/// A time of virtual clocks, which come to the end of what 63 bits hold: there they stand still.
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 /// Nothing can run before `deadline_ns`: virtual time jumps there.
@@ -73,14 +80,18 @@ fn start() -> (u64, i64) {
 #[must_use]
 pub fn erlang_monotonic_ns() -> i64 {
     let (start, _) = start();
-    BEGIN_NS + (look() - start) as i64
+    since_begin(look().saturating_sub(start))
+}
+
+fn since_begin(ns: u64) -> i64 {
+    BEGIN_NS.saturating_add_unsigned(ns)
 }
 
 /// The system's clock: nanoseconds since 1970.
 #[must_use]
 pub fn system_ns() -> i64 {
     if is_virtual() {
-        return erlang_monotonic_ns() + time_offset_ns();
+        return system_time_ns();
     }
     os_system_time()
 }
@@ -89,7 +100,7 @@ pub fn system_ns() -> i64 {
 #[must_use]
 pub fn counter_ns() -> i64 {
     if is_virtual() {
-        return look().cast_signed();
+        return signed(look());
     }
     os_monotonic_time()
 }
@@ -99,7 +110,7 @@ pub fn counter_ns() -> i64 {
 pub fn cpu_times() -> CpuTimes {
     if is_virtual() {
         return CpuTimes {
-            user_ns: look().cast_signed(),
+            user_ns: signed(look()),
             system_ns: 0,
         };
     }
@@ -190,7 +201,7 @@ pub fn clock_of_erlang_ns(ns: i64) -> u64 {
 
 /// Erlang system time.
 pub(crate) fn system_time_ns() -> i64 {
-    erlang_monotonic_ns() + time_offset_ns()
+    erlang_monotonic_ns().saturating_add(time_offset_ns())
 }
 
 /// Time of day that is later each time, on all schedulers.
@@ -206,6 +217,13 @@ pub(crate) fn now_microseconds() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn virtual_time_stands_still_at_its_end() {
+        assert_eq!(since_begin(0), BEGIN_NS);
+        assert_eq!(since_begin(u64::MAX), i64::MAX);
+        assert_eq!((signed(7), signed(u64::MAX)), (7, i64::MAX));
+    }
 
     #[test]
     fn the_offset_changes_when_the_clock_is_set() {

@@ -82,7 +82,8 @@ impl WallTime {
     fn read(&self, now_ns: u64) -> Option<Vec<(u64, u64)>> {
         let start = self.start.lock();
         let (start_ns, before) = start.as_ref()?;
-        let total = now_ns - start_ns;
+        // They may have been switched on since the caller looked at the clock.
+        let total = now_ns.saturating_sub(*start_ns);
         let row = |(idle, before): (&CachePadded<Mutex<Idle>>, &u64)| {
             let idle = idle.lock().at(now_ns).saturating_sub(*before);
             (total.saturating_sub(idle), total)
