@@ -2,9 +2,13 @@
 -module(limits).
 
 -export([
+    arguments_of_calls/0,
     atoms_of_ports/0,
+    code_finished_by_many/0,
     counters_in_many_steps/0,
+    measures_of_many_processes/0,
     nodes_of_maps/0,
+    pids_of_many_nodes/0,
     purges_by_others/0,
     random_bytes/0,
     tracer_that_fails/0
@@ -64,6 +68,49 @@ names_until_gone(Port) ->
     receive {'EXIT', Port, Reason} -> Reason
     after 0 -> names_until_gone(Port)
     end.
+
+%% No function has as many; only more than there are registers are too many to be told.
+arguments_of_calls() ->
+    Outcome = fun(Count, Call) -> element(2, outcome(fun() -> Call(lists:duplicate(Count, a)) end)) end,
+    [{Count, Outcome(Count, fun(Args) -> apply(lists, no_such_function, Args) end),
+      Outcome(Count, fun(Args) -> apply(lists, no_such_function, Args ++ b) end),
+      Outcome(Count, fun(Args) -> apply(erlang, apply, Args) end)}
+     || Count <- [255, 256, 1022, 1023, 1024, 10_000]].
+
+%% Of several that finish the same code one does.
+code_finished_by_many() ->
+    Name = limits_code,
+    Forms = [{attribute, 1, module, Name}],
+    {ok, Name, Code} = compile:forms(Forms, []),
+    lists:usort([finished(Name, erlang:prepare_loading(Name, Code)) || _ <- lists:seq(1, 100)]).
+
+finished(Name, Prepared) ->
+    Finish = fun() -> exit(outcome(fun() -> erlang:finish_loading([Prepared]) end)) end,
+    Processes = [spawn_monitor(Finish) || _ <- lists:seq(1, 4)],
+    Outcomes = [receive {'DOWN', Monitor, process, Pid, Outcome} -> Outcome end || {Pid, Monitor} <- Processes],
+    Old = erlang:check_old_code(Name),
+    true = code:delete(Name),
+    false = code:purge(Name),
+    {lists:sort(Outcomes), Old}.
+
+%% One process that asks for a new node after the other looks at those of all others no more often.
+pids_of_many_nodes() ->
+    Count = 100_000,
+    Pids = [<<$X, $w, 1, $a, 0:32, 0:32, Creation:32>> || Creation <- lists:seq(1, Count)],
+    length(binary_to_term(iolist_to_binary([<<131, $l, Count:32>>, Pids, $j]))).
+
+%% The same of two measures of one function.
+measures_of_many_processes() ->
+    Session = trace:session_create(limits, self(), []),
+    1 = trace:function(Session, {?MODULE, measured, 1}, true, [call_time, call_memory]),
+    trace:process(Session, new, true, [call]),
+    Processes = [spawn_monitor(fun() -> measured(Number) end) || Number <- lists:seq(1, 20_000)],
+    [receive {'DOWN', Monitor, process, Pid, normal} -> ok end || {Pid, Monitor} <- Processes],
+    {all, Of} = trace:info(Session, {?MODULE, measured, 1}, all),
+    true = trace:session_destroy(Session),
+    [length(element(2, lists:keyfind(Measure, 1, Of))) || Measure <- [call_time, call_memory]].
+
+measured(Number) -> Number.
 
 outcome(Fun) ->
     try Fun()
