@@ -115,6 +115,18 @@ pub fn encode_pieces<'h>(
     Ok((pieces, encoder.work))
 }
 
+/// The bytes that `term` takes, version included, not compressed. No memory is taken for them.
+///
+/// # Errors
+/// [`TooLarge`].
+pub fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, TooLarge> {
+    let mut encoder = Encoder::new(options, true);
+    encoder.counted = Some(0);
+    encoder.version();
+    encoder.run(term)?;
+    Ok(encoder.counted.unwrap_or(0) + encoder.out.len() + encoder.shared_bytes)
+}
+
 /// The bytes of `term` without the version, as they stand within other terms.
 ///
 /// # Errors
@@ -173,6 +185,8 @@ struct Encoder<'h> {
     shared: Vec<(usize, Bits<'h>)>,
     shared_bytes: usize,
     share: bool,
+    /// Where bytes are only counted: how many there were before those of `out`.
+    counted: Option<usize>,
     work: EncodeWork,
 }
 
@@ -185,6 +199,7 @@ impl<'h> Encoder<'h> {
             shared: Vec::new(),
             shared_bytes: 0,
             share,
+            counted: None,
             work: EncodeWork::default(),
         }
     }
@@ -201,12 +216,23 @@ impl<'h> Encoder<'h> {
         self.todo.push(Todo::Term(term));
         while let Some(todo) = self.todo.pop() {
             self.step(todo)?;
+            if let Some(counted) = &mut self.counted {
+                *counted += self.out.len();
+                self.out.clear();
+            }
         }
-        if self.options.local {
+        if self.options.local && self.counted.is_none() {
             let check_number = self.local_check_number(from + 5);
-            self.out[from + 1..from + 5].copy_from_slice(&check_number.to_be_bytes());
+            self.put_at(from + 1, check_number);
         }
         Ok(())
+    }
+
+    /// Writes a number where room was left for it.
+    fn put_at(&mut self, at: usize, number: u32) {
+        if self.counted.is_none() {
+            self.out[at..at + 4].copy_from_slice(&number.to_be_bytes());
+        }
     }
 
     /// The check number of all from `from` on, what is shared included.
@@ -243,7 +269,7 @@ impl<'h> Encoder<'h> {
                     return self.term(cell.head());
                 }
                 _ => {
-                    self.out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+                    self.put_at(at, len);
                     return self.term(rest);
                 }
             },
@@ -257,8 +283,8 @@ impl<'h> Encoder<'h> {
             Todo::Pairs(..) => {}
             Todo::Node(node) => return self.node(node),
             Todo::FunSize { at, shared_bytes } => {
-                let size = self.out.len() - at + self.shared_bytes - shared_bytes;
-                self.out[at..at + 4].copy_from_slice(&(size as u32).to_be_bytes());
+                let size = (self.out.len() + self.shared_bytes).wrapping_sub(at + shared_bytes);
+                self.put_at(at, size as u32);
             }
         }
         Ok(())
@@ -509,7 +535,9 @@ impl<'h> Encoder<'h> {
         let share =
             self.share && size > tag::ONHEAP_BINARY_LIMIT && bits.bit_offset().is_multiple_of(8);
         if share && bits.bit_len() > tag::ONHEAP_BINARY_LIMIT * 8 {
-            self.shared.push((self.out.len(), bits));
+            if self.counted.is_none() {
+                self.shared.push((self.out.len(), bits));
+            }
             self.shared_bytes += bits.byte_len();
             if last != 0 {
                 self.out.extend(bits.to_vec().last());

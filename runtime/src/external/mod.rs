@@ -12,7 +12,6 @@ mod functions;
 mod local;
 #[cfg(test)]
 mod property;
-mod size;
 pub(crate) mod tags;
 #[cfg(test)]
 mod tests;
@@ -20,8 +19,7 @@ mod tests;
 pub use decode::{DecodeError, DecodeOptions, Decoded, Paused, Reason};
 pub use decode::{decode, decode_bare, decode_some, is_compressed};
 pub use encode::{EncodeOptions, EncodeWork, Piece, TooLarge};
-pub use encode::{encode, encode_bare, encode_counted, encode_pieces};
-pub use size::external_size;
+pub use encode::{encode, encode_bare, encode_counted, encode_pieces, external_size};
 
 pub use crate::term::counted::this_node;
 
