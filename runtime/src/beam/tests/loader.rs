@@ -45,11 +45,8 @@ fn refused_counts() {
         op(125, &[f(0), u(1024), u(0), x(0), x(1), x(0)]),
         &format!("gc_bif2: {live}"),
     );
-    let need = "a smaller need of heap was expected";
-    check(
-        op(16, &[u(1 << 32), u(0)]),
-        &format!("test_heap: {need} as operand"),
-    );
+    let need = "a smaller need of heap was expected as operand";
+    check(op(16, &[u(1 << 32), u(0)]), &format!("test_heap: {need}"));
     let segment =
         |kind: i128, value: i128, size: Vec<u8>| [a(kind), u(1), u(8), a(0), u(value), size];
     let create = |need: i128, live: i128, segment: &[Vec<u8>]| {
@@ -57,7 +54,6 @@ fn refused_counts() {
     };
     let text = segment(7, 0, i(3));
     check(create(1 << 32, 0, &text), &format!("bs_create_bin: {need}"));
-    let live = "more live registers than there are";
     check(create(0, 1024, &text), &format!("bs_create_bin: {live}"));
     check(
         create(0, 0, &segment(7, 0, u(3))),
@@ -70,7 +66,7 @@ fn refused_counts() {
     let integer = [a(13), u(1024), a(0), u(8), u(1), x(0)];
     check(
         op(182, &[f(0), x(0), list(&integer)]),
-        &format!("bs_match: {live}"),
+        "bs_match: more live registers than there are",
     );
 }
 

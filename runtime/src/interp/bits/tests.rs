@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{create, get, match_, start};
+use crate::code::operand::Instruction;
 use crate::interp::slow::Flow;
 use crate::interp::testing::{Handler, LABEL, Machine, NIL, atom, small, x};
 use crate::term::{Atom, Term, View, am};
@@ -224,45 +225,47 @@ fn floats_of_three_sizes() {
 
 #[test]
 fn code_points_in_three_encodings() {
-    let cases: [(Atom, Handler, Handler); 3] = [
-        (am::utf8, get::bs_get_utf8, get::bs_skip_utf8),
-        (am::utf16, get::bs_get_utf16, get::bs_skip_utf16),
-        (am::utf32, get::bs_get_utf32, get::bs_skip_utf32),
-    ];
-    for (kind, get, skip) in cases {
-        for (flags, number) in [(NIL, 0), (flag_list(&[am::little]), 2)] {
-            for c in [
-                0, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff,
-            ] {
-                let mut m = Machine::new();
-                m.ok(
-                    create::bs_create_bin,
-                    &create_operands(
-                        0,
-                        &[
-                            segment(am::integer, 1, NIL, small(1), small(3)),
-                            segment(kind, 0, flags, small(c), atom(am::undefined)),
-                        ],
-                    ),
-                );
-                m.ok(start::bs_start_match, &[LABEL, x(0), 1, x(0)]);
-                m.ok(get::bs_skip_bits2, &[LABEL, x(0), small(3), 1, 0]);
-                m.ok(start::bs_get_position, &[x(0), x(2), 1]);
-                m.ok(get, &[LABEL, x(0), 1, number, x(1)]);
-                assert_eq!(m.p.x(1).as_small(), Some(c), "{kind:?}");
-                m.ok(start::bs_test_tail2, &[LABEL, x(0), 0]);
-                m.ok(start::bs_set_position, &[x(0), x(2)]);
-                m.ok(skip, &[LABEL, x(0), 1, number]);
-                m.jumps(get, &[LABEL, x(0), 1, number, x(1)]);
-            }
-            for c in [-1, 0xd800, 0xdfff, 0x110000] {
-                let mut m = Machine::new();
-                let mut operands = create_operands(0, &[segment(kind, 0, flags, small(c), NIL)]);
-                operands[0] = LABEL;
-                m.jumps(create::bs_create_bin, &operands);
-            }
+    code_points(am::utf8, get::bs_get_utf8, get::bs_skip_utf8);
+    code_points(am::utf16, get::bs_get_utf16, get::bs_skip_utf16);
+    code_points(am::utf32, get::bs_get_utf32, get::bs_skip_utf32);
+}
+
+fn code_points<G: Instruction, S: Instruction>(kind: Atom, get: Handler<G>, skip: Handler<S>) {
+    for (flags, number) in [(NIL, 0), (flag_list(&[am::little]), 2)] {
+        for c in [
+            0, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff,
+        ] {
+            let mut m = Machine::new();
+            m.ok(
+                create::bs_create_bin,
+                &create_operands(
+                    0,
+                    &[
+                        segment(am::integer, 1, NIL, small(1), small(3)),
+                        segment(kind, 0, flags, small(c), atom(am::undefined)),
+                    ],
+                ),
+            );
+            m.ok(start::bs_start_match, &[LABEL, x(0), 1, x(0)]);
+            m.ok(get::bs_skip_bits2, &[LABEL, x(0), small(3), 1, 0]);
+            m.ok(start::bs_get_position, &[x(0), x(2), 1]);
+            m.ok(get, &[LABEL, x(0), 1, number, x(1)]);
+            assert_eq!(m.p.x(1).as_small(), Some(c), "{kind:?}");
+            m.ok(start::bs_test_tail2, &[LABEL, x(0), 0]);
+            m.ok(start::bs_set_position, &[x(0), x(2)]);
+            m.ok(skip, &[LABEL, x(0), 1, number]);
+            m.jumps(get, &[LABEL, x(0), 1, number, x(1)]);
+        }
+        for c in [-1, 0xd800, 0xdfff, 0x110000] {
+            let mut m = Machine::new();
+            let mut operands = create_operands(0, &[segment(kind, 0, flags, small(c), NIL)]);
+            operands[0] = LABEL;
+            m.jumps(create::bs_create_bin, &operands);
         }
     }
+}
+#[test]
+fn what_is_no_utf8_does_not_match() {
     for bad in [
         &[0x80u8][..],
         b"\xc1\x81",
