@@ -80,6 +80,9 @@ enum Verb {
     Disasm {
         /// The .beam file.
         file: PathBuf,
+        /// Print the specific instructions that the runtime makes of them.
+        #[arg(long)]
+        specific: bool,
     },
     /// List the built-in functions of the runtime.
     Bifs {
@@ -212,7 +215,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Histogram(args) => histogram::run(&args),
         Verb::Ci(args) => ci::run(&args),
         Verb::Html(args) => html::run(&args),
-        Verb::Disasm { file } => disasm(&file),
+        Verb::Disasm { file, specific } => disasm(&file, specific),
         Verb::Bifs { list: _ } => bifs(),
     };
     done.unwrap_or_else(|message| {
@@ -308,12 +311,21 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     })
 }
 
-fn disasm(file: &PathBuf) -> Result<ExitCode, String> {
+fn disasm(file: &PathBuf, specific: bool) -> Result<ExitCode, String> {
     use beamline_runtime::beam::BeamModule;
     use beamline_runtime::beam::disasm::Disasm;
-    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let module = BeamModule::decode(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-    report::print(&Disasm::new(&module).to_string())?;
+    use beamline_runtime::loader::disasm::Specific;
+    use beamline_runtime::loader::load;
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let bytes = std::fs::read(file).map_err(|error| named(&error))?;
+    if specific {
+        beamline_runtime::hooks::install();
+        let module = load::prepare(&bytes).map_err(|error| named(&error))?;
+        report::print(&Specific::new(&module).to_string())?;
+    } else {
+        let module = BeamModule::decode(&bytes).map_err(|error| named(&error))?;
+        report::print(&Disasm::new(&module).to_string())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

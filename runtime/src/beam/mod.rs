@@ -21,4 +21,4 @@ pub use module::BeamModule;
 pub use operand::Arg;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -624,3 +624,87 @@ pub mod entry {
 
 /// The register the loader keeps for itself: the last x register.
 pub const SCRATCH: u16 = (crate::process::X_REGISTERS as u16 - 1) * 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn list(out: &mut String, operands: impl Iterator<Item = &'static Operand>, marks: [char; 2]) {
+        let text = |operand: &Operand| match operand.count {
+            Some(count) => format!("{}: {:?}({count})", operand.name, operand.kind),
+            None => format!("{}: {:?}", operand.name, operand.kind),
+        };
+        let all: Vec<String> = operands.map(text).collect();
+        if !all.is_empty() {
+            write!(out, "{}{}{}", marks[0], all.join(", "), marks[1]).unwrap();
+        }
+    }
+
+    /// The reference page of the instructions.
+    fn page() -> String {
+        let mut out = String::from(
+            "# Specific instructions\n\n\
+             The table of instructions (`runtime/src/code/op.rs`) makes this page; its test writes it anew with `BLESS=1`.\n\
+             Operands in parentheses stand in the instruction's first word, those in brackets take words of their own, and a\n\
+             list has the operand that counts it behind its kind. `runtime/src/code/operand.rs` explains the kinds.\n\n\
+             | instruction | what it does |\n|---|---|\n",
+        );
+        for op in Op::ALL {
+            let mut row = op.name().to_owned();
+            list(
+                &mut row,
+                op.operands().iter().filter(|o| o.is_packed),
+                ['(', ')'],
+            );
+            list(
+                &mut row,
+                op.operands().iter().filter(|o| !o.is_packed),
+                ['[', ']'],
+            );
+            writeln!(out, "| `{row}` | {} |", op.doc()).unwrap();
+        }
+        out
+    }
+
+    #[test]
+    fn the_reference_page_is_the_table() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../docs/internals/instructions.md"
+        );
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(file, page()).unwrap();
+        }
+        assert_eq!(
+            std::fs::read_to_string(file).unwrap(),
+            page(),
+            "set BLESS=1 to write it anew"
+        );
+    }
+
+    #[test]
+    fn rows_are_such_as_their_readers_take_them() {
+        for op in Op::ALL {
+            let operands = op.operands();
+            let packed = operands.iter().take_while(|o| o.is_packed).count();
+            assert!(packed <= 3, "{op:?}: three operands fit the first word");
+            assert!(operands[packed..].iter().all(|o| !o.is_packed), "{op:?}");
+            for (at, operand) in operands.iter().enumerate() {
+                let Some(count) = operand.count else { continue };
+                assert_eq!(at + 1, operands.len(), "{op:?}: a list is the last operand");
+                assert!(
+                    operands[..at].iter().any(|o| o.name == count),
+                    "{op:?}: {count}"
+                );
+            }
+            // Methods of every instruction would be hidden by operands of the same name.
+            assert!(
+                operands
+                    .iter()
+                    .all(|o| !["words", "next", "at"].contains(&o.name)),
+                "{op:?}"
+            );
+        }
+    }
+}

@@ -31,7 +31,7 @@ pub struct Module {
     /// Some of its functions are BIFs.
     pub(crate) has_bifs: bool,
     /// Bytes that its instructions point to.
-    _strings: Box<[u8]>,
+    strings: Box<[u8]>,
     literals: Mutex<LiteralArea>,
     /// Offsets of function entries, in words, ascending.
     pub functions: Vec<u32>,
@@ -90,7 +90,7 @@ impl Module {
             code,
             breakpoints: AtomicUsize::new(0),
             has_bifs: bif::has_some_of(name),
-            _strings: strings,
+            strings,
             literals: Mutex::new(LiteralArea::new()),
             functions: Vec::new(),
             exports: Vec::new(),
@@ -123,6 +123,11 @@ impl Module {
     #[must_use]
     pub fn code(&self) -> &[AtomicU64] {
         &self.code
+    }
+    /// Which of its strings' bytes this is the address of.
+    pub(crate) fn string_offset(&self, address: *const u8) -> Option<usize> {
+        let offset = (address as usize).wrapping_sub(self.strings.as_ptr() as usize);
+        (offset <= self.strings.len()).then_some(offset)
     }
     /// The word at `at` from an entry on.
     pub(crate) fn word(&self, entry: u32, at: isize) -> &AtomicU64 {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::BeamModule;
 
 /// All `.beam` files under the folders of `BEAMLINE_OTP`, in order; none where it is not set.
-fn real_files() -> Vec<PathBuf> {
+pub(crate) fn real_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     if let Some(dirs) = std::env::var_os("BEAMLINE_OTP") {
         for dir in std::env::split_paths(&dirs) {
