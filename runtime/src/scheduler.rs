@@ -3,7 +3,7 @@
 //! Each has a run queue. It runs what is in it, a time slice at a time; steals when it is empty; sleeps
 //! when there is nothing to steal. Who wakes a process puts it in the queue of the scheduler it runs on
 //! itself, so that two processes that talk stay together; a queue with more than one process calls for
-//! a thief.
+//! a thief. Between time slices it does what ports have to do whose descriptors are ready.
 //!
 //! Source: `erl_process.c`, OTP 29. Invariants: S1, S2 of `process/shared.rs` and P2 of
 //! `process/mod.rs`.
@@ -86,6 +86,9 @@ fn run_scheduler(id: usize) {
         if turns.is_multiple_of(TURNS_A_CLOCK) {
             scheduler.expire_timers();
         }
+        if poll::is_due() {
+            poll::take_ready();
+        }
         if let Some(process) = queues.find(id) {
             scheduler.run_process(process, registers.as_mut_ptr());
         } else {
@@ -139,14 +142,14 @@ impl Scheduler {
     fn idle(&self) {
         self.expire_timers();
         self.machine.parking.announce(self.id);
-        if self.queues.has_work(self.id) {
+        if self.has_work() {
             self.machine.parking.retract(self.id);
             return;
         }
         sysprof::scheduler(self.id, false);
         self.machine.progress.inactive(self.id);
         self.machine.progress.poll_inactive();
-        if self.queues.has_work(self.id) {
+        if self.has_work() {
             // What was due, or was just told, has woken a process.
             self.machine.parking.retract(self.id);
             self.machine.progress.active(self.id);
@@ -161,6 +164,11 @@ impl Scheduler {
         self.machine.progress.active(self.id);
         sysprof::scheduler(self.id, true);
         self.expire_timers();
+    }
+
+    /// Whether there is something that it may run or call.
+    fn has_work(&self) -> bool {
+        self.queues.has_work(self.id) || poll::is_due()
     }
 
     fn sleep(&self) {

@@ -4,6 +4,7 @@
 
 use std::io::IoSlice;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -20,9 +21,9 @@ use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Message;
 use crate::process::{Process, Signal};
 use crate::sched::outside;
-use crate::sys::poll::{self, Interest};
+use crate::sys::poll::{self, Interest, Ready};
 use crate::sys::{errno, file, locale};
-use crate::term::{Term, am};
+use crate::term::{Pid, Term, am};
 
 bifs! {
     bif prim_tty:"isatty"/1 => isatty_1;
@@ -113,13 +114,26 @@ fn tty_is_open_2<'p>(p: &'p Process, [tty, name]: [Term<'p>; 2]) -> BifResult<'p
 /// Has `{select, TTY, Ref, ready_input}` sent to this process once there is input.
 fn select<'p>(p: &'p Process, tty: Term<'p>, reference: Term<'p>) {
     let message = p.tuple(&[atom("select"), tty, reference, atom("ready_input")]);
-    let message = Message::copy_of(message);
-    let reader = p.pid();
-    poll::watch(STDIN, Interest::Read, move || {
-        let from = reader;
-        // A reader that is gone reads no more.
-        let _ = crate::process::send(reader, Signal::own(message, from));
-    });
+    let reader = Reader {
+        pid: p.pid(),
+        message: Mutex::new(Some(Message::copy_of(message))),
+    };
+    poll::watch(STDIN, Interest::Read, Arc::new(reader));
+}
+
+/// A process that waits for input, and what it is sent once there is some.
+struct Reader {
+    pid: Pid,
+    message: Mutex<Option<Message>>,
+}
+
+impl Ready for Reader {
+    fn ready(self: Arc<Self>, _fd: RawFd, _interest: Interest) {
+        if let Some(message) = self.message.lock().take() {
+            // A reader that is gone reads no more.
+            let _ = crate::process::send(self.pid, Signal::own(message, self.pid));
+        }
+    }
 }
 
 fn tty_select_2<'p>(p: &'p Process, [tty, reference]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -1,6 +1,6 @@
 //! Ports: programs and descriptors that processes talk to. Source: `io.c`, `sys_drivers.c`, OTP 29.
 //!
-//! A port's state is under its lock. Processes call into it (`bif`), the poll thread calls it when a
+//! A port's state is under its lock. Processes call into it (`bif`), a scheduler calls it when a
 //! descriptor is ready, a thread of its own tells it that its program has ended. All of them send what
 //! processes must hear while they hold the lock, so that it is heard in order; nothing that may come
 //! back to the port is sent under it.
@@ -33,7 +33,7 @@ use crate::process::suspension::NOBODY;
 use crate::process::{Peer, Signal, deliver};
 use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::errno;
-use crate::sys::poll::{self, Interest, WatchId};
+use crate::sys::poll::{self, Interest, Ready, WatchId};
 use crate::term::atom::atom;
 use crate::term::{Pid, Port as PortId, Term, am};
 use crate::trace::Event;
@@ -78,6 +78,17 @@ pub(crate) struct Port {
 impl PTabElement for Port {
     fn data(&self) -> u64 {
         self.id.0
+    }
+}
+
+impl Ready for Port {
+    fn ready(self: Arc<Self>, fd: RawFd, interest: Interest) {
+        let has_driver = self.state.lock().driver.is_some();
+        match interest {
+            _ if has_driver => self.driver_ready(fd, interest),
+            Interest::Read => self.ready_input(),
+            Interest::Write => self.ready_output(),
+        }
     }
 }
 
@@ -196,8 +207,7 @@ impl Port {
     /// Has the port called when there is something to read.
     fn watch_input(self: &Arc<Self>, state: &mut State) {
         if let Some(input) = &state.input {
-            let port = Arc::clone(self);
-            let watch = poll::watch(input.raw(), Interest::Read, move || port.ready_input());
+            let watch = poll::watch(input.raw(), Interest::Read, self.clone());
             state.input_watch = Some(watch);
         }
     }
@@ -375,8 +385,7 @@ impl Port {
         for (fd, interest) in wanted {
             let watches = &mut state.driver_watches;
             if !watches.iter().any(|w| (w.0, w.1) == (fd, interest)) {
-                let port = Arc::clone(self);
-                let id = poll::watch(fd, interest, move || port.driver_ready(fd, interest));
+                let id = poll::watch(fd, interest, self.clone());
                 watches.push((fd, interest, id));
             }
         }
@@ -444,8 +453,7 @@ impl Port {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    let port = Arc::clone(self);
-                    let watch = poll::watch(fd, Interest::Write, move || port.ready_output());
+                    let watch = poll::watch(fd, Interest::Write, self.clone());
                     state.output_watch = Some(watch);
                     break;
                 }

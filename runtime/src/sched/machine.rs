@@ -102,6 +102,11 @@ pub(crate) fn schedulers_at_work() -> usize {
     schedulers().saturating_sub(machine().wall_time.idle_now())
 }
 
+/// Wakes a scheduler that has nothing to run, if there is one.
+pub(crate) fn wake_one() {
+    machine().parking.wake_one();
+}
+
 /// Totals over all schedulers: context switches, reductions, collections.
 #[must_use]
 pub fn totals() -> [u64; 3] {

@@ -20,7 +20,7 @@ pub(crate) mod wall_time;
 pub mod wheel;
 
 pub(crate) use machine::{
-    Machine, become_scheduler, count_collection, machine, schedulers_at_work,
+    Machine, become_scheduler, count_collection, machine, schedulers_at_work, wake_one,
 };
 pub use machine::{current_id, schedulers, set_schedulers, thread_progress, totals};
 pub use online::{schedulers_active, schedulers_online};

@@ -1,17 +1,39 @@
-//! Readiness of descriptors: one thread that waits in `poll(2)` and calls back.
+//! Readiness of descriptors: a table of watches over one epoll, and what is due of them for schedulers.
 //!
-//! Not `epoll`: standard input may be a regular file, which only `poll` takes.
+//! A watch is good for one call: who wants another sets another. The table has a row for each descriptor,
+//! by its number, with the watches on it. The kernel has one registration for a row, armed for one event
+//! (`EPOLLONESHOT`) of those that the row's watches wait for. An event costs the same however many
+//! descriptors are watched, and nothing is allocated for it.
 //!
-//! Invariant W1: a watched number may name a closed descriptor, or a newer one: the callback then runs
-//! once for nothing, which its owner sees when it uses the descriptor it owns.
+//! One thread waits. It queues the watches that are due and wakes a scheduler, which calls them: what
+//! ports do runs where processes run, and in several schedulers at once if they have nothing else to do.
+//! With [`set_by_scheduler`] no thread waits: the only scheduler looks when it has nothing to run.
+//!
+//! What epoll refuses (a regular file, `/dev/null`, a number that is closed) is due at once: a read or
+//! write of it does not wait. A descriptor that is closed while it is watched becomes due no more, as in
+//! ERTS, or once for nothing where another process has a copy of it. An event carries the number of the
+//! arming that it is for: what a number meant before it was opened and watched again is dropped.
+//!
+//! epoll is rustix's, which the runtime has for other things. The `polling` crate refuses a second watch
+//! on a descriptor and knows nothing of files, so that this table would be needed over it all the same.
+//!
+//! Invariant W1: a watched number may name a closed descriptor, or a newer one: its watch is then called
+//! once for nothing, or not at all, which its owner sees when it uses the descriptor it owns.
 #![expect(unsafe_code, reason = "descriptors are waited for by number")]
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once, OnceLock};
 
 use parking_lot::Mutex;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use smallvec::SmallVec;
+
+use crate::hook::Hook;
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,24 +44,256 @@ pub enum Interest {
     Write,
 }
 
-/// A watch that was set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WatchId(u64);
+impl Interest {
+    /// The events to ask for. Errors and hang-ups are told unasked.
+    fn events(self) -> EventFlags {
+        match self {
+            Interest::Read => EventFlags::IN,
+            Interest::Write => EventFlags::OUT,
+        }
+    }
 
-type Callback = Box<dyn FnOnce() + Send>;
+    fn is_met_by(self, events: EventFlags) -> bool {
+        events.intersects(self.events() | EventFlags::HUP | EventFlags::ERR)
+    }
+}
+
+/// Who waits for descriptors.
+pub trait Ready: Send + Sync {
+    /// A watch is due: `fd` is ready, or was.
+    fn ready(self: Arc<Self>, fd: RawFd, interest: Interest);
+}
+
+/// A watch that was set. Later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchId {
+    number: u64,
+    fd: RawFd,
+}
 
 struct Watch {
-    id: WatchId,
-    fd: RawFd,
+    number: u64,
     interest: Interest,
-    callback: Callback,
+    whom: Arc<dyn Ready>,
+    /// It is in [`Table::due`], and waits for nothing more.
+    is_due: bool,
+}
+
+/// What is known of a descriptor.
+#[derive(Default)]
+struct Row {
+    /// Seldom more than two: to read and to write.
+    watches: SmallVec<[Watch; 2]>,
+    /// The kernel had a registration when it was last asked.
+    is_registered: bool,
+    /// How often the row has been armed: tells its events from those of earlier armings.
+    armings: u32,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By descriptor.
+    rows: Vec<Row>,
+    /// What is to be called, in the order in which it was set.
+    due: VecDeque<WatchId>,
+    last_number: u64,
+    /// Watches on descriptors other than standard input.
+    others: usize,
 }
 
 struct Poller {
-    watches: Mutex<Watches>,
-    /// Written to make the thread look at the watches again.
-    wake: OwnedFd,
+    epoll: OwnedFd,
+    table: Mutex<Table>,
+    /// Length of [`Table::due`], for those who look without its lock.
+    due: AtomicUsize,
 }
+
+const STDIN: RawFd = 0;
+
+/// Events taken from the kernel at once.
+const BATCH: usize = 64;
+
+impl Table {
+    fn row(&mut self, fd: RawFd) -> &mut Row {
+        let index = usize::try_from(fd).expect("a descriptor is not negative");
+        if self.rows.len() <= index {
+            self.rows.resize_with(index + 1, Row::default);
+        }
+        &mut self.rows[index]
+    }
+
+    /// Has the kernel tell of the next event that a watch of the row waits for. Where it refuses to, they
+    /// are all due.
+    fn arm(&mut self, epoll: &OwnedFd, fd: RawFd) {
+        let row = self.row(fd);
+        row.armings = row.armings.wrapping_add(1);
+        let waiting = row.watches.iter().filter(|watch| !watch.is_due);
+        let events = waiting.fold(EventFlags::ONESHOT, |all, w| all | w.interest.events());
+        let data = EventData::new_u64(u64::from(row.armings) << 32 | u64::from(fd.cast_unsigned()));
+        // SAFETY: W1: used for this call; a number that is not open is an error.
+        let source = unsafe { BorrowedFd::borrow_raw(fd) };
+        let add = || epoll::add(epoll, source, data, events);
+        let modify = || epoll::modify(epoll, source, data, events);
+        let armed = match row.is_registered {
+            // Its descriptor was closed: the kernel has forgotten it.
+            true => modify().or_else(|e| if e == Errno::NOENT { add() } else { Err(e) }),
+            false => add().or_else(|e| if e == Errno::EXIST { modify() } else { Err(e) }),
+        };
+        row.is_registered = armed.is_ok();
+        if armed.is_err() {
+            self.make_due(fd, EventFlags::ERR);
+        }
+    }
+
+    /// Queues the watches of the row that `events` are for.
+    fn make_due(&mut self, fd: RawFd, events: EventFlags) {
+        let Table { rows, due, .. } = self;
+        for watch in &mut rows[fd as usize].watches {
+            if !watch.is_due && watch.interest.is_met_by(events) {
+                watch.is_due = true;
+                due.push_back(WatchId {
+                    number: watch.number,
+                    fd,
+                });
+            }
+        }
+    }
+
+    fn take_event(&mut self, epoll: &OwnedFd, event: Event) {
+        let (events, data) = (event.flags, event.data.u64());
+        let fd = (data as u32).cast_signed();
+        if self.row(fd).armings != (data >> 32) as u32 {
+            // Of an arming that another has replaced.
+            return;
+        }
+        self.make_due(fd, events);
+        if self.row(fd).watches.iter().any(|watch| !watch.is_due) {
+            self.arm(epoll, fd);
+        }
+    }
+
+    /// Takes a watch out, if it is still there.
+    fn remove(&mut self, id: WatchId) -> Option<Watch> {
+        let watches = &mut self.rows.get_mut(id.fd as usize)?.watches;
+        let at = watches.iter().position(|watch| watch.number == id.number)?;
+        let watch = watches.swap_remove(at);
+        self.others -= usize::from(id.fd != STDIN);
+        Some(watch)
+    }
+}
+
+impl Poller {
+    fn new() -> Poller {
+        Poller {
+            epoll: epoll::create(CreateFlags::CLOEXEC).expect("a descriptor is free"),
+            table: Mutex::default(),
+            due: AtomicUsize::new(0),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.due.load(Ordering::Acquire) != 0
+    }
+
+    /// Runs `change` on the table; tells others how much is due then.
+    fn with<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+        let mut table = self.table.lock();
+        let result = change(&mut table);
+        self.due.store(table.due.len(), Ordering::Release);
+        result
+    }
+
+    fn watch(&self, fd: RawFd, interest: Interest, whom: Arc<dyn Ready>) -> WatchId {
+        self.with(|table| {
+            table.last_number += 1;
+            table.others += usize::from(fd != STDIN);
+            let number = table.last_number;
+            table.row(fd).watches.push(Watch {
+                number,
+                interest,
+                whom,
+                is_due: false,
+            });
+            table.arm(&self.epoll, fd);
+            WatchId { number, fd }
+        })
+    }
+
+    fn unwatch(&self, id: WatchId) -> bool {
+        let removed = self.with(|table| {
+            let removed = table.remove(id)?;
+            let row = table.row(id.fd);
+            if row.watches.is_empty() {
+                // SAFETY: W1: as in `arm`.
+                let source = unsafe { BorrowedFd::borrow_raw(id.fd) };
+                // One that was closed is forgotten already.
+                let _ = epoll::delete(&self.epoll, source);
+                row.is_registered = false;
+            } else if !removed.is_due {
+                table.arm(&self.epoll, id.fd);
+            }
+            Some(removed)
+        });
+        removed.is_some()
+    }
+
+    /// Waits for events and queues what is due for them; how many there were.
+    fn wait(&self, timeout: Option<&Timespec>) -> usize {
+        let mut space = [const { MaybeUninit::<Event>::uninit() }; BATCH];
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut space[..], timeout) else {
+            // A signal came.
+            return 0;
+        };
+        self.with(|table| {
+            for event in &*events {
+                table.take_event(&self.epoll, *event);
+            }
+            table.due.make_contiguous().sort_unstable();
+        });
+        events.len()
+    }
+
+    /// Queues what is due now.
+    fn look(&self) {
+        let at_once = Timespec::default();
+        while self.wait(Some(&at_once)) == BATCH {}
+    }
+
+    /// Takes the next watch that is due, if it is not later than `last`.
+    fn next_due(&self, last: u64) -> Option<(Watch, RawFd)> {
+        self.with(|table| {
+            while table.due.front().is_some_and(|id| id.number <= last) {
+                let id = table.due.pop_front()?;
+                if let Some(watch) = table.remove(id) {
+                    return Some((watch, id.fd));
+                }
+            }
+            None
+        })
+    }
+
+    /// Calls what is due, in the order in which it was set, and not what is set meanwhile; `false` when
+    /// nothing is. Has `help` come when there is more than one.
+    fn call_due(&self, help: impl FnOnce()) -> bool {
+        let last = self.table.lock().last_number;
+        let Some((watch, fd)) = self.next_due(last) else {
+            return false;
+        };
+        if self.is_due() {
+            help();
+        }
+        watch.whom.ready(fd, watch.interest);
+        while let Some((watch, fd)) = self.next_due(last) {
+            watch.whom.ready(fd, watch.interest);
+        }
+        true
+    }
+}
+
+/// Hook: wakes a scheduler that has nothing to run, to call what is due.
+pub(crate) static WAKE: Hook<fn()> = Hook::new("who calls what is due");
+
+static POLLER: OnceLock<Poller> = OnceLock::new();
 
 /// No thread waits: a scheduler looks for what is ready when it has nothing to run, so that when that is
 /// does not depend on chance.
@@ -50,128 +304,70 @@ pub fn set_by_scheduler() {
     BY_SCHEDULER.store(true, Ordering::Relaxed);
 }
 
-/// Runs the callbacks of what is ready, in the order in which they were set; `false` when nothing is.
+fn is_by_scheduler() -> bool {
+    BY_SCHEDULER.load(Ordering::Relaxed)
+}
+
+/// Whether a scheduler is to call [`take_ready`], although it has something to run.
+#[inline]
+pub(crate) fn is_due() -> bool {
+    POLLER.get().is_some_and(Poller::is_due) && !is_by_scheduler()
+}
+
+/// Calls what is due, in the order in which it was set; `false` when nothing is.
 pub fn take_ready() -> bool {
-    call_back(poller(), None, 0)
+    let Some(poller) = POLLER.get() else {
+        return false;
+    };
+    if is_by_scheduler() {
+        poller.look();
+        return poller.call_due(|| {});
+    }
+    poller.call_due(WAKE.get())
 }
 
 /// Is a descriptor watched, other than standard input?
 pub fn is_waited_for() -> bool {
-    let watches = poller().watches.lock();
-    watches.set.iter().any(|watch| watch.fd != STDIN)
-}
-
-const STDIN: RawFd = 0;
-
-#[derive(Default)]
-struct Watches {
-    set: Vec<Watch>,
-    last_id: u64,
+    let poller = POLLER.get();
+    poller.is_some_and(|poller| poller.table.lock().others != 0)
 }
 
 fn poller() -> &'static Poller {
-    static POLLER: OnceLock<Poller> = OnceLock::new();
-    static STARTED: OnceLock<()> = OnceLock::new();
-    let mut woken = None;
-    let poller = POLLER.get_or_init(|| {
-        let (read, write) =
-            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("two descriptors are free");
-        woken = Some(read);
-        Poller {
-            watches: Mutex::default(),
-            wake: write,
-        }
-    });
-    if let Some(woken) = woken
-        && !BY_SCHEDULER.load(Ordering::Relaxed)
-    {
-        STARTED.get_or_init(|| {
+    static THREAD: Once = Once::new();
+    let poller = POLLER.get_or_init(Poller::new);
+    if !is_by_scheduler() {
+        THREAD.call_once(|| {
             std::thread::Builder::new()
                 .name("poll".into())
-                .spawn(move || run(poller, &woken))
+                .spawn(|| wait_for_ever(poller))
                 .expect("a thread can be started");
         });
     }
     poller
 }
 
-/// Calls `callback` once, from the poll thread, when `fd` is ready.
-pub fn watch(fd: RawFd, interest: Interest, callback: impl FnOnce() + Send + 'static) -> WatchId {
+fn wait_for_ever(poller: &Poller) {
+    loop {
+        poller.wait(None);
+        if poller.is_due() {
+            WAKE.get()();
+        }
+    }
+}
+
+/// Has a scheduler call `whom`, once, when `fd` is ready.
+pub fn watch(fd: RawFd, interest: Interest, whom: Arc<dyn Ready>) -> WatchId {
     let poller = poller();
-    let id = {
-        let mut watches = poller.watches.lock();
-        watches.last_id += 1;
-        let id = WatchId(watches.last_id);
-        watches.set.push(Watch {
-            id,
-            fd,
-            interest,
-            callback: Box::new(callback),
-        });
-        id
-    };
-    wake(poller);
+    let id = poller.watch(fd, interest, whom);
+    if poller.is_due() && !is_by_scheduler() {
+        WAKE.get()();
+    }
     id
 }
 
-/// Takes a watch back. `false` when its callback has run, or runs now.
+/// Takes a watch back. `false` when it has been called, or is called now.
 pub fn unwatch(id: WatchId) -> bool {
-    let poller = poller();
-    let removed = {
-        let mut watches = poller.watches.lock();
-        let at = watches.set.iter().position(|watch| watch.id == id);
-        at.map(|at| watches.set.swap_remove(at))
-    };
-    wake(poller);
-    removed.is_some()
-}
-
-fn wake(poller: &Poller) {
-    // A full pipe has woken it already.
-    let _ = rustix::io::write(&poller.wake, &[0]);
-}
-
-fn run(poller: &Poller, woken: &OwnedFd) {
-    loop {
-        call_back(poller, Some(woken), -1);
-    }
-}
-
-/// Waits until something watched is ready, `woken` has something to read, or the time is up, and runs the
-/// callbacks of what is ready; `false` when nothing is.
-fn call_back(poller: &Poller, woken: Option<&OwnedFd>, timeout_ms: i32) -> bool {
-    let mut fds: Vec<libc::pollfd> = woken
-        .iter()
-        .map(|fd| pollfd(fd.as_raw_fd(), Interest::Read))
-        .collect();
-    let mut ids: Vec<WatchId> = {
-        let watches = poller.watches.lock();
-        fds.extend(watches.set.iter().map(|w| pollfd(w.fd, w.interest)));
-        watches.set.iter().map(|watch| watch.id).collect()
-    };
-    // SAFETY: W1: an array of as many entries; the numbers are the kernel's to judge.
-    let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
-    if ready <= 0 {
-        return false;
-    }
-    if let Some(woken) = woken {
-        while rustix::io::read(woken, &mut [0u8; 64]).is_ok_and(|n| n > 0) {}
-        fds.remove(0);
-    }
-    let mut is_ready = fds.iter().map(|fd| fd.revents != 0);
-    ids.retain(|_| is_ready.next() == Some(true));
-    ids.sort_unstable();
-    for id in &ids {
-        let watch = {
-            let mut watches = poller.watches.lock();
-            let at = watches.set.iter().position(|watch| watch.id == *id);
-            at.map(|at| watches.set.swap_remove(at))
-        };
-        if let Some(watch) = watch {
-            (watch.callback)();
-        }
-    }
-    !ids.is_empty()
+    poller().unwatch(id)
 }
 
 fn pollfd(fd: RawFd, interest: Interest) -> libc::pollfd {
@@ -223,52 +419,228 @@ pub fn hung_up(fd: RawFd) -> std::io::Result<Option<bool>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    /// A number that no descriptor of the tests has.
+    const NOT_OPEN: RawFd = 5000;
+
+    /// Sends its name when it is called.
+    struct Tell(u32, Sender<u32>);
+
+    impl Ready for Tell {
+        fn ready(self: Arc<Self>, _fd: RawFd, _interest: Interest) {
+            self.1.send(self.0).expect("the test lives");
+        }
+    }
+
+    /// A poller of the test's own, and who was called.
+    struct Test {
+        poller: Arc<Poller>,
+        tell: Sender<u32>,
+        told: Receiver<u32>,
+    }
+
+    impl Test {
+        fn new() -> Test {
+            let (tell, told) = channel();
+            let poller = Arc::new(Poller::new());
+            Test { poller, tell, told }
+        }
+
+        fn watch(&self, fd: &impl AsRawFd, interest: Interest, name: u32) -> WatchId {
+            let whom = Arc::new(Tell(name, self.tell.clone()));
+            self.poller.watch(fd.as_raw_fd(), interest, whom)
+        }
+
+        #[track_caller]
+        fn calls(&self, names: &[u32]) {
+            self.poller.look();
+            assert_eq!(self.poller.call_due(|| {}), !names.is_empty());
+            assert_eq!(self.told.try_iter().collect::<Vec<_>>(), names);
+        }
+    }
+
+    fn pipe() -> (OwnedFd, OwnedFd) {
+        pipe_with(PipeFlags::CLOEXEC).expect("two descriptors are free")
+    }
+
+    fn put(fd: &OwnedFd) {
+        rustix::io::write(fd, b"x").expect("room for a byte");
+    }
+
+    fn get(fd: &OwnedFd) {
+        rustix::io::read(fd, &mut [0; 1]).expect("a byte");
+    }
+
     #[test]
-    fn a_callback_runs_once_when_there_is_data() {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let (tx, rx) = channel();
-        let tell = tx.clone();
-        watch(read.as_raw_fd(), Interest::Read, move || {
-            tell.send(1).unwrap()
-        });
-        assert!(rx.recv_timeout(Duration::from_millis(30)).is_err());
-        rustix::io::write(&write, b"x").unwrap();
-        assert_eq!(rx.recv_timeout(Duration::from_secs(10)), Ok(1));
-        assert!(rx.recv_timeout(Duration::from_millis(30)).is_err());
-        watch(write.as_raw_fd(), Interest::Write, move || {
-            tx.send(2).unwrap()
-        });
-        assert_eq!(rx.recv_timeout(Duration::from_secs(10)), Ok(2));
+    fn a_watch_is_called_once_when_there_is_data() {
+        let (test, (read, write)) = (Test::new(), pipe());
+        test.watch(&read, Interest::Read, 1);
+        test.calls(&[]);
+        put(&write);
+        test.calls(&[1]);
+        test.calls(&[]);
+        test.watch(&read, Interest::Read, 2);
+        test.calls(&[2]);
+        test.watch(&write, Interest::Write, 3);
+        test.calls(&[3]);
+        get(&read);
+        test.watch(&read, Interest::Read, 4);
+        test.calls(&[]);
+        drop(write);
+        test.calls(&[4]);
+    }
+
+    #[test]
+    fn a_descriptor_is_read_and_written_at_once() {
+        let test = Test::new();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        test.watch(&ours, Interest::Read, 1);
+        test.watch(&ours, Interest::Write, 2);
+        test.calls(&[2]);
+        test.watch(&ours, Interest::Write, 3);
+        theirs.write_all(b"x").unwrap();
+        test.calls(&[1, 3]);
+        test.watch(&ours, Interest::Write, 4);
+        test.calls(&[4]);
+    }
+
+    #[test]
+    fn all_watches_on_a_descriptor_and_its_copies_are_called() {
+        let (test, (read, write)) = (Test::new(), pipe());
+        let copy = read.try_clone().unwrap();
+        test.watch(&copy, Interest::Read, 1);
+        test.watch(&read, Interest::Read, 2);
+        test.watch(&read, Interest::Read, 3);
+        test.calls(&[]);
+        put(&write);
+        test.calls(&[1, 2, 3]);
+        get(&read);
+        test.watch(&copy, Interest::Read, 4);
+        test.watch(&read, Interest::Read, 5);
+        drop(read);
+        put(&write);
+        // The copy keeps the pipe open: the watch on the closed number is called for nothing.
+        test.calls(&[4, 5]);
+    }
+
+    #[test]
+    fn what_is_ready_together_is_called_in_the_order_of_setting() {
+        let test = Test::new();
+        let pipes: Vec<_> = (0..3 * BATCH as u32).map(|n| (n, pipe())).collect();
+        for (name, (read, _)) in &pipes {
+            test.watch(read, Interest::Read, *name);
+        }
+        for (_, (_, write)) in pipes.iter().rev() {
+            put(write);
+        }
+        let names: Vec<_> = pipes.iter().map(|(name, _)| *name).collect();
+        test.calls(&names);
+    }
+
+    #[test]
+    fn what_epoll_refuses_is_due_at_once() {
+        let (test, (read, write)) = (Test::new(), pipe());
+        put(&write);
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        test.watch(&read, Interest::Read, 1);
+        test.watch(&file, Interest::Read, 2);
+        test.watch(&File::open("/dev/null").unwrap(), Interest::Read, 3);
+        test.watch(&NOT_OPEN, Interest::Write, 4);
+        test.calls(&[1, 2, 3, 4]);
+        test.calls(&[]);
+    }
+
+    #[test]
+    fn what_is_set_while_others_are_called_waits_for_the_next_time() {
+        struct Again(Arc<Poller>, Sender<u32>);
+        impl Ready for Again {
+            fn ready(self: Arc<Self>, fd: RawFd, interest: Interest) {
+                self.1.send(1).expect("the test lives");
+                let poller = Arc::clone(&self.0);
+                poller.watch(fd, interest, self);
+            }
+        }
+        let test = Test::new();
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let again = Arc::new(Again(Arc::clone(&test.poller), test.tell.clone()));
+        test.poller.watch(file.as_raw_fd(), Interest::Read, again);
+        test.calls(&[1]);
+        test.calls(&[1]);
+    }
+
+    #[test]
+    fn a_number_that_is_closed_and_opened_again_is_another_descriptor() {
+        let (test, (mut number, to_first)) = (Test::new(), pipe());
+        let (second, to_second) = pipe();
+        // A child holds a copy of what is closed here.
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .stdin(number.try_clone().unwrap())
+            .spawn()
+            .expect("a program");
+        test.watch(&number, Interest::Read, 1);
+        test.calls(&[]);
+        rustix::io::dup2(&second, &mut number).expect("both are open");
+        test.watch(&number, Interest::Read, 2);
+        put(&to_first);
+        test.calls(&[]);
+        put(&to_second);
+        // Whoever left a watch behind on the number is called with it.
+        test.calls(&[1, 2]);
+        child.kill().expect("the child runs");
+        child.wait().expect("the child ends");
+    }
+
+    #[test]
+    fn a_watch_that_is_taken_back_is_not_called() {
+        let (test, (read, write)) = (Test::new(), pipe());
+        let first = test.watch(&read, Interest::Read, 1);
+        let second = test.watch(&read, Interest::Read, 2);
+        assert!(test.poller.unwatch(first) && !test.poller.unwatch(first));
+        put(&write);
+        test.poller.look();
+        let third = test.watch(&read, Interest::Read, 3);
+        assert!(test.poller.unwatch(second));
+        test.calls(&[3]);
+        assert!(!test.poller.unwatch(third));
+    }
+
+    #[test]
+    fn the_thread_queues_what_schedulers_call() {
+        let (read, write) = pipe();
+        let (tell, told) = channel();
+        let id = watch(read.as_raw_fd(), Interest::Read, Arc::new(Tell(7, tell)));
+        assert!(is_waited_for());
+        put(&write);
+        let mut looks = 0;
+        while told.try_recv().is_err() {
+            take_ready();
+            std::thread::sleep(Duration::from_millis(1));
+            looks += 1;
+            assert!(looks < 20_000, "the thread sees it");
+        }
+        assert!(!unwatch(id));
     }
 
     #[test]
     fn data_and_the_end_of_it_are_readable() {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (read, write) = pipe();
         assert!(!is_readable(read.as_raw_fd()));
-        rustix::io::write(&write, b"x").unwrap();
+        put(&write);
         assert!(is_readable(read.as_raw_fd()));
-        rustix::io::read(&read, &mut [0; 1]).unwrap();
+        get(&read);
         assert!(!is_readable(read.as_raw_fd()));
-        drop(write);
-        assert!(is_readable(read.as_raw_fd()));
-    }
-
-    #[test]
-    fn a_watch_that_is_taken_back_does_not_call() {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let (tx, rx) = channel();
-        let id = watch(read.as_raw_fd(), Interest::Read, move || {
-            tx.send(()).unwrap()
-        });
-        assert!(unwatch(id));
-        assert!(!unwatch(id));
-        rustix::io::write(&write, b"x").unwrap();
-        assert!(rx.recv_timeout(Duration::from_millis(30)).is_err());
         assert_eq!(hung_up(read.as_raw_fd()).unwrap(), Some(false));
         drop(write);
+        assert!(is_readable(read.as_raw_fd()));
         assert_eq!(hung_up(read.as_raw_fd()).unwrap(), Some(true));
     }
 }
