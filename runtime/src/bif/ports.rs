@@ -208,7 +208,7 @@ fn info<'p>(p: &'p Process, port: &Port, item: &str) -> Option<Term<'p>> {
             Some(pid) => Term::small(pid.into()),
             None => am::undefined.term(),
         },
-        "parallelism" => state.mode.parallelism.into(),
+        "parallelism" => state.parallelism.into(),
         "queue_size" => p.unsigned(state.queued_bytes as u64),
         "memory" => p.unsigned((size_of::<Port>() + state.queued_bytes) as u64),
         "locking" => atom("port_level"),

@@ -1,8 +1,12 @@
-//! Drivers: what is behind a port that is no program. Those that OTP has as libraries in C and tracing needs are
-//! here; a port of one can be opened once `erl_ddll` has been asked to load it, as in OTP.
+//! Drivers: what is behind a port. Programs and descriptors have one (`streams`). Those that OTP has as libraries in
+//! C and tracing needs are here too; a port of one can be opened once `erl_ddll` has been asked to load it, as in OTP.
+//!
+//! A driver knows nothing of ports and processes. It is called under its port's lock with a [`Context`], through
+//! which it sends to the port's owner and says what it waits for.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -10,38 +14,124 @@ use rustix::io::Errno;
 use super::open::Error;
 use super::trace_file::TraceFile;
 use super::trace_ip::TraceIp;
-use crate::sys::poll::Interest;
+use super::{Port, State};
+use crate::heap::Heap;
+use crate::sched::timers;
+use crate::sys::poll::{self, Interest};
+use crate::term::Term;
 
-/// What a port of the driver does. An error ends the port with it as the reason.
+/// Why a driver ends its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It has come to its end.
+    Normal,
+    /// With the error as the reason. What is queued is lost.
+    Error(Errno),
+}
+
+impl From<Errno> for End {
+    fn from(e: Errno) -> End {
+        End::Error(e)
+    }
+}
+
+/// What a port of the driver does. An error ends the port.
 pub(super) trait Driver: Send {
+    /// The port has been opened.
+    fn start(&mut self, _port: &mut Context<'_>) {}
+
     /// Takes what is sent to the port.
-    fn output(&mut self, data: &[u8]) -> Result<(), Errno>;
+    fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End>;
 
     /// `port_control/3`; `None` where there is no such command.
-    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, Errno>>;
+    fn control(&mut self, _command: u32) -> Option<Result<Vec<u8>, End>> {
+        None
+    }
 
     /// What `control` answers is a binary, not a list.
     fn answers_binaries(&self) -> bool {
         false
     }
 
-    /// Milliseconds after which `timeout` is to be called, again and again.
-    fn timeout_ms(&self) -> Option<u64> {
-        None
-    }
-
-    /// The time is up.
-    fn timeout(&mut self) -> Result<(), Errno> {
+    /// The time that it asked for is up.
+    fn timeout(&mut self, _port: &mut Context<'_>) -> Result<(), End> {
         Ok(())
     }
 
-    /// The descriptors that it waits for now.
-    fn watches(&self) -> Vec<(RawFd, Interest)> {
-        Vec::new()
+    /// A descriptor that it watches is ready, or was. It is watched no more.
+    fn ready(
+        &mut self,
+        _port: &mut Context<'_>,
+        _fd: RawFd,
+        _interest: Interest,
+    ) -> Result<(), End> {
+        Ok(())
     }
 
-    /// One of them is ready, or was.
-    fn ready(&mut self, _fd: RawFd, _interest: Interest) {}
+    /// The program of the port has ended.
+    fn program_ended(&mut self, _port: &mut Context<'_>, _status: i32) -> Result<(), End> {
+        Ok(())
+    }
+
+    /// Bytes that it has taken and not yet written.
+    fn queued_bytes(&self) -> usize {
+        0
+    }
+
+    /// Whether a port that is closed waits until all is written.
+    fn must_flush(&self) -> bool {
+        false
+    }
+
+    /// Before the machine ends: writes what must not be lost.
+    fn flush(&mut self) {}
+}
+
+/// What a driver asks of its port, whose lock is held.
+pub(super) struct Context<'a> {
+    pub(super) port: &'a Arc<Port>,
+    pub(super) state: &'a mut State,
+}
+
+impl Context<'_> {
+    /// Sends `{Port, What}` to the owner.
+    pub(super) fn tell_owner(&self, what: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+        let id = self.port.id;
+        self.port.tell(self.state.owner, |heap| {
+            let what = what(heap);
+            heap.tuple(&[id.term(), what])
+        });
+    }
+
+    /// Has the driver called once when `fd` is ready.
+    pub(super) fn watch(&mut self, fd: RawFd, interest: Interest) {
+        let watches = &mut self.state.watches;
+        if !watches.iter().any(|w| (w.0, w.1) == (fd, interest)) {
+            let whom = Arc::clone(self.port);
+            watches.push((fd, interest, poll::watch(fd, interest, whom)));
+        }
+    }
+
+    /// Takes back all watches on `fd`, which the driver is about to close.
+    pub(super) fn unwatch(&mut self, fd: RawFd) {
+        let gone = self.state.watches.extract_if(.., |watch| watch.0 == fd);
+        gone.for_each(|(_, _, id)| _ = poll::unwatch(id));
+    }
+
+    /// Has `timeout` called in some milliseconds.
+    pub(super) fn call_after(&self, milliseconds: u64) {
+        let port = Arc::downgrade(self.port);
+        timers::run_after(milliseconds, move || {
+            if let Some(port) = port.upgrade() {
+                port.timeout();
+            }
+        });
+    }
+
+    /// So many bytes have been read.
+    pub(super) fn took_input(&mut self, bytes: usize) {
+        super::count(&super::INPUT_BYTES, &mut self.state.input_bytes, bytes);
+    }
 }
 
 /// Starts a driver: its name, and how it opens a port with what follows the name in the command.
@@ -91,6 +181,35 @@ pub(super) fn start(command: &[u8]) -> Option<Result<Box<dyn Driver>, Error>> {
     let (name, start) = DRIVERS.iter().find(|row| row.0.as_bytes() == word)?;
     let is_loaded = LOADED.lock().contains_key(name);
     is_loaded.then(|| start(&command[name.len()..]))
+}
+
+/// A port that is not open, for a driver that is called without one: what it sends goes to nobody.
+#[cfg(test)]
+pub(super) struct Alone(Arc<Port>);
+
+#[cfg(test)]
+impl Alone {
+    pub(super) fn new() -> Alone {
+        Alone(Arc::new(Port {
+            tracee: crate::trace::Tracee::default(),
+            id: crate::term::Port(0),
+            state: Mutex::new(State::new(crate::term::Pid(0), Vec::new())),
+        }))
+    }
+
+    /// Calls `work` with the port.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+        work(&mut Context {
+            port: &self.0,
+            state: &mut self.0.state.lock(),
+        })
+    }
+
+    /// What the driver watches.
+    pub(super) fn watches(&self) -> Vec<(RawFd, Interest)> {
+        let state = self.0.state.lock();
+        state.watches.iter().map(|w| (w.0, w.1)).collect()
+    }
 }
 
 #[cfg(test)]

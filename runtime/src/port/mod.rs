@@ -1,7 +1,7 @@
-//! Ports: programs and descriptors that processes talk to. Source: `io.c`, `sys_drivers.c`, OTP 29.
+//! Ports: what processes talk to programs, descriptors and drivers through. Source: `io.c`, OTP 29.
 //!
-//! A port's state is under its lock. Processes call into it (`bif`), a scheduler calls it when a
-//! descriptor is ready, a thread of its own tells it that its program has ended. All of them send what
+//! A port's state is under its lock, its driver with it. Processes call into it (`bif`), a scheduler calls it
+//! when a descriptor is ready, a thread of its own tells it that its program has ended. All of them send what
 //! processes must hear while they hold the lock, so that it is heard in order; nothing that may come
 //! back to the port is sent under it.
 //!
@@ -12,18 +12,18 @@ pub(crate) mod driver;
 mod framing;
 pub(crate) mod open;
 pub(crate) mod signals;
+mod streams;
 mod trace_file;
 mod trace_ip;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::collections::BTreeSet;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-use rustix::io::Errno;
+use parking_lot::{Mutex, MutexGuard};
 
-use framing::{Framing, Input, Piece};
+use driver::{Context, Driver, End};
 pub(crate) use open::open_forker;
 
 use crate::heap::{Heap, Message};
@@ -42,9 +42,6 @@ use crate::trace::sysprof;
 
 /// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.
 static PORT_LIMIT: AtomicUsize = AtomicUsize::new(65_536);
-
-/// Bytes of one read. Source: `ERTS_SYS_READ_BUF_SZ`.
-const READ_BYTES: usize = 64 * 1024;
 
 static INPUT_BYTES: AtomicU64 = AtomicU64::new(0);
 static OUTPUT_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -67,6 +64,12 @@ pub(crate) fn io_bytes() -> (u64, u64) {
     (read(&INPUT_BYTES), read(&OUTPUT_BYTES))
 }
 
+/// Adds to what all ports and one port have read or written.
+fn count(all: &AtomicU64, one: &mut u64, bytes: usize) {
+    all.fetch_add(bytes as u64, Ordering::Relaxed);
+    *one += bytes as u64;
+}
+
 /// A port.
 pub(crate) struct Port {
     pub(crate) id: PortId,
@@ -83,79 +86,75 @@ impl PTabElement for Port {
 
 impl Ready for Port {
     fn ready(self: Arc<Self>, fd: RawFd, interest: Interest) {
-        let has_driver = self.state.lock().driver.is_some();
-        match interest {
-            _ if has_driver => self.driver_ready(fd, interest),
-            Interest::Read => self.ready_input(),
-            Interest::Write => self.ready_output(),
+        let _runs = sysprof::port_runs(self.id);
+        let is_input = interest == Interest::Read;
+        if is_input {
+            self.traced().begins(Term::small(0));
+        }
+        let mut state = self.state.lock();
+        state.watches.retain(|w| (w.0, w.1) != (fd, interest));
+        self.drive(state, |driver, port| driver.ready(port, fd, interest));
+        if is_input {
+            self.traced().ends(Term::small(0));
         }
     }
-}
-
-/// A descriptor of a port.
-enum Descriptor {
-    /// Closed with the port.
-    Own(OwnedFd),
-    /// The program's: `{fd, In, Out}`.
-    Lent(RawFd),
-}
-
-impl Descriptor {
-    fn raw(&self) -> RawFd {
-        match self {
-            Descriptor::Own(fd) => fd.as_raw_fd(),
-            Descriptor::Lent(fd) => *fd,
-        }
-    }
-}
-
-/// How a port was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mode {
-    framing: Framing,
-    binary: bool,
-    eof: bool,
-    exit_status: bool,
-    pub(crate) parallelism: bool,
-    /// Queued bytes at which callers must wait, and below which they go on.
-    busy: (usize, usize),
 }
 
 pub(crate) struct State {
     pub(crate) owner: Pid,
     pub(crate) name: Vec<u8>,
-    pub(crate) mode: Mode,
     pub(crate) links: BTreeSet<Peer>,
     pub(crate) monitors: Vec<(RefNumbers, Pid)>,
     pub(crate) data: Message,
+    pub(crate) parallelism: bool,
+    pub(crate) os_pid: Option<i32>,
+    pub(crate) input_bytes: u64,
+    pub(crate) output_bytes: u64,
+    pub(crate) queued_bytes: usize,
     pub(crate) gone: bool,
 
-    input: Option<Descriptor>,
-    pub(crate) input_watch: Option<WatchId>,
-    pub(crate) reader: Input,
-    pub(crate) input_bytes: u64,
-
-    output: Option<Descriptor>,
-    pub(crate) output_watch: Option<WatchId>,
-    pub(crate) queue: VecDeque<Vec<u8>>,
-    /// Bytes of the queue's first piece that are written.
-    pub(crate) written: usize,
-    pub(crate) queued_bytes: usize,
-    pub(crate) output_bytes: u64,
-    pub(crate) is_busy: bool,
-    /// Who waits for the port not to be busy.
-    pub(crate) waiting: Vec<Pid>,
-    /// Set when the port is to end once all is written: why, and whether its owner asked for it.
-    pub(crate) closing: Option<(Message, bool)>,
-
-    /// What takes the port's data, where that is no descriptor.
-    driver: Option<Box<dyn driver::Driver>>,
+    /// What is behind the port; `None` behind the one that starts programs, and behind one that is gone.
+    driver: Option<Box<dyn Driver>>,
     /// The descriptors that the driver waits for.
-    pub(crate) driver_watches: Vec<(RawFd, Interest, WatchId)>,
+    watches: Vec<(RawFd, Interest, WatchId)>,
+    /// Queued bytes at which callers must wait, and below which they go on.
+    busy: (usize, usize),
+    is_busy: bool,
+    /// Who waits for the port not to be busy.
+    waiting: Vec<Pid>,
+    /// Set when the port is to end once all is written: why, and whether its owner asked for it.
+    closing: Option<(Message, bool)>,
+}
 
-    pub(crate) os_pid: Option<i32>,
-    /// Exit status of the program that has ended.
-    pub(crate) exited: Option<i32>,
+impl State {
+    /// Of a port without a driver.
+    fn new(owner: Pid, name: Vec<u8>) -> State {
+        State {
+            owner,
+            name,
+            links: BTreeSet::new(),
+            monitors: Vec::new(),
+            data: Message::copy_of(am::undefined.term()),
+            parallelism: false,
+            os_pid: None,
+            input_bytes: 0,
+            output_bytes: 0,
+            queued_bytes: 0,
+            gone: false,
+            driver: None,
+            watches: Vec::new(),
+            busy: open::BUSY_BYTES,
+            is_busy: false,
+            waiting: Vec::new(),
+            closing: None,
+        }
+    }
+
+    /// Whether the driver must write before the port ends.
+    fn must_flush(&self) -> bool {
+        let driver = self.driver.as_ref();
+        driver.is_some_and(|driver| driver.must_flush())
+    }
 }
 
 /// Why a command was refused.
@@ -204,114 +203,56 @@ impl Port {
         deliver(to, Signal::own(message, crate::process::SYSTEM));
     }
 
-    /// Has the port called when there is something to read.
-    fn watch_input(self: &Arc<Self>, state: &mut State) {
-        if let Some(input) = &state.input {
-            let watch = poll::watch(input.raw(), Interest::Read, self.clone());
-            state.input_watch = Some(watch);
-        }
-    }
-
-    fn ready_input(self: &Arc<Self>) {
-        let _runs = sysprof::port_runs(self.id);
-        self.traced().begins(Term::small(0));
-        self.take_input();
-        self.traced().ends(Term::small(0));
-    }
-
-    fn take_input(self: &Arc<Self>) {
-        let mut state = self.state.lock();
-        state.input_watch = None;
-        let Some(input) = state.input.as_ref().filter(|_| !state.gone) else {
-            return;
+    /// Has the driver do something, and the port do what follows of that. `None` when there is no driver, or
+    /// the port ends.
+    fn drive<T>(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        work: impl FnOnce(&mut dyn Driver, &mut Context<'_>) -> Result<T, End>,
+    ) -> Option<T> {
+        let mut driver = state.driver.take()?;
+        let mut context = Context {
+            port: self,
+            state: &mut state,
         };
-        // Where others read it too, what there was may be gone: nobody is to wait for more here.
-        if matches!(input, Descriptor::Lent(fd) if !poll::is_readable(*fd)) {
-            return self.watch_input(&mut state);
-        }
-        let mut bytes = vec![0; READ_BYTES];
-        match crate::sys::file::read(input.raw(), &mut bytes) {
-            Ok(0) => {
-                state.input = None;
-                let rest = state.reader.finish();
-                self.deliver_pieces(&mut state, rest);
-                self.end_of_input(state);
+        let done = work(&mut *driver, &mut context);
+        state.queued_bytes = driver.queued_bytes();
+        state.driver = Some(driver);
+        match done {
+            Ok(result) => {
+                self.settle(state);
+                Some(result)
             }
-            Ok(n) => {
-                INPUT_BYTES.fetch_add(n as u64, Ordering::Relaxed);
-                state.input_bytes += n as u64;
-                let pieces = state.reader.push(&bytes[..n]);
-                self.deliver_pieces(&mut state, pieces);
-                self.watch_input(&mut state);
+            Err(End::Normal) => {
+                self.close(state, am::normal.term(), false);
+                None
             }
-            Err(Errno::AGAIN | Errno::INTR) => self.watch_input(&mut state),
-            Err(e) => self.fail(state, e),
+            Err(End::Error(e)) => {
+                let asked = state.closing.take().is_some_and(|(_, asked)| asked);
+                let reason = atom(errno::errno_name(e.raw_os_error()));
+                self.terminate(state, reason, asked);
+                None
+            }
         }
     }
 
-    /// Sends `{Port, {data, Data}}` for each piece.
-    fn deliver_pieces(&self, state: &mut State, pieces: impl IntoIterator<Item = Piece>) {
-        let (owner, binary) = (state.owner, state.mode.binary);
-        for piece in pieces {
-            self.tell(owner, |heap| {
-                let (tag, bytes) = match piece {
-                    Piece::Data(bytes) => (None, bytes),
-                    Piece::Eol(bytes) => (Some("eol"), bytes),
-                    Piece::NoEol(bytes) => (Some("noeol"), bytes),
-                };
-                let data = if binary {
-                    heap.binary_from_vec(bytes)
-                } else {
-                    heap.byte_list(&bytes)
-                };
-                let data = match tag {
-                    Some(tag) => heap.tuple(&[atom(tag), data]),
-                    None => data,
-                };
-                let data = heap.tuple(&[atom("data"), data]);
-                heap.tuple(&[self.id.term(), data])
-            });
+    /// Compares what is queued with the limits, and ends a port that only waits for it to be written.
+    fn settle(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let (high, low) = state.busy;
+        if state.queued_bytes >= high {
+            state.is_busy = true;
+        } else if state.is_busy && state.queued_bytes < low.max(1) {
+            state.is_busy = false;
+            wake(&mut state.waiting);
+        }
+        if !state.must_flush()
+            && let Some((reason, asked)) = state.closing.take()
+        {
+            self.terminate(state, reason.term(), asked);
         }
     }
 
-    /// There is nothing more to read, or nothing to read and the program has ended.
-    fn end_of_input(self: &Arc<Self>, state: parking_lot::MutexGuard<'_, State>) {
-        if state.mode.exit_status {
-            let Some(status) = state.exited else {
-                // Goes on when the program ends.
-                return;
-            };
-            self.tell(state.owner, |heap| {
-                let status = heap.tuple(&[atom("exit_status"), Term::small(status.into())]);
-                heap.tuple(&[self.id.term(), status])
-            });
-        }
-        if state.mode.eof {
-            self.tell(state.owner, |heap| {
-                heap.tuple(&[self.id.term(), atom("eof")])
-            });
-            return;
-        }
-        self.close(state, am::normal.term(), false);
-    }
-
-    /// The program has ended.
-    fn program_ended(self: &Arc<Self>, status: i32) {
-        let mut state = self.state.lock();
-        state.exited = Some(status);
-        if state.mode.exit_status && state.input.is_none() && !state.gone {
-            self.end_of_input(state);
-        }
-    }
-
-    fn fail(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State>, e: Errno) {
-        state.queue.clear();
-        state.queued_bytes = 0;
-        let reason = atom(errno::errno_name(e.raw_os_error()));
-        self.close(state, reason, false);
-    }
-
-    /// Writes `data`, or queues it. `caller` is woken when a busy port takes data again; without one,
+    /// Has the driver take `data`. `caller` is woken when a busy port takes data again; without one,
     /// the data is taken whether the port is busy or not.
     fn command(self: &Arc<Self>, data: Vec<u8>, caller: Option<Pid>) -> Result<(), Refused> {
         let _runs = sysprof::port_runs(self.id);
@@ -325,35 +266,8 @@ impl Port {
             }
             return Err(Refused::Busy);
         }
-        if let Some(driver) = &mut state.driver {
-            let taken = driver.output(&data);
-            state.output_bytes += data.len() as u64;
-            OUTPUT_BYTES.fetch_add(data.len() as u64, Ordering::Relaxed);
-            match taken {
-                Ok(()) => self.watch_driver(&mut state),
-                Err(e) => self.fail(state, e),
-            }
-            return Ok(());
-        }
-        let Some(header) = state.mode.framing.header(data.len()) else {
-            self.fail(state, Errno::INVAL);
-            return Ok(());
-        };
-        state.output_bytes += data.len() as u64;
-        OUTPUT_BYTES.fetch_add(data.len() as u64, Ordering::Relaxed);
-        if state.output.is_none() {
-            // Opened for input only: what is sent to it goes nowhere.
-            return Ok(());
-        }
-        for piece in [header, data] {
-            if !piece.is_empty() {
-                state.queued_bytes += piece.len();
-                state.queue.push_back(piece);
-            }
-        }
-        if state.output_watch.is_none() {
-            self.write_queue(state);
-        }
+        count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
+        self.drive(state, |driver, port| driver.output(port, data));
         Ok(())
     }
 
@@ -363,133 +277,34 @@ impl Port {
         let mut state = self.state.lock();
         let driver = state.driver.as_mut()?;
         let (done, binary) = (driver.control(command)?, driver.answers_binaries());
-        match done {
-            Ok(answer) => Some((answer, binary)),
-            Err(e) => {
-                self.fail(state, e);
-                Some((vec![0], binary))
-            }
-        }
+        let answer = self.drive(state, |_, _| done);
+        Some((answer.unwrap_or(vec![0]), binary))
     }
 
-    /// Has the driver called when a descriptor that it waits for is ready.
-    fn watch_driver(self: &Arc<Self>, state: &mut State) {
-        let wanted = state.driver.as_ref().map_or(Vec::new(), |d| d.watches());
-        state.driver_watches.retain(|(fd, interest, id)| {
-            let kept = wanted.contains(&(*fd, *interest));
-            if !kept {
-                poll::unwatch(*id);
-            }
-            kept
-        });
-        for (fd, interest) in wanted {
-            let watches = &mut state.driver_watches;
-            if !watches.iter().any(|w| (w.0, w.1) == (fd, interest)) {
-                let id = poll::watch(fd, interest, self.clone());
-                watches.push((fd, interest, id));
-            }
-        }
+    /// The program has ended.
+    fn program_ended(self: &Arc<Self>, status: i32) {
+        let state = self.state.lock();
+        self.drive(state, |driver, port| driver.program_ended(port, status));
     }
 
-    fn driver_ready(self: &Arc<Self>, fd: RawFd, interest: Interest) {
-        let _runs = sysprof::port_runs(self.id);
-        let mut state = self.state.lock();
-        let this = |w: &(RawFd, Interest, WatchId)| (w.0, w.1) == (fd, interest);
-        state.driver_watches.retain(|w| !this(w));
-        if let Some(driver) = &mut state.driver {
-            driver.ready(fd, interest);
-            self.watch_driver(&mut state);
-        }
-    }
-
-    /// Has the driver called when its time is up.
-    fn start_timer(self: &Arc<Self>, state: &State) {
-        let after = state.driver.as_ref().and_then(|driver| driver.timeout_ms());
-        if let Some(milliseconds) = after {
-            let port = Arc::downgrade(self);
-            crate::sched::timers::run_after(milliseconds, move || {
-                if let Some(port) = port.upgrade() {
-                    port.timeout();
-                }
-            });
-        }
-    }
-
+    /// The time that the driver asked for is up.
     fn timeout(self: &Arc<Self>) {
         let _runs = sysprof::port_runs(self.id);
-        let mut state = self.state.lock();
-        match state.driver.as_mut().map(|driver| driver.timeout()) {
-            None => {}
-            Some(Ok(())) => self.start_timer(&state),
-            Some(Err(e)) => self.fail(state, e),
-        }
-    }
-
-    fn ready_output(self: &Arc<Self>) {
-        let _runs = sysprof::port_runs(self.id);
-        let mut state = self.state.lock();
-        state.output_watch = None;
-        if !state.gone {
-            self.write_queue(state);
-        }
-    }
-
-    /// Writes as much of the queue as the descriptor takes; has the port called for the rest.
-    fn write_queue(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State>) {
-        let Some(fd) = state.output.as_ref().map(Descriptor::raw) else {
-            return;
-        };
-        while let Some(piece) = state.queue.front() {
-            let left = piece.len() - state.written;
-            match crate::sys::file::write(fd, &piece[state.written..]) {
-                Ok(n) => {
-                    state.queued_bytes -= n;
-                    if n == left {
-                        state.queue.pop_front();
-                        state.written = 0;
-                    } else {
-                        state.written += n;
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    let watch = poll::watch(fd, Interest::Write, self.clone());
-                    state.output_watch = Some(watch);
-                    break;
-                }
-                Err(e) => {
-                    self.fail(state, e);
-                    return;
-                }
-            }
-        }
-        let (high, low) = state.mode.busy;
-        if state.queued_bytes >= high {
-            state.is_busy = true;
-        } else if state.is_busy && state.queued_bytes < low.max(1) {
-            state.is_busy = false;
-            wake(&mut state.waiting);
-        }
-        if state.queue.is_empty()
-            && let Some((reason, asked)) = state.closing.take()
-        {
-            self.terminate(state, reason.term(), asked);
-        }
+        self.drive(self.state.lock(), |driver, port| driver.timeout(port));
     }
 
     /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner
     /// is told so, if it `asked` for it.
     pub(crate) fn close(
         self: &Arc<Self>,
-        mut state: parking_lot::MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, State>,
         reason: Term<'_>,
         asked: bool,
     ) {
         if state.gone || state.closing.is_some() {
             return;
         }
-        let lent = matches!(state.output, Some(Descriptor::Lent(_)));
-        if lent && !state.queue.is_empty() {
+        if state.must_flush() {
             state.closing = Some((Message::copy_of(reason), asked));
             return;
         }
@@ -498,13 +313,12 @@ impl Port {
 
     fn terminate(
         self: &Arc<Self>,
-        mut state: parking_lot::MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, State>,
         reason: Term<'_>,
         asked: bool,
     ) {
         state.gone = true;
-        let watches = [state.input_watch.take(), state.output_watch.take()];
-        for watch in watches.into_iter().flatten() {
+        for (_, _, watch) in state.watches.drain(..) {
             poll::unwatch(watch);
         }
         if let Some(name) = registry::name_of(Named::Port(self.id)) {
@@ -531,11 +345,7 @@ impl Port {
             });
         }
         wake(&mut state.waiting);
-        state.input = None;
-        state.output = None;
         state.driver = None;
-        self.watch_driver(&mut state);
-        state.queue.clear();
     }
 }
 
@@ -549,19 +359,12 @@ fn wake(waiting: &mut Vec<Pid>) {
     }
 }
 
-/// Before the machine ends: writes what is queued for lent descriptors.
+/// Before the machine ends: has drivers write what must not be lost.
 pub(crate) fn flush() {
     let guard = pin();
     for port in table().iter(&guard) {
-        let state = port.state.lock();
-        let Some(Descriptor::Lent(fd)) = state.output else {
-            continue;
-        };
-        for (i, piece) in state.queue.iter().enumerate() {
-            let from = if i == 0 { state.written } else { 0 };
-            if crate::sys::file::write_all(fd, &piece[from..]).is_err() {
-                break;
-            }
+        if let Some(driver) = &mut port.state.lock().driver {
+            driver.flush();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Opening a port: its options, its program. Source: `open_port()` in `erl_bif_port.c`,
 //! `spawn_start()` in `sys_drivers.c`, OTP 29.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::driver::{self, Driver};
-use super::{Descriptor, Framing, Input, Mode, Port, State, table};
-use crate::heap::Message;
+use super::framing::Framing;
+use super::streams::{Descriptor, Mode, Streams};
+use super::{Port, State, table};
 use crate::process::Process;
 use crate::sched::outside;
 use crate::sys::environment;
@@ -57,7 +58,7 @@ enum Name {
 }
 
 /// Bytes queued at which a port is busy, and below which it is no more.
-const BUSY_BYTES: (usize, usize) = (8192, 4096);
+pub(super) const BUSY_BYTES: (usize, usize) = (8192, 4096);
 
 struct Options {
     packet: usize,
@@ -191,8 +192,6 @@ impl Options {
             binary: self.binary,
             eof: self.eof,
             exit_status: self.exit_status,
-            parallelism: self.parallelism,
-            busy: self.busy,
         }
     }
 }
@@ -264,49 +263,45 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         }
     };
     let driver = name[..name.len().min(MAX_ATOM_CHARS)].to_vec();
-    let port = insert(p.pid(), name, options.mode(), ends)?;
+    let os_pid = ends.os_pid;
+    let port = insert(State {
+        parallelism: options.parallelism,
+        os_pid,
+        driver: Some(ends.driver),
+        busy: options.busy,
+        ..State::new(p.pid(), name)
+    })?;
     port.traced().opened(p.pid(), &driver);
     p.link(port.peer(), false);
     crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
-    if let Some(pid) = port.state.lock().os_pid {
+    if let Some(pid) = os_pid {
         reap(&port, pid)?;
     }
-    let mut state = port.state.lock();
-    port.watch_input(&mut state);
-    port.start_timer(&state);
-    port.watch_driver(&mut state);
+    port.drive(port.state.lock(), |driver, port| {
+        driver.start(port);
+        Ok(())
+    });
     Ok(port.id)
 }
 
 /// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
 /// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
 pub(crate) fn open_forker(owner: Pid) {
-    let mode = Mode {
-        framing: Framing::Stream,
-        binary: false,
-        eof: false,
-        exit_status: false,
-        parallelism: false,
-        busy: BUSY_BYTES,
-    };
-    let opened = insert(owner, b"forker".to_vec(), mode, Ends::default());
+    let opened = insert(State::new(owner, b"forker".to_vec()));
     debug_assert!(opened.is_ok(), "no other port is there yet");
 }
 
-/// Our ends of a program, and its process number; or a driver.
-#[derive(Default)]
+/// What is behind a port, and its process number if it is a program.
 struct Ends {
-    input: Option<Descriptor>,
-    output: Option<Descriptor>,
+    driver: Box<dyn Driver>,
     os_pid: Option<i32>,
-    driver: Option<Box<dyn Driver>>,
 }
 
 impl Ends {
     fn of_driver(driver: Box<dyn Driver>) -> Ends {
         Ends {
-            driver: Some(driver),
-            ..Ends::default()
+            driver,
+            os_pid: None,
         }
     }
 }
@@ -355,11 +350,11 @@ fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error
         cd: cd.as_deref(),
         fds: &fds,
     })?;
+    let input = from_program.map(|(read, _)| Descriptor::Own(read));
+    let output = to_program.map(|(_, write)| Descriptor::Own(write));
     Ok(Ends {
-        input: from_program.map(|(read, _)| Descriptor::Own(read)),
-        output: to_program.map(|(_, write)| Descriptor::Own(write)),
+        driver: Box::new(Streams::new(options.mode(), input, output)),
         os_pid: Some(pid),
-        driver: None,
     })
 }
 
@@ -369,45 +364,18 @@ fn lent(input: RawFd, output: RawFd, options: &Options) -> Result<Ends, Error> {
             return Err(Error::Os("ebadf"));
         }
     }
-    Ok(Ends {
-        input: options.read.then_some(Descriptor::Lent(input)),
-        output: options.write.then_some(Descriptor::Lent(output)),
-        os_pid: None,
-        driver: None,
-    })
+    let input = options.read.then_some(Descriptor::Lent(input));
+    let output = options.write.then_some(Descriptor::Lent(output));
+    let driver = Streams::new(options.mode(), input, output);
+    Ok(Ends::of_driver(Box::new(driver)))
 }
 
-fn insert(owner: Pid, name: Vec<u8>, mode: Mode, ends: Ends) -> Result<Arc<Port>, Error> {
+fn insert(state: State) -> Result<Arc<Port>, Error> {
     let make = |data| {
         Arc::new(Port {
             tracee: crate::trace::Tracee::default(),
             id: PortId(data),
-            state: Mutex::new(State {
-                owner,
-                name,
-                mode,
-                links: BTreeSet::new(),
-                monitors: Vec::new(),
-                data: Message::copy_of(am::undefined.term()),
-                gone: false,
-                input: ends.input,
-                input_watch: None,
-                reader: Input::new(mode.framing),
-                input_bytes: 0,
-                output: ends.output,
-                output_watch: None,
-                queue: std::collections::VecDeque::new(),
-                written: 0,
-                queued_bytes: 0,
-                output_bytes: 0,
-                is_busy: false,
-                waiting: Vec::new(),
-                closing: None,
-                driver: ends.driver,
-                driver_watches: Vec::new(),
-                os_pid: ends.os_pid,
-                exited: None,
-            }),
+            state: Mutex::new(state),
         })
     };
     table().insert(make).map_err(|_| Error::SystemLimit)

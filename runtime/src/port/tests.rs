@@ -179,11 +179,11 @@ fn a_busy_port_makes_its_caller_wait() {
     assert!(sent > 1);
     let port = Port::lookup(port).unwrap();
     let deadline = std::time::Instant::now() + LONG;
-    while !port.state.lock().queue.is_empty() && std::time::Instant::now() < deadline {
+    while port.state.lock().queued_bytes > 0 && std::time::Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
     let state = port.state.lock();
-    assert!(state.queue.is_empty() && !state.is_busy && state.waiting.is_empty());
+    assert!(state.queued_bytes == 0 && !state.is_busy && state.waiting.is_empty());
 }
 
 #[test]

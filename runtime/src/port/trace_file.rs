@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::io::Errno;
 
-use super::driver::Driver;
+use super::driver::{Context, Driver, End};
 use super::open::Error;
 
 /// Bytes that are written at once: eight of C's `BUFSIZ`.
@@ -172,6 +172,21 @@ impl TraceFile {
         Ok(())
     }
 
+    /// Puts a piece behind its head, and goes on in a new file when this one is full.
+    fn put_piece(&mut self, data: &[u8]) -> Result<(), Errno> {
+        let mut head = [0; 5];
+        head[1..].copy_from_slice(&(data.len() as u32).to_be_bytes());
+        self.put(&head)?;
+        self.put(data)?;
+        if let Some(wrap) = &mut self.wrap {
+            wrap.written += (head.len() + data.len()) as u64;
+            if wrap.time_ms == 0 && wrap.written >= wrap.size {
+                self.next_file()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Goes on in a new file; the oldest one goes, when there are as many as there may be.
     fn next_file(&mut self) -> Result<(), Errno> {
         self.flush()?;
@@ -192,31 +207,26 @@ impl TraceFile {
 }
 
 impl Driver for TraceFile {
-    fn output(&mut self, data: &[u8]) -> Result<(), Errno> {
-        let mut head = [0; 5];
-        head[1..].copy_from_slice(&(data.len() as u32).to_be_bytes());
-        self.put(&head)?;
-        self.put(data)?;
-        if let Some(wrap) = &mut self.wrap {
-            wrap.written += (head.len() + data.len()) as u64;
-            if wrap.time_ms == 0 && wrap.written >= wrap.size {
-                self.next_file()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, Errno>> {
-        (command == u32::from(b'f')).then(|| self.flush().map(|()| vec![0]))
-    }
-
-    fn timeout_ms(&self) -> Option<u64> {
+    fn start(&mut self, port: &mut Context<'_>) {
         let wrap = self.wrap.as_ref().filter(|wrap| wrap.time_ms > 0);
-        wrap.map(|wrap| wrap.time_ms.into())
+        if let Some(wrap) = wrap {
+            port.call_after(wrap.time_ms.into());
+        }
     }
 
-    fn timeout(&mut self) -> Result<(), Errno> {
-        self.next_file()
+    fn output(&mut self, _port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
+        Ok(self.put_piece(&data)?)
+    }
+
+    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, End>> {
+        let flush = || Ok(self.flush().map(|()| vec![0])?);
+        (command == u32::from(b'f')).then(flush)
+    }
+
+    fn timeout(&mut self, port: &mut Context<'_>) -> Result<(), End> {
+        self.next_file()?;
+        self.start(port);
+        Ok(())
     }
 }
 
@@ -297,14 +307,14 @@ mod tests {
     fn pieces_are_counted_and_buffered() {
         let dir = Dir::new("pieces");
         let mut file = open(&dir, "");
-        file.output(b"abc").unwrap();
+        file.put_piece(b"abc").unwrap();
         assert_eq!(files(&dir), [("t".to_owned(), 0)]);
         assert!(matches!(file.control(b'f'.into()), Some(Ok(ok)) if ok == [0]));
         let written = std::fs::read(dir.file()).unwrap();
         assert_eq!(written, b"\0\0\0\0\x03abc");
         assert!(file.control(b'p'.into()).is_none());
-        file.output(&vec![7; 3 * BUFFER_BYTES]).unwrap();
-        file.output(b"end").unwrap();
+        file.put_piece(&vec![7; 3 * BUFFER_BYTES]).unwrap();
+        file.put_piece(b"end").unwrap();
         drop(file);
         let size = 8 + 5 + 3 * BUFFER_BYTES + 8;
         assert_eq!(files(&dir), [("t".to_owned(), size)]);
@@ -317,7 +327,7 @@ mod tests {
         let mut file = open(&dir, &format!("w 10 3 0 {tail} "));
         let mut seen = Vec::new();
         for _ in 0..6 {
-            file.output(b"abcde").unwrap();
+            file.put_piece(b"abcde").unwrap();
             let names = files(&dir).into_iter();
             seen.push(names.map(|(name, _)| name).collect::<Vec<_>>().join(" "));
         }

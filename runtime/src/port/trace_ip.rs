@@ -7,9 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 
-use rustix::io::Errno;
-
-use super::driver::Driver;
+use super::driver::{Context, Driver, End};
 use super::open::Error;
 use crate::sys::poll::Interest;
 
@@ -88,14 +86,16 @@ impl TraceIp {
         }
     }
 
-    /// Writes as much of the queue as the client takes.
-    fn write_queue(&mut self) {
+    /// Writes as much of the queue as the client takes, and waits for room for the rest.
+    fn write_queue(&mut self, port: &mut Context<'_>) {
         while let (Some(client), Some(piece)) = (&mut self.client, self.queue.front_mut()) {
             match client.write(&piece.bytes[piece.written..]) {
                 Ok(n) => piece.written += n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => return self.close_client(),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    return port.watch(client.as_raw_fd(), Interest::Write);
+                }
+                Err(_) => return self.close_client(port),
             }
             if piece.written == piece.bytes.len() {
                 self.queue.pop_front();
@@ -103,8 +103,10 @@ impl TraceIp {
         }
     }
 
-    fn close_client(&mut self) {
-        self.client = None;
+    fn close_client(&mut self, port: &mut Context<'_>) {
+        if let Some(client) = self.client.take() {
+            port.unwatch(client.as_raw_fd());
+        }
         if !self.fill_always {
             self.queue.clear();
         } else if let Some(first) = self.queue.front_mut() {
@@ -114,39 +116,49 @@ impl TraceIp {
     }
 
     /// Somebody connects: one at a time.
-    fn accept(&mut self) {
+    fn accept(&mut self, port: &mut Context<'_>) {
         if let Ok((client, _)) = self.listener.accept()
             && self.client.is_none()
             && client.set_nonblocking(true).is_ok()
         {
+            port.watch(client.as_raw_fd(), Interest::Read);
             self.client = Some(client);
+            self.write_queue(port);
         }
+        self.start(port);
     }
 
     /// The client has sent something, which nobody wants to know, or has gone.
-    fn read(&mut self) {
-        if let Some(client) = &mut self.client
-            && client.read(&mut [0; 128]).is_ok_and(|n| n == 0)
-        {
-            self.close_client();
+    fn read(&mut self, port: &mut Context<'_>) {
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        if client.read(&mut [0; 128]).is_ok_and(|n| n == 0) {
+            self.close_client(port);
+        } else {
+            port.watch(client.as_raw_fd(), Interest::Read);
         }
     }
 }
 
 impl Driver for TraceIp {
-    fn output(&mut self, data: &[u8]) -> Result<(), Errno> {
+    fn start(&mut self, port: &mut Context<'_>) {
+        port.watch(self.listener.as_raw_fd(), Interest::Read);
+    }
+
+    fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
         if self.client.is_none() && !self.fill_always {
             return Ok(());
         }
-        self.write_queue();
+        self.write_queue(port);
         if self.client.is_some() || self.fill_always {
-            self.enqueue(Queued::new(OP_BINARY, data.len() as u32, data));
-            self.write_queue();
+            self.enqueue(Queued::new(OP_BINARY, data.len() as u32, &data));
+            self.write_queue(port);
         }
         Ok(())
     }
 
-    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, Errno>> {
+    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, End>> {
         let [high, low] = self.port.to_be_bytes();
         (command == u32::from(b'p')).then(|| Ok(vec![0, high, low]))
     }
@@ -155,28 +167,19 @@ impl Driver for TraceIp {
         true
     }
 
-    fn watches(&self) -> Vec<(RawFd, Interest)> {
-        let mut watches = vec![(self.listener.as_raw_fd(), Interest::Read)];
-        if let Some(client) = &self.client {
-            watches.push((client.as_raw_fd(), Interest::Read));
-            if !self.queue.is_empty() {
-                watches.push((client.as_raw_fd(), Interest::Write));
-            }
-        }
-        watches
-    }
-
-    fn ready(&mut self, fd: RawFd, interest: Interest) {
+    fn ready(&mut self, port: &mut Context<'_>, fd: RawFd, interest: Interest) -> Result<(), End> {
         match interest {
-            Interest::Read if fd == self.listener.as_raw_fd() => self.accept(),
-            Interest::Read => self.read(),
-            Interest::Write => self.write_queue(),
+            Interest::Read if fd == self.listener.as_raw_fd() => self.accept(port),
+            Interest::Read => self.read(port),
+            Interest::Write => self.write_queue(port),
         }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::driver::Alone;
     use super::*;
 
     fn open(arguments: &str) -> TraceIp {
@@ -193,13 +196,17 @@ mod tests {
         got
     }
 
-    fn connect(to: &mut TraceIp) -> TcpStream {
+    fn connect(to: &mut TraceIp, port: &Alone) -> TcpStream {
         let client = TcpStream::connect((Ipv4Addr::LOCALHOST, to.port)).expect("it listens");
-        let listener = to.listener.as_raw_fd();
         while to.client.is_none() {
-            to.ready(listener, Interest::Read);
+            port.with(|port| to.accept(port));
         }
         client
+    }
+
+    fn put(to: &mut TraceIp, port: &Alone, piece: &str) {
+        let data = piece.as_bytes().to_vec();
+        assert_eq!(port.with(|port| to.output(port, data)), Ok(()));
     }
 
     #[test]
@@ -221,30 +228,50 @@ mod tests {
 
     #[test]
     fn what_is_queued_goes_to_the_client_with_what_was_dropped() {
-        let mut ip = open(" 0 2 2");
+        let (mut ip, port) = (open(" 0 2 2"), Alone::new());
         for piece in ["a", "bc", "d", "e", "f"] {
-            ip.output(piece.as_bytes()).unwrap();
+            put(&mut ip, &port, piece);
         }
-        let mut client = connect(&mut ip);
-        ip.write_queue();
+        let mut client = connect(&mut ip, &port);
         let expect = b"\0\0\0\0\x01a\0\0\0\0\x02bc\x01\0\0\0\x03";
         assert_eq!(read(&mut client, expect.len()), expect);
-        ip.output(b"g").unwrap();
+        put(&mut ip, &port, "g");
         assert_eq!(read(&mut client, 6), b"\0\0\0\0\x01g");
-        assert_eq!(ip.watches().len(), 2);
+        let fd = ip.client.as_ref().expect("it is there").as_raw_fd();
+        let listens = (ip.listener.as_raw_fd(), Interest::Read);
+        assert_eq!(port.watches(), [(fd, Interest::Read), listens]);
         drop(client);
-        let fd = ip.client.as_ref().unwrap().as_raw_fd();
         while ip.client.is_some() {
-            ip.ready(fd, Interest::Read);
+            port.with(|port| ip.read(port));
         }
+        assert_eq!(port.watches(), [listens]);
+    }
+
+    #[test]
+    fn a_client_that_takes_no_more_is_waited_for() {
+        let (mut ip, port) = (open(" 0 2 0"), Alone::new());
+        let mut client = connect(&mut ip, &port);
+        let fd = ip.client.as_ref().expect("it is there").as_raw_fd();
+        let piece = "x".repeat(1 << 20);
+        let mut pieces = 0;
+        while !port.watches().contains(&(fd, Interest::Write)) {
+            put(&mut ip, &port, &piece);
+            pieces += 1;
+            assert!(pieces < 1000, "a socket is not endless");
+        }
+        let reader = std::thread::spawn(move || read(&mut client, pieces * (5 + (1 << 20))));
+        while !ip.queue.is_empty() {
+            port.with(|port| ip.write_queue(port));
+        }
+        assert!(reader.join().expect("it reads").ends_with(piece.as_bytes()));
     }
 
     #[test]
     fn without_the_flag_nothing_is_kept_for_later() {
-        let mut ip = open(" 0 2 0");
-        ip.output(b"a").unwrap();
-        let mut client = connect(&mut ip);
-        ip.output(b"b").unwrap();
+        let (mut ip, port) = (open(" 0 2 0"), Alone::new());
+        put(&mut ip, &port, "a");
+        let mut client = connect(&mut ip, &port);
+        put(&mut ip, &port, "b");
         assert_eq!(read(&mut client, 6), b"\0\0\0\0\x01b");
         assert!(matches!(ip.control(b'p'.into()), Some(Ok(port)) if port.len() == 3));
     }

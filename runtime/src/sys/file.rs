@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "descriptors that come as numbers")]
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// Takes over the open descriptor `fd`.
@@ -44,13 +45,14 @@ pub fn standard(fd: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Reads from a descriptor that the caller knows by its number.
+/// Reads from a descriptor that the caller knows by its number; gives what was read.
 ///
 /// # Errors
 /// What `read` reports.
-pub fn read(fd: RawFd, bytes: &mut [u8]) -> Result<usize, rustix::io::Errno> {
+pub fn read(fd: RawFd, space: &mut [MaybeUninit<u8>]) -> Result<&mut [u8], rustix::io::Errno> {
     // SAFETY: F1: used for this call; a number that is not open is an error.
-    rustix::io::read(unsafe { BorrowedFd::borrow_raw(fd) }, bytes)
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::io::read(fd, space).map(|(read, _)| read)
 }
 
 /// Writes to a descriptor that the caller knows by its number.
