@@ -41,14 +41,6 @@ const OPT_SIGNED: u64 = 1;
 /// Bytes of an `AtomicsRef` before its words, its magic binary included.
 const ATOMICS_HEAD_BYTES: u64 = 40;
 
-fn as_u64(term: Term<'_>) -> Option<u64> {
-    match term.view() {
-        View::Small(value) => u64::try_from(value).ok(),
-        View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => Some(big.limbs()[0]),
-        _ => None,
-    }
-}
-
 fn as_i64(term: Term<'_>) -> Option<i64> {
     match term.view() {
         View::Small(value) => Some(value),
@@ -67,13 +59,13 @@ fn as_i64(term: Term<'_>) -> Option<i64> {
 /// A number to add: of either 64-bit kind.
 fn increment(term: Term<'_>) -> Result<i64, Raise<'static>> {
     as_i64(term)
-        .or_else(|| as_u64(term).map(u64::cast_signed))
+        .or_else(|| term.as_u64().map(u64::cast_signed))
         .ok_or_else(badarg)
 }
 
 /// A number of words; a positive one that is no machine word is beyond a limit.
 fn word(term: Term<'_>) -> Result<u64, Raise<'static>> {
-    as_u64(term).ok_or_else(|| match term.view() {
+    term.as_u64().ok_or_else(|| match term.view() {
         View::Big(big) if !big.is_negative() => system_limit(),
         _ => badarg(),
     })
@@ -95,7 +87,7 @@ fn zeroed(count: u64, max: u64) -> Result<Box<[AtomicI64]>, Raise<'static>> {
 }
 
 fn index(words: &[AtomicI64], ix: Term<'_>) -> Result<usize, Raise<'static>> {
-    as_u64(ix)
+    ix.as_u64()
         .and_then(|ix| ix.checked_sub(1))
         .and_then(|ix| usize::try_from(ix).ok())
         .filter(|&ix| ix < words.len())
@@ -124,7 +116,7 @@ impl Atomics {
         if self.signed {
             as_i64(term).ok_or_else(badarg)
         } else {
-            as_u64(term).map(u64::cast_signed).ok_or_else(badarg)
+            term.as_u64().map(u64::cast_signed).ok_or_else(badarg)
         }
     }
 

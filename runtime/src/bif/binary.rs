@@ -62,12 +62,8 @@ fn size_argument(term: Term<'_>) -> Result<usize, Raise<'static>> {
 
 /// A number of the size of a word.
 fn word_argument(term: Term<'_>) -> Result<usize, Raise<'static>> {
-    match term.view() {
-        View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => {
-            Ok(big.limbs()[0] as usize)
-        }
-        _ => size_argument(term),
-    }
+    let word = term.as_u64().ok_or_else(badarg)?;
+    Ok(word as usize)
 }
 
 /// A list in the making, from its end.

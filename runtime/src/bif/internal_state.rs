@@ -32,21 +32,13 @@ fn get_internal_state_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<
         View::Tuple(tuple) => match *tuple.elements() {
             [name, of] => state_of(p, name.as_atom().ok_or_else(badarg)?, of),
             [name, thread, count] if name == Atom::new("make_unique_integer") => {
-                let (thread, count) = (as_u64(thread), as_u64(count));
+                let (thread, count) = (thread.as_u64(), count.as_u64());
                 let (thread, count) = thread.zip(count).ok_or_else(badarg)?;
                 Ok(make_unique_integer(p, thread, count, false))
             }
             _ => Err(badarg()),
         },
         _ => Err(badarg()),
-    }
-}
-
-fn as_u64(term: Term<'_>) -> Option<u64> {
-    match term.view() {
-        View::Small(n) => u64::try_from(n).ok(),
-        View::Big(big) if !big.is_negative() && big.limbs().len() == 1 => Some(big.limbs()[0]),
-        _ => None,
     }
 }
 
@@ -145,7 +137,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
             });
         }
         "process_uniq_counter" => {
-            let count = as_u64(p.x(1)).ok_or_else(badarg)?;
+            let count = p.x(1).as_u64().ok_or_else(badarg)?;
             p.set_marker_count(count);
             p.set_x(0, am::ok.term());
             return Ok(Next::Return);
@@ -204,7 +196,7 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             Term::bool(true)
         }
         "unique_monotonic_integer_state" => {
-            let state = as_u64(value);
+            let state = value.as_u64();
             Term::bool(state.is_some_and(refs::set_monotonic_state))
         }
         "multizero_timeout_in_timeout" => {

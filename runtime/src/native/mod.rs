@@ -87,14 +87,7 @@ pub(crate) fn int64(t: Term<'_>) -> Option<i64> {
 
 /// An unsigned 64-bit integer.
 pub(crate) fn uint64(t: Term<'_>) -> Option<u64> {
-    match t.view() {
-        View::Small(n) => u64::try_from(n).ok(),
-        View::Big(big) if !big.is_negative() => match *big.limbs() {
-            [limb] => Some(limb),
-            _ => None,
-        },
-        _ => None,
-    }
+    t.as_u64()
 }
 
 /// A C `int`, or `badarg`.

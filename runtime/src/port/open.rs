@@ -204,7 +204,7 @@ fn busy_limits(value: Term<'_>) -> Option<(usize, usize)> {
     let [low, high] = value.as_tuple()?.elements() else {
         return None;
     };
-    let (low, high) = (low.as_index()?, high.as_index()?);
+    let (low, high) = (low.as_u64()? as usize, high.as_u64()? as usize);
     if low == 0 || high == 0 {
         return None;
     }

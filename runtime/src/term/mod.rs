@@ -189,6 +189,19 @@ impl<'h> Term<'h> {
         self.as_small().and_then(|n| usize::try_from(n).ok())
     }
 
+    /// The integer it is, if that fits into 64 bits without a sign.
+    #[must_use]
+    pub fn as_u64(self) -> Option<u64> {
+        match self.view() {
+            View::Small(n) => u64::try_from(n).ok(),
+            View::Big(big) if !big.is_negative() => match *big.limbs() {
+                [limb] => Some(limb),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The atom it is.
     #[inline(always)]
     #[must_use]
