@@ -100,6 +100,7 @@ impl FromStr for Trigger {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::Group;
     use super::*;
 
     #[test]
@@ -136,5 +137,17 @@ mod tests {
         }
         assert!(Trigger::LongGc.is(Kind::LongGc, ""));
         assert!(!Trigger::LongGc.is(Kind::LongSchedule, ""));
+    }
+
+    #[test]
+    fn each_system_event_can_be_waited_for_and_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recordings.md");
+        let text = std::fs::read_to_string(path).expect("it is in the repository");
+        for kind in Kind::ALL {
+            if kind.group() == Group::System {
+                assert!(kind.name().parse::<Trigger>().is_ok(), "{kind:?}");
+                assert!(text.contains(&format!("`{}`", kind.name())), "{kind:?}");
+            }
+        }
     }
 }

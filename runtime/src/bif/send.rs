@@ -22,7 +22,7 @@ fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
 /// `p` is suspended until `port`, which has refused its data, takes data again; then it sends again.
 pub(crate) fn wait_for_port(p: &Process, port: Port) -> Raise<'_> {
     p.suspend_itself();
-    sysmon::busy_port(p, port.term());
+    sysmon::busy_port(p, port);
     Raise::Wait
 }
 

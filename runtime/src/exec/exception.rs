@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use smallvec::SmallVec;
+
 use crate::code::stubs::{self, for_each_return};
 use crate::heap::Heap;
 use crate::loader::module;
@@ -227,15 +229,14 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
     p.list(&items)
 }
 
-/// Where a process that does not run, or that called a BIF, is in its code: `current_function`,
-/// `current_location` or `current_stacktrace` as `process_info/2` gives them.
-pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
-    let mut frames = Vec::new();
-    let depth = if name == am::current_stacktrace {
-        DEPTH.load(std::sync::atomic::Ordering::Relaxed)
-    } else {
-        1
-    };
+/// The function that a process that does not run, or that called a BIF, is in.
+pub(crate) fn current_function(p: &Process) -> Option<Mfa> {
+    frames(p, 1).first().map(|(mfa, _)| *mfa)
+}
+
+/// At most `depth` functions that it is in, and where in them.
+fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place); 1]> {
+    let mut frames = SmallVec::new();
     let pc = p.pc.get();
     let shown = p.of_rare(|rare| rare.work.as_ref().and_then(|work| work.shown_as()));
     if depth > 0
@@ -266,6 +267,18 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
             frames.len() < depth
         });
     }
+    frames
+}
+
+/// Where it is in its code: `current_function`, `current_location` or `current_stacktrace` as `process_info/2`
+/// gives them.
+pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
+    let depth = if name == am::current_stacktrace {
+        DEPTH.load(std::sync::atomic::Ordering::Relaxed)
+    } else {
+        1
+    };
+    let frames = frames(p, depth);
     if name == am::current_stacktrace {
         let items: Vec<_> = frames
             .into_iter()

@@ -99,22 +99,30 @@ pub(crate) fn timed_out(p: &Process) {
 
 /// `p` has made `child`, which does not run yet, linked to it or not.
 pub(crate) fn spawned<'p>(p: &'p Process, child: &ProcShared, mfa: [Term<'p>; 3], linked: bool) {
-    let (me, other) = (p.pid().term(), child.pid().term());
+    let (me, other) = (p.pid(), child.pid());
     let mut call = None;
-    let mut report = |shared: &ProcShared, event, term| {
-        if is_asked(shared, event) {
+    let mut report = |shared: &ProcShared, event: Event, relative: Pid| {
+        if !is_asked(shared, event) {
+            return;
+        }
+        let id = shared.pid();
+        for r in shared.tracee.asked(id.term(), event, event.flags()) {
+            if r.tracer == TracerId::Recorder {
+                record::spawned(id, event, relative, mfa);
+                continue;
+            }
             let call = *call.get_or_insert_with(|| p.tuple(&mfa));
-            let report = Report::new(event, term).with(call);
-            tell(&shared.tracee, shared.pid().term(), event.flags(), &report);
+            let report = Report::new(event, relative.term()).with(call);
+            r.tracer.report(r.flags, id.term(), &report);
         }
     };
     report(p.shared(), Event::Spawn, other);
     if linked {
-        happened(p.shared(), Event::Link, other);
+        happened(p.shared(), Event::Link, other.term());
     }
     report(child, Event::Spawned, me);
     if linked {
-        happened(child, Event::GettingLinked, me);
+        happened(child, Event::GettingLinked, me.term());
     }
 }
 
@@ -239,22 +247,6 @@ pub(crate) fn gc_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h> 
         (am::bin_vheap_block_size, bin_limit),
         (am::bin_old_vheap_size, bin_old),
         (am::bin_old_vheap_block_size, bin_old_limit),
-    ];
-    let pair =
-        |(key, value): &(Atom, usize)| heap.tuple(&[key.term(), heap.unsigned(*value as u64)]);
-    heap.list(&rows.iter().map(pair).collect::<Vec<_>>())
-}
-
-/// The same for system events, in another order. Source: `monitor_long_gc()`.
-pub(super) fn heap_info<'h>(heap: &'h crate::heap::Heap, p: &Process) -> Term<'h> {
-    let (old_block, old) = p.old_words();
-    let rows = [
-        (am::old_heap_block_size, old_block),
-        (am::heap_block_size, p.block_words()),
-        (am::mbuf_size, p.fragment_words()),
-        (am::stack_size, p.stack_words()),
-        (am::old_heap_size, old),
-        (am::heap_size, p.used_words()),
     ];
     let pair =
         |(key, value): &(Atom, usize)| heap.tuple(&[key.term(), heap.unsigned(*value as u64)]);

@@ -27,6 +27,7 @@ mod spec;
 mod staging;
 pub(crate) mod sysmon;
 pub(crate) mod sysprof;
+mod system_event;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests;
 pub(crate) mod totals;

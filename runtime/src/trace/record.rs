@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Error, Event as Told, Group, Id, Kind, Name, NameId, Options,
-    Request, Ring, Segment, Settings, System, Trigger,
+    Anchor, Clock, Description, Error, Event as Told, Group, Id, Name, NameId, Options, Request,
+    Ring, Segment, Settings, System, Trigger,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -28,6 +28,7 @@ use super::counters::{self, Counting};
 use super::meter::Measures;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
+use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
@@ -215,12 +216,15 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
 fn monitor(system: &System) -> sysmon::Monitor {
     sysmon::Monitor {
         is_recorded: true,
-        long_gc: system.long_gc_ms,
-        long_schedule: system.long_schedule_ms,
-        large_heap: system.large_heap_words,
-        long_message_queue: system.long_message_queue,
-        busy_port: system.busy_port,
-        ..sysmon::Monitor::default()
+        receiver: None,
+        limits: sysmon::Limits {
+            long_gc: Number(system.long_gc_ms),
+            long_schedule: Number(system.long_schedule_ms),
+            large_heap: Number(system.large_heap_words),
+            long_message_queue: system.long_message_queue,
+            busy_port: system.busy_port,
+            busy_dist_port: false,
+        },
     }
 }
 
@@ -437,24 +441,18 @@ pub(super) fn report(tracee: Term<'_>, report: &Report<'_>) {
     }
 }
 
-/// The message queue of a process is long, or no longer so.
-pub(super) fn queue(pid: Pid, is_long: bool, messages: usize) {
+/// A system event of a process.
+pub(super) fn system(pid: Pid, event: &SystemEvent) {
     if let Some(recorder) = recorder() {
-        let told = Told::LongMessageQueue {
-            is_long: u64::from(is_long),
-            messages: messages as u64,
-        };
-        recorder.tell(pid, &told);
-        if is_long {
-            recorder.happened(Kind::LongMessageQueue, id_of(pid), "");
-        }
+        recorder.system(id_of(pid), event);
     }
 }
 
-/// A system event of `id`, as its message tells it.
-pub(super) fn system(id: Term<'_>, event: Atom, what: Term<'_>) {
+/// A process has made another, `relative`, or has been made by it, to begin with this call: module, function
+/// and arguments.
+pub(super) fn spawned(pid: Pid, event: Event, relative: Pid, call: [Term<'_>; 3]) {
     if let Some(recorder) = recorder() {
-        recorder.system(recorder.id(id), event, what);
+        recorder.spawned(id_of(pid), event, id_of(relative), call);
     }
 }
 

@@ -4,7 +4,8 @@ use beamline_formats::ring::{Event as Told, Id, Kind, Name, NameId};
 
 use super::{Recorder, id_of};
 use crate::loader::module::Mfa;
-use crate::term::{Atom, Pid, Term, View, am};
+use crate::term::{Pid, Term, View};
+use crate::trace::system_event::SystemEvent;
 use crate::trace::tracer::{Event, Report};
 
 /// What happens to a message with a sequential trace token.
@@ -25,20 +26,6 @@ pub(in crate::trace) struct Passed<'t> {
     pub(in crate::trace) message: Term<'t>,
 }
 
-/// The value of `key` in a list of pairs.
-fn value<'h>(pairs: Term<'h>, key: Atom) -> Option<Term<'h>> {
-    pairs.list_iter().flatten().find_map(|pair| {
-        let [name, value] = *pair.as_tuple()?.elements() else {
-            return None;
-        };
-        (name == key).then_some(value)
-    })
-}
-
-fn number(term: Option<Term<'_>>) -> u64 {
-    term.and_then(Term::as_index).unwrap_or(0) as u64
-}
-
 /// Parts of a term, and bytes of its text, that a record holds.
 const PARTS: i64 = 24;
 const TEXT: usize = 120;
@@ -48,6 +35,29 @@ fn text_of(term: Term<'_>) -> String {
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     text.truncate(text.floor_char_boundary(TEXT));
     text
+}
+
+/// The record of a system event; functions get their names in the recording.
+fn record_of(event: &SystemEvent, name: impl Fn(Mfa) -> NameId) -> Told<'static> {
+    let name = |function: Option<Mfa>| function.map_or(NameId::NONE, &name);
+    match *event {
+        SystemEvent::LongGc { ms, .. } => Told::LongGc { ms },
+        SystemEvent::LongSchedule { ms, from, to } => Told::LongSchedule {
+            ms,
+            from: name(from),
+            to: name(to),
+        },
+        SystemEvent::LargeHeap { heap } => Told::LargeHeap {
+            words: heap.words(),
+        },
+        SystemEvent::LongMessageQueue { is_long, messages } => Told::LongMessageQueue {
+            is_long: is_long.into(),
+            messages,
+        },
+        SystemEvent::BusyPort { port } => Told::BusyPort {
+            port: Id::Port(port.0),
+        },
+    }
 }
 
 impl Recorder {
@@ -63,36 +73,6 @@ impl Recorder {
 
     fn name(&self, term: Term<'_>) -> NameId {
         term.as_atom().map_or(NameId::NONE, |name| self.atom(name))
-    }
-
-    /// The function of `{M, F, Args}`.
-    fn call(&self, term: Option<Term<'_>>) -> NameId {
-        let function = term.and_then(Term::as_tuple).and_then(|call| {
-            let [module, function, args] = *call.elements() else {
-                return None;
-            };
-            Some(Mfa {
-                module: module.as_atom()?,
-                function: function.as_atom()?,
-                arity: args.list_iter().count() as u8,
-            })
-        });
-        function.map_or(NameId::NONE, |mfa| self.function(mfa))
-    }
-
-    /// The function of `{M, F, Arity}`.
-    fn place(&self, term: Option<Term<'_>>) -> NameId {
-        let function = term.and_then(Term::as_tuple).and_then(|place| {
-            let [module, function, arity] = *place.elements() else {
-                return None;
-            };
-            Some(Mfa {
-                module: module.as_atom()?,
-                function: function.as_atom()?,
-                arity: arity.as_index()? as u8,
-            })
-        });
-        function.map_or(NameId::NONE, |mfa| self.function(mfa))
     }
 
     /// The name of a label: its text, whatever term it is.
@@ -148,28 +128,37 @@ impl Recorder {
         self.write(subject, &told);
     }
 
-    pub(super) fn system(&self, subject: Id, event: Atom, what: Term<'_>) {
-        let ms = || number(value(what, am::timeout));
-        let told = match event {
-            am::long_gc => Told::LongGc { ms: ms() },
-            am::long_schedule => Told::LongSchedule {
-                ms: ms(),
-                from: self.place(value(what, am::in_)),
-                to: self.place(value(what, am::out)),
-            },
-            am::large_heap => Told::LargeHeap {
-                words: number(value(what, am::heap_block_size))
-                    + number(value(what, am::old_heap_block_size)),
-            },
-            am::busy_port => Told::BusyPort {
-                port: self.id(what),
-            },
-            _ => return,
-        };
+    pub(super) fn system(&self, subject: Id, event: &SystemEvent) {
+        let told = record_of(event, |mfa| self.function(mfa));
         self.write(subject, &told);
-        if let Some(kind) = told.kind() {
+        // That something has passed is waited for by nobody.
+        let begins = !matches!(told, Told::LongMessageQueue { is_long: 0, .. });
+        if let Some(kind) = told.kind().filter(|_| begins) {
             self.happened(kind, subject, "");
         }
+    }
+
+    pub(super) fn spawned(&self, subject: Id, event: Event, relative: Id, call: [Term<'_>; 3]) {
+        let [module, function, args] = call;
+        let function = match (module.as_atom(), function.as_atom()) {
+            (Some(module), Some(function)) => self.function(Mfa {
+                module,
+                function,
+                arity: args.list_iter().count() as u8,
+            }),
+            _ => NameId::NONE,
+        };
+        let told = match event {
+            Event::Spawn => Told::Spawn {
+                child: relative,
+                function,
+            },
+            _ => Told::Spawned {
+                parent: relative,
+                function,
+            },
+        };
+        self.write(subject, &told);
     }
 
     /// Says so where it is waited for.
@@ -198,14 +187,6 @@ impl Recorder {
                     },
                 }
             }
-            Event::Spawn => Told::Spawn {
-                child: self.id(term),
-                function: self.call(report.extra),
-            },
-            Event::Spawned => Told::Spawned {
-                parent: self.id(term),
-                function: self.call(report.extra),
-            },
             Event::Exit | Event::Closed => {
                 text = text_of(term);
                 match report.event {
@@ -243,8 +224,56 @@ impl Recorder {
             },
             Event::PortIn => Told::PortIn { command: name() },
             Event::PortOut => Told::PortOut { command: name() },
-            // Calls come by themselves; so do turns and collections.
+            // Calls come by themselves; so do turns, collections and births.
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::system_event::tests::samples;
+    use beamline_formats::ring::Group;
+
+    #[test]
+    fn a_system_event_has_the_same_name_as_its_record() {
+        let mut told = Vec::new();
+        for event in samples() {
+            let record = record_of(&event, |_| NameId(9));
+            let kind = record.kind().expect("a kind");
+            assert_eq!(kind.name(), event.name().name());
+            told.push(kind);
+        }
+        let of_group = |kind: &&Kind| kind.group() == Group::System;
+        assert!(
+            Kind::ALL
+                .iter()
+                .filter(of_group)
+                .all(|kind| told.contains(kind))
+        );
+        assert_eq!(told.len(), Kind::ALL.iter().filter(of_group).count());
+    }
+
+    #[test]
+    fn records_have_the_numbers_of_events() {
+        let told = samples()
+            .into_iter()
+            .map(|event| record_of(&event, |_| NameId(9)));
+        let expect = [
+            Told::BusyPort { port: Id::Port(7) },
+            Told::LargeHeap { words: 3 },
+            Told::LongSchedule {
+                ms: 12,
+                from: NameId(9),
+                to: NameId::NONE,
+            },
+            Told::LongGc { ms: 11 },
+            Told::LongMessageQueue {
+                is_long: 1,
+                messages: 1000,
+            },
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expect);
     }
 }
