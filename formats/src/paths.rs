@@ -1,4 +1,6 @@
 //! Call paths as a tree, in which a function that is on the path already goes back to its place: recursion folds.
+//!
+//! [`Paths`] is a tree. [`Known`] has the rule alone, for who keeps the tree elsewhere.
 
 use std::hash::Hash;
 
@@ -6,6 +8,38 @@ use rustc_hash::FxHashMap;
 
 /// The empty path: outside of all calls.
 pub const ROOT: u32 = u32::MAX;
+
+/// Where calls lead: what was found out of a tree that is kept elsewhere.
+pub struct Known<F>(FxHashMap<(u32, F), u32>);
+
+impl<F> Default for Known<F> {
+    fn default() -> Known<F> {
+        Known(FxHashMap::default())
+    }
+}
+
+impl<F: Copy + Eq + Hash> Known<F> {
+    /// The path that a call of `function` from the path `from` leads to. `node` tells the last function of a path
+    /// and the path without it, and of the empty path nothing; `add` makes a path.
+    pub fn call(
+        &mut self,
+        from: u32,
+        function: F,
+        node: impl Fn(u32) -> Option<(F, u32)>,
+        add: impl FnOnce() -> u32,
+    ) -> u32 {
+        *self.0.entry((from, function)).or_insert_with(|| {
+            let mut at = from;
+            while let Some((last, parent)) = node(at) {
+                if last == function {
+                    return at;
+                }
+                at = parent;
+            }
+            add()
+        })
+    }
+}
 
 /// The last function of a path.
 #[derive(Clone, Copy)]
@@ -20,7 +54,7 @@ struct Node<F> {
 /// See the module. A path is known by the number of its last node; [`ROOT`] is the empty path.
 pub struct Paths<F> {
     nodes: Vec<Node<F>>,
-    known: FxHashMap<(u32, F), u32>,
+    known: Known<F>,
     /// What was called from the empty path last.
     last: (F, u32),
 }
@@ -29,7 +63,7 @@ impl<F: Copy + Default> Default for Paths<F> {
     fn default() -> Paths<F> {
         Paths {
             nodes: Vec::new(),
-            known: FxHashMap::default(),
+            known: Known::default(),
             last: (F::default(), ROOT),
         }
     }
@@ -51,42 +85,27 @@ impl<F: Copy + Default + Eq + Hash> Paths<F> {
     }
 
     fn find(&mut self, from: u32, function: F) -> u32 {
-        let to = match self.known.get(&(from, function)) {
-            Some(to) => *to,
-            None => {
-                let to = self.on_path(from, function);
-                let to = to.unwrap_or_else(|| self.add(from, function));
-                self.known.insert((from, function), to);
-                to
-            }
+        let nodes = &self.nodes;
+        let node = |at: u32| {
+            nodes
+                .get(at as usize)
+                .map(|node| (node.function, node.parent))
         };
+        // More paths than that do not fit into memory.
+        let new = || u32::try_from(nodes.len()).unwrap_or(ROOT);
+        let to = self.known.call(from, function, node, new);
+        if to as usize == self.nodes.len() {
+            self.nodes.push(Node {
+                parent: from,
+                function,
+                last: (F::default(), ROOT),
+            });
+        }
         match self.nodes.get_mut(from as usize) {
             Some(node) => node.last = (function, to),
             None => self.last = (function, to),
         }
         to
-    }
-
-    fn on_path(&self, from: u32, function: F) -> Option<u32> {
-        let mut at = from;
-        while let Some(node) = self.nodes.get(at as usize) {
-            if node.function == function {
-                return Some(at);
-            }
-            at = node.parent;
-        }
-        None
-    }
-
-    fn add(&mut self, parent: u32, function: F) -> u32 {
-        // More paths than that do not fit into memory.
-        let index = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
-        self.nodes.push(Node {
-            parent,
-            function,
-            last: (F::default(), ROOT),
-        });
-        index
     }
 
     /// How many paths there are.

@@ -9,10 +9,9 @@
 //! is on the path already goes back to its node there, so that recursion makes no path without end; and
 //! an exception gives the account back to the function that catches it.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use beamline_formats::paths::Known;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -63,24 +62,7 @@ pub(super) struct Meter {
     words: u64,
     reductions: u64,
     /// Where a call of an account from a node leads.
-    transitions: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
-}
-
-/// Transitions are found by a product with a large odd number.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers")
-    }
-    fn write_u64(&mut self, key: u64) {
-        let product = u128::from(key) * 0x9e37_79b9_7f4a_7c15_u128;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
+    transitions: Known<u32>,
 }
 
 impl Meter {
@@ -102,7 +84,7 @@ impl Meter {
             ticks: if measures.time { clock.now() } else { 0 },
             words: reading.words,
             reductions: reading.reductions,
-            transitions: HashMap::default(),
+            transitions: Known::default(),
         }
     }
 
@@ -162,44 +144,25 @@ impl Meter {
     #[cold]
     fn transition(&mut self, from: u32, account: &Arc<Account>) -> u32 {
         let parent = if self.measures.tree { from } else { ROOT };
-        let key = (u64::from(parent) << 32) | u64::from(account.id);
-        let to = match self.transitions.get(&key) {
-            Some(&to) => to,
-            None => {
-                let to = self
-                    .on_path(parent, account.id)
-                    .unwrap_or_else(|| self.add(parent, account));
-                self.transitions.insert(key, to);
-                to
-            }
+        let (arena, measures) = (&self.arena, self.measures);
+        let node = |at: u32| {
+            let node = (at != ROOT).then(|| arena.node(at))?;
+            Some((node.account(), node.parent()))
         };
+        let add = || {
+            let index = arena.push(parent, account.id);
+            if !measures.tree {
+                account.nodes.lock().push((arena.clone(), index));
+            }
+            index
+        };
+        let to = self.transitions.call(parent, account.id, node, add);
         let node = self.arena.node(from);
         node.last_account
             .store(account.id, std::sync::atomic::Ordering::Relaxed);
         node.last_node
             .store(to, std::sync::atomic::Ordering::Relaxed);
         to
-    }
-
-    /// The node of `account` on the path to `from`.
-    fn on_path(&self, from: u32, account: u32) -> Option<u32> {
-        let mut at = from;
-        while at != ROOT {
-            let node = self.arena.node(at);
-            if node.account() == account {
-                return Some(at);
-            }
-            at = node.parent();
-        }
-        None
-    }
-
-    fn add(&self, parent: u32, account: &Arc<Account>) -> u32 {
-        let index = self.arena.push(parent, account.id);
-        if !self.measures.tree {
-            account.nodes.lock().push((self.arena.clone(), index));
-        }
-        index
     }
 
     /// The process stops running: time up to now is the current function's.
