@@ -1,0 +1,74 @@
+//! What programs read from descriptors of every kind: those that the system tells of, and those that are always ready.
+
+mod place;
+
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use place::{Place, WORK};
+
+/// Counts the lines of standard input.
+const LINES: &str = "Count = fun F(N) -> case io:get_line(\"\") of eof -> N; _ -> F(N + 1) end end, \
+                     io:format(\"~p lines~n\", [Count(0)]), halt().";
+
+/// Fifty programs that give back what they get, and one that has nothing to say.
+const PROGRAMS: &str = "_ = open_port({spawn, \"cat\"}, []), \
+    Ports = [open_port({spawn, \"cat\"}, [binary]) || _ <- lists:seq(1, 50)], \
+    Round = fun(N) -> [P ! {self(), {command, <<N:32>>}} || P <- Ports], \
+                      [receive {P, {data, <<N:32>>}} -> P end || P <- Ports] end, \
+    [Ports = Round(N) || N <- lists:seq(1, 20)], \
+    io:format(\"~p ports~n\", [length(Ports)]), halt().";
+
+/// As a program runs, and as it is profiled deterministically.
+const VERBS: [&[&str]; 2] = [&["run"], &["profile", "--deterministic"]];
+
+fn command(place: &Place, verb: &[&str], expression: &str) -> Command {
+    let erl = ["--", "erl", "-noshell", "-eval", expression];
+    let mut command = place.beamline(&[verb, &erl].concat());
+    command.stdout(Stdio::piped());
+    command
+}
+
+/// Runs it to its end; whether it has printed this line.
+fn prints(command: &mut Command, line: &str, write: &[&[u8]]) -> bool {
+    let mut child = command.spawn().expect("it starts");
+    if let Some(mut input) = child.stdin.take() {
+        for bytes in write {
+            input.write_all(bytes).expect("it reads");
+        }
+    }
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    output.status.success() && text.lines().any(|printed| printed == line)
+}
+
+#[test]
+fn standard_input_is_read_to_its_end_whatever_it_is() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    place.write("lines", &"of some length\n".repeat(1000));
+    for verb in VERBS {
+        let open = |path| File::open(path).expect("it is there");
+        let mut lines = command(&place, verb, LINES);
+        let of_file = lines.stdin(open(place.file("lines")));
+        assert!(prints(of_file, "1000 lines", &[]), "{verb:?}: a file");
+        let of_null = lines.stdin(open("/dev/null".into()));
+        assert!(prints(of_null, "0 lines", &[]), "{verb:?}: /dev/null");
+        let of_pipe = lines.stdin(Stdio::piped());
+        let parts: [&[u8]; 3] = [b"a\n", b"b\nc", b"\nd"];
+        assert!(prints(of_pipe, "4 lines", &parts), "{verb:?}: a pipe");
+    }
+}
+
+#[test]
+fn many_programs_are_heard() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    for verb in VERBS {
+        let mut programs = command(&place, verb, PROGRAMS);
+        assert!(prints(&mut programs, "50 ports", &[]), "{verb:?}");
+    }
+}
