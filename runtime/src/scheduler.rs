@@ -20,7 +20,7 @@ use crate::heap::Heap;
 use crate::interp;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::user_timers;
-use crate::process::{Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver};
+use crate::process::{CONTEXT_REDS, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver};
 use crate::sched::clock::{self, monotonic_ns};
 use crate::sched::parker::Woken;
 use crate::sched::run_state::EndRun;
@@ -55,8 +55,10 @@ const STACK_BYTES: usize = 8 << 20;
 /// How often a deterministic run looks outside while it waits.
 const LOOK_OUTSIDE: Duration = Duration::from_millis(1);
 
-/// Turns between looks at the clock while there is work.
-const TURNS_A_CLOCK: u32 = 16;
+/// Reductions between looks at the clock while there is work. Source: `ERTS_CHECK_TIME_REDS`.
+const CLOCK_REDS: i64 = CONTEXT_REDS;
+/// What the shortest turn counts for: it costs time that no reduction tells of.
+const LEAST_TURN_REDS: i64 = CLOCK_REDS / 16;
 
 /// A scheduler at work.
 struct Scheduler {
@@ -74,7 +76,7 @@ fn run_scheduler(id: usize) {
         queues,
     };
     let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
-    let mut turns = 0u32;
+    let mut reds = 0;
     machine.progress.active(id);
     loop {
         machine.progress.quiescent(id);
@@ -82,17 +84,18 @@ fn run_scheduler(id: usize) {
         if id >= machine.online.limit() {
             scheduler.suspend();
         }
-        turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(TURNS_A_CLOCK) {
+        if reds >= CLOCK_REDS {
+            reds = 0;
             scheduler.expire_timers();
         }
         if poll::is_due() {
             poll::take_ready();
         }
         if let Some(process) = queues.find(id) {
-            scheduler.run_process(process, registers.as_mut_ptr());
+            let used = scheduler.run_process(process, registers.as_mut_ptr());
+            reds += used.max(LEAST_TURN_REDS);
         } else {
-            turns = 0;
+            reds = 0;
             scheduler.idle();
         }
     }
@@ -205,8 +208,8 @@ impl Scheduler {
         }
     }
 
-    /// One turn of a process taken from a run queue.
-    fn run_process(&self, process: ProcRef, x: *mut RawTerm) {
+    /// One turn of a process taken from a run queue; the reductions that it has used or given up.
+    fn run_process(&self, process: ProcRef, x: *mut RawTerm) -> i64 {
         // SAFETY: S2: it was queued, and runs from here until its turn ends.
         let shared = unsafe { process.get() };
         shared.run_state.begin_run();
@@ -225,12 +228,13 @@ impl Scheduler {
         let counters = &self.machine.counters[self.id];
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);
+        let used = CONTEXT_REDS - p.fcalls.get();
         p.new_slice();
         if matches!(outcome, Outcome::Exit(_)) && p.terminate() {
             // `p` holds what is shared until it is dropped.
             shared.run_state.end_last_run();
             drop(p);
-            return;
+            return used;
         }
         let again = outcome != Outcome::Wait || p.has_unhandled_signals();
         let place = sysprof::turn_ends(&p);
@@ -243,6 +247,7 @@ impl Scheduler {
         if end == EndRun::Requeue {
             self.queues.place(process);
         }
+        used
     }
 }
 
