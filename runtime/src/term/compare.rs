@@ -36,7 +36,7 @@ pub fn eq(a: Term<'_>, b: Term<'_>) -> bool {
 pub fn cmp(a: Term<'_>, b: Term<'_>) -> Ordering {
     match (a.as_small(), b.as_small()) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => order::run(a, b, false),
+        _ => nested::cmp(a, b, false),
     }
 }
 
@@ -46,7 +46,7 @@ pub fn cmp(a: Term<'_>, b: Term<'_>) -> Ordering {
 pub fn cmp_exact(a: Term<'_>, b: Term<'_>) -> Ordering {
     match (a.as_small(), b.as_small()) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => order::run(a, b, true),
+        _ => nested::cmp(a, b, true),
     }
 }
 

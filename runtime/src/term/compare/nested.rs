@@ -1,8 +1,10 @@
-//! Equality of lists and tuples by recursion to a bounded depth: most terms that are compared are small,
+//! Equality and order of lists and tuples by recursion to a bounded depth: most terms that are compared are small,
 //! and need no stack of pending work. Whatever is no list or tuple, or lies deeper, is left to
-//! [`Equality`].
+//! [`Equality`] and [`order::run`].
 
-use super::Equality;
+use std::cmp::Ordering;
+
+use super::{Equality, order};
 use crate::term::Term;
 
 /// Levels compared by recursion; a list's tail is no level.
@@ -48,4 +50,48 @@ fn pair(mut a: Term<'_>, mut b: Term<'_>, exact: bool, levels: u32) -> bool {
             .iter()
             .zip(y.elements())
             .all(|(a, b)| element(*a, *b, exact, levels - 1))
+}
+
+/// The order of two terms.
+#[inline]
+pub(super) fn cmp(a: Term<'_>, b: Term<'_>, exact: bool) -> Ordering {
+    cmp_pair(a, b, exact, LEVELS)
+}
+
+#[inline]
+fn cmp_element(a: Term<'_>, b: Term<'_>, exact: bool, levels: u32) -> Ordering {
+    if a.same(b) {
+        return Ordering::Equal;
+    }
+    match (a.as_small(), b.as_small()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => cmp_pair(a, b, exact, levels),
+    }
+}
+
+fn cmp_pair(mut a: Term<'_>, mut b: Term<'_>, exact: bool, levels: u32) -> Ordering {
+    if levels == 0 {
+        return order::run(a, b, exact);
+    }
+    while let (Some(x), Some(y)) = (a.as_cons(), b.as_cons()) {
+        let heads = cmp_element(x.head(), y.head(), exact, levels - 1);
+        if heads.is_ne() {
+            return heads;
+        }
+        (a, b) = (x.tail(), y.tail());
+        if a.same(b) {
+            return Ordering::Equal;
+        }
+    }
+    let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) else {
+        return order::run(a, b, exact);
+    };
+    let by_arity = x.arity().cmp(&y.arity());
+    let elements = x.elements().iter().zip(y.elements());
+    let mut orders = elements.map(|(a, b)| cmp_element(*a, *b, exact, levels - 1));
+    by_arity.then_with(|| {
+        orders
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    })
 }
