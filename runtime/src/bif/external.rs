@@ -3,10 +3,10 @@
 use super::{BifResult, Raise, badarg, badopt, bifs, system_limit};
 use crate::external;
 use crate::external::{
-    DecodeOptions, Decoded, EncodeOptions, EncodeWork, Paused, Piece, TooLarge, encode_counted,
-    encode_pieces, external_size,
+    Compressing, Compression, DecodeOptions, Decoded, EncodeOptions, Encoder, Paused,
+    PausedEncoder, Progress, TooLarge, external_size,
 };
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
+use crate::process::{CONTEXT_REDS, Process, Work};
 use crate::term::{Atom, RawTerm, Term, am, tag};
 
 bifs! {
@@ -59,30 +59,100 @@ fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'static>> {
 const COMPRESSED_PER_SLICE: usize = 1 << 18;
 /// Steps of counting and of writing in a time slice.
 const STEPS_PER_SLICE: usize = 32 * CONTEXT_REDS as usize;
-/// Words of what ERTS makes each time it traps.
-const STATE_WORDS: PauseWords = PauseWords::Each(8);
 
-/// What an encoding costs: a step for each term, to count its bytes, and another to write it.
-fn bill(work: EncodeWork) -> [Due; 2] {
-    let steps = 2 * work.terms - 1 + work.looked_at + work.written;
-    [
-        Due::new(steps, STEPS_PER_SLICE),
-        Due::new(work.compressed_bytes, COMPRESSED_PER_SLICE),
-    ]
+/// A binary in the making.
+struct Encoding {
+    stage: Stage,
+    /// Steps paid for.
+    paid: usize,
+}
+
+enum Stage {
+    Writing(PausedEncoder),
+    Compressing(Compression),
+}
+
+impl Work for Encoding {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        if let Stage::Writing(encoder) = &mut self.stage {
+            visit(encoder.terms());
+        }
+    }
+}
+
+impl Encoding {
+    /// Puts the rest off to the next slice.
+    fn put_off(self, p: &Process) -> Raise<'static> {
+        /// Words of what ERTS makes each time it traps.
+        const STATE_WORDS: usize = 8;
+        p.trap_words(STATE_WORDS);
+        p.yield_with(self)
+    }
+}
+
+/// Units of which `per_slice` are worth a time slice, as many as the reductions left pay for.
+fn payable(p: &Process, per_slice: usize) -> usize {
+    p.reds_left() * per_slice / CONTEXT_REDS as usize
+}
+
+fn pay(p: &Process, units: usize, per_slice: usize) {
+    p.bump_reds((units * CONTEXT_REDS as usize / per_slice) as i64);
+}
+
+/// Writes on until all is written and paid for.
+fn write_on<'p>(
+    p: &'p Process,
+    mut encoder: Encoder<'p>,
+    paid: usize,
+) -> Result<Encoder<'p>, Raise<'static>> {
+    let payable = paid + payable(p, STEPS_PER_SLICE);
+    let progress = encoder.run(payable)?;
+    if progress == Progress::Whole && encoder.written_bytes() <= tag::ONHEAP_BINARY_LIMIT {
+        p.bump_reds(1);
+    } else if encoder.steps() > payable {
+        let stage = Stage::Writing(encoder.pause());
+        let paid = payable;
+        return Err(Encoding { stage, paid }.put_off(p));
+    } else {
+        pay(p, encoder.steps() - paid, STEPS_PER_SLICE);
+    }
+    Ok(encoder)
+}
+
+/// Compresses on until all is compressed.
+fn compress_on<'p>(p: &'p Process, mut compression: Compression) -> BifResult<'p> {
+    let before = compression.written_bytes();
+    if !compression.run(payable(p, COMPRESSED_PER_SLICE)) {
+        let (stage, paid) = (Stage::Compressing(compression), 0);
+        return Err(Encoding { stage, paid }.put_off(p));
+    }
+    let written = compression.written_bytes() - before;
+    pay(p, written, COMPRESSED_PER_SLICE);
+    Ok(p.binary_from_vec(compression.finish()))
 }
 
 fn to_binary<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifResult<'p> {
-    if let Some(result) = p.pay_on(STATE_WORDS) {
-        return result;
+    let begun = p.take_work::<Encoding>().map(|work| *work);
+    let encoder = match begun {
+        None => write_on(p, Encoder::with_version(term, options, false), 0)?,
+        Some(Encoding { stage, paid }) => match stage {
+            Stage::Writing(encoder) => write_on(p, encoder.resume(p), paid)?,
+            Stage::Compressing(compression) => return compress_on(p, compression),
+        },
+    };
+    let bytes = encoder.into_bytes();
+    if options.level == 0 {
+        return Ok(p.binary_from_vec(bytes));
     }
-    let (bytes, work) = encode_counted(term, options)?;
-    let is_small = work.plain_bytes <= tag::ONHEAP_BINARY_LIMIT;
-    let binary = p.binary_from_vec(bytes);
-    if is_small {
-        p.bump_reds(1);
-        return Ok(binary);
+    let is_small = bytes.len() <= tag::ONHEAP_BINARY_LIMIT;
+    match Compression::begin(bytes, options.level) {
+        Compressing::More(mut compression) if is_small => {
+            compression.run(usize::MAX);
+            Ok(p.binary_from_vec(compression.finish()))
+        }
+        Compressing::More(compression) => compress_on(p, compression),
+        Compressing::Plain(bytes) => Ok(p.binary_from_vec(bytes)),
     }
-    p.pay(binary, &bill(work), STATE_WORDS)
 }
 
 fn term_to_binary_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -105,25 +175,33 @@ fn to_iovec<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifRe
     if options.level != 0 {
         return Ok(p.list(&[to_binary(p, term, options)?]));
     }
-    if let Some(result) = p.pay_on(STATE_WORDS) {
-        return result;
+    let begun = p.take_work::<Encoding>().map(|work| *work);
+    let (encoder, paid) = match begun {
+        Some(Encoding {
+            stage: Stage::Writing(encoder),
+            paid,
+        }) => (encoder.resume(p), paid),
+        _ => (Encoder::with_version(term, options, true), 0),
+    };
+    let (written, shared) = write_on(p, encoder, paid)?.into_parts();
+    let mut ends: Vec<_> = shared.iter().map(|(at, _)| *at).collect();
+    ends.push(written.len());
+    ends.dedup();
+    let mut parts = p
+        .off_heap_parts(written, &ends)
+        .into_iter()
+        .zip(ends)
+        .peekable();
+    let mut list = Vec::new();
+    for (at, bits) in shared {
+        list.extend(parts.next_if(|(_, end)| *end == at).map(|(part, _)| part));
+        list.push(match bits.bit_len() % 8 {
+            0 => bits.term(),
+            _ => p.sub_bits(bits, 0, bits.byte_len() * 8),
+        });
     }
-    let (pieces, work) = encode_pieces(term, options)?;
-    let (mut written, mut ends) = (Vec::new(), Vec::new());
-    for piece in &pieces {
-        if let Piece::Bytes(bytes) = piece {
-            written.extend_from_slice(bytes);
-            ends.push(written.len());
-        }
-    }
-    let mut parts = p.off_heap_parts(written, &ends).into_iter();
-    let list = pieces.into_iter().map(|piece| match piece {
-        Piece::Bytes(_) => parts.next().expect("as many parts"),
-        Piece::Shared(bits) if bits.bit_len().is_multiple_of(8) => bits.term(),
-        Piece::Shared(bits) => p.sub_bits(bits, 0, bits.byte_len() * 8),
-    });
-    let list: Vec<_> = list.collect();
-    p.pay(p.list(&list), &bill(work), STATE_WORDS)
+    list.extend(parts.map(|(part, _)| part));
+    Ok(p.list(&list))
 }
 
 fn external_size_1<'p>(p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -227,5 +305,43 @@ mod tests {
             );
             assert!(turns >= slices, "{turns} of {} bytes", bytes.len());
         }
+    }
+
+    #[test]
+    fn a_large_term_is_encoded_in_many_slices() {
+        let mut p = Process::new(233);
+        let numbers: Vec<_> = (0..5000).map(Term::small).collect();
+        let pairs: Vec<_> = (0..200).map(|n| (Term::small(n), am::ok.term())).collect();
+        let shared = p.binary(&[7; 100]);
+        let parts = [
+            p.list(&numbers),
+            p.tuple(&numbers),
+            crate::value::map::from_pairs(&p, &pairs),
+            crate::value::map::from_pairs(&p, &pairs[..30]),
+            p.list(&[shared, p.big(true, &[1, 2, 3]), shared]),
+        ];
+        let term = p.root(p.list(&parts));
+        for level in [0, 6] {
+            let options = EncodeOptions {
+                level,
+                ..EncodeOptions::default()
+            };
+            let whole = encode(p.get(&term), options).expect("it fits");
+            let turns = in_small_steps(
+                &mut p,
+                &term,
+                |p, term| to_binary(p, term, options),
+                |found| found.as_binary().expect("a binary").bytes() == whole,
+            );
+            assert!(turns > 60, "{turns} of {} bytes", whole.len());
+        }
+        let whole = encode(p.get(&term), EncodeOptions::default()).expect("it fits");
+        let turns = in_small_steps(
+            &mut p,
+            &term,
+            |p, term| to_iovec(p, term, EncodeOptions::default()),
+            |found| crate::value::iolist::to_vec(found).as_ref() == Ok(&whole),
+        );
+        assert!(turns > 60, "{turns}");
     }
 }

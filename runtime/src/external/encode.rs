@@ -1,10 +1,16 @@
 //! Terms to bytes, byte for byte as `term_to_binary` of OTP 29 writes them.
 
+mod compress;
+mod pause;
+
 use super::tags::*;
 use super::{VERSION_MAGIC, local, this_node};
 use crate::num::float::{FloatFormat, format_float};
 use crate::num::limbs::IntRef;
 use crate::term::{Atom, Bits, External, Fun, Map, Pid, Ref, Term, View, compare, tag};
+
+pub use compress::{Compressing, Compression};
+pub use pause::PausedEncoder;
 
 /// How to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,80 +45,19 @@ pub struct TooLarge;
 /// # Errors
 /// [`TooLarge`].
 pub fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
-    Ok(encode_counted(term, options)?.0)
-}
-
-/// The same, and what ERTS counts of it.
-///
-/// # Errors
-/// [`TooLarge`].
-pub fn encode_counted(
-    term: Term<'_>,
-    options: EncodeOptions,
-) -> Result<(Vec<u8>, EncodeWork), TooLarge> {
-    let mut encoder = Encoder::new(options, false);
-    encoder.version();
-    encoder.run(term)?;
-    let mut work = encoder.work;
+    let mut encoder = Encoder::with_version(term, options, false);
+    encoder.run(usize::MAX)?;
     let plain = encoder.out;
-    work.plain_bytes = plain.len();
     if options.level == 0 {
-        return Ok((plain, work));
+        return Ok(plain);
     }
-    let compressed = compress(&plain[1..], options.level);
-    let bytes = compressed.unwrap_or(plain);
-    work.compressed_bytes = bytes.len().saturating_sub(6);
-    Ok((bytes, work))
-}
-
-/// What ERTS counts of an encoding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EncodeWork {
-    /// Terms, and inner nodes of maps: they are counted and written.
-    pub terms: usize,
-    /// Elements of strings, and the bytes that other lists begin with: they are looked at.
-    pub looked_at: usize,
-    /// What looking at them and writing the strings counts.
-    pub written: usize,
-    /// Bytes before compression.
-    pub plain_bytes: usize,
-    /// Bytes that compression has written.
-    pub compressed_bytes: usize,
-}
-
-/// A run of the bytes of a term.
-#[derive(Clone)]
-pub enum Piece<'h> {
-    /// Bytes.
-    Bytes(Vec<u8>),
-    /// The whole bytes of an off-heap bitstring, not copied.
-    Shared(Bits<'h>),
-}
-
-/// The bytes of `term`, version included, in pieces that share its off-heap binaries. Not compressed.
-///
-/// # Errors
-/// [`TooLarge`].
-pub fn encode_pieces<'h>(
-    term: Term<'h>,
-    options: EncodeOptions,
-) -> Result<(Vec<Piece<'h>>, EncodeWork), TooLarge> {
-    let mut encoder = Encoder::new(options, true);
-    encoder.version();
-    encoder.run(term)?;
-    let mut pieces = Vec::new();
-    let mut from = 0;
-    for (at, bits) in encoder.shared {
-        if at > from {
-            pieces.push(Piece::Bytes(encoder.out[from..at].to_vec()));
+    Ok(match Compression::begin(plain, options.level) {
+        Compressing::More(mut compression) => {
+            compression.run(usize::MAX);
+            compression.finish()
         }
-        pieces.push(Piece::Shared(bits));
-        from = at;
-    }
-    if encoder.out.len() > from {
-        pieces.push(Piece::Bytes(encoder.out.split_off(from)));
-    }
-    Ok((pieces, encoder.work))
+        Compressing::Plain(plain) => plain,
+    })
 }
 
 /// The bytes that `term` takes, version included, not compressed. No memory is taken for them.
@@ -120,10 +65,9 @@ pub fn encode_pieces<'h>(
 /// # Errors
 /// [`TooLarge`].
 pub fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, TooLarge> {
-    let mut encoder = Encoder::new(options, true);
+    let mut encoder = Encoder::with_version(term, options, true);
     encoder.counted = Some(0);
-    encoder.version();
-    encoder.run(term)?;
+    encoder.run(usize::MAX)?;
     Ok(encoder.counted.unwrap_or(0) + encoder.out.len() + encoder.shared_bytes)
 }
 
@@ -133,41 +77,32 @@ pub fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, To
 /// [`TooLarge`].
 pub fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
     let mut encoder = Encoder::new(options, false);
-    encoder.run(term)?;
+    encoder.begin(term);
+    encoder.run(usize::MAX)?;
     Ok(encoder.out)
-}
-
-/// Version, tag, size and compressed bytes of `plain`; `None` where that would be no shorter.
-fn compress(plain: &[u8], level: i32) -> Option<Vec<u8>> {
-    let room = plain.len().checked_sub(5)?;
-    let level =
-        u32::try_from(level).map_or(flate2::Compression::default(), flate2::Compression::new);
-    let mut zlib = flate2::Compress::new(level, true);
-    let mut out = Vec::with_capacity(room.max(1));
-    let status = zlib
-        .compress_vec(plain, &mut out, flate2::FlushCompress::Finish)
-        .ok()?;
-    if status != flate2::Status::StreamEnd || out.len() > room {
-        return None;
-    }
-    let head = [VERSION_MAGIC, COMPRESSED];
-    Some([&head[..], &(plain.len() as u32).to_be_bytes(), &out].concat())
 }
 
 /// What waits to be written, or done.
 #[derive(Clone, Copy)]
 enum Todo<'h> {
     Term(Term<'h>),
-    /// These elements in turn.
-    Elements(&'h [Term<'h>]),
+    /// These elements in turn, the last ones of a tuple's or of a fun's environment.
+    Elements {
+        of: Term<'h>,
+        rest: &'h [Term<'h>],
+    },
     /// The rest of a list of `len` elements so far, whose length belongs at `at`.
     Tail {
         rest: Term<'h>,
         at: usize,
         len: u32,
     },
-    /// Keys and values in turn.
-    Pairs(&'h [Term<'h>], &'h [Term<'h>]),
+    /// Keys and values in turn, the last ones of a flat map's.
+    Pairs {
+        of: Term<'h>,
+        keys: &'h [Term<'h>],
+        values: &'h [Term<'h>],
+    },
     /// A leaf or a node of a map's trie.
     Node(Term<'h>),
     /// The size of a fun belongs at `at`; `shared_bytes` were shared before it.
@@ -177,17 +112,29 @@ enum Todo<'h> {
     },
 }
 
-struct Encoder<'h> {
+/// An encoding, whole or in parts: a part ends when so many steps are made.
+pub struct Encoder<'h> {
     options: EncodeOptions,
     out: Vec<u8>,
+    /// Where the term itself begins.
+    from: usize,
     todo: Vec<Todo<'h>>,
     /// Where bytes that are not copied belong; in order.
     shared: Vec<(usize, Bits<'h>)>,
     shared_bytes: usize,
     share: bool,
+    steps: usize,
     /// Where bytes are only counted: how many there were before those of `out`.
     counted: Option<usize>,
-    work: EncodeWork,
+}
+
+/// How far an encoding has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// To its end.
+    Whole,
+    /// To the end of the steps that were to be made.
+    Part,
 }
 
 impl<'h> Encoder<'h> {
@@ -195,37 +142,71 @@ impl<'h> Encoder<'h> {
         Encoder {
             options,
             out: Vec::new(),
+            from: 0,
             todo: Vec::new(),
             shared: Vec::new(),
             shared_bytes: 0,
             share,
+            steps: 0,
             counted: None,
-            work: EncodeWork::default(),
         }
     }
 
-    fn version(&mut self) {
-        self.out.push(VERSION_MAGIC);
+    /// Begins with the version and `term`. With `share`, off-heap binaries are not copied.
+    #[must_use]
+    pub fn with_version(term: Term<'h>, options: EncodeOptions, share: bool) -> Self {
+        let mut this = Encoder::new(options, share);
+        this.out.push(VERSION_MAGIC);
+        this.begin(term);
+        this
     }
 
-    fn run(&mut self, term: Term<'h>) -> Result<(), TooLarge> {
-        let from = self.out.len();
+    fn begin(&mut self, term: Term<'h>) {
+        self.from = self.out.len();
         if self.options.local {
             self.out.extend([LOCAL_EXT, 0, 0, 0, 0]);
         }
         self.todo.push(Todo::Term(term));
+    }
+
+    /// Steps made so far, as ERTS counts them: for each term and each inner node of a map one to count its bytes
+    /// and one to write it, but one in all; one for every other byte that a list begins with; those to write
+    /// strings.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.steps.saturating_sub(1)
+    }
+
+    /// Bytes written so far, those left out that are shared.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Goes on until `steps` have been made in all, but for the bytes of a small binary: ERTS does not pause there.
+    ///
+    /// # Errors
+    /// [`TooLarge`].
+    pub fn run(&mut self, steps: usize) -> Result<Progress, TooLarge> {
         while let Some(todo) = self.todo.pop() {
             self.step(todo)?;
             if let Some(counted) = &mut self.counted {
                 *counted += self.out.len();
                 self.out.clear();
             }
+            if self.steps() > steps && self.out.len() > tag::ONHEAP_BINARY_LIMIT {
+                break;
+            }
+        }
+        if !self.todo.is_empty() {
+            return Ok(Progress::Part);
         }
         if self.options.local && self.counted.is_none() {
-            let check_number = self.local_check_number(from + 5);
-            self.put_at(from + 1, check_number);
+            let at = self.from + 1;
+            let check_number = self.local_check_number(at + 4);
+            self.put_at(at, check_number);
         }
-        Ok(())
+        Ok(Progress::Whole)
     }
 
     /// Writes a number where room was left for it.
@@ -233,6 +214,18 @@ impl<'h> Encoder<'h> {
         if self.counted.is_none() {
             self.out[at..at + 4].copy_from_slice(&number.to_be_bytes());
         }
+    }
+
+    /// The bytes written.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// The bytes written, and what belongs between them, each at its place.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<u8>, Vec<(usize, Bits<'h>)>) {
+        (self.out, self.shared)
     }
 
     /// The check number of all from `from` on, what is shared included.
@@ -254,13 +247,14 @@ impl<'h> Encoder<'h> {
     fn step(&mut self, todo: Todo<'h>) -> Result<(), TooLarge> {
         match todo {
             Todo::Term(term) => return self.term(term),
-            Todo::Elements([first, rest @ ..]) => {
-                if !rest.is_empty() {
-                    self.todo.push(Todo::Elements(rest));
+            Todo::Elements { of, rest } => {
+                if let [first, rest @ ..] = rest {
+                    if !rest.is_empty() {
+                        self.todo.push(Todo::Elements { of, rest });
+                    }
+                    return self.term(*first);
                 }
-                return self.term(*first);
             }
-            Todo::Elements([]) => {}
             Todo::Tail { rest, at, len } => match rest.view() {
                 View::Cons(cell) => {
                     let rest = cell.tail();
@@ -273,14 +267,15 @@ impl<'h> Encoder<'h> {
                     return self.term(rest);
                 }
             },
-            Todo::Pairs([key, keys @ ..], [value, values @ ..]) => {
-                if !keys.is_empty() {
-                    self.todo.push(Todo::Pairs(keys, values));
+            Todo::Pairs { of, keys, values } => {
+                if let ([key, keys @ ..], [value, values @ ..]) = (keys, values) {
+                    if !keys.is_empty() {
+                        self.todo.push(Todo::Pairs { of, keys, values });
+                    }
+                    self.todo.push(Todo::Term(*value));
+                    return self.term(*key);
                 }
-                self.todo.push(Todo::Term(*value));
-                return self.term(*key);
             }
-            Todo::Pairs(..) => {}
             Todo::Node(node) => return self.node(node),
             Todo::FunSize { at, shared_bytes } => {
                 let size = (self.out.len() + self.shared_bytes).wrapping_sub(at + shared_bytes);
@@ -291,7 +286,7 @@ impl<'h> Encoder<'h> {
     }
 
     fn term(&mut self, term: Term<'h>) -> Result<(), TooLarge> {
-        self.work.terms += 1;
+        self.steps += 2;
         match term.view() {
             View::Nil => self.out.push(NIL_EXT),
             View::Atom(atom) => self.atom(atom),
@@ -313,11 +308,12 @@ impl<'h> Encoder<'h> {
                     Ok(arity) => self.out.extend([SMALL_TUPLE_EXT, arity]),
                     Err(_) => self.tag_and_size(LARGE_TUPLE_EXT, tuple.arity()),
                 }
-                self.todo.push(Todo::Elements(tuple.elements()));
+                let rest = tuple.elements();
+                self.todo.push(Todo::Elements { of: term, rest });
             }
             View::Map(map) => self.map(map),
             View::Bits(bits) => return self.bits(bits),
-            View::Fun(fun) => self.fun(fun),
+            View::Fun(fun) => self.fun(term, fun),
             View::Record(record) => self.record(record),
         }
         Ok(())
@@ -462,12 +458,13 @@ impl<'h> Encoder<'h> {
 
     fn list(&mut self, list: Term<'h>) {
         let (bytes, is_string) = leading_bytes(list);
-        self.work.looked_at += bytes.len() / 2;
-        self.work.written += if is_string {
-            bytes.len()
-        } else {
-            bytes.len() / 2
-        };
+        // A string is looked at and written; of other lists the beginning is looked at twice.
+        self.steps += bytes.len() / 2
+            + if is_string {
+                bytes.len()
+            } else {
+                bytes.len() / 2
+            };
         if is_string {
             self.out.push(STRING_EXT);
             self.out.extend((bytes.len() as u16).to_be_bytes());
@@ -494,7 +491,8 @@ impl<'h> Encoder<'h> {
             return;
         }
         if let Some((keys, values)) = map.flat() {
-            self.todo.push(Todo::Pairs(keys.elements(), values));
+            let (of, keys) = (map.term(), keys.elements());
+            self.todo.push(Todo::Pairs { of, keys, values });
         } else if let Some((_, children)) = map.root() {
             self.todo.extend(children.iter().copied().map(Todo::Node));
         }
@@ -512,7 +510,7 @@ impl<'h> Encoder<'h> {
                 self.todo.extend(leaves.map(Todo::Node));
             }
             _ => {
-                self.work.terms += 1;
+                self.steps += 2;
                 let (_, children) = Map::inner(node).expect("the third kind of node");
                 self.todo.extend(children.iter().copied().map(Todo::Node));
             }
@@ -548,7 +546,7 @@ impl<'h> Encoder<'h> {
         Ok(())
     }
 
-    fn fun(&mut self, fun: Fun<'h>) {
+    fn fun(&mut self, of: Term<'h>, fun: Fun<'h>) {
         if let Some(export) = fun.export() {
             self.out.push(EXPORT_EXT);
             self.atom(export.module);
@@ -570,7 +568,8 @@ impl<'h> Encoder<'h> {
         self.pid(Pid(0));
         let shared_bytes = self.shared_bytes;
         self.todo.push(Todo::FunSize { at, shared_bytes });
-        self.todo.push(Todo::Elements(fun.env()));
+        let rest = fun.env();
+        self.todo.push(Todo::Elements { of, rest });
     }
 
     /// Fields and values in the order of the definition in the source.

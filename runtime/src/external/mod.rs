@@ -18,8 +18,10 @@ mod tests;
 
 pub use decode::{DecodeError, DecodeOptions, Decoded, Paused, Reason};
 pub use decode::{decode, decode_bare, decode_some, is_compressed};
-pub use encode::{EncodeOptions, EncodeWork, Piece, TooLarge};
-pub use encode::{encode, encode_bare, encode_counted, encode_pieces, external_size};
+pub use encode::{
+    Compressing, Compression, EncodeOptions, Encoder, PausedEncoder, Progress, TooLarge,
+};
+pub use encode::{encode, encode_bare, external_size};
 
 pub use crate::term::counted::this_node;
 

@@ -237,19 +237,17 @@ fn pieces_share_binaries() {
     let unaligned = heap.sub_bits(long.as_bits().expect("bits"), 3, 703);
     let term = heap.list(&[long, Term::small(7), odd, unaligned]);
     let plain = encode(term, EncodeOptions::default()).expect("small");
-    let (pieces, _) = encode_pieces(term, EncodeOptions::default()).expect("small");
-    let shared = pieces
-        .iter()
-        .filter(|piece| matches!(piece, Piece::Shared(_)))
-        .count();
-    assert_eq!((pieces.len(), shared), (5, 2));
-    let bytes: Vec<_> = pieces
-        .iter()
-        .flat_map(|piece| match piece {
-            Piece::Bytes(bytes) => bytes.clone(),
-            Piece::Shared(bits) => bits.as_bytes().expect("whole bytes").to_vec(),
-        })
-        .collect();
+    let mut encoder = Encoder::with_version(term, EncodeOptions::default(), true);
+    assert_eq!(encoder.run(usize::MAX), Ok(Progress::Whole));
+    let (written, shared) = encoder.into_parts();
+    assert_eq!(shared.len(), 2);
+    let (mut bytes, mut from) = (Vec::new(), 0);
+    for (at, bits) in shared {
+        bytes.extend_from_slice(&written[from..at]);
+        bytes.extend_from_slice(bits.as_bytes().expect("whole bytes"));
+        from = at;
+    }
+    bytes.extend_from_slice(&written[from..]);
     assert_eq!(bytes, plain);
 }
 
