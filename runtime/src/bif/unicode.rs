@@ -2,8 +2,8 @@
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::code::entry::export;
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process};
-use crate::term::{Atom, Bits, Term, View, am};
+use crate::process::{CONTEXT_REDS, Process, Work};
+use crate::term::{Atom, Bits, RawTerm, Term, View, am};
 
 bifs! {
     bif unicode:"characters_to_binary"/2 => characters_to_binary_2;
@@ -21,7 +21,7 @@ fn bin_is_7bit_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(Term::bool(is_ascii))
 }
 
-/// What has been converted, and where that stopped.
+/// What has been converted, and what is left.
 struct Conversion<'p> {
     p: &'p Process,
     latin1: bool,
@@ -30,10 +30,13 @@ struct Conversion<'p> {
     leftover: Vec<u8>,
     /// Characters and bytes read.
     units: usize,
+    /// What is read next.
+    rest: Option<Term<'p>>,
+    /// What is read after that, the next one last.
+    tails: Vec<Term<'p>>,
+    /// What stands before the converter when it has met an error.
+    stopped: Option<Term<'p>>,
 }
-
-/// What stands before the converter when it meets an error.
-struct Stopped<'p>(Term<'p>);
 
 /// The encoding, as far as it is converted here: whether it is Latin-1.
 fn is_latin1(encoding: Term<'_>) -> Option<bool> {
@@ -55,56 +58,56 @@ fn utf8_len(byte: u8) -> usize {
 }
 
 impl<'p> Conversion<'p> {
-    fn new(p: &'p Process, latin1: bool) -> Self {
+    fn new(p: &'p Process, data: Term<'p>, latin1: bool) -> Self {
         Conversion {
             p,
             latin1,
             out: String::new(),
             leftover: Vec::new(),
             units: 0,
+            rest: Some(data),
+            tails: Vec::new(),
+            stopped: None,
         }
     }
 
-    /// Converts `data`, or tells what is left from the first error on.
-    fn run(&mut self, data: Term<'p>) -> Result<(), Stopped<'p>> {
-        if let View::Bits(bits) = data.view() {
-            return self.bits(bits).map_err(Stopped);
-        }
-        let mut tails = Vec::new();
-        let mut rest = data;
-        loop {
-            let outcome = match rest.view() {
-                View::Cons(cell) => match cell.head().view() {
-                    View::Small(code) => self.character(code).map_err(|()| rest),
-                    View::Bits(bits) => self
-                        .bits(bits)
-                        .map_err(|left| self.p.cons(left, cell.tail())),
-                    View::Cons(_) => {
-                        tails.push(cell.tail());
-                        rest = cell.head();
-                        continue;
-                    }
-                    View::Nil => Ok(()),
-                    _ => Err(rest),
-                }
-                .map(|()| Some(cell.tail())),
-                View::Bits(bits) => self.bits(bits).map(|()| None),
-                View::Nil => Ok(None),
-                _ => Err(rest),
-            };
-            match outcome {
-                Ok(Some(tail)) => rest = tail,
-                Ok(None) => match tails.pop() {
-                    Some(tail) => rest = tail,
-                    None => return Ok(()),
-                },
+    /// Converts on until more than so many units are read, to the end, or to the first error.
+    fn run(&mut self, units: usize) {
+        while self.units <= units
+            && let Some(rest) = self.rest.take()
+        {
+            match self.step(rest) {
+                Ok(next) => self.rest = next.or_else(|| self.tails.pop()),
                 Err(left) => {
-                    let outer = tails.into_iter().rev();
-                    return Err(Stopped(
-                        outer.fold(left, |left, tail| self.p.cons(left, tail)),
-                    ));
+                    let outer = self.tails.drain(..).rev();
+                    let p = self.p;
+                    self.stopped = Some(outer.fold(left, |left, tail| p.cons(left, tail)));
                 }
             }
+        }
+    }
+
+    /// Converts an element of `rest`, or all of it; what comes next of it, or at an error what is left of it.
+    fn step(&mut self, rest: Term<'p>) -> Result<Option<Term<'p>>, Term<'p>> {
+        match rest.view() {
+            View::Cons(cell) => {
+                match cell.head().view() {
+                    View::Small(code) => self.character(code).map_err(|()| rest)?,
+                    View::Bits(bits) => self
+                        .bits(bits)
+                        .map_err(|left| self.p.cons(left, cell.tail()))?,
+                    View::Cons(_) => {
+                        self.tails.push(cell.tail());
+                        return Ok(Some(cell.head()));
+                    }
+                    View::Nil => {}
+                    _ => return Err(rest),
+                }
+                Ok(Some(cell.tail()))
+            }
+            View::Bits(bits) => self.bits(bits).map(|()| None),
+            View::Nil => Ok(None),
+            _ => Err(rest),
         }
     }
 
@@ -166,15 +169,15 @@ impl<'p> Conversion<'p> {
         Err(self.p.sub_bits(bits, from * 8, bits.bit_len()))
     }
 
-    /// Reason and rest of what `run` gave, if it did not convert all.
-    fn failure(&self, outcome: Result<(), Stopped<'p>>) -> Option<(Atom, Term<'p>)> {
+    /// Reason and rest, if it has not converted all.
+    fn failure(&self) -> Option<(Atom, Term<'p>)> {
         let leftover = || self.p.binary(&self.leftover);
-        match outcome {
-            Ok(()) if self.leftover.is_empty() => None,
-            Ok(()) if may_become_character(&self.leftover) => Some((am::incomplete, leftover())),
-            Ok(()) => Some((am::error, leftover())),
-            Err(Stopped(rest)) if self.leftover.is_empty() => Some((am::error, rest)),
-            Err(Stopped(rest)) => Some((am::error, self.p.list(&[leftover(), rest]))),
+        match self.stopped {
+            None if self.leftover.is_empty() => None,
+            None if may_become_character(&self.leftover) => Some((am::incomplete, leftover())),
+            None => Some((am::error, leftover())),
+            Some(rest) if self.leftover.is_empty() => Some((am::error, rest)),
+            Some(rest) => Some((am::error, self.p.list(&[leftover(), rest]))),
         }
     }
 }
@@ -230,47 +233,115 @@ fn trap<'p>(function: Atom, data: Term<'p>, encoding: Term<'p>) -> Raise<'p> {
 }
 
 /// Words of what ERTS keeps of the rest where it pauses in a binary.
-const REST_WORDS: PauseWords = PauseWords::Each(5);
+const REST_WORDS: usize = 5;
 /// Words of what it keeps where it pauses while it builds a list of a binary.
-const LISTING_WORDS: PauseWords = PauseWords::Each(7);
+const LISTING_WORDS: usize = 7;
 
-/// Converts `data`; the result, which `build` makes, and what is due: for counting its bytes, and for reading it.
+/// Units that the reductions left pay for.
+fn payable(p: &Process) -> usize {
+    p.reds_left() * UNITS_PER_SLICE / CONTEXT_REDS as usize
+}
+
+fn pay(p: &Process, units: usize) {
+    p.bump_reds((units * CONTEXT_REDS as usize / UNITS_PER_SLICE) as i64);
+}
+
+/// Keeps `work` for the next slice, and as many words as ERTS does.
+fn put_off(p: &Process, words: usize, work: impl Work) -> Raise<'static> {
+    p.trap_words(words);
+    p.yield_with(work)
+}
+
+/// A conversion in the making.
+struct Converting {
+    latin1: bool,
+    out: String,
+    leftover: Vec<u8>,
+    units: usize,
+    /// Units paid for.
+    paid: usize,
+    /// What is read, the next one last, when it is not at its end.
+    rest: Vec<RawTerm>,
+    stopped: Option<RawTerm>,
+}
+
+impl Work for Converting {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(&mut self.rest);
+        visit(self.stopped.as_mut_slice());
+    }
+}
+
+impl Converting {
+    fn pause(conversion: Conversion<'_>, paid: usize) -> Converting {
+        let rest = conversion.tails.into_iter().chain(conversion.rest);
+        Converting {
+            latin1: conversion.latin1,
+            out: conversion.out,
+            leftover: conversion.leftover,
+            units: conversion.units,
+            paid,
+            rest: rest.map(Term::raw).collect(),
+            stopped: conversion.stopped.map(Term::raw),
+        }
+    }
+
+    fn resume(self, p: &Process) -> (Conversion<'_>, usize) {
+        let mut tails: Vec<_> = self.rest.into_iter().map(|raw| p.own(raw)).collect();
+        let conversion = Conversion {
+            p,
+            latin1: self.latin1,
+            out: self.out,
+            leftover: self.leftover,
+            units: self.units,
+            rest: tails.pop(),
+            tails,
+            stopped: self.stopped.map(|raw| p.own(raw)),
+        };
+        (conversion, self.paid)
+    }
+}
+
+/// Converts `data`, or goes on, until all is read and paid for: that its bytes were counted, and that it was read.
+/// What counting took is taken off a second time.
 fn convert<'p>(
     p: &'p Process,
     data: Term<'p>,
     latin1: bool,
-    build: impl FnOnce(String) -> Term<'p>,
-) -> Result<(Term<'p>, [Due; 2]), Raise<'p>> {
-    let counted = check(data, latin1)? / COUNTED_PER_UNIT;
-    let mut conversion = Conversion::new(p, latin1);
-    let outcome = conversion.run(data);
-    let failure = conversion.failure(outcome);
-    // What counting took is taken off a second time.
-    let due = [
-        Due::at_once(counted, UNITS_PER_SLICE),
-        Due::new(conversion.units, UNITS_PER_SLICE).after(counted),
-    ];
-    let converted = build(conversion.out);
-    let result = match failure {
-        None => converted,
-        Some((reason, rest)) => p.tuple(&[reason.term(), converted, rest]),
+    pause_words: usize,
+) -> Result<Conversion<'p>, Raise<'p>> {
+    let begun = p.take_work::<Converting>();
+    let (mut conversion, paid, payable) = match begun {
+        Some(converting) => {
+            let (conversion, paid) = converting.resume(p);
+            (conversion, paid, payable(p))
+        }
+        None => {
+            let counted = check(data, latin1)? / COUNTED_PER_UNIT;
+            pay(p, counted);
+            let conversion = Conversion::new(p, data, latin1);
+            (conversion, 0, payable(p).saturating_sub(counted))
+        }
     };
-    Ok((result, due))
+    let most = paid + payable;
+    conversion.run(most);
+    if conversion.units > most {
+        return Err(put_off(p, pause_words, Converting::pause(conversion, most)));
+    }
+    pay(p, conversion.units - paid);
+    Ok(conversion)
 }
 
 fn characters_to_binary_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(latin1) = is_latin1(encoding) else {
         return Err(trap(am::characters_to_binary_int, data, encoding));
     };
-    if let Some(result) = p.pay_on(REST_WORDS) {
-        return result;
-    }
     // A binary by itself that needs no conversion is the result.
     let subject = match data.as_cons() {
         Some(cell) if cell.tail().is_nil() && cell.head().as_bits().is_some() => cell.head(),
         _ => data,
     };
-    if let Some(bits) = subject.as_binary() {
+    if let Some(bits) = subject.as_binary().filter(|_| !p.has_work()) {
         let bytes = bits.bytes();
         let same = if latin1 {
             bytes.is_ascii()
@@ -278,36 +349,157 @@ fn characters_to_binary_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -
             std::str::from_utf8(&bytes).is_ok()
         };
         if same {
-            let counted = check(subject, latin1)? / COUNTED_PER_UNIT;
-            return p.pay(
-                subject,
-                &[Due::at_once(counted, UNITS_PER_SLICE)],
-                REST_WORDS,
-            );
+            pay(p, check(subject, latin1)? / COUNTED_PER_UNIT);
+            return Ok(subject);
         }
     }
-    let build = |text: String| p.binary_from_vec(text.into_bytes());
-    let (result, due) = convert(p, subject, latin1, build)?;
-    p.pay(result, &due, REST_WORDS)
+    let mut conversion = convert(p, subject, latin1, REST_WORDS)?;
+    let failure = conversion.failure();
+    let text = std::mem::take(&mut conversion.out);
+    let converted = p.binary_from_vec(text.into_bytes());
+    Ok(of_outcome(p, converted, failure))
+}
+
+/// The result of a conversion that may have failed.
+fn of_outcome<'p>(
+    p: &'p Process,
+    converted: Term<'p>,
+    failure: Option<(Atom, Term<'p>)>,
+) -> Term<'p> {
+    match failure {
+        None => converted,
+        Some((reason, rest)) => p.tuple(&[reason.term(), converted, rest]),
+    }
+}
+
+/// A list of a text's characters in the making.
+struct Listing {
+    text: String,
+    /// Characters that are to be paid for before the list is begun.
+    owed: usize,
+    /// Characters that are not in the list yet: the first ones of the text.
+    left: usize,
+    list: RawTerm,
+    failure: Option<(Atom, RawTerm)>,
+}
+
+impl Work for Listing {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(std::slice::from_mut(&mut self.list));
+        if let Some((_, rest)) = &mut self.failure {
+            visit(std::slice::from_mut(rest));
+        }
+    }
+}
+
+impl Listing {
+    /// As much as the reductions left pay for, from the end on.
+    fn run<'p>(mut self, p: &'p Process) -> BifResult<'p> {
+        let payable_now = payable(p);
+        if self.owed > payable_now {
+            self.owed -= payable_now;
+            return Err(put_off(p, LISTING_WORDS, self));
+        }
+        pay(p, std::mem::take(&mut self.owed));
+        let most = payable(p);
+        let now = self.left.min(most);
+        let mut list = p.own(self.list);
+        let mut end = self.text.len();
+        for (at, character) in self.text.char_indices().rev().take(now) {
+            list = p.cons(Term::small(i64::from(u32::from(character))), list);
+            end = at;
+        }
+        self.text.truncate(end);
+        self.left -= now;
+        if self.left > 0 {
+            self.list = list.raw();
+            return Err(put_off(p, LISTING_WORDS, self));
+        }
+        pay(p, now);
+        let failure = self.failure.map(|(reason, rest)| (reason, p.own(rest)));
+        Ok(of_outcome(p, list, failure))
+    }
 }
 
 fn characters_to_list_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(latin1) = is_latin1(encoding) else {
         return Err(trap(am::characters_to_list_int, data, encoding));
     };
-    if let Some(result) = p.pay_on(LISTING_WORDS) {
-        return result;
+    if let Some(listing) = p.take_work_if::<Listing>() {
+        return listing.run(p);
     }
-    let mut characters = 0;
-    let build = |text: String| {
-        characters = text.chars().count();
-        p.string(&text)
-    };
-    let (result, due) = convert(p, data, latin1, build)?;
-    let listing = Due::new(characters, UNITS_PER_SLICE);
-    if data.as_bits().is_some() && !latin1 {
+    let is_utf8 = data.as_bits().is_some() && !latin1;
+    let mut conversion = if is_utf8 {
         // Its characters are counted, no bytes.
-        return p.pay(result, &[listing, listing], LISTING_WORDS);
+        check(data, latin1)?;
+        let mut conversion = Conversion::new(p, data, latin1);
+        conversion.run(usize::MAX);
+        conversion
+    } else {
+        convert(p, data, latin1, LISTING_WORDS)?
+    };
+    let failure = conversion.failure();
+    let text = std::mem::take(&mut conversion.out);
+    let left = text.chars().count();
+    let listing = Listing {
+        text,
+        owed: if is_utf8 { left } else { 0 },
+        left,
+        list: Term::NIL.raw(),
+        failure: failure.map(|(reason, rest)| (reason, rest.raw())),
+    };
+    listing.run(p)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::in_small_steps;
+
+    fn to_binary<'p>(p: &'p Process, data: Term<'p>) -> BifResult<'p> {
+        characters_to_binary_2(p, [data, am::utf8.term()])
     }
-    p.pay(result, &[due[0], due[1], listing], LISTING_WORDS)
+
+    fn to_list<'p>(p: &'p Process, data: Term<'p>) -> BifResult<'p> {
+        characters_to_list_2(p, [data, am::utf8.term()])
+    }
+
+    #[test]
+    fn a_long_text_is_converted_in_many_slices() {
+        let mut p = Process::new(233);
+        let text = "a ä € 𝄞 ".repeat(1000);
+        let (head, tail) = text.split_at(14 * 300);
+        let parts = [
+            p.string(head),
+            p.binary(&tail.as_bytes()[..6]),
+            p.list(&[p.binary(&tail.as_bytes()[6..8]), p.string(&tail[8..])]),
+        ];
+        let bad = Term::small(0xd800);
+        let (good, bad) = (p.list(&parts), p.list(&[parts[0], bad, parts[2]]));
+        let (good, bad) = (p.root(good), p.root(bad));
+        let is_text = |bits: Term<'_>, text: &str| {
+            bits.as_binary().expect("a binary").bytes() == text.as_bytes()
+        };
+        let turns = in_small_steps(&mut p, &good, to_binary, |found| is_text(found, &text));
+        assert!(turns > 30, "{turns}");
+        let is_failure = |found: Term<'_>| match found.as_tuple().expect("a tuple").elements() {
+            [reason, text, rest] => {
+                let rest = rest.as_cons().expect("what stands before the converter");
+                *reason == am::error
+                    && is_text(*text, head)
+                    && rest.head().as_small() == Some(0xd800)
+            }
+            _ => false,
+        };
+        in_small_steps(&mut p, &bad, to_binary, is_failure);
+        let is_list = |found: Term<'_>| {
+            let codes = found.list_iter().map(|c| c.ok().and_then(Term::as_small));
+            codes.eq(text.chars().map(|c| Some(i64::from(u32::from(c)))))
+        };
+        let turns = in_small_steps(&mut p, &good, to_list, is_list);
+        assert!(turns > 60, "{turns}");
+        let bytes = p.root(p.binary(text.as_bytes()));
+        let turns = in_small_steps(&mut p, &bytes, to_list, is_list);
+        assert!(turns > 60, "{turns}");
+    }
 }

@@ -27,8 +27,6 @@ pub(crate) struct Due {
     units: usize,
     /// Units that a whole time slice pays for.
     per_slice: usize,
-    /// Units that the first slice pays for the less.
-    after: usize,
     /// There is no pause before it is paid, with whatever is left.
     at_once: bool,
 }
@@ -38,7 +36,6 @@ impl Due {
         Due {
             units,
             per_slice,
-            after: 0,
             at_once: false,
         }
     }
@@ -53,15 +50,7 @@ impl Due {
 
     /// Units that so many reductions pay for.
     fn payable(&self, reds: usize) -> usize {
-        (reds * self.per_slice / CONTEXT_REDS as usize).saturating_sub(self.after)
-    }
-
-    /// The same, of which the first slice pays for so many units less.
-    pub(crate) fn after(self, units: usize) -> Due {
-        Due {
-            after: units,
-            ..self
-        }
+        reds * self.per_slice / CONTEXT_REDS as usize
     }
 }
 
@@ -158,7 +147,6 @@ impl Process {
             let payable = item.payable(self.reds_left());
             if item.units > payable && !item.at_once {
                 item.units -= payable;
-                item.after = 0;
                 let result = result.raw();
                 if let PauseWords::Each(words) = words {
                     self.trap_words(words);
@@ -173,16 +161,28 @@ impl Process {
 
     /// Goes on with [`Process::pay`], if this BIF has begun to.
     pub(crate) fn pay_on<'p>(&'p self, words: PauseWords) -> Option<Result<Term<'p>, Raise<'p>>> {
-        let is_owing = |work: &dyn Any| work.is::<Owing>();
-        self.of_rare(|rare| rare.work.as_deref().is_some_and(|work| is_owing(work)))
-            .filter(|is| *is)?;
-        let owing = self.take_work::<Owing>()?;
+        let owing = self.take_work_if::<Owing>()?;
         Some(self.pay_some(self.own(owing.result), &owing.due, words))
+    }
+
+    /// Whether this BIF is called again, and goes on.
+    pub(crate) fn has_work(&self) -> bool {
+        self.of_rare(|rare| rare.work.is_some()) == Some(true)
+    }
+
+    /// The work of this BIF that was put off, if it is of that kind: of a BIF that works in stages.
+    pub(crate) fn take_work_if<W: Work>(&self) -> Option<Box<W>> {
+        let is_it = |work: &dyn Any| work.is::<W>();
+        self.of_rare(|rare| rare.work.as_deref().is_some_and(|work| is_it(work)))
+            .filter(|is| *is)?;
+        self.take_work()
     }
 
     /// The work of this BIF that was put off, when it is called again.
     pub(crate) fn take_work<W: Work>(&self) -> Option<Box<W>> {
-        self.of_rare(|rare| rare.work.is_some()).filter(|is| *is)?;
+        if !self.has_work() {
+            return None;
+        }
         let work: Box<dyn Any> = self.rare().work.take()?;
         let work = work.downcast();
         debug_assert!(work.is_ok(), "what was put off is what is called again");
