@@ -1,6 +1,6 @@
 //! Lists: `++`, `--`, `length`, and the functions of `lists` that ERTS gives.
 
-use smallvec::SmallVec;
+mod subtract;
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
@@ -14,8 +14,8 @@ bifs! {
     bif lists:"keysearch"/3 => keysearch_3;
     bif erlang:"++"/2 => append_2;
     bif erlang:"append"/2 => append_2;
-    bif erlang:"--"/2 => subtract_2;
-    bif erlang:"subtract"/2 => subtract_2;
+    bif erlang:"--"/2 => subtract::subtract_2;
+    bif erlang:"subtract"/2 => subtract::subtract_2;
     ubif erlang:"length"/1 => length_1;
     ubif erlang:"hd"/1 => hd_1;
     ubif erlang:"tl"/1 => tl_1;
@@ -180,10 +180,46 @@ impl Work for Appending {
     }
 }
 
+/// A list that is put together from its end.
+struct Listing {
+    /// Its first elements, which are not in it yet.
+    left: Vec<RawTerm>,
+    list: RawTerm,
+}
+
+impl Work for Listing {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(&mut self.left);
+        visit(std::slice::from_mut(&mut self.list));
+    }
+}
+
+impl Listing {
+    /// Cells made in a time slice.
+    const CELLS: usize = COUNTED_CELLS_PER_RED * CONTEXT_REDS as usize;
+
+    /// The list, or as much of it as is made in a slice. ERTS has paid for the cells while it copied the elements to
+    /// them: they cost nothing any more.
+    fn run(mut self, p: &Process) -> BifResult<'_> {
+        let now = self.left.len().saturating_sub(Self::CELLS);
+        let elements = self.left.drain(now..).rev();
+        let list = elements.fold(p.own(self.list), |tail, raw| p.cons(p.own(raw), tail));
+        if self.left.is_empty() {
+            return Ok(list);
+        }
+        self.list = list.raw();
+        p.give_up_slice();
+        Err(p.put_off(self))
+    }
+}
+
 /// What stands on the right is not looked at, as ever.
 fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     if let Some(result) = p.pay_on(PauseWords::Once) {
         return result;
+    }
+    if let Some(listing) = p.take_work_if::<Listing>() {
+        return listing.run(p);
     }
     let begun = p.take_work::<Appending>();
     let is_first_turn = begun.is_none();
@@ -208,8 +244,8 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     }
     match outcome? {
         Copied::All => {
-            let copied = copied.iter().rev().map(|raw| p.own(*raw));
-            Ok(copied.fold(right, |tail, element| p.cons(element, tail)))
+            let (left, list) = (copied, right.raw());
+            Listing { left, list }.run(p)
         }
         Copied::Some => {
             if is_first_turn {
@@ -221,14 +257,8 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     }
 }
 
-/// Up to this many elements on one side, each element of the other is looked for among them.
-const FEW: usize = 16;
-/// Cells of which the length of an operand of `--` is counted for one reduction.
+/// Cells of which the length of an operand is counted for one reduction.
 const COUNTED_PER_RED: usize = 32;
-/// Elements looked for in the sorted ones for one reduction.
-const SEARCHED_PER_RED: usize = 8;
-
-type Few<'p> = SmallVec<[Term<'p>; FEW]>;
 
 /// The length of a proper list.
 fn counted(list: Term<'_>) -> Result<usize, Raise<'static>> {
@@ -243,138 +273,6 @@ fn counted(list: Term<'_>) -> Result<usize, Raise<'static>> {
 /// What is due for `work` of which one reduction pays for so much.
 fn due(work: usize, per_red: usize) -> Due {
     Due::new(work, per_red * CONTEXT_REDS as usize)
-}
-
-/// Both operands are walked to their ends, so that an improper one is an error whatever is in them.
-fn subtract_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
-    if let Some(result) = p.pay_on(PauseWords::Once) {
-        return result;
-    }
-    let is_list = |t: Term<'p>| t.is_nil() || t.as_cons().is_some();
-    if !is_list(left) || !is_list(right) {
-        return Err(badarg());
-    }
-    let mut bill = SmallVec::<[Due; 4]>::new();
-    let left_len = counted(left)?;
-    bill.push(due(left_len, COUNTED_PER_RED));
-    let difference = if (1..=FEW).contains(&left_len) && !right.is_nil() {
-        let (difference, checks) = subtract_from_few(p, left, right)?;
-        bill.push(due(checks, CHECKS_PER_RED));
-        difference
-    } else {
-        let right_len = counted(right)?;
-        bill.push(due(right_len, COUNTED_PER_RED));
-        if left_len == 0 || right_len == 0 {
-            left
-        } else {
-            let removed = if right_len <= FEW {
-                Removed::Few(right.list_iter().flatten().collect())
-            } else {
-                bill.push(due(right_len, CHECKS_PER_RED));
-                Removed::sorted(right)
-            };
-            let per_red = removed.checks().1;
-            let (difference, checks) = subtract(p, left, right_len, removed);
-            bill.push(due(checks, per_red));
-            difference
-        }
-    };
-    p.pay(difference, &bill, PauseWords::Once)
-}
-
-fn eq<'p>(a: Term<'p>, b: Term<'p>) -> bool {
-    a.same(b) || compare::eq_exact(a, b)
-}
-
-/// What is left of a short list, and the checks it took.
-fn subtract_from_few<'p>(
-    p: &'p Process,
-    left: Term<'p>,
-    right: Term<'p>,
-) -> Result<(Term<'p>, usize), Raise<'p>> {
-    let mut rest: Few<'p> = left.list_iter().flatten().collect();
-    let mut checks = 0;
-    for element in right.list_iter() {
-        let element = element.map_err(|_| badarg())?;
-        if let Some(at) = rest.iter().position(|r| eq(*r, element)) {
-            rest.remove(at);
-        }
-        checks += rest.len().max(1);
-    }
-    Ok((p.list(&rest), checks))
-}
-
-/// What is still to be taken out of a list.
-enum Removed<'p> {
-    Few(Few<'p>),
-    /// Each distinct element once, in order, with how often it is to be taken out.
-    Sorted(Vec<(Term<'p>, usize)>),
-}
-
-impl<'p> Removed<'p> {
-    fn sorted(right: Term<'p>) -> Removed<'p> {
-        let mut elements: Vec<_> = right.list_iter().flatten().collect();
-        elements.sort_by(|a, b| compare::cmp_exact(*a, *b));
-        let mut counts: Vec<(Term<'p>, usize)> = Vec::with_capacity(elements.len());
-        for element in elements {
-            match counts.last_mut() {
-                Some((last, count)) if eq(*last, element) => *count += 1,
-                _ => counts.push((element, 1)),
-            }
-        }
-        Removed::Sorted(counts)
-    }
-
-    /// Is `element` to be taken out? Then once less from now on.
-    fn take(&mut self, element: Term<'p>) -> bool {
-        match self {
-            Removed::Few(few) => {
-                let at = few.iter().rposition(|r| eq(*r, element));
-                at.map(|at| few.swap_remove(at)).is_some()
-            }
-            Removed::Sorted(counts) => {
-                let found = counts.binary_search_by(|(c, _)| compare::cmp_exact(*c, element));
-                let Ok(at) = found else { return false };
-                let is_left = counts[at].1 > 0;
-                counts[at].1 -= usize::from(is_left);
-                is_left
-            }
-        }
-    }
-
-    /// What looking for an element counts, and how much of that one reduction pays for.
-    fn checks(&self) -> (usize, usize) {
-        match self {
-            Removed::Few(few) => (few.len(), CHECKS_PER_RED),
-            Removed::Sorted(_) => (1, SEARCHED_PER_RED),
-        }
-    }
-}
-
-/// `left` without `count` elements, and the checks it took; what follows the last of them is shared.
-fn subtract<'p>(
-    p: &'p Process,
-    left: Term<'p>,
-    mut count: usize,
-    mut removed: Removed<'p>,
-) -> (Term<'p>, usize) {
-    let mut kept = Vec::new();
-    let mut checks = 0;
-    let mut rest = left;
-    while let (Some(cell), true) = (rest.as_cons(), count > 0) {
-        rest = cell.tail();
-        if removed.take(cell.head()) {
-            count -= 1;
-            // The last one's check is not counted.
-            if count == 0 {
-                break;
-            }
-        } else {
-            kept.push(cell.head());
-        }
-        checks += removed.checks().0;
-    }
-    (p.list_with_tail(&kept, rest), checks)
 }
 
 fn length_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -393,4 +291,35 @@ fn hd_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn tl_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     list.as_cons().map(|cell| cell.tail()).ok_or_else(badarg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::in_small_steps;
+
+    fn number(element: Result<Term<'_>, Term<'_>>) -> Option<i64> {
+        let tuple = element.ok().and_then(Term::as_tuple);
+        tuple.and_then(|tuple| tuple.get(0).as_small())
+    }
+
+    fn append<'p>(p: &'p Process, list: Term<'p>) -> BifResult<'p> {
+        append_2(p, [list, list])
+    }
+
+    #[test]
+    fn a_long_list_is_copied_in_many_slices() {
+        const N: i64 = 10_000;
+        let mut p = Process::new(233);
+        let numbers: Vec<_> = (0..N).map(|n| p.tuple(&[Term::small(n)])).collect();
+        let list = p.root(p.list(&numbers));
+        let is_twice = |found: Term<'_>| {
+            found
+                .list_iter()
+                .map(number)
+                .eq((0..N).chain(0..N).map(Some))
+        };
+        let turns = in_small_steps(&mut p, &list, append, is_twice);
+        assert!(turns > 20, "{turns}");
+    }
 }
