@@ -3,11 +3,11 @@
 use smallvec::SmallVec;
 
 use super::{BifResult, Raise, badarg, bifs, tagged};
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
+use crate::process::{Process, Work};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
 use crate::value::map;
-use crate::value::map::{Changed, Leaf, Leaves};
+use crate::value::map::{Changed, Leaf, Leaves, TrieParts};
 
 mod next;
 
@@ -82,19 +82,26 @@ fn from_keys_2<'p>(p: &'p Process, [list, value]: [Term<'p>; 2]) -> BifResult<'p
     from_elements(p, list, |key| Some((key, value)))
 }
 
-/// Pairs of a map in the making.
-struct Making {
-    /// For each the place of its key in a trie, key and value.
-    pairs: Vec<(u64, [RawTerm; 2])>,
-    /// What is left of the list.
-    rest: [RawTerm; 1],
+/// A map in the making.
+enum Making {
+    Reading {
+        parts: TrieParts,
+        /// Pairs read so far.
+        count: usize,
+        /// What is left of the list.
+        rest: RawTerm,
+    },
+    Building(Building),
 }
 
 impl Work for Making {
     fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.rest);
-        for (_, pair) in &mut self.pairs {
-            visit(pair);
+        match self {
+            Making::Reading { parts, rest, .. } => {
+                parts.visit(visit);
+                visit(std::slice::from_mut(rest));
+            }
+            Making::Building(building) => building.parts.visit(visit),
         }
     }
 }
@@ -104,14 +111,14 @@ const MADE_PER_RED: usize = 40;
 
 /// What is due for a map of `n` elements beside going through them twice. ERTS sorts them by their hashes with
 /// pivots it draws by chance, so that no two of its runs count the same: this is the mean of what they count.
-fn sorting(n: usize) -> Due {
+fn sorting_steps(n: usize) -> usize {
     const TENTHS_EACH: usize = 95;
     const TENTHS_EACH_DOUBLING: usize = 14;
     let doublings = n.max(1).ilog2() as usize;
     // Between two powers of two, in a straight line.
     let between = ((n - (1 << doublings)) * TENTHS_EACH_DOUBLING) >> doublings;
     let tenths = n * (TENTHS_EACH + TENTHS_EACH_DOUBLING * doublings + between);
-    Due::new(tenths / 10, MADE_PER_RED * CONTEXT_REDS as usize)
+    tenths / 10
 }
 
 /// The map of the elements of `list`, of which `pair` gives key and value. That of a small map costs no more than
@@ -121,50 +128,105 @@ fn from_elements<'p>(
     list: Term<'p>,
     pair: impl Fn(Term<'p>) -> Option<(Term<'p>, Term<'p>)>,
 ) -> BifResult<'p> {
-    if let Some(result) = p.pay_on(PauseWords::Once) {
-        return result;
-    }
-    let begun = p.take_work::<Making>();
+    let begun = p.take_work::<Making>().map(|work| *work);
     let is_first_turn = begun.is_none();
     if is_first_turn && list.list_iter().nth(SMALL_LIMIT).is_none() {
         let pairs = list.list_iter().map(|t| t.ok().and_then(&pair));
         let pairs: SmallVec<[_; SMALL_LIMIT]> = pairs.collect::<Option<_>>().ok_or_else(badarg)?;
         return Ok(map::from_pairs(p, &pairs));
     }
-    let mut making = begun.unwrap_or_else(|| {
-        let (pairs, rest) = (Vec::new(), [list.raw()]);
-        Box::new(Making { pairs, rest })
-    });
-    let mut rest = p.own(making.rest[0]);
+    let put_off = |making| {
+        if is_first_turn {
+            p.trap_state();
+        }
+        p.yield_with(making)
+    };
+    let (parts, count, list) = match begun {
+        Some(Making::Building(building)) => return building.run(p).map_err(put_off),
+        Some(Making::Reading { parts, count, rest }) => (Some(parts), count, p.own(rest)),
+        None => (None, 0, list),
+    };
+    let (pairs, rest) = read_pairs(p, list, pair)?;
+    let count = count + pairs.len();
+    if rest.as_cons().is_some() {
+        let mut parts = parts.unwrap_or_default();
+        parts.add(pairs);
+        let rest = rest.raw();
+        return Err(put_off(Making::Reading { parts, count, rest }));
+    }
+    let due = sorting_steps(count);
+    if parts.is_none() && due <= p.reds_left() * MADE_PER_RED {
+        p.bump_reds((due / MADE_PER_RED) as i64);
+        let own = |(order, [key, value]): (u64, [RawTerm; 2])| (order, p.own(key), p.own(value));
+        return Ok(map::from_placed(p, pairs.into_iter().map(own)));
+    }
+    let mut parts = parts.unwrap_or_default();
+    parts.add(pairs);
+    let building = Building {
+        parts,
+        count,
+        made: 0,
+        paid: 0,
+    };
+    building.run(p).map_err(put_off)
+}
+
+/// The pairs of as many elements as the reductions left pay for, each behind the place of its key, and what is left
+/// of the list.
+#[expect(clippy::type_complexity, reason = "pairs and a rest, named above")]
+fn read_pairs<'p>(
+    p: &'p Process,
+    list: Term<'p>,
+    pair: impl Fn(Term<'p>) -> Option<(Term<'p>, Term<'p>)>,
+) -> Result<(Vec<(u64, [RawTerm; 2])>, Term<'p>), Raise<'p>> {
     let budget = p.reds_left() * MADE_PER_RED;
     let mut left = budget;
+    let mut pairs = Vec::new();
+    let mut rest = list;
     while let Some(cell) = rest.as_cons() {
         let (key, value) = pair(cell.head()).ok_or_else(badarg)?;
         if left == 0 {
-            making.rest = [rest.raw()];
-            if is_first_turn {
-                p.trap_state();
-            }
-            return Err(p.yield_with(*making));
+            return Ok((pairs, rest));
         }
         left = left.saturating_sub(2);
-        let raw = [key.raw(), value.raw()];
-        making.pairs.push((map::trie_order_of(key), raw));
+        pairs.push((map::trie_order_of(key), [key.raw(), value.raw()]));
         rest = cell.tail();
     }
     p.bump_reds(((budget - left) / MADE_PER_RED) as i64);
-    if !rest.is_nil() {
-        return Err(badarg());
+    match rest.is_nil() {
+        true => Ok((pairs, rest)),
+        false => Err(badarg()),
     }
-    let due = sorting(making.pairs.len());
-    let pairs = making.pairs.iter();
-    let pairs: Vec<_> = pairs
-        .map(|&(order, [key, value])| (order, p.own(key), p.own(value)))
-        .collect();
-    let map = map::from_placed(p, &pairs);
-    match is_first_turn {
-        true => p.pay(map, &[due], PauseWords::Once),
-        false => p.pay(map, &[due], PauseWords::Each(0)),
+}
+
+/// A map whose pairs are all known.
+struct Building {
+    parts: TrieParts,
+    /// Pairs in all, and those that parts have been made of.
+    count: usize,
+    made: usize,
+    /// Steps paid for.
+    paid: usize,
+}
+
+impl Building {
+    /// Makes as many parts as the reductions left pay for; what is put off, if not all.
+    fn run(mut self, p: &Process) -> Result<Term<'_>, Making> {
+        let due = sorting_steps(self.count);
+        let payable = p.reds_left() * MADE_PER_RED;
+        if due - self.paid > payable {
+            self.paid += payable;
+            // As large a share of the pairs as is paid for.
+            while self.made * due < self.paid * self.count
+                && let Some(made) = self.parts.make_next(p)
+            {
+                self.made += made;
+            }
+            return Err(Making::Building(self));
+        }
+        while self.parts.make_next(p).is_some() {}
+        p.bump_reds(((due - self.paid) / MADE_PER_RED) as i64);
+        Ok(map::from_parts(p, &self.parts))
     }
 }
 
@@ -238,18 +300,41 @@ fn take_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
     })
 }
 
-fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
-    /// Nodes that a time slice pays for.
-    const MERGED_PER_SLICE: usize = 8 * CONTEXT_REDS as usize;
-    if let Some(result) = p.pay_on(PauseWords::Once) {
-        return result;
+/// A map of two in the making.
+struct Merging {
+    merge: map::Merge,
+    /// Nodes paid for.
+    paid: usize,
+}
+
+impl Work for Merging {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        self.merge.visit(visit);
     }
-    let (merged, visited) = map::merge(p, whole(a)?, whole(b)?);
-    p.pay(
-        merged,
-        &[Due::new(visited, MERGED_PER_SLICE)],
-        PauseWords::Once,
-    )
+}
+
+fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+    /// Nodes that one reduction pays for.
+    const MERGED_PER_RED: usize = 8;
+    let begun = p.take_work::<Merging>();
+    let is_first_turn = begun.is_none();
+    let mut work = match begun {
+        Some(work) => work,
+        None => match map::merge(p, whole(a)?, whole(b)?) {
+            map::Merging::Done(map) => return Ok(map),
+            map::Merging::More(merge) => Box::new(Merging { merge, paid: 0 }),
+        },
+    };
+    let most = work.paid + p.reds_left() * MERGED_PER_RED;
+    if let Some(map) = work.merge.run(p, most) {
+        p.bump_reds(((work.merge.visited() - work.paid) / MERGED_PER_RED) as i64);
+        return Ok(map);
+    }
+    if is_first_turn {
+        p.trap_state();
+    }
+    work.paid = most;
+    Err(p.yield_with(*work))
 }
 
 fn map_to_tuple_keys_1<'p>(_p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -369,5 +454,33 @@ mod tests {
         };
         let turns = in_small_steps(&mut p, &map, |p, map| keys_1(p, [map]), is_keys);
         assert!(turns > 10, "{turns}");
+    }
+
+    fn merge<'p>(p: &'p Process, maps: Term<'p>) -> BifResult<'p> {
+        let maps = maps.as_tuple().expect("both");
+        merge_2(p, [maps.get(0), maps.get(1)])
+    }
+
+    #[test]
+    fn large_maps_are_merged_in_many_slices() {
+        const N: i64 = 3000;
+        let mut p = Process::new(233);
+        let map = |keys: std::ops::Range<i64>, value: Atom| {
+            let pairs: Vec<_> = keys.map(|n| (Term::small(n), value.term())).collect();
+            map::from_pairs(&p, &pairs)
+        };
+        let maps = [map(0..2 * N, am::true_), map(N..3 * N, am::false_)];
+        let maps = p.root(p.tuple(&maps));
+        let is_merged = |map: Term<'_>| {
+            let map = map.as_map().expect("a map");
+            let value = |n| if n < N { am::true_ } else { am::false_ };
+            map.len() == 3 * N as usize
+                && (0..3 * N).all(|n| {
+                    map.get(Term::small(n))
+                        .is_some_and(|found| found == value(n))
+                })
+        };
+        let turns = in_small_steps(&mut p, &maps, merge, is_merged);
+        assert!(turns > 50, "{turns}");
     }
 }

@@ -16,6 +16,8 @@ pub use crate::term::map::{Entries, Leaf, Leaves, trie_order, trie_order_of};
 use crate::term::map::{MAX_LEVEL, children_of, flat_index, slot_of};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Map, Term};
+pub use build::TrieParts;
+pub use merge::Merge;
 
 /// What became of a change that may find nothing to change.
 pub enum Changed<'h> {
@@ -84,9 +86,17 @@ pub fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h
 
 /// The map of more than 32 pairs, each behind the [`trie_order_of`] its key, as [`from_pairs`].
 #[must_use]
-pub fn from_placed<'h>(heap: &'h Heap, pairs: &[(u64, Term<'h>, Term<'h>)]) -> Term<'h> {
-    let trie = build::placed_trie(heap, pairs.iter().copied());
-    flat_if_small(heap, trie)
+pub fn from_placed<'h>(
+    heap: &'h Heap,
+    pairs: impl Iterator<Item = (u64, Term<'h>, Term<'h>)>,
+) -> Term<'h> {
+    flat_if_small(heap, build::placed_trie(heap, pairs))
+}
+
+/// The map of pairs that are all in `parts`, each of which is made.
+#[must_use]
+pub fn from_parts<'h>(heap: &'h Heap, parts: &TrieParts) -> Term<'h> {
+    flat_if_small(heap, parts.join(heap))
 }
 
 /// A trie as a map: a flat one where it is small.
@@ -108,28 +118,34 @@ pub fn from_unique_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> 
     (map.as_map().map(Map::len) == Some(pairs.len())).then_some(map)
 }
 
+/// What begins when two maps are merged.
+pub enum Merging<'h> {
+    /// Nothing: this is the map.
+    Done(Term<'h>),
+    /// A merging of tries.
+    More(Merge),
+}
+
 /// All of both maps; where both have a key, `b`'s value counts.
-///
-/// Also returns how many nodes were visited, for reductions: eight of them cost one.
 #[must_use]
-pub fn merge<'h>(heap: &'h Heap, a: Map<'h>, b: Map<'h>) -> (Term<'h>, usize) {
+pub fn merge<'h>(heap: &'h Heap, a: Map<'h>, b: Map<'h>) -> Merging<'h> {
     if a.ptr() == b.ptr() || b.is_empty() {
-        return (a.term(), 0);
+        return Merging::Done(a.term());
     }
     if a.is_empty() {
-        return (b.term(), 0);
+        return Merging::Done(b.term());
     }
     let trie_of = |map: Map<'h>| match map.flat() {
         None => map.term(),
         Some(_) => build::trie(heap, &map.iter().collect::<SmallVec<[_; 32]>>()),
     };
     match (a.flat(), b.flat()) {
-        (Some((keys_a, values_a)), Some((keys_b, values_b))) => (
-            flat::merge(heap, (keys_a, values_a), (keys_b, values_b), b),
-            0,
-        ),
+        (Some((keys_a, values_a)), Some((keys_b, values_b))) => {
+            let merged = flat::merge(heap, (keys_a, values_a), (keys_b, values_b), b);
+            Merging::Done(merged)
+        }
         _ => match (trie_of(a).as_map(), trie_of(b).as_map()) {
-            (Some(a), Some(b)) => merge::tries(heap, a, b),
+            (Some(a), Some(b)) => Merging::More(Merge::new(a, b)),
             _ => unreachable!("a trie is a map"),
         },
     }

@@ -1,5 +1,9 @@
 //! Tries from many pairs at once.
 
+mod parts;
+
+pub use parts::TrieParts;
+
 use smallvec::SmallVec;
 
 use super::{MAX_LEVEL, trie_order_of};
@@ -26,6 +30,16 @@ pub(super) fn placed_trie<'h>(
     heap: &'h Heap,
     pairs: impl Iterator<Item = (u64, Term<'h>, Term<'h>)>,
 ) -> Term<'h> {
+    let leaves = sorted_leaves(heap, pairs);
+    let (bitmap, children) = children(heap, &leaves, 0);
+    heap.trie_node(Some(leaves.len()), bitmap, &children)
+}
+
+/// The leaves of `pairs` by their places; of equal keys the last one is kept.
+fn sorted_leaves<'h>(
+    heap: &'h Heap,
+    pairs: impl Iterator<Item = (u64, Term<'h>, Term<'h>)>,
+) -> Vec<Placed<'h>> {
     let mut leaves: Vec<Placed<'h>> = pairs
         .map(|(order, key, value)| Placed {
             order,
@@ -38,8 +52,7 @@ pub(super) fn placed_trie<'h>(
     if leaves.windows(2).any(|w| w[0].order == w[1].order) {
         leaves = settle_collisions(leaves);
     }
-    let (bitmap, children) = children(heap, &leaves, 0);
-    heap.trie_node(Some(leaves.len()), bitmap, &children)
+    leaves
 }
 
 /// Sorts leaves of equal hashes by their keys, and keeps the last one of each key.

@@ -214,7 +214,7 @@ proptest! {
         let keys = keys(&heap);
         let ((a, mut model), (b, later)) = (build(&heap, &keys, &first), build(&heap, &keys, &second));
         model.extend(later);
-        let (merged, _) = merge(&heap, a.as_map().expect("a map"), b.as_map().expect("a map"));
+        let merged = merged(&heap, a.as_map().expect("a map"), b.as_map().expect("a map"));
         assert_models(&heap, merged, &keys, &model);
     }
 
@@ -299,6 +299,13 @@ fn map_of(heap: &Heap) -> Term<'_> {
     from_pairs(heap, &[1, 2].map(|n| (Term::small(n), Term::NIL)))
 }
 
+fn merged<'h>(heap: &'h Heap, a: Map<'h>, b: Map<'h>) -> Term<'h> {
+    match merge(heap, a, b) {
+        super::Merging::Done(map) => map,
+        super::Merging::More(mut merge) => merge.run(heap, usize::MAX).expect("all of it"),
+    }
+}
+
 #[test]
 fn a_merged_map_takes_over_a_literal_tuple_of_the_same_keys() {
     let literal = crate::heap::build_literal(map_of);
@@ -306,7 +313,7 @@ fn a_merged_map_takes_over_a_literal_tuple_of_the_same_keys() {
     let other = map_of(&heap);
     let (literal, other) = (literal.as_map().unwrap(), other.as_map().unwrap());
     assert!(!other.keys_term().same(literal.keys_term()));
-    let (merged, _) = merge(&heap, literal, other);
+    let merged = merged(&heap, literal, other);
     assert!(merged.same(other.term()), "the second map itself");
     assert!(other.keys_term().same(literal.keys_term()));
 }
