@@ -408,6 +408,21 @@ fn iolist_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(p.unsigned(bytes as u64))
 }
 
+/// An I/O vector in the making.
+struct Vectoring {
+    iovec: iolist::Iovec,
+    /// Steps made, of which reductions for some have been paid.
+    steps: i64,
+    rest: Vec<RawTerm>,
+}
+
+impl Work for Vectoring {
+    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+        visit(self.iovec.terms());
+        visit(&mut self.rest);
+    }
+}
+
 fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     const PER_SLICE: usize = (STEPS_PER_RED * CONTEXT_REDS) as usize;
     const BYTES_PER_STEP: usize = 32;
@@ -428,12 +443,36 @@ fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     if a.is_nil() {
         return Ok(a);
     }
-    let (list, [steps, copied]) = iolist::to_iovec(p, a)?;
+    let begun = p.take_work::<Vectoring>();
+    let is_first_turn = begun.is_none();
+    let mut work = begun.unwrap_or_else(|| {
+        let (iovec, rest) = (iolist::Iovec::default(), vec![a.raw()]);
+        Box::new(Vectoring {
+            iovec,
+            steps: 0,
+            rest,
+        })
+    });
+    let mut walk = PaidWalk::resume(p, &mut work.rest, p.fcalls.get());
+    let walked = walk.run(&mut |part, _| work.iovec.push(part).map(|()| Visited::Whole))?;
+    work.steps += walk.most - walk.steps;
+    if walked == Walked::Some {
+        if is_first_turn {
+            p.trap_state();
+        }
+        work.rest = walk.pause(p);
+        return Err(p.yield_with(*work));
+    }
+    walk.pay(p);
     // It is walked twice, and each walk is charged for to the next whole reduction.
-    let reds = |steps: usize| (steps - 1) / STEPS_PER_RED as usize + 1;
-    let [first, second] = [reds(steps), reds(steps + copied / BYTES_PER_STEP)];
-    let due = [first, second].map(|reds| Due::new(reds * STEPS_PER_RED as usize, PER_SLICE));
-    p.pay(list, &due, PauseWords::Once)
+    let copied = (work.iovec.copied_of_binaries() / BYTES_PER_STEP) as i64;
+    let reds = (work.steps + copied - 1) / STEPS_PER_RED + 1;
+    let due = Due::new((reds * STEPS_PER_RED) as usize, PER_SLICE);
+    let words = match is_first_turn {
+        true => PauseWords::Once,
+        false => PauseWords::Each(0),
+    };
+    p.pay(work.iovec.finish(p), &[due], words)
 }
 
 fn split_binary_2<'p>(p: &'p Process, [a, at]: [Term<'p>; 2]) -> BifResult<'p> {

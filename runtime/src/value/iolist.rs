@@ -2,7 +2,7 @@
 //! runtime uses: BIFs, ports, files, ETS.
 
 use crate::heap::Heap;
-use crate::term::{Bits, Term, tag};
+use crate::term::{Bits, RawTerm, Term, tag};
 
 /// A term that is no I/O list: `badarg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,47 +244,69 @@ fn push_bits(out: &mut Vec<u8>, bit_len: &mut usize, bytes: &[u8], n: usize) {
 /// `IOL2V_COPY_THRESHOLD`, which is in bits.
 const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 8;
 
-/// Its bytes as a list of binaries, in which large binaries are not copied, and what ERTS counts of that: steps of
-/// a walk, and bytes of binaries copied.
-///
-/// # Errors
-/// [`NotIolist`].
-pub fn to_iovec<'h>(heap: &'h Heap, term: Term<'h>) -> Result<(Term<'h>, [usize; 2]), NotIolist> {
-    let (mut copied, mut of_binaries) = (Vec::new(), 0);
-    let mut pieces = Vec::new();
-    let mut ends = Vec::new();
-    // A copied part is none until all are known.
-    let mut end_part = |len: usize, pieces: &mut Vec<Option<Term<'h>>>| {
-        if ends.last().copied().unwrap_or(0) < len {
-            ends.push(len);
-            pieces.push(None);
-        }
-    };
-    let mut steps = i64::MAX;
-    Walk::of(term).run(&mut steps, &mut |part, _| {
+/// A list of binaries, in which large binaries are not copied, in the making.
+#[derive(Default)]
+pub struct Iovec {
+    copied: Vec<u8>,
+    /// Where parts of the copied bytes end.
+    ends: Vec<usize>,
+    /// The binaries; a copied part is none until all are known.
+    pieces: Vec<RawTerm>,
+    copied_of_binaries: usize,
+}
+
+impl Iovec {
+    /// Appends a leaf.
+    ///
+    /// # Errors
+    /// [`NotIolist`].
+    pub fn push(&mut self, part: Part<'_>) -> Result<(), NotIolist> {
         match part {
-            Part::Byte(byte) => copied.push(byte),
+            Part::Byte(byte) => self.copied.push(byte),
             Part::Bits(bits) => {
                 let bits = whole(bits)?;
                 if bits.byte_len() <= SMALL_BINARY || !bits.bit_offset().is_multiple_of(8) {
-                    copied.extend_from_slice(&bits.bytes());
-                    of_binaries += bits.byte_len();
+                    self.copied.extend_from_slice(&bits.bytes());
+                    self.copied_of_binaries += bits.byte_len();
                 } else {
-                    end_part(copied.len(), &mut pieces);
-                    pieces.push(Some(bits.term()));
+                    self.end_part();
+                    self.pieces.push(bits.term().raw());
                 }
             }
         }
-        Ok(Visited::Whole)
-    })?;
-    end_part(copied.len(), &mut pieces);
-    let work = [(i64::MAX - steps) as usize, of_binaries];
-    let mut parts = heap.off_heap_parts(copied, &ends).into_iter();
-    let pieces: Vec<_> = pieces
-        .into_iter()
-        .map(|piece| piece.or_else(|| parts.next()).expect("as many parts"))
-        .collect();
-    Ok((heap.list(&pieces), work))
+        Ok(())
+    }
+
+    fn end_part(&mut self) {
+        let len = self.copied.len();
+        if self.ends.last().copied().unwrap_or(0) < len {
+            self.ends.push(len);
+            self.pieces.push(RawTerm::NONE);
+        }
+    }
+
+    /// Slots that hold terms.
+    pub fn terms(&mut self) -> &mut [RawTerm] {
+        &mut self.pieces
+    }
+
+    /// Bytes of binaries that were copied.
+    #[must_use]
+    pub fn copied_of_binaries(&self) -> usize {
+        self.copied_of_binaries
+    }
+
+    /// The list.
+    #[must_use]
+    pub fn finish(mut self, heap: &Heap) -> Term<'_> {
+        self.end_part();
+        let mut parts = heap.off_heap_parts(self.copied, &self.ends).into_iter();
+        let pieces = self.pieces.into_iter().map(|piece| match piece {
+            RawTerm::NONE => parts.next().expect("as many parts"),
+            piece => heap.own(piece),
+        });
+        heap.list(&pieces.collect::<Vec<_>>())
+    }
 }
 
 /// The bytes of an I/O list, or of a binary. `None` for what is neither.
