@@ -26,7 +26,7 @@ impl From<TooLarge> for Raise<'static> {
     }
 }
 
-fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'static>> {
+pub(super) fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'static>> {
     let mut options = EncodeOptions::default();
     for option in list.list_iter() {
         let option = option.map_err(|_| badarg())?;

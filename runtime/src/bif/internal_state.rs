@@ -2,6 +2,8 @@
 //! until `available_internal_state` is set. What is not known here is a `badarg`, as in ERTS.
 //! Source: `erl_bif_info.c`, OTP 29.
 
+mod relations;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,18 +14,35 @@ use crate::ets;
 use crate::heap::{Binary, MagicBinary, Message};
 use crate::loader::debug;
 use crate::process::{Exception, Process, Signal, exists, refs, send};
+use crate::sched::ptab::{PTab, PTabElement};
 use crate::sched::timers;
 use crate::sys::memory;
-use crate::term::{Atom, Pid, Term, View, am, hash, tag};
+use crate::term::{Atom, Bits, Pid, Term, View, am, hash, tag};
 
 bifs! {
-    bif erts_debug:"get_internal_state"/1 => get_internal_state_1;
+    xbif erts_debug:"get_internal_state"/1 => get_internal_state_1;
     xbif erts_debug:"set_internal_state"/2 => set_internal_state_2;
 }
 
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
-fn get_internal_state_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
+fn get_internal_state_1(p: &mut Process) -> Next {
+    let is_open = AVAILABLE.load(Ordering::Relaxed);
+    if let Some(outcome) = is_open.then(|| relations::answer(p)).flatten() {
+        return outcome.unwrap_or_else(|raise| p.raise(raise));
+    }
+    match get(p, p.x(0)) {
+        Ok(value) => p.set_x(0, value),
+        Err(raise) => {
+            let exception = Exception::from_raise(p, &raise);
+            p.exception = exception.unwrap_or_default();
+            return Next::Raise;
+        }
+    }
+    Next::Return
+}
+
+fn get<'p>(p: &'p Process, item: Term<'p>) -> BifResult<'p> {
     if !AVAILABLE.load(Ordering::Relaxed) {
         return Err(am::undef.into());
     }
@@ -35,6 +54,17 @@ fn get_internal_state_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<
                 let (thread, count) = (thread.as_u64(), count.as_u64());
                 let (thread, count) = thread.zip(count).ok_or_else(badarg)?;
                 Ok(make_unique_integer(p, thread, count, false))
+            }
+            [name, term, options] if name == Atom::new("term_to_binary") => {
+                let options = super::external::encode_options(options)?;
+                let bytes = crate::external::encode(term, options)?;
+                Ok(p.binary_from_vec(bytes))
+            }
+            [name, correction, mode] if name == Atom::new("check_time_config") => {
+                let modes = ["no_time_warp", "single_time_warp", "multi_time_warp"];
+                let mode = mode.as_atom().map_or("", Atom::name);
+                let is_known = correction.as_bool().is_some() && modes.contains(&mode);
+                is_known.then_some(Term::bool(true)).ok_or_else(badarg)
             }
             _ => Err(badarg()),
         },
@@ -60,6 +90,9 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
         }
         "debugger_support" => Term::bool(debug::is_enabled()),
         "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
+        "memory" => super::memory::all(p),
+        "mmap" | "re_yield_coverage" => am::undefined.term(),
+        "dirty_gc_limit" => Term::small(LONG_GC_WORDS),
         "lc_graph" | "flxctr_memory_usage" => am::notsup.term(),
         "persistent_term" => {
             let slots = Term::small(super::persistent_term::slots() as i64);
@@ -71,6 +104,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
             Term::small(ets::DIRECTORY_WORDS as i64),
         ]),
         "next_pid" => p.unsigned(crate::process::table().next_data()),
+        "next_port" => p.unsigned(crate::port::table().next_data()),
         "unique_monotonic_integer_state" => p.unsigned(refs::monotonic_state()),
         "min_unique_monotonic_integer" | "min_unique_integer" => p.integer(tag::MIN_SMALL),
         _ => return Err(badarg()),
@@ -79,12 +113,10 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
 
 fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> BifResult<'p> {
     Ok(match name.name() {
-        "process_status" => match of.as_pid() {
-            Some(pid) if pid == p.pid() => Atom::new("running").term(),
-            Some(pid) if !exists(pid) => am::undefined.term(),
-            // Others' states may have changed before they are told.
-            _ => return Err(badarg()),
-        },
+        "binary_info" => binary_info(p, of.as_bits().ok_or_else(badarg)?),
+        "native_record_def" => of.as_record().ok_or_else(badarg)?.definition().term(),
+        "channel_number" if of == am::nonode_at_nohost => Term::small(0),
+        "channel_number" => am::undefined.term(),
         "internal_hash" => p.unsigned(hash::internal_hash(of)),
         "atom" => {
             let index = of.as_index().and_then(|index| u32::try_from(index).ok());
@@ -101,6 +133,23 @@ fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> BifResult<'p> {
         "dist_ctrl" if of.as_atom().is_some() => am::undefined.term(),
         _ => return Err(badarg()),
     })
+}
+
+/// Words of a heap whose collection is a dirty scheduler's, in ERTS. Source: `ERTS_POTENTIALLY_LONG_GC_HSIZE`.
+const LONG_GC_WORDS: i64 = 128 * 1024;
+
+/// Where a bitstring's bytes are: `{refc_binary, Bytes, {binary, BytesOfAll}, Flags}`.
+fn binary_info<'p>(p: &'p Process, bits: Bits<'p>) -> Term<'p> {
+    let Some(binary) = bits.binary() else {
+        return Atom::new("heap_binary").term();
+    };
+    let number = |n: usize| p.unsigned(n as u64);
+    p.tuple(&[
+        Atom::new("refc_binary").term(),
+        number(bits.bit_len().div_ceil(8)),
+        p.tuple(&[am::binary.term(), number(binary.size())]),
+        Term::small(0),
+    ])
 }
 
 fn set_internal_state_2(p: &mut Process) -> Next {
@@ -127,6 +176,10 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
     }
     match name.ok_or_else(badarg)?.name() {
         "force_gc" => {
+            if !exists(p.x(1).as_pid().ok_or_else(badarg)?) {
+                p.set_x(0, Term::bool(false));
+                return Ok(Next::Return);
+            }
             // The killed process of a heap past its limit ends at its next safepoint.
             return Ok(match p.garbage_collect(0, 2) {
                 Ok(()) => {
@@ -204,10 +257,16 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             timeout_in_timeout(p.pid(), milliseconds.max(0).unsigned_abs());
             am::ok.term()
         }
-        "next_pid" => {
-            let next = value.as_small().and_then(|data| u64::try_from(data).ok());
-            Term::bool(crate::process::table().set_next_data(next.ok_or_else(badarg)?))
-        }
+        "next_pid" => set_next(p, crate::process::table(), value)?,
+        "next_port" => set_next(p, crate::port::table(), value)?,
+        // Both are given back at once.
+        "node_tab_delayed_delete" if value.as_small().is_some() => am::ok.term(),
+        "kill_dist_connection" => Term::bool(false),
+        "jit_asm_dump" => am::notsup.term(),
+        // Signals have one queue, whoever sends them.
+        "proc_sig_buffers" if value.as_bool() == Some(true) => Term::bool(false),
+        "proc_sig_buffers" => am::notsup.term(),
+        "proc_sig_block" => proc_sig_block(value)?,
         "fill_heap" => {
             p.filler(p.free_words());
             am::ok.term()
@@ -217,6 +276,7 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
             let address = std::sync::Arc::as_ptr(&magic) as u64;
             p.tuple(&[p.magic_reference(magic), p.unsigned(address)])
         }
+        "binary" if value.as_small().is_some_and(|size| size < 0) => Term::bool(false),
         "binary" => {
             let size = value.as_index().ok_or_else(badarg)?;
             let binary = Binary::from_vec(memory::zeroed_bytes(size), size);
@@ -239,6 +299,30 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
         "mbuf" => p.attach(Message::copy_of(value)),
         _ => return Err(badarg()),
     })
+}
+
+/// Sets the next identifier of a table; what it is then, or `false` where nothing was set.
+fn set_next<'p, T: PTabElement>(p: &'p Process, table: &PTab<T>, value: Term<'p>) -> BifResult<'p> {
+    let next = as_u64(value).ok_or_else(badarg)?;
+    Ok(match table.set_next_data(next) {
+        true => p.unsigned(table.next_data()),
+        false => Term::bool(false),
+    })
+}
+
+/// Has the process of `{Pid, Milliseconds}` do nothing for so long, as one of its signals; is there such a process?
+fn proc_sig_block<'p>(value: Term<'p>) -> BifResult<'p> {
+    let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
+    let pair = pair.ok_or_else(badarg)?;
+    let pid = pair.get(0).as_pid().ok_or_else(badarg)?;
+    let milliseconds = pair.get(1).as_small().ok_or_else(badarg)?;
+    let time = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
+    let block = Signal::request(move |p| {
+        if p.is_some() {
+            std::thread::sleep(time);
+        }
+    });
+    Ok(Term::bool(send(pid, block).is_ok()))
 }
 
 /// A debugger is supported from now on; there is no way back.
@@ -292,13 +376,13 @@ mod tests {
         let named = |name: &str| Atom::new(name).term();
         let set = |name: &str, value: Term<'static>| change(p, [named(name), value]);
         let reds = named("reds_left");
-        assert!(get_internal_state_1(p, [reds]).is_err());
+        assert!(get(p, reds).is_err());
         AVAILABLE.store(true, Ordering::Relaxed);
         assert!(set("reds_left", Term::small(7)).is_ok());
-        assert!(get_internal_state_1(p, [reds]).is_ok_and(|r| r.as_small() == Some(7)));
-        assert!(get_internal_state_1(p, [named("no_such_state")]).is_err());
+        assert!(get(p, reds).is_ok_and(|r| r.as_small() == Some(7)));
+        assert!(get(p, named("no_such_state")).is_err());
         AVAILABLE.store(false, Ordering::Relaxed);
-        assert!(get_internal_state_1(p, [reds]).is_err());
+        assert!(get(p, reds).is_err());
     }
 
     #[test]

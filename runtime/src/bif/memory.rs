@@ -6,6 +6,7 @@ use super::{BifResult, Raise, badarg, bifs};
 use crate::ets::registry;
 use crate::heap;
 use crate::loader::module;
+use crate::port;
 use crate::process::{self, ProcShared, Process};
 use crate::term::atom::atom;
 use crate::term::{Atom, Term, atom as atoms};
@@ -22,14 +23,15 @@ const PROCESS_BYTES: usize = size_of::<Process>() + size_of::<ProcShared>();
 const ATOM_BYTES: usize = 96;
 
 /// Kinds in the order of `erlang:memory/0`, in bytes.
-fn memory() -> [(&'static str, usize); 9] {
+pub(super) fn memory() -> [(&'static str, usize); 9] {
     let processes = heap::heap_bytes() + process::table().len() * PROCESS_BYTES;
     let atom = atoms::count() * ATOM_BYTES;
     let binary = heap::binary_bytes();
     let code_words: usize = module::all_versions().iter().map(|m| m.code().len()).sum();
     let code = heap::literal_bytes() + code_words * 8;
     let ets = registry::all_words() * 8;
-    let system = atom + binary + code + ets;
+    let slots = process::table().limit() + port::table().limit();
+    let system = atom + binary + code + ets + slots * size_of::<usize>();
     [
         ("total", processes + system),
         ("processes", processes),
@@ -47,9 +49,14 @@ fn number(bytes: usize) -> Term<'static> {
     Term::small(bytes as i64)
 }
 
-fn memory_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+/// `[{Kind, Bytes}]`.
+pub(super) fn all(p: &Process) -> Term<'_> {
     let items = memory().map(|(kind, bytes)| p.tuple(&[atom(kind), number(bytes)]));
-    Ok(p.list(&items))
+    p.list(&items)
+}
+
+fn memory_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(all(p))
 }
 
 fn memory_1<'p>(p: &'p Process, [kinds]: [Term<'p>; 1]) -> BifResult<'p> {

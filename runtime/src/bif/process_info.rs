@@ -285,7 +285,7 @@ fn count(p: &Process, name: Atom) -> usize {
     }
 }
 
-fn status(p: &Process, for_other: bool) -> Term<'static> {
+pub(super) fn status(p: &Process, for_other: bool) -> Term<'static> {
     let status = if p.is_suspended() {
         am::suspended
     } else if !for_other {
