@@ -136,7 +136,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     }
     preload(root)?;
     bif::os::handle_signals();
-    bif::system::start_clock();
+    sched::clock::start_now();
     first_process(&flags.init);
     scheduler::start();
     if flags.time_warp == TimeWarp::Multi && !sched::clock::is_virtual() {

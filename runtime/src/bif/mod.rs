@@ -53,6 +53,7 @@ pub mod system;
 mod system_monitor;
 mod system_profile;
 mod system_task;
+mod system_text;
 pub(crate) mod table;
 pub(crate) mod time;
 mod trace;

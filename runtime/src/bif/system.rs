@@ -88,6 +88,12 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
     match item.view() {
         View::Atom(name) => {
             let name = name.name();
+            if name == "procs" {
+                return Err(super::system_text::ask_all(p));
+            }
+            if let Some(text) = super::system_text::text(name) {
+                return Ok(p.binary_from_vec(text.into_bytes()));
+            }
             release_info(p, name)
                 .or_else(|| scheduler_info(p, name))
                 .or_else(|| limit_info(p, name))
@@ -104,7 +110,12 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
                     _ => Err(badarg()),
                 }
             }
-            [sel, _] if sel.same(atom("cpu_topology")) => Ok(am::undefined.term()),
+            [sel, which] if sel.same(atom("cpu_topology")) => match which.as_atom() {
+                Some(which) if ["defined", "detected", "used"].contains(&which.name()) => {
+                    Ok(am::undefined.term())
+                }
+                _ => Err(badarg()),
+            },
             // There are no allocators to tell of.
             [sel, _] if sel.same(atom("allocator")) => Ok(Term::NIL),
             [sel, _] if sel.same(atom("allocator_sizes")) => Ok(Term::NIL),
@@ -137,13 +148,25 @@ fn memory_internal<'p>(p: &'p Process, reference: Term<'p>, kinds: Term<'p>) -> 
     Ok(true.into())
 }
 
+/// What atomics and locks are made of: native instructions where the processor has them, and no spinlocks.
+fn ethread_info(p: &Process) -> Term<'_> {
+    let atomics = |name: &str, implementation: &str| {
+        p.tuple(&[p.string(name), p.string(implementation), Term::NIL])
+    };
+    let other = |name: &str| p.tuple(&[p.string(name), p.string("no")]);
+    p.list(&[
+        atomics("32-bit native atomics", "rust"),
+        atomics("64-bit native atomics", "rust"),
+        atomics("Double word native atomics", "no"),
+        other("Native spinlocks"),
+        other("Native rw-spinlocks"),
+    ])
+}
+
 /// What this is, and where it runs.
 fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     Some(match name {
-        "ethread_info" => {
-            let native = |name: &str| p.tuple(&[p.string(name), p.string("yes")]);
-            p.list(&["32-bit native atomics", "64-bit native atomics"].map(native))
-        }
+        "ethread_info" => ethread_info(p),
         "otp_release" => p.string(&release().otp),
         "version" => p.string(&release().erts),
         "compat_rel" => Term::small(release().otp.parse().unwrap_or(29)),
@@ -334,6 +357,7 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
         | "kernel_poll"
         | "constant_pool_support"
         | "port_tasks"
+        | "beam_jump_table"
         | "eager_check_io" => true.into(),
         "async_dist"
         | "port_parallelism"
@@ -344,8 +368,7 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
         | "dynamic_trace_probes"
         | "io_thread"
         | "ets_always_compress"
-        | "ets_realloc_moves"
-        | "beam_jump_table" => false.into(),
+        | "ets_realloc_moves" => false.into(),
         "dynamic_trace" => am::none.term(),
         "literal_test" => atom("range"),
         "modified_timing_level" => am::undefined.term(),
@@ -551,11 +574,13 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
             number(queues().iter().sum())
         }
         "total_active_tasks" | "total_active_tasks_all" => {
-            number(queues().iter().sum::<usize>() + 1)
+            number(active_tasks(queues()).iter().sum())
         }
         // Behind the schedulers' queues come those of dirty work: none waits there.
-        "run_queue_lengths" | "active_tasks" => p.list(&queue_lengths(queues(), 1)),
-        "run_queue_lengths_all" | "active_tasks_all" => p.list(&queue_lengths(queues(), 2)),
+        "run_queue_lengths" => p.list(&queue_lengths(queues(), 1)),
+        "run_queue_lengths_all" => p.list(&queue_lengths(queues(), 2)),
+        "active_tasks" => p.list(&queue_lengths(active_tasks(queues()), 1)),
+        "active_tasks_all" => p.list(&queue_lengths(active_tasks(queues()), 2)),
         "run_queues" => p.tuple(&queue_lengths(queues(), 2)),
         "io" => {
             let (input, output) = port::io_bytes();
@@ -585,20 +610,23 @@ fn wall_times(p: &Process, dirty: usize) -> Term<'_> {
     p.list(&times.into_iter().enumerate().map(row).collect::<Vec<_>>())
 }
 
+/// What each scheduler has to do: what waits, and what runs, which is in no queue.
+fn active_tasks(mut lengths: Vec<usize>) -> Vec<usize> {
+    let wall_time = &sched::machine().wall_time;
+    for (id, length) in lengths.iter_mut().enumerate() {
+        *length += usize::from(!wall_time.is_idle(id));
+    }
+    lengths
+}
+
 fn queue_lengths(mut lengths: Vec<usize>, dirty: usize) -> Vec<Term<'static>> {
     lengths.resize(lengths.len() + dirty, 0);
     lengths.into_iter().map(number).collect()
 }
 
-/// Milliseconds since the machine started (since it was first asked, or [`start_clock`] was called).
+/// Milliseconds since the machine started.
 fn wall_clock_ms() -> i64 {
-    (clock::counter_ns() - start_clock()) / 1_000_000
-}
-
-/// Starts the wall clock of `statistics/1` with the first call; tells when that was, in nanoseconds.
-pub fn start_clock() -> i64 {
-    static START: OnceLock<i64> = OnceLock::new();
-    *START.get_or_init(clock::counter_ns)
+    (clock::erlang_monotonic_ns() - clock::BEGIN_NS) / 1_000_000
 }
 
 #[cfg(test)]
@@ -676,7 +704,6 @@ mod tests {
             let pair = value(statistics_1(p, [atom(item)])).as_tuple().unwrap();
             [0, 1].map(|i| pair.get(i).as_small().unwrap())
         };
-        start_clock();
         let [first, _] = pair("wall_clock");
         std::thread::sleep(std::time::Duration::from_millis(20));
         let [second, since] = pair("wall_clock");

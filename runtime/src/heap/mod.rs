@@ -473,6 +473,15 @@ impl Heap {
             (self.old_top as usize - self.old.start as usize) / 8,
         )
     }
+    /// Fragments in the chain.
+    #[must_use]
+    pub(crate) fn fragment_count(&self) -> usize {
+        let after = |fragment: &NonNull<Header>| {
+            // SAFETY: H2: the chain's fragments are ours.
+            unsafe { fragment.as_ref() }.next.get()
+        };
+        std::iter::successors(self.fragments.get(), after).count()
+    }
     /// Words in fragments (`mbuf_size`).
     #[must_use]
     pub fn fragment_words(&self) -> usize {

@@ -76,6 +76,11 @@ fn start() -> (u64, i64) {
     })
 }
 
+/// Starts Erlang's clock, unless it runs.
+pub(crate) fn start_now() {
+    let _ = start();
+}
+
 /// Erlang's monotonic time, nanoseconds.
 #[must_use]
 pub fn erlang_monotonic_ns() -> i64 {

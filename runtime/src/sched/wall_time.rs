@@ -54,6 +54,11 @@ impl WallTime {
         result
     }
 
+    /// Does scheduler `id` do nothing now?
+    pub(crate) fn is_idle(&self, id: usize) -> bool {
+        self.idle[id].lock().since_ns.is_some()
+    }
+
     /// How many schedulers do not work now.
     pub(crate) fn idle_now(&self) -> usize {
         let is_idle = |idle: &&CachePadded<Mutex<Idle>>| idle.lock().since_ns.is_some();
