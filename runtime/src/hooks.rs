@@ -16,7 +16,8 @@ use crate::{bif as bifs, ets, native, port, trace};
 pub fn install() {
     bif::FAMILIES.install(Families {
         bifs: &[bifs::table::FAMILIES, native::BIFS],
-        others: &[bifs::table::OVERRIDES, native::NIFS],
+        overrides: bifs::table::OVERRIDES,
+        nifs: native::NIFS,
     });
     WATCH.install(Watch {
         loaded: trace::loaded,

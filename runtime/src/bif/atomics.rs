@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
+use crate::sched;
 use crate::sys::memory;
 use crate::term::{Term, View, am};
 use crate::value::map;
@@ -241,11 +242,13 @@ fn counters_put_3<'p>(_p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) ->
 fn counters_info_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
     let counters = Counters::of(reference)?;
     let size = counters.0.len() as u64;
+    // As ERTS counts: eight counters share a line of the cache, of which each scheduler has one, and others one more.
+    let lines = size.div_ceil(8) * (sched::schedulers() as u64 + 1);
     Ok(map::from_pairs(
         p,
         &[
             (am::size.term(), p.unsigned(size)),
-            (am::memory.term(), p.unsigned(40 + size * 8)),
+            (am::memory.term(), p.unsigned(32 + lines * 64)),
         ],
     ))
 }

@@ -272,7 +272,11 @@ fn get_module_info_2<'p>(p: &'p Process, [name, what]: [Term<'p>; 2]) -> BifResu
             let code = module.functions.iter().map(|&entry| module.mfa(entry));
             functions(p, code.map(|mfa| (mfa.function, mfa.arity)))
         }
-        am::nifs | am::native_addresses => Term::NIL,
+        am::nifs => {
+            let nifs = crate::code::bif::nifs_of(name.name());
+            functions(p, nifs.map(|nif| (Atom::new(nif.function), nif.arity)))
+        }
+        am::native_addresses => Term::NIL,
         am::attributes => p.attach(chunk_term(&module.attributes)),
         am::compile => p.attach(chunk_term(&module.compile_info)),
         am::native => Term::bool(false),

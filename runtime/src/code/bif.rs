@@ -80,8 +80,10 @@ pub(crate) use bifs;
 pub(crate) struct Families {
     /// What is a BIF in OTP, too.
     pub(crate) bifs: &'static [&'static [&'static [Bif]]],
-    /// What is a NIF, or in Erlang, in OTP.
-    pub(crate) others: &'static [&'static [&'static [Bif]]],
+    /// What is in Erlang in OTP.
+    pub(crate) overrides: &'static [&'static [Bif]],
+    /// What is a NIF in OTP.
+    pub(crate) nifs: &'static [&'static [Bif]],
 }
 
 /// Hook: the floors above bring their native functions.
@@ -95,6 +97,14 @@ fn is_trap(bif: &Bif) -> bool {
 /// The rows that are BIFs in OTP, too: not those of its NIFs.
 pub(crate) fn own() -> impl Iterator<Item = &'static Bif> {
     bif_rows().filter(|bif| !is_trap(bif))
+}
+
+/// The rows of a module that are NIFs in OTP.
+pub(crate) fn nifs_of(module: &str) -> impl Iterator<Item = &'static Bif> {
+    let families = FAMILIES.get().nifs.iter();
+    families
+        .flat_map(|family| family.iter())
+        .filter(move |bif| bif.module == module)
 }
 
 fn bif_rows() -> impl Iterator<Item = &'static Bif> {
@@ -123,7 +133,7 @@ fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         let all = FAMILIES.get();
-        let families = all.bifs.iter().chain(all.others);
+        let families = all.bifs.iter().chain([&all.overrides, &all.nifs]);
         let families = families.flat_map(|families| families.iter());
         let rows: Vec<&'static Bif> = families.flat_map(|family| family.iter()).collect();
         let by_name = rows
