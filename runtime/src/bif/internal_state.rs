@@ -303,7 +303,7 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
 
 /// Sets the next identifier of a table; what it is then, or `false` where nothing was set.
 fn set_next<'p, T: PTabElement>(p: &'p Process, table: &PTab<T>, value: Term<'p>) -> BifResult<'p> {
-    let next = as_u64(value).ok_or_else(badarg)?;
+    let next = value.as_u64().ok_or_else(badarg)?;
     Ok(match table.set_next_data(next) {
         true => p.unsigned(table.next_data()),
         false => Term::bool(false),
