@@ -51,7 +51,7 @@ action() ->
               {1, fun() -> ["monitor(process, ", name(), "), ok"] end},
               {1, fun() -> ["element(2, process_info(self(), ", pick(["registered_name", "trap_exit", "message_queue_len", "priority",
                                                          "message_queue_data", "error_handler"]), "))"] end},
-              {2, fun() -> ["child(Ps, spawn", pick(["_link(", "_monitor(", "("]), "fun() -> ", ending(), " end))"] end},
+              {2, fun() -> ["child(Ps, ", pick(["linked(", "spawn_monitor(", "spawn("]), "fun() -> ", ending(), " end))"] end},
               {1, fun() -> ["spawn_opt(fun() -> ", ending(), " end, [monitor", pick(["", ", link", ", {tag, x}"]), "]), ok"] end},
               {1, fun() -> ["erlang:send_after(0, ", other(), ", ", message(), "), timer:sleep(3)"] end},
               {1, fun() -> ["erlang:start_timer(0, self(), ", message(), "), receive {timeout, _, M} -> M end"] end},
@@ -90,6 +90,9 @@ helpers() ->
      kept() -> get('$kept').
      child(_, {_, _}) -> monitored;
      child(_, _) -> spawned.
+     linked(Fun) ->
+         {Pid, Monitor} = spawn_opt(Fun, [link, monitor]),
+         receive {'DOWN', Monitor, process, Pid, _} -> receive after 1 -> Pid end end.
      at(Ps, Number, Fun) ->
          process_flag(trap_exit, true),
          Pid = element(Number, Ps),

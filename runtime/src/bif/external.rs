@@ -107,7 +107,7 @@ fn write_on<'p>(
 ) -> Result<Encoder<'p>, Raise<'static>> {
     let payable = paid + payable(p, STEPS_PER_SLICE);
     let progress = encoder.run(payable)?;
-    if progress == Progress::Whole && encoder.written_bytes() <= tag::ONHEAP_BINARY_LIMIT {
+    if progress == Progress::Whole && encoder.is_small() {
         p.bump_reds(1);
     } else if encoder.steps() > payable {
         let stage = Stage::Writing(encoder.pause());

@@ -177,13 +177,13 @@ impl<'h> Encoder<'h> {
         self.steps.saturating_sub(1)
     }
 
-    /// Bytes written so far, those left out that are shared.
+    /// Whether it makes a binary so small that ERTS neither pauses in it nor counts its steps.
     #[must_use]
-    pub fn written_bytes(&self) -> usize {
-        self.out.len()
+    pub fn is_small(&self) -> bool {
+        !self.share && self.out.len() <= tag::ONHEAP_BINARY_LIMIT
     }
 
-    /// Goes on until `steps` have been made in all, but for the bytes of a small binary: ERTS does not pause there.
+    /// Goes on until `steps` have been made in all, but for a small binary.
     ///
     /// # Errors
     /// [`TooLarge`].
@@ -194,7 +194,7 @@ impl<'h> Encoder<'h> {
                 *counted += self.out.len();
                 self.out.clear();
             }
-            if self.steps() > steps && self.out.len() > tag::ONHEAP_BINARY_LIMIT {
+            if self.steps() > steps && !self.is_small() {
                 break;
             }
         }

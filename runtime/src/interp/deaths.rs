@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(60);
 const SLICE: usize = crate::process::CONTEXT_REDS as usize;
 
 /// Programs of `doomed`.
-const PROGRAMS: [&str; 22] = [
+const PROGRAMS: [&str; 21] = [
     "conses",
     "tuples",
     "integers",
@@ -42,7 +42,6 @@ const PROGRAMS: [&str; 22] = [
     "tables",
     "traced",
     "traps",
-    "slices",
     "asleep",
 ];
 

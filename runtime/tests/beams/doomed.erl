@@ -6,7 +6,7 @@
 -export([start/1, called/1, awake/1, id/1, echo/0, swallow/1]).
 -export([conses/0, tuples/0, integers/0, floats/0, binaries/0, matching/0, maps/0, records/0, funs/0,
          exceptions/0, comprehensions/0, conversions/0, lists/0, kin/0, messages/0, waiting/0, dictionary/0,
-         tables/0, traced/0, traps/0, slices/0, asleep/0]).
+         tables/0, traced/0, traps/0, asleep/0]).
 
 -record(pair, {left, right, rest = []}).
 -record #native{left = 1, right = 2}.
@@ -282,21 +282,6 @@ traps() ->
     true = ?GUARDED(is_integer(erlang:phash2(late(Large)))),
     400 = ?GUARDED(map_size(maps:from_list(late([{K, K} || K <- Large])))),
     true = ?GUARDED(byte_size(list_to_binary(late([integer_to_list(K) || K <- Large]))) > 1000),
-    done.
-
-%% BIFs that do their work in many time slices, each with a part of its result.
-slices() ->
-    Large = ?GUARDED(list(5000, [])),
-    Map = ?GUARDED(maps:from_keys(late(Large), x)),
-    true = ?GUARDED(Map =:= binary_to_term(late(term_to_binary(late(Map), [compressed])))),
-    true = ?GUARDED(is_list(term_to_iovec(late([Large | Map])))),
-    10000 = ?GUARDED(length(late(Large) ++ Large)),
-    [1, 4999, 5000] = ?GUARDED(late(Large) -- lists:seq(2, 4998)),
-    Other = ?GUARDED(maps:from_keys([{K} || K <- Large], y)),
-    10000 = ?GUARDED(map_size(maps:merge(late(Map), Other))),
-    Text = ?GUARDED(unicode:characters_to_binary(late([Large, Large]))),
-    10000 = ?GUARDED(length(unicode:characters_to_list(late(Text)))),
-    [_] = ?GUARDED(erlang:iolist_to_iovec(late([<<>> | [$a || _ <- Large]]))),
     done.
 
 late(Term) -> erlang:bump_reductions(3900), Term.
