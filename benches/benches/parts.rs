@@ -3,8 +3,9 @@
 //!     cargo bench -p beamline-benches            # all; a name after `--` chooses
 
 use std::hint::spin_loop;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use beamline_formats::chance;
 use beamline_runtime::loader::module::Mfa;
 use beamline_runtime::loader::{load, module};
 use beamline_runtime::process::{self, SpawnOptions};
@@ -47,7 +48,7 @@ fn run(function: &str, rounds: u64) -> Pid {
 
 /// How long a process takes for so many rounds, its start and end included.
 fn timed(function: &str, rounds: u64) -> Duration {
-    let start = Instant::now();
+    let start = chance::now();
     let pid = run(function, rounds);
     while process::exists(pid) {
         spin_loop();

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use beamline_formats::chance;
 use beamline_formats::ring::{
     Anchor, Clock, Description, Event, Id, NameId, Options, Recording, Ring, Segment, WhenFull,
 };
@@ -67,7 +68,7 @@ fn together(path: &Path, threads: usize, records: u64) -> Duration {
                     // The pages are there before the clock runs.
                     write(&mut segment, 4_000_000);
                     start.wait();
-                    let from = Instant::now();
+                    let from = chance::now();
                     write(&mut segment, records);
                     from.elapsed()
                 })
@@ -82,7 +83,7 @@ fn together(path: &Path, threads: usize, records: u64) -> Duration {
 }
 
 fn ring_benches(criterion: &mut Criterion) {
-    let folder = std::env::temp_dir().join(format!("beamline-bench-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("beamline-bench-{}", chance::os_pid()));
     std::fs::create_dir_all(&folder).expect("writable");
     let path = folder.join("ring");
     let mut group = criterion.benchmark_group("ring");

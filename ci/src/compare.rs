@@ -6,12 +6,12 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{binary, fetch, paths, run};
+use crate::{binary, fetch, outside, paths, run};
 
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
@@ -301,7 +301,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         Measure::Start => {
             let mut command = runtime.place.command(dir, &runtime.erl)?;
             command.args(["-noshell", "-eval", "io:format(\"hi~n\"), halt()."]);
-            let begin = Instant::now();
+            let begin = outside::now();
             let printed = run::output(&mut command)?;
             let value = begin.elapsed().as_nanos() as f64;
             if printed != "hi\n" {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::apt::{self, Apt};
 use crate::otp_home::{self, Lookup, OtpHome};
-use crate::{paths, run};
+use crate::{outside, paths, run};
 
 /// The OTP release that is fetched.
 const RELEASE: u32 = 29;
@@ -176,7 +176,7 @@ fn upstream(version: &str) -> &str {
 
 /// Makes the directory `dir` whole or not at all: `fill` fills another one, which is then renamed.
 fn staged(dir: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let stage = dir.with_extension(format!("new-{}", std::process::id()));
+    let stage = dir.with_extension(format!("new-{}", outside::os_pid()));
     let _ = fs::remove_dir_all(&stage);
     fs::create_dir_all(&stage).with_context(|| format!("making {}", stage.display()))?;
     let done = fill(&stage).and_then(|()| {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_failed_fill_leaves_nothing() {
-        let dir = std::env::temp_dir().join(format!("xtask-staged-{}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("xtask-staged-{}", outside::os_pid()));
         let failed = staged(&dir, |stage| {
             fs::write(stage.join("half"), "")?;
             bail!("the network is gone")

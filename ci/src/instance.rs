@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases;
+use crate::{cases, outside};
 
 /// A running instance, with a process group of its own: what it starts is stopped with it.
 pub(crate) struct Instance(Child);
@@ -69,7 +69,7 @@ impl Silence {
             file: file.to_owned(),
             limit,
             bytes: 0,
-            since: Instant::now(),
+            since: outside::now(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Silence {
         let bytes = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         if bytes != self.bytes {
             self.bytes = bytes;
-            self.since = Instant::now();
+            self.since = outside::now();
         }
         self.since.elapsed() > self.limit
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn cases_behind_one_that_ends_its_instance_are_run() {
-        let out = std::env::temp_dir().join(format!("xtask-cases-{}", std::process::id()));
+        let out = std::env::temp_dir().join(format!("xtask-cases-{}", outside::os_pid()));
         let run = |script: &'static str| {
             run_to_end(&out, Duration::from_secs(100), |done| {
                 let mut command = Command::new("sh");
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_file_that_stops_growing() {
-        let file = std::env::temp_dir().join(format!("xtask-silence-{}", std::process::id()));
+        let file = std::env::temp_dir().join(format!("xtask-silence-{}", outside::os_pid()));
         let mut silence = Silence::new(&file, Duration::from_secs(100));
         assert!(!silence.is_over());
         silence.limit = Duration::ZERO;

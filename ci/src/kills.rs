@@ -6,13 +6,13 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::place::Place;
-use crate::{binary, fetch, paths, run};
+use crate::{binary, fetch, outside, paths, run};
 
 /// Options of `cargo xtask kills`.
 #[derive(clap::Args)]
@@ -149,7 +149,7 @@ impl Victim {
 
 /// What is in a file, as soon as it can be read.
 fn wait_for<T>(path: &Path, read: impl Fn(&str) -> Option<T>) -> Result<T> {
-    let since = Instant::now();
+    let since = outside::now();
     loop {
         if let Some(value) = fs::read_to_string(path).ok().as_deref().and_then(&read) {
             return Ok(value);

@@ -15,6 +15,7 @@ mod golden;
 mod instance;
 mod kills;
 mod loom;
+mod outside;
 mod paths;
 mod place;
 mod run;
@@ -55,7 +56,7 @@ enum Task {
     Bifs(bifs::Options),
     /// Run the same programs on OTP and on Beamline, in turns, and print the ratios
     Compare(compare::Options),
-    /// Run the samples several times in deterministic mode and compare their counts with the baseline
+    /// Run samples and whole programs several times in deterministic mode, and compare the samples' counts with the baseline
     Samples(samples::Options),
     /// Call functions while trace sessions come and go, and check every count
     Stress(stress::Options),

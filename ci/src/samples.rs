@@ -1,5 +1,7 @@
 //! `cargo xtask samples`: the project's own gate on counts. The samples run again and again in deterministic mode,
-//! each time with the same counts, which are those of the baseline.
+//! each time with the same counts, which are those of the baseline; and whole runs, boot included, are the same each time.
+
+mod whole;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,18 +15,22 @@ use crate::{binary, fetch, paths, run};
 pub(crate) struct Options {
     /// Runs of the samples
     #[arg(long, default_value_t = 10)]
-    times: u32,
+    rounds: u32,
     /// Write the counts as the new baseline
     #[arg(long)]
     accept: bool,
+    /// Run this beamline binary [default: a new optimised build]
+    #[arg(long, value_name = "FILE")]
+    beamline: Option<PathBuf>,
 }
 
 impl Options {
     /// What `cargo xtask test` runs.
     pub(crate) fn of_test() -> Self {
         Self {
-            times: 10,
+            rounds: 10,
             accept: false,
+            beamline: None,
         }
     }
 }
@@ -35,7 +41,10 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let dir = paths::target().join("samples");
     std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let otp = fetch::otp()?.root;
-    let beamline = binary::beamline()?;
+    let beamline = match &options.beamline {
+        Some(beamline) => beamline.canonicalize()?,
+        None => binary::beamline()?,
+    };
     let ci = |verb: &str| {
         let mut command = Command::new(&beamline);
         command
@@ -45,9 +54,10 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             .arg(&otp);
         command
     };
+    let rounds = options.rounds.max(1);
     let mut first: Option<(PathBuf, String)> = None;
-    for time in 1..=options.times.max(1) {
-        let result = dir.join(format!("{time}.json"));
+    for round in 1..=rounds {
+        let result = dir.join(format!("{round}.json"));
         run::status(ci("run").arg("-o").arg(&result))?;
         let text = std::fs::read_to_string(&result)
             .with_context(|| format!("reading {}", result.display()))?;
@@ -61,7 +71,8 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             ),
         }
     }
-    eprintln!("the samples did the same {} times", options.times.max(1));
+    eprintln!("the samples did the same {rounds} times");
+    whole::main(&beamline, &otp, rounds)?;
     let Some((result, text)) = first else {
         return Ok(());
     };

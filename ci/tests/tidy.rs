@@ -111,6 +111,47 @@ fn nothing_unfinished_and_no_test_left_out() {
     );
 }
 
+/// Programs see the order of some tables of the runtime.
+#[test]
+fn no_table_of_the_runtime_has_a_random_order() {
+    let random: Vec<_> = files()
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("runtime/src/") && name.ends_with(".rs"))
+        .filter(|(_, text)| has_std_table(text) && !text.contains("BuildHasherDefault"))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(
+        random.is_empty(),
+        "take HashMap and HashSet from crate::hash, or name a hasher: {random:?}"
+    );
+}
+
+/// Does a text name the standard library's hash tables?
+fn has_std_table(text: &str) -> bool {
+    text.split("collections::").skip(1).any(|after| {
+        let named = after.split(';').next().unwrap_or_default();
+        named.contains("HashMap") || named.contains("HashSet")
+    })
+}
+
+#[test]
+fn tables_of_the_standard_library_are_told_from_others() {
+    let lines = |lines: [&str; 2]| lines.concat();
+    assert!(has_std_table(&lines([
+        "use std::collections::",
+        "HashMap;"
+    ])));
+    assert!(has_std_table(&lines([
+        "use std::collections::",
+        "{BTreeMap, HashSet};"
+    ])));
+    assert!(!has_std_table(&lines([
+        "use std::collections::",
+        "BTreeMap; HashMap"
+    ])));
+    assert!(!has_std_table("use crate::hash::HashMap;"));
+}
+
 #[test]
 fn no_file_is_too_long() {
     let long: Vec<_> = files()

@@ -10,6 +10,7 @@
 //! * [`histogram`]: how long single things took;
 //! * [`html`]: a recording as one page for a browser;
 //! * [`choice`]: which functions or processes a report is of;
+//! * [`chance`]: where runs take what no program determines, and the clocks of the tools;
 //! * [`fuzz`]: what reads foreign files, as functions for fuzzers;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: the export for other programs;
@@ -20,9 +21,10 @@
 //! * [`name`]: how atoms and functions are written.
 //!
 //! Layers, each of which imports only those before it:
-//! `name` `paths` `variable` ◀ `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! `name` `paths` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
+pub mod chance;
 pub mod choice;
 pub mod export;
 pub mod flamegraph;

@@ -10,14 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::profile::{AtomicFile, files_in};
 use crate::variable::Variable;
 
-/// How an emulator shall run, and where it tells what it did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where an emulator shall tell what it did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// One scheduler, virtual time, no chance: two runs do the same.
-    pub deterministic: bool,
-    /// The folder for files of totals; none are written without.
-    pub folder: Option<PathBuf>,
+    /// The folder for files of totals.
+    pub folder: PathBuf,
 }
 
 impl Variable for Request {

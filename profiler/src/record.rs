@@ -1,11 +1,10 @@
 //! `beamline record`, and reports of what it wrote.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use beamline_formats::chance;
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
@@ -190,7 +189,7 @@ fn host() -> Host {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     system.refresh_cpu_all();
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let cores = chance::processors();
     let cpu = system.cpus().first();
     Host {
         name: sysinfo::System::host_name().unwrap_or_default(),
@@ -318,7 +317,7 @@ fn request(args: &Arguments) -> Result<Request, String> {
         } else {
             file
         },
-        token: RandomState::new().build_hasher().finish(),
+        token: chance::token(),
         events,
         system: system(&system_events)?,
         counters,

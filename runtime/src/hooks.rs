@@ -8,8 +8,8 @@ use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
 use crate::sched;
+use crate::sys::chance::poll::WAKE;
 use crate::sys::halt::AT_END;
-use crate::sys::poll::WAKE;
 use crate::{bif as bifs, ets, native, port, trace};
 
 /// Installs every hook. Before anything else is called; again it does nothing.

@@ -245,6 +245,10 @@ mod tests {
     use super::*;
 
     /// An empty directory of this test's own, below the system's temporary directory.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this file names nothing of its crate"
+    )]
     fn scratch(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("otp_home-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);

@@ -21,13 +21,13 @@ use crate::interp;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::user_timers;
 use crate::process::{CONTEXT_REDS, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver};
-use crate::sched::clock::{self, monotonic_ns};
 use crate::sched::parker::Woken;
 use crate::sched::run_state::EndRun;
 use crate::sched::timers::Fire;
-use crate::sched::{Machine, become_scheduler, machine, outside, schedulers};
+use crate::sched::{Machine, become_scheduler, machine, schedulers};
 use crate::sync::{AtomicU64, Ordering};
-use crate::sys::poll;
+use crate::sys::chance::clock::{self, monotonic_ns};
+use crate::sys::chance::{outside, poll};
 use crate::term::RawTerm;
 use crate::trace::{sysmon, sysprof, totals};
 
@@ -159,7 +159,7 @@ impl Scheduler {
             sysprof::scheduler(self.id, true);
             return;
         }
-        if clock::is_virtual() {
+        if clock::stands_still() {
             self.sleep_virtual();
         } else {
             self.machine.wall_time.idle(self.id, || self.sleep());
@@ -196,9 +196,9 @@ impl Scheduler {
             return;
         }
         let next = self.machine.timers.next_ns(self.id);
-        if next != u64::MAX && !outside::has_programs() && !poll::is_waited_for() {
+        let goes_on_outside = outside::has_programs() || poll::is_waited_for();
+        if next != u64::MAX && !goes_on_outside && clock::advance_to(next) {
             self.machine.parking.retract(self.id);
-            clock::advance_to(next);
             return;
         }
         let woken = self.machine.parking.sleep(self.id, Some(LOOK_OUTSIDE));

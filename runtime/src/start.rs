@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use beamline_formats::chance::Chance;
 use beamline_formats::totals;
 use beamline_formats::variable::Variable as _;
 
 use crate::bif;
-use crate::heap::{self, Heap};
+use crate::heap::Heap;
 use crate::hooks;
 use crate::loader::{debug, load, module};
 use crate::port;
@@ -19,7 +20,7 @@ use crate::sched;
 use crate::sched::clock::TimeWarp;
 use crate::sched::run_queue::Priority;
 use crate::scheduler;
-use crate::sys;
+use crate::sys::chance::{self, paths, processors};
 use crate::sys::halt;
 use crate::term::{Atom, Term, am, atom};
 use crate::trace;
@@ -99,15 +100,14 @@ pub fn root() -> Option<&'static Path> {
 /// When a flag is wrong, or OTP's preloaded modules are not found under `root`.
 pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     hooks::install();
-    let mut flags = parse(arguments)?;
-    let totals = totals::Request::from_environment().map_err(StartError)?;
-    if totals.as_ref().is_some_and(|request| request.deterministic) {
-        flags.schedulers = 1;
-        sched::clock::set_virtual();
-        sys::poll::set_by_scheduler();
-        sys::random::set_deterministic();
-        heap::number_binaries();
-    }
+    chance::begin(
+        Chance::from_environment()
+            .map_err(StartError)?
+            .unwrap_or_default(),
+    );
+    let arguments: Vec<String> = arguments.iter().map(|one| paths::told_text(one)).collect();
+    let mut flags = parse(&arguments)?;
+    flags.schedulers = processors::schedulers(flags.schedulers);
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
         .map_err(|value| StartError(format!("bad value {value} of +pc or +W")))?;
     if let Some((encoding, untranslatable)) = flags.file_names {
@@ -126,12 +126,12 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     sched::set_schedulers(flags.schedulers);
     sched::clock::set_time_warp(flags.time_warp);
     // Before any code: what is loaded from here on is counted from its first call.
-    let command: Vec<String> = std::env::args().collect();
+    let command: Vec<String> = std::env::args().map(|one| paths::told_text(&one)).collect();
     let otp = otp_version(root);
     tell_release(root);
     trace::profile::start_from_environment(command.clone(), otp.clone()).map_err(StartError)?;
     trace::record::start_from_environment(command, otp, flags.schedulers).map_err(StartError)?;
-    if let Some(request) = totals {
+    if let Some(request) = totals::Request::from_environment().map_err(StartError)? {
         trace::totals::start(request, otp_version(root));
     }
     preload(root)?;
@@ -139,7 +139,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     sched::clock::start_now();
     first_process(&flags.init);
     scheduler::start();
-    if flags.time_warp == TimeWarp::Multi && !sched::clock::is_virtual() {
+    if flags.time_warp == TimeWarp::Multi {
         process::time_offset::follow();
     }
     Ok(halt::wait())
@@ -190,7 +190,7 @@ fn tell_release(root: &Path) {
 }
 
 fn parse(arguments: &[String]) -> Result<Flags, StartError> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = processors::available();
     let mut flags = Flags {
         schedulers: cores,
         processes: 1_048_576,

@@ -1,7 +1,7 @@
 //! What the operating system gives. Each module is one system interface, made safe.
 
+pub mod chance;
 pub mod counters;
-pub mod cpu;
 pub mod environment;
 pub mod errno;
 pub mod file;
@@ -10,12 +10,9 @@ pub(crate) mod libm;
 pub mod locale;
 pub mod memory;
 pub mod pcre2;
-pub mod poll;
-pub mod random;
 pub mod signal;
 pub mod spawn;
 pub(crate) mod static_cell;
 pub(crate) mod stderr;
-pub mod ticks;
 pub mod time;
 pub mod zlib;

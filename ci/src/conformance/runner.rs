@@ -7,12 +7,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 
 use super::{Setup, Suite};
 use crate::instance::{Instance, shown};
+use crate::outside;
 
 /// How often a suite is started again after its instance has died.
 const RESTARTS: usize = 20;
@@ -133,7 +134,7 @@ fn run_but(
     log: &File,
 ) -> Result<Outcome> {
     let module = suite.module.as_str();
-    let began = Instant::now();
+    let began = outside::now();
     for _ in 0..=RESTARTS {
         let scratch = Scratch::new(setup, module)?;
         let left = suite.limits.suite.saturating_sub(began.elapsed());
@@ -143,8 +144,8 @@ fn run_but(
         command.env("CTLITE_EXCLUDE", done.join(","));
         command.env("CTLITE_SKIP", skipped(skips, module).join(","));
         command.stdout(log.try_clone()?).stderr(log.try_clone()?);
-        let end = Instant::now() + left + suite.limits.case + Duration::from_secs(60);
-        let status = Instance::start(command)?.wait(|| Instant::now() > end)?;
+        let end = outside::now() + left + suite.limits.case + Duration::from_secs(60);
+        let status = Instance::start(command)?.wait(|| outside::now() > end)?;
         let printed = fs::read(&scratch.out)?;
         let printed = parse(&String::from_utf8_lossy(&printed));
         let last = printed.cases.last().map(|case| case.name.clone());

@@ -1,9 +1,11 @@
 //! Making a case small: one thing after the other is left out while its answers still differ.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+
+use crate::outside;
 
 use super::{Finding, Pair, differing};
 
@@ -23,7 +25,7 @@ pub(super) struct Shrunk {
 
 /// Makes a finding small; none if its answers do not differ when it runs alone.
 pub(super) fn shrink(pair: &Pair, seed: u64, finding: &Finding) -> Result<Option<Shrunk>> {
-    let began = Instant::now();
+    let began = outside::now();
     let maker = pair.maker();
     let numbers = [finding.number; 2];
     pair.make(&finding.campaign, &seed.to_string(), numbers, "case")?;

@@ -18,6 +18,10 @@ use super::stream::Drain;
 
 /// Now, by the clock of a recording's anchors.
 #[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a recording is stamped by this clock, and its readers wait by it"
+)]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let (seconds, ns) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());

@@ -9,9 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::chance;
 
 use super::Error;
 use super::ahead::Ahead;
@@ -355,7 +357,7 @@ impl Plan {
         set(header::START_NS, anchor.ns);
         set(header::START_UNIX_NS, options.clock.unix_ns);
         set(header::TOKEN, options.token);
-        set(header::OS_PID, u64::from(std::process::id()));
+        set(header::OS_PID, u64::from(chance::os_pid()));
         set(header::DESCRIPTION, self.description_at);
         set(header::DESCRIPTION_BYTES, description.len() as u64);
         set(header::NAMES, self.names_at);
@@ -542,14 +544,14 @@ impl Segment {
     /// Waits until the block that `next` is to replace has been taken out; `false` when nobody does that.
     fn wait(&self, next: u64) -> bool {
         let drained = &self.map.words()[self.page + segment::DRAINED];
-        let (mut seen, mut since) = (None, Instant::now());
+        let (mut seen, mut since) = (None, chance::now());
         loop {
             let now = drained.load(Ordering::Acquire);
             if next <= now.saturating_add(self.place.blocks) {
                 return true;
             }
             if seen != Some(now) {
-                (seen, since) = (Some(now), Instant::now());
+                (seen, since) = (Some(now), chance::now());
             } else if since.elapsed() > PATIENCE {
                 return false;
             }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use beamline_formats::chance;
 use beamline_formats::gate::{Machine, Results, Times, Workload as Measured};
 use beamline_formats::profile::{Profile, Request, Type};
 use beamline_formats::totals::{Counted, Totals};
@@ -195,6 +196,6 @@ fn this_machine() -> Machine {
             .cpus()
             .first()
             .map_or(String::new(), |cpu| cpu.brand().trim().to_owned()),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: chance::processors(),
     }
 }

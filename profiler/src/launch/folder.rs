@@ -5,11 +5,9 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where folders of deterministic runs are. Their names are always the same, as what programs do with the paths
-/// of their code depends on them: of several runs at once, each takes the first that is free.
-const FIXED: &str = "/tmp/beamline-deterministic";
+use beamline_formats::chance::folder_of_run;
 
-/// Runs at once.
+/// Deterministic runs at once. Each takes the first name that is free.
 const FIXED_MAX: u32 = 1000;
 
 /// See the module.
@@ -36,7 +34,7 @@ impl Folder {
 
     fn fixed() -> Result<Folder> {
         for number in 0..FIXED_MAX {
-            let path = PathBuf::from(format!("{FIXED}-{number:03}"));
+            let path = folder_of_run(number);
             let lock = File::options()
                 .create(true)
                 .truncate(false)

@@ -65,12 +65,16 @@ impl Links {
     }
 }
 
-/// The places behind the links in a folder, each with its link; none in a run that is not deterministic.
+/// The links in a folder; none in a run that is not deterministic.
+pub(super) fn present(folder: &Path) -> Vec<PathBuf> {
+    let links = NAMES.iter().map(|(name, _)| folder.join(name));
+    links.filter(|link| link.is_symlink()).collect()
+}
+
+/// The places behind the links in a folder, each with its link.
 pub(super) fn places(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
-    let links = NAMES.map(|(name, _)| folder.join(name));
-    let mut places: Vec<(PathBuf, PathBuf)> = links
+    let mut places: Vec<(PathBuf, PathBuf)> = present(folder)
         .iter()
-        .filter(|link| link.is_symlink())
         .flat_map(|link| [link.read_link(), link.canonicalize()].map(|place| (place, link)))
         .filter_map(|(place, link)| Some((place.ok()?, link.clone())))
         .collect();

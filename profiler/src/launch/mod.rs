@@ -20,8 +20,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use beamline_formats::chance::{self, Chance};
 use beamline_formats::profile::{Profile, Request};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
@@ -354,6 +355,19 @@ impl Place {
         })
     }
 
+    /// Where emulators of a run that began at this time take chance from.
+    fn chance(&self, begun_ns: u64) -> Chance {
+        if !self.mode.deterministic {
+            return Chance::Live;
+        }
+        let folder = self.folder.path().to_owned();
+        Chance::Virtual {
+            begun_ns,
+            links: links::present(&folder),
+            folder,
+        }
+    }
+
     /// Names what was taken from outside as the user knows it, not by the links of this run.
     fn renamed(&self, mut all: Vec<Totals>) -> Vec<Totals> {
         for taken in all.iter_mut().flat_map(|totals| &mut totals.outside) {
@@ -375,7 +389,8 @@ impl Place {
             .env(otp_home::ENV, &self.otp.root)
             .env_remove(Request::VARIABLE)
             .env_remove(ring::Request::VARIABLE)
-            .env_remove(totals::Request::VARIABLE);
+            .env_remove(totals::Request::VARIABLE)
+            .env_remove(Chance::VARIABLE);
         if std::env::var_os(MIX_LOCK).is_none() {
             started.env(MIX_LOCK, "0");
         }
@@ -405,13 +420,14 @@ fn make(folder: &Folder, name: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// One line: there is no OTP, the command does not start or compile, or a profile is damaged.
 pub fn run(launch: &Launch) -> Result<Ended, String> {
+    let begun_ns = chance::system_ns();
     let place = Place::new(launch)?;
     let here = launch.mode.folder.as_deref();
     let ebin = make(&place.folder, "ebin")?;
     let command = match source_file::plan(&launch.command, here, &ebin)? {
         source_file::Plan::Command(command) => command,
         source_file::Plan::Compile { compile, run } => {
-            let begun = Instant::now();
+            let begun = chance::now();
             let status = place.run(&compile, &[])?;
             if !status.success() {
                 return Ok(Ended {
@@ -440,17 +456,19 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
             Some(request.folder)
         }
     };
-    let wanted = totals::Request {
-        deterministic: launch.mode.deterministic,
-        folder: match launch.mode.totals {
-            true => Some(make(&place.folder, "totals")?),
-            false => None,
-        },
+    let totals = match launch.mode.totals {
+        true => Some(make(&place.folder, "totals")?),
+        false => None,
     };
-    if wanted != totals::Request::default() {
-        variables.push((totals::Request::VARIABLE, wanted.to_variable()?));
+    if let Some(folder) = totals.clone() {
+        let request = totals::Request { folder };
+        variables.push((totals::Request::VARIABLE, request.to_variable()?));
     }
-    let begun = Instant::now();
+    let chance = place.chance(begun_ns);
+    if chance != Chance::Live {
+        variables.push((Chance::VARIABLE, chance.to_variable()?));
+    }
+    let begun = chance::now();
     let status = place.run(&command, &variables)?;
     let time = begun.elapsed();
     let read = |folder: PathBuf| -> Result<Option<Profile>, String> {
@@ -463,7 +481,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     Ok(Ended {
         status,
         profile: profiles.map(read).transpose()?.flatten(),
-        totals: match wanted.folder {
+        totals: match totals {
             Some(folder) => place.renamed(Totals::read_all(&folder)?),
             None => Vec::new(),
         },

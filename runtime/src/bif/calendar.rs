@@ -5,7 +5,7 @@
 use super::{BifResult, Raise, badarg, bifs};
 use crate::num::time::DateTime;
 use crate::process::Process;
-use crate::sched::clock::system_ns;
+use crate::sys::chance::clock::system_ns;
 use crate::sys::time::{
     NATIVE_PER_SECOND, local_from_posix, local_to_universal, universal_to_local,
 };

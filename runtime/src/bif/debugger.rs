@@ -13,7 +13,7 @@ use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::suspension::NOBODY;
 use crate::process::{Process, Signal, deliver, exists, send};
 use crate::sched;
-use crate::sys::random;
+use crate::sys::chance::random;
 use crate::term::{Atom, Pid, Term, am};
 use crate::value::map;
 

@@ -43,12 +43,7 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
         }
         _ => return Err(badarg()),
     }
-    if crate::sched::clock::is_virtual() {
-        // Nothing else is done, in any run.
-        loop {
-            std::thread::park();
-        }
-    }
+    crate::sys::chance::stop_here();
     Err(Raise::Wait)
 }
 

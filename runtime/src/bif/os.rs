@@ -8,7 +8,7 @@ use super::{BifResult, Raise, badarg, bifs};
 use crate::heap::Heap;
 use crate::process::registry::{self, Named};
 use crate::process::{Process, Signal, deliver};
-use crate::sched::outside;
+use crate::sys::chance::names;
 use crate::sys::environment::{environment, set_variable};
 use crate::sys::signal::{self, Disposition};
 use crate::term::atom::atom;
@@ -59,8 +59,7 @@ fn unsetenv_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn getpid_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    outside::take(|| "os:getpid/0".to_owned());
-    Ok(p.string(&std::process::id().to_string()))
+    Ok(p.string(&names::told_pid().to_string()))
 }
 
 /// Sends `{notify, Signal}` to `erl_signal_server`, as ERTS does.

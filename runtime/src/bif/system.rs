@@ -15,9 +15,9 @@ use crate::heap;
 use crate::port;
 use crate::process::logger::SystemLogger;
 use crate::process::{self, MaxHeap, Process, options};
-use crate::sched::clock::{self, TimeWarp};
+use crate::sched::clock::TimeWarp;
 use crate::sched::{self, online};
-use crate::sys::cpu;
+use crate::sys::chance::{clock, processors};
 use crate::term::atom::atom;
 use crate::term::{Atom, Term, View, am, atom as atoms};
 use crate::value::number as numbers;
@@ -278,14 +278,8 @@ fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         }
         "cpu_topology" => am::undefined.term(),
         "update_cpu_info" => atom("unchanged"),
-        "logical_processors" | "logical_processors_online" => match clock::is_virtual() {
-            true => n,
-            false => number(cpu::online_processors()),
-        },
-        "logical_processors_available" => match clock::is_virtual() {
-            true => n,
-            false => number(std::thread::available_parallelism().map_or(1, Into::into)),
-        },
+        "logical_processors" | "logical_processors_online" => number(processors::online()),
+        "logical_processors_available" => number(processors::available()),
         "cpu_quota" => atom("unknown"),
         "context_reductions" => Term::small(process::CONTEXT_REDS),
         "thread_pool_size" => Term::small(1),
@@ -626,7 +620,7 @@ fn queue_lengths(mut lengths: Vec<usize>, dirty: usize) -> Vec<Term<'static>> {
 
 /// Milliseconds since the machine started.
 fn wall_clock_ms() -> i64 {
-    (clock::erlang_monotonic_ns() - clock::BEGIN_NS) / 1_000_000
+    (sched::clock::erlang_monotonic_ns() - sched::clock::BEGIN_NS) / 1_000_000
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::process::user_timers::Receiver;
 use crate::process::{Process, Signal, deliver};
 use crate::sched;
 use crate::sched::clock::{
-    self, clock_of_erlang_ns, erlang_monotonic_ns, monotonic_ns, now_microseconds, system_time_ns,
-    time_offset_ns,
+    clock_of_erlang_ns, erlang_monotonic_ns, now_microseconds, system_time_ns, time_offset_ns,
 };
+use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::time::NATIVE_PER_SECOND;
 use crate::term::atom::atom;
 use crate::term::{Atom, Term, View, am};

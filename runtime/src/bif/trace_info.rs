@@ -6,7 +6,7 @@ use crate::loader::module;
 use crate::loader::module::Mfa;
 use crate::process::{self, Process};
 use crate::sched::ptab;
-use crate::sys::ticks;
+use crate::sys::chance::ticks;
 use crate::term::{Atom, Pid, Term, View, am};
 use crate::trace::{self, At, Handle, Kinds, Spec, TracerId, flags};
 

@@ -97,9 +97,9 @@ macro_rules! specific_ops {
         }
 
         $(const _: () = {
-            #[allow(non_camel_case_types, dead_code)]
+            #[allow(non_camel_case_types, dead_code, reason = "operands by number")]
             enum PackedAt { $($($p,)+)? }
-            #[allow(non_camel_case_types, dead_code)]
+            #[allow(non_camel_case_types, dead_code, reason = "operands by number")]
             enum WordAt { $($($w,)+)? }
 
             impl Instruction for read::$name {
@@ -144,7 +144,7 @@ macro_rules! specific_ops {
 
             impl Put for put::$name {
                 fn put(self, sink: &mut impl Sink) {
-                    #[allow(unused_mut)]
+                    #[allow(unused_mut, reason = "not every row has packed operands")]
                     let mut packed = [0; 3];
                     $($(packed[PackedAt::$p as usize] = self.$p;)+)?
                     sink.word(Op::$name.word(packed[0], packed[1], packed[2]));

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::sys::random;
+use crate::sys::chance::random;
 
 /// The check number of `bytes` in the local format: salted, so that what another machine wrote (or
 /// this one in another life) is refused. Opaque, as ERTS's own is.

@@ -78,9 +78,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{NonNull, null_mut};
 
-pub use crate::term::counted::{
-    Binary, MagicBinary, Node, SharedBytes, binary_bytes, number_binaries,
-};
+pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes, binary_bytes};
 pub use crate::term::entry::LiteralCell;
 pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};
 pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};

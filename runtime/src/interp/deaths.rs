@@ -2,9 +2,10 @@
 //! (`tests/beams/doomed.erl`): no instruction of theirs runs afterwards. The loop itself asserts that; the programs
 //! tell of each handler that runs.
 
+use crate::sys::chance::clock::outside_now;
 use std::sync::Once;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::heap::Heap;
 use crate::loader::{load, module};
@@ -112,7 +113,7 @@ fn go(pid: Pid, how: Term<'_>) {
 }
 
 fn wait(pid: Pid) {
-    let start = Instant::now();
+    let start = outside_now();
     while exists(pid) {
         assert!(start.elapsed() < LONG, "the process ends");
         std::thread::yield_now();

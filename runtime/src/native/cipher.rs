@@ -235,7 +235,7 @@ impl State {
             Padding::Zero => Ok(self.update_rest(&vec![0; missing])),
             Padding::Random => {
                 let mut bytes = vec![0; missing];
-                crate::sys::random::fill(&mut bytes).map_err(|_| "Can't pad")?;
+                crate::sys::chance::random::fill(&mut bytes).map_err(|_| "Can't pad")?;
                 Ok(self.update_rest(&bytes))
             }
             Padding::Pkcs => {

@@ -71,7 +71,7 @@ fn strong_rand_bytes_nif_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifRes
         return Ok(am::false_.term());
     }
     let mut bytes = crate::sys::memory::zeroed_bytes(count);
-    match crate::sys::random::fill(&mut bytes) {
+    match crate::sys::chance::random::fill(&mut bytes) {
         Ok(()) => Ok(p.binary(&bytes)),
         // The module raises `low_entropy`.
         Err(_) => Ok(am::false_.term()),
@@ -87,7 +87,7 @@ fn random_below(range: &[u8]) -> Result<Option<Vec<u8>>, rustix::io::Errno> {
     let mask = u8::MAX >> range[0].leading_zeros();
     let mut drawn = vec![0; range.len()];
     loop {
-        crate::sys::random::fill(&mut drawn)?;
+        crate::sys::chance::random::fill(&mut drawn)?;
         // Every second draw or more is below the range.
         drawn[0] &= mask;
         if drawn.as_slice() < range {

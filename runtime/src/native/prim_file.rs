@@ -11,7 +11,6 @@ use std::io::IoSlice;
 use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 
 use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
@@ -23,8 +22,7 @@ use super::{
 };
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::process::Process;
-use crate::sched::clock::is_virtual;
-use crate::sched::outside;
+use crate::sys::chance::{files, outside, paths};
 use crate::sys::{file, memory};
 use crate::term::{Bits, Term, View, am};
 
@@ -125,7 +123,7 @@ fn path(name: Term<'_>) -> OsResult<CString> {
     if bytes[end..].iter().any(|&b| b != 0) {
         return Err(Errno::INVAL);
     }
-    CString::new(&bytes[..end]).map_err(|_| Errno::INVAL)
+    CString::new(paths::real(bytes[..end].to_vec())).map_err(|_| Errno::INVAL)
 }
 
 fn retry<T>(mut call: impl FnMut() -> OsResult<T>) -> OsResult<T> {
@@ -489,7 +487,8 @@ fn get_handle_nif_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResult<'p
 }
 
 /// `#file_info{}` as `file.hrl` declares it, times in POSIX seconds.
-fn file_info<'p>(p: &'p Process, stat: &Stat, readable: bool, writable: bool) -> Term<'p> {
+fn file_info<'p>(p: &'p Process, stat: Stat, readable: bool, writable: bool) -> Term<'p> {
+    let stat = files::told(stat);
     let file_type = match FileType::from_raw_mode(stat.st_mode) {
         FileType::CharacterDevice | FileType::BlockDevice => "device",
         FileType::Directory => "directory",
@@ -536,7 +535,7 @@ fn read_info_nif_2<'p>(p: &'p Process, [name, follow_links]: [Term<'p>; 2]) -> B
         let may = |access| fs::access(&path, access).is_ok();
         Ok(file_info(
             p,
-            &stat,
+            stat,
             may(Access::READ_OK),
             may(Access::WRITE_OK),
         ))
@@ -555,7 +554,7 @@ fn read_handle_info_nif_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifRes
             0
         };
         let bits = stat.st_mode >> shift;
-        Ok(file_info(p, &stat, bits & 4 != 0, bits & 2 != 0))
+        Ok(file_info(p, stat, bits & 4 != 0, bits & 2 != 0))
     });
     answer(p, info)
 }
@@ -590,7 +589,10 @@ fn set_time_nif_4<'p>(
 ) -> BifResult<'p> {
     let time = |t| {
         int64(t)
-            .map(|tv_sec| fs::Timespec { tv_sec, tv_nsec: 0 })
+            .map(|seconds| fs::Timespec {
+                tv_sec: files::stored(seconds),
+                tv_nsec: 0,
+            })
             .ok_or_else(badarg)
     };
     let times = fs::Timestamps {
@@ -612,7 +614,7 @@ fn set_time_nif_4<'p>(
 fn read_link_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let read = || -> Result<Term<'p>, Fail> {
         let target = fs::readlink(&path(name)?, Vec::new())?;
-        Ok(ok(p, p.binary(target.as_bytes())))
+        Ok(ok(p, p.binary(&paths::told(target.into_bytes()))))
     };
     answer(p, read())
 }
@@ -629,9 +631,7 @@ fn list_dir_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
                 names.push(name.to_vec());
             }
         }
-        if is_virtual() {
-            names.sort_unstable_by(|a, b| b.cmp(a));
-        }
+        files::order(&mut names);
         let onto = |list, name: &Vec<u8>| p.cons(p.binary(name), list);
         Ok(ok(p, names.iter().fold(Term::NIL, onto)))
     };
@@ -653,7 +653,7 @@ fn two_paths<'p>(
 
 fn rename_nif_2<'p>(p: &'p Process, names: [Term<'p>; 2]) -> BifResult<'p> {
     two_paths(p, names, |old, new| {
-        fs::rename(old, new).map_err(|errno| match errno {
+        files::unlinking(new, || fs::rename(old, new)).map_err(|errno| match errno {
             Errno::NOTEMPTY => Errno::EXIST,
             _ if old.as_bytes() == b"/" => Errno::INVAL,
             _ => errno,
@@ -687,7 +687,7 @@ fn make_dir_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn del_file_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     one_path(p, name, |path| {
-        fs::unlink(path).map_err(|errno| match errno {
+        files::unlinking(path, || fs::unlink(path)).map_err(|errno| match errno {
             Errno::ISDIR => Errno::PERM,
             _ => errno,
         })
@@ -696,7 +696,7 @@ fn del_file_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn del_dir_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     one_path(p, name, |path| {
-        fs::rmdir(path).map_err(|errno| match errno {
+        files::unlinking(path, || fs::rmdir(path)).map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::EXIST if is_cwd(path) => Errno::INVAL,
             Errno::NOTEMPTY => Errno::EXIST,
             _ => errno,
@@ -716,23 +716,10 @@ fn set_cwd_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn get_cwd_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(match current_dir() {
+    Ok(match paths::current_dir() {
         Ok(dir) => ok(p, p.binary(&dir.into_os_string().into_vec())),
         Err(e) => super::io_error(p, &e),
     })
-}
-
-/// The folder this process is in; in a deterministic run by the name that the environment has for it, which is
-/// as long everywhere.
-fn current_dir() -> std::io::Result<PathBuf> {
-    let dir = std::env::current_dir()?;
-    if !is_virtual() {
-        return Ok(dir);
-    }
-    let named = std::env::var_os("PWD").map(PathBuf::from);
-    let same =
-        |named: &PathBuf| named.is_absolute() && named.canonicalize().is_ok_and(|d| d == dir);
-    Ok(named.filter(same).unwrap_or(dir))
 }
 
 fn get_device_cwd_nif_1<'p>(p: &'p Process, [device]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -20,8 +20,8 @@ use super::{
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Message;
 use crate::process::{Process, Signal};
-use crate::sched::outside;
-use crate::sys::poll::{self, Interest, Ready};
+use crate::sys::chance::outside;
+use crate::sys::chance::poll::{self, Interest, Ready};
 use crate::sys::{errno, file, locale};
 use crate::term::{Pid, Term, am};
 

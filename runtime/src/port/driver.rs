@@ -17,7 +17,7 @@ use super::trace_ip::TraceIp;
 use super::{Port, State};
 use crate::heap::Heap;
 use crate::sched::timers;
-use crate::sys::poll::{self, Interest};
+use crate::sys::chance::poll::{self, Interest};
 use crate::term::Term;
 
 /// Why a driver ends its port.

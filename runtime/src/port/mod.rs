@@ -32,8 +32,9 @@ use crate::process::registry::{self, Named};
 use crate::process::suspension::NOBODY;
 use crate::process::{Peer, Signal, deliver};
 use crate::sched::ptab::{PTab, PTabElement, pin};
+use crate::sys::chance::paths;
+use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
 use crate::sys::errno;
-use crate::sys::poll::{self, Interest, Ready, WatchId};
 use crate::term::atom::atom;
 use crate::term::{Pid, Port as PortId, Term, am};
 use crate::trace::Event;
@@ -266,6 +267,11 @@ impl Port {
             }
             return Err(Refused::Busy);
         }
+        // Shells are given their commands through a pipe. Both names of a run's folder are as long.
+        let data = match state.os_pid {
+            Some(_) => paths::real(data),
+            None => data,
+        };
         count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
         self.drive(state, |driver, port| driver.output(port, data));
         Ok(())

@@ -14,7 +14,7 @@ use super::framing::Framing;
 use super::streams::{Descriptor, Mode, Streams};
 use super::{Port, State, table};
 use crate::process::Process;
-use crate::sched::outside;
+use crate::sys::chance::{outside, paths};
 use crate::sys::environment;
 use crate::sys::{errno, file, spawn};
 use crate::term::atom::MAX_ATOM_CHARS;
@@ -307,7 +307,7 @@ impl Ends {
 }
 
 fn c_string(bytes: &[u8]) -> Result<CString, Error> {
-    CString::new(bytes).map_err(|_| Error::Badarg)
+    CString::new(paths::real(bytes.to_vec())).map_err(|_| Error::Badarg)
 }
 
 fn arguments(file: &[u8], options: &Options) -> Vec<Vec<u8>> {
@@ -342,9 +342,10 @@ fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error
     let env = variables.map(|(key, value)| c_string(&[key, &b"="[..], value].concat()));
     let args = args.iter().map(|arg| c_string(arg));
     let cd = options.cd.as_deref().map(c_string).transpose()?;
-    outside::take(|| format!("program {}", String::from_utf8_lossy(path)));
+    let path = c_string(path)?;
+    outside::take(|| format!("program {}", path.to_string_lossy()));
     let pid = spawn::spawn(&spawn::Program {
-        path: &c_string(path)?,
+        path: &path,
         args: &args.collect::<Result<Vec<_>, _>>()?,
         env: &env.collect::<Result<Vec<_>, _>>()?,
         cd: cd.as_deref(),

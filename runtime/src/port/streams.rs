@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::driver::{Context, Driver, End};
 use super::framing::{Framing, Input, Piece};
+use crate::sys::chance::poll::{self, Interest};
 use crate::sys::file;
-use crate::sys::poll::{self, Interest};
 use crate::term::Term;
 use crate::term::atom::atom;
 

@@ -1,6 +1,7 @@
 //! Ports with real programs, opened and spoken to by a process that reports what it hears.
 #![expect(unsafe_code, reason = "a message in hand is a raw word")]
 
+use crate::sys::chance::clock::outside_now;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -178,8 +179,8 @@ fn a_busy_port_makes_its_caller_wait() {
     });
     assert!(sent > 1);
     let port = Port::lookup(port).unwrap();
-    let deadline = std::time::Instant::now() + LONG;
-    while port.state.lock().queued_bytes > 0 && std::time::Instant::now() < deadline {
+    let deadline = outside_now() + LONG;
+    while port.state.lock().queued_bytes > 0 && outside_now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
     let state = port.state.lock();
@@ -193,8 +194,8 @@ fn a_port_ends_with_its_owner() {
     owner.run(|p| {
         let _ = p.exit_with(Atom::term(am::kill));
     });
-    let deadline = std::time::Instant::now() + LONG;
-    while Port::lookup(port).is_some() && std::time::Instant::now() < deadline {
+    let deadline = outside_now() + LONG;
+    while Port::lookup(port).is_some() && outside_now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(Port::lookup(port).is_none());

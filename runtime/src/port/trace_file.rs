@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::driver::{Context, Driver, End};
 use super::open::Error;
+use crate::sys::chance::paths;
 
 /// Bytes that are written at once: eight of C's `BUFSIZ`.
 const BUFFER_BYTES: usize = 8 * 8192;
@@ -99,7 +100,9 @@ fn errno(e: &std::io::Error) -> Errno {
 impl TraceFile {
     /// Opens the file that a command names.
     pub(super) fn open(arguments: &[u8]) -> Result<TraceFile, Error> {
-        let (numbers, name) = parse(arguments).ok_or(Error::Badarg)?;
+        // Both names of a run's folder are as long, and so the place of the number in the name stays.
+        let arguments = paths::real(arguments.to_vec());
+        let (numbers, name) = parse(&arguments).ok_or(Error::Badarg)?;
         let counter = numbers.map_or(0, |[_, count, ..]| count.to_string().len());
         if name.len() + counter >= LONGEST_PATH {
             return Err(Errno::NAMETOOLONG.into());
@@ -240,6 +243,7 @@ impl Drop for TraceFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::chance::names::own_pid;
 
     #[test]
     fn commands() {
@@ -267,7 +271,7 @@ mod tests {
 
     impl Dir {
         fn new(name: &str) -> Dir {
-            let name = format!("trace_file-{}-{name}", std::process::id());
+            let name = format!("trace_file-{}-{name}", own_pid());
             let dir = std::env::temp_dir().join(name);
             std::fs::create_dir(&dir).expect("a directory that is new");
             Dir(dir)

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::driver::{Context, Driver, End};
 use super::open::Error;
-use crate::sys::poll::Interest;
+use crate::sys::chance::poll::Interest;
 
 const OP_BINARY: u8 = 0;
 const OP_DROP: u8 = 1;

@@ -9,8 +9,8 @@ use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::Message;
-use crate::sched::clock::monotonic_ns;
 use crate::sched::timers::{self, TimerId};
+use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Atom, Pid, RawTerm, Term, am};
 
 /// Signals handled in one go, before others get a turn.

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 
 use super::registry::{Named, whereis};
 use super::{Process, Signal, exists, send};
-use crate::sched::clock::system_ns;
+use crate::sys::chance::clock::system_ns;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, View, am};
 use crate::value::map;

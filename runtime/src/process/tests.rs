@@ -1,7 +1,8 @@
 //! Processes whose code is Rust closures, on real schedulers.
 
+use crate::sys::chance::clock::outside_now;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
 use crate::sched;
@@ -88,7 +89,7 @@ fn idle() -> Pid {
 }
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
+    let start = outside_now();
     while !holds() {
         assert!(start.elapsed() < LONG, "{what}");
         std::thread::yield_now();
@@ -231,7 +232,7 @@ fn a_receive_times_out() {
     let mut started = None;
     spawn(move |p| {
         assert!(p.peek_message().expect(GOES_ON).is_none());
-        let start = *started.get_or_insert_with(Instant::now);
+        let start = *started.get_or_insert_with(outside_now);
         static PLACE: u64 = 0;
         let here = &raw const PLACE;
         match p.wait_timeout(RawTerm::small(30), here) {

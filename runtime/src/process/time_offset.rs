@@ -9,6 +9,7 @@ use super::seq_token::Mark;
 use super::{Process, Signal, deliver};
 use crate::heap::Message;
 use crate::sched::{clock, timers};
+use crate::sys::chance::clock::may_be_set;
 use crate::term::{Atom, Pid, Term, am};
 
 /// How often the offset is compared with the system's clock. Source: `ERTS_LONG_TIME_CORRECTION_CHECK`.
@@ -24,8 +25,11 @@ pub(super) fn demonitor(reference: RefNumbers) {
     MONITORS.lock().remove(&reference);
 }
 
-/// Has the offset follow the system's clock from now on.
+/// Has the offset follow the system's clock from now on, if that can be set.
 pub(crate) fn follow() {
+    if !may_be_set() {
+        return;
+    }
     if let Some(offset) = clock::follow_system() {
         changed(offset);
     }

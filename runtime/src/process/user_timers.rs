@@ -9,10 +9,10 @@ use crate::heap::Message;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{Named, whereis};
 use crate::process::{ProcShared, Signal, TimerState, lookup, send};
-use crate::sched::clock::monotonic_ns;
 use crate::sched::ptab::pin;
 use crate::sched::timers;
 use crate::sched::timers::{Fire, TimerId};
+use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Atom, Pid};
 
 /// Who gets a timer's message.

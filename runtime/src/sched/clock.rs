@@ -1,79 +1,18 @@
-//! The machine's clock: the system's, or a virtual one that only moves when nothing can run.
+//! Erlang's time: made of the machine's clock (`sys::chance::clock`) and of an offset.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use crate::sys::time::{CpuTimes, os_monotonic_time, os_system_time, process_cpu_times};
+use crate::sys::chance::clock::{look_ns, monotonic_ns, system_ns};
 use crate::term::Atom;
-
-static VIRTUAL: AtomicBool = AtomicBool::new(false);
-static VIRTUAL_NOW_NS: AtomicU64 = AtomicU64::new(0);
-
-/// Makes time virtual (`--deterministic`): it stands still while anything can run, and jumps to the next
-/// timer when nothing can. Only before the schedulers start.
-pub fn set_virtual() {
-    VIRTUAL.store(true, Ordering::Relaxed);
-}
-
-/// Is time virtual?
-#[must_use]
-pub fn is_virtual() -> bool {
-    VIRTUAL.load(Ordering::Relaxed)
-}
-
-/// Nanoseconds from an unspecified point; never goes back.
-#[must_use]
-pub fn monotonic_ns() -> u64 {
-    if is_virtual() {
-        return VIRTUAL_NOW_NS.load(Ordering::Acquire);
-    }
-    os_monotonic_time().unsigned_abs()
-}
-
-/// Looks at the clock since virtual time last moved.
-static LOOKS: AtomicU64 = AtomicU64::new(0);
-/// So many looks at a time that stands still are allowed; each further one moves it, so that who waits by
-/// looking waits not for ever.
-const STILL_LOOKS: u64 = 1000;
-const LOOK_NS: u64 = 1000;
-
-/// A program looks at the clock.
-fn look() -> u64 {
-    if is_virtual() && LOOKS.fetch_add(1, Ordering::Relaxed) >= STILL_LOOKS {
-        let later = |now: u64| Some(now.saturating_add(LOOK_NS));
-        // It never gives none.
-        let _ = VIRTUAL_NOW_NS.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
-    }
-    monotonic_ns()
-}
-
-/// A time of virtual clocks, which come to the end of what 63 bits hold: there they stand still.
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
-}
-
-/// Nothing can run before `deadline_ns`: virtual time jumps there.
-pub(crate) fn advance_to(deadline_ns: u64) {
-    VIRTUAL_NOW_NS.fetch_max(deadline_ns, Ordering::AcqRel);
-    LOOKS.store(0, Ordering::Relaxed);
-}
 
 /// Where Erlang's monotonic time starts: a small integer in nanoseconds. Source: `ERTS_MONOTONIC_BEGIN`.
 pub(crate) const BEGIN_NS: i64 = -576_460_751_000_000_000;
-/// The system time at which virtual time starts, nanoseconds since 1970.
-const VIRTUAL_SYSTEM_NS: i64 = 1_700_000_000_000_000_000;
 
 /// The clock's and the system's time when the machine started.
 fn start() -> (u64, i64) {
     static START: OnceLock<(u64, i64)> = OnceLock::new();
-    *START.get_or_init(|| {
-        let system = if is_virtual() {
-            VIRTUAL_SYSTEM_NS
-        } else {
-            os_system_time()
-        };
-        (monotonic_ns(), system)
-    })
+    *START.get_or_init(|| (monotonic_ns(), system_ns()))
 }
 
 /// Starts Erlang's clock, unless it runs.
@@ -85,41 +24,7 @@ pub(crate) fn start_now() {
 #[must_use]
 pub fn erlang_monotonic_ns() -> i64 {
     let (start, _) = start();
-    since_begin(look().saturating_sub(start))
-}
-
-fn since_begin(ns: u64) -> i64 {
-    BEGIN_NS.saturating_add_unsigned(ns)
-}
-
-/// The system's clock: nanoseconds since 1970.
-#[must_use]
-pub fn system_ns() -> i64 {
-    if is_virtual() {
-        return system_time_ns();
-    }
-    os_system_time()
-}
-
-/// A clock that only goes forward, for what is measured: nanoseconds.
-#[must_use]
-pub fn counter_ns() -> i64 {
-    if is_virtual() {
-        return signed(look());
-    }
-    os_monotonic_time()
-}
-
-/// The time of the processor used so far; in virtual time all that has passed.
-#[must_use]
-pub fn cpu_times() -> CpuTimes {
-    if is_virtual() {
-        return CpuTimes {
-            user_ns: signed(look()),
-            system_ns: 0,
-        };
-    }
-    process_cpu_times()
+    BEGIN_NS + (look_ns() - start) as i64
 }
 
 /// Whether what is added to monotonic time follows the system's clock (`+C`).
@@ -177,10 +82,7 @@ fn better_offset(offset: i64, monotonic_ns: i64, system_ns: i64) -> Option<i64> 
 
 /// Sets the offset by the system's clock; the new one if it has changed.
 pub(crate) fn follow_system() -> Option<i64> {
-    if is_virtual() {
-        return None;
-    }
-    let new = better_offset(time_offset_ns(), erlang_monotonic_ns(), os_system_time())?;
+    let new = better_offset(time_offset_ns(), erlang_monotonic_ns(), system_ns())?;
     offset().store(new, Ordering::Release);
     Some(new)
 }
@@ -190,10 +92,8 @@ pub(crate) fn finalize_offset() -> Option<i64> {
     if time_warp() != TimeWarp::Single || IS_FINAL.swap(true, Ordering::AcqRel) {
         return None;
     }
-    if !is_virtual() {
-        let new = os_system_time() - erlang_monotonic_ns();
-        offset().store(new - new % 1000, Ordering::Release);
-    }
+    let new = system_ns() - erlang_monotonic_ns();
+    offset().store(new - new % 1000, Ordering::Release);
     Some(time_offset_ns())
 }
 
@@ -211,7 +111,6 @@ pub(crate) fn system_time_ns() -> i64 {
 
 /// Time of day that is later each time, on all schedulers.
 pub(crate) fn now_microseconds() -> i64 {
-    use std::sync::atomic::{AtomicI64, Ordering};
     static LAST: AtomicI64 = AtomicI64::new(0);
     let now = system_time_ns().div_euclid(1000);
     let later = |last: i64| Some(now.max(last + 1));
@@ -222,13 +121,6 @@ pub(crate) fn now_microseconds() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn virtual_time_stands_still_at_its_end() {
-        assert_eq!(since_begin(0), BEGIN_NS);
-        assert_eq!(since_begin(u64::MAX), i64::MAX);
-        assert_eq!((signed(7), signed(u64::MAX)), (7, i64::MAX));
-    }
 
     #[test]
     fn the_offset_changes_when_the_clock_is_set() {

@@ -12,6 +12,7 @@ use super::thread_progress::ThrPrgr;
 use super::timers::Timers;
 use super::wall_time::WallTime;
 use crate::sync::{AtomicU64, Ordering};
+use crate::sys::chance::processors;
 
 // No model looks at it: a number that is set before there is any thread.
 static SCHEDULERS: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
@@ -55,7 +56,7 @@ pub fn schedulers() -> usize {
 pub(crate) fn machine() -> &'static Machine {
     MACHINE.get_or_init(|| {
         let schedulers = match SCHEDULERS.load(Ordering::Relaxed) {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => processors::available(),
             count => count,
         };
         Machine {

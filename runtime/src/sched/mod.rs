@@ -8,7 +8,6 @@
 pub mod clock;
 mod machine;
 pub(crate) mod online;
-pub(crate) mod outside;
 pub mod parker;
 pub mod ptab;
 pub mod run_queue;

@@ -15,16 +15,14 @@
 //! first and calls [`Parking::wake_one`] or [`Parking::wake`] then. Both sides write the same
 //! word, so the sleeper sees the work or the waker sees the sleeper.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{
     AtomicU32, AtomicU64, Condvar, Mutex, Ordering, lock, spin_loop, wait, wait_timeout,
 };
+use crate::sys::chance::clock::outside_now;
 
 const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
@@ -77,7 +75,7 @@ impl Parker {
             }
             spin_loop();
         }
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = timeout.and_then(|timeout| outside_now().checked_add(timeout));
         let mut guard = lock(&self.lock);
         if self
             .token
@@ -88,7 +86,7 @@ impl Parker {
             return Woken::Notified;
         }
         loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(outside_now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return match self.token.swap(EMPTY, Ordering::Acquire) {
                     NOTIFIED => Woken::Notified,
@@ -226,7 +224,7 @@ mod tests {
         parker.unpark();
         assert_eq!(parker.park(None), Woken::Notified);
         let short = Some(Duration::from_millis(5));
-        let start = Instant::now();
+        let start = outside_now();
         assert_eq!(parker.park(short), Woken::TimedOut);
         assert!(start.elapsed() >= Duration::from_millis(5));
         assert_eq!(parker.park(Some(Duration::ZERO)), Woken::TimedOut);

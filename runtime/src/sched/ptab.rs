@@ -423,13 +423,10 @@ impl<'a, T: PTabElement> Iterator for Iter<'a, T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::{
-        collections::{HashSet, VecDeque},
-        sync::atomic::AtomicBool,
-        thread,
-    };
+    use std::{collections::VecDeque, sync::atomic::AtomicBool, thread};
 
     use super::*;
+    use crate::hash::HashSet;
 
     #[derive(Debug)]
     struct Element {

@@ -2,10 +2,10 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::clock::monotonic_ns;
 use super::wheel::{TimerKey, Wheel};
 use super::{current_id, machine};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sys::chance::clock::monotonic_ns;
 use crate::term::Pid;
 
 /// Nanoseconds of a millisecond.

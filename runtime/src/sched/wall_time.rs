@@ -6,7 +6,7 @@
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::clock::monotonic_ns;
+use crate::sys::chance::clock::monotonic_ns;
 
 /// How long one scheduler has been idle.
 #[derive(Default)]

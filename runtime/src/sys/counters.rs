@@ -8,7 +8,7 @@ use beamline_formats::ring::{Counted, Counter};
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Group};
 
-use super::time::{self, Usage};
+use super::chance::clock::{self, Usage};
 
 /// The processor had to take turns with its counters: what they say is less than there was.
 static PARTIAL: AtomicBool = AtomicBool::new(false);
@@ -84,7 +84,7 @@ impl ThreadCounters {
     /// # Errors
     /// When the operating system does not say.
     pub fn read(&mut self) -> io::Result<Counted> {
-        let usage = time::thread_usage();
+        let usage = clock::thread_usage();
         let mut counted = Counted::default();
         for (value, counter) in counted.iter_mut().zip(&self.wanted) {
             *value = of_usage(*counter, &usage);
@@ -137,7 +137,7 @@ impl ProcessCounters {
     /// # Errors
     /// When the operating system does not say.
     pub fn read(&mut self) -> io::Result<Counted> {
-        let usage = time::process_usage();
+        let usage = clock::process_usage();
         let mut counted = Counted::default();
         for (value, counter) in counted.iter_mut().zip(&self.wanted) {
             *value = of_usage(*counter, &usage);

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use parking_lot::RwLock;
 
+use super::chance::paths;
+
 /// Variables by name, in the encoding of the file system.
 pub(crate) type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -13,7 +15,8 @@ pub(crate) type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
 pub(crate) fn environment() -> &'static RwLock<Environment> {
     static ENVIRONMENT: OnceLock<RwLock<Environment>> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
-        let variables = std::env::vars_os().map(|(key, value)| (key.into_vec(), value.into_vec()));
+        let variables =
+            std::env::vars_os().map(|(key, value)| (key.into_vec(), paths::told(value.into_vec())));
         RwLock::new(variables.collect())
     })
 }

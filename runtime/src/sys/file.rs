@@ -74,7 +74,7 @@ pub fn write_all(fd: RawFd, mut bytes: &[u8]) -> Result<(), rustix::io::Errno> {
         match write(fd, bytes) {
             Ok(n) => bytes = &bytes[n..],
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => super::poll::wait_writable(fd),
+            Err(Errno::AGAIN) => super::chance::poll::wait_writable(fd),
             Err(e) => return Err(e),
         }
     }

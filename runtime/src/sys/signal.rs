@@ -120,8 +120,9 @@ pub fn set(signal: i32, disposition: Disposition) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::chance::clock::outside_now;
     use std::sync::Mutex;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     static TOLD: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
@@ -131,8 +132,8 @@ mod tests {
         assert!(set(libc::SIGUSR2, Disposition::Handle));
         // SAFETY: G2: the handler is installed.
         unsafe { libc::raise(libc::SIGUSR2) };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TOLD.lock().unwrap().is_empty() && Instant::now() < deadline {
+        let deadline = outside_now() + Duration::from_secs(10);
+        while TOLD.lock().unwrap().is_empty() && outside_now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(*TOLD.lock().unwrap(), ["sigusr2"]);

@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn no_text_stands_twice() {
-        let distinct: std::collections::HashSet<_> = ORDER.iter().collect();
+        let distinct: crate::hash::HashSet<_> = ORDER.iter().collect();
         assert_eq!(distinct.len(), ORDER.len());
     }
 

@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::RwLock;
 
 use super::{Atom, am};
+use crate::sys::chance::names::told_address;
 use crate::sys::memory;
 
 /// Bytes shared by reference. Only the heap thing that made it writable may append to it.
@@ -26,14 +27,6 @@ pub struct Binary {
     size: AtomicUsize,
     data: std::sync::atomic::AtomicPtr<u8>,
     capacity: AtomicUsize,
-}
-
-/// Are binaries told by number?
-static NUMBERED: AtomicBool = AtomicBool::new(false);
-
-/// Has binaries told apart by the order in which they are told of, not by addresses: the same in every run.
-pub fn number_binaries() {
-    NUMBERED.store(true, Ordering::Relaxed);
 }
 
 impl Binary {
@@ -65,19 +58,9 @@ impl Binary {
         NonNull::from(Box::leak(binary))
     }
 
-    /// What tells it from others, to programs: its address, or a number if they are numbered.
+    /// What tells it from others, to programs.
     pub(crate) fn name(&self) -> usize {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        if !NUMBERED.load(Ordering::Relaxed) {
-            return std::ptr::from_ref(self) as usize;
-        }
-        let mut number = self.number.load(Ordering::Relaxed);
-        if number == 0 {
-            // No other thread does so at once: there is one scheduler then.
-            number = NEXT.fetch_add(1, Ordering::Relaxed);
-            self.number.store(number, Ordering::Relaxed);
-        }
-        number as usize
+        told_address(std::ptr::from_ref(self) as usize, &self.number)
     }
 
     /// First byte.

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::node::{Arena, ROOT, Together};
 use super::session::Shared;
-use crate::sys::ticks::Ticks;
+use crate::sys::chance::ticks::Ticks;
 
 /// What a function is measured under. A new one for every time its counting starts anew.
 pub(super) struct Account {

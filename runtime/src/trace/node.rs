@@ -33,7 +33,7 @@ pub(super) struct Node {
 pub struct Counted {
     /// Calls.
     pub calls: u64,
-    /// Own time, in ticks of [`crate::sys::ticks`].
+    /// Own time, in ticks of [`crate::sys::chance::ticks`].
     pub ticks: u64,
     /// Own words allocated; below zero where messages were given back.
     pub words: i64,

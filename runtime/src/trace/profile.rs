@@ -19,7 +19,8 @@ use super::tracer::TracerId;
 use super::{flags, node, unmatched};
 use crate::loader::module::Mfa;
 use crate::process;
-use crate::sys::ticks;
+use crate::sys::chance::clock::outside_now;
+use crate::sys::chance::{names, ticks};
 use crate::term::{Atom, Pid};
 
 /// A run that is profiled.
@@ -113,7 +114,7 @@ pub fn write_at_end() {
     if std::mem::replace(&mut *written, true) {
         return;
     }
-    let path = profile.request.file(std::process::id());
+    let path = profile.request.file(names::own_pid());
     if let Err(error) = profile.write_file() {
         complain!("beamline: {}: {error}", path.display());
     }
@@ -131,7 +132,7 @@ impl Run {
             request,
             command: Vec::new(),
             otp: String::new(),
-            started: Instant::now(),
+            started: outside_now(),
             written: Mutex::new(false),
         }
     }
@@ -143,7 +144,7 @@ impl Run {
             host: host_name(),
             otp: self.otp.clone(),
             run_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
-            os_pid: std::process::id(),
+            os_pid: names::own_pid(),
             processes: process::processes_made(),
         }
     }

@@ -36,8 +36,8 @@ use spent::Spends;
 pub(super) use told::{Passed, Passes};
 
 use crate::process::Process;
-use crate::sys::ticks::{self, Ticks};
-use crate::sys::time;
+use crate::sys::chance::ticks::{self, Ticks};
+use crate::sys::chance::{clock, names};
 use crate::term::{Atom, Pid, Term, am};
 
 /// A run that is recorded.
@@ -94,7 +94,7 @@ pub fn start_from_environment(
         return Ok(());
     };
     request.counters = counters::available(&request.counters);
-    let pid = std::process::id();
+    let pid = names::own_pid();
     let mut path = request.free_file(pid);
     let mut made = create(&request, &path, emulator.clone(), otp.clone(), schedulers);
     if matches!(made, Err(Error::Busy)) && path == request.file {
@@ -115,7 +115,7 @@ pub fn start_from_environment(
 fn anchor() -> Anchor {
     Anchor {
         ticks: Ticks::clock().now(),
-        ns: time::os_monotonic_time().cast_unsigned(),
+        ns: clock::outside_monotonic_ns(),
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn create(
             counter: Ticks::clock().is_counter(),
             ns_per_4g: ticks::to_ns(1 << 32),
             anchor,
-            unix_ns: time::os_system_time().cast_unsigned(),
+            unix_ns: clock::outside_system_ns(),
         },
         description: Description {
             beamline: request.beamline.clone(),

@@ -100,7 +100,7 @@ pub(crate) fn set_test_sleep(milliseconds: u64) {
 /// When a collection begins; `None` where nobody cares how long it takes.
 pub(crate) fn collection_begins() -> Option<i64> {
     let watched = LONG_GC.load(Ordering::Relaxed) != 0 || LARGE_HEAP.load(Ordering::Relaxed) != 0;
-    watched.then(crate::sched::clock::counter_ns)
+    watched.then(crate::sys::chance::clock::counter_ns)
 }
 
 /// A collection that began at `start` has ended.
@@ -122,7 +122,7 @@ pub(crate) fn collected(p: &Process, start: i64) {
 }
 
 fn milliseconds_since(start: i64) -> u64 {
-    let ns = crate::sched::clock::counter_ns() - start;
+    let ns = crate::sys::chance::clock::counter_ns() - start;
     u64::try_from(ns / 1_000_000).unwrap_or(0)
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn turn_begins(p: &Process) -> Option<Turn> {
         return None;
     }
     let from = exception::current_function(p);
-    let start = crate::sched::clock::counter_ns();
+    let start = crate::sys::chance::clock::counter_ns();
     Some(Turn { start, from })
 }
 

@@ -1,6 +1,7 @@
 //! Breakpoints on running code: `tests/beams/traced.erl`. The words are those of OTP 29.
 
-use std::time::{Duration, Instant};
+use crate::sys::chance::clock::outside_now;
+use std::time::Duration;
 
 use beamline_formats::profile::{Request, Type};
 
@@ -51,7 +52,7 @@ fn spawn(function: &str, n: i64, options: &SpawnOptions) -> Pid {
 }
 
 fn wait(pid: Pid) {
-    let start = Instant::now();
+    let start = outside_now();
     while process::exists(pid) {
         assert!(
             start.elapsed() < Duration::from_secs(60),
@@ -403,7 +404,7 @@ fn reports(
     // A message of ours comes behind all reports.
     let end = crate::heap::Message::copy_of(am::normal.term());
     tracer.tell(end);
-    let start = Instant::now();
+    let start = outside_now();
     while heard.lock().last().is_none_or(|last| last != "normal") {
         assert!(start.elapsed() < Duration::from_secs(60), "it is heard");
         std::thread::sleep(Duration::from_micros(200));

@@ -16,8 +16,8 @@ use super::session::{self, OnLoad, Profiled};
 use crate::loader::module::Mfa;
 use crate::process::tally::{COLLECTIONS, MESSAGES, ON, is_on};
 use crate::process::{self, Process};
-use crate::sched::outside;
 use crate::sched::ptab::pin;
+use crate::sys::chance::{self, names, outside};
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid};
 
@@ -102,9 +102,6 @@ thread_local! {
 
 /// Keeps totals, if they are asked for: call before any module is loaded.
 pub(crate) fn start(request: Request, otp: String) {
-    if request.folder.is_none() {
-        return;
-    }
     RUN.get_or_init(|| Run {
         request,
         otp,
@@ -226,10 +223,8 @@ pub(crate) fn write_at_end() {
     if run.written.swap(true, Ordering::AcqRel) {
         return;
     }
-    let Some(folder) = &run.request.folder else {
-        return;
-    };
-    if let Err(error) = run.totals().write(folder, std::process::id()) {
+    let folder = &run.request.folder;
+    if let Err(error) = run.totals().write(folder, names::own_pid()) {
         complain!("beamline: {}: {error}", folder.display());
     }
 }
@@ -240,7 +235,7 @@ impl Run {
         let begun = self.begun.get();
         Totals {
             otp: self.otp.clone(),
-            deterministic: self.request.deterministic,
+            deterministic: chance::form().is_virtual(),
             whole: self.whole.counted(made),
             workload: self
                 .workload

@@ -317,7 +317,7 @@ impl Timestamp {
         let monotonic = || heap.integer(crate::sched::clock::erlang_monotonic_ns());
         match self {
             Timestamp::Now => triple(heap, now_microseconds()),
-            Timestamp::Cpu => triple(heap, crate::sys::time::process_cpu_time_ns() / 1000),
+            Timestamp::Cpu => triple(heap, crate::sys::chance::clock::cpu_ns() / 1000),
             Timestamp::StrictMonotonic => {
                 heap.tuple(&[monotonic(), heap.integer(unique_monotonic())])
             }

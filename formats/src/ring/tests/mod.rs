@@ -316,7 +316,7 @@ fn what_is_known_of_a_recording_is_read() {
     let recording = open(&path);
     assert_eq!(recording.description(), &given.description);
     assert_eq!((recording.token(), recording.unix_ns()), (77, 5));
-    assert_eq!(recording.os_pid(), u64::from(std::process::id()));
+    assert_eq!(recording.os_pid(), u64::from(crate::chance::os_pid()));
     assert_eq!(recording.when_full(), Some(WhenFull::Stop));
     assert!(!recording.has_ended());
     let schedulers: Vec<_> = (0..recording.segments())

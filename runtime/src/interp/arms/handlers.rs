@@ -14,10 +14,8 @@ use crate::term::{Atom, RawTerm, Term, am, tag};
 #[inline(always)]
 unsafe fn tagged_error(r: &mut Regs<'_>, tag: Atom, value: u64) -> Go {
     // SAFETY: by contract.
-    r.error(|p| {
-        p.tuple(&[tag.term(), unsafe { Term::new(RawTerm(value)) }])
-            .raw()
-    })
+    let value: Term<'_> = unsafe { Term::new(RawTerm(value)) };
+    r.error(|p| p.tuple(&[tag.term(), value]).raw())
 }
 
 /// A handler's tag goes.

@@ -1,3 +1,4 @@
+use crate::sys::chance::names::own_pid;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ struct Dir(PathBuf);
 
 impl Dir {
     fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("prim_file-{}-{name}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("prim_file-{}-{name}", own_pid()));
         std::fs::create_dir_all(&dir).unwrap();
         Dir(dir)
     }

@@ -161,81 +161,26 @@ impl Transform<'_> {
             dst,
         } = call;
         let [left, right] = words;
-        match function {
-            am::plus => return self.sum(src, words, call),
-            am::minus => return self.difference(src, words, call),
-            am::times => self.put(put::Mul {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::div => self.put(put::IntDiv {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::rem => self.put(put::Rem {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::band => self.put(put::Band {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::bor => self.put(put::Bor {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::bxor => self.put(put::Bxor {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::bsl => self.put(put::Bsl {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            am::bsr => self.put(put::Bsr {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
-            _ => self.put(put::Bif2 {
-                dst,
-                live,
-                fail,
-                bif,
-                left,
-                right,
-            }),
+        macro_rules! put {
+            ($($name:ident => $op:ident,)* _ => $other:ident) => {
+                match function {
+                    am::plus => self.sum(src, words, call),
+                    am::minus => self.difference(src, words, call),
+                    $(am::$name => self.put(put::$op { dst, live, fail, bif, left, right }),)*
+                    _ => self.put(put::$other { dst, live, fail, bif, left, right }),
+                }
+            };
+        }
+        put! {
+            times => Mul,
+            div => IntDiv,
+            rem => Rem,
+            band => Band,
+            bor => Bor,
+            bxor => Bxor,
+            bsl => Bsl,
+            bsr => Bsr,
+            _ => Bif2
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::sync::OnceLock;
 
-use super::time::os_monotonic_time;
+use super::os::monotonic_ns;
 
 /// A tick count and the time it was read at.
 struct Anchor {
@@ -26,7 +26,7 @@ fn anchor() -> &'static Anchor {
     static ANCHOR: OnceLock<Anchor> = OnceLock::new();
     ANCHOR.get_or_init(|| {
         let counter = counter_is_even();
-        let ns = os_monotonic_time();
+        let ns = monotonic_ns();
         let ticks = if counter { read_counter() } else { ns as u64 };
         Anchor { counter, ticks, ns }
     })
@@ -41,7 +41,7 @@ fn read_counter() -> u64 {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn read_counter() -> u64 {
-    os_monotonic_time() as u64
+    monotonic_ns() as u64
 }
 
 /// Runs the counter at one speed, on all cores alike, whatever the processor does?
@@ -87,7 +87,7 @@ impl Ticks {
         if self.counter {
             read_counter()
         } else {
-            os_monotonic_time() as u64
+            monotonic_ns() as u64
         }
     }
 }
@@ -100,7 +100,7 @@ pub fn to_ns(ticks: u64) -> u64 {
         return ticks;
     }
     let passed = loop {
-        let ns = os_monotonic_time() - anchor.ns;
+        let ns = monotonic_ns() - anchor.ns;
         if ns >= CALIBRATION_NS {
             break ns as u64;
         }
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn ticks_keep_step_with_the_monotonic_clock() {
         let clock = Ticks::clock();
-        let (ticks, ns) = (clock.now(), os_monotonic_time());
+        let (ticks, ns) = (clock.now(), monotonic_ns());
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let (ticks, ns) = (clock.now() - ticks, (os_monotonic_time() - ns) as u64);
+        let (ticks, ns) = (clock.now() - ticks, (monotonic_ns() - ns) as u64);
         let measured = to_ns(ticks);
         assert!(measured.abs_diff(ns) < ns / 50, "{measured} and {ns}");
     }

@@ -1,4 +1,4 @@
-//! What a deterministic run (`--deterministic`) takes from outside: what it may wait for, and what cannot be
+//! What a virtual run takes from outside nevertheless: what it may wait for, and what cannot be
 //! the same everywhere and so is named in its result.
 
 use std::collections::BTreeSet;
@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::clock::is_virtual;
+use beamline_formats::chance::Chance;
+
+use super::form;
 
 /// Names kept; of more it is only told that there are.
 const NAMES: usize = 100;
@@ -15,14 +17,17 @@ static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// Programs that run.
 static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes what a deterministic run takes from outside.
+/// Something is taken from outside: a virtual run notes it.
 pub(crate) fn take(what: impl FnOnce() -> String) {
-    if is_virtual() {
-        let mut taken = TAKEN.lock();
-        if taken.len() < NAMES {
-            taken.insert(what());
-        } else {
-            taken.insert("~ and more".to_owned());
+    match form() {
+        Chance::Live => {}
+        Chance::Virtual { .. } => {
+            let mut taken = TAKEN.lock();
+            if taken.len() < NAMES {
+                taken.insert(what());
+            } else {
+                taken.insert("~ and more".to_owned());
+            }
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! One thread waits. It queues the watches that are due and wakes a scheduler, which calls them: what
 //! ports do runs where processes run, and in several schedulers at once if they have nothing else to do.
-//! With [`set_by_scheduler`] no thread waits: the only scheduler looks when it has nothing to run.
+//! In a virtual run no thread waits: the only scheduler looks when it has nothing to run.
 //!
 //! What epoll refuses (a regular file, `/dev/null`, a number that is closed) is due at once: a read or
 //! write of it does not wait. A descriptor that is closed while it is watched becomes due no more, as in
@@ -24,9 +24,10 @@
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
+use beamline_formats::chance::Chance;
 use parking_lot::Mutex;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -34,6 +35,8 @@ use rustix::io::Errno;
 use smallvec::SmallVec;
 
 use crate::hook::Hook;
+
+use super::form;
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,17 +298,13 @@ pub(crate) static WAKE: Hook<fn()> = Hook::new("who calls what is due");
 
 static POLLER: OnceLock<Poller> = OnceLock::new();
 
-/// No thread waits: a scheduler looks for what is ready when it has nothing to run, so that when that is
-/// does not depend on chance.
-static BY_SCHEDULER: AtomicBool = AtomicBool::new(false);
-
-/// Has [`take_ready`] do the work of the thread. Only before anything is watched.
-pub fn set_by_scheduler() {
-    BY_SCHEDULER.store(true, Ordering::Relaxed);
-}
-
+/// Does a scheduler look for what is ready when it has nothing to run, so that when that is does not depend on chance?
+/// Then no thread waits.
 fn is_by_scheduler() -> bool {
-    BY_SCHEDULER.load(Ordering::Relaxed)
+    match form() {
+        Chance::Live => false,
+        Chance::Virtual { .. } => true,
+    }
 }
 
 /// Whether a scheduler is to call [`take_ready`], although it has something to run.

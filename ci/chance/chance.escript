@@ -1,0 +1,4 @@
+#!/usr/bin/env escript
+%%! -pa .
+
+main(Arguments) -> chance:main(Arguments).

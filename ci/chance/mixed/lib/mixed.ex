@@ -1,0 +1,3 @@
+defmodule Mixed do
+  def sorted(numbers), do: Enum.sort(numbers)
+end

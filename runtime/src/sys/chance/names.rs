@@ -1,0 +1,44 @@
+//! What programs are told of the process they run in: its number, and where things lie in its memory.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use beamline_formats::chance::Chance;
+
+use super::form;
+
+/// What programs are told in every run: a number that no process of Linux has, so that nobody signals a stranger by it.
+const VIRTUAL_PID: u32 = 1 << 22;
+
+/// The number of this process, for the names of files that the machine itself writes.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "chance is asked for here")]
+pub fn own_pid() -> u32 {
+    std::process::id()
+}
+
+/// The number of this process, for programs.
+#[must_use]
+pub(crate) fn told_pid() -> u32 {
+    match form() {
+        Chance::Live => own_pid(),
+        Chance::Virtual { .. } => VIRTUAL_PID,
+    }
+}
+
+/// What tells a thing from others, to programs: its address, or where addresses are not told a number in order of
+/// the first question. `number` is the thing's own, 0 until then.
+pub(crate) fn told_address(address: usize, number: &AtomicU32) -> usize {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    match form() {
+        Chance::Live => address,
+        Chance::Virtual { .. } => {
+            let mut told = number.load(Ordering::Relaxed);
+            if told == 0 {
+                // No other thread does so at once: there is one scheduler then.
+                told = NEXT.fetch_add(1, Ordering::Relaxed);
+                number.store(told, Ordering::Relaxed);
+            }
+            told as usize
+        }
+    }
+}

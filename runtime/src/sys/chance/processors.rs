@@ -1,0 +1,38 @@
+//! The machine's processors.
+#![expect(unsafe_code, reason = "asks the C library")]
+
+use beamline_formats::chance::Chance;
+
+use super::form;
+
+/// Schedulers there are in a run that asks for `wanted`.
+#[must_use]
+pub fn schedulers(wanted: usize) -> usize {
+    match form() {
+        Chance::Live => wanted,
+        Chance::Virtual { .. } => 1,
+    }
+}
+
+/// Processors that are online.
+#[must_use]
+pub fn online() -> usize {
+    match form() {
+        Chance::Live => {
+            // SAFETY: a question about the system; touches no memory of ours.
+            let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+            usize::try_from(n).unwrap_or(1).max(1)
+        }
+        Chance::Virtual { .. } => 1,
+    }
+}
+
+/// Processors that the process may use.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "chance is asked for here")]
+pub fn available() -> usize {
+    match form() {
+        Chance::Live => std::thread::available_parallelism().map_or(1, usize::from),
+        Chance::Virtual { .. } => 1,
+    }
+}
