@@ -3,7 +3,7 @@
 //!
 //! Source of what it costs: `erts_list_subtract()` in `erl_bif_lists.c`, OTP 29.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 
 use super::super::{BifResult, Raise, badarg};
 use super::{CHECKS_PER_RED, COUNTED_PER_RED, Listing};
