@@ -4,11 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most lines a source file may have.
-const LINES_MAX: usize = 1500;
-
-/// Files that are one long table and may have more.
-const TABLES: [&str; 1] = ["runtime/src/interp/run.rs"];
+/// The most lines a file may have that is written in these languages.
+const LINES_MAX: [(&str, usize); 2] = [(".rs", 800), (".erl", 1000)];
 
 fn workspace() -> PathBuf {
     let ci = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -154,12 +151,151 @@ fn tables_of_the_standard_library_are_told_from_others() {
 
 #[test]
 fn no_file_is_too_long() {
+    let is_long = |(name, text): &(String, String)| {
+        let limits = LINES_MAX.iter().find(|(end, _)| name.ends_with(end));
+        limits.is_some_and(|(_, most)| text.lines().count() > *most)
+    };
     let long: Vec<_> = files()
         .into_iter()
-        .filter(|(name, _)| name.ends_with(".rs") || name.ends_with(".erl"))
-        .filter(|(name, _)| !TABLES.contains(&name.as_str()))
-        .map(|(name, text)| (name, text.lines().count()))
-        .filter(|(_, lines)| *lines > LINES_MAX)
+        .filter(is_long)
+        .map(|(name, _)| name)
         .collect();
-    assert!(long.is_empty(), "over {LINES_MAX} lines: {long:?}");
+    assert!(long.is_empty(), "more lines than {LINES_MAX:?}: {long:?}");
+}
+
+/// Does the file have unsafe code of its own?
+fn has_unsafe(text: &str) -> bool {
+    let ends = ["\n#[cfg(test)]\nmod tests {", "\n#[cfg(all(test"];
+    let end = ends.iter().filter_map(|end| text.find(end)).min();
+    let text = &text[..end.unwrap_or(text.len())];
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let starts = ["unsafe fn ", "unsafe impl", "unsafe {", "unsafe trait"];
+    code.into_iter()
+        .any(|line| starts.iter().any(|start| line.contains(start)))
+}
+
+/// The sources of the product, but for tests.
+fn sources() -> impl Iterator<Item = (String, String)> {
+    let folders = ["runtime/src/", "formats/src/", "profiler/src/"];
+    let files = files().into_iter();
+    files.filter(move |(name, _)| {
+        let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
+        name.ends_with(".rs") && !is_test && folders.iter().any(|folder| name.starts_with(folder))
+    })
+}
+
+#[test]
+fn unsafe_code_is_in_its_folders() {
+    let architecture = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
+    let rule = architecture.split("- **`unsafe`** is only in").nth(1);
+    let rule = rule
+        .and_then(|text| text.split('.').next())
+        .expect("ARCHITECTURE.md names the folders");
+    let (of_runtime, of_formats) = rule.split_once("of the runtime").expect("of both crates");
+    let is_named = |text: &str, file: &str| {
+        let first = file.split('/').next().unwrap_or(file);
+        let module = first.strip_suffix(".rs").unwrap_or(first);
+        text.contains(&format!("`{module}/`")) || text.contains(&format!("`{module}`"))
+    };
+    let stray: Vec<_> = sources()
+        .filter(|(_, text)| has_unsafe(text))
+        .map(|(name, _)| name)
+        .filter(|name| match name.split_once("/src/") {
+            Some(("runtime", file)) => !is_named(of_runtime, file),
+            Some(("formats", file)) => !is_named(of_formats, file),
+            _ => true,
+        })
+        .collect();
+    assert!(
+        stray.is_empty(),
+        "unsafe code outside of its folders: {stray:?}"
+    );
+}
+
+/// The labels of invariants in a text: one or two capitals and a number.
+fn labels(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| {
+        let letters = word.chars().take_while(char::is_ascii_uppercase).count();
+        let digits = word.len() - letters;
+        matches!(letters, 1 | 2)
+            && matches!(digits, 1 | 2)
+            && word[letters..].bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
+/// Where each invariant is defined: at the head of a file, as `- H1: ...` or `Invariant W1: ...`.
+fn definitions() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (name, text) in sources() {
+        for line in text.lines().filter_map(|line| line.strip_prefix("//! ")) {
+            let rule = line
+                .strip_prefix("- ")
+                .or_else(|| line.strip_prefix("Invariant "));
+            let Some((label, _)) = rule.and_then(|rule| rule.split_once(':')) else {
+                continue;
+            };
+            if labels(label).eq([label]) {
+                found.push((label.to_owned(), name.clone()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn an_invariant_has_one_name_and_a_file_one_prefix() {
+    let mut prefixes = std::collections::BTreeMap::new();
+    let mut seen = std::collections::BTreeMap::new();
+    for (label, file) in definitions() {
+        let other = seen.insert(label.clone(), file.clone());
+        assert!(
+            other.is_none(),
+            "{label} is defined in {file} and in {other:?}"
+        );
+        let prefix = label
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .to_owned();
+        let first = prefixes.entry(prefix).or_insert_with(|| file.clone());
+        assert_eq!(*first, file, "{label}: another file has this prefix");
+    }
+    assert!(seen.len() > 30, "the invariants are found");
+}
+
+#[test]
+fn what_safety_comments_cite_is_defined() {
+    let defined = definitions();
+    let is_defined = |label: &str| defined.iter().any(|(known, _)| known == label);
+    let mut places = Vec::new();
+    for (name, text) in sources() {
+        let comments = text.lines().enumerate().filter_map(|(number, line)| {
+            let (_, comment) = line.split_once(concat!("// SAF", "ETY: "))?;
+            Some((number + 1, comment))
+        });
+        for (number, comment) in comments {
+            for label in labels(comment).filter(|label| !is_defined(label)) {
+                places.push(format!("{name}:{number}: {label}"));
+            }
+        }
+    }
+    assert!(
+        places.is_empty(),
+        "no such invariant:\n{}",
+        places.join("\n")
+    );
+}
+
+#[test]
+fn a_file_with_unsafe_code_names_its_invariants() {
+    let defined = definitions();
+    let nameless: Vec<_> = sources()
+        .filter(|(_, text)| has_unsafe(text))
+        .filter(|(_, text)| {
+            !labels(text).any(|label| defined.iter().any(|(known, _)| known == label))
+        })
+        .map(|(name, _)| name)
+        .collect();
+    assert!(nameless.is_empty(), "no invariant is named in {nameless:?}");
 }

@@ -1,9 +1,9 @@
 //! The mapped file: all memory that a recording is written to.
 //!
 //! Invariants:
-//! - R1: the mapping covers whole pages of a file whose blocks were allocated before, so that no write to it
+//! - RM1: the mapping covers whole pages of a file whose blocks were allocated before, so that no write to it
 //!   can fail for want of space; the file is locked against others that would make it shorter.
-//! - R2: nobody holds a reference to mapped memory other than as atomic words, which any thread, and any
+//! - RM2: nobody holds a reference to mapped memory other than as atomic words, which any thread, and any
 //!   process that maps the file too, may read and write at any time.
 #![expect(unsafe_code, reason = "mapped memory is reached by address")]
 
@@ -33,8 +33,8 @@ impl Map {
     #[inline(always)]
     pub(super) fn words(&self) -> &[AtomicU64] {
         let (start, bytes) = (self.raw.as_mut_ptr(), self.raw.len());
-        // SAFETY: R1: the bytes are mapped, for reading and writing, as long as `self` is there, and a mapping
-        // begins at a page, which is aligned; R2: nobody refers to them otherwise.
+        // SAFETY: RM1: the bytes are mapped, for reading and writing, as long as `self` is there, and a mapping
+        // begins at a page, which is aligned; RM2: nobody refers to them otherwise.
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / 8) }
     }
     /// Has the system make the memory of these bytes now; as a hint, which older systems do not know.

@@ -3,6 +3,8 @@
 //! Nothing in the file is believed before its check says that it was written so. Memory in use does not depend
 //! on the length of the recording, but for its names.
 
+mod merged;
+
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -22,6 +24,8 @@ use super::names::Names;
 use super::stream::{self, Frames, Run};
 use super::time::Timebase;
 use super::writer::Anchor;
+
+pub use merged::Merged;
 
 /// A number for each kind of event.
 pub type Counts = [u64; KINDS];
@@ -782,66 +786,5 @@ impl<'r> SegmentReader<'r> {
         let info = &self.recording.segments[self.index];
         self.start = self.recording.load(info, sequence, &mut self.buffer)?;
         Ok(())
-    }
-}
-
-/// Reads all segments in order of time.
-pub struct Merged<'r> {
-    /// Those that are at a record.
-    readers: Vec<SegmentReader<'r>>,
-    /// The one whose record was given last.
-    last: Option<usize>,
-    /// The ticks of the earliest record of all others.
-    others: u64,
-}
-
-impl<'r> Merged<'r> {
-    fn new(recording: &'r Recording) -> Result<Self, Error> {
-        let mut readers = Vec::new();
-        for index in 0..recording.segments() {
-            let mut reader = recording.segment(index);
-            if reader.advance()? {
-                readers.push(reader);
-            }
-        }
-        Ok(Merged {
-            readers,
-            last: None,
-            others: 0,
-        })
-    }
-
-    /// The next record; `None` at the end.
-    ///
-    /// # Errors
-    /// When the next block of a segment is damaged.
-    pub fn read(&mut self) -> Result<Option<Record<'_>>, Error> {
-        let next = self.advance()?;
-        Ok(next.map(|at| self.readers[at].record()))
-    }
-
-    /// The same, as its segment has it.
-    #[inline]
-    pub(super) fn read_raw(&mut self) -> Result<Option<RawRecord<'_>>, Error> {
-        let next = self.advance()?;
-        Ok(next.map(|at| self.readers[at].raw()))
-    }
-
-    /// Goes to the next record: that of which reader it is.
-    #[inline]
-    fn advance(&mut self) -> Result<Option<usize>, Error> {
-        if let Some(last) = self.last {
-            if !self.readers[last].advance()? {
-                self.readers.remove(last);
-            } else if self.readers[last].raw.ticks < self.others {
-                return Ok(Some(last));
-            }
-        }
-        let ticks = |at: usize| self.readers[at].raw.ticks;
-        let earliest = (0..self.readers.len()).min_by_key(|at| ticks(*at));
-        let others = (0..self.readers.len()).filter(|at| Some(*at) != earliest);
-        self.others = others.map(ticks).min().unwrap_or(u64::MAX);
-        self.last = earliest;
-        Ok(earliest)
     }
 }

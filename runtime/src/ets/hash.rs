@@ -7,10 +7,14 @@
 //!
 //! Source: `erl_db_hash.c`, OTP 29.
 
+mod chain;
+
 use crate::heap::Stored;
 use crate::term::Term;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
+
+pub(crate) use chain::Chain;
 
 /// What a key may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -774,39 +778,5 @@ impl Hash {
     /// Locks it has.
     pub(crate) fn locks(&self) -> usize {
         self.locks.count
-    }
-}
-
-/// Objects along a chain, but for deleted ones.
-#[derive(Clone)]
-pub(crate) struct Chain<'a> {
-    hash: &'a Hash,
-    at: u32,
-    /// Only objects with the key of this node.
-    group: Option<u32>,
-}
-
-impl<'a> Iterator for Chain<'a> {
-    type Item = &'a Stored;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a Stored> {
-        let hash = self.hash;
-        while self.at != NONE {
-            let at = self.at;
-            let node = &hash.nodes[at as usize];
-            if let Some(first) = self.group.filter(|first| *first != at) {
-                let other = &hash.nodes[first as usize];
-                if hash.kind == HashKind::Set || !hash.has_key(at, hash.key_at(first), other.hash) {
-                    self.at = NONE;
-                    return None;
-                }
-            }
-            self.at = node.next;
-            if !node.deleted {
-                return node.object.as_ref();
-            }
-        }
-        None
     }
 }

@@ -162,7 +162,7 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
     let mut slots = Vec::new();
     let mut at: *const u64 = p.stop.get();
     while at < p.hend().cast_const() {
-        // SAFETY: H1: a word of the stack; B3 of `trace::frame`.
+        // SAFETY: H1: a word of the stack; TF1 of `trace::frame`.
         let (word, traced) = unsafe { (RawTerm(*at), trace::frame_words(at)) };
         at = at.wrapping_add(traced.max(1));
         if traced > 0 {

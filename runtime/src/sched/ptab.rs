@@ -15,17 +15,17 @@
 //! lines (a slot is written twice in the life of a process), and `processes/0` needs no lock.
 //!
 //! Invariants:
-//! - T1: a non-null slot holds a pointer from `Arc::into_raw` and owns one strong count.
-//! - T2: the count of a slot is given up only by who swapped the pointer out, and only through
+//! - PT1: a non-null slot holds a pointer from `Arc::into_raw` and owns one strong count.
+//! - PT2: the count of a slot is given up only by who swapped the pointer out, and only through
 //!   `defer` on the global epoch, or in `drop(&mut self)`. So a pointer loaded while pinned
 //!   lives until the pin ends, as long as the table is borrowed as well. (`T: Send + Sync`, so
 //!   any thread may borrow or drop it.)
-//! - T3: a datum in `free` is in no slot and in no `Reservation`, and the other way round: its
+//! - PT3: a datum in `free` is in no slot and in no `Reservation`, and the other way round: its
 //!   holder alone writes its slot.
-//! - T4: a `Guard` is always of the global collector.
+//! - PT4: a `Guard` is always of the global collector.
 #![expect(
     unsafe_code,
-    reason = "slots own counts of `Arc`s as raw pointers, T1 to T4"
+    reason = "slots own counts of `Arc`s as raw pointers, PT1 to PT4"
 )]
 
 // Not through `crate::sync`: the epoch is `crossbeam`'s own, which loom cannot look into.
@@ -120,9 +120,9 @@ impl<T: PTabElement> PTab<T> {
     #[must_use]
     pub fn new(size: usize) -> Self {
         let capacity = size.clamp(1, MAX_CAPACITY).next_power_of_two();
-        // SAFETY: T1: a zeroed slot is null and owns nothing; a zeroed pointer is valid.
+        // SAFETY: PT1: a zeroed slot is null and owns nothing; a zeroed pointer is valid.
         let slots = unsafe { Box::new_zeroed_slice(capacity).assume_init() };
-        // SAFETY: T3: a zeroed entry stands for its own index, each datum once.
+        // SAFETY: PT3: a zeroed entry stands for its own index, each datum once.
         let free = unsafe { Box::new_zeroed_slice(capacity).assume_init() };
         Self {
             slots,
@@ -220,7 +220,7 @@ impl<T: PTabElement> PTab<T> {
                 continue;
             };
             if std::ptr::eq(entry, &raw const self.free[head]) {
-                // T3: the slot's datum is replaced in place.
+                // PT3: the slot's datum is replaced in place.
                 let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
                 return entry
                     .compare_exchange(waiting, data, success, failure)
@@ -231,7 +231,7 @@ impl<T: PTabElement> PTab<T> {
                 0 => head as u64,
                 first => first,
             };
-            // T3: `first` is ours, and the slot's datum with the next line.
+            // PT3: `first` is ours, and the slot's datum with the next line.
             let swap = entry.compare_exchange(waiting, first, Ordering::AcqRel, Ordering::Relaxed);
             let next = if swap.is_ok() { data } else { first };
             self.free[head].store(next, Ordering::Release);
@@ -240,7 +240,7 @@ impl<T: PTabElement> PTab<T> {
         false
     }
 
-    /// Gives the identifier after `data` back to the ring (T3: `data` is the caller's).
+    /// Gives the identifier after `data` back to the ring (PT3: `data` is the caller's).
     fn release(&self, data: u64) {
         let step = self.slots.len() as u64;
         let mut next = (data + step) & INVALID_DATA;
@@ -265,7 +265,7 @@ impl<T: PTabElement> PTab<T> {
     #[inline]
     pub fn get<'a>(&'a self, data: u64, _guard: &'a Guard) -> Option<&'a T> {
         let element = self.slot(data).load(Ordering::Acquire);
-        // SAFETY: T1, T2, T4: null, or alive while pinned; `'a` is within pin and table.
+        // SAFETY: PT1, PT2, PT4: null, or alive while pinned; `'a` is within pin and table.
         let element = unsafe { element.as_ref() }?;
         (element.data() == data).then_some(element)
     }
@@ -275,7 +275,7 @@ impl<T: PTabElement> PTab<T> {
     pub fn lookup(&self, data: u64) -> Option<Arc<T>> {
         let guard = pin();
         self.get(data, &guard).map(|element| {
-            // SAFETY: T1, T2: from `Arc::into_raw`, its count not given up while pinned.
+            // SAFETY: PT1, PT2: from `Arc::into_raw`, its count not given up while pinned.
             unsafe { clone_of(element) }
         })
     }
@@ -294,9 +294,9 @@ impl<T: PTabElement> PTab<T> {
                 Ordering::Relaxed,
             )
             .ok()?;
-        // SAFETY: T1, T2: its count is now ours, and not yet given up.
+        // SAFETY: PT1, PT2: its count is now ours, and not yet given up.
         let removed = unsafe { clone_of(element) };
-        // SAFETY: T2: the count swapped out above, given up when all pins of now have ended;
+        // SAFETY: PT2: the count swapped out above, given up when all pins of now have ended;
         // `T` is `Send` and `'static`, as any thread may run this at any time.
         unsafe {
             guard
@@ -327,9 +327,9 @@ impl<T: PTabElement> PTab<T> {
 /// # Safety
 /// `element` came from `Arc::into_raw` and one of its counts is kept meanwhile.
 unsafe fn clone_of<T>(element: *const T) -> Arc<T> {
-    // SAFETY: T1: the caller's promise.
+    // SAFETY: PT1: the caller's promise.
     unsafe { Arc::increment_strong_count(element) };
-    // SAFETY: T1: the count added above becomes that of the result.
+    // SAFETY: PT1: the count added above becomes that of the result.
     unsafe { Arc::from_raw(element) }
 }
 
@@ -339,7 +339,7 @@ impl<T: PTabElement> Drop for PTab<T> {
         for slot in &mut self.slots[..used] {
             let element = *slot.get_mut();
             if !element.is_null() {
-                // SAFETY: T2: `&mut self`, so nobody borrows from the table any more.
+                // SAFETY: PT2: `&mut self`, so nobody borrows from the table any more.
                 drop(unsafe { Arc::from_raw(element) });
             }
         }
@@ -376,7 +376,7 @@ impl<T: PTabElement> Reservation<'_, T> {
     pub fn publish(self, element: Arc<T>) {
         assert_eq!(element.data(), self.data, "an element of another slot");
         let slot = self.tab.slot(self.data);
-        // T3: the slot is null and ours; Release for readers of the element.
+        // PT3: the slot is null and ours; Release for readers of the element.
         slot.store(Arc::into_raw(element).cast_mut(), Ordering::Release);
         std::mem::forget(self);
     }
@@ -412,7 +412,7 @@ impl<'a, T: PTabElement> Iterator for Iter<'a, T> {
             let element = self.tab.slots[self.ix].load(Ordering::Acquire);
             self.ix += self.lines;
             let _pinned = self.guard;
-            // SAFETY: T1, T2, T4: null, or alive while pinned; `'a` is within pin and table.
+            // SAFETY: PT1, PT2, PT4: null, or alive while pinned; `'a` is within pin and table.
             if let Some(element) = unsafe { element.as_ref() } {
                 return Some(element);
             }

@@ -2,7 +2,7 @@
 //! them, whose last digits differ.
 #![expect(unsafe_code, reason = "declarations of foreign functions")]
 
-// SAFETY: C99's own functions of floats; they touch no memory but `errno`.
+// SAFETY: the C library's own functions of floats; they touch no memory but `errno`.
 unsafe extern "C" {
     pub(crate) safe fn cos(x: f64) -> f64;
     pub(crate) safe fn cosh(x: f64) -> f64;

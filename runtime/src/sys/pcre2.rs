@@ -3,16 +3,16 @@
 //! The interpretive matcher is used, never the JIT compiler, so that match limits mean what
 //! they mean in OTP. Invariants:
 //!
-//! - P1: a [`Code`] holds a pattern that the library compiled; it is freed once, by `Drop`,
+//! - RE1: a [`Code`] holds a pattern that the library compiled; it is freed once, by `Drop`,
 //!   and nothing writes to it in between, so threads may share it.
-//! - P2: a pointer to bytes is passed with their length, and is not kept past the call (match
+//! - RE2: a pointer to bytes is passed with their length, and is not kept past the call (match
 //!   data remembers the subject, but is freed before the call that made it returns).
-//! - P3: `PCRE2_NO_UTF_CHECK` is set only for a subject that the standard library found to be
+//! - RE3: `PCRE2_NO_UTF_CHECK` is set only for a subject that the standard library found to be
 //!   UTF-8, with a start at the border of a character.
-//! - P4: match data made for `n` pairs has `2 * n` offsets, all of them written by a match.
-//! - P5: a name table has as many entries as it says, of the size it says: two bytes of
+//! - RE4: match data made for `n` pairs has `2 * n` offsets, all of them written by a match.
+//! - RE5: a name table has as many entries as it says, of the size it says: two bytes of
 //!   number, then a name that ends in a zero byte.
-//! - P6: contexts and match data are made and freed in one function.
+//! - RE6: contexts and match data are made and freed in one function.
 
 #![expect(unsafe_code, reason = "PCRE2 is a C library")]
 
@@ -31,14 +31,14 @@ const PARENS_NEST_LIMIT: u32 = 10_000;
 #[derive(Debug)]
 pub struct Code(NonNull<ffi::pcre2_code_8>);
 
-// SAFETY: P1: nothing ties a pattern to the thread that compiled it.
+// SAFETY: RE1: nothing ties a pattern to the thread that compiled it.
 unsafe impl Send for Code {}
-// SAFETY: P1: a pattern is only read after it was compiled.
+// SAFETY: RE1: a pattern is only read after it was compiled.
 unsafe impl Sync for Code {}
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: P1: this is the one place that frees it.
+        // SAFETY: RE1: this is the one place that frees it.
         unsafe { ffi::pcre2_code_free_8(self.0.as_ptr()) };
     }
 }
@@ -72,11 +72,11 @@ impl Code {
     ) -> Result<Self, (i32, usize)> {
         let stack_top = ptr::from_ref(&options).addr();
         let (mut error, mut offset) = (0, 0);
-        // SAFETY: P6: freed below.
+        // SAFETY: RE6: freed below.
         let context = unsafe { ffi::pcre2_compile_context_create_8(ptr::null_mut()) };
         assert!(!context.is_null(), "out of memory");
         let set = |call: unsafe extern "C" fn(*mut _, u32) -> i32, value| {
-            // SAFETY: P6: the context is live.
+            // SAFETY: RE6: the context is live.
             let result = unsafe { call(context, value) };
             assert_eq!(result, 0, "the value is one that PCRE2 knows");
         };
@@ -87,7 +87,7 @@ impl Code {
         if let Some(bsr) = bsr {
             set(ffi::pcre2_set_bsr_8, bsr);
         }
-        // SAFETY: P6: the context is live; the guard reads its data as a number only.
+        // SAFETY: RE6: the context is live; the guard reads its data as a number only.
         unsafe {
             ffi::pcre2_set_compile_recursion_guard_8(
                 context,
@@ -95,7 +95,7 @@ impl Code {
                 ptr::without_provenance_mut(stack_top),
             )
         };
-        // SAFETY: P2, P6: the pattern with its length, a live context, two places to write to.
+        // SAFETY: RE2, RE6: the pattern with its length, a live context, two places to write to.
         let code = unsafe {
             ffi::pcre2_compile_8(
                 pattern.as_ptr(),
@@ -106,7 +106,7 @@ impl Code {
                 context,
             )
         };
-        // SAFETY: P6: made above.
+        // SAFETY: RE6: made above.
         unsafe { ffi::pcre2_compile_context_free_8(context) };
         NonNull::new(code).map(Self).ok_or((error, offset))
     }
@@ -123,20 +123,20 @@ impl Code {
             options |= ffi::PCRE2_NO_UTF_CHECK;
         }
         let pairs = self.info(ffi::PCRE2_INFO_CAPTURECOUNT) + 1;
-        // SAFETY: P6: freed below.
+        // SAFETY: RE6: freed below.
         let data = unsafe { ffi::pcre2_match_data_create_8(pairs, ptr::null_mut()) };
-        // SAFETY: P6: freed below.
+        // SAFETY: RE6: freed below.
         let context = unsafe { ffi::pcre2_match_context_create_8(ptr::null_mut()) };
         assert!(!data.is_null() && !context.is_null(), "out of memory");
         if let Some(limit) = args.match_limit {
-            // SAFETY: P6: the context is live.
+            // SAFETY: RE6: the context is live.
             unsafe { ffi::pcre2_set_match_limit_8(context, limit) };
         }
         if let Some(limit) = args.depth_limit {
-            // SAFETY: P6: the context is live.
+            // SAFETY: RE6: the context is live.
             unsafe { ffi::pcre2_set_depth_limit_8(context, limit) };
         }
-        // SAFETY: P1, P2, P3, P6.
+        // SAFETY: RE1, RE2, RE3, RE6.
         let result = unsafe {
             ffi::pcre2_match_8(
                 self.0.as_ptr(),
@@ -149,18 +149,18 @@ impl Code {
             )
         };
         let groups = usize::try_from(result).map_err(|_| result).map(|count| {
-            // SAFETY: P6: the data is live.
+            // SAFETY: RE6: the data is live.
             let offsets = unsafe { ffi::pcre2_get_ovector_pointer_8(data) };
-            // SAFETY: P4: `count` is at most `pairs`, and the match has written them.
+            // SAFETY: RE4: `count` is at most `pairs`, and the match has written them.
             let offsets = unsafe { std::slice::from_raw_parts(offsets, count * 2) };
             offsets
                 .chunks_exact(2)
                 .map(|p| (p[0] != usize::MAX).then_some((p[0], p[1])))
                 .collect()
         });
-        // SAFETY: P6: made above.
+        // SAFETY: RE6: made above.
         unsafe { ffi::pcre2_match_context_free_8(context) };
-        // SAFETY: P6: made above.
+        // SAFETY: RE6: made above.
         unsafe { ffi::pcre2_match_data_free_8(data) };
         groups
     }
@@ -184,7 +184,7 @@ impl Code {
             "the fact is a 32-bit number"
         );
         let mut value = 0u32;
-        // SAFETY: P1: the facts above are written as a `u32`, which `value` is.
+        // SAFETY: RE1: the facts above are written as a `u32`, which `value` is.
         let result = unsafe {
             ffi::pcre2_pattern_info_8(self.0.as_ptr(), what, (&raw mut value).cast::<c_void>())
         };
@@ -201,7 +201,7 @@ impl Code {
             return Vec::new();
         }
         let mut table: *const u8 = ptr::null();
-        // SAFETY: P1: this fact is written as a pointer, which `table` is.
+        // SAFETY: RE1: this fact is written as a pointer, which `table` is.
         let result = unsafe {
             ffi::pcre2_pattern_info_8(
                 self.0.as_ptr(),
@@ -210,7 +210,7 @@ impl Code {
             )
         };
         assert_eq!(result, 0, "a compiled pattern knows it");
-        // SAFETY: P5: the table lies in the pattern, which `self` keeps.
+        // SAFETY: RE5: the table lies in the pattern, which `self` keeps.
         let table = unsafe { std::slice::from_raw_parts(table, count * size) };
         let entry = |e: &[u8]| {
             let name = e[2..].split(|&b| b == 0).next().unwrap_or_default();
@@ -232,7 +232,7 @@ unsafe extern "C" fn stack_guard(_depth: u32, data: *mut c_void) -> i32 {
 #[must_use]
 pub fn error_message(number: i32) -> Option<String> {
     let mut text = [0u8; 120];
-    // SAFETY: P2: the buffer with its length.
+    // SAFETY: RE2: the buffer with its length.
     let result = unsafe { ffi::pcre2_get_error_message_8(number, text.as_mut_ptr(), text.len()) };
     if result == ffi::PCRE2_ERROR_BADDATA {
         return None;
@@ -245,13 +245,13 @@ pub fn error_message(number: i32) -> Option<String> {
 #[must_use]
 pub fn version() -> String {
     let mut text = [0u8; 64];
-    // SAFETY: P2: without a buffer the call returns the size that it needs.
+    // SAFETY: RE2: without a buffer the call returns the size that it needs.
     let size = unsafe { ffi::pcre2_config_8(ffi::PCRE2_CONFIG_VERSION, ptr::null_mut()) };
     assert!(
         usize::try_from(size).is_ok_and(|s| s <= text.len()),
         "a version is short"
     );
-    // SAFETY: P2: the buffer is as long as the call needs.
+    // SAFETY: RE2: the buffer is as long as the call needs.
     unsafe {
         ffi::pcre2_config_8(
             ffi::PCRE2_CONFIG_VERSION,

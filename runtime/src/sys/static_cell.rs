@@ -1,12 +1,12 @@
 //! A place for a reference to something that lives for ever, replaced and read without a lock.
+//!
+//! Invariant SC1: the pointer is null or came from a `&'static T`.
 #![expect(unsafe_code, reason = "an atomic pointer is read as a reference")]
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Holds a `&'static T`, or nothing.
-///
-/// Invariant SC1: the pointer is null or came from a `&'static T`.
 pub(crate) struct StaticCell<T: Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Sync + 'static> StaticCell<T> {

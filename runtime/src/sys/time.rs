@@ -2,9 +2,9 @@
 //!
 //! Native time units are nanoseconds. Invariants:
 //!
-//! - T1: the C environment is not written after the process has started (`os:putenv` keeps a
+//! - TZ1: the C environment is not written after the process has started (`os:putenv` keeps a
 //!   table of its own), so the C library may read `TZ` from any thread.
-//! - T2: the C library fills every field of a structure whose call reports success.
+//! - TZ2: the C library fills every field of a structure whose call reports success.
 
 #![expect(unsafe_code, reason = "time zones are reached through the C library")]
 
@@ -31,12 +31,12 @@ unsafe extern "C" {
 pub fn local_from_posix(seconds: i64) -> Option<DateTime> {
     read_time_zone();
     let mut tm = MaybeUninit::<libc::tm>::uninit();
-    // SAFETY: T1, T2: `tm` has room for what the call writes.
+    // SAFETY: TZ1, TZ2: `tm` has room for what the call writes.
     let result = unsafe { libc::localtime_r(&raw const seconds, tm.as_mut_ptr()) };
     if result.is_null() {
         return None;
     }
-    // SAFETY: T2: the call reported success.
+    // SAFETY: TZ2: the call reported success.
     let tm = unsafe { tm.assume_init() };
     Some(DateTime {
         year: i64::from(tm.tm_year) + 1900,
@@ -67,7 +67,7 @@ pub fn local_to_universal(local: DateTime, is_dst: Option<bool>) -> Option<DateT
         return None;
     }
     read_time_zone();
-    // SAFETY: T1: after `tzset` nothing writes the variable.
+    // SAFETY: TZ1: after `tzset` nothing writes the variable.
     let zone_has_dst = unsafe { daylight } != 0;
     let field = |v: i64| libc::c_int::try_from(v).expect("checked by `is_valid`");
     let tm = libc::tm {
@@ -101,16 +101,16 @@ pub fn local_to_universal(local: DateTime, is_dst: Option<bool>) -> Option<DateT
 
 /// `mktime`, with -1 as `None`.
 fn make_time(mut tm: libc::tm) -> Option<i64> {
-    // SAFETY: T1: `tm` is a whole structure, which the call may normalise.
+    // SAFETY: TZ1: `tm` is a whole structure, which the call may normalise.
     let seconds = unsafe { libc::mktime(&raw mut tm) };
     (seconds != -1).then_some(seconds)
 }
 
-/// Reads the time zone once; T1 says that it stays what it is.
+/// Reads the time zone once; TZ1 says that it stays what it is.
 fn read_time_zone() {
     static READ: Once = Once::new();
     READ.call_once(|| {
-        // SAFETY: T1: reading the environment is safe; `Once` makes it the only writer.
+        // SAFETY: TZ1: reading the environment is safe; `Once` makes it the only writer.
         unsafe { tzset() }
     });
 }

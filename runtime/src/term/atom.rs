@@ -1,4 +1,8 @@
 //! Atoms: interned names. The table only grows; an index is a term's payload.
+//!
+//! Invariants:
+//! - A1: entries below `len` are written once, before `len` is stored with release, and never change.
+//! - A2: a chunk pointer is set once and the chunk is never freed.
 
 use crate::hash::HashMap;
 use std::cell::UnsafeCell;
@@ -28,9 +32,7 @@ const CHUNK: usize = 1024;
 const CHUNKS: usize = 8192;
 type Chunk = [UnsafeCell<Option<Entry>>; CHUNK];
 
-/// The atom table. Invariants:
-/// A1: entries below `len` are written once, before `len` is stored with release, and never change.
-/// A2: a chunk pointer is set once and the chunk is never freed.
+/// The atom table.
 struct Table {
     chunks: Box<[AtomicPtr<Chunk>]>,
     len: AtomicUsize,

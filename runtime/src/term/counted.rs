@@ -2,8 +2,8 @@
 //! refer to it.
 //!
 //! Invariants:
-//! - T3: whoever holds a count of a [`Binary`] finds its bytes; the last count that is given up frees them.
-//! - T4: only the process that owns a binary's one writable thing appends to it.
+//! - BC1: whoever holds a count of a [`Binary`] finds its bytes; the last count that is given up frees them.
+//! - BC2: only the process that owns a binary's one writable thing appends to it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -98,12 +98,12 @@ impl Binary {
     /// Grows the room to `capacity` bytes and sets the size in use; the bytes may move.
     ///
     /// # Safety
-    /// T4: the caller runs the process that owns the one writable thing, and nobody holds a pointer
+    /// BC2: the caller runs the process that owns the one writable thing, and nobody holds a pointer
     /// to the bytes.
     pub unsafe fn grow(&self, size: usize, capacity: usize) {
         let old = self.capacity();
         if capacity > old {
-            // SAFETY: T4: made by `from_vec` with this capacity.
+            // SAFETY: BC2: made by `from_vec` with this capacity.
             let mut data = unsafe { Vec::from_raw_parts(self.data().cast_mut(), old, old) };
             memory::check(memory::BINARY, capacity);
             memory::kept_for(memory::BINARY, || data.reserve_exact(capacity - old));
@@ -125,9 +125,9 @@ impl Binary {
     /// One holder less; frees it with the last.
     ///
     /// # Safety
-    /// T3: the caller gives up a count it holds.
+    /// BC1: the caller gives up a count it holds.
     pub unsafe fn release(this: *const Binary) {
-        // SAFETY: T3: the count keeps it alive until here; the last one frees what `from_vec` made.
+        // SAFETY: BC1: the count keeps it alive until here; the last one frees what `from_vec` made.
         unsafe {
             if (*this).refs.fetch_sub(1, Ordering::AcqRel) == 1 {
                 let binary = Box::from_raw(this.cast_mut());
@@ -147,7 +147,7 @@ impl Binary {
 /// runtime's own that terms may share.
 pub struct SharedBytes(NonNull<Binary>);
 
-// SAFETY: T4: never writable, so its bytes do not change; the count is atomic.
+// SAFETY: BC2: never writable, so its bytes do not change; the count is atomic.
 unsafe impl Send for SharedBytes {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for SharedBytes {}
@@ -163,7 +163,7 @@ impl SharedBytes {
     /// The bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: T3, T4: the count keeps the bytes, which do not change.
+        // SAFETY: BC1, BC2: the count keeps the bytes, which do not change.
         unsafe {
             let binary = self.0.as_ref();
             std::slice::from_raw_parts(binary.data(), binary.size())
@@ -172,7 +172,7 @@ impl SharedBytes {
 
     /// A count for a heap thing to hold.
     pub(crate) fn retained(&self) -> NonNull<Binary> {
-        // SAFETY: T3: the count keeps it alive.
+        // SAFETY: BC1: the count keeps it alive.
         unsafe { self.0.as_ref() }.retain();
         self.0
     }
@@ -180,7 +180,7 @@ impl SharedBytes {
 
 impl Drop for SharedBytes {
     fn drop(&mut self) {
-        // SAFETY: T3: gives up the count it was made with.
+        // SAFETY: BC1: gives up the count it was made with.
         unsafe { Binary::release(self.0.as_ptr()) };
     }
 }

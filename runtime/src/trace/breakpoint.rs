@@ -11,7 +11,7 @@
 //!   entry got its own word back.
 //! - B2: each generation of a breakpoint is null or points to a [`Half`] that nobody changes; one is freed
 //!   only when every scheduler has passed a quiescent point since it was last the active one.
-//! - B4: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
+//! - B3: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
 #![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
 use std::sync::Arc;
@@ -322,7 +322,7 @@ fn enter(
 pub(super) fn meters_of(p: &mut Process) -> Option<&mut Meters> {
     let held = p.meters.as_deref_mut()?;
     debug_assert!(held.is::<Meters>(), "only `meters` puts something there");
-    // SAFETY: B4.
+    // SAFETY: B3.
     Some(unsafe { &mut *std::ptr::from_mut(held).cast::<Meters>() })
 }
 

@@ -232,7 +232,7 @@ pub(super) fn returned_to(p: &Process, session: u64) {
 pub(super) fn return_address(p: &Process) -> Option<*const u64> {
     let words: usize = frame::on_top(p).map(|frame| frame.words()).sum();
     let at = p.stop.get().wrapping_add(words);
-    // SAFETY: H1, B3: behind trace frames stands a return address, if the stack does not end.
+    // SAFETY: H1, TF1: behind trace frames stands a return address, if the stack does not end.
     (at < p.hend()).then(|| unsafe { *at as *const u64 })
 }
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Invariants: H1 of `heap/mod.rs`, and
-//! - B3: a trace frame on a stack is as drawn: `n`, accounts, arity, session and name are small integers, the tracer
+//! - TF1: a trace frame on a stack is as drawn: `n`, accounts, arity, session and name are small integers, the tracer
 //!   is an atom, pid or port, and the real return address follows, or another trace frame.
 #![expect(unsafe_code, reason = "stack frames are reached by address")]
 
@@ -105,7 +105,7 @@ pub(super) fn of_small(word: u64) -> u64 {
 /// The frame of `kind` whose words behind the first begin at `at`.
 ///
 /// # Safety
-/// H1, B3: such a frame is there.
+/// H1, TF1: such a frame is there.
 unsafe fn read<'a>(kind: Kind, at: *const u64) -> Frame<'a> {
     // SAFETY: by contract.
     unsafe {
@@ -140,7 +140,7 @@ unsafe fn read<'a>(kind: Kind, at: *const u64) -> Frame<'a> {
 /// # Safety
 /// H1: `top` points into the stack.
 pub(super) unsafe fn at<'a>(top: *const u64) -> Option<Frame<'a>> {
-    // SAFETY: by contract, and B3.
+    // SAFETY: by contract, and TF1.
     unsafe { kind_of(*top).map(|kind| read(kind, top.add(1))) }
 }
 
@@ -162,7 +162,7 @@ pub(super) fn returned_to<'a>(p: &Process, kind: u64) -> Frame<'a> {
         3 => Kind::ReturnTo,
         _ => Kind::Recorded,
     };
-    // SAFETY: B3: the rest of the frame stands on top.
+    // SAFETY: TF1: the rest of the frame stands on top.
     unsafe { read(kind, p.stop.get()) }
 }
 
@@ -170,7 +170,7 @@ pub(super) fn returned_to<'a>(p: &Process, kind: u64) -> Frame<'a> {
 pub(super) fn pop(p: &Process, frame: &Frame<'_>) -> *const u64 {
     let at = p.stop.get().wrapping_add(frame.words() - 1);
     p.stop.set(at.wrapping_add(1));
-    // SAFETY: H1, B3: the return address follows.
+    // SAFETY: H1, TF1: the return address follows.
     unsafe { *at as *const u64 }
 }
 
@@ -200,7 +200,7 @@ pub(super) enum Unwound<'a> {
 pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
     let mut top: *const u64 = p.stop.get();
     while top < p.hend().cast_const() {
-        // SAFETY: H1, B3: words of the stack.
+        // SAFETY: H1, TF1: words of the stack.
         let (word, frame) = unsafe { (*top, at(top)) };
         if word & tag::IMMED2_MASK == tag::CATCH {
             return visit(Unwound::End(true));
@@ -231,7 +231,7 @@ pub(super) fn push(p: &mut Process, pc: *const u64, words: &[u64]) -> Result<(),
         p.garbage_collect(need, arity)?;
     }
     let frame = p.stop.get().wrapping_sub(need);
-    // SAFETY: H1, B3: `need` words are free below the stack's top.
+    // SAFETY: H1, TF1: `need` words are free below the stack's top.
     unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), frame, need) };
     p.stop.set(frame);
     Ok(())

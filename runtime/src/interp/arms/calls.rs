@@ -1,4 +1,6 @@
 //! Calls of functions and funs, by label, export and name.
+//!
+//! Invariants: I1, I3, P2, T1 and H1, as `arms/mod.rs` says.
 
 use crate::code::FunEntry;
 use crate::code::operand::{Instruction, Reg};

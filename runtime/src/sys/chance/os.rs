@@ -1,6 +1,6 @@
 //! The system's clocks and accounts, as they are.
 //!
-//! Invariant T2: the C library fills every field of a structure whose call reports success.
+//! Invariant OS1: the C library fills every field of a structure whose call reports success.
 #![expect(unsafe_code, reason = "clocks are reached through the C library")]
 
 use std::mem::MaybeUninit;
@@ -17,13 +17,13 @@ pub struct CpuTimes {
 #[expect(clippy::disallowed_methods, reason = "chance is asked for here")]
 fn clock_ns(clock: libc::clockid_t) -> i64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: T2: `time` has room for what the call writes.
+    // SAFETY: OS1: `time` has room for what the call writes.
     let result = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
     assert_eq!(
         result, 0,
         "the clock {clock} exists on every supported system"
     );
-    // SAFETY: T2: the call reported success.
+    // SAFETY: OS1: the call reported success.
     let time = unsafe { time.assume_init() };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
@@ -51,10 +51,10 @@ pub(super) fn process_cpu_ns() -> i64 {
 /// What has been used by this process, or this thread.
 fn rusage(who: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: T2: `usage` has room for what the call writes.
+    // SAFETY: OS1: `usage` has room for what the call writes.
     let result = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     assert_eq!(result, 0, "a process can always ask for its own usage");
-    // SAFETY: T2: the call reported success.
+    // SAFETY: OS1: the call reported success.
     unsafe { usage.assume_init() }
 }
 

@@ -1,4 +1,6 @@
 //! The machine's processors.
+//!
+//! Invariant PR1: `sysconf` only answers a question; it touches no memory of its caller.
 #![expect(unsafe_code, reason = "asks the C library")]
 
 use beamline_formats::chance::Chance;
@@ -19,7 +21,7 @@ pub fn schedulers(wanted: usize) -> usize {
 pub fn online() -> usize {
     match form() {
         Chance::Live => {
-            // SAFETY: a question about the system; touches no memory of ours.
+            // SAFETY: PR1.
             let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
             usize::try_from(n).unwrap_or(1).max(1)
         }
