@@ -132,7 +132,7 @@ helpers() ->
      in_order(Messages) ->
          {Ends, Others} = lists:partition(fun tells_of_an_end/1, Messages),
          Others ++ lists:sort(Ends).
-     tells_of_an_end({'DOWN', _, _, _, _}) -> true;
+     tells_of_an_end({_Tag, _, process, _, _}) -> true;
      tells_of_an_end({'EXIT', _, _}) -> true;
      tells_of_an_end(_) -> false.
      plain(Pid, Ps) when is_pid(Pid) ->
