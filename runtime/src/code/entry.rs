@@ -95,7 +95,7 @@ impl Export {
     /// Has code, or is a BIF.
     #[must_use]
     pub fn is_defined(&self) -> bool {
-        self.bif.is_some() || self.address() as u64 != self.stub_address() || self.is_breakpoint()
+        self.bif.is_some() || self.address().word() != self.stub_address() || self.is_breakpoint()
     }
 }
 

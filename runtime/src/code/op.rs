@@ -11,6 +11,7 @@
 
 use super::operand;
 use super::operand::{Instruction, Kind, List, Operand, Packed, Put, Sink, Word};
+use crate::term::CodeAddress;
 
 macro_rules! specific_ops {
     ($(
@@ -64,7 +65,7 @@ macro_rules! specific_ops {
             /// # Safety
             /// I1: it is one that the loader has put there.
             #[must_use]
-            pub unsafe fn words_at(pc: *const u64, word: u64) -> usize {
+            pub unsafe fn words_at(pc: CodeAddress, word: u64) -> usize {
                 // SAFETY: by contract.
                 match Op::of(word) { $(Op::$name => unsafe { read::$name::at(pc, word) }.words(),)* }
             }
@@ -105,7 +106,8 @@ macro_rules! specific_ops {
             impl Instruction for read::$name {
                 const OP: Op = Op::$name;
                 #[inline(always)]
-                unsafe fn at(pc: *const u64, word: u64) -> Self {
+                unsafe fn at(pc: CodeAddress, word: u64) -> Self {
+                    let pc = pc.code();
                     debug_assert_eq!(Op::of(word), Op::$name, "an instruction is read as what it is");
                     Self { pc, word }
                 }
@@ -114,9 +116,8 @@ macro_rules! specific_ops {
                     1 $($(+ words!(self, $($count)?))+)?
                 }
                 #[inline(always)]
-                fn next(self) -> *const u64 {
-                    // SAFETY: I1: something follows each instruction of a function.
-                    unsafe { self.pc.add(self.words()) }
+                fn next(self) -> CodeAddress {
+                    CodeAddress::of(self.pc.wrapping_add(self.words()))
                 }
             }
 

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use super::op::Op;
 use crate::code::bif::Bif;
 use crate::code::{Export, FunEntry};
-use crate::term::RawTerm;
+use crate::term::{CodeAddress, RawTerm};
 
 /// What an operand is, for those who print code or check it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,11 +87,11 @@ pub trait Instruction: Copy {
     ///
     /// # Safety
     /// I1: the loader has put an instruction of this row at `pc`.
-    unsafe fn at(pc: *const u64, word: u64) -> Self;
+    unsafe fn at(pc: CodeAddress, word: u64) -> Self;
     /// Words that it takes.
     fn words(self) -> usize;
     /// The next one.
-    fn next(self) -> *const u64;
+    fn next(self) -> CodeAddress;
 }
 
 /// Code being made.
@@ -308,11 +308,11 @@ impl Word for Moves {
 pub struct Label;
 
 impl Word for Label {
-    type Value = *const u64;
+    type Value = CodeAddress;
     type Given = u32;
     #[inline(always)]
-    fn read(word: u64) -> *const u64 {
-        word as *const u64
+    fn read(word: u64) -> CodeAddress {
+        CodeAddress::of_word(word)
     }
     fn put(given: u32, sink: &mut impl Sink) {
         sink.label(given);

@@ -3,7 +3,7 @@
 
 use super::op::Op;
 use crate::process::Process;
-use crate::term::RawTerm;
+use crate::term::{CodeAddress, RawTerm};
 
 static SPAWN: [u64; 2] = [Op::SpawnEntry.word(0, 0, 0), Op::NormalExit.word(0, 0, 0)];
 
@@ -22,26 +22,26 @@ static TRACE_RETURNS: [u64; TRACE_FRAMES] = [
 
 /// Where a new process starts: calls `apply(x0, x1, x2)`, then exits normally.
 #[must_use]
-pub(crate) fn spawn_entry() -> *const u64 {
-    SPAWN.as_ptr()
+pub(crate) fn spawn_entry() -> CodeAddress {
+    CodeAddress::of(SPAWN.as_ptr())
 }
 
 /// Where a process's first function returns to.
 #[must_use]
-pub(crate) fn normal_exit() -> *const u64 {
-    &raw const SPAWN[1]
+pub(crate) fn normal_exit() -> CodeAddress {
+    CodeAddress::of(&raw const SPAWN[1])
 }
 
 /// What the call of `erts_internal:breakpoint/4` returns to: the instruction that ends a breakpoint.
 #[must_use]
-pub(crate) fn breakpoint_end() -> *const u64 {
-    BREAKPOINT_END.as_ptr()
+pub(crate) fn breakpoint_end() -> CodeAddress {
+    CodeAddress::of(BREAKPOINT_END.as_ptr())
 }
 
 /// What a trace frame of `kind` begins with, in place of a return address.
 #[must_use]
-pub(crate) fn trace_return(kind: usize) -> *const u64 {
-    &raw const TRACE_RETURNS[kind]
+pub(crate) fn trace_return(kind: usize) -> CodeAddress {
+    CodeAddress::of(&raw const TRACE_RETURNS[kind])
 }
 
 /// The kind of trace frame that begins with `word`, if one does.
@@ -54,14 +54,14 @@ pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
 }
 
 /// Calls `visit` with every return address on the stack, innermost first, while it says so.
-pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(*const u64) -> bool) {
+pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
     let mut at = p.stop.get();
     while at < p.hend() {
         // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
         let word = RawTerm(unsafe { *at });
         let is_return =
             word.is_header() && word != RawTerm::NONE && trace_frame_kind(word.0).is_none();
-        if is_return && !visit(word.0 as *const u64) {
+        if is_return && !visit(CodeAddress::of_word(word.0)) {
             return;
         }
         at = at.wrapping_add(1);

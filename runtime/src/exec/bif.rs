@@ -8,18 +8,18 @@ use super::raise::raise;
 use crate::code::bif::{Bif, Call};
 use crate::code::stubs::for_each_return;
 use crate::process::{Exception, Exiting, Next, Outcome, Process, Raise, Saved};
-use crate::term::{RawTerm, Term};
+use crate::term::{CodeAddress, RawTerm, Term};
 
 /// How a BIF call ended.
 pub(crate) enum BifEnd {
     /// With its result in `x(0)`.
     Return,
     /// By calling the function with this entry, its arguments in the registers.
-    Go(*const u64),
+    Go(CodeAddress),
     /// The same, in the process's next turn.
-    Trap(*const u64),
+    Trap(CodeAddress),
     /// By going on at this address, with nothing to return to here.
-    Jump(*const u64),
+    Jump(CodeAddress),
     /// With its result in `x(0)`, the time slice given up.
     YieldAfter,
     /// Waiting, to go on where the BIF has said.
@@ -35,8 +35,8 @@ pub(crate) enum BifEnd {
 pub(crate) fn call_bif(
     p: &mut Process,
     row: &'static Bif,
-    at: *const u64,
-    caller: Option<*const u64>,
+    at: CodeAddress,
+    caller: Option<CodeAddress>,
 ) -> BifEnd {
     let arity = usize::from(row.arity);
     match row.call {
@@ -110,8 +110,8 @@ pub(crate) fn call_bif(
 }
 
 /// Calls a BIF that has the process to itself; meanwhile `pc` tells where it was called, if in code.
-fn exclusive(p: &mut Process, call: fn(&mut Process) -> Next, caller: Option<*const u64>) -> Next {
-    p.pc.set(caller.unwrap_or(std::ptr::null()));
+fn exclusive(p: &mut Process, call: fn(&mut Process) -> Next, caller: Option<CodeAddress>) -> Next {
+    p.pc.set(caller.unwrap_or(CodeAddress::NULL));
     call(p)
 }
 
@@ -127,10 +127,10 @@ fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
 }
 
 /// The call that the function on top of the stack was made by, for BIFs that code does not call itself.
-fn return_address(p: &Process) -> Option<*const u64> {
+fn return_address(p: &Process) -> Option<CodeAddress> {
     let mut found = None;
     for_each_return(p, |address| {
-        found = Some(address.wrapping_sub(1));
+        found = Some(address.call());
         false
     });
     found
@@ -139,8 +139,8 @@ fn return_address(p: &Process) -> Option<*const u64> {
 fn raise_from_bif(
     p: &mut Process,
     row: &'static Bif,
-    at: *const u64,
-    caller: Option<*const u64>,
+    at: CodeAddress,
+    caller: Option<CodeAddress>,
 ) -> BifEnd {
     let current = if p.exception.from_bif {
         Current::Function(mfa_of(row), caller)

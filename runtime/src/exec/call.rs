@@ -7,11 +7,11 @@ use crate::loader::module::Mfa;
 use crate::loader::{module, purge};
 use crate::process::{Exception, Process, X_REGISTERS};
 use crate::process::{Raise, badarg, system_limit};
-use crate::term::{Atom, RawTerm, Term, am};
+use crate::term::{Atom, CodeAddress, RawTerm, Term, am};
 
 /// A call ready to be made: its arguments are in the registers.
 pub(crate) struct Ready {
-    pub(crate) entry: *const u64,
+    pub(crate) entry: CodeAddress,
     /// What it goes through; none for a local fun.
     pub(crate) export: Option<&'static Export>,
 }
@@ -276,14 +276,14 @@ impl Called {
 
     /// # Safety
     /// I1: `entry` is a function's entry.
-    pub(crate) unsafe fn at(entry: *const u64) -> Called {
+    pub(crate) unsafe fn at(entry: CodeAddress) -> Called {
         use crate::code::op::entry as head;
         // SAFETY: I1: the head stands before the entry.
         let (module, function, arity) = unsafe {
             (
-                *entry.offset(head::MODULE),
-                *entry.offset(head::FUNCTION),
-                *entry.offset(head::ARITY),
+                *entry.code().offset(head::MODULE),
+                *entry.code().offset(head::FUNCTION),
+                *entry.code().offset(head::ARITY),
             )
         };
         let atom = |word| {

@@ -15,7 +15,7 @@ use crate::loader::module;
 use crate::loader::module::Mfa;
 use crate::process::logger::log_uncaught;
 use crate::process::{Class, Exiting, Process};
-use crate::term::{Atom, RawTerm, Term, View, am, tag};
+use crate::term::{Atom, CodeAddress, RawTerm, Term, View, am, tag};
 
 /// Return addresses kept, the current function included (`backtrace_depth`).
 static DEPTH: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(8);
@@ -34,10 +34,10 @@ pub(crate) fn backtrace_depth() -> usize {
 #[derive(Clone, Copy)]
 pub(crate) enum Current {
     /// The instruction at this address; the function is looked up from it.
-    Code(*const u64),
+    Code(CodeAddress),
     /// A BIF, or a function whose head refused its arguments: known by name. The address is the
     /// caller's, if the BIF was called from code.
-    Function(Mfa, Option<*const u64>),
+    Function(Mfa, Option<CodeAddress>),
 }
 
 /// Flags in the first word of a saved trace.
@@ -77,7 +77,7 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
         words[0] |= flag::HAS_ARGS;
     }
     match current {
-        Current::Code(pc) => words[1] = pc as u64,
+        Current::Code(pc) => words[1] = pc.word(),
         Current::Function(mfa, caller) => {
             words[0] |= flag::BY_NAME
                 | if exception.from_bif {
@@ -88,21 +88,21 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
             words[1] = mfa.module.raw().0;
             words[2] = mfa.function.raw().0;
             words[3] = u64::from(mfa.arity);
-            words.extend(caller.map(|pc| pc as u64));
+            words.extend(caller.map(CodeAddress::word));
         }
     }
     let mut left = depth.saturating_sub(words.len() - FIXED);
     // What is current may be known by its return address.
     let mut last = match current {
-        Current::Code(pc) => pc.wrapping_add(1),
-        Current::Function(..) => std::ptr::null(),
+        Current::Code(pc) => pc.behind(),
+        Current::Function(..) => CodeAddress::NULL,
     };
     for_each_return(p, |address| {
         // A recursive call's return address, many times in a row, is told once, as in ERTS.
         if left > 0 && address != last {
             last = address;
             // One word back lies in the call.
-            words.push(address as u64 - 8);
+            words.push(address.call().word());
             left -= 1;
         }
         left > 0
@@ -156,12 +156,12 @@ fn opaque<'h>(heap: &'h Heap, words: &[u64]) -> Term<'h> {
 
 /// A catch tag for the handler at `address`.
 #[inline]
-pub(crate) fn catch_tag(address: *const u64) -> u64 {
-    ((address as u64) << 6) | tag::CATCH
+pub(crate) fn catch_tag(address: CodeAddress) -> u64 {
+    (address.word() << 6) | tag::CATCH
 }
 
 /// Cuts the stack down to the innermost frame with a catch tag; returns the handler's address.
-pub(crate) fn unwind(p: &Process) -> Option<*const u64> {
+pub(crate) fn unwind(p: &Process) -> Option<CodeAddress> {
     let mut at = p.stop.get();
     let mut frame = at;
     while at < p.hend() {
@@ -169,7 +169,7 @@ pub(crate) fn unwind(p: &Process) -> Option<*const u64> {
         let word = unsafe { *at };
         if word & tag::IMMED2_MASK == tag::CATCH {
             p.stop.set(frame);
-            return Some((word >> 6) as *const u64);
+            return Some(CodeAddress::of_word(word >> 6));
         }
         at = at.wrapping_add(1);
         if word & tag::PRIMARY_MASK == tag::HEADER && word != 0 {
@@ -216,13 +216,13 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
         };
         Some((mfa, place))
     } else {
-        lookup(words[1] as *const u64)
+        lookup(CodeAddress::of_word(words[1]))
     };
     if let Some((mfa, place)) = first {
         items.push(item(p, mfa, args, place, about.tail()));
     }
     for &address in &words[FIXED..] {
-        if let Some((mfa, place)) = lookup(address as *const u64) {
+        if let Some((mfa, place)) = lookup(CodeAddress::of_word(address)) {
             items.push(item(p, mfa, None, place, Term::NIL));
         }
     }
@@ -257,12 +257,12 @@ fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place); 1]> {
         frames.push((not_in_code(p), None));
     }
     if frames.len() < depth {
-        let mut last = std::ptr::null();
+        let mut last = CodeAddress::NULL;
         for_each_return(p, |address| {
             // As in an exception's trace.
             if address != last {
                 last = address;
-                frames.extend(lookup(address.wrapping_sub(1)));
+                frames.extend(lookup(address.call()));
             }
             frames.len() < depth
         });
@@ -301,7 +301,7 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
 pub(crate) fn caller(p: &Process, line: bool) -> Term<'_> {
     let mut found = None;
     for_each_return(p, |address| {
-        found = lookup(address.wrapping_sub(1));
+        found = lookup(address.call());
         false
     });
     let Some((mfa, place)) = found else {
@@ -322,12 +322,12 @@ pub(crate) fn caller(p: &Process, line: bool) -> Term<'_> {
 /// The callers of the function that a breakpoint has been hit in, at most `depth` of them, as a stack trace.
 pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
     let mut items = Vec::new();
-    let (mut left, mut last) = (depth, std::ptr::null());
+    let (mut left, mut last) = (depth, CodeAddress::NULL);
     for_each_return(p, |address| {
         if left > 0 && address != last {
             last = address;
             left -= 1;
-            if let Some((mfa, place)) = lookup(address.wrapping_sub(1)) {
+            if let Some((mfa, place)) = lookup(address.call()) {
                 items.push(item(p, mfa, None, place, Term::NIL));
             }
         }
@@ -360,8 +360,8 @@ pub(crate) fn backtrace(p: &Process) -> String {
     let mut line = |line: std::fmt::Arguments<'_>| {
         let _ = writeln!(text, "{line}");
     };
-    let called = |what: &str, address: *const u64| {
-        format!("{what} {:#018x} ({})", address as u64, function_at(address))
+    let called = |what: &str, address: CodeAddress| {
+        format!("{what} {:#018x} ({})", address.word(), function_at(address))
     };
     // A process that is in no code yet has a call before it, which ends the process when it returns.
     let is_outside = p.pc.get().is_null() && p.stack_words() == 0;
@@ -377,12 +377,15 @@ pub(crate) fn backtrace(p: &Process) -> String {
         // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
         let word = RawTerm(unsafe { *at });
         if word.is_header() && word != RawTerm::NONE {
-            line(format_args!("{}", returns(at, word.0 as *const u64)));
+            line(format_args!(
+                "{}",
+                returns(at, CodeAddress::of_word(word.0))
+            ));
             y = 0;
         } else {
             let name = format!("y({y})");
             if word.0 & tag::IMMED2_MASK == tag::CATCH {
-                let handler = called("Catch", (word.0 >> 6) as *const u64);
+                let handler = called("Catch", CodeAddress::of_word(word.0 >> 6));
                 line(format_args!("{name:<8} {handler}"));
             } else {
                 line(format_args!("{name:<8} {}", p.own(word).display()));
@@ -399,7 +402,7 @@ pub(crate) fn backtrace(p: &Process) -> String {
 }
 
 /// `Module:Function/Arity + Bytes`, for an address in code.
-fn function_at(address: *const u64) -> String {
+fn function_at(address: CodeAddress) -> String {
     let Some((module, offset)) = module::module_at(address) else {
         return stub_name(address).to_owned();
     };
@@ -420,7 +423,7 @@ fn function_at(address: *const u64) -> String {
 }
 
 /// What code is called that belongs to no function. Source: `erts_internal_fun_description_from_pc()`.
-pub(crate) fn stub_name(address: *const u64) -> &'static str {
+pub(crate) fn stub_name(address: CodeAddress) -> &'static str {
     if address.is_null() {
         "invalid"
     } else if address == stubs::normal_exit() {
@@ -435,7 +438,7 @@ pub(crate) fn stub_name(address: *const u64) -> &'static str {
 /// File, a string, and line.
 pub(crate) type Place = Option<(Term<'static>, u32)>;
 
-pub(crate) fn lookup(address: *const u64) -> Option<(Mfa, Place)> {
+pub(crate) fn lookup(address: CodeAddress) -> Option<(Mfa, Place)> {
     let (module, offset) = module::module_at(address)?;
     let entry = module.function_at(offset)?;
     Some((module.mfa(entry), module.place_at(offset)))

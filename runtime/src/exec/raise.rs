@@ -4,7 +4,7 @@
 use super::exception::{self, Current};
 use crate::process::probe::probes;
 use crate::process::{Exception, Exiting, Process};
-use crate::term::{RawTerm, Term};
+use crate::term::{CodeAddress, RawTerm, Term};
 
 /// An exception raised again with the trace it was caught with: a saved one keeps its class and place.
 pub(crate) fn reraised(trace: RawTerm, value: RawTerm) -> Exception {
@@ -22,7 +22,7 @@ pub(crate) fn reraised(trace: RawTerm, value: RawTerm) -> Exception {
 ///
 /// # Errors
 /// When there is no handler.
-pub(crate) fn raise(p: &mut Process, current: Current) -> Result<*const u64, Exiting> {
+pub(crate) fn raise(p: &mut Process, current: Current) -> Result<CodeAddress, Exiting> {
     exception::save_trace(p, current);
     probes().unwinding(p);
     if p.catches.get() == 0 {

@@ -13,13 +13,13 @@ use crate::exec::exception::{lookup, stub_name};
 use crate::heap::Heap;
 use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};
-use crate::term::{RawTerm, Term, am, tag};
+use crate::term::{CodeAddress, RawTerm, Term, am, tag};
 use crate::trace;
 
 /// How a process goes on that has come to a breakpoint.
 pub(super) enum Hit {
     /// With a call of this entry.
-    Calls(*const u64),
+    Calls(CodeAddress),
     /// With the next instruction, as if there were none.
     GoesOn,
     /// It exits.
@@ -27,7 +27,7 @@ pub(super) enum Hit {
 }
 
 /// `p`, swapped out, has come to the breakpoint at `pc`, where `live` registers are live.
-pub(super) fn hit(p: &mut Process, pc: *const u64, live: usize) -> Hit {
+pub(super) fn hit(p: &mut Process, pc: CodeAddress, live: usize) -> Hit {
     let handler = export(am::erts_internal, am::breakpoint, 4);
     let Some((mfa, place)) = lookup(pc).filter(|_| handler.is_defined()) else {
         return Hit::GoesOn;
@@ -50,9 +50,9 @@ pub(super) fn hit(p: &mut Process, pc: *const u64, live: usize) -> Hit {
     let frame = p.stop.get().wrapping_sub(need);
     // SAFETY: H1: `need` words are free below the stack's top; I3: `live` registers hold terms.
     unsafe {
-        *frame = stubs::breakpoint_end() as u64;
+        *frame = stubs::breakpoint_end().word();
         std::ptr::copy_nonoverlapping(p.registers().cast::<u64>(), frame.add(1), live);
-        *frame.add(1 + live) = pc.wrapping_add(1) as u64;
+        *frame.add(1 + live) = pc.behind().word();
     }
     p.stop.set(frame);
     p.set_x(0, module.term());
@@ -63,7 +63,7 @@ pub(super) fn hit(p: &mut Process, pc: *const u64, live: usize) -> Hit {
 }
 
 /// The debugger lets `p`, swapped out, go on: its registers are as they were. Where it goes on.
-pub(super) fn leave(p: &Process) -> *const u64 {
+pub(super) fn leave(p: &Process) -> CodeAddress {
     let (mut at, x) = (p.stop.get(), p.registers());
     let mut live = 0;
     loop {
@@ -72,7 +72,7 @@ pub(super) fn leave(p: &Process) -> *const u64 {
         at = at.wrapping_add(1);
         if is_return(word) {
             p.stop.set(at);
-            return word.0 as *const u64;
+            return CodeAddress::of_word(word.0);
         }
         // SAFETY: P2: no more registers than were live.
         unsafe { *x.add(live) = word };
@@ -94,7 +94,7 @@ pub(crate) enum Function {
 
 impl Function {
     /// That of the code at `address`.
-    fn at(address: *const u64) -> Function {
+    fn at(address: CodeAddress) -> Function {
         match lookup(address) {
             Some((mfa, place)) => Function::Known(mfa, place.map(|(_, line)| line)),
             None => Function::Own(stub_name(address)),
@@ -102,8 +102,8 @@ impl Function {
     }
 
     /// That of the call that returns to `address`.
-    fn that_called(address: *const u64) -> Function {
-        match lookup(address.wrapping_sub(1)) {
+    fn that_called(address: CodeAddress) -> Function {
+        match lookup(address.call()) {
             Some((mfa, place)) => Function::Known(mfa, place.map(|(_, line)| line)),
             None => Function::Own(stub_name(address)),
         }
@@ -127,8 +127,8 @@ pub(crate) struct StackFrame {
 }
 
 impl StackFrame {
-    fn new(function: Function, code: *const u64, slots: Vec<RawTerm>) -> StackFrame {
-        let code = code as u64;
+    fn new(function: Function, code: CodeAddress, slots: Vec<RawTerm>) -> StackFrame {
+        let code = code.word();
         StackFrame {
             function,
             code,
@@ -140,7 +140,7 @@ impl StackFrame {
     pub(crate) fn slots<'p>(&self, p: &'p Process) -> impl Iterator<Item = Slot<'p>> {
         self.slots.iter().map(|&word| {
             if word.0 & tag::IMMED2_MASK == tag::CATCH {
-                Slot::Catch(Function::at((word.0 >> 6) as *const u64))
+                Slot::Catch(Function::at(CodeAddress::of_word(word.0 >> 6)))
             } else {
                 Slot::Value(p.own(word))
             }
@@ -173,7 +173,7 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
             continue;
         }
         frames.push(StackFrame::new(function, code, std::mem::take(&mut slots)));
-        code = word.0 as *const u64;
+        code = CodeAddress::of_word(word.0);
         function = Function::that_called(code);
     }
     frames.push(StackFrame::new(function, code, slots));
@@ -200,7 +200,7 @@ mod tests {
         // SAFETY: H1: the stack is empty, and the heap has room.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), frame, words.len()) };
         p.stop.set(frame);
-        assert_eq!(leave(p) as u64, next);
+        assert_eq!(leave(p).word(), next);
         assert_eq!(
             (p.x(0).as_small(), p.x(1).as_atom()),
             (Some(7), Some(am::ok))

@@ -11,7 +11,7 @@ use crate::code::operand::{KeyValues, Src};
 use crate::process::Process;
 use crate::term::compare::{cmp_flatmap_keys, eq_exact};
 use crate::term::tag::map::{FLAT_WORDS, SMALL_LIMIT};
-use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
+use crate::term::{Atom, CodeAddress, Map, RawTerm, Term, Tuple, am};
 use crate::value::map;
 use crate::value::map::Changed;
 
@@ -197,7 +197,7 @@ fn trie_update<'p>(
     Ok(now.term())
 }
 
-fn bad_map(s: &mut Slow<'_>, fail: *const u64, map: Src) -> Flow {
+fn bad_map(s: &mut Slow<'_>, fail: CodeAddress, map: Src) -> Flow {
     let map = s.src(map).raw();
     s.fail_with(fail, |p| tagged(p, am::badmap, map))
 }

@@ -12,7 +12,7 @@ use crate::exec::guard::{guard, keep, mfa_of};
 use crate::exec::raise::raise;
 use crate::heap::{Heap, RESERVED_WORDS};
 use crate::process::{Exception, Outcome, Process, Raise, Saved, X_REGISTERS};
-use crate::term::{RawTerm, Term, tag};
+use crate::term::{CodeAddress, RawTerm, Term, tag};
 use crate::trace;
 
 /// What follows an instruction: the next one, or the end of the time slice.
@@ -31,7 +31,7 @@ pub(super) struct Regs<'p> {
     pub(super) x: *mut u64,
     /// Float registers never live across a call or a time slice's end, and are written before they are read.
     pub(super) f: *mut f64,
-    pub(super) pc: *const u64,
+    pub(super) pc: CodeAddress,
     pub(super) htop: *mut u64,
     pub(super) stop: *mut u64,
     pub(super) fcalls: i64,
@@ -39,7 +39,7 @@ pub(super) struct Regs<'p> {
 
 impl<'p> Regs<'p> {
     #[inline(always)]
-    pub(super) fn new(p: &'p mut Process, f: *mut f64, pc: *const u64) -> Regs<'p> {
+    pub(super) fn new(p: &'p mut Process, f: *mut f64, pc: CodeAddress) -> Regs<'p> {
         Regs {
             x: p.registers().cast(),
             f,
@@ -117,14 +117,14 @@ impl<'p> Regs<'p> {
 
     /// Goes on at an address.
     #[inline(always)]
-    pub(super) fn jump(&mut self, address: *const u64) -> Go {
+    pub(super) fn jump(&mut self, address: CodeAddress) -> Go {
         self.pc = address;
         GO
     }
 
     /// Goes on behind the instruction, or at its label.
     #[inline(always)]
-    pub(super) fn test(&mut self, i: impl Instruction, fail: *const u64, holds: bool) -> Go {
+    pub(super) fn test(&mut self, i: impl Instruction, fail: CodeAddress, holds: bool) -> Go {
         if holds { self.next(i) } else { self.jump(fail) }
     }
 
@@ -150,14 +150,14 @@ impl<'p> Regs<'p> {
     /// # Safety
     /// I1: a function's entry.
     #[inline(always)]
-    pub(super) unsafe fn dispatch(&mut self, entry: *const u64) -> Go {
+    pub(super) unsafe fn dispatch(&mut self, entry: CodeAddress) -> Go {
         self.pc = entry;
         self.fcalls -= 1;
         if self.fcalls > 0 {
             return GO;
         }
         // SAFETY: by contract.
-        let arity = unsafe { *entry.offset(head::ARITY) };
+        let arity = unsafe { *entry.code().offset(head::ARITY) };
         self.pause(Outcome::Yield, arity as usize)
     }
 
@@ -166,10 +166,10 @@ impl<'p> Regs<'p> {
     /// # Safety
     /// I1: a function's entry.
     #[inline(always)]
-    pub(super) unsafe fn trap(&mut self, entry: *const u64) -> Go {
+    pub(super) unsafe fn trap(&mut self, entry: CodeAddress) -> Go {
         self.pc = entry;
         // SAFETY: by contract.
-        let (first, arity) = unsafe { (*entry, *entry.offset(head::ARITY)) };
+        let (first, arity) = unsafe { (*entry.code(), *entry.code().offset(head::ARITY)) };
         // A BIF that is called by its entry costs what its work costs, and no call.
         self.fcalls -= i64::from(first as u16 != Op::BifEntry as u16);
         self.pause(Outcome::Yield, arity as usize)
@@ -177,7 +177,7 @@ impl<'p> Regs<'p> {
 
     /// Returns to an address.
     #[inline(always)]
-    pub(super) fn return_to(&mut self, address: *const u64) -> Go {
+    pub(super) fn return_to(&mut self, address: CodeAddress) -> Go {
         self.pc = address;
         self.fcalls -= 1;
         if self.fcalls >= 0 {
@@ -195,7 +195,7 @@ impl<'p> Regs<'p> {
         // SAFETY: by contract.
         unsafe {
             self.stop = self.stop.sub(1);
-            *self.stop = i.next() as u64;
+            *self.stop = i.next().word();
         }
     }
 
@@ -204,10 +204,10 @@ impl<'p> Regs<'p> {
     /// # Safety
     /// H1: it is on top.
     #[inline(always)]
-    pub(super) unsafe fn pop_return(&mut self) -> *const u64 {
+    pub(super) unsafe fn pop_return(&mut self) -> CodeAddress {
         // SAFETY: by contract.
         unsafe {
-            let address = *self.stop as *const u64;
+            let address = CodeAddress::of_word(*self.stop);
             self.stop = self.stop.add(1);
             address
         }
@@ -371,7 +371,7 @@ impl<'p> Regs<'p> {
 pub(super) struct Guarded {
     pub(super) bif: &'static Bif,
     /// Where it goes on if the guard fails; null: the exception is raised.
-    pub(super) fail: *const u64,
+    pub(super) fail: CodeAddress,
     pub(super) live: usize,
     pub(super) dst: Reg,
 }

@@ -81,7 +81,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                 !r.p.is_exiting(),
                 "a process that exits runs no instruction"
             );
-            let mut word = *r.pc;
+            let mut word = *r.pc.code();
             'exec: loop {
                 macro_rules! arm {
                     ($arm:expr) => {{

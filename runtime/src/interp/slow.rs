@@ -2,14 +2,14 @@
 
 use crate::code::operand::{Reg, Src};
 use crate::process::{Class, Exiting, Process};
-use crate::term::{Atom, RawTerm, Term};
+use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
 /// How a slow instruction ends.
 pub(crate) enum Flow {
     /// With the next instruction.
     Next,
     /// At this address.
-    Jump(*const u64),
+    Jump(CodeAddress),
     /// With the exception that was stored in the process.
     Raise,
     /// With the end of the process.
@@ -64,14 +64,14 @@ impl<'a> Slow<'a> {
     }
 
     /// Jumps to a label; with none there, raises `error:reason`.
-    pub(crate) fn fail(&mut self, label: *const u64, reason: Atom) -> Flow {
+    pub(crate) fn fail(&mut self, label: CodeAddress, reason: Atom) -> Flow {
         self.fail_with(label, |_| reason.term().raw())
     }
 
     /// As [`Slow::fail`], with a reason that is built only where it is needed.
     pub(crate) fn fail_with(
         &mut self,
-        label: *const u64,
+        label: CodeAddress,
         reason: impl FnOnce(&Process) -> RawTerm,
     ) -> Flow {
         if !label.is_null() {
@@ -84,7 +84,7 @@ impl<'a> Slow<'a> {
     }
 
     /// Goes on, or jumps to a label; with none there, raises `error:reason`.
-    pub(crate) fn test(&mut self, holds: bool, label: *const u64, reason: Atom) -> Flow {
+    pub(crate) fn test(&mut self, holds: bool, label: CodeAddress, reason: Atom) -> Flow {
         match holds {
             true => Flow::Next,
             false => self.fail(label, reason),

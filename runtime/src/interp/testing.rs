@@ -4,7 +4,7 @@ use super::slow::{Flow, Slow};
 use crate::code::operand::Instruction;
 use crate::process::{Process, X_REGISTERS};
 use crate::term::tag;
-use crate::term::{Atom, RawTerm};
+use crate::term::{Atom, CodeAddress, RawTerm};
 
 /// The empty list as an operand.
 pub(super) const NIL: u64 = tag::NIL;
@@ -48,7 +48,12 @@ impl Machine {
     pub(super) fn run<I: Instruction>(&mut self, handler: Handler<I>, operands: &[u64]) -> Flow {
         let words = [&[I::OP.word(0, 0, 0)], operands].concat();
         // SAFETY: I1: the tests give each instruction its operands; I2: all registers hold terms.
-        unsafe { handler(&mut Slow::new(&mut self.p), I::at(words.as_ptr(), words[0])) }
+        unsafe {
+            handler(
+                &mut Slow::new(&mut self.p),
+                I::at(CodeAddress::of(words.as_ptr()), words[0]),
+            )
+        }
     }
 
     /// Runs a handler that goes on.
@@ -60,7 +65,7 @@ impl Machine {
     pub(super) fn jumps<I: Instruction>(&mut self, handler: Handler<I>, operands: &[u64]) {
         let flow = self.run(handler, operands);
         assert!(
-            matches!(flow, Flow::Jump(to) if to as u64 == LABEL),
+            matches!(flow, Flow::Jump(to) if to.word() == LABEL),
             "jumps"
         );
     }

@@ -13,7 +13,7 @@ use crate::code::bif::Bif;
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::{Kind, Operand};
 use crate::code::{Export, FunEntry};
-use crate::term::{RawTerm, Term, am};
+use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// A module's code as text, made by [`Display`].
 pub struct Specific<'a> {
@@ -77,7 +77,7 @@ impl<'a> Specific<'a> {
 
     /// The offset of a label's address.
     fn offset(&self, address: u64) -> Option<u32> {
-        self.module.offset_of(address as *const u64)
+        self.module.offset_of(CodeAddress::of_word(address))
     }
 
     /// The offsets that instructions lead to.
@@ -252,7 +252,7 @@ mod tests {
             for line in code.lines() {
                 let at = module.address(line.offset as u32);
                 // SAFETY: I1: the loader has put the code there.
-                let words = unsafe { Op::words_at(at, *at) };
+                let words = unsafe { Op::words_at(at, *at.code()) };
                 assert_eq!(
                     words,
                     line.next - line.offset,

@@ -16,7 +16,7 @@ use crate::code::record::Defined;
 use crate::hash::FxBuildHasher;
 use crate::heap::{LiteralArea, LiteralCell, release};
 use crate::hook::Hook;
-use crate::term::{Atom, RawTerm, Term};
+use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
 /// The code of one version of a module.
 ///
@@ -116,8 +116,8 @@ impl Module {
 
     /// Address of the word at `offset`.
     #[must_use]
-    pub fn address(&self, offset: u32) -> *const u64 {
-        self.code[offset as usize].as_ptr()
+    pub fn address(&self, offset: u32) -> CodeAddress {
+        CodeAddress::of(self.code[offset as usize].as_ptr())
     }
     /// Its code's words.
     #[must_use]
@@ -135,10 +135,10 @@ impl Module {
     }
     /// The offset of `address`, if it lies in this code (or just behind it, as a return may).
     #[must_use]
-    pub fn offset_of(&self, address: *const u64) -> Option<u32> {
+    pub fn offset_of(&self, address: CodeAddress) -> Option<u32> {
         let from = self.code.as_ptr() as usize;
-        let offset = (address as usize).wrapping_sub(from) / 8;
-        (address as usize >= from && offset <= self.code.len()).then_some(offset as u32)
+        let offset = (address.word() as usize).wrapping_sub(from) / 8;
+        (address.word() as usize >= from && offset <= self.code.len()).then_some(offset as u32)
     }
     /// The entry of the function that the word at `offset` belongs to.
     #[must_use]
@@ -290,9 +290,10 @@ pub(crate) fn all_versions() -> Vec<Arc<Module>> {
 
 /// The code that `address` lies in.
 #[must_use]
-pub fn module_at(address: *const u64) -> Option<(Arc<Module>, u32)> {
+pub fn module_at(address: CodeAddress) -> Option<(Arc<Module>, u32)> {
     let ranges = ranges().read();
-    let n = ranges.partition_point(|module| module.code.as_ptr() as usize <= address as usize);
+    let n =
+        ranges.partition_point(|module| module.code.as_ptr() as usize <= address.word() as usize);
     let module = &ranges[n.checked_sub(1)?];
     let offset = module.offset_of(address)?;
     Some((module.clone(), offset))
@@ -300,7 +301,7 @@ pub fn module_at(address: *const u64) -> Option<(Arc<Module>, u32)> {
 
 /// The function that the code at `address` belongs to.
 #[must_use]
-pub fn function_at(address: *const u64) -> Option<Mfa> {
+pub fn function_at(address: CodeAddress) -> Option<Mfa> {
     let (module, offset) = module_at(address)?;
     module.function_at(offset).map(|entry| module.mfa(entry))
 }
@@ -359,7 +360,7 @@ fn untraced(current: &Arc<Module>) {
     let staging = entry::staging();
     for &(function, arity, offset) in &current.exports {
         let export = entry::export(current.name, function, arity);
-        export.addresses[staging].store(current.address(offset) as u64, Ordering::Release);
+        export.addresses[staging].store(current.address(offset).word(), Ordering::Release);
     }
 }
 
@@ -376,10 +377,10 @@ fn stage(versions: &mut Versions, module: Arc<Module>) {
     }
     for &(function, arity, offset) in &module.exports {
         let export = entry::export(module.name, function, arity);
-        export.addresses[staging].store(module.address(offset) as u64, Ordering::Release);
+        export.addresses[staging].store(module.address(offset).word(), Ordering::Release);
     }
     for &(fun, offset) in &module.lambdas {
-        fun.addresses[staging].store(module.address(offset) as u64, Ordering::Release);
+        fun.addresses[staging].store(module.address(offset).word(), Ordering::Release);
     }
     (WATCH.get().exports_staged)(&module, staging);
     record::publish(module.name, &module.records);

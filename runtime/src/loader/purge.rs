@@ -19,7 +19,7 @@ use crate::process::suspension::NOBODY;
 use crate::process::suspension::resume;
 use crate::process::{Process, Signal, deliver};
 use crate::sched;
-use crate::term::{Atom, Pid};
+use crate::term::{Atom, CodeAddress, Pid};
 
 /// The purge under way, of which there is one at a time.
 struct Purge {
@@ -72,8 +72,8 @@ pub(crate) fn prepare(name: Atom, which: Which) -> Result<bool, ()> {
         return Ok(false);
     };
     let leads_there = |&(fun, offset): &(&'static FunEntry, u32)| {
-        let address = old.address(offset) as u64;
-        (fun.address() as u64 == address).then_some((fun, address))
+        let address = old.address(offset).word();
+        (fun.address().word() == address).then_some((fun, address))
     };
     let funs: Vec<_> = old.lambdas.iter().filter_map(leads_there).collect();
     redirect(&funs, |_| 0);
@@ -167,6 +167,6 @@ pub(crate) fn refers_to_old_code(p: &mut Process, name: Atom) -> bool {
     found
 }
 
-fn lies_in(module: &Module, address: *const u64) -> bool {
+fn lies_in(module: &Module, address: CodeAddress) -> bool {
     module.offset_of(address).is_some()
 }

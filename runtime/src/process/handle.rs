@@ -11,7 +11,7 @@ use super::{trace_flags, user_timers};
 use crate::heap::Message;
 use crate::sched::timers::{self, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
-use crate::term::{Atom, Pid, RawTerm, Term, am};
+use crate::term::{Atom, CodeAddress, Pid, RawTerm, Term, am};
 
 /// Signals handled in one go, before others get a turn.
 const SIGNALS_A_TURN: usize = 20_000;
@@ -27,7 +27,7 @@ pub(super) struct ReceiveTimer {
     wheel: Option<TimerId>,
     armed: bool,
     timed_out: bool,
-    timeout_pc: *const u64,
+    timeout_pc: CodeAddress,
     deadline_ns: u64,
     /// Nanoseconds that were left when the process was suspended.
     paused_ns: Option<u64>,
@@ -365,7 +365,7 @@ impl Process {
         self.heap.stop.set(self.heap.hend());
         self.catches.set(0);
         self.trace_frames.set(0);
-        self.pc.set(std::ptr::null());
+        self.pc.set(CodeAddress::NULL);
         self.live.set(3);
         self.rest(3);
         crate::process::Next::Sleep
@@ -416,7 +416,7 @@ impl Process {
     pub(super) fn start_receive_timer(
         &mut self,
         milliseconds: Option<u64>,
-        timeout_pc: *const u64,
+        timeout_pc: CodeAddress,
     ) {
         let pid = self.pid();
         let timer = self.timer.get_or_insert_with(|| {

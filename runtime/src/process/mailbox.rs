@@ -27,7 +27,7 @@ use super::seq_token::Mark;
 use super::{Exiting, Process, Signal};
 use crate::heap::{Heap, Message};
 use crate::sched::sig_queue::Batch;
-use crate::term::{RawTerm, Term, View, am, tag};
+use crate::term::{CodeAddress, RawTerm, Term, View, am, tag};
 
 /// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
 const MARKERS: usize = 8;
@@ -292,7 +292,7 @@ impl Process {
 
     /// As [`Process::wait`], but not longer than `timeout` (milliseconds or `infinity`) from the first
     /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
-    pub fn wait_timeout(&mut self, timeout: RawTerm, timeout_pc: *const u64) -> WaitTimeout {
+    pub fn wait_timeout(&mut self, timeout: RawTerm, timeout_pc: CodeAddress) -> WaitTimeout {
         if self.receive_timer_runs() {
             // Woken by something else: where `timeout` was is not kept then.
             if self.receive_timed_out() {

@@ -89,7 +89,7 @@ pub(crate) use work::{Due, PauseWords, Work};
 
 use crate::heap::{Heap, next_heap_size};
 use crate::sched::run_queue::Priority;
-use crate::term::{Atom, Pid, RawTerm, Term};
+use crate::term::{Atom, CodeAddress, Pid, RawTerm, Term};
 use seq_token::Seq;
 
 /// X registers there are; the last one is the loader's scratch register.
@@ -160,7 +160,7 @@ pub struct Process {
     /// Catch tags on the stack.
     pub(crate) catches: Cell<u32>,
     /// Where to go on; null: with a call of `x(0):x(1)` with the argument list `x(2)`.
-    pub(crate) pc: Cell<*const u64>,
+    pub(crate) pc: Cell<CodeAddress>,
     /// X registers that are live at `pc` when a turn begins or ends.
     pub(crate) live: Cell<u32>,
     /// Those registers while the process does not run (P3).
@@ -187,7 +187,7 @@ pub struct Process {
     /// Sessions that have been told that its message queue is long.
     pub(crate) long_queues: Vec<u64>,
     /// The entry with a breakpoint at which it goes on, in the same call.
-    pub(crate) resumed_call: Cell<*const u64>,
+    pub(crate) resumed_call: Cell<CodeAddress>,
 }
 
 // SAFETY: P1: one thread at a time reaches a process; it moves between threads whole.
@@ -225,7 +225,7 @@ impl Process {
             fcalls: Cell::new(CONTEXT_REDS),
             exception: Exception::default(),
             catches: Cell::new(0),
-            pc: Cell::new(std::ptr::null()),
+            pc: Cell::new(CodeAddress::NULL),
             live: Cell::new(0),
             saved_x: SmallVec::new(),
             shared,
@@ -244,7 +244,7 @@ impl Process {
             meters: None,
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
-            resumed_call: Cell::new(std::ptr::null()),
+            resumed_call: Cell::new(CodeAddress::NULL),
         }
     }
 

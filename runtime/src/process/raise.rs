@@ -2,7 +2,7 @@
 
 use super::Exiting;
 use crate::term::entry::Export;
-use crate::term::{Atom, Term, am};
+use crate::term::{Atom, CodeAddress, Term, am};
 
 /// What a BIF returns.
 pub type BifResult<'p> = Result<Term<'p>, Raise<'p>>;
@@ -28,7 +28,7 @@ pub enum Raise<'p> {
     /// The call goes on in another function, as a tail call.
     Trap(&'static Export, Vec<Term<'p>>),
     /// The same, by address: for code that no export names yet.
-    TrapTo(*const u64),
+    TrapTo(CodeAddress),
     /// The process must wait: the BIF is called again, with the same arguments, when it is woken.
     Wait,
     /// Time is used up: the BIF is called again, with the same arguments, in the next slice.

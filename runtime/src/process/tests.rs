@@ -1,6 +1,7 @@
 //! Processes whose code is Rust closures, on real schedulers.
 
 use crate::sys::chance::clock::outside_now;
+use crate::term::CodeAddress;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -235,10 +236,10 @@ fn a_receive_times_out() {
         let start = *started.get_or_insert_with(outside_now);
         static PLACE: u64 = 0;
         let here = &raw const PLACE;
-        match p.wait_timeout(RawTerm::small(30), here) {
+        match p.wait_timeout(RawTerm::small(30), CodeAddress::of(here)) {
             WaitTimeout::Wait => Outcome::Wait,
             WaitTimeout::Elapsed => {
-                assert_eq!(p.pc.get(), here);
+                assert_eq!(p.pc.get(), CodeAddress::of(here));
                 out.send(start.elapsed()).unwrap();
                 exit(p, am::normal)
             }

@@ -26,6 +26,65 @@ pub const HEAD_WORDS: usize = 5;
 /// Words of an export's stub: a function's head and one instruction.
 pub const STUB_WORDS: usize = HEAD_WORDS + 3;
 
+/// Where code goes on: an entry, a label, a return address. Only the engine that made the code knows what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct CodeAddress(u64);
+
+impl CodeAddress {
+    /// Nowhere.
+    pub const NULL: CodeAddress = CodeAddress(0);
+
+    /// As it stands in a word: of a stack, of an entry, of code.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of_word(word: u64) -> CodeAddress {
+        CodeAddress(word)
+    }
+
+    /// The address of a word of specific instructions.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(code: *const u64) -> CodeAddress {
+        CodeAddress(code as u64)
+    }
+
+    /// Is it nowhere?
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// As a word.
+    #[inline(always)]
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The specific instructions that are there, for who knows that they are.
+    #[inline(always)]
+    #[must_use]
+    pub const fn code(self) -> *const u64 {
+        self.0 as *const u64
+    }
+
+    /// Where a call is that returns here: a place within its instruction.
+    #[inline(always)]
+    #[must_use]
+    pub const fn call(self) -> CodeAddress {
+        CodeAddress(self.0.wrapping_sub(8))
+    }
+
+    /// A return address that such a call at this place would have.
+    #[inline(always)]
+    #[must_use]
+    pub const fn behind(self) -> CodeAddress {
+        CodeAddress(self.0.wrapping_add(8))
+    }
+}
+
 /// A term that stays for ever, once it is there. How it comes there: `heap/literal.rs`.
 #[derive(Default)]
 pub struct LiteralCell(pub(crate) AtomicU64);
@@ -58,8 +117,8 @@ impl Export {
     /// Where a call goes now.
     #[inline(always)]
     #[must_use]
-    pub fn address(&self) -> *const u64 {
-        self.addresses[active()].load(Ordering::Acquire) as *const u64
+    pub fn address(&self) -> CodeAddress {
+        CodeAddress::of_word(self.addresses[active()].load(Ordering::Acquire))
     }
 }
 
@@ -84,7 +143,7 @@ impl FunEntry {
     /// Where a call goes now; null while its module is not loaded.
     #[inline(always)]
     #[must_use]
-    pub fn address(&self) -> *const u64 {
-        self.addresses[active()].load(Ordering::Acquire) as *const u64
+    pub fn address(&self) -> CodeAddress {
+        CodeAddress::of_word(self.addresses[active()].load(Ordering::Acquire))
     }
 }

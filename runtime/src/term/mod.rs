@@ -32,6 +32,7 @@ use std::marker::PhantomData;
 
 pub use atom::Atom;
 pub use atoms::am;
+pub use entry::CodeAddress;
 pub use view::{Big, Bits, Cons, External, Fun, Map, Pid, Port, Record, Ref, Tuple, View, record};
 
 /// Stands for whoever owns the memory that a term lies in, and is used by one thread at a time.

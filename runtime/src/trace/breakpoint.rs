@@ -14,6 +14,7 @@
 //! - B3: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
 #![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
+use crate::term::CodeAddress;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -163,13 +164,13 @@ impl Breakpoint {
 ///
 /// # Errors
 /// When a collection kills the process, which has entered the function then and leaves it nowhere.
-pub(crate) fn hit(p: &mut Process, pc: *const u64) -> Result<u64, Exiting> {
+pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     // SAFETY: B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
-    let breakpoint = unsafe { &*(*pc.offset(head::BREAKPOINT) as *const Breakpoint) };
+    let breakpoint = unsafe { &*(*pc.code().offset(head::BREAKPOINT) as *const Breakpoint) };
     let Some(half) = breakpoint.active() else {
         return Ok(breakpoint.original);
     };
-    if p.resumed_call.replace(std::ptr::null()) == pc || p.flags.get().sensitive {
+    if p.resumed_call.replace(CodeAddress::NULL) == pc || p.flags.get().sensitive {
         return Ok(breakpoint.original);
     }
     if half.begins {
@@ -199,16 +200,16 @@ pub(crate) fn hit(p: &mut Process, pc: *const u64) -> Result<u64, Exiting> {
 }
 
 /// The process goes on at `pc`: where that is an entry with a breakpoint, it is in the call already.
-pub(crate) fn call_again(p: &Process, pc: *const u64) {
+pub(crate) fn call_again(p: &Process, pc: CodeAddress) {
     // SAFETY: B1: an instruction's word.
-    if unsafe { *pc } as u16 == Op::Breakpoint as u16 {
+    if unsafe { *pc.code() } as u16 == Op::Breakpoint as u16 {
         p.resumed_call.set(pc);
     }
 }
 
 /// Records a call, and has its return recorded.
 #[inline]
-fn record(p: &mut Process, pc: *const u64, half: &Half) -> Result<(), Exiting> {
+fn record(p: &mut Process, pc: CodeAddress, half: &Half) -> Result<(), Exiting> {
     let Some(called) = half.points.iter().find_map(|point| point.record.as_ref()) else {
         return Ok(());
     };
@@ -241,7 +242,7 @@ fn reading(p: &Process) -> Reading {
 }
 
 #[inline]
-fn measure(p: &mut Process, pc: *const u64, half: &Half, sessions: u64) -> Result<(), Exiting> {
+fn measure(p: &mut Process, pc: CodeAddress, half: &Half, sessions: u64) -> Result<(), Exiting> {
     let reading = reading(p);
     let mut saved = Saved::new();
     if half.has_both {
@@ -264,7 +265,7 @@ fn measure(p: &mut Process, pc: *const u64, half: &Half, sessions: u64) -> Resul
 fn enter_point(
     p: &mut Process,
     point: &Point,
-    pc: *const u64,
+    pc: CodeAddress,
     reading: &Reading,
     saved: &mut Saved,
 ) {
@@ -304,7 +305,7 @@ fn enter(
     point: &Point,
     measures: Measures,
     account: &Arc<Account>,
-    pc: *const u64,
+    pc: CodeAddress,
     reading: &Reading,
 ) -> u64 {
     let known = meters_of(p).and_then(|meters| {
@@ -338,7 +339,7 @@ fn first_call(
     point: &Point,
     measures: Measures,
     account: &Arc<Account>,
-    pc: *const u64,
+    pc: CodeAddress,
     reading: &Reading,
 ) -> u64 {
     let initial = p.initial_call.get();
@@ -349,9 +350,9 @@ fn first_call(
     // SAFETY: B1: `pc` is a function's entry.
     let (module, function, arity) = unsafe {
         (
-            *pc.offset(head::MODULE),
-            *pc.offset(head::FUNCTION),
-            *pc.offset(head::ARITY),
+            *pc.code().offset(head::MODULE),
+            *pc.code().offset(head::FUNCTION),
+            *pc.code().offset(head::ARITY),
         )
     };
     let is_initial =
@@ -370,7 +371,7 @@ fn first_call(
 
 /// Pushes the frame that gives the accounts back on return, unless one on top does so already: a tail call
 /// stays one.
-fn push_frame(p: &mut Process, pc: *const u64, saved: &[u64]) -> Result<(), Exiting> {
+fn push_frame(p: &mut Process, pc: CodeAddress, saved: &[u64]) -> Result<(), Exiting> {
     if saved.is_empty() || is_covered(p, saved) {
         return Ok(());
     }
@@ -399,7 +400,7 @@ fn is_covered(p: &Process, saved: &[u64]) -> bool {
 
 /// A traced call has returned to its trace frame of `kind`, whose first word is popped: gives the accounts
 /// back, or reports the return. Drops the frame, and gives the real return address, popped too.
-pub(crate) fn returned(p: &mut Process, kind: u64) -> *const u64 {
+pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
     let frame = frame::returned_to(p, kind);
     match frame {
         Frame::Accounts(accounts) => give_back(p, accounts),

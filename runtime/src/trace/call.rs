@@ -13,7 +13,7 @@ use crate::code::op::entry as head;
 use crate::loader::module;
 use crate::loader::module::Mfa;
 use crate::process::{Class, Exiting, Process};
-use crate::term::{RawTerm, Term, am};
+use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// Flags of what `meta` breakpoints report.
 const META_FLAGS: u32 = flags::CALL | flags::TIMESTAMP;
@@ -34,9 +34,9 @@ impl OnReturn {
 }
 
 /// The function with the entry `pc`.
-pub(super) fn mfa_at(pc: *const u64) -> Mfa {
+pub(super) fn mfa_at(pc: CodeAddress) -> Mfa {
     // SAFETY: B1: `pc` is a function's entry; the head stands before it.
-    let word = |at| unsafe { *pc.offset(at) };
+    let word = |at| unsafe { *pc.code().offset(at) };
     let atom = |at| {
         let term = Term::immed(RawTerm(word(at)));
         term.as_atom().expect("a head names its function")
@@ -53,7 +53,7 @@ pub(super) fn mfa_at(pc: *const u64) -> Mfa {
 /// # Errors
 /// When the collection kills the process.
 #[cold]
-pub(super) fn report(p: &mut Process, pc: *const u64, point: &Point) -> Result<(), Exiting> {
+pub(super) fn report(p: &mut Process, pc: CodeAddress, point: &Point) -> Result<(), Exiting> {
     if !point.session.is_alive() {
         return Ok(());
     }
@@ -161,7 +161,7 @@ fn tell<'a>(p: &'a Process, tracer: TracerId, flags: u32, mfa: Mfa, result: Opti
 /// Pushes the frames that see the call's return.
 fn push(
     p: &mut Process,
-    pc: *const u64,
+    pc: CodeAddress,
     mfa: Mfa,
     point: &Point,
     on_return: OnReturn,
@@ -229,14 +229,14 @@ pub(super) fn returned_to(p: &Process, session: u64) {
 }
 
 /// Where the call on top of the stack returns to, trace frames left out.
-pub(super) fn return_address(p: &Process) -> Option<*const u64> {
+pub(super) fn return_address(p: &Process) -> Option<CodeAddress> {
     let words: usize = frame::on_top(p).map(|frame| frame.words()).sum();
     let at = p.stop.get().wrapping_add(words);
     // SAFETY: H1, TF1: behind trace frames stands a return address, if the stack does not end.
-    (at < p.hend()).then(|| unsafe { *at as *const u64 })
+    (at < p.hend()).then(|| unsafe { CodeAddress::of_word(*at) })
 }
 
-fn tell_return_to(p: &Process, session: u64, address: *const u64) {
+fn tell_return_to(p: &Process, session: u64, address: CodeAddress) {
     let Some(r) = p.shared().tracee.of_id(session) else {
         return;
     };
@@ -244,7 +244,7 @@ fn tell_return_to(p: &Process, session: u64, address: *const u64) {
         return;
     }
     // One word back lies in the call.
-    let to = match module::function_at(address.wrapping_sub(1)) {
+    let to = match module::function_at(address.call()) {
         Some(mfa) => mfa_term(p, mfa),
         None => am::undefined.term(),
     };

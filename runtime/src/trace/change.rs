@@ -539,7 +539,7 @@ pub(crate) fn exports_staged(code: &Module, generation: usize) {
         } else {
             new_breakpoint(&place, half);
         }
-        lead_to(export, code.address(offset) as u64);
+        lead_to(export, code.address(offset).word());
         export.addresses[generation].store(export.stub_address(), Ordering::Release);
     }
     if alone {

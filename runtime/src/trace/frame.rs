@@ -23,6 +23,7 @@ use crate::code::op::entry as head;
 use crate::code::stubs;
 use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};
+use crate::term::CodeAddress;
 use crate::term::{RawTerm, Term, tag};
 
 /// Kinds of frames.
@@ -42,7 +43,7 @@ const RECORDED_WORDS: usize = 2;
 
 /// The first word of a frame.
 pub(super) fn stub(kind: Kind) -> u64 {
-    stubs::trace_return(kind as usize) as u64
+    stubs::trace_return(kind as usize).word()
 }
 
 /// The kind of frame that begins with `word`, if one does.
@@ -167,11 +168,11 @@ pub(super) fn returned_to<'a>(p: &Process, kind: u64) -> Frame<'a> {
 }
 
 /// Pops the rest of `frame` and the return address, which it gives.
-pub(super) fn pop(p: &Process, frame: &Frame<'_>) -> *const u64 {
+pub(super) fn pop(p: &Process, frame: &Frame<'_>) -> CodeAddress {
     let at = p.stop.get().wrapping_add(frame.words() - 1);
     p.stop.set(at.wrapping_add(1));
     // SAFETY: H1, TF1: the return address follows.
-    unsafe { *at as *const u64 }
+    CodeAddress::of_word(unsafe { *at })
 }
 
 /// The frames on top of the stack.
@@ -191,7 +192,7 @@ pub(super) fn on_top<'a>(p: &'a Process) -> impl Iterator<Item = Frame<'a>> {
 /// What the stack holds from its top to the innermost catch tag: trace frames, and return addresses.
 pub(super) enum Unwound<'a> {
     Frame(Frame<'a>),
-    Return(*const u64),
+    Return(CodeAddress),
     /// The end: a handler is there, or not.
     End(bool),
 }
@@ -211,7 +212,7 @@ pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
             continue;
         }
         if word & tag::PRIMARY_MASK == tag::HEADER && word != 0 {
-            visit(Unwound::Return(word as *const u64));
+            visit(Unwound::Return(CodeAddress::of_word(word)));
         }
         top = top.wrapping_add(1);
     }
@@ -223,11 +224,11 @@ pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
 ///
 /// # Errors
 /// When the collection kills the process.
-pub(super) fn push(p: &mut Process, pc: *const u64, words: &[u64]) -> Result<(), Exiting> {
+pub(super) fn push(p: &mut Process, pc: CodeAddress, words: &[u64]) -> Result<(), Exiting> {
     let need = words.len();
     if p.free_words() < need {
         // SAFETY: B1 of `breakpoint`: `pc` is a function's entry.
-        let arity = unsafe { *pc.offset(head::ARITY) } as usize;
+        let arity = unsafe { *pc.code().offset(head::ARITY) } as usize;
         p.garbage_collect(need, arity)?;
     }
     let frame = p.stop.get().wrapping_sub(need);

@@ -67,7 +67,7 @@ impl Place {
         match self {
             Place::Code(..) => Op::of(self.word(0).load(Ordering::Acquire)) == Op::Breakpoint,
             Place::Export(export) => {
-                export.is_breakpoint() && export.address() as u64 == export.stub_address()
+                export.is_breakpoint() && export.address().word() == export.stub_address()
             }
         }
     }
@@ -90,7 +90,7 @@ impl Place {
             Place::Export(export) => {
                 let _permission = module::MODIFICATION.lock();
                 if self.breakpoint() == breakpoint
-                    && export.address() as u64 == self.word(head::TARGET).load(Ordering::Relaxed)
+                    && export.address().word() == self.word(head::TARGET).load(Ordering::Relaxed)
                 {
                     export.redirect(export.stub_address());
                 }
@@ -175,7 +175,7 @@ pub(super) fn new_breakpoint(place: &Place, both: *mut Half) -> *mut Breakpoint 
 
 /// Has the stub of `export`, which calls do not reach, go on to the code.
 pub(super) fn prepare_stub(export: &'static Export) {
-    lead_to(export, export.address() as u64);
+    lead_to(export, export.address().word());
 }
 
 /// Has the stub of `export` hit its breakpoint, and then go on to `code`.

@@ -8,7 +8,7 @@ use crate::code::{Export, bif::Bif};
 use crate::exec::bif::{BifEnd, call_bif};
 use crate::interp::regs::{GO, Go, Guarded, Regs, guarded, header};
 use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS};
-use crate::term::{RawTerm, tag};
+use crate::term::{CodeAddress, RawTerm, tag};
 
 /// Who calls a BIF: what differs at the end of the call.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ struct Site<I> {
     cost: i64,
     /// The entry where a BIF that has been put off half-way goes on: the process is in the BIF, not at its call. Null:
     /// the instruction calls it again.
-    half_way: *const u64,
+    half_way: CodeAddress,
 }
 
 impl<I: Instruction> Site<I> {
@@ -116,7 +116,7 @@ arms! {
     /// The entry of a BIF. The call has been charged for, unless the time slice begins here.
     fn bif_entry(r, i: BifEntry) {
         let bif = i.bif();
-        r.p.resumed_call.set(std::ptr::null());
+        r.p.resumed_call.set(CodeAddress::NULL);
         r.fcalls = (r.fcalls + 1).min(CONTEXT_REDS);
         r.swap_out();
         let ended = call_bif(r.p, bif, r.pc, None);
@@ -134,7 +134,7 @@ arms! {
         if r.fcalls <= 0 {
             return r.pause_again(Outcome::Yield, i.arity());
         }
-        call_site(r, Site { call: Some(i), cost: 1, half_way: std::ptr::null() }, bif, export)
+        call_site(r, Site { call: Some(i), cost: 1, half_way: CodeAddress::NULL }, bif, export)
     }
 
     /// `call_ext` of a heavy BIF, which costs what its work costs.
@@ -143,7 +143,7 @@ arms! {
         if SAVES {
             return saved(r, i, export);
         }
-        call_site(r, Site { call: Some(i), cost: 0, half_way: std::ptr::null() }, bif, export)
+        call_site(r, Site { call: Some(i), cost: 0, half_way: CodeAddress::NULL }, bif, export)
     }
 
     /// `send`, which no breakpoint on `erlang:send/2` sees.
@@ -158,12 +158,12 @@ arms! {
         }
         r.swap_out();
         let ended = call_bif(r.p, bif, r.pc, Some(r.pc));
-        end(r, Site { call: Some(i), cost: 1, half_way: std::ptr::null() }, bif, ended)
+        end(r, Site { call: Some(i), cost: 1, half_way: CodeAddress::NULL }, bif, ended)
     }
 
     /// A guard BIF without arguments.
     fn bif0(r, i: Bif0) {
-        let guarded = Guarded { bif: i.bif(), fail: std::ptr::null(), live: X_REGISTERS, dst: i.dst() };
+        let guarded = Guarded { bif: i.bif(), fail: CodeAddress::NULL, live: X_REGISTERS, dst: i.dst() };
         r.guard_bif(i, guarded, &[])
     }
 

@@ -8,7 +8,7 @@ use crate::exec::call::{self, Called, Ready, apply_mfa};
 use crate::exec::exception::Current;
 use crate::interp::regs::{Go, Regs, exception_of, header};
 use crate::process::Exception;
-use crate::term::{RawTerm, tag};
+use crate::term::{CodeAddress, RawTerm, tag};
 
 /// `apply` of something that cannot be called so.
 #[inline(always)]
@@ -82,7 +82,7 @@ unsafe fn last_apply<const SAVES: bool>(
 /// # Safety
 /// The contract of `arms/mod.rs`.
 #[inline(always)]
-unsafe fn local_fun(r: &mut Regs<'_>, fun: u64, arity: usize) -> Option<*const u64> {
+unsafe fn local_fun(r: &mut Regs<'_>, fun: u64, arity: usize) -> Option<CodeAddress> {
     // SAFETY: by contract.
     unsafe {
         let head = header(fun);

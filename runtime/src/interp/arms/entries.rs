@@ -12,7 +12,7 @@ use crate::exec::exception::Current;
 use crate::interp::debugger::{self, Hit};
 use crate::interp::regs::{Go, Regs};
 use crate::process::{Class, Exception, Outcome};
-use crate::term::am;
+use crate::term::{CodeAddress, am};
 use crate::trace;
 
 /// `apply(x0, x1, x2)` as a function that is called.
@@ -37,7 +37,7 @@ arms! {
     fn func_info(r, _i: FuncInfo) {
         r.swap_out();
         // The head's address is so many words before the entry.
-        let called = Called::at(r.pc.add(head::WORDS));
+        let called = Called::at(CodeAddress::of(r.pc.code().add(head::WORDS)));
         r.error_of_function(called, am::function_clause.raw())
     }
 
@@ -121,7 +121,7 @@ arms! {
 
     /// From an export's stub to the code.
     fn jump_target(r, _i: JumpTarget) {
-        let target = *r.pc.offset(head::TARGET) as *const u64;
+        let target = CodeAddress::of_word(*r.pc.code().offset(head::TARGET));
         r.jump(target)
     }
 

@@ -6,7 +6,7 @@ use crate::code::operand::{Reg, Src};
 use crate::heap::read_field;
 use crate::interp::slow::{Flow, Slow};
 use crate::term::tag::size;
-use crate::term::{Term, am};
+use crate::term::{CodeAddress, Term, am};
 
 /// `bs_get_integer2`.
 pub(crate) fn bs_get_integer2(s: &mut Slow<'_>, i: read::BsGetInteger) -> Flow {
@@ -104,7 +104,7 @@ type Decode = fn(Ctx, u64) -> Option<(u32, usize)>;
 
 /// What the instructions of the UTF types have in common.
 struct Utf {
-    fail: *const u64,
+    fail: CodeAddress,
     context: Src,
     flags: u64,
     /// None: the code point is passed over.
