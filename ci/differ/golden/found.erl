@@ -2,7 +2,7 @@
 -module(found).
 
 -export([appended_bits_are_copied_whole/0, captured_names/0, damaged_arity/0, empty_match_specifications/0, read_arities/0,
-         unalias_of_other_references/0, words_of_failing_appends/0, words_of_failing_bifs/0,
+         unalias_of_other_references/0, words_of_caught_errors/0, words_of_failing_appends/0, words_of_failing_bifs/0,
          words_of_put/0]).
 
 %% A binary that has been appended to is a part of a larger one, which a message takes along.
@@ -58,12 +58,18 @@ outcome(Fun) ->
 
 %% What an exception takes is counted as its function's: more of it where a module tells more about the error.
 words_of_failing_bifs() ->
+    words_of([fails_in_instruction, fails_in_bif, fails_in_arithmetic, fails_by_itself, fails_with_info], fun fails/2).
+
+%% Reason, arguments and information of an error are kept in a tuple.
+words_of_caught_errors() ->
+    words_of([catches_arguments, catches_info, catches_no_info], fun catches/2).
+
+words_of(Functions, Call) ->
     Session = trace:session_create(words, self(), []),
-    Functions = [fails_in_instruction, fails_in_bif, fails_in_arithmetic, fails_by_itself, fails_with_info],
     [trace:function(Session, {?MODULE, Function, 1}, true, [call_memory]) || Function <- Functions],
     {Pid, Monitor} = spawn_monitor(fun() ->
                                            receive go -> ok end,
-                                           [outcome(fun() -> fails(Function, {}) end) || Function <- Functions]
+                                           [outcome(fun() -> Call(Function, {}) end) || Function <- Functions]
                                    end),
     1 = trace:process(Session, Pid, true, [call]),
     Pid ! go,
@@ -73,6 +79,14 @@ words_of_failing_bifs() ->
                 {call_memory, [{_, 1, Count}]} <- [trace:info(Session, {?MODULE, Function, 1}, call_memory)]],
     true = trace:session_destroy(Session),
     Words.
+
+catches(catches_arguments, Term) -> catches_arguments(Term);
+catches(catches_info, Term) -> catches_info(Term);
+catches(catches_no_info, Term) -> catches_no_info(Term).
+
+catches_arguments(Term) -> try error(Term, [Term]) catch _:_ -> ok end.
+catches_info(Term) -> try error(Term, none, [{error_info, #{cause => Term}}]) catch _:_ -> ok end.
+catches_no_info(Term) -> try error(Term, [], []) catch _:_ -> ok end.
 
 fails(fails_in_instruction, Term) -> fails_in_instruction(Term);
 fails(fails_in_bif, Term) -> fails_in_bif(Term);

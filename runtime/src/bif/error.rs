@@ -17,7 +17,12 @@ fn error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
     Err(Raise::ErrorArgs(reason, am::none.term(), Term::NIL))
 }
 
-fn error_2<'p>(_: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
+/// Words of the tuples in which ERTS keeps reason, arguments and information.
+const PAIR_WORDS: usize = 3;
+const TRIPLE_WORDS: usize = 4;
+
+fn error_2<'p>(p: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
+    p.filler(PAIR_WORDS);
     Err(Raise::ErrorArgs(reason, arguments(args), Term::NIL))
 }
 
@@ -31,7 +36,7 @@ fn arguments(args: Term<'_>) -> Term<'_> {
 }
 
 /// Source: `error_3()` in `bif.c`: of the options only `{error_info, Map}` counts; with any other, none.
-fn error_3<'p>(_: &'p Process, [reason, args, options]: [Term<'p>; 3]) -> BifResult<'p> {
+fn error_3<'p>(p: &'p Process, [reason, args, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let info_of = |option: Term<'p>| match option.as_tuple()?.elements() {
         [key, info] if *key == am::error_info && info.as_map().is_some() => Some(*info),
         _ => None,
@@ -39,6 +44,11 @@ fn error_3<'p>(_: &'p Process, [reason, args, options]: [Term<'p>; 3]) -> BifRes
     let mut options = options.list_iter();
     let info = options.try_fold(Term::NIL, |_, option| info_of(option.ok()?));
     let info = info.unwrap_or(Term::NIL);
+    p.filler(if info.is_nil() {
+        PAIR_WORDS
+    } else {
+        TRIPLE_WORDS
+    });
     Err(Raise::ErrorArgs(reason, arguments(args), info))
 }
 
