@@ -11,6 +11,7 @@
     pids_of_many_nodes/0,
     purges_by_others/0,
     random_bytes/0,
+    sessions_that_go_with_their_processes/0,
     tracer_that_fails/0
 ]).
 
@@ -49,6 +50,12 @@ counters_in_many_steps() ->
 purges_by_others() ->
     [outcome(fun() -> erts_internal:purge_module(Name, Step) end)
      || {Name, Step} <- [{lists, prepare}, {lists, complete}, {no_module, abort}, {lists, no_step}, {1, prepare}]].
+
+%% A process that has made a session dies, and another one makes the next, while the first is still being cleared up.
+sessions_that_go_with_their_processes() ->
+    Makes = fun() -> {_, {limits, _}} = trace:session_create(limits, self(), []), exit(made) end,
+    lists:usort([receive {'DOWN', Monitor, process, _, Reason} -> Reason end
+                 || _ <- lists:seq(1, 500), {_, Monitor} <- [spawn_monitor(Makes)]]).
 
 %% The port that is told of names ends in the middle of that, as nothing can be written to its file.
 tracer_that_fails() ->

@@ -8,7 +8,8 @@ use crate::process::{self, Process, Signal, refs};
 use crate::sched::ptab;
 use crate::term::{Atom, Term, View, am};
 use crate::trace::{
-    self, BadSpec, EventPattern, Handle, Kinds, Pattern, Setting, Spec, Switch, TracerId, flags,
+    self, BadSpec, EventPattern, Handle, Kinds, NoSlot, Pattern, Setting, Spec, Switch, TracerId,
+    flags,
 };
 
 bifs! {
@@ -69,7 +70,10 @@ fn trace_session_create_3<'p>(
         View::Atom(am::undefined) => None,
         _ => Some(TracerId::of(tracer).ok_or_else(badarg)?),
     };
-    let session = Handle::create(name, tracer).ok_or_else(super::system_limit)?;
+    let session = Handle::create(name, tracer, p.pid()).map_err(|no_slot| match no_slot {
+        NoSlot::Limit => super::system_limit(),
+        NoSlot::Clearing => Raise::Wait,
+    })?;
     let weak = weak(p, &session);
     let strong = trace::Strong::new(session);
     let reference = p.magic_reference(MagicBinary::new(refs::make_ref(), Box::new(strong)));

@@ -46,7 +46,7 @@ pub use meter::Measures;
 pub use node::Counted;
 pub(crate) use permission::{Turn, begun, release, seize, settle};
 pub(crate) use probes::Tracing;
-pub(crate) use session::{EventPattern, New};
+pub(crate) use session::{EventPattern, New, NoSlot};
 use session::{OnLoad, Shared};
 pub(crate) use spec::{BadSpec, Spec};
 pub(crate) use tracer::{Event, TracerId, set_cpu_timestamp};
@@ -136,8 +136,13 @@ impl At {
 pub(crate) struct Handle(Arc<Shared>);
 
 impl Handle {
-    pub(crate) fn create(name: Atom, tracer: Option<TracerId>) -> Option<Handle> {
-        session::create(name, tracer, None).map(Handle)
+    /// A session that process `asks` wants, which is woken when a slot that is being cleared is free.
+    pub(crate) fn create(
+        name: Atom,
+        tracer: Option<TracerId>,
+        asks: Pid,
+    ) -> Result<Handle, NoSlot> {
+        session::create(name, tracer, None, Some(asks)).map(Handle)
     }
     pub(crate) fn legacy() -> Handle {
         Handle(session::legacy())
@@ -446,7 +451,8 @@ impl Session {
     /// A session without a tracer; `None` when there are as many sessions as there may be.
     #[must_use]
     pub fn create(name: &str) -> Option<Session> {
-        Handle::create(Atom::new(name), None).map(Session)
+        let session = session::create(Atom::new(name), None, None, None).ok()?;
+        Some(Session(Handle(session)))
     }
     /// Sets, clears, restarts or pauses breakpoints; returns how many functions match. Returns when all
     /// schedulers see the change.

@@ -54,7 +54,7 @@ pub fn start(request: Request, command: Vec<String>, otp: String) {
         let only_count = profiled.only_count;
         let name = Atom::new("beamline_profile");
         let session =
-            session::create(name, None, Some(profiled)).expect("the first session there is");
+            session::create(name, None, Some(profiled), None).expect("the first session there is");
         let kinds = if only_count {
             kind::COUNT
         } else {

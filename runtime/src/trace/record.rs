@@ -169,7 +169,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         accounts: Mutex::default(),
     };
     let name = Atom::new("beamline_record");
-    let session = session::create(name, None, Some(profiled))?;
+    let session = session::create(name, None, Some(profiled), None).ok()?;
     let others = ring.segment(schedulers)?;
     let groups = request.events.clone();
     let recorder = Recorder {

@@ -10,11 +10,12 @@ use super::count::Counter;
 use super::flags;
 use super::meter::{Account, Measures};
 use super::node::Arena;
+use super::permission;
 use super::spec::Spec;
 use super::sysmon::{self, Monitor};
 use super::tracer::TracerId;
 use crate::loader::module::Mfa;
-use crate::term::{Atom, am};
+use crate::term::{Atom, Pid, am};
 
 /// Sessions there may be at once: each has a bit in a word of every process.
 pub(super) const SESSIONS: usize = 64;
@@ -124,6 +125,17 @@ impl OnLoad {
 
 struct Table {
     slots: [Option<Arc<Shared>>; SESSIONS],
+    /// Processes that wait for a slot.
+    waiting: Vec<Pid>,
+}
+
+/// Why there is no slot for a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSlot {
+    /// There are as many sessions as there may be.
+    Limit,
+    /// Sessions that have ended are still being cleared up.
+    Clearing,
 }
 
 fn table() -> &'static RwLock<Table> {
@@ -131,7 +143,10 @@ fn table() -> &'static RwLock<Table> {
     TABLE.get_or_init(|| {
         let mut slots = [const { None }; SESSIONS];
         slots[0] = Some(Arc::new(Shared::new(0, 0, am::legacy, None, None)));
-        RwLock::new(Table { slots })
+        RwLock::new(Table {
+            slots,
+            waiting: Vec::new(),
+        })
     })
 }
 
@@ -214,18 +229,29 @@ impl Shared {
     }
 }
 
-/// Makes a session; `None` when there are as many as there may be.
+/// Makes a session. Where ended ones still hold slots, process `asks` is woken when one of them is free.
+///
+/// # Errors
+/// No slot is free.
 pub(super) fn create(
     name: Atom,
     tracer: Option<TracerId>,
     profile: Option<Profiled>,
-) -> Option<Arc<Shared>> {
+    asks: Option<Pid>,
+) -> Result<Arc<Shared>, NoSlot> {
     let mut table = table().write();
-    let slot = table.slots.iter().position(Option::is_none)?;
+    let Some(slot) = table.slots.iter().position(Option::is_none) else {
+        let mut sessions = table.slots.iter().flatten();
+        if sessions.all(|session| session.is_alive()) {
+            return Err(NoSlot::Limit);
+        }
+        table.waiting.extend(asks);
+        return Err(NoSlot::Clearing);
+    };
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let session = Arc::new(Shared::new(id, slot as u32, name, tracer, profile));
     table.slots[slot] = Some(session.clone());
-    Some(session)
+    Ok(session)
 }
 
 /// The session that `erlang:trace*` use.
@@ -273,4 +299,7 @@ pub(super) fn forget(session: &Shared) {
     if slot.as_ref().is_some_and(|there| there.id == session.id) {
         *slot = None;
     }
+    let waiting = std::mem::take(&mut table.waiting);
+    drop(table);
+    waiting.into_iter().for_each(permission::wake);
 }

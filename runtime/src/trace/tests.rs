@@ -241,7 +241,7 @@ fn profile(
         kind::PROFILE
     };
     let name = Atom::new("profile");
-    let session = session::create(name, None, Some(profiled)).expect("a slot");
+    let session = session::create(name, None, Some(profiled), None).expect("a slot");
     let set = |switch, kinds| {
         permission::with_permission(|| {
             let setting = Setting::default();
@@ -378,7 +378,7 @@ fn reports(
     let _turn = TURN.lock();
     let (tracer, heard) = listener();
     let tracer = TracerId::Process(tracer);
-    let session = session::create(Atom::new("reports"), Some(tracer), None).expect("a slot");
+    let session = session::create(Atom::new("reports"), Some(tracer), None, None).expect("a slot");
     let heap = crate::heap::Heap::detached();
     let dialect = crate::matchspec::Dialect::CALL;
     let spec = Spec::compile(spec(&heap), dialect).expect("a match specification");

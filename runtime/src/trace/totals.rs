@@ -121,7 +121,8 @@ pub(crate) fn start(request: Request, otp: String) {
         accounts: parking_lot::Mutex::default(),
     };
     let name = Atom::new("beamline_totals");
-    let session = session::create(name, None, Some(profiled)).expect("one of the first sessions");
+    let session =
+        session::create(name, None, Some(profiled), None).expect("one of the first sessions");
     *session.on_load.lock() = Some(OnLoad::counting(kind::BEGIN));
     ON.store(true, Ordering::Release);
 }
