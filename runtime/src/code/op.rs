@@ -60,12 +60,13 @@ macro_rules! specific_ops {
                 ],)* }
             }
 
-            /// How many words the instruction takes whose code is at `pc`, and whose first word is, or was, `word`.
+            /// How many words the instruction takes whose code is at `pc`, and whose first word is, or was, `word`: as
+            /// those reckon who run it.
             ///
             /// # Safety
             /// I1: it is one that the loader has put there.
-            #[must_use]
-            pub unsafe fn words_at(pc: CodeAddress, word: u64) -> usize {
+            #[cfg(test)]
+            pub(crate) unsafe fn words_at(pc: CodeAddress, word: u64) -> usize {
                 // SAFETY: by contract.
                 match Op::of(word) { $(Op::$name => unsafe { read::$name::at(pc, word) }.words(),)* }
             }

@@ -181,69 +181,50 @@ impl Packed for Reg {
     }
 }
 
-/// A float register.
-#[derive(Clone, Copy, Debug)]
-pub struct FReg;
+/// Operands that are numbers, in the first word or in one of their own.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])* $name:ident $(packed $packed:tt)? $(word $given:ty)?;)*) => { $(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
 
-impl Packed for FReg {
-    type Value = usize;
-    #[inline(always)]
-    fn unpack(bits: u16) -> usize {
-        usize::from(bits)
-    }
+        $(numbers! { @packed $name $packed })?
+        $(numbers! { @word $name $given })?
+    )* };
+    (@packed $name:ident ()) => {
+        impl Packed for $name {
+            type Value = usize;
+            #[inline(always)]
+            fn unpack(bits: u16) -> usize {
+                usize::from(bits)
+            }
+        }
+    };
+    (@word $name:ident $given:ty) => {
+        impl Word for $name {
+            type Value = usize;
+            type Given = $given;
+            #[inline(always)]
+            fn read(word: u64) -> usize {
+                word as usize
+            }
+            fn put(given: $given, sink: &mut impl Sink) {
+                sink.word(u64::from(given));
+            }
+        }
+    };
 }
 
-/// A small number: of arguments, words of a frame, elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Count;
-
-impl Packed for Count {
-    type Value = usize;
-    #[inline(always)]
-    fn unpack(bits: u16) -> usize {
-        usize::from(bits)
-    }
-}
-
-/// How many x registers are live: fewer than there are, as the loader keeps the last for itself. A BIF that cannot
-/// collect has as many as there are.
-#[derive(Clone, Copy, Debug)]
-pub struct Live;
-
-impl Packed for Live {
-    type Value = usize;
-    #[inline(always)]
-    fn unpack(bits: u16) -> usize {
-        usize::from(bits)
-    }
-}
-
-impl Word for Live {
-    type Value = usize;
-    type Given = u16;
-    #[inline(always)]
-    fn read(word: u64) -> usize {
-        word as usize
-    }
-    fn put(given: u16, sink: &mut impl Sink) {
-        sink.word(u64::from(given));
-    }
-}
-
-/// Words of heap that are needed, at most 32 bits, so that sums with it fit a word.
-#[derive(Clone, Copy, Debug)]
-pub struct Need;
-
-impl Word for Need {
-    type Value = usize;
-    type Given = u64;
-    #[inline(always)]
-    fn read(word: u64) -> usize {
-        word as usize
-    }
-    fn put(given: u64, sink: &mut impl Sink) {
-        sink.word(given);
-    }
+numbers! {
+    /// A float register.
+    FReg packed ();
+    /// A small number: of arguments, words of a frame, elements.
+    Count packed ();
+    /// How many x registers are live: fewer than there are, as the loader keeps the last for itself. A BIF that cannot
+    /// collect has as many as there are.
+    Live packed () word u16;
+    /// Words of heap that are needed, so few that sums with it fit a word.
+    Need word u32;
 }
 
 /// A register that is read (coded as in [`Reg`], primary tag 00), or else the term itself.

@@ -406,6 +406,12 @@ pub(super) unsafe fn header(word: u64) -> u64 {
     }
 }
 
+/// Are both words small integers?
+#[inline(always)]
+pub(super) fn are_small(left: u64, right: u64) -> bool {
+    left & right & 0xF == tag::SMALL
+}
+
 /// Are these the same term?
 ///
 /// # Safety

@@ -3,13 +3,8 @@
 use crate::exec::arith;
 use crate::exec::exception::Current;
 use crate::exec::guard::{guard, mfa_of};
-use crate::interp::regs::{Guarded, guarded};
+use crate::interp::regs::{Guarded, are_small, guarded};
 use crate::term::{RawTerm, tag};
-
-#[inline(always)]
-fn are_small(left: u64, right: u64) -> bool {
-    left & right & 0xF == tag::SMALL
-}
 
 /// The sum of two small integers' words, where it is one.
 #[inline(always)]

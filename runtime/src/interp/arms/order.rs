@@ -1,6 +1,6 @@
 //! Comparisons. Small integers are compared without leaving the loop.
 
-use crate::interp::regs::{Regs, eq_exact};
+use crate::interp::regs::{Regs, are_small, eq_exact};
 use crate::term::{compare, tag};
 
 /// # Safety
@@ -25,11 +25,6 @@ unsafe fn is_equal(r: &Regs<'_>, left: u64, right: u64) -> bool {
 unsafe fn is_less(r: &Regs<'_>, left: u64, right: u64) -> bool {
     // SAFETY: by contract.
     unsafe { compare::cmp(r.term(left), r.term(right)).is_lt() }
-}
-
-#[inline(always)]
-fn are_small(left: u64, right: u64) -> bool {
-    left & right & 0xF == tag::SMALL
 }
 
 arms! {

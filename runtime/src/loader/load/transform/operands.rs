@@ -83,7 +83,7 @@ impl<'a> Transform<'a> {
     }
 
     /// Heap need in words.
-    pub(super) fn need(&self, arg: Arg) -> Result<u64, LoadError> {
+    pub(super) fn need(&self, arg: Arg) -> Result<u32, LoadError> {
         let need = match arg {
             Arg::Alloc {
                 words,
@@ -92,9 +92,7 @@ impl<'a> Transform<'a> {
             } => u64::from(words) + 2 * u64::from(floats) + 2 * u64::from(funs),
             _ => self.number(arg)?,
         };
-        let fits = u32::try_from(need).is_ok();
-        fits.then_some(need)
-            .ok_or_else(|| self.here("a smaller need of heap"))
+        u32::try_from(need).map_err(|_| self.here("a smaller need of heap"))
     }
 
     /// How many registers are live.
@@ -188,7 +186,7 @@ impl<'a> Transform<'a> {
             }
             Kind::Need => {
                 let need = self.need(arg)?;
-                self.e.word(need);
+                self.e.word(u64::from(need));
             }
             Kind::Const => {
                 let constant = self.constant(arg)?;
