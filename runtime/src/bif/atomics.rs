@@ -133,7 +133,7 @@ impl Atomics {
 fn atomics_new_2<'p>(p: &'p Process, [count, options]: [Term<'p>; 2]) -> BifResult<'p> {
     let count = word(count)?;
     if count == 0 {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let signed = word(options)? & OPT_SIGNED != 0;
     let words = zeroed(count, u64::MAX / 8)?;

@@ -1,7 +1,7 @@
 //! Binaries and bitstrings: conversion from and to lists, parts, sizes. Searching is in `binary_search`,
 //! `checksum` has the sums.
 
-use super::{BifResult, Raise, badarg, bifs, system_limit};
+use super::{BifResult, GuardResult, Raise, badarg, bifs, system_limit};
 use crate::num::limbs::{Endian, Int, IntRef};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::sys::memory;
@@ -107,7 +107,7 @@ fn listed<'p>(
             } else if cells >= ENOUGH_REDS * BYTES_PER_RED {
                 (reds + 1) * BYTES_PER_RED
             } else if reds <= FEW_REDS {
-                return Err(p.try_again());
+                return Err(p.try_again().into());
             } else {
                 usize::MAX
             };
@@ -125,7 +125,7 @@ fn listed<'p>(
         return Ok(list);
     }
     let (list, left) = (list.raw(), left - now);
-    Err(p.yield_with(Listing { list, left }))
+    Err(p.yield_with(Listing { list, left }).into())
 }
 
 fn binary_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -140,7 +140,7 @@ fn binary_to_list_3<'p>(p: &'p Process, [a, start, stop]: [Term<'p>; 3]) -> BifR
     let bits = binary(a)?;
     let (start, stop) = (size_argument(start)?, size_argument(stop)?);
     if start < 1 || stop < start || stop > bits.byte_len() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let part = bits.first(stop * 8).skip((start - 1) * 8);
     listed(p, part, part.byte_len(), || Term::NIL)
@@ -242,7 +242,7 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
         Some(building) => (building, p.fcalls.get()),
         None => {
             let Some(reds) = reds_to_begin(p) else {
-                return Err(p.try_again());
+                return Err(p.try_again().into());
             };
             if list.is_nil() {
                 return Ok(p.binary(&[]));
@@ -270,7 +270,7 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
     };
     if !building.is_counted {
         if let Walked::Some = count_bits(p, &mut building, &mut reds, is_whole)? {
-            return Err(put_off(building));
+            return Err(put_off(building).into());
         }
         building.is_counted = true;
         if building.bit_len == 0 {
@@ -278,11 +278,11 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
         }
         building.rest = vec![list.raw()];
         if reds <= 0 {
-            return Err(put_off(building));
+            return Err(put_off(building).into());
         }
     }
     if let Walked::Some = copy_bits(p, &mut building, reds)? {
-        return Err(put_off(building));
+        return Err(put_off(building).into());
     }
     let (bytes, bit_len) = building.joined.finish();
     Ok(match bit_len % 8 {
@@ -361,7 +361,7 @@ fn list_to_bitstring_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> 
 fn iolist_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     match a.as_bits() {
         Some(bits) if bits.bit_len().is_multiple_of(8) => Ok(a),
-        Some(_) => Err(badarg()),
+        Some(_) => Err(badarg().into()),
         None => list_to_binary_1(p, [a]),
     }
 }
@@ -401,7 +401,7 @@ fn iolist_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
             p.trap_state();
         }
         let rest = walk.pause(p);
-        return Err(p.yield_with(Sizing { bytes, rest }));
+        return Err(p.yield_with(Sizing { bytes, rest }).into());
     }
     walk.pay(p);
     walked?;
@@ -461,7 +461,7 @@ fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
             p.trap_state();
         }
         work.rest = walk.pause(p);
-        return Err(p.yield_with(*work));
+        return Err(p.yield_with(*work).into());
     }
     walk.pay(p);
     // It is walked twice, and each walk is charged for to the next whole reduction.
@@ -479,7 +479,7 @@ fn split_binary_2<'p>(p: &'p Process, [a, at]: [Term<'p>; 2]) -> BifResult<'p> {
     let bits = bits(a)?;
     let at = size_argument(at)?;
     if at > bits.byte_len() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let (first, rest) = (
         p.sub_bits(bits, 0, at * 8),
@@ -488,11 +488,11 @@ fn split_binary_2<'p>(p: &'p Process, [a, at]: [Term<'p>; 2]) -> BifResult<'p> {
     Ok(p.tuple(&[first, rest]))
 }
 
-fn byte_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn byte_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     Ok(p.unsigned(bits(a)?.bit_len().div_ceil(8) as u64))
 }
 
-fn bit_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn bit_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     Ok(p.unsigned(bits(a)?.bit_len() as u64))
 }
 
@@ -516,13 +516,13 @@ pub(super) fn part_range(
     Ok((position.min(other), position.max(other)))
 }
 
-fn part_3<'p>(p: &'p Process, [a, position, length]: [Term<'p>; 3]) -> BifResult<'p> {
+fn part_3<'p>(p: &'p Process, [a, position, length]: [Term<'p>; 3]) -> GuardResult<'p> {
     let bits = binary(a)?;
     let (from, to) = part_range(bits.byte_len(), position, length)?;
     Ok(p.sub_bits(bits, from * 8, to * 8))
 }
 
-fn part_2<'p>(p: &'p Process, [a, part]: [Term<'p>; 2]) -> BifResult<'p> {
+fn part_2<'p>(p: &'p Process, [a, part]: [Term<'p>; 2]) -> GuardResult<'p> {
     match part.as_tuple().map(|t| t.elements()) {
         Some([position, length]) => part_3(p, [a, *position, *length]),
         _ => Err(badarg()),
@@ -565,7 +565,7 @@ fn copy_2<'p>(p: &'p Process, [a, n]: [Term<'p>; 2]) -> BifResult<'p> {
     }
     // Source: `do_binary_copy()`.
     if n >= usize::MAX / bits.bit_len() {
-        return Err(system_limit());
+        return Err(system_limit().into());
     }
     copied(p, bits, n)
 }
@@ -601,7 +601,7 @@ fn copied<'p>(p: &'p Process, bits: Bits<'p>, n: usize) -> BifResult<'p> {
     if !begun && size > most {
         fill(&mut out, most);
         p.give_up_slice();
-        return Err(p.put_off(Copying(out)));
+        return Err(p.put_off(Copying(out)).into());
     }
     fill(&mut out, size);
     p.bump_reds(((size - before) * 8 / BITS_PER_RED) as i64);
@@ -634,7 +634,7 @@ fn encode_unsigned_2<'p>(p: &'p Process, [a, order]: [Term<'p>; 2]) -> BifResult
     let value = match a.view() {
         View::Small(value) if value >= 0 => IntRef::of_i64(value, &mut limb),
         View::Big(big) if !big.is_negative() => IntRef::new(false, big.limbs()),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let mut bytes: Vec<u8> = value.mag_le_bytes().collect();
     if bytes.is_empty() {
@@ -700,7 +700,7 @@ fn longest_common<'p>(p: &'p Process, list: Term<'p>, from_end: bool) -> BifResu
     let mut left = budget;
     while at.common < at.most {
         if left < 0 {
-            return Err(p.yield_with(at));
+            return Err(p.yield_with(at).into());
         }
         let mut stride = STRIDE.min(at.most - at.common);
         while left >= 0 && at.common < at.most {
@@ -742,6 +742,7 @@ fn longest_common_suffix_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Leave;
     use crate::process::in_small_steps;
 
     #[test]
@@ -772,7 +773,10 @@ mod tests {
         // In the first turn it may do as much as a thousand reductions pay for.
         assert!(turns > 200, "{turns}");
         p.fcalls.set(CONTEXT_REDS);
-        let is_refused = matches!(list_to_binary_1(&p, [p.get(&list)]), Err(Raise::Error(_)));
+        let is_refused = matches!(
+            list_to_binary_1(&p, [p.get(&list)]),
+            Err(Leave::Raise(Raise::Error(_)))
+        );
         assert!(is_refused, "a part of a byte");
     }
 }

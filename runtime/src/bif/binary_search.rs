@@ -14,7 +14,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use self::moore::{Moore, Sought};
 use super::binary::part_range;
-use super::{BifResult, Raise, badarg, bifs, system_limit};
+use super::{BifResult, Leave, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
 use crate::process::{Process, Work, refs};
 use crate::term::{Atom, Bits, RawTerm, Term, View, am};
@@ -182,7 +182,7 @@ fn found<'p>(
     pattern: &Given<'_>,
     (scope, global): (Range<usize>, bool),
     steps_of_result: usize,
-) -> Result<Vec<Range<usize>>, Raise<'static>> {
+) -> Result<Vec<Range<usize>>, Leave<'static>> {
     let begun = p.take_work::<Searching>().map(|work| *work);
     let is_first_turn = begun.is_none();
     let mut work = begun.unwrap_or(Searching {
@@ -200,13 +200,13 @@ fn found<'p>(
     let pause = |work| {
         if !is_first_turn {
             p.give_up_slice();
-            return Err(p.put_off(work));
+            return Err(p.put_off(work).into());
         }
         p.trap_state();
         if let Given::New(_) = pattern {
             p.trap_state();
         }
-        Err(p.yield_with(work))
+        Err(p.yield_with(work).into())
     };
     if !work.is_found {
         let bytes = haystack.bytes();

@@ -99,7 +99,7 @@ fn localtime_to_universaltime_2<'p>(
         Some(am::true_) => Some(true),
         Some(am::false_) => Some(false),
         Some(am::undefined) => None,
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let universal = date_time(local).and_then(|local| local_to_universal(local, is_dst));
     Ok(build(p, universal.ok_or_else(badarg)?))
@@ -122,9 +122,9 @@ fn posixtime_to_universaltime_1<'p>(p: &'p Process, [seconds]: [Term<'p>; 1]) ->
         View::Big(big) => match (big.is_negative(), big.limbs()) {
             (false, &[limb]) => i64::try_from(limb).map_err(|_| badarg())?,
             (true, &[limb]) => 0i64.checked_sub_unsigned(limb).ok_or_else(badarg)?,
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         },
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(build(p, DateTime::from_posix_seconds(seconds)))
 }

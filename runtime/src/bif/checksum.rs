@@ -1,7 +1,7 @@
 //! Checksums and digests of I/O lists.
 
 use super::binary::binary;
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::hash::checksum::{adler32, adler32_combine, crc32, crc32_combine};
 use crate::hash::md5::Md5;
 use crate::process::{CONTEXT_REDS, Process, Work};
@@ -54,7 +54,7 @@ fn sum_some<'p, S: Send + 'static>(
     first: impl FnOnce() -> S,
     (most, per_red): (usize, usize),
     add: impl Fn(&mut S, &[u8]),
-) -> Result<S, Raise<'static>> {
+) -> Result<S, Leave<'static>> {
     let Summing {
         mut sum,
         mut summed_of_leaf,
@@ -102,11 +102,12 @@ fn sum_some<'p, S: Send + 'static>(
     if summed_of_leaf > 0 {
         p.trap_words(PART_WORDS);
     }
-    Err(p.yield_with(Summing {
+    let summing = Summing {
         sum,
         summed_of_leaf,
         rest,
-    }))
+    };
+    Err(p.yield_with(summing).into())
 }
 
 fn checksum<'p>(
@@ -161,11 +162,11 @@ fn digest<'p>(
     p: &'p Process,
     data: Term<'p>,
     first: impl FnOnce() -> Md5,
-) -> Result<Md5, Raise<'static>> {
+) -> Result<Md5, Leave<'static>> {
     const BLOCK: usize = 64;
     let most = 4 * p.reds_left() / BLOCK * BLOCK;
     let digest = sum_some(p, data, first, (most, 1), Md5::update);
-    if let Err(Raise::Yield) = digest {
+    if let Err(Leave::Control(Control::Yield)) = digest {
         p.binary(&Md5::new().to_bytes());
     }
     digest
@@ -205,7 +206,7 @@ mod tests {
             let p = Process::new(233);
             let data = p.binary(&vec![1; bytes]);
             while let Err(raise) = bif(&p, [data]) {
-                assert!(matches!(raise, Raise::Yield));
+                assert!(matches!(raise, Leave::Control(Control::Yield)));
                 p.new_slice();
             }
             p.reductions()

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::{BifResult, Raise, badarg, bifs, notsup};
+use super::{BifResult, Control, Raise, badarg, bifs, notsup};
 use crate::beam;
 use crate::code::entry::{export, find_export};
 use crate::heap::MagicBinary;
@@ -101,7 +101,7 @@ fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> 
     }
     let on_load = all.iter().any(|module| module.on_load.is_some());
     if on_load && all.len() > 1 {
-        return Err(super::system_limit());
+        return Err(super::system_limit().into());
     }
     if !duplicated.is_empty() {
         return Ok(refused(p, am::duplicated, &duplicated));
@@ -135,7 +135,7 @@ fn call_on_load_function_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResu
     let name = name.as_atom().ok_or_else(badarg)?;
     let pending = module::versions(name).pending.ok_or_else(badarg)?;
     let entry = pending.on_load.ok_or_else(badarg)?;
-    Err(Raise::TrapTo(pending.address(entry)))
+    Err(Control::TrapTo(pending.address(entry)).into())
 }
 
 fn finish_after_on_load_2<'p>(_: &'p Process, [name, keep]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -158,7 +158,7 @@ fn delete_module_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
         Err(_) => {
             let text = format!("Module {name} must be purged before deleting\n");
             log_error(p, "~s~n", p.list(&[p.string(&text)]));
-            Err(badarg())
+            Err(badarg().into())
         }
     }
 }
@@ -173,7 +173,7 @@ pub(crate) fn set_purger(pid: Pid) {
 
 fn purge_module_2<'p>(p: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<'p> {
     if PURGER.get() != Some(&p.pid()) {
-        return Err(notsup());
+        return Err(notsup().into());
     }
     let name = name.as_atom().ok_or_else(badarg)?;
     let prepare = |which| purge::prepare(name, which).map_err(|()| badarg());
@@ -186,7 +186,7 @@ fn purge_module_2<'p>(p: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<
             false
         }
         am::complete => purge::complete(name),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(Term::bool(done))
 }
@@ -280,7 +280,7 @@ fn get_module_info_2<'p>(p: &'p Process, [name, what]: [Term<'p>; 2]) -> BifResu
         am::attributes => p.attach(chunk_term(&module.attributes)),
         am::compile => p.attach(chunk_term(&module.compile_info)),
         am::native => Term::bool(false),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     })
 }
 
@@ -329,11 +329,11 @@ fn get_debug_info_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> 
 
 /// The trace shows the call of it, unlike that of `error/1`.
 fn nif_error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(Raise::Error(reason))
+    Err(Raise::Error(reason).into())
 }
 
 fn nif_error_2<'p>(_: &'p Process, [reason, _]: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(Raise::Error(reason))
+    Err(Raise::Error(reason).into())
 }
 
 fn make_fun_3<'p>(_p: &'p Process, [m, f, a]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -369,7 +369,7 @@ fn fun_info_2<'p>(p: &'p Process, [fun, what]: [Term<'p>; 2]) -> BifResult<'p> {
             (None, Some(name)) => name.term(),
             (None, None) => Term::NIL,
         },
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(p.tuple(&[what, value]))
 }

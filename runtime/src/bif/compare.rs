@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::io::Write;
 
-use super::{BifResult, Raise, badarg, bifs, notsup};
+use super::{BifResult, GuardResult, Leave, badarg, bifs, notsup};
 use crate::process::{Process, Work};
 use crate::term::compare::{cmp, cmp_exact, eq, eq_exact};
 use crate::term::hash::{Paused, phash, phash2_some};
@@ -50,7 +50,7 @@ bifs! {
 
 macro_rules! tests_of_two {
     ($($name:ident |$a:ident, $b:ident| $test:expr;)*) => {
-        $(fn $name<'p>(_: &'p Process, [$a, $b]: [Term<'p>; 2]) -> BifResult<'p> {
+        $(fn $name<'p>(_: &'p Process, [$a, $b]: [Term<'p>; 2]) -> GuardResult<'p> {
             Ok(Term::bool($test))
         })*
     };
@@ -69,7 +69,7 @@ tests_of_two! {
 
 macro_rules! type_tests {
     ($($name:ident |$t:ident| $test:expr;)*) => {
-        $(fn $name<'p>(_: &'p Process, [$t]: [Term<'p>; 1]) -> BifResult<'p> {
+        $(fn $name<'p>(_: &'p Process, [$t]: [Term<'p>; 1]) -> GuardResult<'p> {
             Ok(Term::bool($test))
         })*
     };
@@ -101,7 +101,7 @@ type_tests! {
     is_function_1 |t| t.as_fun().is_some();
 }
 
-fn is_function_2<'p>(_: &'p Process, [fun, arity]: [Term<'p>; 2]) -> BifResult<'p> {
+fn is_function_2<'p>(_: &'p Process, [fun, arity]: [Term<'p>; 2]) -> GuardResult<'p> {
     let arity = match arity.view() {
         View::Small(n) if n >= 0 => Some(n),
         // Larger than any arity.
@@ -112,7 +112,7 @@ fn is_function_2<'p>(_: &'p Process, [fun, arity]: [Term<'p>; 2]) -> BifResult<'
     Ok(Term::bool(fun.is_some() && fun == arity))
 }
 
-fn is_integer_3<'p>(_: &'p Process, [t, from, to]: [Term<'p>; 3]) -> BifResult<'p> {
+fn is_integer_3<'p>(_: &'p Process, [t, from, to]: [Term<'p>; 3]) -> GuardResult<'p> {
     if !(is_integer(from) && is_integer(to)) {
         return Err(badarg());
     }
@@ -121,38 +121,38 @@ fn is_integer_3<'p>(_: &'p Process, [t, from, to]: [Term<'p>; 3]) -> BifResult<'
     ))
 }
 
-fn booleans<'p>(a: Term<'p>, b: Term<'p>, apply: fn(bool, bool) -> bool) -> BifResult<'p> {
+fn booleans<'p>(a: Term<'p>, b: Term<'p>, apply: fn(bool, bool) -> bool) -> GuardResult<'p> {
     match (a.as_bool(), b.as_bool()) {
         (Some(a), Some(b)) => Ok(Term::bool(apply(a, b))),
         _ => Err(badarg()),
     }
 }
 
-fn and_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn and_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     booleans(a, b, |a, b| a && b)
 }
 
-fn or_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn or_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     booleans(a, b, |a, b| a || b)
 }
 
-fn xor_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn xor_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     booleans(a, b, |a, b| a != b)
 }
 
-fn not_1<'p>(_: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn not_1<'p>(_: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     booleans(a, a, |a, _| !a)
 }
 
-fn min_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn min_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     Ok(if cmp(a, b).is_gt() { b } else { a })
 }
 
-fn max_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn max_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     Ok(if cmp(a, b).is_lt() { b } else { a })
 }
 
-fn cmp_term_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn cmp_term_2<'p>(_: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     Ok(Term::small(match cmp_exact(a, b) {
         Ordering::Less => -1,
         Ordering::Equal => 0,
@@ -174,7 +174,7 @@ impl Work for Hashing {
     }
 }
 
-fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Raise<'static>> {
+fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Leave<'static>> {
     const STEPS_PER_RED: i64 = 64;
     let begun = p.take_work::<Hashing>().map(|work| work.0);
     let is_first_turn = begun.is_none();
@@ -189,7 +189,7 @@ fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Raise<'static>> 
             if is_first_turn {
                 p.trap_state();
             }
-            Err(p.yield_with(Hashing(paused)))
+            Err(p.yield_with(Hashing(paused)).into())
         }
     }
 }
@@ -203,12 +203,12 @@ fn phash2_2<'p>(p: &'p Process, [t, limit]: [Term<'p>; 2]) -> BifResult<'p> {
     Ok(Term::small(whole_phash2(p, t)? % range))
 }
 
-fn phash_2<'p>(_: &'p Process, [t, limit]: [Term<'p>; 2]) -> BifResult<'p> {
+fn phash_2<'p>(_: &'p Process, [t, limit]: [Term<'p>; 2]) -> GuardResult<'p> {
     let range = range(limit).ok_or_else(badarg)?;
     Ok(Term::small(i64::from(phash(t)) % range + 1))
 }
 
-fn display_1<'p>(_: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
+fn display_1<'p>(_: &'p Process, [t]: [Term<'p>; 1]) -> GuardResult<'p> {
     // ERTS writes a carriage return before each line feed of its own printing.
     let mut text = t.display().to_bytes();
     text.extend(b"\r\n");
@@ -218,7 +218,7 @@ fn display_1<'p>(_: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(am::true_.term())
 }
 
-fn display_string_2<'p>(_: &'p Process, [device, text]: [Term<'p>; 2]) -> BifResult<'p> {
+fn display_string_2<'p>(_: &'p Process, [device, text]: [Term<'p>; 2]) -> GuardResult<'p> {
     let bytes = match text.as_binary() {
         Some(bits) => bits.bytes().into_owned(),
         None => utf8_of_list(text).ok_or_else(badarg)?,

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{BifResult, Raise, badarg, bifs, system_limit};
+use super::{BifResult, GuardResult, Raise, badarg, bifs, system_limit};
 use crate::heap::LiteralCell;
 use crate::num::float::{FloatFormat, format_float, parse_float, scan_float};
 use crate::num::limbs::IntRef;
@@ -62,7 +62,7 @@ fn atom_to_binary_2<'p>(p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifResu
         let bytes = unicode::latin1_from_str(name).ok_or_else(badarg)?;
         return Ok(p.binary_from_vec(bytes));
     }
-    Err(badarg())
+    Err(badarg().into())
 }
 
 /// An atom's name as a binary: a literal, as in ERTS, made when it is first asked for. `None` for atoms
@@ -94,19 +94,19 @@ fn name_of_list(list: Term<'_>) -> Result<String, Raise<'static>> {
     Ok(name)
 }
 
-fn new_atom(name: &str) -> BifResult<'static> {
+fn new_atom(name: &str) -> GuardResult<'static> {
     Ok(Atom::new(name).term())
 }
 
-fn existing_atom(name: &str) -> BifResult<'static> {
+fn existing_atom(name: &str) -> GuardResult<'static> {
     Atom::existing(name).map(Atom::term).ok_or_else(badarg)
 }
 
-fn list_to_atom_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+fn list_to_atom_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> GuardResult<'p> {
     new_atom(&name_of_list(list)?)
 }
 
-fn list_to_existing_atom_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+fn list_to_existing_atom_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> GuardResult<'p> {
     existing_atom(&name_of_list(list).map_err(|_| badarg())?)
 }
 
@@ -128,7 +128,7 @@ fn name_of_binary(a: Term<'_>, encoding: Term<'_>) -> Result<String, Raise<'stat
     }
 }
 
-fn binary_to_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
+fn binary_to_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> GuardResult<'p> {
     let name = name_of_binary(a, encoding)?;
     if name.chars().count() > MAX_ATOM_CHARS {
         return Err(system_limit());
@@ -136,7 +136,7 @@ fn binary_to_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifRes
     new_atom(&name)
 }
 
-fn binary_to_existing_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
+fn binary_to_existing_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) -> GuardResult<'p> {
     existing_atom(&name_of_binary(a, encoding).map_err(|_| badarg())?)
 }
 
@@ -395,7 +395,7 @@ fn pid_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         View::External(pid) if pid.kind() == tag::EXTERNAL_PID => {
             (pid.data()[0] & 0xffff_ffff, pid.data()[0] >> 32)
         }
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(p.string(&format!("<{}.{number}.{serial}>", node_number(a))))
 }
@@ -404,7 +404,7 @@ fn port_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let number = match a.view() {
         View::Port(port) => port.0,
         View::External(port) if port.kind() == tag::EXTERNAL_PORT => port.data()[0],
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(p.string(&format!("#Port<{}.{number}>", node_number(a))))
 }
@@ -426,7 +426,7 @@ fn ref_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
                 .map(|i| (data[i / 2] >> (32 * (i % 2))) as u32)
                 .collect()
         }
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let numbers: String = numbers.iter().rev().map(|n| format!(".{n}")).collect();
     Ok(p.string(&format!("#Ref<{}{numbers}>", node_number(a))))
@@ -476,14 +476,14 @@ fn list_to_pid_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
         [0, number, serial] if number >> 28 == 0 && serial >> 32 == 0 => {
             Ok(Pid(serial << 28 | number).term())
         }
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
 fn list_to_port_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     match numbers(list, b"#Port<")?[..] {
         [0, number] if number >> 60 == 0 => Ok(Port(number).term()),
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -495,10 +495,10 @@ fn list_to_ref_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
         [a, b, c, low, high, 0] if a < 1 << 18 => {
             let word = u64::from(low) | u64::from(high) << 32;
             if word & tag::IMMED1_MASK != tag::PID {
-                return Err(badarg());
+                return Err(badarg().into());
             }
             Ok(p.pid_reference([a, b, c], Pid(word >> 4)))
         }
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }

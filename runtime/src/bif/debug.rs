@@ -29,11 +29,11 @@ bifs! {
 }
 
 fn refused_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(notsup())
+    Err(notsup().into())
 }
 
 fn refused_3<'p>(_p: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
-    Err(notsup())
+    Err(notsup().into())
 }
 
 fn same_2<'p>(_p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -53,7 +53,7 @@ fn copy_shared_2<'p>(p: &'p Process, [a, literals]: [Term<'p>; 2]) -> BifResult<
     let literals = match literals.as_bool() {
         Some(true) => Literals::Count,
         Some(false) => Literals::Share,
-        None => return Err(badarg()),
+        None => return Err(badarg().into()),
     };
     Ok(p.copy_shared(a, literals))
 }
@@ -80,7 +80,7 @@ fn interpreter_size_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn dist_ext_to_term_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(badarg())
+    Err(badarg().into())
 }
 
 /// Locks are not counted.
@@ -89,11 +89,11 @@ fn lcnt_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn lcnt_control_1<'p>(_p: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(badarg())
+    Err(badarg().into())
 }
 
 fn lcnt_control_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(badarg())
+    Err(badarg().into())
 }
 
 fn term_type_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -131,7 +131,7 @@ fn term_to_string_2<'p>(p: &'p Process, [a, limit]: [Term<'p>; 2]) -> BifResult<
     let text = match limit.view() {
         View::Atom(am::undefined) => a.display(),
         View::Small(limit) if (2..most).contains(&limit) => a.display_cut(limit),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(p.byte_list(&text.to_bytes()))
 }

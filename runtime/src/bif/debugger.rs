@@ -60,7 +60,7 @@ fn toggle_instrumentations_1<'p>(_: &'p Process, [toggles]: [Term<'p>; 1]) -> Bi
     let toggles = toggles.as_map().ok_or_else(badarg)?;
     let lines = toggles.get(am::line_breakpoint.term());
     if toggles.len() != usize::from(lines.is_some()) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     if let Some(lines) = lines {
         debug::instrument_lines(lines.as_bool().ok_or_else(badarg)?);
@@ -89,7 +89,7 @@ fn unregister_2<'p>(_: &'p Process, [pid, session]: [Term<'p>; 2]) -> BifResult<
     let mut debugger = DEBUGGER.lock();
     if debugger.0 == Some(pid) {
         if i64::from(debugger.1) != session {
-            return Err(badarg());
+            return Err(badarg().into());
         }
         debugger.0 = None;
     }
@@ -219,7 +219,7 @@ fn notify_breakpoint_hit_3<'p>(
     );
     let is_resume = resume.as_fun().is_some_and(|fun| fun.arity() == 0);
     if !is_mfa || line.as_small().is_none() || !is_resume {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let (debugger, session) = *DEBUGGER.lock();
     if debugger == Some(p.pid()) {

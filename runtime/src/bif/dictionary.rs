@@ -1,6 +1,6 @@
 //! The process dictionary. Under each key it holds the pair `{Key, Value}`, which is on the heap, as in ERTS.
 
-use super::{BifResult, bifs};
+use super::{BifResult, GuardResult, bifs};
 use crate::process::Process;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
@@ -9,7 +9,7 @@ use crate::trace::record;
 
 bifs! {
     bif erlang:"get"/0 => get_0;
-    bif erlang:"get"/1 => get_1;
+    guard erlang:"get"/1 => get_1;
     bif erlang:"get_keys"/0 => get_keys_0;
     bif erlang:"get_keys"/1 => get_keys_1;
     hbif_plain erlang:"put"/2 => put_2;
@@ -49,7 +49,7 @@ pub(crate) fn get<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
     find(p, key).map(|place| value_of(p, p.dictionary().value(place)))
 }
 
-fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> GuardResult<'p> {
     Ok(get(p, key).unwrap_or(am::undefined.term()))
 }
 

@@ -102,14 +102,14 @@ fn loaded_drivers_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 /// Of a driver that is not there nothing is known.
 fn info_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(badarg())
+    Err(badarg().into())
 }
 
 fn format_error_int_1<'p>(p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {
     let text = match code.as_atom() {
         Some(am::no_ddll_available) => "DDLL functionality not available on this platform",
         Some(am::not_loaded) => "DDLL driver is not loaded",
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     Ok(p.string(text))
 }
@@ -117,14 +117,14 @@ fn format_error_int_1<'p>(p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p
 /// Whatever is waited for, the driver is not there: `{'DOWN', Ref, driver, Name, unloaded}` comes at once.
 fn monitor_2<'p>(p: &'p Process, [what, description]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(&[name, when]) = description.as_tuple().map(|t| t.elements()) else {
-        return Err(badarg());
+        return Err(badarg().into());
     };
     let known = matches!(
         when.as_atom(),
         Some(am::loaded | am::unloaded | am::unloaded_only)
     );
     if what != am::driver || !known {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     check_name(name)?;
     let reference = p.reference(refs::make_ref());

@@ -74,9 +74,9 @@ macro_rules! constant {
 constant! {
     undefined_0 0 => Ok(am::undefined.term());
     undefined_1 1 => Ok(am::undefined.term());
-    notsup_0 0 => Err(notsup());
-    badarg_1 1 => Err(badarg());
-    badarg_2 2 => Err(badarg());
+    notsup_0 0 => Err(notsup().into());
+    badarg_1 1 => Err(badarg().into());
+    badarg_2 2 => Err(badarg().into());
 }
 
 fn printable_range_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -92,7 +92,7 @@ fn dflag_unicode_io_1<'p>(_p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p
     match pid.view() {
         View::Pid(_) => Ok(Term::bool(true)),
         View::External(it) if it.kind() == tag::EXTERNAL_PID => Ok(Term::bool(false)),
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -103,7 +103,7 @@ fn no_aux_work_threads_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p
 
 /// What [`dt_tag_1`] gives.
 fn dt_restore_tag_1<'p>(_p: &'p Process, [tag]: [Term<'p>; 1]) -> BifResult<'p> {
-    (tag == am::true_).then_some(tag).ok_or_else(badarg)
+    Ok((tag == am::true_).then_some(tag).ok_or_else(badarg)?)
 }
 
 fn dt_tag_1<'p>(_p: &'p Process, [spread]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -123,5 +123,5 @@ fn of_module_1<'p>(_p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn set_coverage_mode_1<'p>(_p: &'p Process, _: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(badarg())
+    Err(badarg().into())
 }

@@ -14,7 +14,7 @@ bifs! {
 }
 
 fn error_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(Raise::ErrorArgs(reason, am::none.term(), Term::NIL))
+    Err(Raise::ErrorArgs(reason, am::none.term(), Term::NIL).into())
 }
 
 /// Words of the tuples in which ERTS keeps reason, arguments and information.
@@ -23,7 +23,7 @@ const TRIPLE_WORDS: usize = 4;
 
 fn error_2<'p>(p: &'p Process, [reason, args]: [Term<'p>; 2]) -> BifResult<'p> {
     p.filler(PAIR_WORDS);
-    Err(Raise::ErrorArgs(reason, arguments(args), Term::NIL))
+    Err(Raise::ErrorArgs(reason, arguments(args), Term::NIL).into())
 }
 
 /// What is no list tells no arguments.
@@ -49,24 +49,22 @@ fn error_3<'p>(p: &'p Process, [reason, args, options]: [Term<'p>; 3]) -> BifRes
     } else {
         TRIPLE_WORDS
     });
-    Err(Raise::ErrorArgs(reason, arguments(args), info))
+    Err(Raise::ErrorArgs(reason, arguments(args), info).into())
 }
 
 fn throw_1<'p>(_: &'p Process, [value]: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(Raise::Throw(value))
+    Err(Raise::Throw(value).into())
 }
 
 fn exit_1<'p>(_: &'p Process, [reason]: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(Raise::Exit(reason))
+    Err(Raise::Exit(reason).into())
 }
 
 /// Returns `badarg` where the class or the stack trace is none. Source: `raise_3()` in `bif.c`.
 fn raise_3<'p>(p: &'p Process, [class, reason, trace]: [Term<'p>; 3]) -> BifResult<'p> {
-    let class = class
-        .as_atom()
-        .filter(|&class| Class::from_atom(class).is_some());
+    let class = class.as_atom().and_then(Class::from_atom);
     match (class, stacktrace(p, trace)) {
-        (Some(class), Some(trace)) => Err(Raise::Raise(class, reason, trace)),
+        (Some(class), Some(trace)) => Err(Raise::Raise(class, reason, trace).into()),
         _ => Ok(am::badarg.term()),
     }
 }

@@ -183,7 +183,7 @@ fn new_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
     } = wanted;
     let table = Table::new(atom, p.pid(), heir, protection, options);
     match registry::add(table) {
-        None => Err(error(am::already_exists)),
+        None => Err(error(am::already_exists).into()),
         Some(_) if options.named => Ok(name),
         Some(reference) => Ok(p.magic_reference(reference)),
     }
@@ -203,7 +203,7 @@ fn rename_2<'p>(p: &'p Process, [id, name]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut state = table.write(p, id)?;
     let new = name.as_atom().ok_or_else(badarg)?;
     if !registry::rename(table, &mut state, new) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     Ok(if table.options.named { name } else { id })
 }
@@ -253,7 +253,7 @@ fn free(p: &Process, mut garbage: Garbage) -> BifResult<'_> {
     let left = garbage.objects.free_some(reds);
     if left < 0 {
         p.trap_words(std::mem::take(&mut garbage.pause_words));
-        return Err(p.yield_with(garbage));
+        return Err(p.yield_with(garbage).into());
     }
     p.bump_reds(reds - left);
     Ok(p.own(garbage.result))
@@ -265,10 +265,10 @@ fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'
     let to = to.as_pid().filter(|pid| process::exists(*pid));
     let to = to.ok_or_else(badarg)?;
     if state.owner != p.pid() {
-        return Err(error(am::not_owner));
+        return Err(error(am::not_owner).into());
     }
     if to == p.pid() {
-        return Err(error(am::owner));
+        return Err(error(am::owner).into());
     }
     let reference = registry::transfer(handle.table(), &mut state, to).ok_or_else(badarg)?;
     drop(state);
@@ -314,7 +314,7 @@ fn setopts_2<'p>(p: &'p Process, [id, options]: [Term<'p>; 2]) -> BifResult<'p> 
     let mut state = handle.table().write(p, id)?;
     let (heir, protection) = new_options(options).ok_or_else(badarg)?;
     if state.owner != p.pid() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     if let Some(heir) = heir {
         state.heir = heir;
@@ -446,14 +446,14 @@ fn insert_list<'p>(
                 p.trap_state();
             }
             let rest = rest.raw();
-            return Err(p.yield_with(Inserting { stored, rest }));
+            return Err(p.yield_with(Inserting { stored, rest }).into());
         }
         stored.push(Stored::new(object(cell.head(), keypos)?));
         rest = cell.tail();
         left = left.saturating_sub(steps_each);
     }
     if !rest.is_nil() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let mut state = handle.table().write(p, id)?;
     let mut steps = budget - left;
@@ -525,7 +525,7 @@ fn element<'p>(
 }
 
 fn lookup_element_3<'p>(p: &'p Process, [id, key, position]: [Term<'p>; 3]) -> BifResult<'p> {
-    element(p, id, key, position)?.ok_or_else(|| error(am::badkey))
+    element(p, id, key, position)?.ok_or_else(|| error(am::badkey).into())
 }
 
 fn lookup_element_4<'p>(
@@ -679,10 +679,10 @@ fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {
         && state.objects.len() == 0
         && handle.table().options.decentralized_counters;
     match state.objects.slot(index) {
-        Err(_) if is_uncounted_tree => Err(badarg()),
+        Err(_) if is_uncounted_tree => Err(badarg().into()),
         Ok(objects) => Ok(copies(p, objects)),
         Err(true) => Ok(am::end_of_table.term()),
-        Err(false) => Err(badarg()),
+        Err(false) => Err(badarg().into()),
     }
 }
 

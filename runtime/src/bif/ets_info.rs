@@ -1,6 +1,6 @@
 //! `ets:info/1,2`.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code;
 use crate::ets::registry::Handle;
 use crate::ets::{Objects, State, Table, WriteConcurrency, registry};
@@ -184,7 +184,7 @@ fn info_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
 fn info_2<'p>(p: &'p Process, [id, item]: [Term<'p>; 2]) -> BifResult<'p> {
     if item == am::binary {
         let export = code::entry::export(am::erts_internal, am::ets_info_binary, 1);
-        return Err(Raise::Trap(export, vec![id]));
+        return Err(Control::Trap(export, vec![id]).into());
     }
     let Some(handle) = existing(id)? else {
         return Ok(am::undefined.term());
@@ -201,5 +201,5 @@ fn info_2<'p>(p: &'p Process, [id, item]: [Term<'p>; 2]) -> BifResult<'p> {
         state: &state,
     };
     let item = item.as_atom().ok_or_else(badarg)?;
-    shown.item(item).ok_or_else(badarg)
+    Ok(shown.item(item).ok_or_else(badarg)?)
 }

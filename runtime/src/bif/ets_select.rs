@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLockWriteGuard;
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::ets::registry::Handle;
 use crate::ets::select::{self, Keys, Part, Position, Request, compiled};
@@ -187,7 +187,7 @@ impl<'p> Traversal<'p> {
     }
 
     /// As arguments of a trap. A hash table's takes all that is left of the time slice.
-    fn trap(&self, p: &'p Process) -> Raise<'p> {
+    fn trap(&self, p: &'p Process) -> Control<'p> {
         let known = matches!(self.from, Position::Known(_) | Position::Slot(_));
         let flags = i64::from(known)
             | i64::from(self.request.back) << 1
@@ -219,7 +219,7 @@ impl<'p> Traversal<'p> {
         if let Position::Slot(_) = self.from {
             p.bump_all_reds();
         }
-        Raise::Trap(export(am::ets, self.mode.trap(), 1), vec![state])
+        Control::Trap(export(am::ets, self.mode.trap(), 1), vec![state])
     }
 
     /// What a trap's argument stands for.
@@ -273,7 +273,7 @@ impl<'p> Traversal<'p> {
         if done.is_ok() && part.trap {
             p.bump_reds(self.reds(&part));
             self.id = handle.tid(p, self.id);
-            return Err(self.trap(p));
+            return Err(self.trap(p).into());
         }
         if self.fixed {
             self.unfix(p, table);
@@ -516,11 +516,11 @@ fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<
     let table = handle.table();
     drop(table.write(p, id)?);
     if table.options.kind == Kind::Hash(HashKind::Bag) {
-        return Err(error(am::table_type));
+        return Err(error(am::table_type).into());
     }
     compiled(spec)?;
     if !select::keeps_keys(spec, table.options.keypos) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     begin(p, id, Message::copy_of(spec), Mode::Replace, ALL)
 }
@@ -531,7 +531,7 @@ fn is_compiled_ms_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p>
 
 fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<'p> {
     if spec.is_nil() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     Ok(Program::new(Message::copy_of(spec))?.term(p))
 }
@@ -542,7 +542,7 @@ fn match_spec_run_r_3<'p>(
     [list, compiled, results]: [Term<'p>; 3],
 ) -> BifResult<'p> {
     if list.as_cons().is_none() && !list.is_nil() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let program = &program(compiled).ok_or_else(badarg)?.program;
     let mut results = results;
@@ -572,10 +572,7 @@ impl<'p> Actions<'p> for Test<'p> {
             Action::Silent => am::true_.term(),
             Action::Display => {
                 let call = super::all()[super::find(am::erlang, am::display, 1)?].call;
-                match call {
-                    super::Call::Plain(display) => display(self.0, args).ok()?,
-                    super::Call::Exclusive(_) => return None,
-                }
+                call.plain(self.0, args)?.ok()?
             }
             _ => return None,
         })
@@ -586,10 +583,10 @@ fn match_spec_test_3<'p>(p: &'p Process, [against, spec, dialect]: [Term<'p>; 3]
     let trace = match dialect.as_atom() {
         Some(am::trace) => true,
         Some(am::table) => false,
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     if trace && against.as_cons().is_none() && !against.is_nil() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let dialect = if trace { Dialect::CALL } else { Dialect::TABLE };
     let dialect = Dialect {

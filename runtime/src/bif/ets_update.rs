@@ -83,7 +83,7 @@ fn update_element<'p>(
     let default = checked_default(table, default)?;
     if !table.options.kind.is_set() {
         // ERTS does not say why.
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let made = match (state.objects.get(key).next(), default) {
         (Some(_), _) => None,
@@ -96,7 +96,7 @@ fn update_element<'p>(
     for pair in one_or_list(pairs, pairs.as_tuple().is_some())? {
         match pair.as_tuple().map(|pair| pair.elements()) {
             Some([position, value]) => changes.push((index(table, *position, arity)?, *value)),
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         }
     }
     match made {
@@ -190,12 +190,12 @@ fn update_counter<'p>(
     let mut state = table.write(p, id)?;
     let default = checked_default(table, default)?;
     if !table.options.kind.is_set() {
-        return Err(error(am::table_type));
+        return Err(error(am::table_type).into());
     }
     let made = match (state.objects.get(key).next(), default) {
         (Some(_), _) => None,
         (None, Some(default)) => Some(default_object(default, table.options.keypos, key)),
-        (None, None) => return Err(error(am::badkey)),
+        (None, None) => return Err(error(am::badkey).into()),
     };
     let single = is_integer(steps) || steps.as_tuple().is_some();
     let object = made.as_ref().or(state.objects.get(key).next());

@@ -1,6 +1,6 @@
 //! The external term format's BIFs.
 
-use super::{BifResult, Raise, badarg, badopt, bifs, system_limit};
+use super::{BifResult, Control, Leave, Raise, badarg, badopt, bifs, system_limit};
 use crate::external;
 use crate::external::{
     Compressing, Compression, DecodeOptions, Decoded, EncodeOptions, Encoder, Paused,
@@ -82,7 +82,7 @@ impl Work for Encoding {
 
 impl Encoding {
     /// Puts the rest off to the next slice.
-    fn put_off(self, p: &Process) -> Raise<'static> {
+    fn put_off(self, p: &Process) -> Control<'static> {
         /// Words of what ERTS makes each time it traps.
         const STATE_WORDS: usize = 8;
         p.trap_words(STATE_WORDS);
@@ -104,7 +104,7 @@ fn write_on<'p>(
     p: &'p Process,
     mut encoder: Encoder<'p>,
     paid: usize,
-) -> Result<Encoder<'p>, Raise<'static>> {
+) -> Result<Encoder<'p>, Leave<'static>> {
     let payable = paid + payable(p, STEPS_PER_SLICE);
     let progress = encoder.run(payable)?;
     if progress == Progress::Whole && encoder.is_small() {
@@ -112,7 +112,7 @@ fn write_on<'p>(
     } else if encoder.steps() > payable {
         let stage = Stage::Writing(encoder.pause());
         let paid = payable;
-        return Err(Encoding { stage, paid }.put_off(p));
+        return Err(Encoding { stage, paid }.put_off(p).into());
     } else {
         pay(p, encoder.steps() - paid, STEPS_PER_SLICE);
     }
@@ -124,7 +124,7 @@ fn compress_on<'p>(p: &'p Process, mut compression: Compression) -> BifResult<'p
     let before = compression.written_bytes();
     if !compression.run(payable(p, COMPRESSED_PER_SLICE)) {
         let (stage, paid) = (Stage::Compressing(compression), 0);
-        return Err(Encoding { stage, paid }.put_off(p));
+        return Err(Encoding { stage, paid }.put_off(p).into());
     }
     let written = compression.written_bytes() - before;
     pay(p, written, COMPRESSED_PER_SLICE);
@@ -223,7 +223,7 @@ fn binary_to_term_2<'p>(p: &'p Process, [a, list]: [Term<'p>; 2]) -> BifResult<'
         match option.map_err(|_| badopt())?.as_atom() {
             Some(am::safe) => options.safe = true,
             Some(am::used) => used = true,
-            _ => return Err(badopt()),
+            _ => return Err(badopt().into()),
         }
     }
     let (term, size) = from_binary(p, a, options)?;
@@ -249,7 +249,7 @@ fn from_binary<'p>(
     p: &'p Process,
     a: Term<'p>,
     options: DecodeOptions,
-) -> Result<(Term<'p>, usize), Raise<'p>> {
+) -> Result<(Term<'p>, usize), Leave<'p>> {
     let bytes = a.as_binary().ok_or_else(badarg)?.bytes();
     const STEPS_PER_RED: i64 = 128;
     let paused = p.take_work::<Decoding>().map(|work| work.0);
@@ -271,7 +271,7 @@ fn from_binary<'p>(
             if is_first_turn {
                 p.trap_state();
             }
-            Err(p.yield_with(Decoding(paused)))
+            Err(p.yield_with(Decoding(paused)).into())
         }
     }
 }

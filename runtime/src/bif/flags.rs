@@ -1,7 +1,7 @@
 //! `process_flag`.
 
 use super::process::reply;
-use super::{BifResult, Next, Raise, badarg, badopt, bifs};
+use super::{GuardResult, Next, Raise, badarg, badopt, bifs};
 use crate::process::refs::make_ref;
 use crate::process::{Exception, MaxHeap, Process, Signal, ask, min_heap_words, options};
 use crate::term::{Atom, Term, am};
@@ -32,8 +32,7 @@ fn process_flag_2(p: &mut Process) -> Next {
                     if moves { Next::Yield } else { Next::Return }
                 }
                 Err(raise) => {
-                    let exception = Exception::from_raise(p, &raise);
-                    p.exception = exception.unwrap_or_default();
+                    p.exception = Exception::from_raise(p, &raise);
                     Next::Raise
                 }
             };
@@ -55,7 +54,7 @@ fn set_max_heap(p: &mut Process) -> Next {
 }
 
 /// Subscribes, or ends all subscriptions; tells how many there were.
-fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> BifResult<'p> {
+fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> GuardResult<'p> {
     let subscribe = value.as_bool().ok_or_else(badarg)?;
     let mut rare = p.rare();
     let old = rare.node_subscriptions;
@@ -63,7 +62,7 @@ fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> BifResult<'p> {
     Ok(Term::small(i64::from(old)))
 }
 
-fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'p> {
+fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> GuardResult<'p> {
     if let Some(pair) = flag.as_tuple() {
         let is_monitor = pair.arity() == 2 && pair.get(0) == am::monitor_nodes;
         return if is_monitor {
@@ -108,7 +107,7 @@ fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<'
     }
 }
 
-fn set_flag<'p>(p: &'p Process, flag: Atom, value: Term<'p>) -> BifResult<'p> {
+fn set_flag<'p>(p: &'p Process, flag: Atom, value: Term<'p>) -> GuardResult<'p> {
     let new = value.as_bool().ok_or_else(badarg)?;
     let mut old = false;
     p.change_flags(|flags| {
@@ -151,7 +150,7 @@ fn save_calls<'p>(p: &'p Process, value: Term<'_>) -> Option<Term<'p>> {
 }
 
 /// Sets `save_calls` of another process: a reference, for which `{Ref, Result}` comes.
-fn process_flag_3<'p>(p: &'p Process, [pid, flag, value]: [Term<'p>; 3]) -> BifResult<'p> {
+fn process_flag_3<'p>(p: &'p Process, [pid, flag, value]: [Term<'p>; 3]) -> GuardResult<'p> {
     let Some(pid) = pid.as_pid() else {
         return Ok(am::badtype.term());
     };

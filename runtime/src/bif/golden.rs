@@ -3,7 +3,7 @@
 //! A line has module, function, arguments and outcome, the last two as external terms in hex. The
 //! outcome is `{ok, Result}` or `{Class, Reason}`.
 
-use super::{Call, Raise, find};
+use super::{Control, Leave, Raise, find};
 use crate::external::{DecodeOptions, EncodeOptions, decode, encode};
 use crate::process::Process;
 use crate::term::{Atom, Term, am};
@@ -19,14 +19,16 @@ fn call<'p>(p: &'p Process, module: &str, function: &str, args: &[Term<'p>]) -> 
     let (module, function) = (Atom::new(module), Atom::new(function));
     let index = find(module, function, args.len() as u8)
         .unwrap_or_else(|| panic!("{module}:{function}/{} is no BIF", args.len()));
-    let Call::Plain(handler) = super::all()[index].call else {
+    let Some(result) = super::all()[index].call.plain(p, args) else {
         panic!("{module}:{function} wants the process to itself");
     };
-    let (tag, value) = match handler(p, args) {
+    let (tag, value) = match result {
         Ok(value) => (am::ok, value),
-        Err(Raise::Error(reason) | Raise::ErrorCause(reason, _)) => (am::error, reason),
-        Err(Raise::Tagged(tag, value)) => (am::error, p.tuple(&[tag.term(), value])),
-        Err(Raise::Trap(export, args)) => {
+        Err(Leave::Raise(Raise::Error(reason) | Raise::ErrorCause(reason, _))) => {
+            (am::error, reason)
+        }
+        Err(Leave::Raise(Raise::Tagged(tag, value))) => (am::error, p.tuple(&[tag.term(), value])),
+        Err(Leave::Control(Control::Trap(export, args))) => {
             return call(p, export.module.name(), export.function.name(), &args);
         }
         Err(_) => panic!("{module}:{function} waits"),

@@ -1,6 +1,6 @@
 //! `erlang:halt/2`.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, badarg, bifs};
 use crate::process::Process;
 use crate::sys::halt::{Exit, end, request};
 use crate::sys::stderr::complain;
@@ -24,10 +24,10 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
             am::flush_timeout => {
                 let ok = pair.get(1).as_index().is_some() || pair.get(1) == am::infinity;
                 if !ok {
-                    return Err(badarg());
+                    return Err(badarg().into());
                 }
             }
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         }
     }
     crate::trace::totals::halting(p);
@@ -41,10 +41,10 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
             complain!("{slogan}");
             request(1);
         }
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     }
     crate::sys::chance::stop_here();
-    Err(Raise::Wait)
+    Err(Control::Wait.into())
 }
 
 /// The text of a crash, at most 1023 characters.

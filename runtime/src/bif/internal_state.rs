@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::process::all_pids;
 use super::time::make_unique_integer;
-use super::{BifResult, Next, Raise, badarg, bifs};
+use super::{GuardResult, Next, Raise, badarg, bifs};
 use crate::ets;
 use crate::heap::{Binary, MagicBinary, Message};
 use crate::loader::debug;
@@ -34,15 +34,14 @@ fn get_internal_state_1(p: &mut Process) -> Next {
     match get(p, p.x(0)) {
         Ok(value) => p.set_x(0, value),
         Err(raise) => {
-            let exception = Exception::from_raise(p, &raise);
-            p.exception = exception.unwrap_or_default();
+            p.exception = Exception::from_raise(p, &raise);
             return Next::Raise;
         }
     }
     Next::Return
 }
 
-fn get<'p>(p: &'p Process, item: Term<'p>) -> BifResult<'p> {
+fn get<'p>(p: &'p Process, item: Term<'p>) -> GuardResult<'p> {
     if !AVAILABLE.load(Ordering::Relaxed) {
         return Err(am::undef.into());
     }
@@ -64,7 +63,7 @@ fn get<'p>(p: &'p Process, item: Term<'p>) -> BifResult<'p> {
                 let modes = ["no_time_warp", "single_time_warp", "multi_time_warp"];
                 let mode = mode.as_atom().map_or("", Atom::name);
                 let is_known = correction.as_bool().is_some() && modes.contains(&mode);
-                is_known.then_some(Term::bool(true)).ok_or_else(badarg)
+                Ok(is_known.then_some(Term::bool(true)).ok_or_else(badarg)?)
             }
             _ => Err(badarg()),
         },
@@ -72,7 +71,7 @@ fn get<'p>(p: &'p Process, item: Term<'p>) -> BifResult<'p> {
     }
 }
 
-fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
+fn state<'p>(p: &'p Process, name: Atom) -> GuardResult<'p> {
     Ok(match name.name() {
         "available_internal_state" => Term::bool(true),
         "reds_left" => p.integer(p.fcalls.get().max(0)),
@@ -111,7 +110,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> BifResult<'p> {
     })
 }
 
-fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> BifResult<'p> {
+fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> GuardResult<'p> {
     Ok(match name.name() {
         "binary_info" => binary_info(p, of.as_bits().ok_or_else(badarg)?),
         "native_record_def" => of.as_record().ok_or_else(badarg)?.definition().term(),
@@ -217,8 +216,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
     match result {
         Ok(value) => p.set_x(0, value),
         Err(raise) => {
-            let exception = Exception::from_raise(p, &raise);
-            p.exception = exception.unwrap_or_default();
+            p.exception = Exception::from_raise(p, &raise);
             return Ok(Next::Raise);
         }
     }
@@ -226,7 +224,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
 }
 
 /// What needs no collection.
-fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
+fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> GuardResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
     Ok(match name.name() {
         "test_long_gc_sleep" => {
@@ -302,7 +300,11 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 /// Sets the next identifier of a table; what it is then, or `false` where nothing was set.
-fn set_next<'p, T: PTabElement>(p: &'p Process, table: &PTab<T>, value: Term<'p>) -> BifResult<'p> {
+fn set_next<'p, T: PTabElement>(
+    p: &'p Process,
+    table: &PTab<T>,
+    value: Term<'p>,
+) -> GuardResult<'p> {
     let next = value.as_u64().ok_or_else(badarg)?;
     Ok(match table.set_next_data(next) {
         true => p.unsigned(table.next_data()),
@@ -311,7 +313,7 @@ fn set_next<'p, T: PTabElement>(p: &'p Process, table: &PTab<T>, value: Term<'p>
 }
 
 /// Has the process of `{Pid, Milliseconds}` do nothing for so long, as one of its signals; is there such a process?
-fn proc_sig_block<'p>(value: Term<'p>) -> BifResult<'p> {
+fn proc_sig_block<'p>(value: Term<'p>) -> GuardResult<'p> {
     let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
     let pair = pair.ok_or_else(badarg)?;
     let pid = pair.get(0).as_pid().ok_or_else(badarg)?;
@@ -346,7 +348,10 @@ fn timeout_in_timeout(pid: Pid, milliseconds: u64) {
 }
 
 /// Changes how the table of `{Table, Boolean}` splits.
-fn split_tables<'p>(value: Term<'p>, change: fn(&mut ets::Objects, bool) -> bool) -> BifResult<'p> {
+fn split_tables<'p>(
+    value: Term<'p>,
+    change: fn(&mut ets::Objects, bool) -> bool,
+) -> GuardResult<'p> {
     let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
     let pair = pair.ok_or_else(badarg)?;
     let handle = ets::registry::find(pair.get(0))?;

@@ -2,7 +2,7 @@
 
 mod subtract;
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, GuardResult, Leave, Raise, badarg, bifs};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
 use crate::term::{RawTerm, Term, am, compare};
 
@@ -33,9 +33,9 @@ fn bump(p: &Process, work: usize, per_red: usize) {
 }
 
 /// Goes on with what is left in the process's next turn.
-fn go_on_with<'p>(p: &Process, args: Vec<Term<'p>>) -> Raise<'p> {
+fn go_on_with<'p>(p: &Process, args: Vec<Term<'p>>) -> Control<'p> {
     p.bump_all_reds();
-    Raise::YieldWith(args)
+    Control::YieldWith(args)
 }
 
 fn member_2<'p>(p: &'p Process, [item, list]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -44,7 +44,7 @@ fn member_2<'p>(p: &'p Process, [item, list]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut is_found = false;
     while let (Some(cell), false) = (rest.as_cons(), is_found) {
         if looked_at == most {
-            return Err(go_on_with(p, vec![item, rest]));
+            return Err(go_on_with(p, vec![item, rest]).into());
         }
         looked_at += 1;
         let element = cell.head();
@@ -53,7 +53,7 @@ fn member_2<'p>(p: &'p Process, [item, list]: [Term<'p>; 2]) -> BifResult<'p> {
     }
     p.bump_reds(looked_at.div_ceil(CHECKS_PER_RED) as i64);
     if !is_found && !rest.is_nil() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     Ok(Term::bool(is_found))
 }
@@ -106,14 +106,14 @@ fn copy_cells<'p>(
 fn reverse_2<'p>(p: &'p Process, [list, tail]: [Term<'p>; 2]) -> BifResult<'p> {
     let (mut rest, mut reversed) = (list, tail);
     if !rest.is_nil() && rest.as_cons().is_none() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let copied = copy_cells(p, &mut rest, p.free_words(), |element| {
         reversed = p.cons(element, reversed);
     });
     match copied? {
         Copied::All => Ok(reversed),
-        Copied::Some => Err(go_on_with(p, vec![rest, reversed])),
+        Copied::Some => Err(go_on_with(p, vec![rest, reversed]).into()),
     }
 }
 
@@ -124,7 +124,7 @@ const LOOKED_AT_PER_TURN: usize = 10 * CONTEXT_REDS as usize;
 fn keyfind<'p>(
     p: &'p Process,
     [key, position, list]: [Term<'p>; 3],
-) -> Result<Option<Term<'p>>, Raise<'p>> {
+) -> Result<Option<Term<'p>>, Leave<'p>> {
     let index = position
         .as_index()
         .and_then(|n| n.checked_sub(1))
@@ -132,7 +132,7 @@ fn keyfind<'p>(
     let (mut rest, mut looked_at) = (list, 0);
     while let Some(cell) = rest.as_cons() {
         if looked_at == LOOKED_AT_PER_TURN {
-            return Err(go_on_with(p, vec![key, position, rest]));
+            return Err(go_on_with(p, vec![key, position, rest]).into());
         }
         looked_at += 1;
         let element = cell.head();
@@ -147,7 +147,7 @@ fn keyfind<'p>(
     if rest.is_nil() {
         Ok(None)
     } else {
-        Err(badarg())
+        Err(badarg().into())
     }
 }
 
@@ -209,7 +209,7 @@ impl Listing {
         }
         self.list = list.raw();
         p.give_up_slice();
-        Err(p.put_off(self))
+        Err(p.put_off(self).into())
     }
 }
 
@@ -225,7 +225,7 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     let is_first_turn = begun.is_none();
     let (mut rest, mut copied, free_words) = match begun {
         None if left.is_nil() => return Ok(right),
-        None if left.as_cons().is_none() => return Err(badarg()),
+        None if left.as_cons().is_none() => return Err(badarg().into()),
         // The list itself, if it is a proper one.
         None if right.is_nil() => {
             let bill = [due(counted(left)?, COUNTED_PER_RED)];
@@ -252,7 +252,7 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
                 p.trap_state();
             }
             let rest = rest.raw();
-            Err(p.yield_with(Appending { rest, copied }))
+            Err(p.yield_with(Appending { rest, copied }).into())
         }
     }
 }
@@ -275,7 +275,7 @@ fn due(work: usize, per_red: usize) -> Due {
     Due::new(work, per_red * CONTEXT_REDS as usize)
 }
 
-fn length_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+fn length_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> GuardResult<'p> {
     let mut length = 0usize;
     for element in list.list_iter() {
         element.map_err(|_| badarg())?;
@@ -285,11 +285,11 @@ fn length_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(p.unsigned(length as u64))
 }
 
-fn hd_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+fn hd_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> GuardResult<'p> {
     list.as_cons().map(|cell| cell.head()).ok_or_else(badarg)
 }
 
-fn tl_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+fn tl_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> GuardResult<'p> {
     list.as_cons().map(|cell| cell.tail()).ok_or_else(badarg)
 }
 

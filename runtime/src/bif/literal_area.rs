@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-use super::{BifResult, Raise, badarg, bifs, notsup};
+use super::{BifResult, Control, Raise, badarg, bifs, notsup};
 use crate::heap::Message;
 use crate::heap::release::{self, Batch};
 use crate::process::system_tasks::{SystemTask, Task};
@@ -62,7 +62,7 @@ fn release_area_switch_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p>
         Some(switch) => {
             // Woken by something else.
             *state = Some(switch);
-            return Err(Raise::Wait);
+            return Err(Control::Wait.into());
         }
         None => {}
     }
@@ -83,7 +83,7 @@ fn release_area_switch_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p>
         }
         process::deliver(pid, Signal::request(|_| ()));
     });
-    Err(Raise::Wait)
+    Err(Control::Wait.into())
 }
 
 /// Has a process give up literals; it answers `{copy_literals, {Area, How, Pid}, ok}`.
@@ -91,7 +91,7 @@ fn send_copy_request_3<'p>(p: &'p Process, [pid, area, how]: [Term<'p>; 3]) -> B
     check_caller(p)?;
     let to = pid.as_pid().ok_or_else(badarg)?;
     if ![am::init, am::check_gc, am::need_gc].contains(&how.as_atom().ok_or_else(badarg)?) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let task = SystemTask {
         task: Task::CopyLiterals,

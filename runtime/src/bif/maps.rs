@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{BifResult, Raise, badarg, bifs, tagged};
+use super::{BifResult, GuardResult, Raise, badarg, bifs, tagged};
 use crate::process::{Process, Work};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
@@ -49,11 +49,11 @@ fn no_key(key: Term<'_>) -> Raise<'_> {
     tagged(am::badkey, key)
 }
 
-fn map_size_1<'p>(_p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
+fn map_size_1<'p>(_p: &'p Process, [t]: [Term<'p>; 1]) -> GuardResult<'p> {
     Ok(Term::small(of_map(t)?.len() as i64))
 }
 
-fn get_2<'p>(_p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
+fn get_2<'p>(_p: &'p Process, [key, t]: [Term<'p>; 2]) -> GuardResult<'p> {
     of_map(t)?.get(key).ok_or_else(|| no_key(key))
 }
 
@@ -64,7 +64,7 @@ fn find_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
     })
 }
 
-fn is_key_2<'p>(_p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
+fn is_key_2<'p>(_p: &'p Process, [key, t]: [Term<'p>; 2]) -> GuardResult<'p> {
     Ok(Term::bool(of_map(t)?.contains_key(key)))
 }
 
@@ -142,7 +142,9 @@ fn from_elements<'p>(
         p.yield_with(making)
     };
     let (parts, count, list) = match begun {
-        Some(Making::Building(building)) => return building.run(p).map_err(put_off),
+        Some(Making::Building(building)) => {
+            return building.run(p).map_err(|making| put_off(making).into());
+        }
         Some(Making::Reading { parts, count, rest }) => (Some(parts), count, p.own(rest)),
         None => (None, 0, list),
     };
@@ -152,7 +154,7 @@ fn from_elements<'p>(
         let mut parts = parts.unwrap_or_default();
         parts.add(pairs);
         let rest = rest.raw();
-        return Err(put_off(Making::Reading { parts, count, rest }));
+        return Err(put_off(Making::Reading { parts, count, rest }).into());
     }
     let due = sorting_steps(count);
     if parts.is_none() && due <= p.reds_left() * MADE_PER_RED {
@@ -168,7 +170,7 @@ fn from_elements<'p>(
         made: 0,
         paid: 0,
     };
-    building.run(p).map_err(put_off)
+    building.run(p).map_err(|making| put_off(making).into())
 }
 
 /// The pairs of as many elements as the reductions left pay for, each behind the place of its key, and what is left
@@ -256,7 +258,7 @@ fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> Bi
             p.trap_state();
         }
         let left = leaves.pause();
-        return Err(p.yield_with(Listing { parts, left }));
+        return Err(p.yield_with(Listing { parts, left }).into());
     }
     p.bump_reds(((parts.len() - before) / LISTED_PER_RED) as i64);
     let parts: Vec<_> = parts.into_iter().map(|raw| p.own(raw)).collect();
@@ -284,7 +286,7 @@ fn put_3<'p>(p: &'p Process, [key, value, t]: [Term<'p>; 3]) -> BifResult<'p> {
 fn update_3<'p>(p: &'p Process, [key, value, t]: [Term<'p>; 3]) -> BifResult<'p> {
     match map::update(p, of_map(t)?, key, value) {
         Changed::To(map) => Ok(map),
-        Changed::NoKey => Err(no_key(key)),
+        Changed::NoKey => Err(no_key(key).into()),
     }
 }
 
@@ -334,7 +336,7 @@ fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
         p.trap_state();
     }
     work.paid = most;
-    Err(p.yield_with(*work))
+    Err(p.yield_with(*work).into())
 }
 
 fn map_to_tuple_keys_1<'p>(_p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -2,7 +2,7 @@
 //!
 //! Counted where they are taken, so that what the allocator itself keeps back is not among them.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, badarg, bifs};
 use crate::ets::registry;
 use crate::heap;
 use crate::loader::module;
@@ -61,12 +61,12 @@ fn memory_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 fn memory_1<'p>(p: &'p Process, [kinds]: [Term<'p>; 1]) -> BifResult<'p> {
     let memory = memory();
-    let bytes_of = |kind: Atom| -> Result<Term<'static>, Raise<'static>> {
+    let bytes_of = |kind: Atom| {
         let known = memory.iter().find(|(name, _)| *name == kind.name());
         known.map(|(_, bytes)| number(*bytes)).ok_or_else(badarg)
     };
     if let Some(kind) = kinds.as_atom() {
-        return bytes_of(kind);
+        return Ok(bytes_of(kind)?);
     }
     let mut items = Vec::new();
     for kind in kinds.list_iter() {

@@ -3,13 +3,15 @@
 //! Each family's file opens with its table, a [`bifs!`] list whose rows are the only place a BIF is
 //! named: `kind module:"function"/arity => handler`. A row's kind says what its handler may do:
 //!
-//! - `bif`, `ubif` (guards and operators, as in `bif.tab`): `fn(&Process, [Term; N])`. Cannot collect:
-//!   what it builds when the heap is full goes to a heap fragment.
+//! - `bif`: `fn(&Process, [Term; N]) -> BifResult`. Cannot collect: what it builds when the heap is full goes to a heap
+//!   fragment. It may trap, wait and give up its time slice: [`Control`].
+//! - `ubif` (guards and operators, as in `bif.tab`), and `guard` for what code calls as it calls these: the same, but it
+//!   can only return or raise: [`GuardResult`].
 //! - `xbif`: `fn(&mut Process)`, arguments and result in `x(0)..`. May collect, wait or end the process.
 //! - `hbif`: the same for those that are heavy in `bif.tab`, of which a call costs no reduction by itself;
 //!   `hbif_plain`: heavy there, and cannot collect here.
 //!
-//! An exception is a value, [`Raise`]. Source of names and kinds: `bif.tab`, OTP 29.
+//! An exception is a value, [`Raise`], and [`Leave`] is either. Source of names and kinds: `bif.tab`, OTP 29.
 
 mod atomics;
 mod binary;
@@ -67,5 +69,6 @@ pub mod code;
 
 pub use crate::code::bif::{Bif, Call, all, find};
 pub use crate::process::{
-    BifResult, Next, Raise, badarg, badarith, badopt, notsup, system_limit, tagged,
+    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badarith, badopt, notsup,
+    system_limit, tagged,
 };

@@ -1,6 +1,6 @@
 //! Nodes. There is no distribution: this node is `nonode@nohost` and knows no other.
 
-use super::{BifResult, Raise, badarg, badopt, bifs, notsup};
+use super::{BifResult, GuardResult, Raise, badarg, badopt, bifs, notsup};
 use crate::heap::Node;
 use crate::process::Process;
 use crate::term::{Atom, Term, View, am, tag};
@@ -27,11 +27,11 @@ bifs! {
     bif erlang:"dist_get_stat"/1 => no_handle;
 }
 
-fn node_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+fn node_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> GuardResult<'p> {
     Ok(am::nonode_at_nohost.term())
 }
 
-fn node_1<'p>(_: &'p Process, [thing]: [Term<'p>; 1]) -> BifResult<'p> {
+fn node_1<'p>(_: &'p Process, [thing]: [Term<'p>; 1]) -> GuardResult<'p> {
     match thing.view() {
         View::Pid(_) | View::Port(_) | View::Ref(_) => Ok(am::nonode_at_nohost.term()),
         View::External(external) => {
@@ -110,7 +110,11 @@ fn new_connection_1<'p>(_: &'p Process, [node]: [Term<'p>; 1]) -> BifResult<'p> 
     let is_node = name.name().split_once('@').is_some_and(|(alive, host)| {
         !alive.is_empty() && !host.is_empty() && name != am::nonode_at_nohost
     });
-    Err(if is_node { notsup() } else { badarg() })
+    Err(if is_node {
+        notsup().into()
+    } else {
+        badarg().into()
+    })
 }
 
 /// `badarg`, as by an OTP without `net_kernel`.
@@ -120,16 +124,16 @@ fn create_dist_channel_3<'p>(_: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> 
 
 /// No process controls a connection.
 fn no_controller<'p, const N: usize>(_: &'p Process, _: [Term<'p>; N]) -> BifResult<'p> {
-    Err(notsup())
+    Err(notsup().into())
 }
 
 /// No term is the handle of a connection.
 fn no_handle<'p, const N: usize>(_: &'p Process, _: [Term<'p>; N]) -> BifResult<'p> {
-    Err(badarg())
+    Err(badarg().into())
 }
 
 fn setnode_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(notsup())
+    Err(notsup().into())
 }
 
 fn monitor_node_2<'p>(p: &'p Process, [node, on]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -141,7 +145,7 @@ fn monitor_node_3<'p>(_: &'p Process, [node, on, options]: [Term<'p>; 3]) -> Bif
     let known = |option: Term<'_>| option.same(crate::term::atom::atom("allow_passive_connect"));
     let mut options = options.list_iter();
     if !options.all(|option| option.is_ok_and(known)) {
-        return Err(badopt());
+        return Err(badopt().into());
     }
     let node = node.as_atom().ok_or_else(badarg)?;
     if node != am::nonode_at_nohost {

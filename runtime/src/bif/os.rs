@@ -86,7 +86,7 @@ fn set_signal_2<'p>(_p: &'p Process, [name, option]: [Term<'p>; 2]) -> BifResult
         Some("handle") => Disposition::Handle,
         _ => {
             let badopt = atom("badopt");
-            return Err(Raise::ErrorCause(am::badarg.term(), badopt));
+            return Err(Raise::ErrorCause(am::badarg.term(), badopt).into());
         }
     };
     let name = name.as_atom().ok_or_else(badarg)?;

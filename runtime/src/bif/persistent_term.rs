@@ -181,7 +181,7 @@ fn store<'p>(p: &'p Process, key: Term<'p>, value: Term<'p>, replace: bool) -> B
                 return Ok(am::ok.term());
             }
             if !replace {
-                return Err(badarg());
+                return Err(badarg().into());
             }
             (slot, Some(pair))
         }
@@ -211,7 +211,7 @@ fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn get_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
-    value_of(key).ok_or_else(badarg)
+    Ok(value_of(key).ok_or_else(badarg)?)
 }
 
 fn get_2<'p>(_p: &'p Process, [key, default]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -87,7 +87,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         Ok(()) => Ok(true.into()),
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
-        Err(Refused::Busy) => Err(wait_for_port(p, port.id)),
+        Err(Refused::Busy) => Err(wait_for_port(p, port.id).into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Processes: their birth, what binds them to others, what they know of themselves.
 
-use super::{BifResult, Next, Raise, badarg, badopt, bifs, system_limit};
+use super::{BifResult, Control, GuardResult, Next, Raise, badarg, badopt, bifs, system_limit};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
@@ -60,7 +60,7 @@ fn local_pid(term: Term<'_>) -> Result<Pid, Raise<'static>> {
     term.as_pid().ok_or_else(badarg)
 }
 
-fn self_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+fn self_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> GuardResult<'p> {
     Ok(p.pid().term())
 }
 
@@ -280,7 +280,7 @@ fn spawn_request_abandon_1<'p>(_: &'p Process, [reference]: [Term<'p>; 1]) -> Bi
     match reference.view() {
         View::Ref(_) => Ok(Term::bool(false)),
         View::External(other) if other.kind() == tag::EXTERNAL_REF => Ok(Term::bool(false)),
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -321,7 +321,7 @@ fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
     let is_linkable =
         is_elsewhere(other, tag::EXTERNAL_PID) || is_old && is_elsewhere(other, tag::EXTERNAL_PORT);
     if !is_linkable {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     if is_old && !p.flags.get().trap_exit {
         return Err(am::noproc.into());
@@ -339,7 +339,7 @@ fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
         None if is_elsewhere(other, tag::EXTERNAL_PORT) && is_of_old_incarnation(other) => {
             p.unlink_elsewhere(other);
         }
-        None => return Err(badarg()),
+        None => return Err(badarg().into()),
     }
     Ok(Term::bool(true))
 }
@@ -362,9 +362,9 @@ fn monitor<'p>(
         Some(am::process) => monitored_process(item)?,
         Some(am::port) => monitored_port(item)?,
         Some(am::time_offset) if item == am::clock_service => Monitored::TimeOffset,
-        Some(am::time_offset) => return Err(badarg()),
+        Some(am::time_offset) => return Err(badarg().into()),
         _ => {
-            return Err(Raise::ErrorCause(am::badarg.term(), am::badtype.term()));
+            return Err(Raise::ErrorCause(am::badarg.term(), am::badtype.term()).into());
         }
     };
     let by_name = matches!(target, Monitored::Name(_, _, Some(pid)) if pid == p.pid());
@@ -477,7 +477,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
         match option.map_err(|_| badarg())?.as_atom() {
             Some(am::flush) => flush = true,
             Some(am::info) => info = true,
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         }
     }
     if demonitor(p, reference)? {
@@ -486,10 +486,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
     let result = Term::bool(!info);
     if flush {
         let flush = export(am::erts_internal, am::flush_monitor_messages, 3);
-        return Err(Raise::Trap(
-            flush,
-            vec![reference, Term::bool(false), result],
-        ));
+        return Err(Control::Trap(flush, vec![reference, Term::bool(false), result]).into());
     }
     Ok(result)
 }
@@ -504,7 +501,7 @@ fn alias_1<'p>(p: &'p Process, [opts]: [Term<'p>; 1]) -> BifResult<'p> {
             Some(am::explicit_unalias) => alias.end = AliasEnd::Explicit,
             Some(am::reply) => alias.end = AliasEnd::Reply,
             Some(am::priority) => alias.priority = true,
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         }
     }
     let reference = make_pid_ref();
@@ -518,7 +515,7 @@ fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
         View::External(other) if other.kind() == tag::EXTERNAL_REF => {
             return Ok(Term::bool(false));
         }
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     if reference.pid() != Some(p.pid()) {
         return Ok(Term::bool(false));
@@ -559,7 +556,7 @@ fn exit_signal<'p>(
                 exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);
             p.send_exit(pid, None, reason, suicide, priority);
             if suicide {
-                return Err(Raise::Wait);
+                return Err(Control::Wait.into());
             }
         }
         View::Ref(alias) => {
@@ -571,7 +568,7 @@ fn exit_signal<'p>(
         // Without a connection nothing gets there.
         View::External(other)
             if other.kind() != tag::EXTERNAL_PORT || is_of_old_incarnation(to) => {}
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     }
     Ok(Term::bool(true))
 }
@@ -584,12 +581,12 @@ fn register_2<'p>(_: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
         View::Pid(pid) => registry::register_process(name, pid).map_err(refused)?,
         View::Port(port) => {
             if !crate::process::ports::exists(port) {
-                return Err(refused(am::none));
+                return Err(refused(am::none).into());
             }
             registry::register_port(name, port).map_err(refused)?;
             report_port_name(port, Event::Register, name);
         }
-        _ => return Err(refused(am::none)),
+        _ => return Err(refused(am::none).into()),
     }
     Ok(Term::bool(true))
 }
@@ -649,7 +646,7 @@ fn processes_next_1<'p>(p: &'p Process, [iterator]: [Term<'p>; 1]) -> BifResult<
     match iterator.as_index().ok_or_else(badarg)? {
         0 => Ok(p.tuple(&[Term::small(limit as i64), all_pids(p)])),
         slot if slot <= limit => Ok(am::none.term()),
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -666,7 +663,7 @@ fn is_process_alive_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p>
     }
     // Its answer comes behind the signals already sent to it.
     let ask = export(am::erts_internal, am::is_process_alive, 1);
-    Err(Raise::Trap(ask, vec![pid]))
+    Err(Control::Trap(ask, vec![pid]).into())
 }
 
 fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -726,7 +723,7 @@ fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult
     if is_pid && is_elsewhere(pid, tag::EXTERNAL_PID) {
         // Without a connection nothing gets there.
         return if is_of_old_incarnation(pid) {
-            Err(badarg())
+            Err(badarg().into())
         } else {
             Ok(Term::bool(true))
         };
@@ -760,7 +757,7 @@ fn group_leader_3<'p>(p: &'p Process, [leader, pid, reference]: [Term<'p>; 3]) -
 fn bump_reductions_1<'p>(p: &'p Process, [reds]: [Term<'p>; 1]) -> BifResult<'p> {
     let reds = match reds.view() {
         View::Small(n) if n >= 0 => n,
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     p.bump_reds(reds.min(crate::process::CONTEXT_REDS));
     Ok(Term::bool(true))

@@ -3,7 +3,7 @@
 //! What OTP's `re.erl` does itself (global matches, conversion of Unicode) is reached by traps, as in
 //! ERTS. Source of options, their order and the errors: `erl_bif_re.c`, OTP 29.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
@@ -170,9 +170,9 @@ fn bytes(term: Term<'_>) -> Result<Vec<u8>, Raise<'static>> {
     iolist::to_vec(term).map_err(|_| badarg())
 }
 
-fn trap<'p>(function: Atom, args: &[Term<'p>]) -> Raise<'p> {
+fn trap<'p>(function: Atom, args: &[Term<'p>]) -> Control<'p> {
     let export = export(am::re, function, args.len() as u8);
-    Raise::Trap(export, args.to_vec())
+    Control::Trap(export, args.to_vec())
 }
 
 /// `{re_pattern, Groups, Unicode, UsesCrlf, Reference}`.
@@ -219,7 +219,7 @@ fn compile<'p>(p: &'p Process, source: Term<'p>, list: Term<'p>, import: bool) -
     let options = Options::parse(list).filter(|options| !options.only_run);
     let options = options.ok_or_else(bad_option)?;
     if options.unicode && !is_bitstring(source) {
-        return Err(trap(am::ucompile, &[source, list]));
+        return Err(trap(am::ucompile, &[source, list]).into());
     }
     let source = bytes(source)?;
     match Regex::compile(&source, options.compile) {
@@ -229,7 +229,7 @@ fn compile<'p>(p: &'p Process, source: Term<'p>, list: Term<'p>, import: bool) -
             Ok(p.tuple(&[am::ok.term(), pattern]))
         }
         Ok(regex) => Ok(p.tuple(&[am::ok.term(), pattern_term(p, regex, options.unicode)])),
-        Err(_) if import => Err(badarg()),
+        Err(_) if import => Err(badarg().into()),
         Err(error) => {
             let reason = p.tuple(&[p.string(&error.message), p.unsigned(error.offset as u64)]);
             Ok(p.tuple(&[am::error.term(), reason]))
@@ -248,30 +248,30 @@ fn compile_2<'p>(p: &'p Process, [source, options]: [Term<'p>; 2]) -> BifResult<
 fn import_1<'p>(p: &'p Process, [pattern]: [Term<'p>; 1]) -> BifResult<'p> {
     let tuple = pattern.as_tuple().ok_or_else(badarg)?;
     let [name, header, source, list, code] = tuple.elements() else {
-        return Err(badarg());
+        return Err(badarg().into());
     };
     let header = header.as_binary().map(|header| header.to_vec());
     let header = header.filter(|h| h.len() >= 14 && h.starts_with(EXPORT_TITLE));
     let header = header.ok_or_else(badarg)?;
     if !(*name == am::re_exported_pattern) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     if header[12] == EXPORT_VERSION {
         let code = code.as_binary().ok_or_else(badarg)?.bytes();
         if crc32fast::hash(&code).to_be_bytes() != header[8..12] {
-            return Err(badarg());
+            return Err(badarg().into());
         }
         match from_bytes(&code) {
             Imported::Pattern(source, options) => {
                 let regex = Regex::compile(source, options).map_err(|_| badarg())?;
                 return Ok(pattern_term(p, regex, header[13] != 0));
             }
-            Imported::Damaged => return Err(badarg()),
+            Imported::Damaged => return Err(badarg().into()),
             Imported::Foreign => {}
         }
     }
     if !is_bitstring(*source) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     compile(p, *source, *list, true)
 }
@@ -292,7 +292,7 @@ fn compiled<'p>(pattern: Term<'p>) -> Option<(bool, &'p Regex)> {
 fn inspect_2<'p>(p: &'p Process, [pattern, item]: [Term<'p>; 2]) -> BifResult<'p> {
     let (_, regex) = compiled(pattern).ok_or_else(badarg)?;
     if !(item == am::namelist) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let names: Vec<_> = regex.names().map(|name| p.binary(name)).collect();
     Ok(p.tuple(&[item, p.list(&names)]))
@@ -308,22 +308,22 @@ fn run<'p>(p: &'p Process, subject: Term<'p>, pattern: Term<'p>, list: Term<'p>)
             .filter(|_| !options.only_compile)
             .ok_or_else(badarg)?;
         if unicode && (!is_bitstring(subject) || list_capture) {
-            return Err(trap(am::urun, &[subject, pattern, list]));
+            return Err(trap(am::urun, &[subject, pattern, list]).into());
         }
         if options.global {
             let rest = p.tuple(&[list, am::false_.term()]);
-            return Err(trap(am::grun, &[subject, pattern, rest]));
+            return Err(trap(am::grun, &[subject, pattern, rest]).into());
         }
         if !regex.agrees(options.compile.newline, options.compile.bsr) {
-            return Err(badarg());
+            return Err(badarg().into());
         }
         return matched(p, regex, subject, &options);
     }
     if !is_bitstring(pattern) && pattern.as_cons().is_none() && !pattern.is_nil() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     if options.unicode && (!is_bitstring(pattern) || !is_bitstring(subject) || list_capture) {
-        return Err(trap(am::urun, &[subject, pattern, list]));
+        return Err(trap(am::urun, &[subject, pattern, list]).into());
     }
     let regex = match Regex::compile(&bytes(pattern)?, options.compile) {
         Ok(regex) => regex,
@@ -332,12 +332,12 @@ fn run<'p>(p: &'p Process, subject: Term<'p>, pattern: Term<'p>, list: Term<'p>)
             let reason = p.tuple(&[am::compile.term(), reason]);
             return Ok(p.tuple(&[am::error.term(), reason]));
         }
-        Err(_) => return Err(badarg()),
+        Err(_) => return Err(badarg().into()),
     };
     if options.global {
         let precompiled = pattern_term(p, regex, options.unicode);
         let rest = p.tuple(&[list, Term::bool(options.only_compile), pattern]);
-        return Err(trap(am::grun, &[subject, precompiled, rest]));
+        return Err(trap(am::grun, &[subject, precompiled, rest]).into());
     }
     matched(p, &regex, subject, &options)
 }
@@ -407,7 +407,7 @@ fn matched<'p>(
     let (values, kind) = options.capture.unwrap_or(default);
     let kind = kind.as_atom().ok_or_else(badarg)?;
     if ![am::index, am::list, am::binary].contains(&kind) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let capture = capture(regex, values).ok_or_else(badarg)?;
     let copy;
@@ -433,7 +433,7 @@ fn matched<'p>(
         Err(MatchError::MatchLimitRecursion) => {
             return Ok(limited(p, options, am::match_limit_recursion));
         }
-        Err(MatchError::BadArg) => return Err(badarg()),
+        Err(MatchError::BadArg) => return Err(badarg().into()),
         Err(MatchError::Internal(_)) => return Err(am::internal_error.into()),
     };
     let group = |numbers: &[usize]| {

@@ -1,6 +1,6 @@
 //! Native records: `records:*` and `is_record`. Source: `erl_record.c`, OTP 29.
 
-use super::{BifResult, Raise, badarg, bifs, tagged};
+use super::{BifResult, GuardResult, Raise, badarg, bifs, tagged};
 use crate::code::record;
 use crate::interp::records::field_reason;
 use crate::process::Process;
@@ -21,11 +21,11 @@ bifs! {
     bif records:"get_definition"/2 => get_definition_2;
 }
 
-fn is_record_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
+fn is_record_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> GuardResult<'p> {
     Ok(Term::bool(term.as_record().is_some()))
 }
 
-fn is_record_2<'p>(_p: &'p Process, [term, tag]: [Term<'p>; 2]) -> BifResult<'p> {
+fn is_record_2<'p>(_p: &'p Process, [term, tag]: [Term<'p>; 2]) -> GuardResult<'p> {
     let tag = tag.as_atom().ok_or_else(badarg)?;
     let tuple = term
         .as_tuple()
@@ -34,7 +34,7 @@ fn is_record_2<'p>(_p: &'p Process, [term, tag]: [Term<'p>; 2]) -> BifResult<'p>
     Ok(Term::bool(tuple || native()))
 }
 
-fn is_record_3<'p>(_p: &'p Process, [term, tag, size]: [Term<'p>; 3]) -> BifResult<'p> {
+fn is_record_3<'p>(_p: &'p Process, [term, tag, size]: [Term<'p>; 3]) -> GuardResult<'p> {
     let tag = tag.as_atom().ok_or_else(badarg)?;
     if let Some(name) = size.as_atom() {
         let same = |r: Record<'_>| r.module() == tag && r.name() == name;
@@ -82,7 +82,7 @@ fn bad_field<'p>(p: &'p Process, id: (Atom, Atom), field: Term<'p>) -> Raise<'p>
 fn create_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
     let [module, name, fields, options] = args;
     let (Some(module), Some(name_atom)) = (module.as_atom(), name.as_atom()) else {
-        return Err(tagged(am::badrecord, name));
+        return Err(tagged(am::badrecord, name).into());
     };
     let options = options
         .as_map()
@@ -100,7 +100,7 @@ fn create_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
     let mut values = Vec::with_capacity(pairs.len());
     for pair in pairs {
         let Some(&[key, value]) = pair.as_tuple().map(|t| t.elements()) else {
-            return Err(badarg());
+            return Err(badarg().into());
         };
         let key_atom = key
             .as_atom()
@@ -111,7 +111,7 @@ fn create_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by_key(|&at| names[at].index());
     if order.windows(2).any(|w| names[w[0]] == names[w[1]]) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let definition = record::definition(module, name_atom, exported, &names);
     let sorted: Vec<Term<'p>> = order.iter().map(|&at| values[at]).collect();
@@ -122,7 +122,7 @@ fn update_4<'p>(p: &'p Process, [term, module, name, fields]: [Term<'p>; 4]) -> 
     let record = a_record(term)?;
     let any = name == am::underscore;
     if !any && (module != record.module() || name != record.name()) {
-        return Err(tagged(am::badrecord, name));
+        return Err(tagged(am::badrecord, name).into());
     }
     let fields = fields.as_map().ok_or_else(|| tagged(am::badmap, fields))?;
     if fields.is_empty() {
@@ -141,14 +141,14 @@ fn update_4<'p>(p: &'p Process, [term, module, name, fields]: [Term<'p>; 4]) -> 
         .into_iter()
         .min_by(|a, b| crate::term::compare::cmp_flatmap_keys(*a, *b))
     {
-        return Err(bad_field(p, (record.module(), record.name()), key));
+        return Err(bad_field(p, (record.module(), record.name()), key).into());
     }
     Ok(p.record(record.definition_term(), &values))
 }
 
 fn get_definition_2<'p>(p: &'p Process, [module, name]: [Term<'p>; 2]) -> BifResult<'p> {
     let (Some(module), Some(name)) = (module.as_atom(), name.as_atom()) else {
-        return Err(badarg());
+        return Err(badarg().into());
     };
     let cell = record::find(module, name).and_then(Term::as_cons);
     let cell = cell.ok_or_else(badarg)?;

@@ -1,6 +1,6 @@
 //! Sending messages.
 
-use super::{BifResult, Raise, badarg, badopt, bifs};
+use super::{BifResult, Control, badarg, badopt, bifs};
 use crate::process::{NotSent, Process, send_to, send_with};
 use crate::term::{Port, Term, am};
 use crate::trace::sysmon;
@@ -14,16 +14,16 @@ bifs! {
 fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
     match send_to(p, to, message) {
         Ok(()) | Err(NotSent::NotConnected) => Ok(message),
-        Err(NotSent::NoSuchName) => Err(badarg()),
-        Err(NotSent::Busy(port)) => Err(wait_for_port(p, port)),
+        Err(NotSent::NoSuchName) => Err(badarg().into()),
+        Err(NotSent::Busy(port)) => Err(wait_for_port(p, port).into()),
     }
 }
 
 /// `p` is suspended until `port`, which has refused its data, takes data again; then it sends again.
-pub(crate) fn wait_for_port(p: &Process, port: Port) -> Raise<'_> {
+pub(crate) fn wait_for_port(p: &Process, port: Port) -> Control<'_> {
     p.suspend_itself();
     sysmon::busy_port(p, port);
-    Raise::Wait
+    Control::Wait
 }
 
 fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -33,14 +33,14 @@ fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResul
             Some(am::noconnect) => connect = false,
             Some(am::nosuspend) => suspend = false,
             Some(am::priority) => priority = true,
-            _ => return Err(badopt()),
+            _ => return Err(badopt().into()),
         }
     }
     match send_with(p, to, message, priority) {
         Err(NotSent::NotConnected) if !connect => Ok(am::noconnect.term()),
         Ok(()) | Err(NotSent::NotConnected) => Ok(am::ok.term()),
-        Err(NotSent::NoSuchName) => Err(badarg()),
-        Err(NotSent::Busy(port)) if suspend => Err(wait_for_port(p, port)),
+        Err(NotSent::NoSuchName) => Err(badarg().into()),
+        Err(NotSent::Busy(port)) if suspend => Err(wait_for_port(p, port).into()),
         Err(NotSent::Busy(_)) => Ok(am::nosuspend.term()),
     }
 }

@@ -13,11 +13,11 @@ bifs! {
 }
 
 fn seq_trace_2<'p>(p: &'p Process, [component, value]: [Term<'p>; 2]) -> BifResult<'p> {
-    seq::set_component(p, component, value).ok_or_else(badarg)
+    Ok(seq::set_component(p, component, value).ok_or_else(badarg)?)
 }
 
 fn seq_trace_info_1<'p>(p: &'p Process, [component]: [Term<'p>; 1]) -> BifResult<'p> {
-    seq::component(p, component).ok_or_else(badarg)
+    Ok(seq::component(p, component).ok_or_else(badarg)?)
 }
 
 fn seq_trace_print_1<'p>(p: &'p Process, [info]: [Term<'p>; 1]) -> BifResult<'p> {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::flags::max_heap_map;
-use super::{BifResult, Raise, badarg, badopt, bifs, notsup};
+use super::{BifResult, Control, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
 use crate::exec::exception;
 use crate::heap;
@@ -89,7 +89,7 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
         View::Atom(name) => {
             let name = name.name();
             if name == "procs" {
-                return Err(super::system_text::ask_all(p));
+                return Err(super::system_text::ask_all(p).into());
             }
             if let Some(text) = super::system_text::text(name) {
                 return Ok(p.binary_from_vec(text.into_bytes()));
@@ -101,20 +101,20 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
                 .or_else(|| feature_info(name))
                 .or_else(|| clock_info(p, name))
                 .or_else(|| tracing_info(p, name))
-                .ok_or_else(badarg)
+                .ok_or_else(|| badarg().into())
         }
         View::Tuple(tuple) => match tuple.elements() {
             [sel, kind] if sel.same(atom("wordsize")) => {
                 match kind.as_atom().map(|kind| kind.name()) {
                     Some("internal" | "external") => Ok(Term::small(8)),
-                    _ => Err(badarg()),
+                    _ => Err(badarg().into()),
                 }
             }
             [sel, which] if sel.same(atom("cpu_topology")) => match which.as_atom() {
                 Some(which) if ["defined", "detected", "used"].contains(&which.name()) => {
                     Ok(am::undefined.term())
                 }
-                _ => Err(badarg()),
+                _ => Err(badarg().into()),
             },
             // There are no allocators to tell of.
             [sel, _] if sel.same(atom("allocator")) => Ok(Term::NIL),
@@ -122,9 +122,9 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
             [sel, reference, kinds] if sel.same(atom("memory_internal")) => {
                 memory_internal(p, *reference, *kinds)
             }
-            _ => Err(badarg()),
+            _ => Err(badarg().into()),
         },
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -429,7 +429,10 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
     let name = flag.as_atom().ok_or_else(badopt)?.name();
     let size = || value.as_index().ok_or_else(badarg);
     let word = |w: u32| Term::small(w.into());
-    if let Some(result) = heap_flag(p, name, value).or_else(|| scheduler_flag(p, name, value)) {
+    if let Some(result) = heap_flag(p, name, value) {
+        return Ok(result?);
+    }
+    if let Some(result) = scheduler_flag(p, name, value) {
         return result;
     }
     Ok(match name {
@@ -440,7 +443,7 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
         "outstanding_system_requests_limit" => {
             let new = size()? as i64;
             if !(1..=134_217_727).contains(&new) {
-                return Err(badarg());
+                return Err(badarg().into());
             }
             let old = &flags().outstanding_system_requests;
             p.integer(old.swap(new, Ordering::Relaxed))
@@ -451,14 +454,18 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
         "sequential_tracer" => return super::seq_trace::set_system_tracer(value),
         "reset_seq_trace" => super::seq_trace::reset(),
         "microstate_accounting" | "cpu_topology" | "scheduler_bind_type" | "erts_alloc" => {
-            return Err(notsup());
+            return Err(notsup().into());
         }
-        _ => return Err(badopt()),
+        _ => return Err(badopt().into()),
     })
 }
 
 /// Flags of heaps; `None` for others.
-fn heap_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<BifResult<'p>> {
+fn heap_flag<'p>(
+    p: &'p Process,
+    name: &str,
+    value: Term<'p>,
+) -> Option<Result<Term<'p>, Raise<'static>>> {
     let words = || value.as_index().ok_or_else(badarg);
     let words_of_heap = || words().map(|words| heap::next_heap_size(words, false));
     Some(match name {
@@ -488,19 +495,16 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
         ("schedulers_online", Some(n)) => Ok(number(online::set_schedulers_online(n))),
         // There are no such threads: that all of them are online cannot be changed.
         ("dirty_cpu_schedulers_online", Some(n)) if n == all => Ok(number(all)),
-        ("dirty_cpu_schedulers_online", Some(_)) => Err(notsup()),
-        ("schedulers_online" | "dirty_cpu_schedulers_online", None) => Err(badarg()),
+        ("dirty_cpu_schedulers_online", Some(_)) => Err(notsup().into()),
+        ("schedulers_online" | "dirty_cpu_schedulers_online", None) => Err(badarg().into()),
         ("multi_scheduling", _) => multi_scheduling(p, value),
         // On for as long as one of those lives who asked for it, whom a process counts.
         ("scheduler_wall_time", _) => match value.as_bool() {
             Some(_) => {
                 let counted = Atom::new("system_flag_scheduler_wall_time");
-                Err(Raise::Trap(
-                    export(am::erts_internal, counted, 1),
-                    vec![value],
-                ))
+                Err(Control::Trap(export(am::erts_internal, counted, 1), vec![value]).into())
             }
-            None => Err(badarg()),
+            None => Err(badarg().into()),
         },
         _ => return None,
     })
@@ -511,11 +515,11 @@ fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
     match what {
         "block" | "block_normal" => {
             if !online::block(p.pid(), what == "block_normal") {
-                return Err(Raise::Yield);
+                return Err(Control::Yield.into());
             }
         }
         "unblock" | "unblock_normal" => online::unblock(p.pid(), what == "unblock_normal"),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     }
     Ok(blocking())
 }
@@ -587,7 +591,7 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
         "scheduler_wall_time_all" => wall_times(p, all_schedulers() as usize - sched::schedulers()),
         // Not switched on, which `system_flag/2` refuses.
         "microstate_accounting" => am::undefined.term(),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     })
 }
 

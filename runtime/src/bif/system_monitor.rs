@@ -39,7 +39,7 @@ pub(super) fn events<'p>(p: &'p Process, monitor: &Monitor) -> Term<'p> {
 fn system_monitor_3<'p>(p: &'p Process, [of, receiver, list]: [Term<'p>; 3]) -> BifResult<'p> {
     let session = session(of)?;
     if !list.is_nil() && list.as_cons().is_none() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     match session.tracer() {
         None => with_receiver(p, &session, receiver, list),
@@ -51,7 +51,7 @@ fn system_monitor_3<'p>(p: &'p Process, [of, receiver, list]: [Term<'p>; 3]) -> 
             session.set_monitor(monitor);
             Ok(am::ok.term())
         }
-        Some(_) => Err(badarg()),
+        Some(_) => Err(badarg().into()),
     }
 }
 
@@ -67,7 +67,7 @@ fn with_receiver<'p>(
         list.as_cons().ok_or_else(badarg)?;
         let pid: Pid = receiver.as_pid().ok_or_else(badarg)?;
         if !process::exists(pid) {
-            return Err(badarg());
+            return Err(badarg().into());
         }
         monitor.receiver = Some(pid);
         change(&mut monitor.limits, list)?;

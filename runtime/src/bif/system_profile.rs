@@ -1,7 +1,7 @@
 //! The BIFs `erlang:system_profile/0,2` and `erts_internal:system_check/1`. Source: `erl_bif_trace.c`,
 //! `erl_process.c`, OTP 29.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::heap::Heap;
 use crate::process::{self, Process, SYSTEM, Signal, ports, refs};
@@ -47,7 +47,7 @@ fn system_profile_2<'p>(p: &'p Process, [receiver, options]: [Term<'p>; 2]) -> B
     let receiver = match receiver.view() {
         View::Pid(pid) if process::exists(pid) => TracerId::Process(pid),
         View::Port(port) if ports::exists(port) => TracerId::Port(port),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let profile = profile(receiver, options)?;
     Ok(shown(p, &sysprof::set(profile)))
@@ -77,7 +77,7 @@ fn profile(receiver: TracerId, options: Term<'_>) -> Result<Profile, Raise<'stat
 /// `erlang:system_check(schedulers)`: `ok` once every scheduler has answered.
 fn system_check_1<'p>(p: &'p Process, [what]: [Term<'p>; 1]) -> BifResult<'p> {
     if !what.same(crate::term::atom::atom("schedulers")) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let (asker, numbers) = (p.pid(), refs::make_ref());
     sched::thread_progress().later(move || {
@@ -88,7 +88,7 @@ fn system_check_1<'p>(p: &'p Process, [what]: [Term<'p>; 1]) -> BifResult<'p> {
         }
     });
     let gather = export(am::erts_internal, am::gather_system_check_result, 1);
-    Err(Raise::Trap(gather, vec![p.reference(numbers)]))
+    Err(Control::Trap(gather, vec![p.reference(numbers)]).into())
 }
 
 #[cfg(test)]

@@ -77,10 +77,10 @@ fn request<'p>(
             .is_some_and(|pid| pid.kind() == tag::EXTERNAL_PID);
     let pid = pid.as_pid();
     if pid.is_none() && !is_gone {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     if priority != am::inherit && options::priority(priority).is_none() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let priority = match options::priority(priority) {
         Some(priority) => priority,
@@ -93,9 +93,9 @@ fn request<'p>(
             (Some(am::garbage_collect), am::major) => (Task::Collect { major: true }, id),
             (Some(am::garbage_collect), am::minor) => (Task::Collect { major: false }, id),
             (Some(am::check_process_code), module) => (Task::CheckCode { module }, id),
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         },
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let id = Message::copy_of(id);
     let task = SystemTask {
@@ -252,7 +252,7 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
             relations.suspending.remove(&pid);
         }
         if is_over {
-            return Err(badarg());
+            return Err(badarg().into());
         }
         last
     };
@@ -306,7 +306,7 @@ fn is_process_executing_dirty_1<'p>(_: &'p Process, [pid]: [Term<'p>; 1]) -> Bif
 
 /// Only processes that handle the signals of dirty ones may ask, and there are none.
 fn check_dirty_process_code_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(notsup())
+    Err(notsup().into())
 }
 
 fn dirty_process_handle_signals_1<'p>(_: &'p Process, [_pid]: [Term<'p>; 1]) -> BifResult<'p> {

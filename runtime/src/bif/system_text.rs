@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::Raise;
+use super::Control;
 use super::process::reply;
 use crate::code::entry::export;
 use crate::exec::exception::backtrace;
@@ -66,7 +66,7 @@ fn loaded() -> String {
 
 /// Has every process tell of itself, one after the other, and then `p` of what they have told: the text of `procs`.
 /// ERTS stops all others meanwhile, and here each goes on when it has told.
-pub(super) fn ask_all<'p>(p: &'p Process) -> Raise<'p> {
+pub(super) fn ask_all<'p>(p: &'p Process) -> Control<'p> {
     let guard = pin();
     let mut others: Vec<Pid> = process::table()
         .iter(&guard)
@@ -85,7 +85,7 @@ pub(super) fn ask_all<'p>(p: &'p Process) -> Raise<'p> {
     }
     .go_on();
     let result = export(am::erts_internal, am::await_result, 1);
-    Raise::Trap(result, vec![p.reference(reference)])
+    Control::Trap(result, vec![p.reference(reference)])
 }
 
 /// What has been told so far, and who is still to tell.

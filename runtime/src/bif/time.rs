@@ -1,6 +1,6 @@
 //! Time, timers, references and unique integers.
 
-use super::{BifResult, Raise, badarg, badopt, bifs};
+use super::{BifResult, Control, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
@@ -83,7 +83,7 @@ fn unique_integer_1<'p>(p: &'p Process, [options]: [Term<'p>; 1]) -> BifResult<'
         match option.map_err(|_| badarg())?.as_atom() {
             Some(am::positive) => positive = true,
             Some(am::monotonic) => monotonic = true,
-            _ => return Err(badarg()),
+            _ => return Err(badarg().into()),
         }
     }
     if !monotonic {
@@ -120,7 +120,7 @@ fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
     }
     let convert = export(am::erlang, am::convert_time_unit, 3);
     let args = vec![p.integer(ns), p.unsigned(NATIVE_PER_SECOND), to];
-    Err(Raise::Trap(convert, args))
+    Err(Control::Trap(convert, args).into())
 }
 
 fn monotonic_time_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -240,7 +240,7 @@ fn start_timer<'p>(
     let receiver = match to.view() {
         View::Pid(pid) => Receiver::Pid(pid),
         View::Atom(name) => Receiver::Name(name),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let reference = user_timers::start(deadline, receiver, |reference| {
         if !wrap {

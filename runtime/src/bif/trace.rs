@@ -1,7 +1,7 @@
 //! The BIFs behind OTP's modules `trace`, `tprof`, `cprof` and `erlang:trace*`: what sets and clears. Source:
 //! `erl_bif_trace.c`, OTP 29.
 
-use super::{BifResult, Raise, badarg, bifs, notsup};
+use super::{BifResult, Control, Leave, Raise, badarg, bifs, notsup};
 use crate::heap::MagicBinary;
 use crate::matchspec::Dialect;
 use crate::process::{self, Process, Signal, refs};
@@ -71,8 +71,8 @@ fn trace_session_create_3<'p>(
         _ => Some(TracerId::of(tracer).ok_or_else(badarg)?),
     };
     let session = Handle::create(name, tracer, p.pid()).map_err(|no_slot| match no_slot {
-        NoSlot::Limit => super::system_limit(),
-        NoSlot::Clearing => Raise::Wait,
+        NoSlot::Limit => super::system_limit().into(),
+        NoSlot::Clearing => Leave::from(Control::Wait),
     })?;
     let weak = weak(p, &session);
     let strong = trace::Strong::new(session);
@@ -85,17 +85,17 @@ fn trace_session_destroy_1<'p>(p: &'p Process, [session]: [Term<'p>; 1]) -> BifR
     if let Some(turn) = trace::begun(pid) {
         return match turn {
             trace::Turn::Done(_) => Ok(am::true_.term()),
-            _ => Err(Raise::Wait),
+            _ => Err(Control::Wait.into()),
         };
     }
     let session = session_of(session, true).ok_or_else(|| bad(am::badopt))?;
     match trace::seize(pid) {
-        trace::Turn::Go if session.destroy(pid) => Err(Raise::Wait),
+        trace::Turn::Go if session.destroy(pid) => Err(Control::Wait.into()),
         trace::Turn::Go => {
             trace::release();
             Ok(am::false_.term())
         }
-        _ => Err(Raise::Wait),
+        _ => Err(Control::Wait.into()),
     }
 }
 
@@ -186,7 +186,7 @@ fn trace<'p>(
     // What is turned off is so for those that run meanwhile, too, when this returns.
     let mut settles = !on;
     let matched = match what.view() {
-        View::Pid(_) | View::Port(_) if asked.cpu_timestamp => return Err(badarg()),
+        View::Pid(_) | View::Port(_) if asked.cpu_timestamp => return Err(badarg().into()),
         View::Pid(pid) => {
             let shared = process::lookup(pid, &guard).ok_or_else(badarg)?;
             let done = session.trace(&shared.tracee, what, on, asked.mask, tracer);
@@ -202,18 +202,18 @@ fn trace<'p>(
         View::Atom(name) => {
             if asked.cpu_timestamp {
                 if name != am::all {
-                    return Err(badarg());
+                    return Err(badarg().into());
                 }
                 trace::set_cpu_timestamp(on);
             }
             let chosen = Chosen::of(name, asked.mask).ok_or_else(badarg)?;
             many(session, &chosen, on, asked.mask, tracer)
         }
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     if settles {
         trace::settle(p.pid(), matched as usize);
-        return Err(Raise::Wait);
+        return Err(Control::Wait.into());
     }
     Ok(Term::small(matched))
 }
@@ -256,7 +256,7 @@ fn trace_delivered_1<'p>(p: &'p Process, [target]: [Term<'p>; 1]) -> BifResult<'
     let target = match target.view() {
         View::Pid(_) => crate::heap::Message::copy_of(target),
         View::Atom(am::all) => crate::heap::Message::copy_of(target),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let (asker, numbers) = (p.pid(), refs::make_ref());
     crate::sched::thread_progress().later(move || {
@@ -293,7 +293,7 @@ fn trace_pattern_4<'p>(
 fn matched<'p>(turn: &trace::Turn) -> BifResult<'p> {
     match turn {
         trace::Turn::Done(matched) => Ok(Term::small(*matched as i64)),
-        _ => Err(Raise::Wait),
+        _ => Err(Control::Wait.into()),
     }
 }
 
@@ -372,7 +372,7 @@ fn trace_pattern<'p>(
         }
     };
     if setting.spec.is_some() && kinds.only_counts() {
-        return Err(bad(am::call_count));
+        return Err(bad(am::call_count).into());
     }
     match what.view() {
         View::Atom(am::on_load) => {
@@ -381,7 +381,7 @@ fn trace_pattern<'p>(
         }
         View::Atom(event @ (am::send | am::receive)) => {
             if global || !kinds.is_none() || matches!(switch, Switch::Restart | Switch::Pause) {
-                return Err(bad(am::none));
+                return Err(bad(am::none).into());
             }
             let on = switch == Switch::On;
             let pattern = EventPattern {
@@ -396,9 +396,9 @@ fn trace_pattern<'p>(
             if let trace::Turn::Go = trace::seize(p.pid()) {
                 session.set_pattern(p.pid(), pattern, switch, kinds, &setting);
             }
-            Err(Raise::Wait)
+            Err(Control::Wait.into())
         }
-        _ => Err(bad(am::none)),
+        _ => Err(bad(am::none).into()),
     }
 }
 
@@ -431,5 +431,5 @@ fn check_0<'p>(_: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn send_trace_clean_signal_1<'p>(_: &'p Process, [_to]: [Term<'p>; 1]) -> BifResult<'p> {
-    Err(notsup())
+    Err(notsup().into())
 }

@@ -1,7 +1,7 @@
 //! What `trace:info/3`, `erlang:trace_info/2` and `trace:session_info/1` tell. Source: `erl_bif_trace.c`, OTP 29.
 
 use super::trace::{bad, session_of, weak};
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Leave, badarg, bifs};
 use crate::loader::module;
 use crate::loader::module::Mfa;
 use crate::process::{self, Process};
@@ -36,10 +36,10 @@ fn settled<'p>(
     session: &Handle,
     what: Term<'p>,
     key: Term<'p>,
-) -> Result<(), Raise<'p>> {
+) -> Result<(), Leave<'p>> {
     match trace::begun(p.pid()) {
         Some(trace::Turn::Done(_)) => return Ok(()),
-        Some(_) => return Err(Raise::Wait),
+        Some(_) => return Err(Control::Wait.into()),
         None => {}
     }
     let wanted = match key.as_atom() {
@@ -50,7 +50,7 @@ fn settled<'p>(
     };
     if mfa_of(what).is_some_and(|mfa| session.kinds_at(mfa).meets(wanted)) {
         trace::settle(p.pid(), 0);
-        return Err(Raise::Wait);
+        return Err(Control::Wait.into());
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> 
         View::Atom(_) | View::Pid(_) | View::Port(_) | View::External(_) | View::Tuple(_)
     );
     if !is_tracee {
-        return Err(bad(am::badopt));
+        return Err(bad(am::badopt).into());
     }
     let key = key.as_atom().ok_or_else(badarg)?;
     let guard = ptab::pin();
@@ -70,7 +70,7 @@ fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> 
         View::Atom(am::on_load) => info_on_load(p, session, key)?,
         View::Atom(event @ (am::send | am::receive)) => {
             if key != am::match_spec {
-                return Err(badarg());
+                return Err(badarg().into());
             }
             let pattern = session.event(event == am::send);
             match pattern.spec {
@@ -97,7 +97,7 @@ fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> 
             }
             // A process is asked for what processes have.
             None if matches!(key, am::flags | am::tracer) => return Ok(am::undefined.term()),
-            None => return Err(badarg()),
+            None => return Err(badarg().into()),
         },
         View::Port(port) => match crate::port::table().get(port.0, &guard) {
             Some(port) => {
@@ -107,7 +107,7 @@ fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> 
             None => return Ok(am::undefined.term()),
         },
         View::Tuple(_) => info_function(p, session, mfa_of(what).ok_or_else(badarg)?, key)?,
-        _ => return Err(bad(am::badopt)),
+        _ => return Err(bad(am::badopt).into()),
     };
     Ok(p.tuple(&[key.term(), value]))
 }
@@ -137,7 +137,7 @@ fn info_flags<'p>(
             Ok(p.list(&set.map(|(_, name)| name.term()).collect::<Vec<_>>()))
         }
         am::tracer => Ok(tracer.map_or(Term::NIL, TracerId::term)),
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -185,7 +185,7 @@ fn info_on_load<'p>(p: &'p Process, session: &Handle, key: Atom) -> BifResult<'p
                 (am::call_count, has(Kinds::COUNT)),
             ],
         ),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     })
 }
 
@@ -205,7 +205,7 @@ fn info_function<'p>(p: &'p Process, session: &Handle, mfa: Mfa, key: Atom) -> B
         am::call_time => Kinds::TIME,
         am::call_memory => Kinds::MEMORY,
         am::all => Kinds::ALL,
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let code = module::versions(mfa.module).current;
     if code.is_none_or(|code| trace::find_entry(&code, mfa).is_none()) {
@@ -279,7 +279,7 @@ fn words<'p>(p: &'p Process, rows: &[(Pid, trace::Counted)]) -> Term<'p> {
 /// `trace:session_info/1`: the sessions that affect something.
 fn info_sessions<'p>(p: &'p Process, what: Term<'p>, key: Term<'p>) -> BifResult<'p> {
     if key != am::session {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let sessions = match what.view() {
         View::Atom(name) => {
@@ -290,7 +290,7 @@ fn info_sessions<'p>(p: &'p Process, what: Term<'p>, key: Term<'p>) -> BifResult
                 am::receive => |s| s.event(false).on,
                 am::new | am::new_processes => |s| s.new_processes().flags != 0,
                 am::new_ports => |s| s.new_ports().flags != 0,
-                _ => return Err(bad(am::badopt)),
+                _ => return Err(bad(am::badopt).into()),
             };
             Handle::all().into_iter().filter(affects).collect()
         }
@@ -316,7 +316,7 @@ fn info_sessions<'p>(p: &'p Process, what: Term<'p>, key: Term<'p>) -> BifResult
             }
             Handle::at_function(mfa)
         }
-        _ => return Err(bad(am::badopt)),
+        _ => return Err(bad(am::badopt).into()),
     };
     // As ERTS builds it: the newest first.
     let list: Vec<Term<'p>> = sessions

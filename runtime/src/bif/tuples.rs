@@ -1,6 +1,6 @@
 //! Tuples.
 
-use super::{BifResult, badarg, bifs};
+use super::{BifResult, GuardResult, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, Tuple};
 
@@ -31,7 +31,7 @@ fn elements(t: Term<'_>) -> Option<&[Term<'_>]> {
     t.as_tuple().map(Tuple::elements)
 }
 
-fn element_2<'p>(_: &'p Process, [at, tuple]: [Term<'p>; 2]) -> BifResult<'p> {
+fn element_2<'p>(_: &'p Process, [at, tuple]: [Term<'p>; 2]) -> GuardResult<'p> {
     let elements = elements(tuple).ok_or_else(badarg)?;
     let at = index(at, elements.len()).ok_or_else(badarg)?;
     Ok(elements[at])
@@ -55,7 +55,7 @@ fn make_tuple_3<'p>(p: &'p Process, [arity, value, init]: [Term<'p>; 3]) -> BifR
     for pair in init.list_iter() {
         let pair = pair.ok().and_then(elements).ok_or_else(badarg)?;
         let [at, value] = pair else {
-            return Err(badarg());
+            return Err(badarg().into());
         };
         let at = index(*at, values.len()).ok_or_else(badarg)?;
         values[at] = *value;
@@ -66,7 +66,7 @@ fn make_tuple_3<'p>(p: &'p Process, [arity, value, init]: [Term<'p>; 3]) -> BifR
 fn append_element_2<'p>(p: &'p Process, [tuple, value]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut values = elements(tuple).ok_or_else(badarg)?.to_vec();
     if values.len() >= MAX_ARITY {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     values.push(value);
     Ok(p.tuple(&values))
@@ -96,12 +96,12 @@ fn list_to_tuple_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(p.tuple(&values.ok_or_else(badarg)?))
 }
 
-fn tuple_size_1<'p>(_: &'p Process, [tuple]: [Term<'p>; 1]) -> BifResult<'p> {
+fn tuple_size_1<'p>(_: &'p Process, [tuple]: [Term<'p>; 1]) -> GuardResult<'p> {
     let size = elements(tuple).ok_or_else(badarg)?.len();
     Ok(Term::small(size as i64))
 }
 
-fn size_1<'p>(_: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
+fn size_1<'p>(_: &'p Process, [t]: [Term<'p>; 1]) -> GuardResult<'p> {
     let of_tuple = elements(t).map(<[_]>::len);
     let of_bits = || t.as_bits().map(|bits| bits.byte_len());
     let size = of_tuple.or_else(of_bits).ok_or_else(badarg)?;

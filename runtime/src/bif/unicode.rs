@@ -1,6 +1,6 @@
 //! `unicode`: lists of characters and binaries to UTF-8 binaries and to lists.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::process::{CONTEXT_REDS, Process, Work};
 use crate::term::{Atom, Bits, RawTerm, Term, View, am};
@@ -228,8 +228,8 @@ fn check(data: Term<'_>, latin1: bool) -> Result<usize, Raise<'static>> {
 }
 
 /// Other encodings are converted by Erlang code.
-fn trap<'p>(function: Atom, data: Term<'p>, encoding: Term<'p>) -> Raise<'p> {
-    Raise::Trap(export(am::unicode, function, 2), vec![data, encoding])
+fn trap<'p>(function: Atom, data: Term<'p>, encoding: Term<'p>) -> Control<'p> {
+    Control::Trap(export(am::unicode, function, 2), vec![data, encoding])
 }
 
 /// Words of what ERTS keeps of the rest where it pauses in a binary.
@@ -247,7 +247,7 @@ fn pay(p: &Process, units: usize) {
 }
 
 /// Keeps `work` for the next slice, and as many words as ERTS does.
-fn put_off(p: &Process, words: usize, work: impl Work) -> Raise<'static> {
+fn put_off(p: &Process, words: usize, work: impl Work) -> Control<'static> {
     p.trap_words(words);
     p.yield_with(work)
 }
@@ -309,7 +309,7 @@ fn convert<'p>(
     data: Term<'p>,
     latin1: bool,
     pause_words: usize,
-) -> Result<Conversion<'p>, Raise<'p>> {
+) -> Result<Conversion<'p>, Leave<'p>> {
     let begun = p.take_work::<Converting>();
     let (mut conversion, paid, payable) = match begun {
         Some(converting) => {
@@ -326,7 +326,8 @@ fn convert<'p>(
     let most = paid + payable;
     conversion.run(most);
     if conversion.units > most {
-        return Err(put_off(p, pause_words, Converting::pause(conversion, most)));
+        let converting = Converting::pause(conversion, most);
+        return Err(put_off(p, pause_words, converting).into());
     }
     pay(p, conversion.units - paid);
     Ok(conversion)
@@ -334,7 +335,7 @@ fn convert<'p>(
 
 fn characters_to_binary_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(latin1) = is_latin1(encoding) else {
-        return Err(trap(am::characters_to_binary_int, data, encoding));
+        return Err(trap(am::characters_to_binary_int, data, encoding).into());
     };
     // A binary by itself that needs no conversion is the result.
     let subject = match data.as_cons() {
@@ -398,7 +399,7 @@ impl Listing {
         let payable_now = payable(p);
         if self.owed > payable_now {
             self.owed -= payable_now;
-            return Err(put_off(p, LISTING_WORDS, self));
+            return Err(put_off(p, LISTING_WORDS, self).into());
         }
         pay(p, std::mem::take(&mut self.owed));
         let most = payable(p);
@@ -413,7 +414,7 @@ impl Listing {
         self.left -= now;
         if self.left > 0 {
             self.list = list.raw();
-            return Err(put_off(p, LISTING_WORDS, self));
+            return Err(put_off(p, LISTING_WORDS, self).into());
         }
         pay(p, now);
         let failure = self.failure.map(|(reason, rest)| (reason, p.own(rest)));
@@ -423,7 +424,7 @@ impl Listing {
 
 fn characters_to_list_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> BifResult<'p> {
     let Some(latin1) = is_latin1(encoding) else {
-        return Err(trap(am::characters_to_list_int, data, encoding));
+        return Err(trap(am::characters_to_list_int, data, encoding).into());
     };
     if let Some(listing) = p.take_work_if::<Listing>() {
         return listing.run(p);

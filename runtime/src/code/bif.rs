@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::hash::{HashMap, HashSet};
 use crate::hook::Hook;
-use crate::process::{BifResult, Next, Process};
+use crate::process::{BifResult, GuardResult, Leave, Next, Process};
 use crate::term::{Atom, Term};
 
 /// What a BIF may do, as in `bif.tab`.
@@ -21,10 +21,25 @@ pub enum Kind {
 /// The handler of a BIF.
 #[derive(Clone, Copy)]
 pub enum Call {
+    /// Is called by the instructions for guard BIFs, as `erlang:get/1` is, too: cannot collect, and neither traps nor
+    /// waits.
+    Guard(for<'p> fn(&'p Process, &[Term<'p>]) -> GuardResult<'p>),
     /// Cannot collect.
     Plain(for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
     /// Has the process to itself.
     Exclusive(fn(&mut Process) -> Next),
+}
+
+impl Call {
+    /// Calls what cannot collect; `None` for what has the process to itself.
+    #[inline]
+    pub fn plain<'p>(self, p: &'p Process, args: &[Term<'p>]) -> Option<BifResult<'p>> {
+        match self {
+            Call::Guard(call) => Some(call(p, args).map_err(Leave::Raise)),
+            Call::Plain(call) => Some(call(p, args)),
+            Call::Exclusive(_) => None,
+        }
+    }
 }
 
 /// One row of the table.
@@ -57,21 +72,31 @@ macro_rules! bifs {
     };
     (@kind bif) => { $crate::code::bif::Kind::Bif };
     (@kind ubif) => { $crate::code::bif::Kind::Ubif };
+    (@kind guard) => { $crate::code::bif::Kind::Bif };
     (@kind xbif) => { $crate::code::bif::Kind::Bif };
     (@kind hbif) => { $crate::code::bif::Kind::Hbif };
     (@kind hbif_plain) => { $crate::code::bif::Kind::Hbif };
     (@call xbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
     (@call hbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
-    (@call $kind:ident $arity:literal $handler:path) => {{
+    (@call ubif $arity:literal $handler:path) => {
+        bifs!(@plain Guard GuardResult $arity $handler)
+    };
+    (@call guard $arity:literal $handler:path) => {
+        bifs!(@plain Guard GuardResult $arity $handler)
+    };
+    (@call $kind:ident $arity:literal $handler:path) => {
+        bifs!(@plain Plain BifResult $arity $handler)
+    };
+    (@plain $call:ident $result:ident $arity:literal $handler:path) => {{
         fn call<'p>(
             p: &'p $crate::process::Process,
             args: &[$crate::term::Term<'p>],
-        ) -> $crate::process::BifResult<'p> {
+        ) -> $crate::process::$result<'p> {
             let args: &[$crate::term::Term<'p>; $arity] =
                 args.try_into().expect("a BIF is called with its arity");
-            $handler(p, *args)
+            $handler(p, *args).map_err(Into::into)
         }
-        $crate::code::bif::Call::Plain(call)
+        $crate::code::bif::Call::$call(call)
     }};
 }
 pub(crate) use bifs;
@@ -175,7 +200,7 @@ pub fn all() -> &'static [&'static Bif] {
 /// A row for a guard BIF that code calls and the table lacks: raises `undef`.
 #[must_use]
 pub fn missing(arity: u8) -> &'static Bif {
-    fn undef<'p>(_: &'p Process, _: &[Term<'p>]) -> BifResult<'p> {
+    fn undef<'p>(_: &'p Process, _: &[Term<'p>]) -> GuardResult<'p> {
         Err(crate::term::am::undef.into())
     }
     const fn row(arity: u8) -> Bif {
@@ -184,7 +209,7 @@ pub fn missing(arity: u8) -> &'static Bif {
             function: "undefined_bif",
             arity,
             kind: Kind::Ubif,
-            call: Call::Plain(undef),
+            call: Call::Guard(undef),
         }
     }
     static ROWS: [Bif; 4] = [row(0), row(1), row(2), row(3)];

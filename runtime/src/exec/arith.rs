@@ -2,8 +2,8 @@
 
 use crate::code::bif::bifs;
 use crate::num::limbs::Round;
-use crate::process::{BifResult, Raise, badarg, badarith, system_limit};
 use crate::process::{CONTEXT_REDS, Process};
+use crate::process::{GuardResult, Raise, badarg, badarith, system_limit};
 use crate::sys::libm;
 use crate::term::{Term, View};
 use crate::value::number;
@@ -138,7 +138,7 @@ mod cost {
 
 macro_rules! operators {
     ($($handler:ident => $operation:ident, $cost:ident;)*) => {
-        $(fn $handler<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+        $(fn $handler<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
             let value = number::$operation(p, a, b)?;
             if a.as_big().is_some() || b.as_big().is_some() {
                 cost::$cost(p, a, b);
@@ -173,11 +173,11 @@ pub(crate) fn mul_add<'p>(
     Some(sum)
 }
 
-fn bsl_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn bsl_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     Ok(shifted(p, a, number::bsl(p, a, b)?))
 }
 
-fn bsr_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
+fn bsr_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> GuardResult<'p> {
     Ok(shifted(p, a, number::bsr(p, a, b)?))
 }
 
@@ -189,7 +189,7 @@ fn shifted<'p>(p: &Process, a: Term<'p>, result: Term<'p>) -> Term<'p> {
     result
 }
 
-fn bnot_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn bnot_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     let value = number::bnot(p, a)?;
     if let Some(big) = a.as_big() {
         bump_linear(p, big.limbs().len() + 2);
@@ -197,14 +197,14 @@ fn bnot_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(value)
 }
 
-fn plus_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn plus_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     match a.view() {
         View::Small(_) | View::Big(_) | View::Float(_) => Ok(a),
         _ => Err(badarith()),
     }
 }
 
-fn minus_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn minus_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     let value = number::neg(p, a)?;
     if let Some(big) = a.as_big() {
         bump_linear(p, big.limbs().len() + 1);
@@ -212,11 +212,11 @@ fn minus_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(value)
 }
 
-fn abs_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn abs_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     number::abs(p, a).ok_or_else(badarg)
 }
 
-fn float_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn float_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     if a.as_float().is_some() {
         return Ok(a);
     }
@@ -225,19 +225,19 @@ fn float_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         .ok_or_else(badarg)
 }
 
-fn round_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn round_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     number::to_integer(p, a, Round::Nearest).ok_or_else(badarg)
 }
 
-fn trunc_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn trunc_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     number::to_integer(p, a, Round::Trunc).ok_or_else(badarg)
 }
 
-fn floor_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn floor_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     number::to_integer(p, a, Round::Floor).ok_or_else(badarg)
 }
 
-fn ceil_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
+fn ceil_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> GuardResult<'p> {
     number::to_integer(p, a, Round::Ceil).ok_or_else(badarg)
 }
 
@@ -251,7 +251,7 @@ fn math_argument(a: Term<'_>) -> Result<f64, Raise<'static>> {
     number::to_f64(a).ok_or_else(error)
 }
 
-fn math_result(p: &Process, value: f64) -> BifResult<'_> {
+fn math_result(p: &Process, value: f64) -> GuardResult<'_> {
     if value.is_finite() {
         Ok(p.float(value))
     } else {
@@ -261,7 +261,7 @@ fn math_result(p: &Process, value: f64) -> BifResult<'_> {
 
 macro_rules! math {
     ($($handler:ident($($arg:ident),*) => $function:ident;)*) => {
-        $(fn $handler<'p>(p: &'p Process, [$($arg),*]: [Term<'p>; math!(@count $($arg)*)]) -> BifResult<'p> {
+        $(fn $handler<'p>(p: &'p Process, [$($arg),*]: [Term<'p>; math!(@count $($arg)*)]) -> GuardResult<'p> {
             $(let $arg = math_argument($arg)?;)*
             math_result(p, libm::$function($($arg),*))
         })*
@@ -312,8 +312,8 @@ mod tests {
         };
         let operands: Vec<_> = operands.iter().map(build).collect();
         let index = find(am::erlang, Atom::new(operator), operands.len() as u8).expect("a BIF");
-        let Call::Plain(function) = crate::code::bif::all()[index].call else {
-            panic!("{operator} is a plain BIF")
+        let Call::Guard(function) = crate::code::bif::all()[index].call else {
+            panic!("{operator} is a guard BIF")
         };
         let before = p.fcalls.get();
         assert!(function(&p, &operands).is_ok(), "{operator} gives a number");

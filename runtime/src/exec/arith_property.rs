@@ -60,7 +60,7 @@ fn value(term: Term<'_>) -> i128 {
 /// The result, or `None` for an exception, which is `badarith`.
 fn call(p: &Process, operator: &str, operands: &[i128]) -> Option<i128> {
     let index = find(am::erlang, Atom::new(operator), operands.len() as u8).expect("a BIF");
-    let Call::Plain(handler) = crate::bif::all()[index].call else {
+    let Call::Guard(handler) = crate::bif::all()[index].call else {
         panic!("an operator collects nothing");
     };
     let operands: Vec<_> = operands.iter().map(|n| build(p, *n)).collect();

@@ -7,7 +7,7 @@ use super::guard::mfa_of;
 use super::raise::raise;
 use crate::code::bif::{Bif, Call};
 use crate::code::stubs::for_each_return;
-use crate::process::{Exception, Exiting, Next, Outcome, Process, Raise, Saved};
+use crate::process::{Control, Exception, Exiting, Leave, Next, Outcome, Process, Saved};
 use crate::term::{CodeAddress, RawTerm, Term};
 
 /// How a BIF call ended.
@@ -39,74 +39,92 @@ pub(crate) fn call_bif(
     caller: Option<CodeAddress>,
 ) -> BifEnd {
     let arity = usize::from(row.arity);
-    match row.call {
-        Call::Plain(call) => {
-            let mut live = 0;
-            let ended = {
-                let p: &Process = p;
-                // SAFETY: P2, I3: a call's arguments are live; `Term` is a word.
-                let args =
-                    unsafe { std::slice::from_raw_parts(p.registers().cast::<Term<'_>>(), arity) };
-                match call(p, args) {
-                    Ok(value) => {
-                        p.set_x(0, value);
-                        Ok(BifEnd::Return)
-                    }
-                    Err(Raise::Trap(to, args)) => {
-                        if p.flags.get().saves_calls {
-                            p.save_call(Saved::Call(to));
-                        }
-                        live = args.len();
-                        Ok(BifEnd::Trap(call::trap(p, to, &args).entry))
-                    }
-                    Err(Raise::TrapTo(address)) => Ok(BifEnd::Trap(address)),
-                    Err(Raise::Wait) => Ok(BifEnd::Again(Outcome::Wait)),
-                    Err(Raise::Yield) => Ok(BifEnd::Again(Outcome::Yield)),
-                    Err(Raise::YieldWith(args)) => {
-                        for (i, arg) in args.into_iter().enumerate() {
-                            p.set_x(i, arg);
-                        }
-                        Ok(BifEnd::Again(Outcome::Yield))
-                    }
-                    Err(raise) => {
-                        let exception = Exception::from_raise(p, &raise);
-                        let mut exception = exception.expect("the rest are exceptions");
-                        if exception.from_bif {
-                            exception.args = p.list(args).raw();
-                        }
-                        Err(exception)
-                    }
+    let next = match row.call {
+        Call::Exclusive(call) => exclusive(p, call, caller),
+        Call::Guard(_) | Call::Plain(_) => return call_plain(p, row, at, caller),
+    };
+    match next {
+        Next::Return => after_bif(p, BifEnd::Return, 1),
+        Next::Yield => after_bif(p, BifEnd::YieldAfter, 1),
+        Next::Jump => BifEnd::Jump(p.pc.get()),
+        Next::Call => BifEnd::Go(p.pc.get()),
+        Next::Wait => BifEnd::Again(Outcome::Wait),
+        Next::Sleep => BifEnd::Sleep,
+        Next::Exit(exiting) => BifEnd::Exit(exiting),
+        Next::Raise => {
+            // Who raises has left the arguments where they were.
+            if p.exception.from_bif && p.exception.args == RawTerm::NONE {
+                let args: Vec<Term<'_>> = (0..arity).map(|i| p.x(i)).collect();
+                p.exception.args = p.list(&args).raw();
+            }
+            raise_from_bif(p, row, at, caller)
+        }
+    }
+}
+
+/// The same of a BIF that cannot collect.
+fn call_plain(
+    p: &mut Process,
+    row: &'static Bif,
+    at: CodeAddress,
+    caller: Option<CodeAddress>,
+) -> BifEnd {
+    let (ended, live) = {
+        let p: &Process = p;
+        // SAFETY: P2, I3: a call's arguments are live; `Term` is a word.
+        let args = unsafe {
+            std::slice::from_raw_parts(p.registers().cast::<Term<'_>>(), row.arity.into())
+        };
+        let Some(result) = row.call.plain(p, args) else {
+            unreachable!("by the match on it")
+        };
+        match result {
+            Ok(value) => {
+                p.set_x(0, value);
+                (Ok(BifEnd::Return), 1)
+            }
+            Err(Leave::Control(control)) => controlled(p, control),
+            Err(Leave::Raise(raise)) => {
+                let mut exception = Exception::from_raise(p, &raise);
+                if exception.from_bif {
+                    exception.args = p.list(args).raw();
                 }
-            };
-            match ended {
-                Ok(BifEnd::Return) => after_bif(p, BifEnd::Return, 1),
-                // What it has built so far is in its arguments.
-                Ok(BifEnd::Trap(entry)) if live > 0 => after_bif(p, BifEnd::Trap(entry), live),
-                Ok(ended) => ended,
-                Err(exception) => {
-                    p.exception = exception;
-                    raise_from_bif(p, row, at, caller)
-                }
+                (Err(exception), 0)
             }
         }
-        Call::Exclusive(call) => match exclusive(p, call, caller) {
-            Next::Return => after_bif(p, BifEnd::Return, 1),
-            Next::Yield => after_bif(p, BifEnd::YieldAfter, 1),
-            Next::Jump => BifEnd::Jump(p.pc.get()),
-            Next::Call => BifEnd::Go(p.pc.get()),
-            Next::Wait => BifEnd::Again(Outcome::Wait),
-            Next::Sleep => BifEnd::Sleep,
-            Next::Exit(exiting) => BifEnd::Exit(exiting),
-            Next::Raise => {
-                // Who raises has left the arguments where they were.
-                if p.exception.from_bif && p.exception.args == RawTerm::NONE {
-                    let args: Vec<Term<'_>> = (0..arity).map(|i| p.x(i)).collect();
-                    p.exception.args = p.list(&args).raw();
-                }
-                raise_from_bif(p, row, at, caller)
-            }
-        },
+    };
+    match ended {
+        Ok(ended) if live > 0 => after_bif(p, ended, live),
+        Ok(ended) => ended,
+        Err(exception) => {
+            p.exception = exception;
+            raise_from_bif(p, row, at, caller)
+        }
     }
+}
+
+/// What becomes of a call that has not ended, and how many arguments of the call that it goes on with are live: what
+/// the BIF has built so far is in them.
+fn controlled(p: &Process, control: Control<'_>) -> (Result<BifEnd, Exception>, usize) {
+    let end = match control {
+        Control::Trap(to, args) => {
+            if p.flags.get().saves_calls {
+                p.save_call(Saved::Call(to));
+            }
+            let entry = call::trap(p, to, &args).entry;
+            return (Ok(BifEnd::Trap(entry)), args.len());
+        }
+        Control::TrapTo(address) => BifEnd::Trap(address),
+        Control::Wait => BifEnd::Again(Outcome::Wait),
+        Control::Yield => BifEnd::Again(Outcome::Yield),
+        Control::YieldWith(args) => {
+            for (i, arg) in args.into_iter().enumerate() {
+                p.set_x(i, arg);
+            }
+            BifEnd::Again(Outcome::Yield)
+        }
+    };
+    (Ok(end), 0)
 }
 
 /// Calls a BIF that has the process to itself; meanwhile `pc` tells where it was called, if in code.

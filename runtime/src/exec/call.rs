@@ -27,7 +27,7 @@ impl Ready {
 
 /// The exception of a call that cannot be made: it is told as `erlang:apply/2`'s or `apply/3`'s, with its arguments.
 fn bad_apply<'p>(p: &'p Process, args: &[Term<'p>], raise: &Raise<'p>) -> Exception {
-    let exception = Exception::from_raise(p, raise).expect("no trap and no wait");
+    let exception = Exception::from_raise(p, raise);
     Exception {
         args: p.list(args).raw(),
         from_bif: true,
@@ -152,7 +152,7 @@ pub(crate) fn apply_fun<'p>(
     args: Term<'p>,
 ) -> Result<Ready, Exception> {
     let raised = |raise: &Raise<'p>| {
-        let exception = Exception::from_raise(p, raise).expect("no trap and no wait");
+        let exception = Exception::from_raise(p, raise);
         Exception {
             from_bif: false,
             ..exception

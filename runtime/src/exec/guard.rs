@@ -33,15 +33,14 @@ pub(crate) unsafe fn guard(
         // SAFETY: T1: by contract; `Term` is a word.
         let terms =
             unsafe { std::slice::from_raw_parts(args.as_ptr().cast::<Term<'_>>(), args.len()) };
-        let Call::Plain(call) = row.call else {
-            unreachable!("a guard BIF cannot collect")
+        let Call::Guard(call) = row.call else {
+            unreachable!("the loader puts no other BIF into a guard")
         };
         match call(p, terms) {
             Ok(value) => return Ok(value.raw()),
             Err(_) if !raises => return Err(()),
             Err(raise) => {
-                let exception = Exception::from_raise(p, &raise);
-                let mut exception = exception.expect("a guard BIF neither traps nor waits");
+                let mut exception = Exception::from_raise(p, &raise);
                 exception.args = p.list(terms).raw();
                 exception
             }

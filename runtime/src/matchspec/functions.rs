@@ -89,8 +89,8 @@ pub(super) fn find(name: Atom, arity: usize, fake_destructive: bool) -> Option<F
     let (_, arities) = GUARD_BIFS.iter().find(|(bif, _)| *bif == text)?;
     arities.contains(&arity).then_some(())?;
     match bif::all()[bif::find(am::erlang, name, arity)?].call {
-        Call::Plain(call) => Some(Found::Anywhere(Function::Bif(call))),
-        Call::Exclusive(_) => None,
+        Call::Guard(call) => Some(Found::Anywhere(Function::Bif(call))),
+        Call::Plain(_) | Call::Exclusive(_) => None,
     }
 }
 

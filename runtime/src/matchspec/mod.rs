@@ -17,7 +17,7 @@ pub(crate) use compile::{compile, variable};
 pub(crate) use run::Object;
 
 use crate::heap::Message;
-use crate::process::BifResult;
+use crate::process::GuardResult;
 use crate::process::Process;
 use crate::term::{Atom, Term};
 
@@ -129,7 +129,7 @@ enum Expr {
 /// A function that expressions may call.
 #[derive(Clone, Copy)]
 enum Function {
-    Bif(for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
+    Bif(for<'p> fn(&'p Process, &[Term<'p>]) -> GuardResult<'p>),
     Length,
     GetTcw,
     /// `set_tcw/1`; with the flag it only checks.

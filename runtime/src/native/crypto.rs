@@ -141,7 +141,7 @@ fn rand_uniform_nif_2<'p>(p: &'p Process, [from, to]: [Term<'p>; 2]) -> BifResul
     let (from, to) = mpint(from).zip(mpint(to)).ok_or_else(badarg)?;
     let range = to.as_ref() - from.as_ref();
     if range.is_negative() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let drawn = random_below(&to_digits(&range)).ok().flatten();
     let value = from_digits(&drawn.ok_or_else(badarg)?);
@@ -152,7 +152,7 @@ fn rand_uniform_nif_2<'p>(p: &'p Process, [from, to]: [Term<'p>; 2]) -> BifResul
 
 /// The system's generator needs no seed.
 fn rand_seed_nif_1<'p>(_: &'p Process, [seed]: [Term<'p>; 1]) -> BifResult<'p> {
-    seed.as_binary().map(|_| am::ok.term()).ok_or_else(badarg)
+    Ok(seed.as_binary().map(|_| am::ok.term()).ok_or_else(badarg)?)
 }
 
 fn hash_algorithms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -275,7 +275,7 @@ fn mac_update_nif_2<'p>(p: &'p Process, [reference, text]: [Term<'p>; 2]) -> Bif
     let text = argument(p, text, 1, "Bad text")?;
     match mac.0.lock().as_mut() {
         Some(mac) => mac.update(&text),
-        None => return Err(raise(p, "error", -1, "mac update", line!())),
+        None => return Err(raise(p, "error", -1, "mac update", line!()).into()),
     }
     consume(p, &text);
     Ok(reference)

@@ -20,7 +20,7 @@ bifs! {
 
 fn internal_name2native_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     if name.as_atom().is_some() {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let mut bytes = native_or_raw_name(name).ok_or_else(badarg)?;
     bytes.push(0);

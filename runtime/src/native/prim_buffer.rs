@@ -201,7 +201,7 @@ fn unlock_1<'p>(_p: &'p Process, [buffer]: [Term<'p>; 1]) -> BifResult<'p> {
     if held {
         Ok(am::ok.term())
     } else {
-        Err(Raise::Error(atom("lock_order_violation")))
+        Err(Raise::Error(atom("lock_order_violation")).into())
     }
 }
 

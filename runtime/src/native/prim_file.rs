@@ -95,7 +95,7 @@ fn answer<'p>(p: &'p Process, result: Result<Term<'p>, Fail>) -> BifResult<'p> {
     match result {
         Ok(term) => Ok(term),
         Err(Fail::Os(errno)) => Ok(posix_error(p, errno.raw_os_error())),
-        Err(Fail::Raise(raise)) => Err(raise),
+        Err(Fail::Raise(raise)) => Err(raise.into()),
     }
 }
 
@@ -219,7 +219,7 @@ fn note_opened(path: &CString) {
 
 fn open_nif_2<'p>(p: &'p Process, [name, modes]: [Term<'p>; 2]) -> BifResult<'p> {
     if !matches!(modes.view(), View::Nil | View::Cons(_)) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let open = || -> Result<Term<'p>, Fail> {
         let path = path(name)?;

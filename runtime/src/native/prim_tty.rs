@@ -77,7 +77,7 @@ fn isatty_1<'p>(_p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn tty_create_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     match stream(name)? {
-        STDIN => Err(badarg()),
+        STDIN => Err(badarg().into()),
         output => Ok(ok(p, new_object(p, Tty { output }))),
     }
 }
@@ -103,7 +103,7 @@ fn tty_is_open_2<'p>(p: &'p Process, [tty, name]: [Term<'p>; 2]) -> BifResult<'p
     object::<Tty>(tty)?;
     match poll::hung_up(stream(name)?) {
         Ok(Some(hung_up)) => Ok((!hung_up).into()),
-        Ok(None) => Err(badarg()),
+        Ok(None) => Err(badarg().into()),
         Err(e) => {
             let reason = p.tuple(&[atom("tty_is_open"), atom(errno::name_of(&e))]);
             Ok(error(p, reason))
@@ -305,7 +305,7 @@ fn tigetstr_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     match text {
         Some(Text::Is(text)) => Ok(ok(p, p.binary(&text))),
         Some(Text::Absent) => Ok(false.into()),
-        Some(Text::Cancelled) | None => Err(badarg()),
+        Some(Text::Cancelled) | None => Err(badarg().into()),
     }
 }
 

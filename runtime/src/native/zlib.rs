@@ -110,8 +110,8 @@ fn code_result(code: z::Code) -> BifResult<'static> {
     Ok(match code {
         z::Z_OK => am::ok.term(),
         z::Z_STREAM_END => atom("stream_end"),
-        z::Z_STREAM_ERROR => return raise("stream_error"),
-        z::Z_DATA_ERROR => return raise("data_error"),
+        z::Z_STREAM_ERROR => raise("stream_error")?,
+        z::Z_DATA_ERROR => raise("data_error")?,
         z::Z_MEM_ERROR => atom("mem_error"),
         z::Z_BUF_ERROR => atom("buf_error"),
         z::Z_VERSION_ERROR => atom("version_error"),
@@ -174,7 +174,7 @@ fn open_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 fn close_nif_1<'p>(p: &'p Process, [stream]: [Term<'p>; 1]) -> BifResult<'p> {
     let mut zlib = zlib(p, stream)?;
     if matches!(zlib.codec, Codec::Closed) {
-        return raise("not_initialized");
+        raise("not_initialized")?;
     }
     zlib.codec = Codec::Closed;
     zlib.stash = None;
@@ -209,7 +209,7 @@ fn deflate_init_nif_6<'p>(
     let [level, method, window_bits, mem_level, strategy] = ints(stream, numbers)?;
     let mut zlib = zlib(p, stream)?;
     if !matches!(zlib.codec, Codec::None) {
-        return raise("already_initialized");
+        raise("already_initialized")?;
     }
     let opened = Stream::deflate(level, method, window_bits, mem_level, strategy);
     zlib.init(opened, window_bits)
@@ -244,7 +244,7 @@ fn end<'p>(p: &'p Process, stream: Term<'p>, direction: Direction) -> BifResult<
     let mut zlib = zlib(p, stream)?;
     zlib.stream(direction)?;
     let Codec::Open(stream) = std::mem::take(&mut zlib.codec) else {
-        return raise("not_initialized");
+        return Ok(raise("not_initialized")?);
     };
     let unfinished = zlib.input.size > 0 || (direction == Direction::Inflate && !zlib.end_seen);
     let code = match stream.end() {
@@ -286,7 +286,7 @@ fn inflate_init_nif_3<'p>(
     let [window_bits, at_end] = ints(stream, [window_bits, at_end])?;
     let mut zlib = zlib(p, stream)?;
     if !matches!(zlib.codec, Codec::None) {
-        return raise("already_initialized");
+        raise("already_initialized")?;
     }
     zlib.at_end = match at_end {
         0 => AtEnd::Error,
@@ -331,7 +331,7 @@ fn inflate_nif_4<'p>(
     zlib.stream(Direction::Inflate)?;
     if zlib.end_seen && zlib.input.size > 0 {
         match zlib.at_end {
-            AtEnd::Error => return raise("data_error"),
+            AtEnd::Error => raise("data_error")?,
             AtEnd::Reset => {
                 let code = zlib.stream(Direction::Inflate)?.reset();
                 if code != z::Z_OK {
@@ -403,7 +403,7 @@ fn codec<'p>(p: &'p Process, zlib: &mut Zlib, sizes: [i32; 3]) -> BifResult<'p> 
     let full = round.produced == output.len();
     if round.consumed == 0 && round.produced == 0 && zlib.input.size != 0 {
         // No progress: the input is damaged.
-        return raise("data_error");
+        raise("data_error")?;
     }
     output.truncate(round.produced);
     output.shrink_to_fit();
@@ -434,14 +434,14 @@ fn get_stash_nif_1<'p>(p: &'p Process, [stream]: [Term<'p>; 1]) -> BifResult<'p>
 fn clear_stash_nif_1<'p>(p: &'p Process, [stream]: [Term<'p>; 1]) -> BifResult<'p> {
     match zlib(p, stream)?.stash.take() {
         Some(_) => Ok(am::ok.term()),
-        None => Err(Raise::Error(am::error.term())),
+        None => Err(Raise::Error(am::error.term()).into()),
     }
 }
 
 fn set_stash_nif_2<'p>(p: &'p Process, [stream, term]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut zlib = zlib(p, stream)?;
     if zlib.stash.is_some() {
-        return Err(Raise::Error(am::error.term()));
+        return Err(Raise::Error(am::error.term()).into());
     }
     zlib.stash = Some(Message::copy_of(term));
     Ok(am::ok.term())
@@ -450,7 +450,7 @@ fn set_stash_nif_2<'p>(p: &'p Process, [stream, term]: [Term<'p>; 2]) -> BifResu
 fn enqueue_nif_2<'p>(p: &'p Process, [stream, iovec]: [Term<'p>; 2]) -> BifResult<'p> {
     let mut zlib = zlib(p, stream)?;
     if !matches!(zlib.codec, Codec::Open(_)) {
-        return raise("not_initialized");
+        raise("not_initialized")?;
     }
     let (pieces, tail) = inspect_iovec(iovec)?;
     for piece in pieces {
@@ -472,7 +472,9 @@ mod tests {
 
     fn reason(result: BifResult<'_>) -> String {
         match result {
-            Err(Raise::Error(reason)) => reason.as_atom().unwrap().to_string(),
+            Err(crate::process::Leave::Raise(Raise::Error(reason))) => {
+                reason.as_atom().unwrap().to_string()
+            }
             _ => "none".into(),
         }
     }

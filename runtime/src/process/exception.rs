@@ -88,16 +88,16 @@ impl Exception {
         ]
     }
 
-    /// The exception that a BIF's `raise` stands for; `None` for what is no exception (a trap, a wait).
+    /// The exception that a BIF's `raise` stands for.
     #[must_use]
-    pub fn from_raise(p: &Process, raise: &Raise<'_>) -> Option<Exception> {
+    pub fn from_raise(p: &Process, raise: &Raise<'_>) -> Exception {
         let none = RawTerm::NONE;
         let at = |class, value: &Term<'_>| Exception {
             class,
             value: value.raw(),
             ..Exception::default()
         };
-        Some(match raise {
+        match raise {
             Raise::Error(reason) => Exception {
                 from_bif: true,
                 ..at(Class::Error, reason)
@@ -121,19 +121,11 @@ impl Exception {
             }
             Raise::Exit(reason) => at(Class::Exit, reason),
             Raise::Throw(value) => at(Class::Throw, value),
-            Raise::Raise(class, reason, trace) => {
-                let class = Class::from_atom(*class)?;
-                Exception {
-                    trace: trace.raw(),
-                    ..at(class, reason)
-                }
-            }
-            Raise::Trap(..)
-            | Raise::TrapTo(_)
-            | Raise::Wait
-            | Raise::Yield
-            | Raise::YieldWith(_) => return None,
-        })
+            Raise::Raise(class, reason, trace) => Exception {
+                trace: trace.raw(),
+                ..at(*class, reason)
+            },
+        }
     }
 }
 

@@ -69,7 +69,10 @@ pub(crate) use ops::is_of_old_incarnation;
 pub(crate) use ops::send_with;
 pub use ops::{NotSent, send_to};
 pub use outcome::Outcome;
-pub use raise::{BifResult, Next, Raise, badarg, badarith, badopt, notsup, system_limit, tagged};
+pub use raise::{
+    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badarith, badopt, notsup,
+    system_limit, tagged,
+};
 pub(crate) use shared::set_init_pid;
 pub use shared::{ProcShared, exists, init_pid, lookup, set_process_limit, table};
 pub use spawn::{

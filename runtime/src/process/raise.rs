@@ -1,13 +1,25 @@
 //! How native code ends that a process has called: with a value, an exception, or a word to the loop that runs it.
 
-use super::Exiting;
+use super::{Class, Exiting};
 use crate::term::entry::Export;
 use crate::term::{Atom, CodeAddress, Term, am};
 
 /// What a BIF returns.
-pub type BifResult<'p> = Result<Term<'p>, Raise<'p>>;
+pub type BifResult<'p> = Result<Term<'p>, Leave<'p>>;
 
-/// Why a BIF did not return.
+/// What a BIF returns that neither traps nor waits, as all do that may stand in guards.
+pub type GuardResult<'p> = Result<Term<'p>, Raise<'p>>;
+
+/// How a BIF ends without a value.
+#[derive(Clone)]
+pub enum Leave<'p> {
+    /// With an exception.
+    Raise(Raise<'p>),
+    /// With a word to the loop that runs the process.
+    Control(Control<'p>),
+}
+
+/// An exception as a BIF raises it.
 #[derive(Clone)]
 pub enum Raise<'p> {
     /// `error:Reason`; the stack trace shows the call with its arguments.
@@ -24,7 +36,12 @@ pub enum Raise<'p> {
     /// `throw:Value`.
     Throw(Term<'p>),
     /// `erlang:raise/3`: class, reason, stack trace.
-    Raise(Atom, Term<'p>, Term<'p>),
+    Raise(Class, Term<'p>, Term<'p>),
+}
+
+/// What the loop is to do with a process whose BIF has not ended.
+#[derive(Clone)]
+pub enum Control<'p> {
     /// The call goes on in another function, as a tail call.
     Trap(&'static Export, Vec<Term<'p>>),
     /// The same, by address: for code that no export names yet.
@@ -35,6 +52,21 @@ pub enum Raise<'p> {
     Yield,
     /// The same, with these arguments.
     YieldWith(Vec<Term<'p>>),
+}
+
+impl<'p, T> From<T> for Leave<'p>
+where
+    Raise<'p>: From<T>,
+{
+    fn from(raise: T) -> Self {
+        Leave::Raise(raise.into())
+    }
+}
+
+impl<'p> From<Control<'p>> for Leave<'p> {
+    fn from(control: Control<'p>) -> Self {
+        Leave::Control(control)
+    }
 }
 
 impl From<Atom> for Raise<'static> {

@@ -1,6 +1,6 @@
 //! What a process tells of its heap, and has set.
 
-use super::{Class, Exception, Exiting, MaxHeap, Process, WaitFor};
+use super::{Exception, Exiting, MaxHeap, Process, WaitFor};
 use crate::heap::{Message, next_heap_size};
 use crate::process::{Next, Raise};
 use crate::term::Term;
@@ -123,10 +123,7 @@ impl Process {
 
     /// Ends a BIF that has the process to itself with `raise`.
     pub(crate) fn raise(&mut self, raise: Raise<'static>) -> Next {
-        match Exception::from_raise(self, &raise) {
-            Some(exception) => self.exception = exception,
-            None => self.store_exception(Class::Error, crate::term::am::badarg.raw()),
-        }
+        self.exception = Exception::from_raise(self, &raise);
         Next::Raise
     }
 }

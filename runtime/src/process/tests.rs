@@ -401,13 +401,11 @@ fn bif(p: &Process, module: &str, function: &str, args: &[Term<'_>]) -> String {
     let arity = args.len() as u8;
     let index = crate::code::bif::find(Atom::new(module), Atom::new(function), arity);
     let row = crate::code::bif::all()[index.expect("a BIF of that name")];
-    let crate::code::bif::Call::Plain(call) = row.call else {
-        unreachable!("only plain BIFs are called here")
-    };
     let args: Vec<Term<'_>> = args.iter().map(|arg| p.copy_in(*arg)).collect();
-    match call(p, &args) {
+    let result = row.call.plain(p, &args);
+    match result.expect("only plain BIFs are called here") {
         Ok(term) => show(term),
-        Err(crate::bif::Raise::Error(reason) | crate::bif::Raise::ErrorCause(reason, _)) => {
+        Err(Leave::Raise(Raise::Error(reason) | Raise::ErrorCause(reason, _))) => {
             format!("error:{}", show(reason))
         }
         Err(_) => "other".into(),

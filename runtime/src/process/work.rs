@@ -6,7 +6,7 @@
 use std::any::Any;
 
 use super::{CONTEXT_REDS, Process};
-use crate::process::Raise;
+use crate::process::{BifResult, Control};
 use crate::term::{Atom, RawTerm, Term};
 
 /// What a BIF has done so far.
@@ -88,9 +88,9 @@ impl Process {
 
     /// Begins anew, with the same arguments, in a slice of its own: nothing is charged. What a BIF returns
     /// that is called with too few reductions left to be worth it.
-    pub(crate) fn try_again(&self) -> Raise<'static> {
+    pub(crate) fn try_again(&self) -> Control<'static> {
         self.give_up_slice();
-        Raise::Yield
+        Control::Yield
     }
 
     /// The reference to a BIF's state that ERTS makes when it traps first: its words are the process's.
@@ -107,15 +107,15 @@ impl Process {
     }
 
     /// Keeps `work` until the BIF is called again: it is to return what this gives.
-    pub(crate) fn yield_with(&self, work: impl Work) -> Raise<'static> {
+    pub(crate) fn yield_with(&self, work: impl Work) -> Control<'static> {
         self.bump_all_reds();
         self.put_off(work)
     }
 
     /// The same without a charge, for who has seen to that.
-    pub(crate) fn put_off(&self, work: impl Work) -> Raise<'static> {
+    pub(crate) fn put_off(&self, work: impl Work) -> Control<'static> {
         self.rare().work = Some(Box::new(work));
-        Raise::Yield
+        Control::Yield
     }
 
     /// Pays for a result that is there already: as long as there is something due, in this slice and the
@@ -125,7 +125,7 @@ impl Process {
         result: Term<'p>,
         due: &[Due],
         words: PauseWords,
-    ) -> Result<Term<'p>, Raise<'p>> {
+    ) -> BifResult<'p> {
         if let PauseWords::Once = words
             && due
                 .iter()
@@ -136,12 +136,7 @@ impl Process {
         self.pay_some(result, due, words)
     }
 
-    fn pay_some<'p>(
-        &'p self,
-        result: Term<'p>,
-        due: &[Due],
-        words: PauseWords,
-    ) -> Result<Term<'p>, Raise<'p>> {
+    fn pay_some<'p>(&'p self, result: Term<'p>, due: &[Due], words: PauseWords) -> BifResult<'p> {
         let mut due = due.to_vec();
         for item in &mut due {
             let payable = item.payable(self.reds_left());
@@ -151,7 +146,7 @@ impl Process {
                 if let PauseWords::Each(words) = words {
                     self.trap_words(words);
                 }
-                return Err(self.yield_with(Owing { result, due }));
+                return Err(self.yield_with(Owing { result, due }).into());
             }
             self.bump_reds((item.units * CONTEXT_REDS as usize / item.per_slice) as i64);
             item.units = 0;
@@ -160,7 +155,7 @@ impl Process {
     }
 
     /// Goes on with [`Process::pay`], if this BIF has begun to.
-    pub(crate) fn pay_on<'p>(&'p self, words: PauseWords) -> Option<Result<Term<'p>, Raise<'p>>> {
+    pub(crate) fn pay_on<'p>(&'p self, words: PauseWords) -> Option<BifResult<'p>> {
         let owing = self.take_work_if::<Owing>()?;
         Some(self.pay_some(self.own(owing.result), &owing.due, words))
     }
@@ -196,7 +191,7 @@ impl Process {
 pub(crate) fn in_small_steps(
     p: &mut Process,
     arg: &crate::heap::Root,
-    bif: impl for<'p> Fn(&'p Process, Term<'p>) -> Result<Term<'p>, Raise<'p>>,
+    bif: impl for<'p> Fn(&'p Process, Term<'p>) -> BifResult<'p>,
     is_right: impl Fn(Term<'_>) -> bool,
 ) -> usize {
     for turns in 0.. {
@@ -206,7 +201,7 @@ pub(crate) fn in_small_steps(
                 assert!(is_right(value));
                 return turns;
             }
-            Err(Raise::Yield) => {}
+            Err(crate::process::Leave::Control(Control::Yield)) => {}
             Err(_) => panic!("no exception"),
         }
         p.garbage_collect(0, 0).expect("no limit");

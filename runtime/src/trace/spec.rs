@@ -144,10 +144,7 @@ impl<'a> Actions<'a> for Body<'a> {
             (Action::Trace, [who, off, on]) => self.trace(*who, *off, *on),
             (Action::Display, [term]) => {
                 let call = crate::code::bif::find(am::erlang, am::display, 1)?;
-                match crate::code::bif::all()[call].call {
-                    crate::code::bif::Call::Plain(display) => display(p, &[*term]).ok(),
-                    crate::code::bif::Call::Exclusive(_) => None,
-                }
+                crate::code::bif::all()[call].call.plain(p, &[*term])?.ok()
             }
             (Action::ProcessDump, _) => {
                 let dump = super::dump::text(p);

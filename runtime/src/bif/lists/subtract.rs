@@ -240,7 +240,7 @@ pub(super) fn subtract_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> Bi
     }
     let is_list = |t: Term<'p>| t.is_nil() || t.as_cons().is_some();
     if !is_list(left) || !is_list(right) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let begun = p.take_work::<Subtraction>();
     let is_first_turn = begun.is_none();
@@ -250,7 +250,7 @@ pub(super) fn subtract_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> Bi
             if is_first_turn {
                 p.trap_state();
             }
-            return Err(p.yield_with(*work));
+            return Err(p.yield_with(*work).into());
         }
         if work.next(left, right).is_none() {
             break;

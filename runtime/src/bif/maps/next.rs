@@ -132,7 +132,7 @@ pub(super) fn map_next_3<'p>(p: &'p Process, [path, t, kind]: [Term<'p>; 3]) -> 
     let kind_is = match kind.view() {
         View::Atom(atom) if atom == am::iterator => Kind::Iterator,
         View::Nil | View::Cons(_) => Kind::List,
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     if kind_is == Kind::Iterator && (path.is_nil() || path.as_cons().is_some()) {
         return ordered(p, path, map);
@@ -140,7 +140,7 @@ pub(super) fn map_next_3<'p>(p: &'p Process, [path, t, kind]: [Term<'p>; 3]) -> 
     if map.flat().is_some() {
         let at = path.as_index().ok_or_else(badarg)?;
         if at > map.len() {
-            return Err(badarg());
+            return Err(badarg().into());
         }
         let pairs: SmallVec<[_; 32]> = map.iter().collect();
         return Ok(built(p, kind_is, &pairs, am::none.term(), kind));
@@ -184,7 +184,7 @@ fn ordered<'p>(p: &'p Process, keys: Term<'p>, map: Map<'p>) -> BifResult<'p> {
         p.bump_reds(ORDERED_REDS * pairs.len() as i64);
         am::none.term()
     } else {
-        return Err(badarg());
+        return Err(badarg().into());
     };
     Ok(built(p, Kind::Iterator, &pairs, end, Term::NIL))
 }
@@ -207,7 +207,7 @@ fn hashed<'p>(
             SmallVec::from_slice(&[u64::try_from(at).map_err(|_| badarg())?])
         }
         View::Big(at) if !at.is_negative() => SmallVec::from_slice(at.limbs()),
-        _ => return Err(badarg()),
+        _ => return Err(badarg().into()),
     };
     let mut walk = Walk::at(kind, map, &limbs).ok_or_else(badarg)?;
     let mut pairs = Vec::with_capacity(elements);

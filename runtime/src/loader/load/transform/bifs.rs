@@ -31,8 +31,7 @@ impl Transform<'_> {
     fn guard_bif(&self, import: Arg, count: usize) -> Result<(Atom, &'static Bif), LoadError> {
         let (module, function, arity) = self.import(import)?;
         let bif = row(module, function, arity);
-        // Code calls `get/1` in this way, too.
-        let is_one = bif.kind == bif::Kind::Ubif || (bif.module, bif.function) == ("erlang", "get");
+        let is_one = matches!(bif.call, bif::Call::Guard(_));
         if usize::from(arity) != count || !is_one {
             return Err(self.here("a BIF for guards, of as many arguments,"));
         }
