@@ -1,6 +1,6 @@
-//! `cargo xtask compare`: the same `.beam` files on OTP and on Beamline, in turns.
+//! `cargo xtask compare`: the same `.beam` files on OTP and on Beamline, or on two builds of Beamline, in turns.
 //!
-//! Each workload is run once on either runtime in every round, OTP first in odd rounds and Beamline
+//! Each workload is run once on either runtime in every round, the other runtime first in odd rounds and ours
 //! first in even ones, so that what else the machine does hits both. The table has the medians.
 
 use std::fs;
@@ -25,6 +25,12 @@ pub(crate) struct Options {
     /// begin with record_
     #[arg(long)]
     record: bool,
+    /// Compare with this beamline binary instead of with OTP, and print the geometric mean of the ratios
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// Measure this beamline binary [default: a new optimised build]
+    #[arg(long, value_name = "FILE")]
+    beamline: Option<PathBuf>,
     #[command(flatten)]
     otp: OtpOptions,
     /// OTP's source tree, for the row compile [default: fetched]
@@ -166,16 +172,58 @@ struct Sample {
 
 /// A runtime that is measured.
 struct Runtime {
+    name: &'static str,
     erl: Vec<String>,
     place: Place,
     /// The directory of the workloads as this runtime sees it.
     beams: String,
-    /// Ours: then profiles are made by `beamline profile`.
-    beamline: Option<OtpRoot>,
+    /// Of Beamline: then profiles are made by `beamline profile`.
+    beamline: Option<Build>,
 }
 
-/// The OTP whose libraries Beamline runs.
-struct OtpRoot(PathBuf);
+/// A build of Beamline.
+struct Build {
+    file: PathBuf,
+    /// The OTP whose libraries it runs.
+    otp: PathBuf,
+}
+
+impl Build {
+    /// The words of a `beamline` command on `erl`.
+    fn words(&self, verb: &[&str]) -> Result<Vec<String>> {
+        binary::words_of(&self.file, verb, &self.otp, &["erl"])
+    }
+}
+
+impl Runtime {
+    fn otp(options: &OtpOptions, dir: &std::path::Path) -> Result<Runtime> {
+        let place = options.place()?;
+        Ok(Runtime {
+            name: "OTP",
+            erl: words(&options.erl),
+            beams: place.inside(dir)?,
+            place,
+            beamline: None,
+        })
+    }
+
+    fn beamline(name: &'static str, file: PathBuf, dir: &std::path::Path) -> Result<Runtime> {
+        let place = Place::new(None)?;
+        let otp = fetch::otp()?.root;
+        let build = Build { file, otp };
+        Ok(Runtime {
+            name,
+            erl: build.words(&["run"])?,
+            beams: place.inside(dir)?,
+            place,
+            beamline: Some(build),
+        })
+    }
+}
+
+/// A row slower than this against another build of Beamline is told, and so is such a geometric mean.
+const ROW_AGAINST: f64 = 1.10;
+const MEAN_AGAINST: f64 = 1.03;
 
 /// Measures all rows and prints the table.
 pub(crate) fn main(options: &Options) -> Result<()> {
@@ -191,37 +239,59 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         );
     }
     let dir = prepare(options)?;
-    let otp_place = options.otp.place()?;
-    let otp = Runtime {
-        erl: words(&options.otp.erl),
-        beams: otp_place.inside(&dir)?,
-        place: otp_place,
-        beamline: None,
+    let file = match &options.beamline {
+        Some(file) => file.clone(),
+        None => binary::beamline()?,
     };
-    let root = fetch::otp()?.root;
-    let here = Place::new(None)?;
-    let ours = Runtime {
-        erl: binary::beamline_run(&root, &["erl"])?,
-        beams: here.inside(&dir)?,
-        place: here,
-        beamline: Some(OtpRoot(root)),
+    let ours = Runtime::beamline("Beamline", file, &dir)?;
+    let other = match &options.against {
+        Some(file) => Runtime::beamline("before", file.clone(), &dir)?,
+        None => Runtime::otp(&options.otp, &dir)?,
     };
-    println!("| what | OTP | Beamline | ratio | at most | |\n|---|---:|---:|---:|---:|---|");
-    let mut failed = 0;
+    let ratios = print_table(&rows, [&other, &ours], &dir, options.rounds.max(1));
+    if options.against.is_some() && !ratios.is_empty() {
+        let mean = geometric_mean(&ratios);
+        println!("\ngeometric mean {mean:.3}, at most {MEAN_AGAINST}");
+    }
+    if ratios.len() < rows.len() {
+        bail!("{} rows failed", rows.len() - ratios.len());
+    }
+    Ok(())
+}
+
+/// Measures and prints row by row; gives the ratios of those that could be measured.
+fn print_table(
+    rows: &[&Row],
+    runtimes: [&Runtime; 2],
+    dir: &std::path::Path,
+    rounds: usize,
+) -> Vec<f64> {
+    let [other, ours] = runtimes.map(|runtime| runtime.name);
+    println!("| what | {other} | {ours} | ratio | at most | |\n|---|---:|---:|---:|---:|---|");
+    let against_itself = runtimes[0].beamline.is_some();
+    let mut ratios = Vec::new();
     for row in rows {
-        match in_turns(row, [&otp, &ours], &dir, options.rounds.max(1)) {
-            Ok([otp, ours]) => println!("{}", line(row, &otp, &ours)),
+        let most = match against_itself {
+            true => Most::Ratio(ROW_AGAINST),
+            false => row.most,
+        };
+        match in_turns(row, runtimes, dir, rounds) {
+            Ok([other, ours]) => {
+                println!("{}", line(row, most, &other, &ours));
+                ratios.push(ours.value / other.value);
+            }
             Err(error) => {
-                failed += 1;
                 println!("| {} | | | | | failed |", row.name);
                 eprintln!("{}: {error:#}", row.name);
             }
         }
     }
-    if failed > 0 {
-        bail!("{failed} rows failed");
-    }
-    Ok(())
+    ratios
+}
+
+fn geometric_mean(ratios: &[f64]) -> f64 {
+    let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    (logarithms / ratios.len() as f64).exp()
 }
 
 fn wanted(options: &Options, row: &Row) -> bool {
@@ -262,7 +332,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// The medians of OTP and of ours.
+/// The medians of the other runtime and of ours.
 fn in_turns(
     row: &Row,
     runtimes: [&Runtime; 2],
@@ -273,26 +343,27 @@ fn in_turns(
     for round in 0..rounds {
         for turn in 0..2 {
             let who = (round + turn) % 2;
-            let name = if who == 0 { "OTP" } else { "Beamline" };
-            let sample = measure(row, runtimes[who], dir).with_context(|| format!("on {name}"))?;
+            let sample = measure(row, runtimes[who], dir);
+            let sample = sample.with_context(|| format!("on {}", runtimes[who].name))?;
             samples[who].push(sample);
         }
     }
-    let [otp, ours] = samples;
+    let [other, ours] = samples;
     let digests = |samples: &[Sample]| {
         samples
             .iter()
             .map(|sample| sample.digest.clone())
             .collect::<Vec<_>>()
     };
-    if digests(&otp) != digests(&ours) {
+    if digests(&other) != digests(&ours) {
+        let [there, here] = runtimes.map(|runtime| runtime.name);
         bail!(
-            "the results differ: OTP {:?}, Beamline {:?}",
-            digests(&otp),
+            "the results differ: {there} {:?}, {here} {:?}",
+            digests(&other),
             digests(&ours)
         );
     }
-    Ok([median(otp), median(ours)])
+    Ok([median(other), median(ours)])
 }
 
 fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample> {
@@ -323,12 +394,9 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         Measure::Profiled(kind) => {
             let (words, task) = match &runtime.beamline {
                 None => (runtime.erl.clone(), vec!["tprof", kind, row.workload]),
-                Some(OtpRoot(root)) => {
-                    let verb = ["profile", "--type", kind];
-                    (
-                        binary::beamline_words(&verb, root, &["erl"])?,
-                        vec!["main", row.workload],
-                    )
+                Some(build) => {
+                    let words = build.words(&["profile", "--type", kind])?;
+                    (words, vec!["main", row.workload])
                 }
             };
             let mut command = runtime.place.command(dir, &words)?;
@@ -337,7 +405,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         Measure::File(tool) => recorded(tool, runtime, dir),
         Measure::Trace | Measure::Recorded => {
             let words = match (&runtime.beamline, row.measure) {
-                (Some(OtpRoot(root)), Measure::Recorded) => {
+                (Some(build), Measure::Recorded) => {
                     let ring = dir.join("trace_work.ring");
                     let ring = ring
                         .to_str()
@@ -351,7 +419,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
                         "--output",
                         ring,
                     ];
-                    binary::beamline_words(&verb, root, &["erl"])?
+                    build.words(&verb)?
                 }
                 _ => runtime.erl.clone(),
             };
@@ -373,7 +441,7 @@ fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Samp
         .context("the build folder's name is not UTF-8")?;
     let (words, tool) = match &runtime.beamline {
         None => (runtime.erl.clone(), tool),
-        Some(OtpRoot(root)) => {
+        Some(build) => {
             let mut verb = vec!["record", "--events", "calls,returns", "--when-full", "stop"];
             verb.extend([
                 "--ring",
@@ -383,7 +451,7 @@ fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Samp
                 "--output",
             ]);
             verb.push(shown);
-            (binary::beamline_words(&verb, root, &["erl"])?, "plain")
+            (build.words(&verb)?, "plain")
         }
     };
     let mut command = runtime.place.command(dir, &words)?;
@@ -444,16 +512,16 @@ fn median(mut samples: Vec<Sample>) -> Sample {
     samples.swap_remove(samples.len() / 2)
 }
 
-fn line(row: &Row, otp: &Sample, ours: &Sample) -> String {
-    let ratio = ours.value / otp.value;
-    let (most, is_within) = match row.most {
+fn line(row: &Row, most: Most, other: &Sample, ours: &Sample) -> String {
+    let ratio = ours.value / other.value;
+    let (most, is_within) = match most {
         Most::Ratio(most) => (most.to_string(), ratio <= most),
         Most::Ours(most) => (shown(most, row.unit), ours.value <= most),
     };
     let verdict = if is_within { "" } else { "over" };
-    let (otp, ours) = (shown(otp.value, row.unit), shown(ours.value, row.unit));
+    let (other, ours) = (shown(other.value, row.unit), shown(ours.value, row.unit));
     format!(
-        "| {} | {otp} | {ours} | {ratio:.2} | {most} | {verdict} |",
+        "| {} | {other} | {ours} | {ratio:.2} | {most} | {verdict} |",
         row.name
     )
 }
@@ -482,21 +550,26 @@ mod tests {
     #[test]
     fn a_line_of_the_table() {
         let row = row("fib", "fib", Measure::Inside, 3.5);
-        let within = line(&row, &sample(2e6), &sample(6e6));
+        let within = line(&row, row.most, &sample(2e6), &sample(6e6));
         assert_eq!(within, "| fib | 2.0 ms | 6.0 ms | 3.00 | 3.5 |  |");
-        let over = line(&row, &sample(2e6), &sample(8e6));
+        let over = line(&row, row.most, &sample(2e6), &sample(8e6));
         assert_eq!(over, "| fib | 2.0 ms | 8.0 ms | 4.00 | 3.5 | over |");
         let own = trace("trace_gap", "gap", Most::Ours(1e6));
-        let within = line(&own, &sample(1e4), &sample(9e5));
+        let within = line(&own, own.most, &sample(1e4), &sample(9e5));
         assert_eq!(
             within,
             "| trace_gap | 0.0 ms | 0.9 ms | 90.00 | 1.0 ms |  |"
         );
-        let over = line(&own, &sample(9e6), &sample(2e6));
+        let over = line(&own, own.most, &sample(9e6), &sample(2e6));
         assert_eq!(
             over,
             "| trace_gap | 9.0 ms | 2.0 ms | 0.22 | 1.0 ms | over |"
         );
+    }
+
+    #[test]
+    fn the_mean_of_ratios_is_geometric() {
+        assert!((geometric_mean(&[2.0, 0.5, 8.0]) - 2.0).abs() < 1e-9);
     }
 
     #[test]
