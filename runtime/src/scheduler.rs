@@ -57,7 +57,7 @@ const LOOK_OUTSIDE: Duration = Duration::from_millis(1);
 
 /// Reductions between looks at the clock while there is work. Source: `ERTS_CHECK_TIME_REDS`.
 const CLOCK_REDS: i64 = CONTEXT_REDS;
-/// What the shortest turn counts for: it costs time that no reduction tells of.
+/// What the shortest time slice counts for: it costs time that no reduction tells of.
 const LEAST_TURN_REDS: i64 = CLOCK_REDS / 16;
 
 /// A scheduler at work.
@@ -208,23 +208,23 @@ impl Scheduler {
         }
     }
 
-    /// One turn of a process taken from a run queue; the reductions that it has used or given up.
+    /// One time slice of a process taken from a run queue; the reductions that it has used or given up.
     fn run_process(&self, process: ProcRef, x: *mut RawTerm) -> i64 {
-        // SAFETY: S2: it was queued, and runs from here until its turn ends.
+        // SAFETY: S2: it was queued, and runs from here until its time slice ends.
         let shared = unsafe { process.get() };
         shared.run_state.begin_run();
-        // SAFETY: S1: its turn has begun.
+        // SAFETY: S1: its time slice has begun.
         let home = unsafe { shared.take_home() };
         let mut p = home.expect("a process that is queued rests at home");
         let before = p.reductions();
-        let watched = sysmon::turn_begins(&p);
-        totals::turn_begins(&p);
-        // SAFETY: P2: the scheduler's registers outlive the turn.
-        let outcome = unsafe { turn(&mut p, x) };
+        let watched = sysmon::slice_begins(&p);
+        totals::slice_begins(&p);
+        // SAFETY: P2: the scheduler's registers outlive the time slice.
+        let outcome = unsafe { run_slice(&mut p, x) };
         if let Some(watched) = watched {
-            sysmon::turn_ended(&p, &watched);
+            sysmon::slice_ended(&p, &watched);
         }
-        totals::turn_ended(&p);
+        totals::slice_ended(&p);
         let counters = &self.machine.counters[self.id];
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);
@@ -237,8 +237,8 @@ impl Scheduler {
             return used;
         }
         let again = outcome != Outcome::Wait || p.has_unhandled_signals();
-        let place = sysprof::turn_ends(&p);
-        // SAFETY: S1: its turn ends with the next line.
+        let place = sysprof::slice_ends(&p);
+        // SAFETY: S1: its time slice ends with the next line.
         unsafe { shared.put_home(p) };
         let end = match place {
             Some(place) => sysprof::end_run(shared, again, &place),
@@ -259,8 +259,8 @@ fn add(counter: &AtomicU64, n: u64) {
 /// Handles the signals of a process and runs it, if it has something to run for.
 ///
 /// # Safety
-/// P2: `x` points to [`X_REGISTERS`] words that outlive the turn.
-unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
+/// P2: `x` points to [`X_REGISTERS`] words that outlive the time slice.
+unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     let lifted = p.shared().end_lift();
     let was_exiting = p.is_exiting();
     let fetched = p.fetch_at_turn();
@@ -279,11 +279,11 @@ unsafe fn turn(p: &mut Process, x: *mut RawTerm) -> Outcome {
         return Outcome::Wait;
     }
     if lifted.is_some() {
-        // It got this turn for its signals; its code runs with its own priority.
+        // It got this time slice for its signals; its code runs with its own priority.
         return Outcome::Yield;
     }
     p.resume_receive();
-    // Where every safepoint collects, the first turn is none: the words a process is made with are its first
+    // Where every safepoint collects, the first time slice is none: the words a process is made with are its first
     // function's.
     let is_spared = Heap::is_zealous() && p.reductions() == 0;
     if !is_spared

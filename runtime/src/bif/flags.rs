@@ -56,9 +56,9 @@ fn set_max_heap(p: &mut Process) -> Next {
 /// Subscribes, or ends all subscriptions; tells how many there were.
 fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> GuardResult<'p> {
     let subscribe = value.as_bool().ok_or_else(badarg)?;
-    let mut rare = p.rare();
-    let old = rare.node_subscriptions;
-    rare.node_subscriptions = if subscribe { old + 1 } else { 0 };
+    let mut psd = p.psd();
+    let old = psd.node_subscriptions;
+    psd.node_subscriptions = if subscribe { old + 1 } else { 0 };
     Ok(Term::small(i64::from(old)))
 }
 
@@ -76,7 +76,7 @@ fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> GuardResult
         am::trap_exit | am::async_dist | am::sensitive => set_flag(p, flag, value),
         am::error_handler => {
             let handler = value.as_atom().ok_or_else(badarg)?;
-            let old = p.rare().error_handler.replace(handler);
+            let old = p.psd().error_handler.replace(handler);
             Ok(old.unwrap_or(am::error_handler).term())
         }
         am::priority => {

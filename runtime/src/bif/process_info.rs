@@ -242,7 +242,7 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
         am::async_dist => Term::bool(p.flags.get().async_dist),
         am::priority_messages => Term::bool(p.accepts_priority_messages()),
         am::error_handler => {
-            let handler = p.of_rare(|rare| rare.error_handler).flatten();
+            let handler = p.with_psd(|psd| psd.error_handler).flatten();
             handler.unwrap_or(am::error_handler).term()
         }
         am::priority => options::priority_name(p.shared().priority()).term(),

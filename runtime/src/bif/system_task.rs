@@ -236,7 +236,7 @@ fn begin(p: Option<&mut Process>, suspended: Suspended) {
             p.pause_timers();
         }
         suspended.activate();
-        p.rare().suspended.push(suspended);
+        p.psd().suspended.push(suspended);
     }
 }
 

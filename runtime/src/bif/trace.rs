@@ -36,7 +36,7 @@ pub(super) fn session_of(term: Term<'_>, dead_too: bool) -> Option<Handle> {
     let handle = match first.view() {
         View::Atom(name) => Handle::find(name, u64::try_from(second.as_small()?).ok()? + 1)?,
         View::Ref(reference) => {
-            let handle = reference.magic()?.get::<trace::Strong>()?.handle();
+            let handle = reference.magic()?.get::<trace::StrongRef>()?.handle();
             let weak = second.as_tuple().filter(|weak| weak.arity() == 2)?;
             let is_it = weak.get(0) == handle.name() && weak.get(1).same(shown_id(&handle));
             is_it.then_some(handle)?
@@ -75,23 +75,23 @@ fn trace_session_create_3<'p>(
         NoSlot::Clearing => Leave::from(Control::Wait),
     })?;
     let weak = weak(p, &session);
-    let strong = trace::Strong::new(session);
+    let strong = trace::StrongRef::new(session);
     let reference = p.magic_reference(MagicBinary::new(refs::make_ref(), Box::new(strong)));
     Ok(p.tuple(&[reference, weak]))
 }
 
 fn trace_session_destroy_1<'p>(p: &'p Process, [session]: [Term<'p>; 1]) -> BifResult<'p> {
     let pid = p.pid();
-    if let Some(turn) = trace::begun(pid) {
-        return match turn {
-            trace::Turn::Done(_) => Ok(am::true_.term()),
+    if let Some(progress) = trace::begun(pid) {
+        return match progress {
+            trace::Progress::Done(_) => Ok(am::true_.term()),
             _ => Err(Control::Wait.into()),
         };
     }
     let session = session_of(session, true).ok_or_else(|| bad(am::badopt))?;
     match trace::seize(pid) {
-        trace::Turn::Go if session.destroy(pid) => Err(Control::Wait.into()),
-        trace::Turn::Go => {
+        trace::Progress::Go if session.destroy(pid) => Err(Control::Wait.into()),
+        trace::Progress::Go => {
             trace::release();
             Ok(am::false_.term())
         }
@@ -101,14 +101,14 @@ fn trace_session_destroy_1<'p>(p: &'p Process, [session]: [Term<'p>; 1]) -> BifR
 
 fn trace_3<'p>(p: &'p Process, [what, how, list]: [Term<'p>; 3]) -> BifResult<'p> {
     match trace::begun(p.pid()) {
-        Some(turn) => matched(&turn),
+        Some(progress) => matched(&progress),
         None => trace(p, &Handle::legacy(), what, how, list),
     }
 }
 
 fn trace_4<'p>(p: &'p Process, [session, what, how, list]: [Term<'p>; 4]) -> BifResult<'p> {
-    if let Some(turn) = trace::begun(p.pid()) {
-        return matched(&turn);
+    if let Some(progress) = trace::begun(p.pid()) {
+        return matched(&progress);
     }
     let session = session_of(session, false).ok_or_else(|| bad(am::session))?;
     trace(p, &session, what, how, list)
@@ -273,7 +273,7 @@ fn trace_delivered_1<'p>(p: &'p Process, [target]: [Term<'p>; 1]) -> BifResult<'
 
 fn trace_pattern_3<'p>(p: &'p Process, [what, spec, list]: [Term<'p>; 3]) -> BifResult<'p> {
     match trace::begun(p.pid()) {
-        Some(turn) => matched(&turn),
+        Some(progress) => matched(&progress),
         None => trace_pattern(p, &Handle::legacy(), what, spec, list),
     }
 }
@@ -282,17 +282,17 @@ fn trace_pattern_4<'p>(
     p: &'p Process,
     [session, what, spec, list]: [Term<'p>; 4],
 ) -> BifResult<'p> {
-    if let Some(turn) = trace::begun(p.pid()) {
-        return matched(&turn);
+    if let Some(progress) = trace::begun(p.pid()) {
+        return matched(&progress);
     }
     let session = session_of(session, false).ok_or_else(|| bad(am::session))?;
     trace_pattern(p, &session, what, spec, list)
 }
 
 /// The result of a change that was begun.
-fn matched<'p>(turn: &trace::Turn) -> BifResult<'p> {
-    match turn {
-        trace::Turn::Done(matched) => Ok(Term::small(*matched as i64)),
+fn matched<'p>(progress: &trace::Progress) -> BifResult<'p> {
+    match progress {
+        trace::Progress::Done(matched) => Ok(Term::small(*matched as i64)),
         _ => Err(Control::Wait.into()),
     }
 }
@@ -393,7 +393,7 @@ fn trace_pattern<'p>(
         }
         View::Tuple(_) => {
             let pattern = pattern_of(what).ok_or_else(|| bad(am::none))?;
-            if let trace::Turn::Go = trace::seize(p.pid()) {
+            if let trace::Progress::Go = trace::seize(p.pid()) {
                 session.set_pattern(p.pid(), pattern, switch, kinds, &setting);
             }
             Err(Control::Wait.into())

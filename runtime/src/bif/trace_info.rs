@@ -38,7 +38,7 @@ fn settled<'p>(
     key: Term<'p>,
 ) -> Result<(), Leave<'p>> {
     match trace::begun(p.pid()) {
-        Some(trace::Turn::Done(_)) => return Ok(()),
+        Some(trace::Progress::Done(_)) => return Ok(()),
         Some(_) => return Err(Control::Wait.into()),
         None => {}
     }

@@ -16,7 +16,7 @@ pub(crate) enum BifEnd {
     Return,
     /// By calling the function with this entry, its arguments in the registers.
     Go(CodeAddress),
-    /// The same, in the process's next turn.
+    /// The same, in the process's next time slice.
     Trap(CodeAddress),
     /// By going on at this address, with nothing to return to here.
     Jump(CodeAddress),

@@ -180,7 +180,7 @@ fn arguments<'p>(p: &'p Process, arity: usize) -> Term<'p> {
     p.list(&args)
 }
 
-/// The call of what tries the call of `fun` again, in the process's next turn.
+/// The call of what tries the call of `fun` again, in the process's next time slice.
 fn pending_purge(p: &Process, module: Atom, fun: Term<'_>, arity: usize) -> Ready {
     let args = arguments(p, arity);
     p.set_x(0, module.term());
@@ -209,7 +209,7 @@ fn undefined_lambda<'p>(
 
 /// The module whose functions handle calls of undefined functions and funs.
 fn handler_module(p: &Process) -> Atom {
-    p.of_rare(|rare| rare.error_handler)
+    p.with_psd(|psd| psd.error_handler)
         .flatten()
         .unwrap_or(am::error_handler)
 }

@@ -238,7 +238,7 @@ pub(crate) fn current_function(p: &Process) -> Option<Mfa> {
 fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place); 1]> {
     let mut frames = SmallVec::new();
     let pc = p.pc.get();
-    let shown = p.of_rare(|rare| rare.work.as_ref().and_then(|work| work.shown_as()));
+    let shown = p.with_psd(|psd| psd.work.as_ref().and_then(|work| work.shown_as()));
     if depth > 0
         && let Some((function, arity)) = shown.flatten()
     {

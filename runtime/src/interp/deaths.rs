@@ -137,7 +137,7 @@ fn each_death(reporter: &Reporter, program: &str, last: usize, mut doom: impl Fn
 
 fn set_doom(pid: Pid, doom: Doom) {
     let set = move |p: Option<&mut Process>| {
-        p.expect("it waits").rare().doom = Some(doom);
+        p.expect("it waits").psd().doom = Some(doom);
     };
     deliver(pid, Signal::request(set));
 }

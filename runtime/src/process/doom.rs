@@ -9,8 +9,8 @@ use crate::term::Atom;
 pub(crate) enum Death {
     /// `max_heap_size` is exceeded.
     HeapLimit,
-    /// An exit signal with this reason is sent, and found where signals are looked for next: the turn ends with the
-    /// next call.
+    /// An exit signal with this reason is sent, and found where signals are looked for next: the time slice ends with
+    /// the next call.
     Signal(Atom),
 }
 
@@ -25,14 +25,14 @@ pub(crate) struct Doom {
 impl Process {
     /// A collection begins, and may be the one to die at.
     pub(super) fn meet_doom(&mut self) {
-        let due = self.of_rare(|rare| rare.doom.filter(|doom| doom.collections == 0));
-        if let Some(doom) = &mut self.rare().doom {
+        let due = self.with_psd(|psd| psd.doom.filter(|doom| doom.collections == 0));
+        if let Some(doom) = &mut self.psd().doom {
             doom.collections = doom.collections.wrapping_sub(1);
         }
         match due.flatten().map(|doom| doom.death) {
             None => {}
             Some(Death::HeapLimit) => {
-                self.rare().max_heap = MaxHeap {
+                self.psd().max_heap = MaxHeap {
                     words: 1,
                     kill: true,
                     error_logger: false,

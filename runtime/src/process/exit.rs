@@ -11,7 +11,7 @@ use crate::hook::Hook;
 use crate::sched::online::forget_blocker;
 use crate::term::{RawTerm, Term};
 
-/// That a process exits: none of its code runs any more, and its turn ends with [`Outcome::Exit`].
+/// That a process exits: none of its code runs any more, and its time slice ends with [`Outcome::Exit`].
 ///
 /// Whatever may end a process in the middle of its turn (a collection, signals, tasks of the system) returns it as
 /// an error. There is nothing to do with it but to hand it up, and no way to make one for a process that goes on:
@@ -23,7 +23,7 @@ use crate::term::{RawTerm, Term};
 pub struct Exiting(());
 
 /// Hook: what a process may own (tables) is given up, before its links and monitors are told. Where that returns `false`,
-/// it has used up its time, and is called again in the process's next turn.
+/// it has used up its time, and is called again in the process's next time slice.
 pub(crate) static GIVES_UP: Hook<fn(&mut Process) -> bool> = Hook::new("what a process owns");
 
 impl Process {
@@ -48,7 +48,7 @@ impl Process {
         Ok(())
     }
 
-    /// The stored exception ends the process: nobody catches it. The end of the turn makes its exit reason of it
+    /// The stored exception ends the process: nobody catches it. The end of the time slice makes its exit reason of it
     /// (`exec::exception::note_uncaught`).
     pub(crate) fn uncaught(&self) -> Exiting {
         debug_assert!(
@@ -75,7 +75,7 @@ impl Process {
 
     /// Whether it may not run for now.
     pub(crate) fn is_suspended(&self) -> bool {
-        self.of_rare(|rare| !rare.suspended.is_empty())
+        self.with_psd(|psd| !psd.suspended.is_empty())
             .unwrap_or(false)
     }
 

@@ -138,7 +138,7 @@ impl Process {
             unsafe { std::slice::from_raw_parts_mut(self.x.get(), live) }
         };
         self.mailbox.attach_examined(&self.heap);
-        let rare = self.rare.get_mut().as_deref_mut();
+        let psd = self.psd.get_mut().as_deref_mut();
         let mut roots = ProcessRoots {
             live,
             saved_x: &mut self.saved_x,
@@ -146,7 +146,7 @@ impl Process {
             mailbox: &mut self.mailbox,
             exit_reason: self.exit_reason.get_mut(),
             dictionary: self.dictionary.get_mut(),
-            work: rare.and_then(|rare| rare.work.as_deref_mut()),
+            work: psd.and_then(|psd| psd.work.as_deref_mut()),
         };
         f(&mut self.heap, &mut roots)
     }

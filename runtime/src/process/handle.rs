@@ -13,7 +13,7 @@ use crate::sched::timers::{self, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Atom, CodeAddress, Pid, RawTerm, Term, am};
 
-/// Signals handled in one go, before others get a turn.
+/// Signals handled in one go, before others get a time slice.
 const SIGNALS_A_TURN: usize = 20_000;
 
 /// What of handling signals one reduction pays for. Source: `ERTS_SIG_REDS_CNT_FACTOR`.
@@ -34,7 +34,7 @@ pub(super) struct ReceiveTimer {
 }
 
 impl Process {
-    /// The same at the start of a turn. ERTS leaves messages alone then, unless there are other signals to handle:
+    /// The same at the start of a time slice. ERTS leaves messages alone then, unless there are other signals to handle:
     /// they are charged for when they are looked for.
     ///
     /// # Errors
@@ -381,7 +381,7 @@ impl Process {
         self.wait();
     }
 
-    /// How the turn of a process ends that waits: with a message there already, it is run again.
+    /// How the time slice of a process ends that waits: with a message there already, it is run again.
     pub(crate) fn waits(&self) -> crate::process::Outcome {
         if self.is_ready() {
             crate::process::Outcome::Yield

@@ -4,11 +4,11 @@
 //!
 //! | instruction | call |
 //! |---|---|
-//! | `loop_rec L` | [`Process::peek_message`]: the message at the save pointer; signals are fetched when there is none. `None`: jump to `L` (but end the turn first if [`Process::is_exiting`]) |
+//! | `loop_rec L` | [`Process::peek_message`]: the message at the save pointer; signals are fetched when there is none. `None`: jump to `L` (but end the time slice first if [`Process::is_exiting`]) |
 //! | `loop_rec_end` | [`Process::next_message`] |
 //! | `remove_message` | [`Process::remove_message`] |
 //! | `timeout` | [`Process::timeout_reset_save`] |
-//! | `wait L` | `pc` = `L`, no live registers; [`Process::wait`], and end the turn with `Outcome::Wait` |
+//! | `wait L` | `pc` = `L`, no live registers; [`Process::wait`], and end the time slice with `Outcome::Wait` |
 //! | `wait_timeout L T` | [`Process::wait_timeout`], and do as it says |
 //! | `recv_marker_reserve` | [`Process::recv_marker_reserve`] |
 //! | `recv_marker_bind` | [`Process::recv_marker_bind`] |
@@ -217,7 +217,7 @@ impl Mailbox {
 /// What a `wait_timeout` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitTimeout {
-    /// The process waits: end the turn with `Outcome::Wait`.
+    /// The process waits: end the time slice with `Outcome::Wait`.
     Wait,
     /// The time is up: go on behind the instruction.
     Elapsed,

@@ -108,7 +108,7 @@ pub(crate) enum WaitFor {
     Message,
 }
 
-/// A process whose code is Rust: run once a turn.
+/// A process whose code is Rust: run once a time slice.
 type NativeBody = Box<dyn FnMut(&mut Process) -> Outcome + Send>;
 
 /// Flags of a process. Most are set by `process_flag/2`.
@@ -119,7 +119,7 @@ pub(crate) struct Flags {
     pub(crate) async_dist: bool,
     /// `message_queue_data` is `off_heap`.
     pub(crate) off_heap_messages: bool,
-    /// Its last turns have begun.
+    /// Its last time slices have begun.
     pub(crate) terminating: bool,
     /// It has a sequential trace token.
     pub(crate) seq_token: bool,
@@ -127,9 +127,9 @@ pub(crate) struct Flags {
     pub(crate) saves_calls: bool,
 }
 
-/// What few processes have.
+/// Process-specific data: what few processes have, made when it is first needed.
 #[derive(Default)]
-pub(crate) struct Rare {
+pub(crate) struct Psd {
     pub(crate) native: Option<NativeBody>,
     /// Who suspends it.
     pub(crate) suspended: Vec<suspension::Suspended>,
@@ -164,7 +164,7 @@ pub struct Process {
     pub(crate) catches: Cell<u32>,
     /// Where to go on; null: with a call of `x(0):x(1)` with the argument list `x(2)`.
     pub(crate) pc: Cell<CodeAddress>,
-    /// X registers that are live at `pc` when a turn begins or ends.
+    /// X registers that are live at `pc` when a time slice begins or ends.
     pub(crate) live: Cell<u32>,
     /// Those registers while the process does not run (P3).
     saved_x: SmallVec<[RawTerm; 3]>,
@@ -177,12 +177,12 @@ pub struct Process {
     pub(crate) group_leader: Cell<Pid>,
     pub(crate) parent: Cell<Pid>,
     pub(crate) initial_call: Cell<(Atom, Atom, u8)>,
-    /// Reductions of the turns that have ended.
+    /// Reductions of the time slices that have ended.
     reductions: Cell<u64>,
     /// Why it exits; no term while it does not.
     exit_reason: Cell<RawTerm>,
     dictionary: RefCell<dictionary::Dictionary>,
-    rare: RefCell<Option<Box<Rare>>>,
+    psd: RefCell<Option<Box<Psd>>>,
     /// Where its traced calls are measured.
     pub(crate) meters: Option<Box<dyn std::any::Any + Send>>,
     /// Frames on its stack that report returns or exceptions of calls.
@@ -243,7 +243,7 @@ impl Process {
             reductions: Cell::new(0),
             exit_reason: Cell::new(RawTerm::NONE),
             dictionary: RefCell::default(),
-            rare: RefCell::new(None),
+            psd: RefCell::new(None),
             meters: None,
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
@@ -265,29 +265,29 @@ impl Process {
         &self.shared
     }
 
-    /// Reductions so far, those of this turn included.
+    /// Reductions so far, those of this time slice included.
     #[must_use]
     pub fn reductions(&self) -> u64 {
         let now = (CONTEXT_REDS - self.fcalls.get()).max(0);
         self.reductions.get().wrapping_add(now as u64)
     }
 
-    /// Ends the account of a turn and starts a new time slice.
+    /// Ends the account of a time slice and starts a new time slice.
     pub(crate) fn new_slice(&self) {
         self.reductions.set(self.reductions());
         self.fcalls.set(CONTEXT_REDS);
     }
 
-    /// What few processes have, to be changed.
-    pub(crate) fn rare(&self) -> std::cell::RefMut<'_, Rare> {
-        std::cell::RefMut::map(self.rare.borrow_mut(), |rare| {
-            &mut **rare.get_or_insert_default()
+    /// Process-specific data, to be changed; it is made where there is none.
+    pub(crate) fn psd(&self) -> std::cell::RefMut<'_, Psd> {
+        std::cell::RefMut::map(self.psd.borrow_mut(), |psd| {
+            &mut **psd.get_or_insert_default()
         })
     }
 
-    /// Something of it, if there is any; nothing is made.
-    pub(crate) fn of_rare<T>(&self, get: impl FnOnce(&Rare) -> T) -> Option<T> {
-        self.rare.borrow().as_deref().map(get)
+    /// Something of the process-specific data, if there is any; none is made.
+    pub(crate) fn with_psd<T>(&self, get: impl FnOnce(&Psd) -> T) -> Option<T> {
+        self.psd.borrow().as_deref().map(get)
     }
 
     /// The process dictionary.
@@ -323,7 +323,7 @@ impl Process {
         self.flags.set(flags);
     }
 
-    /// Puts the live registers to rest, at the end of a turn.
+    /// Puts the live registers to rest, at the end of a time slice.
     pub(crate) fn save_registers(&mut self) {
         let live = self.live.get() as usize;
         if live > 0 {
@@ -334,10 +334,10 @@ impl Process {
         self.x.set(std::ptr::null_mut());
     }
 
-    /// Fills the live registers again, at the start of a turn.
+    /// Fills the live registers again, at the start of a time slice.
     ///
     /// # Safety
-    /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's turn.
+    /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's time slice.
     pub(crate) unsafe fn restore_registers(&mut self, x: *mut RawTerm) {
         for (i, word) in self.saved_x.iter().enumerate() {
             // SAFETY: P2.
@@ -356,7 +356,7 @@ impl Process {
     /// Gives the process the registers of the scheduler that runs it.
     ///
     /// # Safety
-    /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's turn.
+    /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's time slice.
     pub unsafe fn set_registers(&self, x: *mut RawTerm) {
         self.x.set(x);
     }

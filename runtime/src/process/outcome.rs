@@ -1,8 +1,8 @@
-//! How a process's turn ends.
+//! How a process's time slice ends.
 
 use super::Exiting;
 
-/// How the turn of a process ends.
+/// How the time slice of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its time slice is used up: `pc` and `live` say where to go on.

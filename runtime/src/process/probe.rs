@@ -93,9 +93,9 @@ pub(crate) trait Probes: Send + Sync {
     fn unwinding(&self, p: &mut Process);
     /// A process goes into hibernation: its frames are gone.
     fn hibernates(&self, p: &Process);
-    /// One of the last turns of a process begins, or ends and is followed by others.
+    /// One of the last time slices of a process begins, or ends and is followed by others.
     fn exiting(&self, p: &Process, goes_on: bool);
-    /// The last turn of a process ends.
+    /// The last time slice of a process ends.
     fn exits(&self, p: &Process);
     /// A process is no more.
     fn gone(&self, p: &Process);

@@ -122,7 +122,7 @@ pub enum Next {
     /// Returns, and gives up the rest of the time slice.
     Yield,
     /// Waits for what the process says ([`Process::wait`]), with the registers it says are live, and goes
-    /// on at the process's `pc`: ends the turn with what [`Process::waits`] says.
+    /// on at the process's `pc`: ends the time slice with what [`Process::waits`] says.
     Sleep,
     /// Waits; called again with the same arguments when the process is woken.
     Wait,

@@ -115,12 +115,12 @@ impl RunQueues {
         if bound.is_empty() {
             return others.pop();
         }
-        let turn = self.machine.counters[id]
+        let taken = self.machine.counters[id]
             .context_switches
             .load(Ordering::Relaxed);
         let bound_first = match (bound.top(), others.top()) {
             (Some(bound), Some(others)) => {
-                bound < others || bound == others && turn.is_multiple_of(2)
+                bound < others || bound == others && taken.is_multiple_of(2)
             }
             (bound, _) => bound.is_some(),
         };

@@ -45,7 +45,7 @@ impl SavedCalls {
 
 impl Process {
     /// Has it save its last `limit` calls, none of those so far, and none at all for 0; the old number. What
-    /// follows the call or receive in which this happens runs in the next turn.
+    /// follows the call or receive in which this happens runs in the next time slice.
     pub(crate) fn set_saved_calls(&self, limit: usize) -> usize {
         let new = (limit > 0).then(|| {
             Box::new(SavedCalls {
@@ -54,7 +54,7 @@ impl Process {
                 next: 0,
             })
         });
-        let old = std::mem::replace(&mut self.rare().saved_calls, new);
+        let old = std::mem::replace(&mut self.psd().saved_calls, new);
         self.change_flags(|flags| flags.saves_calls = limit > 0);
         let old_limit = old.map_or(0, |old| old.limit);
         if (old_limit > 0) != (limit > 0) && !self.registers().is_null() {
@@ -69,7 +69,7 @@ impl Process {
         if self.flags.get().sensitive {
             return;
         }
-        if let Some(calls) = &mut self.rare().saved_calls {
+        if let Some(calls) = &mut self.psd().saved_calls {
             calls.push(saved);
         }
     }
@@ -77,8 +77,8 @@ impl Process {
     /// The calls it has saved, the oldest first; `false` if it saves none.
     pub(crate) fn saved_calls(&self) -> Term<'_> {
         let saved: Option<Vec<Saved>> = self
-            .of_rare(|rare| {
-                let calls = rare.saved_calls.as_deref();
+            .with_psd(|psd| {
+                let calls = psd.saved_calls.as_deref();
                 calls.map(|calls| calls.oldest_first().collect())
             })
             .flatten();
@@ -102,8 +102,8 @@ impl Process {
 
     /// Bytes that saved calls take.
     pub(super) fn saved_calls_bytes(&self) -> usize {
-        self.of_rare(|rare| {
-            let calls = rare.saved_calls.as_deref();
+        self.with_psd(|psd| {
+            let calls = psd.saved_calls.as_deref();
             calls.map_or(0, |calls| {
                 size_of::<SavedCalls>() + calls.ring.capacity() * size_of::<Saved>()
             })

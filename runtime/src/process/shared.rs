@@ -1,10 +1,10 @@
 //! What others may touch of a process, and the table that finds it by its pid.
 //!
 //! Invariants:
-//! - S1: `home` is written and read only by the thread that began the process's turn
+//! - S1: `home` is written and read only by the thread that began the process's time slice
 //!   (`run_state`: QUEUED to RUNNING) and has not ended it, or before the process is first woken; or
 //!   read by the thread that has woken it and not yet put it in a run queue.
-//! - S2: a process is taken out of the table only in its last turn, so that one that is queued
+//! - S2: a process is taken out of the table only in its last time slice, so that one that is queued
 //!   (or runs) is alive: run queues hold plain pointers.
 
 use std::cell::UnsafeCell;
@@ -159,7 +159,7 @@ impl ProcShared {
         }
     }
 
-    /// Its turn begins: ends the lift; what it was lifted to.
+    /// Its time slice begins: ends the lift; what it was lifted to.
     pub(crate) fn end_lift(&self) -> Option<Priority> {
         if self.lifted.load(Ordering::Relaxed) == NOT_LIFTED {
             return None;
@@ -251,7 +251,7 @@ impl ProcShared {
     /// Takes the process out of its resting place.
     ///
     /// # Safety
-    /// S1: the caller began its turn.
+    /// S1: the caller began its time slice.
     pub(crate) unsafe fn take_home(&self) -> Option<Box<Process>> {
         // SAFETY: S1.
         unsafe { (*self.home.get()).take() }
@@ -260,7 +260,7 @@ impl ProcShared {
     /// Lays the process to rest.
     ///
     /// # Safety
-    /// S1: the caller began its turn and ends it next, or the process has not been woken yet.
+    /// S1: the caller began its time slice and ends it next, or the process has not been woken yet.
     pub(crate) unsafe fn put_home(&self, process: Box<Process>) {
         // SAFETY: S1.
         unsafe { *self.home.get() = Some(process) };
@@ -271,7 +271,7 @@ impl ProcShared {
         self.run_state.runs_unawares()
     }
 
-    /// Asks for a turn of the process, on the scheduler of this thread if it is one.
+    /// Asks for a time slice of the process, on the scheduler of this thread if it is one.
     #[inline]
     pub(crate) fn wake(&self) {
         let woken = if probe::asks(probe::PROCS) {

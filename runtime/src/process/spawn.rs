@@ -160,15 +160,15 @@ impl Process {
     pub(crate) fn set_max_heap(&mut self, max: MaxHeap) {
         self.heap.max_heap_words = max.words;
         self.heap.max_heap_has_binaries = max.include_shared_binaries;
-        self.rare().max_heap = max;
+        self.psd().max_heap = max;
     }
 
     pub(crate) fn take_native(&mut self) -> Option<NativeBody> {
-        self.rare.get_mut().as_mut()?.native.take()
+        self.psd.get_mut().as_mut()?.native.take()
     }
 
     pub(crate) fn put_native(&mut self, body: NativeBody) {
-        self.rare().native = Some(body);
+        self.psd().native = Some(body);
     }
 
     /// Makes a process that calls `module:function(args...)`; `options` and the parent's group leader. That
@@ -223,8 +223,8 @@ pub fn spawn_first(
     child.start()
 }
 
-/// Starts a process whose code is Rust: `body` is called for each of its turns, and may use no terms
-/// from one turn in the next but those in `x(0)..`, as many as it says are live.
+/// Starts a process whose code is Rust: `body` is called for each of its time slices, and may use no terms
+/// from one time slice in the next but those in `x(0)..`, as many as it says are live.
 ///
 /// # Panics
 /// When the process table is full.
@@ -233,6 +233,6 @@ pub fn spawn_native(
     body: impl FnMut(&mut Process) -> Outcome + Send + 'static,
 ) -> Pid {
     let child = Newborn::new(options, 0).expect("room for a process");
-    child.process.rare().native = Some(Box::new(body));
+    child.process.psd().native = Some(Box::new(body));
     child.start()
 }

@@ -11,7 +11,7 @@ const MIN_BIN_VHEAP_WORDS: usize = 46422;
 impl Process {
     /// `max_heap_size`.
     pub(crate) fn max_heap(&self) -> MaxHeap {
-        self.of_rare(|rare| rare.max_heap).unwrap_or_default()
+        self.with_psd(|psd| psd.max_heap).unwrap_or_default()
     }
 
     /// `min_heap_size`, words.

@@ -61,7 +61,7 @@ pub(crate) fn resume(p: Option<&mut Process>, by: Pid) {
     let Some(p) = p.filter(|p| p.is_suspended()) else {
         return;
     };
-    p.rare().suspended.retain(|suspended| suspended.by != by);
+    p.psd().suspended.retain(|suspended| suspended.by != by);
     if !p.is_suspended() {
         p.resume_timers();
     }
@@ -72,7 +72,7 @@ impl Process {
     pub(crate) fn suspend_itself(&self) {
         let (_, suspended) = Suspending::new(NOBODY);
         suspended.activate();
-        self.rare().suspended.push(suspended);
+        self.psd().suspended.push(suspended);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::heap::{Heap, Message};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, Term, am};
 
-/// Turns of normal tasks before one of low priority. Source: `RESCHEDULE_LOW`.
+/// Time slices of normal tasks before one of low priority. Source: `RESCHEDULE_LOW`.
 const RESCHEDULE_LOW: u8 = 8;
 
 /// What to do.
@@ -95,7 +95,7 @@ impl SystemTasks {
 impl Process {
     /// Puts a task in the queue of its priority.
     pub(crate) fn add_system_task(&mut self, task: SystemTask, priority: Priority) {
-        let tasks = &mut self.rare().system_tasks;
+        let tasks = &mut self.psd().system_tasks;
         tasks.queues[priority as usize].push_back(task);
     }
 
@@ -106,8 +106,8 @@ impl Process {
     pub(crate) fn run_system_tasks(&mut self) -> Result<(), Exiting> {
         while let Some(task) = self.next_system_task() {
             let result = match task.task {
-                Task::Collect { .. } if self.rare().system_tasks.collections_off => {
-                    self.rare().system_tasks.delayed.push(task);
+                Task::Collect { .. } if self.psd().system_tasks.collections_off => {
+                    self.psd().system_tasks.delayed.push(task);
                     continue;
                 }
                 Task::Collect { major } => self.collect_now(major).is_ok(),
@@ -123,13 +123,13 @@ impl Process {
 
     fn next_system_task(&self) -> Option<SystemTask> {
         // Most processes have none at any time, and are not to get room for them.
-        let mut rare = self.rare.borrow_mut();
-        rare.as_mut()?.system_tasks.pop()
+        let mut psd = self.psd.borrow_mut();
+        psd.as_mut()?.system_tasks.pop()
     }
 
     /// Allows collections that others ask for, or has them wait; whether they were allowed.
     pub(crate) fn allow_collections(&self, allow: bool) -> bool {
-        let tasks = &mut self.rare().system_tasks;
+        let tasks = &mut self.psd().system_tasks;
         if allow {
             let delayed = tasks.delayed.drain(..);
             tasks.queues[Priority::Normal as usize].extend(delayed);
@@ -142,9 +142,9 @@ impl Process {
         while let Some(task) = self.next_system_task() {
             task.answer(false);
         }
-        let delayed = self.of_rare(|rare| rare.system_tasks.delayed.len());
+        let delayed = self.with_psd(|psd| psd.system_tasks.delayed.len());
         if delayed.is_some_and(|count| count > 0) {
-            let delayed = std::mem::take(&mut self.rare().system_tasks.delayed);
+            let delayed = std::mem::take(&mut self.psd().system_tasks.delayed);
             delayed.iter().for_each(|task| task.answer(false));
         }
     }

@@ -114,7 +114,7 @@ impl Process {
 
     /// The same without a charge, for who has seen to that.
     pub(crate) fn put_off(&self, work: impl Work) -> Control<'static> {
-        self.rare().work = Some(Box::new(work));
+        self.psd().work = Some(Box::new(work));
         Control::Yield
     }
 
@@ -162,13 +162,13 @@ impl Process {
 
     /// Whether this BIF is called again, and goes on.
     pub(crate) fn has_work(&self) -> bool {
-        self.of_rare(|rare| rare.work.is_some()) == Some(true)
+        self.with_psd(|psd| psd.work.is_some()) == Some(true)
     }
 
     /// The work of this BIF that was put off, if it is of that kind: of a BIF that works in stages.
     pub(crate) fn take_work_if<W: Work>(&self) -> Option<Box<W>> {
         let is_it = |work: &dyn Any| work.is::<W>();
-        self.of_rare(|rare| rare.work.as_deref().is_some_and(|work| is_it(work)))
+        self.with_psd(|psd| psd.work.as_deref().is_some_and(|work| is_it(work)))
             .filter(|is| *is)?;
         self.take_work()
     }
@@ -178,7 +178,7 @@ impl Process {
         if !self.has_work() {
             return None;
         }
-        let work: Box<dyn Any> = self.rare().work.take()?;
+        let work: Box<dyn Any> = self.psd().work.take()?;
         let work = work.downcast();
         debug_assert!(work.is_ok(), "what was put off is what is called again");
         work.ok()

@@ -9,7 +9,7 @@
 //! - B1: while a thread may find [`Op::Breakpoint`] at an entry, the head before it holds the address of
 //!   a live breakpoint; one is freed only when every scheduler has passed a quiescent point since its
 //!   entry got its own word back.
-//! - B2: each generation of a breakpoint is null or points to a [`Half`] that nobody changes; one is freed
+//! - B2: each generation of a breakpoint is null or points to a [`BpData`] that nobody changes; one is freed
 //!   only when every scheduler has passed a quiescent point since it was last the active one.
 //! - B3: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
 #![expect(unsafe_code, reason = "breakpoints are reached by address")]
@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use super::call;
 use super::count::Counter;
 use super::frame::{self, Frame, Kind, of_small, small};
-use super::halves::Halves;
+use super::generations::Generations;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::node::Arena;
 use super::record::{self, OnReturn};
@@ -57,13 +57,13 @@ pub(super) fn commit() {
 pub(super) struct Breakpoint {
     /// The entry's own first word.
     pub(super) original: u64,
-    pub(super) halves: Halves<Half>,
+    pub(super) generations: Generations<BpData>,
 }
 
 /// What all sessions want of a function.
 #[derive(Clone, Default)]
-pub(super) struct Half {
-    pub(super) points: SmallVec<[Point; 1]>,
+pub(super) struct BpData {
+    pub(super) sessions: SmallVec<[SessionBp; 1]>,
     /// Bits of the sessions that measure time or memory here.
     metered: u64,
     /// Bits of the sessions that report calls of traced processes.
@@ -87,9 +87,9 @@ pub(super) struct Meta {
 
 /// What one session wants of a function.
 #[derive(Clone)]
-pub(super) struct Point {
+pub(super) struct SessionBp {
     pub(super) session: Arc<Shared>,
-    /// Of [`kind`], and paused ones in [`Point::paused`] too.
+    /// Of [`kind`], and paused ones in [`SessionBp::paused`] too.
     pub(super) kinds: u32,
     pub(super) paused: u32,
     pub(super) count: Option<Counter>,
@@ -122,40 +122,38 @@ pub(super) mod kind {
     pub(in crate::trace) const ALL: u32 = 511;
 }
 
-impl Half {
-    /// Call after the points have changed.
+impl BpData {
+    /// Call after the sessions have changed.
     pub(super) fn update(&mut self) {
         (self.metered, self.reported, self.recorded) = (0, 0, 0);
         (self.has_meta, self.has_both, self.begins) = (false, false, false);
-        for point in &self.points {
-            self.begins |= point.kinds & kind::BEGIN != 0;
-            if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
-                self.reported |= point.session.bit();
+        for bp in &self.sessions {
+            self.begins |= bp.kinds & kind::BEGIN != 0;
+            if bp.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
+                self.reported |= bp.session.bit();
             }
-            self.has_meta |= point.kinds & kind::META != 0;
-            if point.record.is_some() {
-                self.recorded |= point.session.bit();
+            self.has_meta |= bp.kinds & kind::META != 0;
+            if bp.record.is_some() {
+                self.recorded |= bp.session.bit();
             }
-            let on = point.kinds & !point.paused;
+            let on = bp.kinds & !bp.paused;
             if on & (kind::TIME | kind::MEMORY | kind::PROFILE) != 0 {
-                self.metered |= point.session.bit();
+                self.metered |= bp.session.bit();
             }
             self.has_both |= on & kind::TIME != 0 && on & kind::MEMORY != 0;
         }
     }
-    pub(super) fn of(&self, session: &Shared) -> Option<&Point> {
-        self.points
-            .iter()
-            .find(|point| point.session.id == session.id)
+    pub(super) fn of(&self, session: &Shared) -> Option<&SessionBp> {
+        self.sessions.iter().find(|bp| bp.session.id == session.id)
     }
 }
 
 impl Breakpoint {
     /// What the active generation says; `None` when it is disabled.
     #[inline(always)]
-    pub(super) fn active(&self) -> Option<&Half> {
+    pub(super) fn active(&self) -> Option<&BpData> {
         // SAFETY: B2: the caller is between two of its quiescent points, or holds the permission.
-        unsafe { self.halves.get(active()).as_ref() }
+        unsafe { self.generations.get(active()).as_ref() }
     }
 }
 
@@ -167,34 +165,34 @@ impl Breakpoint {
 pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     // SAFETY: B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
     let breakpoint = unsafe { &*(*pc.code().offset(head::BREAKPOINT) as *const Breakpoint) };
-    let Some(half) = breakpoint.active() else {
+    let Some(data) = breakpoint.active() else {
         return Ok(breakpoint.original);
     };
     if p.resumed_call.replace(CodeAddress::NULL) == pc || p.flags.get().sensitive {
         return Ok(breakpoint.original);
     }
-    if half.begins {
+    if data.begins {
         super::totals::begin(p);
     }
     let calls = p.shared().tracee.calls();
-    if half.has_meta || half.reported & calls != 0 {
-        for point in half.points.iter().rev() {
-            call::report(p, pc, point)?;
+    if data.has_meta || data.reported & calls != 0 {
+        for bp in data.sessions.iter().rev() {
+            call::report(p, pc, bp)?;
         }
     }
-    for point in &half.points {
-        if let Some(counter) = &point.count
-            && point.paused & kind::COUNT == 0
+    for bp in &data.sessions {
+        if let Some(counter) = &bp.count
+            && bp.paused & kind::COUNT == 0
         {
             counter.increment();
         }
     }
-    if half.recorded & calls != 0 {
-        record(p, pc, half)?;
+    if data.recorded & calls != 0 {
+        record(p, pc, data)?;
     }
-    let sessions = half.metered & calls;
+    let sessions = data.metered & calls;
     if sessions != 0 {
-        measure(p, pc, half, sessions)?;
+        measure(p, pc, data, sessions)?;
     }
     Ok(breakpoint.original)
 }
@@ -209,8 +207,8 @@ pub(crate) fn call_again(p: &Process, pc: CodeAddress) {
 
 /// Records a call, and has its return recorded.
 #[inline]
-fn record(p: &mut Process, pc: CodeAddress, half: &Half) -> Result<(), Exiting> {
-    let Some(called) = half.points.iter().find_map(|point| point.record.as_ref()) else {
+fn record(p: &mut Process, pc: CodeAddress, data: &BpData) -> Result<(), Exiting> {
+    let Some(called) = data.sessions.iter().find_map(|bp| bp.record.as_ref()) else {
         return Ok(());
     };
     let is_tail = || frame::on_top(p).any(|frame| matches!(frame, Frame::Recorded(_)));
@@ -242,29 +240,29 @@ fn reading(p: &Process) -> Reading {
 }
 
 #[inline]
-fn measure(p: &mut Process, pc: CodeAddress, half: &Half, sessions: u64) -> Result<(), Exiting> {
+fn measure(p: &mut Process, pc: CodeAddress, data: &BpData, sessions: u64) -> Result<(), Exiting> {
     let reading = reading(p);
     let mut saved = Saved::new();
-    if half.has_both {
+    if data.has_both {
         meters(p).together.begin();
     }
-    for point in half
-        .points
+    for bp in data
+        .sessions
         .iter()
-        .filter(|point| point.session.bit() & sessions != 0)
+        .filter(|bp| bp.session.bit() & sessions != 0)
     {
-        enter_point(p, point, pc, &reading, &mut saved);
+        enter_session(p, bp, pc, &reading, &mut saved);
     }
-    if half.has_both {
+    if data.has_both {
         meters(p).together.end();
     }
     push_frame(p, pc, &saved)
 }
 
 #[inline]
-fn enter_point(
+fn enter_session(
     p: &mut Process,
-    point: &Point,
+    bp: &SessionBp,
     pc: CodeAddress,
     reading: &Reading,
     saved: &mut Saved,
@@ -281,28 +279,28 @@ fn enter_point(
         words: true,
         reductions: false,
     };
-    let on = point.kinds & !point.paused;
+    let on = bp.kinds & !bp.paused;
     if on & kind::PROFILE != 0
-        && let (Some(account), Some(profile)) = (&point.profile, &point.session.profile)
+        && let (Some(account), Some(profile)) = (&bp.profile, &bp.session.profile)
     {
-        saved.push(enter(p, point, profile.measures, account, pc, reading));
+        saved.push(enter(p, bp, profile.measures, account, pc, reading));
     }
     if on & kind::TIME != 0
-        && let Some(account) = &point.time
+        && let Some(account) = &bp.time
     {
-        saved.push(enter(p, point, TIME, account, pc, reading));
+        saved.push(enter(p, bp, TIME, account, pc, reading));
     }
     if on & kind::MEMORY != 0
-        && let Some(account) = &point.memory
+        && let Some(account) = &bp.memory
     {
-        saved.push(enter(p, point, MEMORY, account, pc, reading));
+        saved.push(enter(p, bp, MEMORY, account, pc, reading));
     }
 }
 
 #[inline]
 fn enter(
     p: &mut Process,
-    point: &Point,
+    bp: &SessionBp,
     measures: Measures,
     account: &Arc<Account>,
     pc: CodeAddress,
@@ -310,12 +308,12 @@ fn enter(
 ) -> u64 {
     let known = meters_of(p).and_then(|meters| {
         let mut all = meters.meters.iter_mut();
-        all.find(|meter| meter.session.id == point.session.id && meter.measures == measures)
+        all.find(|meter| meter.session.id == bp.session.id && meter.measures == measures)
     });
     if let Some(meter) = known {
         return account_word(meter.uid, meter.enter(account, reading));
     }
-    first_call(p, point, measures, account, pc, reading)
+    first_call(p, bp, measures, account, pc, reading)
 }
 
 /// Those of `p`, if any of its calls has been measured.
@@ -336,7 +334,7 @@ fn meters(p: &mut Process) -> &mut Meters {
 #[cold]
 fn first_call(
     p: &mut Process,
-    point: &Point,
+    bp: &SessionBp,
     measures: Measures,
     account: &Arc<Account>,
     pc: CodeAddress,
@@ -346,7 +344,7 @@ fn first_call(
     let together = meters(p).together.clone();
     let arena = Arc::new(Arena::new(p.pid(), initial, together));
     arena.note(p.shared().name(), p.reductions());
-    point.session.arenas.lock().push(arena.clone());
+    bp.session.arenas.lock().push(arena.clone());
     // SAFETY: B1: `pc` is a function's entry.
     let (module, function, arity) = unsafe {
         (
@@ -360,7 +358,7 @@ fn first_call(
     let meters = meters(p);
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();
-    let mut meter = Meter::new(point.session.clone(), measures, uid, arena, *reading);
+    let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, *reading);
     let caller = meter.enter(account, reading);
     if is_initial && measures.words {
         meter.count_initial_words(*reading);
@@ -465,7 +463,7 @@ pub(crate) fn unwinding(p: &mut Process) {
     }
 }
 
-/// The process starts a turn.
+/// The process starts a time slice.
 #[inline]
 pub(crate) fn scheduled_in(p: &mut Process) {
     if p.meters.is_some() {
@@ -478,7 +476,7 @@ pub(crate) fn scheduled_in(p: &mut Process) {
     }
 }
 
-/// The process's turn has ended.
+/// The process's time slice has ended.
 #[inline]
 pub(crate) fn scheduled_out(p: &mut Process) {
     if p.meters.is_some() {

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::breakpoint::{Point, kind};
+use super::breakpoint::{SessionBp, kind};
 use super::flags;
 use super::frame::{self, Frame, Kind, Returning, Unwound};
 use super::spec;
@@ -53,19 +53,19 @@ pub(super) fn mfa_at(pc: CodeAddress) -> Mfa {
 /// # Errors
 /// When the collection kills the process.
 #[cold]
-pub(super) fn report(p: &mut Process, pc: CodeAddress, point: &Point) -> Result<(), Exiting> {
-    if !point.session.is_alive() {
+pub(super) fn report(p: &mut Process, pc: CodeAddress, bp: &SessionBp) -> Result<(), Exiting> {
+    if !bp.session.is_alive() {
         return Ok(());
     }
     let mfa = mfa_at(pc);
-    if point.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
-        let local = point.kinds & kind::LOCAL != 0;
-        let on_return = call(p, mfa, point, local);
-        push(p, pc, mfa, point, on_return)?;
+    if bp.kinds & (kind::LOCAL | kind::GLOBAL) != 0 {
+        let local = bp.kinds & kind::LOCAL != 0;
+        let on_return = call(p, mfa, bp, local);
+        push(p, pc, mfa, bp, on_return)?;
     }
-    if point.kinds & kind::META != 0 {
-        let on_return = meta_call(p, mfa, point);
-        push(p, pc, mfa, point, on_return)?;
+    if bp.kinds & kind::META != 0 {
+        let on_return = meta_call(p, mfa, bp);
+        push(p, pc, mfa, bp, on_return)?;
     }
     Ok(())
 }
@@ -76,10 +76,10 @@ fn arguments(p: &Process, arity: u8) -> &[Term<'_>] {
 }
 
 /// A call by a process whose calls the session traces.
-fn call(p: &Process, mfa: Mfa, point: &Point, local: bool) -> OnReturn {
+fn call(p: &Process, mfa: Mfa, bp: &SessionBp, local: bool) -> OnReturn {
     let tracee = &p.shared().tracee;
     let me = p.pid().term();
-    let Some((mut flags, tracer)) = tracee.of(&point.session) else {
+    let Some((mut flags, tracer)) = tracee.of(&bp.session) else {
         return OnReturn::NOTHING;
     };
     if flags & flags::CALL == 0 {
@@ -89,14 +89,14 @@ fn call(p: &Process, mfa: Mfa, point: &Point, local: bool) -> OnReturn {
         Verdict::Trace => {}
         Verdict::Discard => return OnReturn::NOTHING,
         Verdict::Remove => {
-            tracee.remove(point.session.id);
+            tracee.remove(bp.session.id);
             return OnReturn::NOTHING;
         }
     }
     let args = arguments(p, mfa.arity);
-    let matched = spec::run(point.spec.as_deref(), p, &point.session, args);
-    if point.spec.is_some() {
-        flags = tracee.of(&point.session).map_or(0, |(flags, _)| flags);
+    let matched = spec::run(bp.spec.as_deref(), p, &bp.session, args);
+    if bp.spec.is_some() {
+        flags = tracee.of(&bp.session).map_or(0, |(flags, _)| flags);
     }
     if flags & flags::SILENT != 0 {
         return OnReturn::NOTHING;
@@ -115,8 +115,8 @@ fn call(p: &Process, mfa: Mfa, point: &Point, local: bool) -> OnReturn {
 }
 
 /// A call by any process.
-fn meta_call(p: &Process, mfa: Mfa, point: &Point) -> OnReturn {
-    let Some(meta) = &point.meta else {
+fn meta_call(p: &Process, mfa: Mfa, bp: &SessionBp) -> OnReturn {
+    let Some(meta) = &bp.meta else {
         return OnReturn::NOTHING;
     };
     let now = *meta.tracer.lock();
@@ -132,7 +132,7 @@ fn meta_call(p: &Process, mfa: Mfa, point: &Point) -> OnReturn {
         }
     }
     let args = arguments(p, mfa.arity);
-    let matched = spec::run(meta.spec.as_deref(), p, &point.session, args);
+    let matched = spec::run(meta.spec.as_deref(), p, &bp.session, args);
     if matched.reports {
         tell(p, tracer, META_FLAGS, mfa, matched.result);
     }
@@ -163,10 +163,10 @@ fn push(
     p: &mut Process,
     pc: CodeAddress,
     mfa: Mfa,
-    point: &Point,
+    bp: &SessionBp,
     on_return: OnReturn,
 ) -> Result<(), Exiting> {
-    let session = point.session.id;
+    let session = bp.session.id;
     let known = |frame: Frame<'_>| matches!(frame, Frame::ReturnTo(of) if of == session);
     if on_return.return_to && !frame::on_top(p).any(known) {
         frame::push(p, pc, &frame::return_to_words(session))?;

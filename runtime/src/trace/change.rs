@@ -31,8 +31,8 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-use super::breakpoint::{Breakpoint, Half, Meta, Point, active, commit, kind, staging};
-use super::halves::Step;
+use super::breakpoint::{BpData, Breakpoint, Meta, SessionBp, active, commit, kind, staging};
+use super::generations::Step;
 use super::permission;
 use super::place::{Place, bif_export, lead_to, new_breakpoint, prepare_stub, restore_stub};
 use super::session::{self, OnLoad, Shared};
@@ -126,7 +126,7 @@ pub(crate) fn freed(code: &Module, entry: u32) {
     // quiescent point since the code was purged, and nobody else names its breakpoints.
     unsafe {
         let breakpoint = Box::from_raw(breakpoint);
-        let (one, other) = (breakpoint.halves.get(0), breakpoint.halves.get(1));
+        let (one, other) = (breakpoint.generations.get(0), breakpoint.generations.get(1));
         if !one.is_null() {
             drop(Box::from_raw(one));
         }
@@ -145,13 +145,13 @@ pub(super) enum Which {
     Global,
 }
 
-/// The point that `session` has at `mfa`'s current code. The caller is a scheduler between two quiescent
+/// What `session` wants at `mfa`'s current code. The caller is a scheduler between two quiescent
 /// points, or holds the permission.
-pub(super) fn point_at<T>(
+pub(super) fn session_bp_at<T>(
     mfa: Mfa,
     which: Which,
     session: &Shared,
-    get: impl FnOnce(&Point) -> T,
+    get: impl FnOnce(&SessionBp) -> T,
 ) -> Option<T> {
     let place = match which {
         Which::Local => {
@@ -165,8 +165,8 @@ pub(super) fn point_at<T>(
         return None;
     }
     // SAFETY: B1, B2: by the caller's contract nothing is freed meanwhile.
-    let half = unsafe { place.breakpoint().as_ref() }?.active()?;
-    half.of(session).map(get)
+    let data = unsafe { place.breakpoint().as_ref() }?.active()?;
+    data.of(session).map(get)
 }
 
 /// The entry of `mfa` in `code`: any function, funs and module_info too.
@@ -231,10 +231,10 @@ impl Change {
         let now = unsafe { breakpoint.as_ref() }.and_then(Breakpoint::active);
         let is_stale = !breakpoint.is_null() && place.is_stale();
         let now = now.filter(|_| !is_stale || switch == Switch::Off);
-        let Some(half) = self.staging.changed(now, mfa, wanted) else {
+        let Some(data) = self.staging.changed(now, mfa, wanted) else {
             return;
         };
-        let stays = !half.points.is_empty();
+        let stays = !data.sessions.is_empty();
         let comes = stays && (breakpoint.is_null() || !place.is_installed());
         if breakpoint.is_null() {
             breakpoint = new_breakpoint(&place, std::ptr::null_mut());
@@ -245,13 +245,13 @@ impl Change {
         {
             prepare_stub(export);
         }
-        let half = if stays {
-            Box::into_raw(Box::new(half))
+        let data = if stays {
+            Box::into_raw(Box::new(data))
         } else {
             std::ptr::null_mut()
         };
         // SAFETY: B1: just made, or named by the function's head.
-        unsafe { &*breakpoint }.halves.set(staging(), half);
+        unsafe { &*breakpoint }.generations.set(staging(), data);
         self.touched.push(Touched {
             place,
             breakpoint,
@@ -303,9 +303,9 @@ impl Change {
         let _permission = module::MODIFICATION.lock();
         for touched in &part {
             // SAFETY: B1: freed below at the earliest.
-            let halves = &unsafe { &*touched.breakpoint }.halves;
-            let (new, old) = (halves.get(active()), halves.get(staging()));
-            halves.set(staging(), new);
+            let generations = &unsafe { &*touched.breakpoint }.generations;
+            let (new, old) = (generations.get(active()), generations.get(staging()));
+            generations.set(staging(), new);
             if old != new && !old.is_null() {
                 // SAFETY: B2: two quiescent points of every scheduler ago it was the active one.
                 drop(unsafe { Box::from_raw(old) });
@@ -341,45 +341,45 @@ impl Touched {
 
 /// `now` as it shall be; `None` when nothing changes.
 pub(super) fn changed(
-    now: Option<&Half>,
+    now: Option<&BpData>,
     session: &Arc<Shared>,
     mfa: Mfa,
     switch: Switch,
     kinds: u32,
     setting: &Setting,
-) -> Option<Half> {
-    let mut half = now.cloned().unwrap_or_default();
-    let at = half
-        .points
+) -> Option<BpData> {
+    let mut data = now.cloned().unwrap_or_default();
+    let at = data
+        .sessions
         .iter()
-        .position(|point| point.session.id == session.id);
+        .position(|bp| bp.session.id == session.id);
     match (at, switch) {
-        (None, Switch::On) => half.points.push(Point::new(session)),
+        (None, Switch::On) => data.sessions.push(SessionBp::new(session)),
         (None, _) => return None,
         (Some(_), _) => {}
     }
-    let at = at.unwrap_or(half.points.len() - 1);
-    let point = &mut half.points[at];
+    let at = at.unwrap_or(data.sessions.len() - 1);
+    let bp = &mut data.sessions[at];
     match switch {
         Switch::On => {
-            point.start(mfa, kinds);
-            point.set(kinds, setting);
+            bp.start(mfa, kinds);
+            bp.set(kinds, setting);
         }
-        Switch::Restart => point.start(mfa, kinds & point.kinds),
-        Switch::Pause => point.paused |= kinds & point.kinds,
-        Switch::Off if point.kinds & kinds == 0 => return None,
-        Switch::Off => point.stop(kinds),
+        Switch::Restart => bp.start(mfa, kinds & bp.kinds),
+        Switch::Pause => bp.paused |= kinds & bp.kinds,
+        Switch::Off if bp.kinds & kinds == 0 => return None,
+        Switch::Off => bp.stop(kinds),
     }
-    if half.points[at].kinds == 0 {
-        half.points.remove(at);
+    if data.sessions[at].kinds == 0 {
+        data.sessions.remove(at);
     }
-    half.update();
-    Some(half)
+    data.update();
+    Some(data)
 }
 
-impl Point {
-    fn new(session: &Arc<Shared>) -> Point {
-        Point {
+impl SessionBp {
+    fn new(session: &Arc<Shared>) -> SessionBp {
+        SessionBp {
             session: session.clone(),
             kinds: 0,
             paused: 0,
@@ -465,8 +465,8 @@ fn wanted_on_load() -> Vec<(Arc<Shared>, OnLoad)> {
 }
 
 /// What the breakpoint of a new function shall be.
-fn half_on_load(wanted: &[(Arc<Shared>, OnLoad)], mfa: Mfa, global: bool) -> Option<Half> {
-    let mut half = None;
+fn data_on_load(wanted: &[(Arc<Shared>, OnLoad)], mfa: Mfa, global: bool) -> Option<BpData> {
+    let mut data = None;
     for (session, on_load) in wanted {
         let profile = session.profile.as_ref();
         if (on_load.kinds == kind::GLOBAL) != global
@@ -481,17 +481,17 @@ fn half_on_load(wanted: &[(Arc<Shared>, OnLoad)], mfa: Mfa, global: bool) -> Opt
             meta: None,
         };
         if others != 0 {
-            half = changed(half.as_ref(), session, mfa, Switch::On, others, &setting).or(half);
+            data = changed(data.as_ref(), session, mfa, Switch::On, others, &setting).or(data);
         }
         let setting = Setting {
             spec: on_load.meta_spec.clone(),
             meta: on_load.meta_tracer,
         };
         if meta != 0 {
-            half = changed(half.as_ref(), session, mfa, Switch::On, meta, &setting).or(half);
+            data = changed(data.as_ref(), session, mfa, Switch::On, meta, &setting).or(data);
         }
     }
-    half
+    data
 }
 
 /// Sets the breakpoints that sessions want on all new code. `code` cannot be called yet.
@@ -502,9 +502,9 @@ pub(crate) fn loaded(code: &Arc<Module>) {
     }
     for &entry in &code.functions {
         let mfa = code.mfa(entry);
-        if let Some(half) = half_on_load(&wanted, mfa, false) {
+        if let Some(data) = data_on_load(&wanted, mfa, false) {
             let place = Place::Code(code.clone(), entry);
-            let breakpoint = new_breakpoint(&place, Box::into_raw(Box::new(half)));
+            let breakpoint = new_breakpoint(&place, Box::into_raw(Box::new(data)));
             place.install(breakpoint);
             if let Some(export) = bif_export(mfa) {
                 export.is_bif_traced.store(true, Ordering::Release);
@@ -530,14 +530,14 @@ pub(crate) fn exports_staged(code: &Module, generation: usize) {
         let export = export(code.name, function, arity);
         let place = Place::Export(export);
         let is_left_over = !place.breakpoint().is_null();
-        let Some(half) = half_on_load(&wanted, place.mfa(), true) else {
+        let Some(data) = data_on_load(&wanted, place.mfa(), true) else {
             continue;
         };
-        let half = Box::into_raw(Box::new(half));
+        let data = Box::into_raw(Box::new(data));
         if is_left_over && alone {
-            replace(place.breakpoint(), half);
+            replace(place.breakpoint(), data);
         } else {
-            new_breakpoint(&place, half);
+            new_breakpoint(&place, data);
         }
         lead_to(export, code.address(offset).word());
         export.addresses[generation].store(export.stub_address(), Ordering::Release);
@@ -547,13 +547,13 @@ pub(crate) fn exports_staged(code: &Module, generation: usize) {
     }
 }
 
-/// Has both generations of a breakpoint say what `half` says. The caller holds the permission.
-fn replace(breakpoint: *mut Breakpoint, half: *mut Half) {
+/// Has both generations of a breakpoint say what `data` says. The caller holds the permission.
+fn replace(breakpoint: *mut Breakpoint, data: *mut BpData) {
     // SAFETY: B1: with the permission, none is freed.
-    let halves = &unsafe { &*breakpoint }.halves;
+    let generations = &unsafe { &*breakpoint }.generations;
     let old = [active(), staging()].map(|index| {
-        let old = halves.get(index);
-        halves.set(index, half);
+        let old = generations.get(index);
+        generations.set(index, data);
         old
     });
     let second = if old[0] == old[1] { None } else { Some(old[1]) };

@@ -1,4 +1,4 @@
-//! Counters of turns: read when a process starts to run and when it stops, for the recorder.
+//! Counters of time slices: read when a process starts to run and when it stops, for the recorder.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -42,18 +42,18 @@ pub(super) struct Counting {
 }
 
 /// What this thread counts.
-enum Here {
+enum ThreadState {
     Unknown,
     Open {
         counters: ThreadCounters,
-        /// When the turn began.
+        /// When the time slice began.
         begin: Option<Counted>,
     },
     Failed,
 }
 
 thread_local! {
-    static HERE: RefCell<Here> = const { RefCell::new(Here::Unknown) };
+    static STATE: RefCell<ThreadState> = const { RefCell::new(ThreadState::Unknown) };
 }
 
 impl Counting {
@@ -70,27 +70,27 @@ impl Counting {
     }
 
     /// A process starts to run on this thread.
-    pub(super) fn turn_begins(&self) {
+    pub(super) fn slice_begins(&self) {
         // A thread that is ending runs no process.
-        let _ = HERE.try_with(|here| {
-            let mut here = here.borrow_mut();
-            if matches!(*here, Here::Unknown) {
+        let _ = STATE.try_with(|state| {
+            let mut state = state.borrow_mut();
+            if matches!(*state, ThreadState::Unknown) {
                 let counters = ThreadCounters::open(&self.wanted).inspect_err(say);
-                *here = counters.map_or(Here::Failed, |counters| Here::Open {
+                *state = counters.map_or(ThreadState::Failed, |counters| ThreadState::Open {
                     counters,
                     begin: None,
                 });
             }
-            if let Here::Open { counters, begin } = &mut *here {
+            if let ThreadState::Open { counters, begin } = &mut *state {
                 *begin = counters.read().ok();
             }
         });
     }
 
-    /// It stops: what its turn has taken, if it began here.
-    pub(super) fn turn_ends(&self) -> Option<Counted> {
-        HERE.with_borrow_mut(|here| {
-            let Here::Open { counters, begin } = here else {
+    /// It stops: what its time slice has taken, if it began here.
+    pub(super) fn slice_ends(&self) -> Option<Counted> {
+        STATE.with_borrow_mut(|state| {
+            let ThreadState::Open { counters, begin } = state else {
                 return None;
             };
             let begin = begin.take()?;

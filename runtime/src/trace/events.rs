@@ -129,10 +129,10 @@ pub(crate) fn spawned<'p>(p: &'p Process, child: &ProcShared, mfa: [Term<'p>; 3]
 /// Events of the scheduler.
 pub(crate) const RUNNING: u32 = flags::RUNNING | flags::RUNNING_PROCS;
 
-/// Anything that is looked at when a process starts or ends a turn.
+/// Anything that is looked at when a process starts or ends a time slice.
 pub(crate) const AT_TURNS: u32 = RUNNING | flags::CALL | flags::EXITING;
 
-/// `p` starts a turn. Sessions whose tracers are gone are let go.
+/// `p` starts a time slice. Sessions whose tracers are gone are let go.
 #[cold]
 pub(crate) fn scheduled_in(p: &Process) {
     let me = p.pid().term();
@@ -147,7 +147,7 @@ pub(crate) fn scheduled_in(p: &Process) {
     }
 }
 
-/// The turn of `p` ends.
+/// The time slice of `p` ends.
 #[cold]
 pub(crate) fn scheduled_out(p: &Process) {
     if p.shared().tracee.has(RUNNING) && !p.is_exiting() {

@@ -12,7 +12,7 @@ mod dump;
 pub(crate) mod events;
 pub(crate) mod flags;
 mod frame;
-mod halves;
+mod generations;
 mod meter;
 mod node;
 mod permission;
@@ -36,7 +36,7 @@ mod unmatched;
 
 use std::sync::Arc;
 
-use breakpoint::{Point, kind};
+use breakpoint::{SessionBp, kind};
 use change::Which;
 pub use change::{Pattern, Switch};
 pub(crate) use change::{Setting, exports_staged, find_entry, freed, loaded, unloaded};
@@ -44,7 +44,7 @@ pub(crate) use flags::Tracee;
 pub(crate) use frame::words_at as frame_words;
 pub use meter::Measures;
 pub use node::Counted;
-pub(crate) use permission::{Turn, begun, release, seize, settle};
+pub(crate) use permission::{Progress, begun, release, seize, settle};
 pub(crate) use probes::Tracing;
 pub(crate) use session::{EventPattern, New, NoSlot};
 use session::{OnLoad, Shared};
@@ -332,44 +332,44 @@ impl Handle {
     }
     /// What its breakpoints at a function say. For a scheduler's thread.
     pub(crate) fn at(&self, mfa: Mfa) -> At {
-        let spec = |point: &Point| At {
-            kinds: point.kinds,
-            spec: point.spec.clone(),
+        let spec = |bp: &SessionBp| At {
+            kinds: bp.kinds,
+            spec: bp.spec.clone(),
             ..At::default()
         };
-        if let Some(at) = change::point_at(mfa, Which::Global, &self.0, spec) {
+        if let Some(at) = change::session_bp_at(mfa, Which::Global, &self.0, spec) {
             return at;
         }
-        let at = self.point(mfa, |point| At {
-            meta_spec: point.meta.as_ref().and_then(|meta| meta.spec.clone()),
-            meta: point.meta.as_ref().and_then(|meta| *meta.tracer.lock()),
-            ..spec(point)
+        let at = self.session_bp(mfa, |bp| At {
+            meta_spec: bp.meta.as_ref().and_then(|meta| meta.spec.clone()),
+            meta: bp.meta.as_ref().and_then(|meta| *meta.tracer.lock()),
+            ..spec(bp)
         });
         at.unwrap_or_default()
     }
     /// `call_count` of a function.
     pub(crate) fn count_at(&self, mfa: Mfa) -> Option<u64> {
-        self.point(mfa, |point| point.count.as_ref().map(count::Counter::read))?
+        self.session_bp(mfa, |bp| bp.count.as_ref().map(count::Counter::read))?
     }
     /// `call_time` of a function, by process.
     pub(crate) fn time_at(&self, mfa: Mfa) -> Option<Vec<(Pid, Counted)>> {
-        self.point(mfa, |point| point.time.as_deref().map(rows))?
+        self.session_bp(mfa, |bp| bp.time.as_deref().map(rows))?
     }
     /// `call_memory` of a function, by process.
     pub(crate) fn memory_at(&self, mfa: Mfa) -> Option<Vec<(Pid, Counted)>> {
-        self.point(mfa, |point| point.memory.as_deref().map(rows))?
+        self.session_bp(mfa, |bp| bp.memory.as_deref().map(rows))?
     }
     /// What [`Handle::time_at`] and [`Handle::memory_at`] give, with the same calls in both.
     pub(crate) fn time_and_memory_at(&self, mfa: Mfa) -> [Option<Vec<(Pid, Counted)>>; 2] {
-        let read = |point: &Point| match (&point.time, &point.memory) {
+        let read = |bp: &SessionBp| match (&bp.time, &bp.memory) {
             (Some(time), Some(memory)) => both_rows(time, memory).map(Some),
             (time, memory) => [time, memory].map(|account| account.as_deref().map(rows)),
         };
-        self.point(mfa, read).unwrap_or_default()
+        self.session_bp(mfa, read).unwrap_or_default()
     }
 
-    fn point<T>(&self, mfa: Mfa, get: impl FnOnce(&Point) -> T) -> Option<T> {
-        change::point_at(mfa, Which::Local, &self.0, get)
+    fn session_bp<T>(&self, mfa: Mfa, get: impl FnOnce(&SessionBp) -> T) -> Option<T> {
+        change::session_bp_at(mfa, Which::Local, &self.0, get)
     }
 }
 
@@ -404,18 +404,18 @@ fn both_rows(a: &meter::Account, b: &meter::Account) -> [Vec<(Pid, Counted)>; 2]
 }
 
 /// What a session's own reference holds: the session ends with the last copy of it.
-pub(crate) struct Strong(Handle);
+pub(crate) struct StrongRef(Handle);
 
-impl Strong {
-    pub(crate) fn new(session: Handle) -> Strong {
-        Strong(session)
+impl StrongRef {
+    pub(crate) fn new(session: Handle) -> StrongRef {
+        StrongRef(session)
     }
     pub(crate) fn handle(&self) -> Handle {
         self.0.clone()
     }
 }
 
-impl Drop for Strong {
+impl Drop for StrongRef {
     fn drop(&mut self) {
         end_later(self.0.0.clone());
     }

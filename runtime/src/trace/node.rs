@@ -92,16 +92,16 @@ impl Together {
     /// Numbers are about to change. Only the process itself says so.
     #[inline(always)]
     pub(super) fn begin(&self) {
-        let turn = self.0.load(Ordering::Relaxed);
-        self.0.store(turn.wrapping_add(1), Ordering::Relaxed);
+        let version = self.0.load(Ordering::Relaxed);
+        self.0.store(version.wrapping_add(1), Ordering::Relaxed);
         // No number is stored before it.
         fence(Ordering::Release);
     }
     /// All that was to change since [`Together::begin`] has changed.
     #[inline(always)]
     pub(super) fn end(&self) {
-        let turn = self.0.load(Ordering::Relaxed);
-        self.0.store(turn.wrapping_add(1), Ordering::Release);
+        let version = self.0.load(Ordering::Relaxed);
+        self.0.store(version.wrapping_add(1), Ordering::Release);
     }
     /// What `read` gives when nothing changes meanwhile.
     pub(super) fn read<T>(&self, mut read: impl FnMut() -> T) -> T {
@@ -136,7 +136,7 @@ pub(super) struct Arena {
     pub(super) initial_call: (Atom, Atom, u8),
     /// As [`Atom::index`] plus one; 0 for none. The last name it had.
     name: AtomicU32,
-    /// Reductions of the process, as of its last turn.
+    /// Reductions of the process, as of its last time slice.
     reductions: AtomicU64,
     len: AtomicU32,
     chunks: [OnceLock<Box<[Node]>>; CHUNKS],
@@ -200,7 +200,7 @@ impl Arena {
         (1..self.len()).map(|index| (index, self.node(index)))
     }
 
-    /// Notes what is known of the process at the end of a turn.
+    /// Notes what is known of the process at the end of a time slice.
     pub(super) fn note(&self, name: Option<Atom>, reductions: u64) {
         if let Some(name) = name {
             self.name.store(name.index() + 1, Ordering::Relaxed);

@@ -36,7 +36,7 @@ pub(super) fn wake(pid: Pid) {
 }
 
 /// What a process that wants a change is to do.
-pub(crate) enum Turn {
+pub(crate) enum Progress {
     /// It has the permission: make the change and hand it to [`super::change::run`], or [`release`].
     Go,
     /// Its change is done; so many functions, processes or ports matched.
@@ -47,10 +47,13 @@ pub(crate) enum Turn {
 
 /// How the change stands that a process has begun before, if it has: a BIF that waits is called again, and
 /// asks for this first.
-pub(crate) fn begun(pid: Pid) -> Option<Turn> {
+pub(crate) fn begun(pid: Pid) -> Option<Progress> {
     with(|permission| match permission.done.remove(&pid) {
-        Some(matched) => Some(Turn::Done(matched)),
-        None => permission.under_way.contains(&pid).then_some(Turn::Wait),
+        Some(matched) => Some(Progress::Done(matched)),
+        None => permission
+            .under_way
+            .contains(&pid)
+            .then_some(Progress::Wait),
     })
 }
 
@@ -80,14 +83,14 @@ pub(super) fn end(pid: Pid, matched: usize) {
 }
 
 /// Asks for the permission.
-pub(crate) fn seize(pid: Pid) -> Turn {
+pub(crate) fn seize(pid: Pid) -> Progress {
     with(|permission| {
         if permission.busy {
             permission.waiting.push(pid);
-            return Turn::Wait;
+            return Progress::Wait;
         }
         permission.busy = true;
-        Turn::Go
+        Progress::Go
     })
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::breakpoint::{Breakpoint, Half};
+use super::breakpoint::{BpData, Breakpoint};
 use super::change::find_entry;
-use super::halves::Halves;
+use super::generations::Generations;
 use crate::code::bif;
 use crate::code::entry::{Export, export};
 use crate::code::op::{Op, entry as head};
@@ -155,14 +155,14 @@ pub(super) fn restore_stub(export: &'static Export) {
 }
 
 /// Makes a breakpoint with `both` generations the same, and names it in the head at `place`.
-pub(super) fn new_breakpoint(place: &Place, both: *mut Half) -> *mut Breakpoint {
+pub(super) fn new_breakpoint(place: &Place, both: *mut BpData) -> *mut Breakpoint {
     let original = match place {
         Place::Code(..) => place.word(0).load(Ordering::Relaxed),
         Place::Export(_) => Op::JumpTarget.word(0, 0, 0),
     };
     let breakpoint = Box::into_raw(Box::new(Breakpoint {
         original,
-        halves: Halves::new(both),
+        generations: Generations::new(both),
     }));
     let before = place
         .word(head::BREAKPOINT)

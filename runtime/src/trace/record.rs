@@ -32,7 +32,7 @@ use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
-use spent::Spends;
+use spent::SpentWanted;
 pub(super) use told::{Passed, Passes};
 
 use crate::process::Process;
@@ -50,7 +50,7 @@ struct Recorder {
     triggers: Vec<Trigger>,
     sees_returns: bool,
     sees_tokens: bool,
-    spends: Spends,
+    spends: SpentWanted,
     counting: Option<Counting>,
     /// Written by all threads that are no schedulers.
     others: Mutex<Segment>,
@@ -182,7 +182,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         labels: RwLock::default(),
         sees_returns: groups.contains(&Group::Returns),
         sees_tokens: groups.contains(&Group::Seq),
-        spends: Spends::of(&groups),
+        spends: SpentWanted::of(&groups),
         groups,
         patterns: request.patterns.clone(),
         triggers: request.triggers.clone(),
@@ -388,7 +388,7 @@ pub(super) fn scheduled_in(p: &Process) {
     if let Some(recorder) = recorder() {
         let function = recorder.current(p);
         recorder.tell(p.pid(), &Told::In { function });
-        recorder.turn_begins();
+        recorder.slice_begins();
     }
 }
 
@@ -400,7 +400,7 @@ pub(super) fn scheduled_out(p: &Process) {
             messages: p.mailbox.len() as u64,
             reductions: p.reductions(),
         };
-        recorder.turn_ends(id_of(p.pid()));
+        recorder.slice_ends(id_of(p.pid()));
         recorder.tell(p.pid(), &told);
     }
 }
@@ -431,12 +431,12 @@ pub(super) fn report(tracee: Term<'_>, report: &Report<'_>) {
     if let Some(recorder) = recorder() {
         let subject = recorder.id(tracee);
         match report.event {
-            Event::OutExiting | Event::OutExited => recorder.turn_ends(subject),
+            Event::OutExiting | Event::OutExited => recorder.slice_ends(subject),
             _ => {}
         }
         recorder.report(subject, report);
         if report.event == Event::InExiting {
-            recorder.turn_begins();
+            recorder.slice_begins();
         }
     }
 }
@@ -506,14 +506,14 @@ impl Recorder {
         (processes, ports)
     }
 
-    fn turn_begins(&self) {
+    fn slice_begins(&self) {
         if let Some(counting) = &self.counting {
-            counting.turn_begins();
+            counting.slice_begins();
         }
     }
 
-    fn turn_ends(&self, subject: Id) {
-        if let Some(counted) = self.counting.as_ref().and_then(Counting::turn_ends) {
+    fn slice_ends(&self, subject: Id) {
+        if let Some(counted) = self.counting.as_ref().and_then(Counting::slice_ends) {
             let [first, second, third, fourth] = counted;
             let told = Told::Counted {
                 first,

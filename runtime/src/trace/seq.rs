@@ -72,8 +72,8 @@ pub(crate) fn set_system_tracer(new: Option<TracerId>) -> Option<Option<TracerId
 
 /// Does something with what `p` knows.
 fn with<R>(p: &Process, act: impl FnOnce(&mut Seq) -> R) -> R {
-    let mut rare = p.rare();
-    let seq = rare.seq.get_or_insert_default();
+    let mut psd = p.psd();
+    let seq = psd.seq.get_or_insert_default();
     let now = age();
     if seq.age != now {
         let next_mark = seq.next_mark;
@@ -85,7 +85,7 @@ fn with<R>(p: &Process, act: impl FnOnce(&mut Seq) -> R) -> R {
     }
     let result = act(seq);
     let has_token = seq.token.is_some();
-    drop(rare);
+    drop(psd);
     p.change_flags(|flags| flags.seq_token = has_token);
     result
 }

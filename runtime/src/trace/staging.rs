@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::vec::IntoIter;
 
-use super::breakpoint::{Half, kind};
+use super::breakpoint::{BpData, kind};
 use super::change::{Pattern, Setting, Switch, changed};
 use super::place::{Place, has_stubs};
 use super::session::Shared;
@@ -149,7 +149,12 @@ impl Staging {
     }
 
     /// `now`, of the function `mfa`, as it shall be; `None` when nothing changes.
-    pub(super) fn changed(&self, now: Option<&Half>, mfa: Mfa, wanted: &Wanted) -> Option<Half> {
+    pub(super) fn changed(
+        &self,
+        now: Option<&BpData>,
+        mfa: Mfa,
+        wanted: &Wanted,
+    ) -> Option<BpData> {
         let (session, switch) = (&self.session, wanted.switch);
         if wanted.matches {
             return changed(now, session, mfa, switch, self.kinds, &self.setting);

@@ -126,30 +126,30 @@ fn milliseconds_since(start: i64) -> u64 {
     u64::try_from(ns / 1_000_000).unwrap_or(0)
 }
 
-/// A turn that is watched: when it began, and in which function.
-pub(crate) struct Turn {
+/// A time slice that is watched: when it began, and in which function.
+pub(crate) struct TimeSlice {
     start: i64,
     from: Option<Mfa>,
 }
 
-/// A turn of `p` begins; `None` where nobody cares how long it takes.
+/// A time slice of `p` begins; `None` where nobody cares how long it takes.
 #[inline]
-pub(crate) fn turn_begins(p: &Process) -> Option<Turn> {
+pub(crate) fn slice_begins(p: &Process) -> Option<TimeSlice> {
     if LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let from = exception::current_function(p);
     let start = crate::sys::chance::clock::counter_ns();
-    Some(Turn { start, from })
+    Some(TimeSlice { start, from })
 }
 
 /// It has ended.
 #[cold]
-pub(crate) fn turn_ended(p: &Process, turn: &Turn) {
-    let ms = milliseconds_since(turn.start);
+pub(crate) fn slice_ended(p: &Process, slice: &TimeSlice) {
+    let ms = milliseconds_since(slice.start);
     let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
     if limit != 0 && ms > limit {
-        let (from, to) = (turn.from, exception::current_function(p));
+        let (from, to) = (slice.from, exception::current_function(p));
         tell(p.pid(), &SystemEvent::LongSchedule { ms, from, to });
     }
 }

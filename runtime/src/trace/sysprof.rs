@@ -203,13 +203,13 @@ pub(crate) fn end_run(shared: &ProcShared, again: bool, place: &Message) -> EndR
     end
 }
 
-/// Where `p` is as its turn ends, if somebody wants to hear of it.
+/// Where `p` is as its time slice ends, if somebody wants to hear of it.
 #[inline]
-pub(crate) fn turn_ends(p: &Process) -> Option<Message> {
+pub(crate) fn slice_ends(p: &Process) -> Option<Message> {
     asks(PROCS).then(|| place(p))
 }
 
-/// The last turn of `p` ends.
+/// The last time slice of `p` ends.
 pub(crate) fn exits(p: &Process) {
     if asks(PROCS) && !is_receiver(p.pid()) {
         let mut state = STATE.lock();

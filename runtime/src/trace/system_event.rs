@@ -67,7 +67,7 @@ system_events! {
     large_heap: Number<16_384> =>
         /// `[{old_heap_block_size, Words}, ...]`
         LargeHeap { heap: HeapInfo };
-    /// A turn takes more milliseconds.
+    /// A time slice takes more milliseconds.
     long_schedule: Number<1> =>
         /// `[{timeout, Ms}, {in, {M, F, A} | undefined}, {out, ...}]`: where it began and where it ended.
         LongSchedule { ms: u64, from: Option<Mfa>, to: Option<Mfa> };

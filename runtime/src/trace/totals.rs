@@ -1,6 +1,6 @@
 //! What a run did in all: reductions, words, messages, collections, of all processes and of the workload's.
 //!
-//! A turn of a process is accounted for when it ends. The workload begins where `init` does what the command
+//! A time slice of a process is accounted for when it ends. The workload begins where `init` does what the command
 //! line asks for: a breakpoint on `init:start_em/1` says so. From there on that process is the workload's, and
 //! all that are made later; what boot did, the same for every program, is not in its numbers.
 
@@ -70,7 +70,7 @@ impl Sums {
     }
 }
 
-/// What a process and its scheduler have done, at some point of a turn.
+/// What a process and its scheduler have done, at some point of a time slice.
 #[derive(Clone, Copy, Default)]
 struct Reading {
     reductions: u64,
@@ -91,8 +91,8 @@ impl Reading {
 }
 
 thread_local! {
-    /// Where this scheduler's turn stood when it was last accounted for.
-    static TURN: Cell<Reading> = const { Cell::new(Reading {
+    /// Where this scheduler's time slice stood when it was last accounted for.
+    static SLICE: Cell<Reading> = const { Cell::new(Reading {
         reductions: 0,
         words: 0,
         messages: 0,
@@ -136,9 +136,9 @@ fn reading(p: &Process) -> Reading {
     }
 }
 
-/// A turn of `p` begins.
+/// A time slice of `p` begins.
 #[inline]
-pub(crate) fn turn_begins(p: &Process) {
+pub(crate) fn slice_begins(p: &Process) {
     if !is_on() {
         return;
     }
@@ -147,22 +147,22 @@ pub(crate) fn turn_begins(p: &Process) {
         // What it was made with is its own.
         now.words = p.collected_words();
     }
-    TURN.with(|turn| turn.set(now));
+    SLICE.with(|slice| slice.set(now));
 }
 
-/// A turn of `p` has ended.
+/// A time slice of `p` has ended.
 #[inline]
-pub(crate) fn turn_ended(p: &Process) {
+pub(crate) fn slice_ended(p: &Process) {
     if is_on() {
         account(p);
     }
 }
 
-/// Accounts for what `p` has done since its turn was last accounted for.
+/// Accounts for what `p` has done since its time slice was last accounted for.
 fn account(p: &Process) {
     let Some(run) = RUN.get() else { return };
     let now = reading(p);
-    let done = now.since(TURN.with(|turn| turn.replace(now)));
+    let done = now.since(SLICE.with(|slice| slice.replace(now)));
     run.whole.add(done);
     if run
         .begun
@@ -211,7 +211,7 @@ pub(super) fn begin(p: &mut Process) {
     }
 }
 
-/// `p` ends the machine: its turn is accounted for up to here.
+/// `p` ends the machine: its time slice is accounted for up to here.
 pub(crate) fn halting(p: &Process) {
     if is_on() {
         account(p);

@@ -9,17 +9,17 @@ use crate::process::Process;
 
 /// What is asked for.
 #[derive(Clone, Copy)]
-pub(super) struct Spends {
+pub(super) struct SpentWanted {
     any: bool,
     words: bool,
     reductions: bool,
 }
 
-impl Spends {
-    pub(super) fn of(groups: &[Group]) -> Spends {
+impl SpentWanted {
+    pub(super) fn of(groups: &[Group]) -> SpentWanted {
         let words = groups.contains(&Group::Words);
         let reductions = groups.contains(&Group::Reductions);
-        Spends {
+        SpentWanted {
             any: words || reductions,
             words,
             reductions,
@@ -39,8 +39,8 @@ impl Recorder {
 
     #[inline(never)]
     fn tell_spent(&self, p: &Process, call: Option<&dyn Fn() -> Mfa>) {
-        let rare = p.rare();
-        let spent = &rare.spent;
+        let psd = p.psd();
+        let spent = &psd.spent;
         if self.spends.words {
             // What a process was made with is of the call that it begins with, as for `call_memory`.
             let begins =

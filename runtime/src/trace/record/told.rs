@@ -224,7 +224,7 @@ impl Recorder {
             },
             Event::PortIn => Told::PortIn { command: name() },
             Event::PortOut => Told::PortOut { command: name() },
-            // Calls come by themselves; so do turns, collections and births.
+            // Calls come by themselves; so do time slices, collections and births.
             _ => return None,
         })
     }

@@ -4,23 +4,23 @@
 use crate::sync::{AtomicPtr, Ordering};
 
 /// Two generations of something.
-pub(super) struct Halves<T> {
-    halves: [AtomicPtr<T>; 2],
+pub(super) struct Generations<T> {
+    generations: [AtomicPtr<T>; 2],
 }
 
-impl<T> Halves<T> {
+impl<T> Generations<T> {
     /// Both the same.
-    pub(super) fn new(both: *mut T) -> Halves<T> {
-        Halves {
-            halves: [AtomicPtr::new(both), AtomicPtr::new(both)],
+    pub(super) fn new(both: *mut T) -> Generations<T> {
+        Generations {
+            generations: [AtomicPtr::new(both), AtomicPtr::new(both)],
         }
     }
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> *mut T {
-        self.halves[index].load(Ordering::Acquire)
+        self.generations[index].load(Ordering::Acquire)
     }
-    pub(super) fn set(&self, index: usize, half: *mut T) {
-        self.halves[index].store(half, Ordering::Release);
+    pub(super) fn set(&self, index: usize, data: *mut T) {
+        self.generations[index].store(data, Ordering::Release);
     }
 }
 
@@ -72,9 +72,9 @@ mod loom_tests {
         word: AtomicUsize,
         /// 1: the head names the breakpoint; 2: the breakpoint has been freed.
         head: AtomicUsize,
-        halves: Halves<AtomicUsize>,
+        generations: Generations<AtomicUsize>,
         /// What a session wants: 0: it lives; 1: freed.
-        half: Box<AtomicUsize>,
+        data: Box<AtomicUsize>,
         counted: AtomicUsize,
     }
 
@@ -85,8 +85,8 @@ mod loom_tests {
                 active: AtomicUsize::new(0),
                 word: AtomicUsize::new(OWN),
                 head: AtomicUsize::new(0),
-                halves: Halves::new(null_mut()),
-                half: Box::new(AtomicUsize::new(0)),
+                generations: Generations::new(null_mut()),
+                data: Box::new(AtomicUsize::new(0)),
                 counted: AtomicUsize::new(0),
             })
         }
@@ -101,11 +101,11 @@ mod loom_tests {
                 1,
                 "no breakpoint, or a freed one"
             );
-            let half = self.halves.get(self.active.load(Ordering::Relaxed));
-            if half.is_null() {
+            let data = self.generations.get(self.active.load(Ordering::Relaxed));
+            if data.is_null() {
                 return;
             }
-            assert_eq!(self.half.load(Ordering::Relaxed), 0, "a freed generation");
+            assert_eq!(self.data.load(Ordering::Relaxed), 0, "a freed generation");
             self.counted.fetch_add(1, Ordering::Relaxed);
         }
 
@@ -121,11 +121,11 @@ mod loom_tests {
             false
         }
 
-        /// Sets the breakpoint (`half`) or removes it (null).
-        fn change(&self, half: *mut AtomicUsize) -> bool {
+        /// Sets the breakpoint (`data`) or removes it (null).
+        fn change(&self, data: *mut AtomicUsize) -> bool {
             let active = || self.active.load(Ordering::Relaxed);
             self.head.store(1, Ordering::Release);
-            self.halves.set(active() ^ 1, half);
+            self.generations.set(active() ^ 1, data);
             let mut next = Some(Step::Install);
             while let Some(step) = next {
                 if !self.pass() {
@@ -135,12 +135,12 @@ mod loom_tests {
                     Step::Stage => {}
                     Step::Install => self.word.store(BREAKPOINT, Ordering::Release),
                     Step::Commit => self.active.store(active() ^ 1, Ordering::Release),
-                    Step::Uninstall if half.is_null() => self.word.store(OWN, Ordering::Release),
+                    Step::Uninstall if data.is_null() => self.word.store(OWN, Ordering::Release),
                     Step::Uninstall => {}
                     Step::Consolidate => {
-                        self.halves.set(active() ^ 1, half);
-                        if half.is_null() {
-                            self.half.store(1, Ordering::Relaxed);
+                        self.generations.set(active() ^ 1, data);
+                        if data.is_null() {
+                            self.data.store(1, Ordering::Relaxed);
                             self.head.store(2, Ordering::Relaxed);
                         }
                     }
@@ -159,8 +159,8 @@ mod loom_tests {
             let function = Function::new();
             let changer = Arc::clone(&function);
             let thread = thread::spawn(move || {
-                let half: *mut AtomicUsize = std::ptr::from_ref(&*changer.half).cast_mut();
-                changer.change(half) && changer.change(null_mut())
+                let data: *mut AtomicUsize = std::ptr::from_ref(&*changer.data).cast_mut();
+                changer.change(data) && changer.change(null_mut())
             });
             function.progress.active(0);
             for _ in 0..3 {
