@@ -4,8 +4,8 @@
 //! Calls come from breakpoints of a kind of its own, which ask no match specification; their returns are seen
 //! by a frame of a kind of its own, and a tail call stays one. All other events come as to any tracer.
 
+mod reports;
 mod spent;
-mod told;
 
 use crate::hash::HashMap;
 use crate::sys::stderr::complain;
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use beamline_formats::profile::Pattern;
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Error, Event as Told, Group, Id, Name, NameId, Options, Request,
-    Ring, Segment, Settings, System, Trigger,
+    Anchor, Clock, Description, Error, Event as RingEvent, Group, Id, Name, NameId, Options,
+    Request, Ring, Segment, Settings, System, Trigger,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -32,8 +32,8 @@ use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
+pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
-pub(super) use told::{Passed, Passes};
 
 use crate::process::Process;
 use crate::sys::chance::ticks::{self, Ticks};
@@ -235,7 +235,7 @@ pub fn end() {
     {
         if let Some(counted) = recorder.counting.as_ref().and_then(Counting::all) {
             let [first, second, third, fourth] = counted;
-            let told = Told::CountedAll {
+            let told = RingEvent::CountedAll {
                 first,
                 second,
                 third,
@@ -291,10 +291,10 @@ pub(super) fn called(
     recorder.spent(p, Some(&mfa));
     let sees_returns = recorder.sees_returns;
     if sees_returns && is_tail() {
-        recorder.tell(p.pid(), &Told::TailCall { function });
+        recorder.tell(p.pid(), &RingEvent::TailCall { function });
         return OnReturn::Nothing;
     }
-    recorder.tell(p.pid(), &Told::Call { function });
+    recorder.tell(p.pid(), &RingEvent::Call { function });
     match sees_returns {
         true => OnReturn::Push(function),
         false => OnReturn::Nothing,
@@ -306,7 +306,7 @@ pub(super) fn called(
 pub(super) fn returned(p: &Process, function: NameId) {
     if let Some(recorder) = recorder() {
         recorder.spent(p, None);
-        recorder.tell(p.pid(), &Told::Return { function });
+        recorder.tell(p.pid(), &RingEvent::Return { function });
     }
 }
 
@@ -314,7 +314,7 @@ pub(super) fn returned(p: &Process, function: NameId) {
 pub(super) fn unwound(p: &Process, calls: u64) {
     if let Some(recorder) = recorder().filter(|_| calls > 0) {
         recorder.spent(p, None);
-        recorder.tell(p.pid(), &Told::Unwind { calls });
+        recorder.tell(p.pid(), &RingEvent::Unwind { calls });
     }
 }
 
@@ -387,7 +387,7 @@ pub(crate) fn registered(pid: Pid, name: Atom) {
 pub(super) fn scheduled_in(p: &Process) {
     if let Some(recorder) = recorder() {
         let function = recorder.current(p);
-        recorder.tell(p.pid(), &Told::In { function });
+        recorder.tell(p.pid(), &RingEvent::In { function });
         recorder.slice_begins();
     }
 }
@@ -395,7 +395,7 @@ pub(super) fn scheduled_in(p: &Process) {
 /// A scheduler has stopped running `p`.
 pub(super) fn scheduled_out(p: &Process) {
     if let Some(recorder) = recorder() {
-        let told = Told::Out {
+        let told = RingEvent::Out {
             function: recorder.current(p),
             messages: p.mailbox.len() as u64,
             reductions: p.reductions(),
@@ -409,17 +409,17 @@ pub(super) fn scheduled_out(p: &Process) {
 pub(super) fn collection(p: &Process, event: Event, words: usize) {
     let (words, used) = (words as u64, (p.used_words() + p.old_words().1) as u64);
     let told = match event {
-        Event::GcMinorStart => Told::GcMinorStart { need: words, used },
-        Event::GcMinorEnd => Told::GcMinorEnd {
+        Event::GcMinorStart => RingEvent::GcMinorStart { need: words, used },
+        Event::GcMinorEnd => RingEvent::GcMinorEnd {
             reclaimed: words,
             used,
         },
-        Event::GcMajorStart => Told::GcMajorStart { need: words, used },
-        Event::GcMajorEnd => Told::GcMajorEnd {
+        Event::GcMajorStart => RingEvent::GcMajorStart { need: words, used },
+        Event::GcMajorEnd => RingEvent::GcMajorEnd {
             reclaimed: words,
             used,
         },
-        _ => Told::GcMaxHeapSize { used },
+        _ => RingEvent::GcMaxHeapSize { used },
     };
     if let Some(recorder) = recorder() {
         recorder.tell(p.pid(), &told);
@@ -515,7 +515,7 @@ impl Recorder {
     fn slice_ends(&self, subject: Id) {
         if let Some(counted) = self.counting.as_ref().and_then(Counting::slice_ends) {
             let [first, second, third, fourth] = counted;
-            let told = Told::Counted {
+            let told = RingEvent::Counted {
                 first,
                 second,
                 third,
@@ -526,16 +526,16 @@ impl Recorder {
     }
 
     #[inline]
-    fn tell(&self, pid: Pid, told: &Told<'_>) {
-        self.write(id_of(pid), told);
+    fn tell(&self, pid: Pid, event: &RingEvent<'_>) {
+        self.write(id_of(pid), event);
     }
 
     #[inline]
-    fn write(&self, subject: Id, told: &Told<'_>) {
+    fn write(&self, subject: Id, event: &RingEvent<'_>) {
         let ticks = self.clock.now();
         let done = OWN.try_with(|own| match &mut *own.borrow_mut() {
             Own::Mine(segment) => {
-                segment.write(ticks, subject, told);
+                segment.write(ticks, subject, event);
                 true
             }
             Own::Shared => false,
@@ -543,7 +543,7 @@ impl Recorder {
                 let id = crate::sched::current_id().filter(|id| *id < self.schedulers);
                 match id.and_then(|id| self.ring.segment(id)) {
                     Some(mut segment) => {
-                        segment.write(ticks, subject, told);
+                        segment.write(ticks, subject, event);
                         *own = Own::Mine(segment);
                         true
                     }
@@ -555,7 +555,7 @@ impl Recorder {
             }
         });
         if !matches!(done, Ok(true)) {
-            self.others.lock().write(ticks, subject, told);
+            self.others.lock().write(ticks, subject, event);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a process has had so far, told before each record that changes its call path: what came since the record
 //! before is of the path until there.
 
-use beamline_formats::ring::{Event as Told, Group};
+use beamline_formats::ring::{Event as RingEvent, Group};
 
 use super::Recorder;
 use crate::loader::module::Mfa;
@@ -50,13 +50,13 @@ impl Recorder {
                 false => p.allocated_words(),
             };
             if spent.words.replace(Some(total)) != Some(total) {
-                self.tell(p.pid(), &Told::Words { total });
+                self.tell(p.pid(), &RingEvent::Words { total });
             }
         }
         if self.spends.reductions {
             let total = p.reductions();
             if spent.reductions.replace(Some(total)) != Some(total) {
-                self.tell(p.pid(), &Told::Reductions { total });
+                self.tell(p.pid(), &RingEvent::Reductions { total });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What tracers are told, as records.
 
-use beamline_formats::ring::{Event as Told, Id, Kind, Name, NameId};
+use beamline_formats::ring::{Event as RingEvent, Id, Kind, Name, NameId};
 
 use super::{Recorder, id_of};
 use crate::loader::module::Mfa;
@@ -38,23 +38,23 @@ fn text_of(term: Term<'_>) -> String {
 }
 
 /// The record of a system event; functions get their names in the recording.
-fn record_of(event: &SystemEvent, name: impl Fn(Mfa) -> NameId) -> Told<'static> {
+fn record_of(event: &SystemEvent, name: impl Fn(Mfa) -> NameId) -> RingEvent<'static> {
     let name = |function: Option<Mfa>| function.map_or(NameId::NONE, &name);
     match *event {
-        SystemEvent::LongGc { ms, .. } => Told::LongGc { ms },
-        SystemEvent::LongSchedule { ms, from, to } => Told::LongSchedule {
+        SystemEvent::LongGc { ms, .. } => RingEvent::LongGc { ms },
+        SystemEvent::LongSchedule { ms, from, to } => RingEvent::LongSchedule {
             ms,
             from: name(from),
             to: name(to),
         },
-        SystemEvent::LargeHeap { heap } => Told::LargeHeap {
+        SystemEvent::LargeHeap { heap } => RingEvent::LargeHeap {
             words: heap.words(),
         },
-        SystemEvent::LongMessageQueue { is_long, messages } => Told::LongMessageQueue {
+        SystemEvent::LongMessageQueue { is_long, messages } => RingEvent::LongMessageQueue {
             is_long: is_long.into(),
             messages,
         },
-        SystemEvent::BusyPort { port } => Told::BusyPort {
+        SystemEvent::BusyPort { port } => RingEvent::BusyPort {
             port: Id::Port(port.0),
         },
     }
@@ -97,7 +97,7 @@ impl Recorder {
         let (subject, told) = match passed.how {
             Passes::Sent => (
                 from,
-                Told::SeqSend {
+                RingEvent::SeqSend {
                     to,
                     label,
                     last,
@@ -107,7 +107,7 @@ impl Recorder {
             ),
             Passes::Received => (
                 to,
-                Told::SeqReceive {
+                RingEvent::SeqReceive {
                     from,
                     label,
                     last,
@@ -117,7 +117,7 @@ impl Recorder {
             ),
             Passes::Printed => (
                 from,
-                Told::SeqPrint {
+                RingEvent::SeqPrint {
                     label,
                     last,
                     serial,
@@ -132,7 +132,7 @@ impl Recorder {
         let told = record_of(event, |mfa| self.function(mfa));
         self.write(subject, &told);
         // That something has passed is waited for by nobody.
-        let begins = !matches!(told, Told::LongMessageQueue { is_long: 0, .. });
+        let begins = !matches!(told, RingEvent::LongMessageQueue { is_long: 0, .. });
         if let Some(kind) = told.kind().filter(|_| begins) {
             self.happened(kind, subject, "");
         }
@@ -149,11 +149,11 @@ impl Recorder {
             _ => NameId::NONE,
         };
         let told = match event {
-            Event::Spawn => Told::Spawn {
+            Event::Spawn => RingEvent::Spawn {
                 child: relative,
                 function,
             },
-            _ => Told::Spawned {
+            _ => RingEvent::Spawned {
                 parent: relative,
                 function,
             },
@@ -176,12 +176,12 @@ impl Recorder {
             Event::Send | Event::SendToNonExisting | Event::Receive => {
                 text = text_of(term);
                 match report.event {
-                    Event::Send => Told::Send {
+                    Event::Send => RingEvent::Send {
                         to: extra(report),
                         text: &text,
                     },
-                    Event::Receive => Told::Receive { text: &text },
-                    _ => Told::SendToNonExisting {
+                    Event::Receive => RingEvent::Receive { text: &text },
+                    _ => RingEvent::SendToNonExisting {
                         to: extra(report),
                         text: &text,
                     },
@@ -190,8 +190,8 @@ impl Recorder {
             Event::Exit | Event::Closed => {
                 text = text_of(term);
                 match report.event {
-                    Event::Exit => Told::Exit { text: &text },
-                    _ => Told::Closed { text: &text },
+                    Event::Exit => RingEvent::Exit { text: &text },
+                    _ => RingEvent::Closed { text: &text },
                 }
             }
             event => match self.simple(event, report) {
@@ -200,30 +200,30 @@ impl Recorder {
             },
         };
         self.write(subject, &told);
-        if let Told::Exit { text } = told {
+        if let RingEvent::Exit { text } = told {
             self.happened(Kind::Exit, subject, text);
         }
     }
 
     /// Events without a text.
-    fn simple(&self, event: Event, report: &Report<'_>) -> Option<Told<'static>> {
+    fn simple(&self, event: Event, report: &Report<'_>) -> Option<RingEvent<'static>> {
         let (name, other) = (|| self.name(report.term), || self.id(report.term));
         Some(match event {
-            Event::Register => Told::Register { name: name() },
-            Event::Unregister => Told::Unregister { name: name() },
-            Event::Link => Told::Link { other: other() },
-            Event::Unlink => Told::Unlink { other: other() },
-            Event::GettingLinked => Told::GettingLinked { other: other() },
-            Event::GettingUnlinked => Told::GettingUnlinked { other: other() },
-            Event::InExiting => Told::InExiting {},
-            Event::OutExiting => Told::OutExiting {},
-            Event::OutExited => Told::OutExited {},
-            Event::Open => Told::Open {
+            Event::Register => RingEvent::Register { name: name() },
+            Event::Unregister => RingEvent::Unregister { name: name() },
+            Event::Link => RingEvent::Link { other: other() },
+            Event::Unlink => RingEvent::Unlink { other: other() },
+            Event::GettingLinked => RingEvent::GettingLinked { other: other() },
+            Event::GettingUnlinked => RingEvent::GettingUnlinked { other: other() },
+            Event::InExiting => RingEvent::InExiting {},
+            Event::OutExiting => RingEvent::OutExiting {},
+            Event::OutExited => RingEvent::OutExited {},
+            Event::Open => RingEvent::Open {
                 owner: other(),
                 driver: self.name(report.extra?),
             },
-            Event::PortIn => Told::PortIn { command: name() },
-            Event::PortOut => Told::PortOut { command: name() },
+            Event::PortIn => RingEvent::PortIn { command: name() },
+            Event::PortOut => RingEvent::PortOut { command: name() },
             // Calls come by themselves; so do time slices, collections and births.
             _ => return None,
         })
@@ -261,15 +261,15 @@ mod tests {
             .into_iter()
             .map(|event| record_of(&event, |_| NameId(9)));
         let expect = [
-            Told::BusyPort { port: Id::Port(7) },
-            Told::LargeHeap { words: 3 },
-            Told::LongSchedule {
+            RingEvent::BusyPort { port: Id::Port(7) },
+            RingEvent::LargeHeap { words: 3 },
+            RingEvent::LongSchedule {
                 ms: 12,
                 from: NameId(9),
                 to: NameId::NONE,
             },
-            Told::LongGc { ms: 11 },
-            Told::LongMessageQueue {
+            RingEvent::LongGc { ms: 11 },
+            RingEvent::LongMessageQueue {
                 is_long: 1,
                 messages: 1000,
             },
