@@ -20,9 +20,9 @@ const STACK_BYTES: &str = "33554432";
 /// process; and uses of frames that are left, as their stand-ins off the stack have PCRE2's guard take it for full.
 const ASAN_OPTIONS: &str = "detect_leaks=0:detect_stack_use_after_return=0";
 
-/// Builds the runtime's tests in a folder of their own, and runs them.
+/// Builds the tests of the runtime and its crates in a folder of their own, and runs them.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let mut tests = run::cargo_command(&["test", "--package", "beamline-runtime", "--lib"]);
+    let mut tests = run::cargo_command(&["test", "--package", "beamline-runtime*", "--lib"]);
     // With a name for the machine, build scripts are built without the sanitizer.
     tests.args(["--target", &host()?]);
     tests.args(&options.filter);

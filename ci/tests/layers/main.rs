@@ -1,6 +1,6 @@
-//! Imports go down: every module stands on a floor, as ARCHITECTURE.md draws those of the runtime and the heads of
-//! `formats` and `profiler` name theirs, and names only what is on the floors below it; in no crate do folders name each
-//! other in a circle. Tests may look anywhere.
+//! Imports go down: every module stands on a floor, as ARCHITECTURE.md draws those of the runtime and the heads of the
+//! other crates name theirs, and names only what is on the floors below it; in no crate do folders name each other in a
+//! circle. The runtime's crates stand on floors of the same picture, below all modules. Tests may look anywhere.
 
 mod paths;
 
@@ -21,7 +21,11 @@ fn workspace() -> PathBuf {
 /// What every file of a crate's `src` names of its own crate.
 fn named(member: &str) -> Vec<Named> {
     let all = names(&workspace().join(member).join("src"));
-    assert!(all.len() > 20, "{member}: its modules name each other");
+    let has_one_file = modules(member).is_empty();
+    assert!(
+        has_one_file || !all.is_empty(),
+        "{member}: its files name each other"
+    );
     all
 }
 
@@ -39,20 +43,43 @@ fn numbered<'a>(floors: impl Iterator<Item = Vec<&'a str>>) -> Floors {
     numbers
 }
 
-/// The floors of the runtime, as ARCHITECTURE.md draws them: a line each, modules before two spaces.
-fn floors_of_the_runtime() -> Floors {
+/// The floors that ARCHITECTURE.md draws: a line each, names before two spaces. A name that ends in a slash is a crate, in
+/// that folder of `runtime/`; others are modules of `runtime/src`.
+fn picture() -> Floors {
     let text = fs::read_to_string(workspace().join("ARCHITECTURE.md")).expect("it is UTF-8");
     let floors = text.split("## Floors").nth(1).expect("a section Floors");
     let drawn = floors.split("```").nth(1).expect("a picture of the floors");
     let lines = drawn.lines().filter(|line| !line.trim().is_empty());
     numbered(lines.map(|line| {
-        let modules = line.split("  ").next().unwrap_or_default();
-        modules.split_whitespace().collect()
+        let names = line.split("  ").next().unwrap_or_default();
+        names.split_whitespace().collect()
     }))
+}
+
+/// The modules of `runtime/src`.
+fn floors_of_the_runtime() -> Floors {
+    let names = picture().into_iter();
+    names.filter(|(name, _)| !name.ends_with('/')).collect()
+}
+
+/// The crates in folders of `runtime/`.
+fn floors_of_crates() -> Floors {
+    let names = picture().into_iter();
+    names
+        .filter_map(|(name, floor)| Some((name.strip_suffix('/')?.to_owned(), floor)))
+        .collect()
+}
+
+/// Where the crate `name` of the runtime is.
+fn member_of(name: &str) -> String {
+    format!("runtime/{name}")
 }
 
 /// The floors that the head of a crate's `lib.rs` names, from the lowest: modules in grave accents, floors between `◀`.
 fn floors_in_head(member: &str) -> Floors {
+    if modules(member).is_empty() {
+        return Floors::new();
+    }
     let lib = workspace().join(member).join("src/lib.rs");
     let head = fs::read_to_string(lib).expect("it is a library");
     let (_, floors) = head
@@ -70,12 +97,15 @@ fn floors_in_head(member: &str) -> Floors {
 }
 
 /// The crates whose modules stand on floors.
-fn floors() -> [(&'static str, Floors); 3] {
-    [
-        ("runtime", floors_of_the_runtime()),
-        ("formats", floors_in_head("formats")),
-        ("profiler", floors_in_head("profiler")),
-    ]
+fn floors() -> Vec<(String, Floors)> {
+    let mut all = vec![("runtime".to_owned(), floors_of_the_runtime())];
+    let crates = floors_of_crates().into_keys().map(|name| member_of(&name));
+    let others = ["formats", "profiler"].map(str::to_owned);
+    for member in crates.chain(others) {
+        let floors = floors_in_head(&member);
+        all.push((member, floors));
+    }
+    all
 }
 
 /// The modules at the top of a crate.
@@ -94,9 +124,47 @@ fn every_module_stands_on_a_floor() {
         let drawn: BTreeSet<String> = floors.into_keys().collect();
         assert_eq!(
             drawn,
-            modules(member),
+            modules(&member),
             "the floors of {member} against its modules"
         );
+    }
+}
+
+#[test]
+fn crates_stand_below_modules() {
+    let drawn = floors_of_crates();
+    let folders = fs::read_dir(workspace().join("runtime")).expect("the runtime's folder");
+    let folders = folders.map(|entry| entry.expect("a readable folder"));
+    let crates: BTreeSet<String> = folders
+        .filter(|folder| folder.path().join("Cargo.toml").is_file())
+        .map(|folder| folder.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(drawn.keys().eq(&crates), "{drawn:?} against {crates:?}");
+    let lowest = floors_of_the_runtime().into_values().max();
+    let highest = drawn.into_values().min();
+    assert!(lowest < highest, "modules may name every crate");
+}
+
+/// The crates of the runtime that another one depends on.
+fn dependencies(name: &str) -> Vec<String> {
+    let manifest = workspace().join(member_of(name)).join("Cargo.toml");
+    let manifest = fs::read_to_string(manifest).expect("a crate has a manifest");
+    let manifest: toml::Table = manifest.parse().expect("cargo reads it");
+    let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
+    let names = dependencies.into_iter().flat_map(|table| table.keys());
+    names
+        .filter_map(|name| name.strip_prefix("beamline-runtime-"))
+        .map(|name| name.replace('-', "_"))
+        .collect()
+}
+
+#[test]
+fn crates_depend_on_what_is_below_them() {
+    let floors = floors_of_crates();
+    for (name, floor) in &floors {
+        for other in dependencies(name) {
+            assert!(floors[&other] > *floor, "{name} depends on {other}");
+        }
     }
 }
 
@@ -104,7 +172,7 @@ fn every_module_stands_on_a_floor() {
 fn modules_name_what_is_below_them() {
     let mut up = BTreeSet::new();
     for (member, floors) in floors() {
-        for named in named(member) {
+        for named in named(&member) {
             let (Some(from), Some(to)) = (named.from.first(), named.path.first()) else {
                 continue;
             };
@@ -186,9 +254,10 @@ fn circles(member: &str) -> Vec<String> {
 
 #[test]
 fn nothing_is_named_in_a_circle() {
-    let circles: Vec<_> = ["runtime", "formats", "profiler", "ci"]
-        .into_iter()
-        .flat_map(circles)
+    let members = floors().into_iter().map(|(member, _)| member);
+    let circles: Vec<_> = members
+        .chain(["ci".to_owned()])
+        .flat_map(|member| circles(&member))
         .collect();
     assert!(circles.is_empty(), "\n{}", circles.join("\n"));
 }

@@ -5,6 +5,7 @@
 
 use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code::entry::export;
+use crate::hash::checksum::crc32;
 use crate::heap::MagicBinary;
 use crate::process::{Process, refs};
 use crate::regex::export::{Imported, from_bytes, to_bytes};
@@ -204,7 +205,7 @@ const EXPORT_VERSION: u8 = 1;
 fn exported<'p>(p: &'p Process, source: &[u8], list: Term<'p>, options: &Options<'p>) -> Term<'p> {
     let code = to_bytes(source, options.compile);
     let mut header = EXPORT_TITLE.to_vec();
-    header.extend(crc32fast::hash(&code).to_be_bytes());
+    header.extend(crc32(0, &code).to_be_bytes());
     header.extend([EXPORT_VERSION, u8::from(options.unicode)]);
     p.tuple(&[
         am::re_exported_pattern.term(),
@@ -258,7 +259,7 @@ fn import_1<'p>(p: &'p Process, [pattern]: [Term<'p>; 1]) -> BifResult<'p> {
     }
     if header[12] == EXPORT_VERSION {
         let code = code.as_binary().ok_or_else(badarg)?.bytes();
-        if crc32fast::hash(&code).to_be_bytes() != header[8..12] {
+        if crc32(0, &code).to_be_bytes() != header[8..12] {
             return Err(badarg().into());
         }
         match from_bytes(&code) {

@@ -16,6 +16,7 @@ pub enum DecodeError {
 ///
 /// # Errors
 /// [`DecodeError`]; no bytes at all are `Incomplete`.
+#[inline]
 pub fn decode_utf8(bytes: &[u8]) -> Result<(char, usize), DecodeError> {
     if let Some(&first) = bytes.first()
         && first.is_ascii()
@@ -57,6 +58,7 @@ pub fn utf8_prefix(bytes: &[u8]) -> (&str, Option<DecodeError>) {
 ///
 /// # Errors
 /// [`DecodeError`]; no bytes at all are `Incomplete`.
+#[inline]
 pub fn decode_utf16(bytes: &[u8], endian: Endian) -> Result<(char, usize), DecodeError> {
     let unit = |at: usize| {
         let pair: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
@@ -83,6 +85,7 @@ pub fn decode_utf16(bytes: &[u8], endian: Endian) -> Result<(char, usize), Decod
 ///
 /// # Errors
 /// [`DecodeError`]; fewer than four bytes are `Incomplete`.
+#[inline]
 pub fn decode_utf32(bytes: &[u8], endian: Endian) -> Result<char, DecodeError> {
     let quad: [u8; 4] = bytes
         .get(..4)
@@ -96,11 +99,13 @@ pub fn decode_utf32(bytes: &[u8], endian: Endian) -> Result<char, DecodeError> {
 }
 
 /// Appends a character in UTF-8.
+#[inline]
 pub fn push_utf8(c: char, out: &mut Vec<u8>) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
 /// Appends a character in UTF-16.
+#[inline]
 pub fn push_utf16(c: char, endian: Endian, out: &mut Vec<u8>) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         out.extend_from_slice(&match endian {
@@ -111,6 +116,7 @@ pub fn push_utf16(c: char, endian: Endian, out: &mut Vec<u8>) {
 }
 
 /// Appends a character in UTF-32.
+#[inline]
 pub fn push_utf32(c: char, endian: Endian, out: &mut Vec<u8>) {
     out.extend_from_slice(&match endian {
         Endian::Big => u32::from(c).to_be_bytes(),

@@ -91,6 +91,7 @@ impl IntRef<'_> {
     }
 
     /// The bytes of the absolute value, least significant first, without leading zeros.
+    #[inline]
     pub fn mag_le_bytes(self) -> impl Iterator<Item = u8> {
         let len = self.bit_len().div_ceil(8) as usize;
         self.mag.iter().flat_map(|l| l.to_le_bytes()).take(len)

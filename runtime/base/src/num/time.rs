@@ -102,6 +102,7 @@ impl DateTime {
 
 /// Converts a time between units given in parts a second, rounding down; `None` if the
 /// result does not fit.
+#[inline]
 #[must_use]
 pub fn convert_unit(time: i64, from_per_second: u64, to_per_second: u64) -> Option<i64> {
     let product = i128::from(time).checked_mul(i128::from(to_per_second))?;

@@ -49,12 +49,14 @@ pub struct IntRef<'a> {
 
 impl Int {
     /// Zero.
+    #[inline]
     #[must_use]
     pub fn zero() -> Self {
         Self::default()
     }
 
     /// Makes an integer of a sign and limbs; leading zero limbs are dropped.
+    #[inline]
     #[must_use]
     pub fn from_parts(neg: bool, mut mag: Mag) -> Self {
         mag::trim(&mut mag);
@@ -63,6 +65,7 @@ impl Int {
     }
 
     /// Borrows the integer; all operations are methods and operators of the result.
+    #[inline]
     #[must_use]
     pub fn as_ref(&self) -> IntRef<'_> {
         IntRef {
@@ -72,18 +75,21 @@ impl Int {
     }
 
     /// Whether the integer is below zero.
+    #[inline]
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.neg
     }
 
     /// The limbs of the absolute value.
+    #[inline]
     #[must_use]
     pub fn mag(&self) -> &[u64] {
         &self.mag
     }
 
     /// The value as an `i64`, if it fits.
+    #[inline]
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
         self.as_ref().to_i64()
@@ -91,24 +97,28 @@ impl Int {
 }
 
 impl From<u64> for Int {
+    #[inline]
     fn from(v: u64) -> Self {
         Self::from_parts(false, SmallVec::from_slice(&[v]))
     }
 }
 
 impl From<i64> for Int {
+    #[inline]
     fn from(v: i64) -> Self {
         Self::from_parts(v < 0, SmallVec::from_slice(&[v.unsigned_abs()]))
     }
 }
 
 impl From<u128> for Int {
+    #[inline]
     fn from(v: u128) -> Self {
         Self::from_parts(false, SmallVec::from_slice(&[v as u64, (v >> 64) as u64]))
     }
 }
 
 impl From<i128> for Int {
+    #[inline]
     fn from(v: i128) -> Self {
         Self {
             neg: v < 0,
@@ -119,6 +129,7 @@ impl From<i128> for Int {
 
 impl<'a> IntRef<'a> {
     /// Views limbs as an integer; leading zero limbs are skipped.
+    #[inline]
     #[must_use]
     pub fn new(neg: bool, mag: &'a [u64]) -> Self {
         let mag = mag::trimmed(mag);
@@ -129,6 +140,7 @@ impl<'a> IntRef<'a> {
     }
 
     /// Views a machine integer, whose limb is kept in `buf`.
+    #[inline]
     #[must_use]
     pub fn of_i64(v: i64, buf: &'a mut [u64; 1]) -> Self {
         buf[0] = v.unsigned_abs();
@@ -136,30 +148,35 @@ impl<'a> IntRef<'a> {
     }
 
     /// Whether the integer is below zero.
+    #[inline]
     #[must_use]
     pub fn is_negative(self) -> bool {
         self.neg
     }
 
     /// Whether the integer is zero.
+    #[inline]
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.mag.is_empty()
     }
 
     /// The limbs of the absolute value.
+    #[inline]
     #[must_use]
     pub fn mag(self) -> &'a [u64] {
         self.mag
     }
 
     /// How many bits the absolute value has; zero has none.
+    #[inline]
     #[must_use]
     pub fn bit_len(self) -> u64 {
         mag::bit_len(self.mag)
     }
 
     /// A copy that owns its limbs.
+    #[inline]
     #[must_use]
     pub fn to_owned(self) -> Int {
         Int {
@@ -169,6 +186,7 @@ impl<'a> IntRef<'a> {
     }
 
     /// The value as an `i64`, if it fits.
+    #[inline]
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {
         match (self.mag, self.neg) {
@@ -180,6 +198,7 @@ impl<'a> IntRef<'a> {
     }
 
     /// The value as a `u64`, if it fits.
+    #[inline]
     #[must_use]
     pub fn to_u64(self) -> Option<u64> {
         match (self.mag, self.neg) {
@@ -190,6 +209,7 @@ impl<'a> IntRef<'a> {
     }
 
     /// The value as an `i128`, if it fits.
+    #[inline]
     #[must_use]
     pub fn to_i128(self) -> Option<i128> {
         let m = match *self.mag {
@@ -206,6 +226,7 @@ impl<'a> IntRef<'a> {
     }
 
     /// `abs(self)`, without a copy.
+    #[inline]
     #[must_use]
     pub fn abs(self) -> Self {
         Self {

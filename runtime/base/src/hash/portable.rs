@@ -45,6 +45,7 @@ pub struct Bits<'a> {
 
 impl<'a> Bits<'a> {
     /// A bit string of whole bytes.
+    #[inline]
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
         Self {
@@ -143,33 +144,39 @@ pub struct Hash2 {
 
 impl Hash2 {
     /// A hash that has been fed nothing.
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The hash of the terms fed so far, 32 bits.
+    #[inline]
     #[must_use]
     pub fn value(&self) -> u32 {
         self.hash
     }
 
     /// What `phash2/1` returns: the lowest 27 bits.
+    #[inline]
     #[must_use]
     pub fn phash2(&self) -> u32 {
         self.hash & ((1 << 27) - 1)
     }
 
+    #[inline]
     fn words(&mut self, x: u32, y: u32, constant: u32) {
         let (x, y) = (constant.wrapping_add(x), constant.wrapping_add(y));
         self.hash = mix(x, y, self.hash).2;
     }
 
+    #[inline]
     fn word(&mut self, x: u32, constant: u32) {
         self.words(x, 0, constant);
     }
 
     /// An atom, by [`atom_hash`].
+    #[inline]
     pub fn atom(&mut self, atom_hash: u32) {
         if self.hash == 0 {
             self.hash = atom_hash;
@@ -179,6 +186,7 @@ impl Hash2 {
     }
 
     /// The empty list, and the end of every proper list.
+    #[inline]
     pub fn nil(&mut self) {
         /// What an empty list hashes to where nothing came before it.
         const ALONE: u32 = 3_468_870_702;
@@ -192,6 +200,7 @@ impl Hash2 {
     }
 
     /// An integer that fits 64 bits.
+    #[inline]
     pub fn small(&mut self, value: i64) {
         const SHORT: std::ops::Range<i64> = -(1 << 27)..1 << 27;
         if SHORT.contains(&value) {
@@ -221,6 +230,7 @@ impl Hash2 {
     }
 
     /// A float; both zeros hash alike.
+    #[inline]
     pub fn float(&mut self, value: f64) {
         let bits = if value == 0.0 { 0 } else { value.to_bits() };
         self.words((bits >> 32) as u32, bits as u32, hconst(12));
@@ -245,6 +255,7 @@ impl Hash2 {
     ///
     /// Runs of them are hashed four at a time: call [`Self::string_end`] after the last of a
     /// run, before the next element or the tail is fed. Other elements are fed as terms.
+    #[inline]
     pub fn string_byte(&mut self, byte: u8) {
         self.string = self.string << 8 | u32::from(byte);
         self.string_len += 1;
@@ -254,6 +265,7 @@ impl Hash2 {
     }
 
     /// Ends a run of [`Self::string_byte`]; without one it does nothing.
+    #[inline]
     pub fn string_end(&mut self) {
         if self.string_len > 0 {
             let string = std::mem::take(&mut self.string);
@@ -263,16 +275,19 @@ impl Hash2 {
     }
 
     /// A tuple; its elements follow, the first one first.
+    #[inline]
     pub fn tuple(&mut self, arity: u32) {
         self.word(arity, hconst(9));
     }
 
     /// A native record, by the hash of its definition; its values follow.
+    #[inline]
     pub fn record(&mut self, field_count: u32, definition_hash: u32) {
         self.words(field_count, definition_hash, hconst(23));
     }
 
     /// A map of `size` pairs. An empty map needs no [`Self::map_end`].
+    #[inline]
     pub fn map_start(&mut self, size: u32) {
         self.word(size, hconst(16));
         if size > 0 {
@@ -283,6 +298,7 @@ impl Hash2 {
     }
 
     /// Ends a pair of the map; pairs may come in any order.
+    #[inline]
     pub fn map_pair_end(&mut self) {
         self.xor_pairs ^= self.hash;
         self.hash = 0;
@@ -292,6 +308,7 @@ impl Hash2 {
     ///
     /// # Panics
     /// If there is none.
+    #[inline]
     pub fn map_end(&mut self) {
         let pairs = self.xor_pairs;
         (self.hash, self.xor_pairs) = self.outer.pop().expect("a map was begun");
@@ -299,28 +316,33 @@ impl Hash2 {
     }
 
     /// A local fun; its captured variables follow, the first one first.
+    #[inline]
     pub fn local_fun(&mut self, fun: LocalFun) {
         self.words(fun.num_free, fun.module_hash, HCONST);
         self.words(fun.index, fun.old_uniq, HCONST);
     }
 
     /// `fun M:F/A`.
+    #[inline]
     pub fn external_fun(&mut self, module_hash: u32, function_hash: u32, arity: u32) {
         self.words(arity, module_hash, HCONST);
         self.word(function_hash, hconst(14));
     }
 
     /// A pid, by its number.
+    #[inline]
     pub fn pid(&mut self, number: u32) {
         self.word(number, hconst(5));
     }
 
     /// A port, by its number.
+    #[inline]
     pub fn port(&mut self, number: u64) {
         self.words(number as u32, (number >> 32) as u32, hconst(6));
     }
 
     /// A reference, by the first of its numbers.
+    #[inline]
     pub fn reference(&mut self, number: u32) {
         self.word(number, hconst(7));
     }
@@ -357,22 +379,26 @@ pub struct Hash1 {
 
 impl Hash1 {
     /// A hash that has been fed nothing.
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The hash of the terms fed so far, 32 bits.
+    #[inline]
     #[must_use]
     pub fn value(&self) -> u32 {
         self.hash
     }
 
+    #[inline]
     fn step(&mut self, prime: usize, add: u32) {
         self.hash = self.hash.wrapping_mul(PRIMES[prime]).wrapping_add(add);
     }
 
     /// The bytes of a word, the lowest first.
+    #[inline]
     fn word(&mut self, word: u32, prime: usize) {
         for byte in word.to_le_bytes() {
             self.step(prime, byte.into());
@@ -380,16 +406,19 @@ impl Hash1 {
     }
 
     /// An atom, by [`atom_hash`].
+    #[inline]
     pub fn atom(&mut self, atom_hash: u32) {
         self.step(1, atom_hash);
     }
 
     /// The empty list, and the end of every proper list.
+    #[inline]
     pub fn nil(&mut self) {
         self.step(3, 1);
     }
 
     /// An integer that fits 64 bits.
+    #[inline]
     pub fn small(&mut self, value: i64) {
         self.integer(Int::from(value).as_ref());
     }
@@ -408,6 +437,7 @@ impl Hash1 {
     }
 
     /// A float; both zeros hash alike.
+    #[inline]
     pub fn float(&mut self, value: f64) {
         let bits = if value == 0.0 { 0 } else { value.to_bits() };
         self.step(6, bits as u32 ^ (bits >> 32) as u32);
@@ -426,31 +456,37 @@ impl Hash1 {
     }
 
     /// A byte (an integer of 0 to 255) that is an element of a list.
+    #[inline]
     pub fn string_byte(&mut self, byte: u8) {
         self.step(2, byte.into());
     }
 
     /// The end of a list, after its tail.
+    #[inline]
     pub fn list_end(&mut self) {
         self.step(8, 0);
     }
 
     /// A tuple, after its elements.
+    #[inline]
     pub fn tuple(&mut self, arity: u32) {
         self.step(9, arity);
     }
 
     /// A native record of `arity` words after its header, after all of them.
+    #[inline]
     pub fn record(&mut self, arity: u32) {
         self.step(15, arity);
     }
 
     /// A map, by its whole [`Hash2::value`].
+    #[inline]
     pub fn map(&mut self, hash2: u32) {
         self.step(13, PRIMES[14].wrapping_add(hash2));
     }
 
     /// A local fun; its captured variables follow, the first one first.
+    #[inline]
     pub fn local_fun(&mut self, fun: LocalFun) {
         self.step(10, fun.num_free);
         self.step(1, fun.module_hash);
@@ -459,6 +495,7 @@ impl Hash1 {
     }
 
     /// `fun M:F/A`.
+    #[inline]
     pub fn external_fun(&mut self, module_hash: u32, function_hash: u32, arity: u32) {
         self.step(11, arity);
         self.step(1, module_hash);
@@ -466,12 +503,14 @@ impl Hash1 {
     }
 
     /// A pid, by its number.
+    #[inline]
     pub fn pid(&mut self, number: u32) {
         self.word(number, 5);
         self.step(6, 0);
     }
 
     /// A port, by its number.
+    #[inline]
     pub fn port(&mut self, number: u64) {
         let high = (number >> 32) as u32;
         if high != 0 {
@@ -482,6 +521,7 @@ impl Hash1 {
     }
 
     /// A reference, by the first of its numbers.
+    #[inline]
     pub fn reference(&mut self, number: u32) {
         self.word(number, 9);
         self.step(10, 0);

@@ -47,6 +47,7 @@ impl IntRef<'_> {
     }
 
     /// Compares with a float that is not a NaN, exactly: neither side is rounded.
+    #[inline]
     #[must_use]
     pub fn cmp_f64(self, f: f64) -> Ordering {
         cmp_f64(self, f)
@@ -54,6 +55,7 @@ impl IntRef<'_> {
 }
 
 /// Compares an integer with a float that is not a NaN, exactly.
+#[inline]
 #[must_use]
 pub fn cmp_f64(i: IntRef<'_>, f: f64) -> Ordering {
     if i.neg != (f < 0.0) || f == 0.0 {

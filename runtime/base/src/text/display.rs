@@ -57,6 +57,7 @@ pub fn push_atom(name: &str, out: &mut Vec<u8>) {
 
 /// Whether a byte may be part of a list that is printed as a string: what Latin-1 shows,
 /// and space, tab, line feed and carriage return.
+#[inline]
 #[must_use]
 pub fn is_string_byte(byte: u8) -> bool {
     matches!(byte, b' '..=126 | 160.. | b'\n' | b'\t' | b'\r')

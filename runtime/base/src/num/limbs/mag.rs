@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::Mag;
 
 /// `a` without its leading zero limbs.
+#[inline]
 #[must_use]
 pub fn trimmed(a: &[u64]) -> &[u64] {
     let len = a.iter().rposition(|&l| l != 0).map_or(0, |i| i + 1);
@@ -14,12 +15,14 @@ pub fn trimmed(a: &[u64]) -> &[u64] {
 }
 
 /// Drops the leading zero limbs of `a`.
+#[inline]
 pub fn trim(a: &mut Mag) {
     let len = trimmed(a).len();
     a.truncate(len);
 }
 
 /// How many bits `a` has; zero has none.
+#[inline]
 #[must_use]
 pub fn bit_len(a: &[u64]) -> u64 {
     match trimmed(a) {
@@ -29,6 +32,7 @@ pub fn bit_len(a: &[u64]) -> u64 {
 }
 
 /// Compares two magnitudes without leading zero limbs.
+#[inline]
 #[must_use]
 pub fn cmp(a: &[u64], b: &[u64]) -> Ordering {
     a.len()

@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn as_otp_writes_them() {
-        assert!(check_golden(include_str!("../../tests/golden/floats.txt")) > 400);
+        assert!(check_golden(include_str!("../../../tests/golden/floats.txt")) > 400);
     }
 
     #[test]

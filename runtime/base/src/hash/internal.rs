@@ -9,6 +9,7 @@ const C2: u64 = 0x4cf5_ad43_2745_937f;
 /// Spreads the bits of one word; distinct words give distinct results.
 ///
 /// The whole hash of an immediate term.
+#[inline]
 #[must_use]
 pub const fn mix64(word: u64) -> u64 {
     let mut h = word;
@@ -29,6 +30,7 @@ pub struct InternalHash {
 
 impl InternalHash {
     /// Starts from a salt; hashes with different salts are independent.
+    #[inline]
     #[must_use]
     pub fn new(salt: u64) -> Self {
         Self {
@@ -39,6 +41,7 @@ impl InternalHash {
     }
 
     /// Feeds a word to the first lane.
+    #[inline]
     pub fn alpha(&mut self, word: u64) {
         self.alpha ^= word.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
         self.alpha = self.alpha.rotate_left(27).wrapping_add(self.beta);
@@ -47,6 +50,7 @@ impl InternalHash {
     }
 
     /// Feeds a word to the second lane.
+    #[inline]
     pub fn beta(&mut self, word: u64) {
         self.beta ^= word.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
         self.beta = self.beta.rotate_left(31).wrapping_add(self.alpha);
@@ -55,6 +59,7 @@ impl InternalHash {
     }
 
     /// Feeds two words, one to each lane: a type and a value, or two values.
+    #[inline]
     pub fn pair(&mut self, first: u64, second: u64) {
         self.alpha(first);
         self.beta(second);
@@ -84,6 +89,7 @@ impl InternalHash {
     }
 
     /// The hash of all that was fed.
+    #[inline]
     #[must_use]
     pub fn finish(&self) -> u64 {
         let mut alpha = self.alpha ^ self.ticks;

@@ -1,0 +1,11 @@
+//! What the runtime's other crates stand on: algorithms over numbers, text and hashes that know no term, and the names
+//! through which threads share memory.
+//!
+//! Each module names only those before it:
+//! `num` `sync` ◀
+//! `hash` `text`
+
+pub mod hash;
+pub mod num;
+pub mod sync;
+pub mod text;
