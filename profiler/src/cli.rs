@@ -312,10 +312,10 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
 }
 
 fn disasm(file: &PathBuf, specific: bool) -> Result<ExitCode, String> {
-    use beamline_runtime::beam::BeamModule;
-    use beamline_runtime::beam::disasm::Disasm;
     use beamline_runtime::loader::disasm::Specific;
     use beamline_runtime::loader::load;
+    use beamline_runtime_beam::BeamModule;
+    use beamline_runtime_beam::disasm::Disasm;
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let bytes = std::fs::read(file).map_err(|error| named(&error))?;
     if specific {

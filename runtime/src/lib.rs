@@ -1,6 +1,5 @@
 //! A runtime for compiled BEAM code, with tracing inside.
 
-pub mod beam;
 pub mod bif;
 pub mod code;
 mod ets;
@@ -27,3 +26,4 @@ pub mod trace;
 pub mod value;
 
 pub(crate) use beamline_runtime_base::{hash, num, sync, text};
+pub(crate) use beamline_runtime_beam as beam;

@@ -1,7 +1,7 @@
 //! `.beam` files: taken apart into chunks, and the code into instructions, so that damage lands inside.
 
-use beamline_runtime::beam::Op;
-use beamline_runtime::beam::chunks::find_chunk;
+use beamline_runtime_beam::Op;
+use beamline_runtime_beam::chunks::find_chunk;
 
 use crate::damage::damage;
 use crate::random::Random;

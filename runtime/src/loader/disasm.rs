@@ -237,7 +237,7 @@ mod tests {
     /// each label is one of them.
     #[test]
     fn lengths_of_all_instructions_add_up() {
-        for path in crate::beam::tests::real_files() {
+        for path in crate::beam::samples::real_files() {
             let file = std::fs::read(&path).expect("a real file is readable");
             let module = prepare(&file).expect("a real file loads");
             let code = Specific::new(&module);

@@ -2,7 +2,7 @@
 
 use super::Tables;
 use crate::beam::Arg;
-use crate::beam::debug::{DebugCall, FrameSize};
+use crate::beam::module::{DebugCall, FrameSize};
 use crate::loader::debug::{DebugTable, Item, instruments_lines};
 use crate::term::{Atom, RawTerm, Term, am};
 

@@ -5,6 +5,8 @@
 mod debug;
 mod emit;
 mod slow;
+#[cfg(test)]
+mod tests;
 mod transform;
 
 use std::cell::RefCell;

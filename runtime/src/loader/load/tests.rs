@@ -1,8 +1,9 @@
 //! What the loader refuses of files that read well: operands that no instruction can have, terms that are none.
 
-use super::encode::{ATOMS, Sample, a, f, i, list, long_term, op, short_atoms, u, words, x};
-use super::units::with_code;
-use crate::loader::load::prepare;
+use super::prepare;
+use crate::beam::samples::{
+    ATOMS, Sample, a, f, i, list, long_term, op, short_atoms, u, with_code, words, x,
+};
 
 fn refusal(sample: &Sample) -> String {
     match prepare(&sample.file()) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use crate::hash::md5::Md5;
+use beamline_runtime_base::hash::md5::Md5;
 
 use super::error::{BeamError, BeamErrorKind};
 use super::reader::Reader;

@@ -1,14 +1,13 @@
 //! Tables, operands and refusals, one row each.
 
-use super::encode::{
+use crate::chunks::{find_chunk, unpack};
+use crate::disasm::Disasm;
+use crate::module::{BeamType, DebugCall, FrameSize, LineItem};
+use crate::samples::{
     ATOMS, Sample, a, ext, f, file, gzip, i, list, lit, long_atoms, long_term, op, short_atoms,
-    term, u, words, x, y, zlib,
+    term, u, with_code, words, x, y, zlib,
 };
-use crate::beam::chunks::{find_chunk, unpack};
-use crate::beam::debug::{DebugCall, FrameSize};
-use crate::beam::disasm::Disasm;
-use crate::beam::module::{BeamType, LineItem};
-use crate::beam::{Arg, BeamErrorKind as Kind, BeamModule, Op};
+use crate::{Arg, BeamErrorKind as Kind, BeamModule, Op};
 
 fn sample() -> BeamModule {
     BeamModule::decode(&Sample::new().file()).expect("the sample")
@@ -25,7 +24,7 @@ fn disassembly_is_as_recorded() {
     let text = Disasm::new(&module)
         .with_literals(&|bytes| format!("{bytes:?}"))
         .to_string();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/beam/tests/sample.S");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/sample.S");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, &text).expect("a writable source folder");
     }
@@ -149,22 +148,6 @@ fn any_chunk_can_be_found() {
     assert_eq!(find_chunk(&file, *b"Abcd"), Ok(Some(&[1, 2, 3][..])));
     assert_eq!(find_chunk(&file, *b"Efgh"), Ok(Some(&[][..])));
     assert_eq!(find_chunk(&file, *b"Ijkl"), Ok(None));
-}
-
-/// Code of one function whose only instruction has these bytes.
-pub(super) fn with_code(code: Vec<u8>) -> Sample {
-    let one = [
-        words(&[16, 0, 191, 8, 1]),
-        op(1, &[u(1)]),
-        op(2, &[a(1), a(2), u(1)]),
-        op(1, &[u(2)]),
-        code,
-        op(3, &[]),
-    ];
-    Sample::new()
-        .set(b"Code", one.concat())
-        .set(b"FunT", vec![])
-        .set(b"LocT", vec![])
 }
 
 #[test]

@@ -5,42 +5,8 @@ use super::chunks::Chunks;
 use super::code::read_instruction;
 use super::error::{BeamError, BeamErrorKind};
 use super::genop::Op;
-use super::module::{BeamModule, ByteTable};
+use super::module::{BeamModule, ByteTable, DebugCall, DebugItem, FrameSize};
 use super::operand::Arg;
-
-/// What is known at one `debug_line` instruction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DebugItem {
-    /// The stack frame there.
-    pub frame: FrameSize,
-    /// Variables, and what they are bound to. A name is a small integer or a literal; a value is a register
-    /// or a constant.
-    pub vars: Vec<(Arg, Arg)>,
-    /// What is called from there.
-    pub calls: Vec<DebugCall>,
-}
-
-/// The stack frame of a function where it may be stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameSize {
-    /// At the function's entry.
-    Entry,
-    /// There is none.
-    None,
-    /// So many words.
-    Words(u32),
-}
-
-/// A call. Names are atoms, or literals: the names of variables.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DebugCall {
-    /// Function and arity.
-    Local(Arg, u8),
-    /// Module, function and arity.
-    Remote(Arg, Arg, u8),
-    /// Of a variable's fun.
-    Variable(Arg),
-}
 
 /// The kinds of entries; each item begins with the first one.
 const FRAME_SIZE: u64 = 0;

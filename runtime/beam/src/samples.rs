@@ -1,9 +1,10 @@
-//! A small writer of `.beam` files, so that tests have files of every shape.
+//! Files for tests: a small writer of `.beam` files, so that there are files of every shape, and the files of an OTP.
 
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// One compact term: tag and number.
-pub(super) fn term(tag: u8, value: i128) -> Vec<u8> {
+pub fn term(tag: u8, value: i128) -> Vec<u8> {
     match value {
         0..16 => vec![(value as u8) << 4 | tag],
         16..2048 => vec![((value >> 8) as u8) << 5 | 0x08 | tag, value as u8],
@@ -12,7 +13,7 @@ pub(super) fn term(tag: u8, value: i128) -> Vec<u8> {
 }
 
 /// A compact term whose number has these bytes, of which there are at least two.
-pub(super) fn long_term(tag: u8, bytes: &[u8]) -> Vec<u8> {
+pub fn long_term(tag: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = match bytes.len() {
         n @ 2..=8 => vec![(n as u8 - 2) << 5 | 0x18 | tag],
         n => [&[0xf8 | tag][..], &term(0, n as i128 - 9)].concat(),
@@ -29,40 +30,58 @@ fn minimal(value: i128) -> Vec<u8> {
     bytes[skip..].to_vec()
 }
 
-pub(super) fn u(value: i128) -> Vec<u8> {
+/// An unsigned number.
+pub fn u(value: i128) -> Vec<u8> {
     term(0, value)
 }
-pub(super) fn i(value: i128) -> Vec<u8> {
+
+/// An integer.
+pub fn i(value: i128) -> Vec<u8> {
     term(1, value)
 }
-pub(super) fn a(value: i128) -> Vec<u8> {
+
+/// An atom, by its row.
+pub fn a(value: i128) -> Vec<u8> {
     term(2, value)
 }
-pub(super) fn x(value: i128) -> Vec<u8> {
+
+/// An X register.
+pub fn x(value: i128) -> Vec<u8> {
     term(3, value)
 }
-pub(super) fn y(value: i128) -> Vec<u8> {
+
+/// A Y register.
+pub fn y(value: i128) -> Vec<u8> {
     term(4, value)
 }
-pub(super) fn f(value: i128) -> Vec<u8> {
+
+/// A label.
+pub fn f(value: i128) -> Vec<u8> {
     term(5, value)
 }
-pub(super) fn ext(kind: i128, rest: &[Vec<u8>]) -> Vec<u8> {
+
+/// A term of an extended kind, with what follows it.
+pub fn ext(kind: i128, rest: &[Vec<u8>]) -> Vec<u8> {
     [term(7, kind), rest.concat()].concat()
 }
-pub(super) fn list(args: &[Vec<u8>]) -> Vec<u8> {
+
+/// A list of operands.
+pub fn list(args: &[Vec<u8>]) -> Vec<u8> {
     [term(7, 1), u(args.len() as i128), args.concat()].concat()
 }
-pub(super) fn lit(row: i128) -> Vec<u8> {
+
+/// A literal, by its row.
+pub fn lit(row: i128) -> Vec<u8> {
     ext(4, &[u(row)])
 }
 
-pub(super) fn words(words: &[i32]) -> Vec<u8> {
+/// Numbers of 32 bits, as chunks have them.
+pub fn words(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_be_bytes()).collect()
 }
 
 /// A file of these chunks.
-pub(super) fn file(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+pub fn file(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     let mut form = b"BEAM".to_vec();
     for (id, data) in chunks {
         form.extend_from_slice(*id);
@@ -76,24 +95,28 @@ pub(super) fn file(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-pub(super) fn zlib(data: &[u8]) -> Vec<u8> {
+/// Packed, as literals are.
+pub fn zlib(data: &[u8]) -> Vec<u8> {
     let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     z.write_all(data).expect("memory");
     z.finish().expect("memory")
 }
 
-pub(super) fn gzip(data: &[u8]) -> Vec<u8> {
+/// Packed, as files may be.
+pub fn gzip(data: &[u8]) -> Vec<u8> {
     let mut z = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     z.write_all(data).expect("memory");
     z.finish().expect("memory")
 }
 
 /// The parts of the sample module, to be changed by a test before it makes the file.
-pub(super) struct Sample {
-    pub(super) chunks: Vec<(&'static [u8; 4], Vec<u8>)>,
+pub struct Sample {
+    /// Identifiers and data.
+    pub chunks: Vec<(&'static [u8; 4], Vec<u8>)>,
 }
 
-pub(super) const ATOMS: &[&str] = &[
+/// The atoms of the sample, from row 1 on.
+pub const ATOMS: &[&str] = &[
     "sample",
     "f",
     "g",
@@ -110,8 +133,15 @@ pub(super) const ATOMS: &[&str] = &[
     "copy",
 ];
 
+impl Default for Sample {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sample {
-    pub(super) fn new() -> Sample {
+    /// The sample, whole.
+    pub fn new() -> Sample {
         let header = [16, 0, 191, 8, 3];
         let code = [words(&header), sample_code()].concat();
         let literal = b"\x83k\x00\x02hi";
@@ -151,23 +181,27 @@ impl Sample {
         }
     }
 
-    pub(super) fn set(mut self, id: &'static [u8; 4], data: Vec<u8>) -> Sample {
+    /// The same parts with other `data` in chunk `id`.
+    pub fn set(mut self, id: &'static [u8; 4], data: Vec<u8>) -> Sample {
         self.chunks.retain(|(chunk, _)| *chunk != id);
         self.chunks.push((id, data));
         self
     }
 
-    pub(super) fn get(&self, id: &[u8; 4]) -> &[u8] {
+    /// The data of a chunk.
+    pub fn get(&self, id: &[u8; 4]) -> &[u8] {
         let chunk = self.chunks.iter().find(|(chunk, _)| *chunk == id);
         &chunk.expect("a chunk of the sample").1
     }
 
-    pub(super) fn file(&self) -> Vec<u8> {
+    /// The file of these parts.
+    pub fn file(&self) -> Vec<u8> {
         file(&self.chunks)
     }
 }
 
-pub(super) fn long_atoms(atoms: &[&str]) -> Vec<u8> {
+/// Chunk `AtU8`, as OTP 28 and later write it.
+pub fn long_atoms(atoms: &[&str]) -> Vec<u8> {
     let mut out = words(&[-(atoms.len() as i32)]);
     for atom in atoms {
         out.extend(u(atom.len() as i128));
@@ -176,7 +210,8 @@ pub(super) fn long_atoms(atoms: &[&str]) -> Vec<u8> {
     out
 }
 
-pub(super) fn short_atoms(atoms: &[&str]) -> Vec<u8> {
+/// Chunk `AtU8`, with a length of one byte for each atom.
+pub fn short_atoms(atoms: &[&str]) -> Vec<u8> {
     let mut out = words(&[atoms.len() as i32]);
     for atom in atoms {
         out.push(atom.len() as u8);
@@ -186,7 +221,7 @@ pub(super) fn short_atoms(atoms: &[&str]) -> Vec<u8> {
 }
 
 /// An instruction's bytes.
-pub(super) fn op(number: u8, args: &[Vec<u8>]) -> Vec<u8> {
+pub fn op(number: u8, args: &[Vec<u8>]) -> Vec<u8> {
     [vec![number], args.concat()].concat()
 }
 
@@ -226,4 +261,43 @@ fn sample_code() -> Vec<u8> {
         op(3, &[]),
     ]
     .concat()
+}
+
+/// Code of one function whose only instruction has these bytes.
+pub fn with_code(code: Vec<u8>) -> Sample {
+    let one = [
+        words(&[16, 0, 191, 8, 1]),
+        op(1, &[u(1)]),
+        op(2, &[a(1), a(2), u(1)]),
+        op(1, &[u(2)]),
+        code,
+        op(3, &[]),
+    ];
+    Sample::new()
+        .set(b"Code", one.concat())
+        .set(b"FunT", vec![])
+        .set(b"LocT", vec![])
+}
+
+/// All `.beam` files under the folders of `BEAMLINE_OTP`, in order; none where it is not set.
+pub fn real_files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if let Some(dirs) = std::env::var_os("BEAMLINE_OTP") {
+        for dir in std::env::split_paths(&dirs) {
+            collect(&dir, &mut files);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|e| e == "beam") {
+            files.push(path);
+        }
+    }
 }

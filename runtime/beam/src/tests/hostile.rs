@@ -1,10 +1,9 @@
 //! Files that are cut: refused or read, never a panic. `ci/fuzz` does worse to them.
 
-use super::encode::{Sample, file};
-use super::real_files;
-use crate::beam::BeamModule;
-use crate::beam::chunks::find_chunk;
-use crate::beam::disasm::Disasm;
+use crate::BeamModule;
+use crate::chunks::find_chunk;
+use crate::disasm::Disasm;
+use crate::samples::{Sample, file, real_files};
 
 const CHUNKS: [&[u8; 4]; 13] = [
     b"AtU8", b"Code", b"StrT", b"ImpT", b"ExpT", b"FunT", b"LitT", b"Line", b"LocT", b"Type",

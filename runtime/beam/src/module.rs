@@ -2,13 +2,8 @@
 
 use std::ops::Range;
 
-use super::chunks::{Chunks, unpack};
-use super::code;
-use super::debug::{self, DebugItem};
-use super::error::{BeamError, BeamErrorKind};
 use super::genop::Op;
 use super::operand::{Arg, AtomIndex};
-use super::tables;
 
 /// A module as its `.beam` file gives it.
 ///
@@ -76,12 +71,14 @@ pub struct AtomTable {
 
 impl AtomTable {
     /// The number of rows, row 0 included.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// True where there is no atom at all, which no module has.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.len() <= 1
@@ -91,6 +88,7 @@ impl AtomTable {
     ///
     /// # Panics
     /// When there is no such row.
+    #[inline]
     #[must_use]
     pub fn get(&self, index: AtomIndex) -> &str {
         let i = index as usize;
@@ -119,12 +117,14 @@ pub struct ByteTable {
 
 impl ByteTable {
     /// The number of rows.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// True where there are no rows.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -134,6 +134,7 @@ impl ByteTable {
     ///
     /// # Panics
     /// When there is no such row.
+    #[inline]
     #[must_use]
     pub fn get(&self, index: u32) -> &[u8] {
         let row = &self.rows[index as usize];
@@ -284,73 +285,41 @@ pub struct Instr {
     pub(super) arg_count: u32,
 }
 
+/// What is known at one `debug_line` instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DebugItem {
+    /// The stack frame there.
+    pub frame: FrameSize,
+    /// Variables, and what they are bound to. A name is a small integer or a literal; a value is a register
+    /// or a constant.
+    pub vars: Vec<(Arg, Arg)>,
+    /// What is called from there.
+    pub calls: Vec<DebugCall>,
+}
+
+/// The stack frame of a function where it may be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameSize {
+    /// At the function's entry.
+    Entry,
+    /// There is none.
+    None,
+    /// So many words.
+    Words(u32),
+}
+
+/// A call. Names are atoms, or literals: the names of variables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DebugCall {
+    /// Function and arity.
+    Local(Arg, u8),
+    /// Module, function and arity.
+    Remote(Arg, Arg, u8),
+    /// Of a variable's fun.
+    Variable(Arg),
+}
+
 impl BeamModule {
-    /// Reads and checks a `.beam` file, plain or compressed with gzip.
-    ///
-    /// # Errors
-    /// The first thing found wrong, with chunk and offset. Memory stays within a small multiple of
-    /// the (unpacked) file's size, whatever the file says.
-    pub fn decode(file: &[u8]) -> Result<BeamModule, BeamError> {
-        let file = unpack(file)?;
-        Self::from_chunks(&Chunks::parse(&file)?)
-    }
-
-    fn from_chunks(chunks: &Chunks<'_>) -> Result<BeamModule, BeamError> {
-        for id in [b"Code", b"AtU8", b"ImpT", b"ExpT"] {
-            if chunks.get(id).is_empty() {
-                let old = id == b"AtU8" && !chunks.get(b"Atom").is_empty();
-                let kind = if old {
-                    BeamErrorKind::ObsoleteAtomTable
-                } else {
-                    BeamErrorKind::MissingChunk
-                };
-                return Err(BeamError {
-                    chunk: *id,
-                    offset: 0,
-                    kind,
-                });
-            }
-        }
-        let header = code::Header::parse(chunks)?;
-        let atoms = tables::atoms(chunks)?;
-        let imports = tables::imports(chunks, atoms.len())?;
-        let exports = tables::exports(chunks, b"ExpT", atoms.len(), header.label_count)?;
-        let locals = tables::exports(chunks, b"LocT", atoms.len(), header.label_count)?;
-        let lambdas = tables::lambdas(chunks, atoms.len(), header.label_count)?;
-        let literals = tables::literals(chunks)?;
-        let lines = tables::lines(chunks, atoms.get(1))?;
-        let types = tables::types(chunks)?;
-        let mut module = BeamModule {
-            name: 1,
-            atoms,
-            imports,
-            exports,
-            locals,
-            lambdas,
-            literals,
-            strings: chunks.get(b"StrT").to_vec(),
-            lines,
-            types,
-            records: Vec::new(),
-            attributes: chunks.get(b"Attr").to_vec(),
-            compile_info: chunks.get(b"CInf").to_vec(),
-            debug: Vec::new(),
-            md5: chunks.md5()?,
-            label_count: header.label_count,
-            functions: Vec::new(),
-            code: Vec::new(),
-            args: Vec::new(),
-            bigs: ByteTable::default(),
-            labels: Vec::new(),
-            entries: Vec::new(),
-        };
-        module.records = tables::records(chunks, &mut module)?;
-        module.debug = debug::items(chunks, &mut module)?;
-        code::decode(chunks, &header, &mut module)?;
-        module.check_entries()?;
-        Ok(module)
-    }
-
     /// The operands of an instruction of this module: as many as the arity of its `op`, then the
     /// elements of its list, where it has one.
     #[inline]
@@ -368,12 +337,14 @@ impl BeamModule {
 
     /// An integer of more than 64 bits: two's complement, big-endian, perhaps with more leading
     /// bytes than needed.
+    #[inline]
     #[must_use]
     pub fn big(&self, index: u32) -> &[u8] {
         self.bigs.get(index)
     }
 
     /// Where a label stands, as an index into `code`.
+    #[inline]
     #[must_use]
     pub fn label(&self, label: u32) -> Option<u32> {
         self.labels
@@ -383,37 +354,12 @@ impl BeamModule {
     }
 
     /// The function whose entry label this is, as an index into `functions`.
+    #[inline]
     #[must_use]
     pub fn function_at(&self, label: u32) -> Option<u32> {
         self.entries
             .get(label as usize)
             .copied()
             .filter(|f| *f != u32::MAX)
-    }
-
-    /// Checks that exports, locals and lambdas name entries of their arity.
-    fn check_entries(&self) -> Result<(), BeamError> {
-        let check = |chunk: &[u8; 4], row: usize, row_bytes: usize, arity: u8, label: u32| {
-            let function = self.function_at(label).map(|f| &self.functions[f as usize]);
-            if function.is_some_and(|f| f.arity == arity) {
-                return Ok(());
-            }
-            let offset = 4 + row * row_bytes + 8;
-            Err(BeamError {
-                chunk: *chunk,
-                offset,
-                kind: BeamErrorKind::NotAnEntry(label),
-            })
-        };
-        for (i, e) in self.exports.iter().enumerate() {
-            check(b"ExpT", i, 12, e.arity, e.label)?;
-        }
-        for (i, e) in self.locals.iter().enumerate() {
-            check(b"LocT", i, 12, e.arity, e.label)?;
-        }
-        for (i, l) in self.lambdas.iter().enumerate() {
-            check(b"FunT", i, 24, l.arity, l.label)?;
-        }
-        Ok(())
     }
 }

@@ -3,16 +3,23 @@
 //! Does no I/O and knows no terms: literals, attributes and compile information stay bytes of the
 //! external term format, atoms are rows of the module's own table. Everything that a file says is
 //! checked here, so that what comes after may index without looking: see [`BeamModule`].
+//!
+//! Each module names only those before it:
+//! `genop` `operand` ◀ `error` `module` `samples` ◀ `reader` ◀ `chunks` ◀ `code` ◀ `debug` `tables`
+//! ◀ `decode` `disasm`
 
 pub mod chunks;
 mod code;
-pub mod debug;
+mod debug;
+mod decode;
 pub mod disasm;
 pub mod error;
 pub mod genop;
 pub mod module;
 pub mod operand;
 mod reader;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 mod tables;
 
 pub use error::{BeamError, BeamErrorKind};
@@ -21,4 +28,4 @@ pub use module::BeamModule;
 pub use operand::Arg;
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
