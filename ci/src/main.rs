@@ -25,13 +25,7 @@ mod stress;
 mod test;
 mod traces;
 
-#[expect(
-    unreachable_pub,
-    reason = "the runtime's file, compiled a second time: depending on the runtime would build it for every task"
-)]
-#[path = "../../runtime/src/otp_home.rs"]
-mod otp_home;
-
+use beamline_runtime_otp_home as otp_home;
 use clap::{Parser, Subcommand};
 
 /// Run a task of the project.

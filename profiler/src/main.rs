@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use beamline_runtime::sys::memory::OrEnd;
+use beamline_runtime_sys::memory::OrEnd;
 
 /// Most of what one scheduler allocates for a message, another one frees; here neither waits for the other.
 #[global_allocator]

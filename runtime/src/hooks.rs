@@ -7,9 +7,6 @@ use crate::loader::purge;
 use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
-use crate::sched;
-use crate::sys::chance::poll::WAKE;
-use crate::sys::halt::AT_END;
 use crate::{bif as bifs, ets, native, port, trace};
 
 /// Installs every hook. Before anything else is called; again it does nothing.
@@ -30,11 +27,4 @@ pub fn install() {
     REFERS_TO_OLD_CODE.install(purge::refers_to_old_code);
     GIVES_UP.install(ets::registry::exited);
     NOTICE.install(bifs::literal_area::notice);
-    WAKE.install(sched::wake_one);
-    AT_END.install(&[
-        trace::totals::write_at_end,
-        trace::profile::write_at_end,
-        trace::record::end,
-        port::flush,
-    ]);
 }

@@ -13,17 +13,16 @@ mod interp;
 pub mod loader;
 mod matchspec;
 pub mod native;
-pub mod otp_home;
 mod port;
 pub mod process;
 pub mod regex;
 pub mod sched;
 pub mod scheduler;
 pub mod start;
-pub mod sys;
 pub mod term;
 pub mod trace;
 pub mod value;
 
 pub(crate) use beamline_runtime_base::{hash, num, sync, text};
 pub(crate) use beamline_runtime_beam as beam;
+pub(crate) use beamline_runtime_sys as sys;

@@ -24,7 +24,7 @@ use crate::process::{CONTEXT_REDS, Outcome, ProcRef, Process, Signal, X_REGISTER
 use crate::sched::parker::Woken;
 use crate::sched::run_state::EndRun;
 use crate::sched::timers::Fire;
-use crate::sched::{Machine, become_scheduler, machine, schedulers};
+use crate::sched::{Machine, become_scheduler, machine, schedulers, wake_one};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
@@ -40,6 +40,7 @@ pub fn start() {
     if STARTED.swap(true, Ordering::AcqRel) {
         return;
     }
+    poll::wake_by(wake_one);
     for id in 0..schedulers() {
         std::thread::Builder::new()
             .name(format!("{}_scheduler", id + 1))

@@ -94,6 +94,14 @@ pub fn root() -> Option<&'static Path> {
     ROOT.get().map(PathBuf::as_path)
 }
 
+/// What is written before the machine ends, in this order.
+const AT_END: &[fn()] = &[
+    trace::totals::write_at_end,
+    trace::profile::write_at_end,
+    trace::record::end,
+    port::flush,
+];
+
 /// Runs the machine with these emulator arguments until it halts; returns its exit code.
 ///
 /// # Errors
@@ -142,7 +150,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     if flags.time_warp == TimeWarp::Multi {
         process::time_offset::follow();
     }
-    Ok(halt::wait())
+    Ok(halt::wait(AT_END))
 }
 
 /// Starts the machine without OTP: no code, no process. For benchmarks and tests that bring both.

@@ -9,8 +9,8 @@ use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Options, Ring, Settings,
     WhenFull, least_bytes,
 };
-use beamline_runtime::otp_home::{self, Lookup};
 use beamline_runtime_beam::BeamModule;
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
 
 use crate::beam;
 

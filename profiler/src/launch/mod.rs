@@ -27,7 +27,7 @@ use beamline_formats::profile::{Profile, Request};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
 use beamline_formats::variable::Variable as _;
-use beamline_runtime::otp_home::{self, Lookup};
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 

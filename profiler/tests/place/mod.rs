@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use beamline_runtime::otp_home::{self, Lookup};
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
 use serde_json::Value;
 
 /// `work.erl`: calls that can be counted by hand, and what goes on until it is killed.

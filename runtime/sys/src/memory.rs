@@ -15,22 +15,22 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::sys::halt::Exit;
+use crate::halt::Exit;
 
 /// What memory is for: the names of the allocator and of the type, as in `erl_alloc.types`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind(&'static str, &'static str);
+pub struct Kind(&'static str, &'static str);
 
 /// The heap of a process.
-pub(crate) const HEAP: Kind = Kind("eheap_alloc", "heap");
+pub const HEAP: Kind = Kind("eheap_alloc", "heap");
 /// Terms beside a heap: messages, and what BIFs build.
-pub(crate) const FRAGMENT: Kind = Kind("eheap_alloc", "heap_frag");
+pub const FRAGMENT: Kind = Kind("eheap_alloc", "heap_frag");
 /// Bytes of binaries.
-pub(crate) const BINARY: Kind = Kind("binary_alloc", "binary");
+pub const BINARY: Kind = Kind("binary_alloc", "binary");
 /// Arrays of atomics and counters.
-pub(crate) const ATOMICS: Kind = Kind("std_alloc", "erl_bif_atomics");
+pub const ATOMICS: Kind = Kind("std_alloc", "erl_bif_atomics");
 /// Literals of modules and of `persistent_term`.
-pub(crate) const LITERAL: Kind = Kind("literal_alloc", "literal");
+pub const LITERAL: Kind = Kind("literal_alloc", "literal");
 /// What a failed allocation is an error for that a program sees.
 const REFUSABLE: Kind = Kind("", "");
 /// Everything else.
@@ -38,7 +38,7 @@ const OTHER: Kind = Kind("sys_alloc", "undefined");
 
 /// Bytes from which it is asked whether the machine has so many at all.
 const LARGE_BYTES: usize = 1 << 30;
-/// How long the end of the machine may take: hooks may wait for a lock of the thread that got no memory.
+/// How long the end of the machine may take: what is written first may wait for a lock of the thread that got no memory.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
@@ -46,7 +46,8 @@ thread_local! {
 }
 
 /// Calls `allocate`; where it gets no memory the message says that it was for `kind`.
-pub(crate) fn kept_for<R>(kind: Kind, allocate: impl FnOnce() -> R) -> R {
+#[inline]
+pub fn kept_for<R>(kind: Kind, allocate: impl FnOnce() -> R) -> R {
     let outer = KIND.replace(kind);
     let made = allocate();
     KIND.set(outer);
@@ -54,41 +55,46 @@ pub(crate) fn kept_for<R>(kind: Kind, allocate: impl FnOnce() -> R) -> R {
 }
 
 /// `bytes` zero bytes for a binary.
-pub(crate) fn zeroed_bytes(bytes: usize) -> Vec<u8> {
+#[inline]
+pub fn zeroed_bytes(bytes: usize) -> Vec<u8> {
     check(BINARY, bytes);
     kept_for(BINARY, || vec![0; bytes])
 }
 
 /// Room for `bytes` bytes of a binary.
-pub(crate) fn room_for_bytes(bytes: usize) -> Vec<u8> {
+#[inline]
+pub fn room_for_bytes(bytes: usize) -> Vec<u8> {
     check(BINARY, bytes);
     kept_for(BINARY, || Vec::with_capacity(bytes))
 }
 
 /// Makes room in `bytes` for exactly `more` bytes; `None` where there is no memory for them.
-pub(crate) fn try_reserve(bytes: &mut Vec<u8>, more: usize) -> Option<()> {
+#[inline]
+pub fn try_reserve(bytes: &mut Vec<u8>, more: usize) -> Option<()> {
     kept_for(REFUSABLE, || bytes.try_reserve_exact(more).ok())
 }
 
 /// Ends the machine if no allocation can have `bytes` bytes, which collections refuse with a panic.
-pub(crate) fn check(kind: Kind, bytes: usize) {
+#[inline]
+pub fn check(kind: Kind, bytes: usize) {
     if isize::try_from(bytes).is_err() {
         cannot_allocate(kind, bytes);
     }
 }
 
 /// Layout of `words` words; ends the machine if there is none.
-pub(crate) fn layout_of_words(kind: Kind, words: usize) -> Layout {
+#[inline]
+pub fn layout_of_words(kind: Kind, words: usize) -> Layout {
     Layout::array::<u64>(words).unwrap_or_else(|_| cannot_allocate(kind, words.saturating_mul(8)))
 }
 
 /// Ends the machine: `bytes` bytes cannot be had.
-pub(crate) fn cannot_allocate(kind: Kind, bytes: usize) -> ! {
+pub fn cannot_allocate(kind: Kind, bytes: usize) -> ! {
     refuse(kind, "allocate", bytes)
 }
 
 /// Ends the machine: no heap is that large. Source: `erts_next_heap_size()` in `erl_gc.c`.
-pub(crate) fn no_heap_size(words: usize, offset: usize) -> ! {
+pub fn no_heap_size(words: usize, offset: usize) -> ! {
     tell(format_args!(
         "no next heap size found: {words}, offset {offset}\n"
     ));
@@ -96,7 +102,7 @@ pub(crate) fn no_heap_size(words: usize, offset: usize) -> ! {
 }
 
 /// Ends the machine: the table `name` has its `max` entries. Source: `index_put_entry()` in `index.c`.
-pub(crate) fn no_index(name: &str, max: usize) -> ! {
+pub fn no_index(name: &str, max: usize) -> ! {
     tell(format_args!(
         "no more index entries in {name} (max={max})\n"
     ));
@@ -124,7 +130,7 @@ fn tell(message: std::fmt::Arguments<'_>) {
 
 /// Ends the machine: what must be written first is written, if that takes no longer than [`PATIENCE`].
 fn end(exit: Exit) -> ! {
-    if crate::sys::halt::try_end(exit) {
+    if crate::halt::try_end(exit) {
         std::thread::sleep(PATIENCE);
     }
     // SAFETY: ends the process; nothing of it is used afterwards.

@@ -1,4 +1,8 @@
 //! What the operating system gives. Each module is one system interface, made safe.
+//!
+//! Each module names only those before it:
+//! `chance` `errno` `halt` `libm` `locale` `pcre2` `signal` `spawn` `static_cell` `stderr` `time` `zlib`
+//! ◀ `counters` `environment` `file` `memory`
 
 pub mod chance;
 pub mod counters;
@@ -6,13 +10,13 @@ pub mod environment;
 pub mod errno;
 pub mod file;
 pub mod halt;
-pub(crate) mod libm;
+pub mod libm;
 pub mod locale;
 pub mod memory;
 pub mod pcre2;
 pub mod signal;
 pub mod spawn;
-pub(crate) mod static_cell;
-pub(crate) mod stderr;
+pub mod static_cell;
+pub mod stderr;
 pub mod time;
 pub mod zlib;

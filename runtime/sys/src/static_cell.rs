@@ -7,23 +7,25 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Holds a `&'static T`, or nothing.
-pub(crate) struct StaticCell<T: Sync + 'static>(AtomicPtr<T>);
+pub struct StaticCell<T: Sync + 'static>(AtomicPtr<T>);
 
 impl<T: Sync + 'static> StaticCell<T> {
     /// Holds nothing yet.
-    pub(crate) const fn empty() -> Self {
+    #[inline]
+    pub const fn empty() -> Self {
         StaticCell(AtomicPtr::new(ptr::null_mut()))
     }
 
     /// What was stored last.
     #[inline]
-    pub(crate) fn get(&self) -> Option<&'static T> {
+    pub fn get(&self) -> Option<&'static T> {
         // SAFETY: SC1; `Acquire` pairs with the store, so that what it points to is complete.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
     /// Replaces it. Readers may go on with the old one.
-    pub(crate) fn set(&self, value: &'static T) {
+    #[inline]
+    pub fn set(&self, value: &'static T) {
         self.0
             .store(ptr::from_ref(value).cast_mut(), Ordering::Release);
     }

@@ -29,11 +29,13 @@ fn clock_ns(clock: libc::clockid_t) -> i64 {
 }
 
 /// The monotonic clock, in nanoseconds from an unspecified point.
+#[inline]
 pub(super) fn monotonic_ns() -> i64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// The clock of the day, in nanoseconds since 1970.
+#[inline]
 pub(super) fn system_ns() -> i64 {
     clock_ns(libc::CLOCK_REALTIME)
 }

@@ -11,7 +11,7 @@ use memchr::memmem;
 use super::form;
 
 /// What programs are told for a path, an argument or a variable that comes from outside.
-pub(crate) fn told(text: Vec<u8>) -> Vec<u8> {
+pub fn told(text: Vec<u8>) -> Vec<u8> {
     match form() {
         Chance::Live => text,
         Chance::Virtual { folder, .. } => replaced(text, folder, &folder_of_run(0)),
@@ -19,12 +19,12 @@ pub(crate) fn told(text: Vec<u8>) -> Vec<u8> {
 }
 
 /// The same, for a text.
-pub(crate) fn told_text(text: &str) -> String {
+pub fn told_text(text: &str) -> String {
     String::from_utf8_lossy(&told(text.as_bytes().to_vec())).into_owned()
 }
 
 /// What the system is given for a path, an argument or a variable of a program.
-pub(crate) fn real(text: Vec<u8>) -> Vec<u8> {
+pub fn real(text: Vec<u8>) -> Vec<u8> {
     match form() {
         Chance::Live => text,
         Chance::Virtual { folder, .. } => replaced(text, &folder_of_run(0), folder),
@@ -48,7 +48,7 @@ fn replaced(text: Vec<u8>, from: &Path, to: &Path) -> Vec<u8> {
 }
 
 /// The folder this process is in; in a virtual run by the nearest of the run's links.
-pub(crate) fn current_dir() -> std::io::Result<PathBuf> {
+pub fn current_dir() -> std::io::Result<PathBuf> {
     let dir = std::env::current_dir()?;
     Ok(match form() {
         Chance::Live => dir,

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Once;
 
-use crate::num::time::DateTime;
+use beamline_runtime_base::num::time::DateTime;
 
 /// Native time units in a second.
 pub const NATIVE_PER_SECOND: u64 = 1_000_000_000;

@@ -4,8 +4,7 @@
 //! copy that `cargo xtask fetch` has put under `target/otp`. What a user names is used or refused;
 //! only what nobody named is passed over when it does not fit.
 //!
-//! Standard library only, and no module of this crate is used: the task runner compiles this same
-//! file (by `#[path]`), since depending on the runtime would make every `cargo xtask` build it.
+//! Standard library only: the task runner depends on this crate, and no task waits until others are built.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

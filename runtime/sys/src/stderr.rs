@@ -2,10 +2,11 @@
 
 /// Writes a line as `eprintln!` does, and goes on where nobody reads standard error any more: that is no error of the
 /// machine's.
+#[macro_export]
 macro_rules! complain {
     ($($line:tt)*) => {{
         use std::io::Write;
         let _ = writeln!(std::io::stderr(), $($line)*);
     }};
 }
-pub(crate) use complain;
+pub use crate::complain;

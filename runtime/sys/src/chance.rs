@@ -46,7 +46,7 @@ pub fn form() -> &'static Chance {
 }
 
 /// The machine is about to end: who asked for it does nothing more where that would be as chance will have it.
-pub(crate) fn stop_here() {
+pub fn stop_here() {
     match form() {
         Chance::Live => {}
         Chance::Virtual { .. } => loop {

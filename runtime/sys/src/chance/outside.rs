@@ -18,7 +18,7 @@ static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
 
 /// Something is taken from outside: a virtual run notes it.
-pub(crate) fn take(what: impl FnOnce() -> String) {
+pub fn take(what: impl FnOnce() -> String) {
     match form() {
         Chance::Live => {}
         Chance::Virtual { .. } => {
@@ -33,26 +33,27 @@ pub(crate) fn take(what: impl FnOnce() -> String) {
 }
 
 /// Forgets what was noted: it was boot's.
-pub(crate) fn forget() {
+pub fn forget() {
     TAKEN.lock().clear();
 }
 
 /// What was noted, in order.
-pub(crate) fn taken() -> Vec<String> {
+pub fn taken() -> Vec<String> {
     TAKEN.lock().iter().cloned().collect()
 }
 
 /// A program was started, and will be waited for.
-pub(crate) fn program_started() {
+pub fn program_started() {
     PROGRAMS.fetch_add(1, Ordering::AcqRel);
 }
 
 /// It has ended, and all that is to be told of it has been.
-pub(crate) fn program_ended() {
+pub fn program_ended() {
     PROGRAMS.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Does a program run?
-pub(crate) fn has_programs() -> bool {
+#[inline]
+pub fn has_programs() -> bool {
     PROGRAMS.load(Ordering::Acquire) != 0
 }

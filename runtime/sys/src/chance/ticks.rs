@@ -69,6 +69,7 @@ pub struct Ticks {
 
 impl Ticks {
     /// The clock of this machine.
+    #[inline]
     #[must_use]
     pub fn clock() -> Ticks {
         Ticks {
@@ -76,6 +77,7 @@ impl Ticks {
         }
     }
     /// Ticks are the processor's; otherwise they are nanoseconds.
+    #[inline]
     #[must_use]
     pub fn is_counter(self) -> bool {
         self.counter

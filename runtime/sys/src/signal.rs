@@ -120,7 +120,7 @@ pub fn set(signal: i32, disposition: Disposition) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::chance::clock::outside_now;
+    use crate::chance::clock::outside_now;
     use std::sync::Mutex;
     use std::time::Duration;
 

@@ -9,10 +9,10 @@ use parking_lot::RwLock;
 use super::chance::paths;
 
 /// Variables by name, in the encoding of the file system.
-pub(crate) type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Environment = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The environment, as programs have changed it.
-pub(crate) fn environment() -> &'static RwLock<Environment> {
+pub fn environment() -> &'static RwLock<Environment> {
     static ENVIRONMENT: OnceLock<RwLock<Environment>> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {
         let variables =

@@ -34,8 +34,6 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
-use crate::hook::Hook;
-
 use super::form;
 
 /// What to wait for.
@@ -293,8 +291,20 @@ impl Poller {
     }
 }
 
-/// Hook: wakes a scheduler that has nothing to run, to call what is due.
-pub(crate) static WAKE: Hook<fn()> = Hook::new("who calls what is due");
+/// Wakes a scheduler that has nothing to run, to call what is due.
+static WAKE: OnceLock<fn()> = OnceLock::new();
+
+/// Has `wake` called when something is due that no scheduler looks for. The first call counts; before, there is nobody
+/// to be woken.
+pub fn wake_by(wake: fn()) {
+    let _ = WAKE.set(wake);
+}
+
+fn wake() {
+    if let Some(wake) = WAKE.get() {
+        wake();
+    }
+}
 
 static POLLER: OnceLock<Poller> = OnceLock::new();
 
@@ -309,7 +319,7 @@ fn is_by_scheduler() -> bool {
 
 /// Whether a scheduler is to call [`take_ready`], although it has something to run.
 #[inline]
-pub(crate) fn is_due() -> bool {
+pub fn is_due() -> bool {
     POLLER.get().is_some_and(Poller::is_due) && !is_by_scheduler()
 }
 
@@ -322,7 +332,7 @@ pub fn take_ready() -> bool {
         poller.look();
         return poller.call_due(|| {});
     }
-    poller.call_due(WAKE.get())
+    poller.call_due(wake)
 }
 
 /// Is a descriptor watched, other than standard input?
@@ -349,7 +359,7 @@ fn wait_for_ever(poller: &Poller) {
     loop {
         poller.wait(None);
         if poller.is_due() {
-            WAKE.get()();
+            wake();
         }
     }
 }
@@ -359,7 +369,7 @@ pub fn watch(fd: RawFd, interest: Interest, whom: Arc<dyn Ready>) -> WatchId {
     let poller = poller();
     let id = poller.watch(fd, interest, whom);
     if poller.is_due() && !is_by_scheduler() {
-        WAKE.get()();
+        wake();
     }
     id
 }

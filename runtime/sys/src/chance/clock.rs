@@ -26,6 +26,7 @@ const STILL_LOOKS: u64 = 1000;
 const LOOK_NS: u64 = 1000;
 
 /// Nanoseconds from an unspecified point; never goes back.
+#[inline]
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     match form() {
@@ -35,7 +36,8 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// The same, for a program that looks at the clock.
-pub(crate) fn look_ns() -> u64 {
+#[inline]
+pub fn look_ns() -> u64 {
     match form() {
         Chance::Live => {}
         Chance::Virtual { .. } => {
@@ -48,14 +50,16 @@ pub(crate) fn look_ns() -> u64 {
 }
 
 /// A clock that only goes forward, for what is measured: nanoseconds. A program looks at it.
+#[inline]
 #[must_use]
-pub(crate) fn counter_ns() -> i64 {
+pub fn counter_ns() -> i64 {
     look_ns().cast_signed()
 }
 
 /// The system's clock, for a program: nanoseconds since 1970.
+#[inline]
 #[must_use]
-pub(crate) fn system_ns() -> i64 {
+pub fn system_ns() -> i64 {
     match form() {
         Chance::Live => os::system_ns(),
         Chance::Virtual { .. } => VIRTUAL_SYSTEM_NS + look_ns().cast_signed(),
@@ -63,7 +67,8 @@ pub(crate) fn system_ns() -> i64 {
 }
 
 /// Can the system's clock be set while the program runs?
-pub(crate) fn may_be_set() -> bool {
+#[inline]
+pub fn may_be_set() -> bool {
     match form() {
         Chance::Live => true,
         Chance::Virtual { .. } => false,
@@ -72,7 +77,7 @@ pub(crate) fn may_be_set() -> bool {
 
 /// The time of the processor used so far; in virtual time all that has passed.
 #[must_use]
-pub(crate) fn cpu_times() -> CpuTimes {
+pub fn cpu_times() -> CpuTimes {
     match form() {
         Chance::Live => os::process_cpu_times(),
         Chance::Virtual { .. } => CpuTimes {
@@ -83,7 +88,7 @@ pub(crate) fn cpu_times() -> CpuTimes {
 }
 
 /// The sum of those, as exactly as the system says.
-pub(crate) fn cpu_ns() -> i64 {
+pub fn cpu_ns() -> i64 {
     match form() {
         Chance::Live => os::process_cpu_ns(),
         Chance::Virtual { .. } => look_ns().cast_signed(),
@@ -91,7 +96,8 @@ pub(crate) fn cpu_ns() -> i64 {
 }
 
 /// Does time only move when nothing can run, by [`advance_to`]?
-pub(crate) fn stands_still() -> bool {
+#[inline]
+pub fn stands_still() -> bool {
     match form() {
         Chance::Live => false,
         Chance::Virtual { .. } => true,
@@ -99,7 +105,7 @@ pub(crate) fn stands_still() -> bool {
 }
 
 /// Nothing can run before `deadline_ns`: virtual time jumps there. `false` where that is past its end.
-pub(crate) fn advance_to(deadline_ns: u64) -> bool {
+pub fn advance_to(deadline_ns: u64) -> bool {
     VIRTUAL_NOW_NS.fetch_max(deadline_ns.min(VIRTUAL_END_NS), Ordering::AcqRel);
     LOOKS.store(0, Ordering::Relaxed);
     deadline_ns <= VIRTUAL_END_NS
@@ -113,11 +119,13 @@ pub fn outside_now() -> Instant {
 }
 
 /// Outside time in nanoseconds from an unspecified point, for recordings.
-pub(crate) fn outside_monotonic_ns() -> u64 {
+#[inline]
+pub fn outside_monotonic_ns() -> u64 {
     os::monotonic_ns().cast_unsigned()
 }
 
 /// Outside time in nanoseconds since 1970, for recordings.
-pub(crate) fn outside_system_ns() -> u64 {
+#[inline]
+pub fn outside_system_ns() -> u64 {
     os::system_ns().cast_unsigned()
 }

@@ -18,7 +18,7 @@ pub fn own_pid() -> u32 {
 
 /// The number of this process, for programs.
 #[must_use]
-pub(crate) fn told_pid() -> u32 {
+pub fn told_pid() -> u32 {
     match form() {
         Chance::Live => own_pid(),
         Chance::Virtual { .. } => VIRTUAL_PID,
@@ -27,7 +27,7 @@ pub(crate) fn told_pid() -> u32 {
 
 /// What tells a thing from others, to programs: its address, or where addresses are not told a number in order of
 /// the first question. `number` is the thing's own, 0 until then.
-pub(crate) fn told_address(address: usize, number: &AtomicU32) -> usize {
+pub fn told_address(address: usize, number: &AtomicU32) -> usize {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     match form() {
         Chance::Live => address,

@@ -2,16 +2,16 @@
 
 use std::sync::{Condvar, Mutex};
 
-use crate::hook::Hook;
-
 struct State {
     code: Option<Exit>,
 }
 
 /// How the machine ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
+    /// With this exit code.
     Code(i32),
+    /// As a program that is aborted.
     Abort,
 }
 
@@ -23,9 +23,6 @@ fn state() -> std::sync::MutexGuard<'static, State> {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
-
-/// Hook: what is to be written before the machine ends, in this order.
-pub(crate) static AT_END: Hook<&'static [fn()]> = Hook::new("what is written at the end");
 
 /// Asks for the end of the machine with exit code `code`. The first request counts.
 pub fn request(code: i32) {
@@ -41,18 +38,18 @@ pub(crate) fn try_end(exit: Exit) -> bool {
 }
 
 /// Asks for the end of the machine. The first request counts.
-pub(crate) fn end(exit: Exit) {
+pub fn end(exit: Exit) {
     state().code.get_or_insert(exit);
     CHANGED.notify_all();
 }
 
-/// Waits for a request, runs the hooks, and tells the exit code.
-pub(crate) fn wait() -> i32 {
+/// Waits for a request, calls `at_end`, in this order, and tells the exit code.
+pub fn wait(at_end: &[fn()]) -> i32 {
     let guard = CHANGED.wait_while(state(), |state| state.code.is_none());
     let guard = guard.unwrap_or_else(std::sync::PoisonError::into_inner);
     let exit = guard.code;
     drop(guard);
-    AT_END.get().iter().for_each(|write| write());
+    at_end.iter().for_each(|write| write());
     match exit {
         Some(Exit::Code(code)) => code,
         _ => std::process::abort(),

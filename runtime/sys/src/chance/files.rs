@@ -29,7 +29,7 @@ const FOLDER_BYTES: i64 = 4096;
 ///   the time of the last access, and every copy that of the inode;
 /// * inodes and devices have numbers in the order in which they are told of;
 /// * folders have one size.
-pub(crate) fn told(stat: Stat) -> Stat {
+pub fn told(stat: Stat) -> Stat {
     match form() {
         Chance::Live => stat,
         Chance::Virtual { begun_ns, .. } => told_virtually(stat, *begun_ns),
@@ -54,7 +54,7 @@ fn told_virtually(mut stat: Stat, begun_ns: u64) -> Stat {
 
 /// What a file's time is set to when a program sets it to `seconds` since 1970. A time of the run is stored as a real one
 /// of the run, so that other programs do not find files of the future.
-pub(crate) fn stored(seconds: i64) -> i64 {
+pub fn stored(seconds: i64) -> i64 {
     match form() {
         Chance::Live => seconds,
         Chance::Virtual { begun_ns, .. } => stored_virtually(seconds, *begun_ns),
@@ -106,7 +106,7 @@ static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers::new());
 
 /// Does what may take the last name of the file at `path`. Its inode is then free for another file, which gets a number
 /// of its own: whether a file system uses an inode again is chance.
-pub(crate) fn unlinking<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+pub fn unlinking<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
     match form() {
         Chance::Live => unlink(),
         Chance::Virtual { .. } => unlinking_virtually(path, unlink),
@@ -129,7 +129,7 @@ fn unlinking_virtually<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -
 
 /// Puts the names in a folder into the order in which a list of them is made, the last one first; the file system's order
 /// is as its history was.
-pub(crate) fn order(names: &mut [Vec<u8>]) {
+pub fn order(names: &mut [Vec<u8>]) {
     match form() {
         Chance::Live => {}
         Chance::Virtual { .. } => names.sort_unstable_by(|a, b| b.cmp(a)),
