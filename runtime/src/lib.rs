@@ -16,7 +16,6 @@ pub mod native;
 mod port;
 pub mod process;
 pub mod regex;
-pub mod sched;
 pub mod scheduler;
 pub mod start;
 pub mod term;
@@ -25,4 +24,5 @@ pub mod value;
 
 pub(crate) use beamline_runtime_base::{hash, num, sync, text};
 pub(crate) use beamline_runtime_beam as beam;
+pub(crate) use beamline_runtime_sched as sched;
 pub(crate) use beamline_runtime_sys as sys;

@@ -28,7 +28,7 @@ use crate::sched::{Machine, become_scheduler, machine, schedulers, wake_one};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
-use crate::term::RawTerm;
+use crate::term::{Pid, RawTerm};
 use crate::trace::{sysmon, sysprof, totals};
 
 /// Starts the scheduler threads, once.
@@ -112,7 +112,7 @@ impl Scheduler {
         if now >= next {
             for fire in self.machine.timers.due(self.id, now) {
                 match fire {
-                    Fire::Receive { pid, id } => deliver(pid, Signal::ReceiveTimeout { id }),
+                    Fire::Receive { pid, id } => deliver(Pid(pid), Signal::ReceiveTimeout { id }),
                     Fire::User(reference) => user_timers::fire(reference),
                     Fire::Run(run) => run(),
                 }

@@ -269,7 +269,11 @@ fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "multi_scheduling" => blocking(),
         "multi_scheduling_blockers" | "normal_multi_scheduling_blockers" => {
             let pids = online::blockers(name.starts_with("normal")).into_iter();
-            p.list(&pids.map(crate::term::Pid::term).collect::<Vec<_>>())
+            p.list(
+                &pids
+                    .map(|pid| crate::term::Pid(pid).term())
+                    .collect::<Vec<_>>(),
+            )
         }
         "scheduler_bind_type" => atom("unbound"),
         "scheduler_bindings" => {
@@ -418,7 +422,7 @@ fn clock_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
             TimeWarp::Single => "single_time_warp",
             TimeWarp::Multi => "multi_time_warp",
         }),
-        "time_offset" => sched::clock::time_offset_state().term(),
+        "time_offset" => atom(sched::clock::time_offset_state()),
         "snifs" => all_bifs(p),
         "tolerant_timeofday" => atom("enabled"),
         _ => return None,
@@ -514,11 +518,11 @@ fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
     let what = what.as_atom().ok_or_else(badarg)?.name();
     match what {
         "block" | "block_normal" => {
-            if !online::block(p.pid(), what == "block_normal") {
+            if !online::block(p.pid().0, what == "block_normal") {
                 return Err(Control::Yield.into());
             }
         }
-        "unblock" | "unblock_normal" => online::unblock(p.pid(), what == "unblock_normal"),
+        "unblock" | "unblock_normal" => online::unblock(p.pid().0, what == "unblock_normal"),
         _ => return Err(badarg().into()),
     }
     Ok(blocking())

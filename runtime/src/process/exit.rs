@@ -88,7 +88,7 @@ impl Process {
             self.change_flags(|flags| flags.terminating = true);
             happened(&self.shared, Event::Exit, reason);
         }
-        forget_blocker(self.pid());
+        forget_blocker(self.pid().0);
         if !(GIVES_UP.get())(self) {
             probes().exiting(self, false);
             return false;

@@ -435,7 +435,7 @@ impl Process {
         timer.timeout_pc = timeout_pc;
         if let Some(milliseconds) = milliseconds {
             timer.deadline_ns = timers::deadline_after(milliseconds);
-            timer.wheel = Some(timers::set_receive(timer.deadline_ns, pid, timer.id));
+            timer.wheel = Some(timers::set_receive(timer.deadline_ns, pid.0, timer.id));
         }
     }
 
@@ -460,7 +460,7 @@ impl Process {
             && let Some(left_ns) = timer.paused_ns.take()
         {
             timer.deadline_ns = monotonic_ns().saturating_add(left_ns);
-            timer.wheel = Some(timers::set_receive(timer.deadline_ns, pid, timer.id));
+            timer.wheel = Some(timers::set_receive(timer.deadline_ns, pid.0, timer.id));
         }
         for timer in self.shared.pause_timers(false) {
             user_timers::resume(timer);

@@ -38,7 +38,7 @@ pub(crate) fn follow() {
 
 /// `system_flag(time_offset, finalize)`: the state it was in.
 pub(crate) fn finalize() -> Atom {
-    let before = clock::time_offset_state();
+    let before = Atom::new(clock::time_offset_state());
     if let Some(offset) = clock::finalize_offset() {
         changed(offset);
     }

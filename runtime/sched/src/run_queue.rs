@@ -7,7 +7,7 @@
 
 use std::{collections::VecDeque, fmt};
 
-use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering, lock};
+use beamline_runtime_base::sync::{AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// The priority of a process, as `process_flag(priority, _)` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,12 +202,14 @@ impl<T> fmt::Debug for RunQueue<T> {
 /// Whether a queue that a running scheduler pushed to, and now has `len` items, has work for
 /// another. One item is not: it is next when the running process waits, as in a ping-pong.
 /// When that process goes on instead, it is requeued behind the item, and then there is.
+#[inline]
 #[must_use]
 pub const fn is_surplus(len: usize) -> bool {
     len > 1
 }
 
 /// Whom scheduler `own` of `count` asks for work, in order: those after it, then from 0 on.
+#[inline]
 pub fn victims(own: usize, count: usize) -> impl Iterator<Item = usize> {
     (1..count).map(move |step| (own + step) % count)
 }

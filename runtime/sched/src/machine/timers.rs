@@ -2,26 +2,30 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::wheel::{TimerKey, Wheel};
 use super::{current_id, machine};
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
-use crate::sys::chance::clock::monotonic_ns;
-use crate::term::Pid;
+use crate::wheel::{TimerKey, Wheel};
+use beamline_runtime_base::sync::{AtomicU64, Mutex, Ordering, lock};
+use beamline_runtime_sys::chance::clock::monotonic_ns;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = 1_000_000;
 
 /// A timer that has been set.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TimerId {
+pub struct TimerId {
     wheel: u32,
     key: TimerKey,
 }
 
 /// What a timer does when it goes off; in a scheduler's thread, outside of any process.
-pub(crate) enum Fire {
+pub enum Fire {
     /// The time of a receive is up.
-    Receive { pid: Pid, id: u64 },
+    Receive {
+        /// The number of the process in the process table.
+        pid: u64,
+        /// Which of the timers of its receives it is.
+        id: u64,
+    },
     /// A timer of `erlang:start_timer` or `erlang:send_after` goes off.
     User([u32; 3]),
     /// Something of the runtime's own.
@@ -29,7 +33,7 @@ pub(crate) enum Fire {
 }
 
 /// The wheels of all schedulers.
-pub(crate) struct Timers(Box<[CachePadded<OneWheel>]>);
+pub struct Timers(Box<[CachePadded<OneWheel>]>);
 
 struct OneWheel {
     wheel: Mutex<Wheel<Fire>>,
@@ -38,7 +42,8 @@ struct OneWheel {
 }
 
 impl Timers {
-    pub(crate) fn new(schedulers: usize) -> Timers {
+    /// A wheel for each of `schedulers`, with nothing in it.
+    pub fn new(schedulers: usize) -> Timers {
         let now = monotonic_ns();
         let one = || {
             CachePadded::new(OneWheel {
@@ -50,12 +55,13 @@ impl Timers {
     }
 
     /// When scheduler `id` must look at its wheel next.
-    pub(crate) fn next_ns(&self, id: usize) -> u64 {
+    #[inline]
+    pub fn next_ns(&self, id: usize) -> u64 {
         self.0[id].next_ns.load(Ordering::Acquire)
     }
 
     /// Takes what is due out of the wheel of scheduler `id`.
-    pub(crate) fn due(&self, id: usize, now_ns: u64) -> Vec<Fire> {
+    pub fn due(&self, id: usize, now_ns: u64) -> Vec<Fire> {
         let mut due = Vec::new();
         let mut wheel = lock(&self.0[id].wheel);
         wheel.expire(now_ns, &mut due);
@@ -66,7 +72,7 @@ impl Timers {
 }
 
 /// Sets a timer for `deadline_ns` of [`monotonic_ns`].
-pub(crate) fn set(deadline_ns: u64, fire: Fire) -> TimerId {
+pub fn set(deadline_ns: u64, fire: Fire) -> TimerId {
     let own = current_id();
     let id = own.unwrap_or(0);
     let machine = machine();
@@ -87,23 +93,26 @@ pub(crate) fn set(deadline_ns: u64, fire: Fire) -> TimerId {
     }
 }
 
-/// Sets the timer of a receive.
-pub(crate) fn set_receive(deadline_ns: u64, pid: Pid, id: u64) -> TimerId {
+/// Sets the timer `id` of a receive of the process `pid`.
+#[inline]
+pub fn set_receive(deadline_ns: u64, pid: u64, id: u64) -> TimerId {
     set(deadline_ns, Fire::Receive { pid, id })
 }
 
 /// Has `run` called in some milliseconds.
-pub(crate) fn run_after(milliseconds: u64, run: impl FnOnce() + Send + 'static) {
+pub fn run_after(milliseconds: u64, run: impl FnOnce() + Send + 'static) {
     set(deadline_after(milliseconds), Fire::Run(Box::new(run)));
 }
 
 /// `milliseconds` from now.
-pub(crate) fn deadline_after(milliseconds: u64) -> u64 {
+#[inline]
+pub fn deadline_after(milliseconds: u64) -> u64 {
     monotonic_ns().saturating_add(milliseconds.saturating_mul(MS_NS))
 }
 
 /// Cancels a timer. `false` when it has gone off or was cancelled before.
-pub(crate) fn cancel(timer: TimerId) -> bool {
+#[inline]
+pub fn cancel(timer: TimerId) -> bool {
     let one = &machine().timers.0[timer.wheel as usize];
     lock(&one.wheel).cancel(timer.key).is_some()
 }

@@ -28,7 +28,7 @@
     reason = "slots own counts of `Arc`s as raw pointers, PT1 to PT4"
 )]
 
-// Not through `crate::sync`: the epoch is `crossbeam`'s own, which loom cannot look into.
+// Not through `base`'s `sync`: the epoch is `crossbeam`'s own, which loom cannot look into.
 use std::{
     fmt, ptr,
     sync::{
@@ -55,12 +55,14 @@ const SLOTS_PER_LINE: usize = 8;
 const TAKEN: u64 = u64::MAX;
 
 /// `N` of `<0.N.S>`.
+#[inline]
 #[must_use]
 pub const fn number(data: u64) -> u32 {
     (data & ((1 << NUMBER_BITS) - 1)) as u32
 }
 
 /// `S` of `<0.N.S>`.
+#[inline]
 #[must_use]
 pub const fn serial(data: u64) -> u32 {
     (data >> NUMBER_BITS) as u32
@@ -426,7 +428,7 @@ mod tests {
     use std::{collections::VecDeque, sync::atomic::AtomicBool, thread};
 
     use super::*;
-    use crate::hash::HashSet;
+    use beamline_runtime_base::hash::HashSet;
 
     #[derive(Debug)]
     struct Element {

@@ -17,7 +17,7 @@
 
 use std::fmt;
 
-use crate::sync::{AtomicU32, Ordering};
+use beamline_runtime_base::sync::{AtomicU32, Ordering};
 
 /// Asked for a turn since the last one began.
 const ACTIVE: u32 = 1;
@@ -49,6 +49,7 @@ impl Default for RunState {
 
 impl RunState {
     /// Idle: the first [`Self::wake`] enqueues it.
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicU32::new(0))
@@ -122,6 +123,7 @@ impl RunState {
     ///
     /// # Panics
     /// When the process does not run.
+    #[inline]
     pub fn end_last_run(&self) {
         let before = self.0.swap(FREE, Ordering::AcqRel);
         assert_eq!(
@@ -133,6 +135,7 @@ impl RunState {
     }
 
     /// Whether a thread may run it that does not see what the caller wrote before.
+    #[inline]
     #[must_use]
     pub fn runs_unawares(&self) -> bool {
         // The write is what the step that begins a turn comes after.
@@ -140,18 +143,21 @@ impl RunState {
     }
 
     /// Whether a thread runs it: `running` of `process_info/2`. May be stale.
+    #[inline]
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.0.load(Ordering::Relaxed) & RUNNING != 0
     }
 
     /// Whether it waits in a run queue: `runnable` of `process_info/2`. May be stale.
+    #[inline]
     #[must_use]
     pub fn is_queued(&self) -> bool {
         self.0.load(Ordering::Relaxed) & QUEUED != 0
     }
 
     /// Whether its last turn has ended.
+    #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.0.load(Ordering::Acquire) & FREE != 0
@@ -254,7 +260,8 @@ mod loom_tests {
     use loom::{cell::UnsafeCell, sync::Arc, thread};
 
     use super::*;
-    use crate::{sched::sig_queue::SigQueue, sync::AtomicUsize};
+    use crate::sig_queue::SigQueue;
+    use beamline_runtime_base::sync::AtomicUsize;
 
     /// A process whose heap (`handled`) loom checks for two runners at a time.
     struct Process {

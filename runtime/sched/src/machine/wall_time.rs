@@ -6,7 +6,7 @@
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use crate::sys::chance::clock::monotonic_ns;
+use beamline_runtime_sys::chance::clock::monotonic_ns;
 
 /// How long one scheduler has been idle.
 #[derive(Default)]
@@ -32,14 +32,15 @@ impl Idle {
 }
 
 /// The accounts of all schedulers.
-pub(crate) struct WallTime {
+pub struct WallTime {
     idle: Box<[CachePadded<Mutex<Idle>>]>,
     /// Where the clock and each account stood when the statistics were switched on.
     start: Mutex<Option<(u64, Vec<u64>)>>,
 }
 
 impl WallTime {
-    pub(crate) fn new(schedulers: usize) -> WallTime {
+    /// None of `schedulers` is idle.
+    pub fn new(schedulers: usize) -> WallTime {
         WallTime {
             idle: (0..schedulers).map(|_| CachePadded::default()).collect(),
             start: Mutex::new(None),
@@ -47,7 +48,7 @@ impl WallTime {
     }
 
     /// `rest` is what scheduler `id` does without working.
-    pub(crate) fn idle<T>(&self, id: usize, rest: impl FnOnce() -> T) -> T {
+    pub fn idle<T>(&self, id: usize, rest: impl FnOnce() -> T) -> T {
         self.idle[id].lock().begin(monotonic_ns());
         let result = rest();
         self.idle[id].lock().end(monotonic_ns());
@@ -55,12 +56,12 @@ impl WallTime {
     }
 
     /// Does scheduler `id` do nothing now?
-    pub(crate) fn is_idle(&self, id: usize) -> bool {
+    pub fn is_idle(&self, id: usize) -> bool {
         self.idle[id].lock().since_ns.is_some()
     }
 
     /// How many schedulers do not work now.
-    pub(crate) fn idle_now(&self) -> usize {
+    pub fn idle_now(&self) -> usize {
         let is_idle = |idle: &&CachePadded<Mutex<Idle>>| idle.lock().since_ns.is_some();
         self.idle.iter().filter(is_idle).count()
     }
@@ -98,14 +99,14 @@ impl WallTime {
 }
 
 /// Switches the statistics on or off; whether they were on.
-pub(crate) fn switch(on: bool) -> bool {
+pub fn switch(on: bool) -> bool {
     super::machine().wall_time.switch(on, monotonic_ns())
 }
 
 /// Of each scheduler the time it has worked and the time that has passed, in nanoseconds; `None` while the
 /// statistics are switched off.
 #[must_use]
-pub(crate) fn read() -> Option<Vec<(u64, u64)>> {
+pub fn read() -> Option<Vec<(u64, u64)>> {
     super::machine().wall_time.read(monotonic_ns())
 }
 

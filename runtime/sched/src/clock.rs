@@ -3,24 +3,25 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use crate::sys::chance::clock::{look_ns, monotonic_ns, system_ns};
-use crate::term::Atom;
+use beamline_runtime_sys::chance::clock::{look_ns, monotonic_ns, system_ns};
 
 /// Where Erlang's monotonic time starts: a small integer in nanoseconds. Source: `ERTS_MONOTONIC_BEGIN`.
-pub(crate) const BEGIN_NS: i64 = -576_460_751_000_000_000;
+pub const BEGIN_NS: i64 = -576_460_751_000_000_000;
 
 /// The clock's and the system's time when the machine started.
+#[inline]
 fn start() -> (u64, i64) {
     static START: OnceLock<(u64, i64)> = OnceLock::new();
     *START.get_or_init(|| (monotonic_ns(), system_ns()))
 }
 
 /// Starts Erlang's clock, unless it runs.
-pub(crate) fn start_now() {
+pub fn start_now() {
     let _ = start();
 }
 
 /// Erlang's monotonic time, nanoseconds.
+#[inline]
 #[must_use]
 pub fn erlang_monotonic_ns() -> i64 {
     let (start, _) = start();
@@ -55,20 +56,23 @@ pub fn time_warp() -> TimeWarp {
 }
 
 /// `system_info(time_offset)`.
-pub(crate) fn time_offset_state() -> Atom {
+#[must_use]
+pub fn time_offset_state() -> &'static str {
     match time_warp() {
-        TimeWarp::Multi => Atom::new("volatile"),
-        TimeWarp::Single if !IS_FINAL.load(Ordering::Acquire) => Atom::new("preliminary"),
-        TimeWarp::No | TimeWarp::Single => Atom::new("final"),
+        TimeWarp::Multi => "volatile",
+        TimeWarp::Single if !IS_FINAL.load(Ordering::Acquire) => "preliminary",
+        TimeWarp::No | TimeWarp::Single => "final",
     }
 }
 
+#[inline]
 fn offset() -> &'static AtomicI64 {
     static OFFSET: OnceLock<AtomicI64> = OnceLock::new();
     OFFSET.get_or_init(|| AtomicI64::new(start().1 - BEGIN_NS))
 }
 
 /// What makes Erlang's system time of its monotonic time.
+#[inline]
 #[must_use]
 pub fn time_offset_ns() -> i64 {
     offset().load(Ordering::Acquire)
@@ -81,14 +85,14 @@ fn better_offset(offset: i64, monotonic_ns: i64, system_ns: i64) -> Option<i64> 
 }
 
 /// Sets the offset by the system's clock; the new one if it has changed.
-pub(crate) fn follow_system() -> Option<i64> {
+pub fn follow_system() -> Option<i64> {
     let new = better_offset(time_offset_ns(), erlang_monotonic_ns(), system_ns())?;
     offset().store(new, Ordering::Release);
     Some(new)
 }
 
 /// A preliminary offset becomes final: set by the system's clock, in whole microseconds.
-pub(crate) fn finalize_offset() -> Option<i64> {
+pub fn finalize_offset() -> Option<i64> {
     if time_warp() != TimeWarp::Single || IS_FINAL.swap(true, Ordering::AcqRel) {
         return None;
     }
@@ -98,6 +102,7 @@ pub(crate) fn finalize_offset() -> Option<i64> {
 }
 
 /// The clock's time at which Erlang's monotonic time is `ns`; 0 if that was before the start.
+#[inline]
 #[must_use]
 pub fn clock_of_erlang_ns(ns: i64) -> u64 {
     let since = i128::from(ns) - i128::from(BEGIN_NS) + i128::from(start().0);
@@ -105,12 +110,14 @@ pub fn clock_of_erlang_ns(ns: i64) -> u64 {
 }
 
 /// Erlang system time.
-pub(crate) fn system_time_ns() -> i64 {
+#[inline]
+pub fn system_time_ns() -> i64 {
     erlang_monotonic_ns().saturating_add(time_offset_ns())
 }
 
 /// Time of day that is later each time, on all schedulers.
-pub(crate) fn now_microseconds() -> i64 {
+#[inline]
+pub fn now_microseconds() -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let now = system_time_ns().div_euclid(1000);
     let later = |last: i64| Some(now.max(last + 1));

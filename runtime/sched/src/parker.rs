@@ -19,10 +19,10 @@ use std::{fmt, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{
+use beamline_runtime_base::sync::{
     AtomicU32, AtomicU64, Condvar, Mutex, Ordering, lock, spin_loop, wait, wait_timeout,
 };
-use crate::sys::chance::clock::outside_now;
+use beamline_runtime_sys::chance::clock::outside_now;
 
 const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
@@ -104,6 +104,7 @@ impl Parker {
     }
 
     /// Leaves the token and wakes the thread that sleeps, if one does.
+    #[inline]
     pub fn unpark(&self) {
         if self.token.swap(NOTIFIED, Ordering::Release) == PARKED {
             // The sleeper holds the lock between PARKED and its wait: not before it waits.
@@ -136,6 +137,7 @@ impl Parking {
     }
 
     /// How many are idle; may be stale.
+    #[inline]
     #[must_use]
     pub fn idle(&self) -> usize {
         let count = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
@@ -144,12 +146,14 @@ impl Parking {
 
     /// Scheduler `id` found no work. It must look once more, at all that it is woken for,
     /// and then call [`Self::sleep`] or [`Self::retract`].
+    #[inline]
     pub fn announce(&self, id: usize) {
         self.idle[id / 64].fetch_or(1 << (id % 64), Ordering::AcqRel);
     }
 
     /// Scheduler `id` found work after all. A wake-up made for it meanwhile is passed on,
     /// as the work found need not be the work that the waker made.
+    #[inline]
     pub fn retract(&self, id: usize) {
         if !self.claim(id) {
             self.wake_one();
@@ -165,12 +169,14 @@ impl Parking {
     }
 
     /// Takes the idle bit of `id`: of a sleeper and its wakers one gets it.
+    #[inline]
     fn claim(&self, id: usize) -> bool {
         let bit = 1 << (id % 64);
         self.idle[id / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0
     }
 
     /// Wakes one idle scheduler, the lowest. `false` when none is.
+    #[inline]
     pub fn wake_one(&self) -> bool {
         (0..self.idle.len()).any(|word| {
             // Not a load: see `idle`.
@@ -186,6 +192,7 @@ impl Parking {
     }
 
     /// Wakes scheduler `id` when it is idle; `false` when it is not.
+    #[inline]
     pub fn wake(&self, id: usize) -> bool {
         let claimed = self.claim(id);
         if claimed {
@@ -279,7 +286,7 @@ mod loom_tests {
     use loom::{sync::Arc, thread};
 
     use super::*;
-    use crate::sched::run_queue::{Priority, RunQueue};
+    use crate::run_queue::{Priority, RunQueue};
 
     #[test]
     fn loom_no_unpark_is_lost() {

@@ -17,7 +17,7 @@
 
 use std::{fmt, marker::PhantomData, ptr};
 
-use crate::sync::{AtomicPtr, Ordering, UnsafeCell};
+use beamline_runtime_base::sync::{AtomicPtr, Ordering, UnsafeCell};
 
 /// A signal with its link, allocated once by the sender and moved between queues whole.
 pub struct Node<T> {

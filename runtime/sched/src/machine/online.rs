@@ -1,25 +1,27 @@
 //! Which schedulers run processes: those that are online, or the first alone while a process blocks
 //! the others. Source: `erts_set_schedulers_online()`, `erts_block_multi_scheduling()`, OTP 29.
 //!
+//! A process is known by its number in the process table.
+//!
 //! A scheduler above the limit gives its processes away and sleeps; it wakes for its own timers only.
 
 use super::machine;
-use super::parker::Parker;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
-use crate::term::Pid;
+use crate::parker::Parker;
+use beamline_runtime_base::sync::{AtomicUsize, Mutex, Ordering, lock};
 use std::sync::atomic::AtomicBool;
 
 /// Whether a process has ever blocked the others.
 static HAS_BLOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Which schedulers run processes.
-pub(crate) struct Online {
+pub struct Online {
     /// Schedulers from this one on run nothing.
     limit: AtomicUsize,
     /// How many run nothing now.
-    pub(crate) suspended: AtomicUsize,
+    pub suspended: AtomicUsize,
     wishes: Mutex<Wishes>,
-    pub(crate) parkers: Box<[Parker]>,
+    /// Where those sleep, by number.
+    pub parkers: Box<[Parker]>,
 }
 
 /// What the limit follows from.
@@ -31,7 +33,7 @@ struct Wishes {
 }
 
 struct Blocker {
-    pid: Pid,
+    pid: u64,
     /// Of normal schedulers only, `block_normal`.
     normal: bool,
     count: usize,
@@ -39,7 +41,8 @@ struct Blocker {
 }
 
 impl Online {
-    pub(crate) fn new(schedulers: usize) -> Online {
+    /// All of `schedulers` are online.
+    pub fn new(schedulers: usize) -> Online {
         Online {
             limit: AtomicUsize::new(schedulers),
             suspended: AtomicUsize::new(0),
@@ -53,7 +56,7 @@ impl Online {
 
     /// How many schedulers may run processes.
     #[inline]
-    pub(crate) fn limit(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Acquire)
     }
 
@@ -84,7 +87,7 @@ pub fn schedulers_active() -> usize {
 }
 
 /// Sets how many schedulers are online, from 1 to all; tells the old number.
-pub(crate) fn set_schedulers_online(online: usize) -> usize {
+pub fn set_schedulers_online(online: usize) -> usize {
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
     let old = std::mem::replace(&mut wishes.online, online);
@@ -94,7 +97,7 @@ pub(crate) fn set_schedulers_online(online: usize) -> usize {
 
 /// How the other schedulers are blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blocking {
+pub enum Blocking {
     /// They are not.
     Enabled,
     /// Those for dirty work, too.
@@ -104,7 +107,7 @@ pub(crate) enum Blocking {
 }
 
 /// Whether the other schedulers are blocked.
-pub(crate) fn blocking() -> Blocking {
+pub fn blocking() -> Blocking {
     let wishes = lock(&machine().online.wishes);
     match wishes.blockers.iter().map(|blocker| blocker.normal).min() {
         None => Blocking::Enabled,
@@ -113,9 +116,9 @@ pub(crate) fn blocking() -> Blocking {
     }
 }
 
-/// The process blocks the other schedulers, once more. `false` while some still run: it asks again in
+/// The process `pid` blocks the other schedulers, once more. `false` while some still run: it asks again in
 /// its next slice.
-pub(crate) fn block(pid: Pid, normal: bool) -> bool {
+pub fn block(pid: u64, normal: bool) -> bool {
     HAS_BLOCKED.store(true, Ordering::Relaxed);
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
@@ -141,8 +144,8 @@ pub(crate) fn block(pid: Pid, normal: bool) -> bool {
     !blocker.waiting
 }
 
-/// The process blocks the other schedulers once less.
-pub(crate) fn unblock(pid: Pid, normal: bool) {
+/// The process `pid` blocks the other schedulers once less.
+pub fn unblock(pid: u64, normal: bool) {
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
     let blockers = &mut wishes.blockers;
@@ -155,8 +158,9 @@ pub(crate) fn unblock(pid: Pid, normal: bool) {
     state.adjust(&wishes);
 }
 
-/// The process exits: it blocks nobody any more.
-pub(crate) fn forget_blocker(pid: Pid) {
+/// The process `pid` exits: it blocks nobody any more.
+#[inline]
+pub fn forget_blocker(pid: u64) {
     if !HAS_BLOCKED.load(Ordering::Relaxed) {
         return;
     }
@@ -170,7 +174,7 @@ pub(crate) fn forget_blocker(pid: Pid) {
 }
 
 /// The processes that block the other schedulers, each as often as it does.
-pub(crate) fn blockers(normal: bool) -> Vec<Pid> {
+pub fn blockers(normal: bool) -> Vec<u64> {
     let wishes = lock(&machine().online.wishes);
     let blockers = wishes.blockers.iter().filter(|b| b.normal == normal);
     blockers

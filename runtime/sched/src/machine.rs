@@ -1,39 +1,51 @@
 //! What the scheduler threads share that knows no process: how they sleep, their timers, their counters.
 
+pub mod online;
+pub mod timers;
+pub mod wall_time;
+
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic;
 
 use crossbeam_utils::CachePadded;
 
-use super::online::Online;
+use self::online::Online;
+use self::timers::Timers;
+use self::wall_time::WallTime;
 use super::parker::Parking;
 use super::thread_progress::ThrPrgr;
-use super::timers::Timers;
-use super::wall_time::WallTime;
-use crate::sync::{AtomicU64, Ordering};
-use crate::sys::chance::processors;
+use beamline_runtime_base::sync::{AtomicU64, Ordering};
+use beamline_runtime_sys::chance::processors;
 
 // No model looks at it: a number that is set before there is any thread.
 static SCHEDULERS: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
 static MACHINE: OnceLock<Machine> = OnceLock::new();
 
 /// All that the schedulers share, but for what waits to be run (`process/run_queues.rs`).
-pub(crate) struct Machine {
+pub struct Machine {
     schedulers: usize,
-    pub(crate) parking: Parking,
-    pub(crate) timers: Timers,
-    pub(crate) online: Online,
-    pub(crate) progress: ThrPrgr,
-    pub(crate) counters: Box<[CachePadded<Counters>]>,
-    pub(crate) wall_time: WallTime,
+    /// How they sleep.
+    pub parking: Parking,
+    /// What is to be done later.
+    pub timers: Timers,
+    /// Which of them run processes.
+    pub online: Online,
+    /// What all of them have passed.
+    pub progress: ThrPrgr,
+    /// Of each, by its number.
+    pub counters: Box<[CachePadded<Counters>]>,
+    /// How long they have worked.
+    pub wall_time: WallTime,
 }
 
 /// What a scheduler counts, for `erlang:statistics/1`.
 #[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) context_switches: AtomicU64,
-    pub(crate) reductions: AtomicU64,
+pub struct Counters {
+    /// Turns of processes.
+    pub context_switches: AtomicU64,
+    /// What those have used.
+    pub reductions: AtomicU64,
     collections: AtomicU64,
 }
 
@@ -48,12 +60,15 @@ pub fn set_schedulers(count: usize) {
 }
 
 /// How many schedulers there are.
+#[inline]
 #[must_use]
 pub fn schedulers() -> usize {
     machine().schedulers
 }
 
-pub(crate) fn machine() -> &'static Machine {
+/// What the schedulers share; made when it is first asked for.
+#[inline]
+pub fn machine() -> &'static Machine {
     MACHINE.get_or_init(|| {
         let schedulers = match SCHEDULERS.load(Ordering::Relaxed) {
             0 => processors::available(),
@@ -72,6 +87,7 @@ pub(crate) fn machine() -> &'static Machine {
 }
 
 /// Thread progress of the schedulers.
+#[inline]
 #[must_use]
 pub fn thread_progress() -> &'static ThrPrgr {
     &machine().progress
@@ -85,12 +101,13 @@ pub fn current_id() -> Option<usize> {
 }
 
 /// Makes this thread the scheduler `id`.
-pub(crate) fn become_scheduler(id: usize) {
+pub fn become_scheduler(id: usize) {
     ID.with(|own| own.set(id + 1));
 }
 
 /// Counts a collection, for `erlang:statistics(garbage_collection)`.
-pub(crate) fn count_collection() {
+#[inline]
+pub fn count_collection() {
     if let Some(id) = current_id() {
         machine().counters[id]
             .collections
@@ -99,12 +116,14 @@ pub(crate) fn count_collection() {
 }
 
 /// Schedulers that neither sleep for want of work nor are suspended; may be stale.
-pub(crate) fn schedulers_at_work() -> usize {
+#[inline]
+pub fn schedulers_at_work() -> usize {
     schedulers().saturating_sub(machine().wall_time.idle_now())
 }
 
 /// Wakes a scheduler that has nothing to run, if there is one.
-pub(crate) fn wake_one() {
+#[inline]
+pub fn wake_one() {
     machine().parking.wake_one();
 }
 

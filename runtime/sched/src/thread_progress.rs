@@ -11,7 +11,7 @@ use std::{collections::VecDeque, fmt};
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
+use beamline_runtime_base::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// In the word of a scheduler that does not count.
 const INACTIVE: u64 = u64::MAX;
@@ -54,6 +54,7 @@ impl ThrPrgr {
     }
 
     /// Scheduler `id` counts from now on; it holds nothing yet.
+    #[inline]
     pub fn active(&self, id: usize) {
         // A read-modify-write, as is the look of `has_reached`: either that sees us, or we
         // see all that the request announced.
@@ -63,6 +64,7 @@ impl ThrPrgr {
     }
 
     /// Scheduler `id` holds nothing, and will not until it is active again.
+    #[inline]
     pub fn inactive(&self, id: usize) {
         self.words[id].swap(INACTIVE, Ordering::AcqRel);
     }
@@ -79,12 +81,14 @@ impl ThrPrgr {
     }
 
     /// The progress that is made once every scheduler has passed a quiescent point from now.
+    #[inline]
     pub fn request(&self) -> Progress {
         Progress(self.current.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
     /// Whether that progress is made: all that the schedulers did before their quiescent
     /// points is then visible here, and to them what the requester did before its request.
+    #[inline]
     pub fn has_reached(&self, progress: Progress) -> bool {
         if self.reached.load(Ordering::Acquire) >= progress.0 {
             return true;
@@ -110,12 +114,14 @@ impl ThrPrgr {
     }
 
     /// How many callbacks wait. A scheduler that goes to sleep polls once more when inactive.
+    #[inline]
     pub fn pending(&self) -> usize {
         self.pending.load(Ordering::Acquire)
     }
 
     /// Calls what is due, oldest first; how many. Never waits: when another thread polls,
     /// that one does the work. One load when nothing waits.
+    #[inline]
     pub fn poll(&self) -> usize {
         let mut called = 0;
         while self.pending() > 0 {

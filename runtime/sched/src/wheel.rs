@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use beamline_runtime_base::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// Nanoseconds of a tick.
 pub const TICK_NS: u64 = 1_000_000;

@@ -1,0 +1,24 @@
+//! What schedulers are built of: queues, tables and clocks shared by threads.
+//!
+//! Nothing here knows a process: queues and tables are generic over what they hold. Each is
+//! checked by loom (`cargo xtask loom`) through the names of [`beamline_runtime_base::sync`]; those that
+//! hold raw pointers number their invariants at their head, and every `SAFETY` comment cites one.
+//!
+//! Each module names only those before it:
+//! `clock` `parker` `ptab` `run_queue` `run_state` `sig_queue` `thread_progress` `wheel` ◀ `machine`
+
+pub mod clock;
+mod machine;
+pub mod parker;
+pub mod ptab;
+pub mod run_queue;
+pub mod run_state;
+pub mod sig_queue;
+pub mod thread_progress;
+pub mod wheel;
+
+pub use machine::online::{self, schedulers_active, schedulers_online};
+pub use machine::{
+    Counters, Machine, become_scheduler, count_collection, current_id, machine, schedulers,
+    schedulers_at_work, set_schedulers, thread_progress, timers, totals, wake_one, wall_time,
+};
