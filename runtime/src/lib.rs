@@ -15,7 +15,6 @@ mod matchspec;
 pub mod native;
 mod port;
 pub mod process;
-pub mod regex;
 pub mod scheduler;
 pub mod start;
 pub mod term;
@@ -24,5 +23,6 @@ pub mod value;
 
 pub(crate) use beamline_runtime_base::{hash, num, sync, text};
 pub(crate) use beamline_runtime_beam as beam;
+pub(crate) use beamline_runtime_regex as regex;
 pub(crate) use beamline_runtime_sched as sched;
 pub(crate) use beamline_runtime_sys as sys;

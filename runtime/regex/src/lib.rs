@@ -4,6 +4,9 @@
 //! `re:run/3`; turning offsets into terms is the caller's part. A match runs to its end (or
 //! to its limits) in one call: the library has no way to stop in between.
 //! Source of the meaning of options and results: `erl_bif_re.c`, OTP 29.
+//!
+//! Each module names only those before it:
+//! `export` `place`
 
 pub mod export;
 mod place;
@@ -14,8 +17,8 @@ use std::ops::{BitOr, BitOrAssign};
 
 use pcre2_sys as ffi;
 
-use crate::sys::pcre2::{Code, MatchArgs, error_message};
-pub use crate::sys::pcre2::{Group, version};
+use beamline_runtime_sys::pcre2::{Code, MatchArgs, error_message};
+pub use beamline_runtime_sys::pcre2::{Group, version};
 
 macro_rules! options {
     ($(#[$doc:meta])* $name:ident { $($(#[$option_doc:meta])* $option:ident = $value:ident;)* }) => {
