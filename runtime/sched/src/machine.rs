@@ -42,7 +42,7 @@ pub struct Machine {
 /// What a scheduler counts, for `erlang:statistics/1`.
 #[derive(Default)]
 pub struct Counters {
-    /// Turns of processes.
+    /// Time slices of processes.
     pub context_switches: AtomicU64,
     /// What those have used.
     pub reductions: AtomicU64,

@@ -1,9 +1,9 @@
 //! The run queue of a scheduler: four priorities, one lock, a length that others may read.
 //!
 //! Max goes before high, high before normal and low; of normal and low together every eighth
-//! turn is low's, while both wait. Others steal half of what waits.
+//! time slice is low's, while both wait. Others steal half of what waits.
 //! Source: `erl_process.c`, `dequeue_process()` and `RESCHEDULE_LOW`, OTP 29. Differs: low has
-//! a queue of its own, so that a turn costs the same however many of low wait.
+//! a queue of its own, so that a time slice costs the same however many of low wait.
 
 use std::{collections::VecDeque, fmt};
 
@@ -19,7 +19,7 @@ pub enum Priority {
     High = 1,
     /// What processes are born with.
     Normal = 2,
-    /// Every eighth turn of those that normal gets.
+    /// Every eighth time slice of those that normal gets.
     Low = 3,
 }
 
@@ -30,12 +30,12 @@ const PRIORITIES: [Priority; 4] = [
     Priority::Low,
 ];
 
-/// One turn of low in so many of normal and low.
+/// One time slice of low in so many of normal and low.
 const RESCHEDULE_LOW: u8 = 8;
 
 struct Queues<T> {
     queues: [VecDeque<T>; 4],
-    /// Turns of normal since low's last while low waited.
+    /// Time slices of normal since low's last while low waited.
     passed_low: u8,
 }
 
@@ -136,7 +136,7 @@ impl<T> RunQueue<T> {
         false
     }
 
-    /// Takes the item whose turn it is.
+    /// Takes the item whose time slice it is.
     pub fn pop(&self) -> Option<T> {
         if self.is_empty() {
             return None;

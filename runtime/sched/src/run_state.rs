@@ -8,18 +8,18 @@
 //!                           └──────────────────────┘
 //! ```
 //!
-//! `ACTIVE` says that somebody asked for a turn that has not begun. Every step is a
+//! `ACTIVE` says that somebody asked for a time slice that has not begun. Every step is a
 //! read-modify-write of one word, so of a wake-up and the step that takes it one comes first:
 //! either the runner sees what was written before the wake-up (say, a signal in the outer
-//! queue), or the waker sees the runner's step and asks for a turn.
-//! Suspension is not kept here: a suspended process that is woken gets a turn, in which its
+//! queue), or the waker sees the runner's step and asks for a time slice.
+//! Suspension is not kept here: a suspended process that is woken gets a time slice, in which its
 //! runner sees the suspension and ends it.
 
 use std::fmt;
 
 use beamline_runtime_base::sync::{AtomicU32, Ordering};
 
-/// Asked for a turn since the last one began.
+/// Asked for a time slice since the last one began.
 const ACTIVE: u32 = 1;
 /// In a run queue, or on its way into one.
 const QUEUED: u32 = 2;
@@ -55,9 +55,9 @@ impl RunState {
         Self(AtomicU32::new(0))
     }
 
-    /// Asks for a turn. `true`: the caller must put the process into a run queue.
+    /// Asks for a time slice. `true`: the caller must put the process into a run queue.
     ///
-    /// What the caller wrote before is seen by the turn that follows.
+    /// What the caller wrote before is seen by the time slice that follows.
     #[inline]
     #[must_use = "the caller enqueues on true"]
     pub fn wake(&self) -> bool {
@@ -79,7 +79,7 @@ impl RunState {
         }
     }
 
-    /// Begins the turn of a process just taken out of a run queue.
+    /// Begins the time slice of a process just taken out of a run queue.
     ///
     /// # Panics
     /// When the process was not queued or runs already: a bug in the scheduler.
@@ -89,15 +89,15 @@ impl RunState {
         assert_eq!(before & !ACTIVE, QUEUED, "begin_run in {}", Bits(before));
     }
 
-    /// Takes a wake-up that came during the turn, by the running thread, before it looks at
-    /// what the wake-up announced: so that it does not cause another turn for nothing.
+    /// Takes a wake-up that came during the time slice, by the running thread, before it looks at
+    /// what the wake-up announced: so that it does not cause another time slice for nothing.
     #[inline]
     pub fn take_wake(&self) -> bool {
         self.0.load(Ordering::Relaxed) & ACTIVE != 0
             && self.0.fetch_and(!ACTIVE, Ordering::AcqRel) & ACTIVE != 0
     }
 
-    /// Ends the turn: another is due when `still_active`, or when a wake-up came meanwhile.
+    /// Ends the time slice: another is due when `still_active`, or when a wake-up came meanwhile.
     ///
     /// # Panics
     /// When the process does not run.
@@ -119,7 +119,7 @@ impl RunState {
         }
     }
 
-    /// Ends the last turn: no wake-up enqueues the process any more.
+    /// Ends the last time slice: no wake-up enqueues the process any more.
     ///
     /// # Panics
     /// When the process does not run.
@@ -138,7 +138,7 @@ impl RunState {
     #[inline]
     #[must_use]
     pub fn runs_unawares(&self) -> bool {
-        // The write is what the step that begins a turn comes after.
+        // The write is what the step that begins a time slice comes after.
         self.0.fetch_or(0, Ordering::AcqRel) & RUNNING != 0
     }
 
@@ -156,7 +156,7 @@ impl RunState {
         self.0.load(Ordering::Relaxed) & QUEUED != 0
     }
 
-    /// Whether its last turn has ended.
+    /// Whether its last time slice has ended.
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -295,7 +295,7 @@ mod loom_tests {
             }
         }
 
-        /// One turn, if the process is queued.
+        /// One time slice, if the process is queued.
         fn schedule(&self, take_wake: bool) -> bool {
             if self
                 .queued

@@ -17,7 +17,7 @@ use crate::sched::ptab::pin;
 use crate::term::atom::atom;
 use crate::term::{Port as PortId, Term, View, am, tag};
 use crate::trace::sysprof;
-use crate::value::iolist::iolist_bytes;
+use crate::value::iolist;
 
 bifs! {
     bif erts_internal:"open_port"/2 => open_port_2;
@@ -75,7 +75,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     if force {
         return Ok(am::notsup.term());
     }
-    let Some(data) = iolist_bytes(data) else {
+    let Ok(data) = iolist::to_vec(data) else {
         return Ok(am::badarg.term());
     };
     p.bump_reds((data.len() / 1024) as i64);
@@ -117,7 +117,7 @@ fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<
 /// What drivers give is a list of bytes, or a binary.
 fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> BifResult<'p> {
     let command = command.as_small().and_then(|n| u32::try_from(n).ok());
-    let (Some(port), Some(command), Some(data)) = (port_of(port), command, iolist_bytes(data))
+    let (Some(port), Some(command), Ok(data)) = (port_of(port), command, iolist::to_vec(data))
     else {
         return Ok(am::badarg.term());
     };

@@ -4,11 +4,12 @@
 use parking_lot::Mutex;
 
 use super::digest::{Hmac, NAMES, State};
-use super::{atom, iolist_bytes, new_object, object};
+use super::{atom, new_object, object};
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::num::limbs::Int;
 use crate::process::Process;
 use crate::term::{Bits, Term, am};
+use crate::value::iolist;
 
 bifs! {
     bif crypto:"strong_rand_bytes_nif"/1 => strong_rand_bytes_nif_1;
@@ -244,7 +245,7 @@ fn argument<'p>(
     number: i64,
     complaint: &str,
 ) -> Result<Vec<u8>, Raise<'p>> {
-    iolist_bytes(data).ok_or_else(|| raise(p, "badarg", number, complaint, line!()))
+    iolist::to_vec(data).map_err(|_| raise(p, "badarg", number, complaint, line!()))
 }
 
 fn mac_nif_4<'p>(p: &'p Process, [kind, name, key, text]: [Term<'p>; 4]) -> BifResult<'p> {

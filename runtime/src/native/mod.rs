@@ -22,7 +22,6 @@ use crate::process::refs::make_ref;
 use crate::sys::errno;
 use crate::term::atom::atom;
 use crate::term::{Bits, Term, View, am};
-pub(crate) use crate::value::iolist::iolist_bytes;
 
 /// The tables of what OTP has in BIFs.
 pub(crate) const BIFS: &[&[Bif]] = &[load_nif::TABLE, names::TABLE];

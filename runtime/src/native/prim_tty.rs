@@ -13,10 +13,7 @@ use rustix::termios;
 use super::terminfo::names::{BOOLEANS, NUMBERS, Row, STRINGS};
 use super::terminfo::tparm::{PARAMETERS, tparm, without_pauses};
 use super::terminfo::{Terminal, Text};
-use super::{
-    atom, error, inspect_iovec, int, int64, iolist_bytes, new_object, object, ok, posix_error,
-    uint64,
-};
+use super::{atom, error, inspect_iovec, int, int64, new_object, object, ok, posix_error, uint64};
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Message;
 use crate::process::{Process, Signal};
@@ -24,6 +21,7 @@ use crate::sys::chance::outside;
 use crate::sys::chance::poll::{self, Interest, Ready};
 use crate::sys::{errno, file, locale};
 use crate::term::{Pid, Term, am};
+use crate::value::iolist;
 
 bifs! {
     bif prim_tty:"isatty"/1 => isatty_1;
@@ -227,7 +225,7 @@ fn wcwidth_1<'p>(p: &'p Process, [c]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn wcswidth_1<'p>(p: &'p Process, [text]: [Term<'p>; 1]) -> BifResult<'p> {
-    let bytes = iolist_bytes(text).ok_or_else(badarg)?;
+    let bytes = iolist::to_vec(text)?;
     let chars = bytes
         .chunks_exact(size_of::<libc::wchar_t>())
         .map(|c| u32::from_ne_bytes(c.try_into().expect("four bytes")))
@@ -281,7 +279,7 @@ fn tinfo_nif_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 /// A name or a string, up to a zero byte.
 fn c_string(term: Term<'_>) -> Result<Vec<u8>, Raise<'static>> {
-    let mut bytes = iolist_bytes(term).ok_or_else(badarg)?;
+    let mut bytes = iolist::to_vec(term)?;
     let end = bytes.iter().position(|byte| *byte == 0);
     bytes.truncate(end.unwrap_or(bytes.len()));
     Ok(bytes)

@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{atom, inspect_iovec, int, iolist_bytes, new_object, object, ok};
+use super::{atom, inspect_iovec, int, new_object, object, ok};
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Message;
 use crate::process::Process;
 use crate::sys::zlib::{self as z, Direction, Stream};
 use crate::term::{Pid, Term, View, am};
+use crate::value::iolist;
 
 bifs! {
     bif zlib:"open_nif"/0 => open_nif_0;
@@ -220,7 +221,7 @@ fn deflate_set_dictionary_nif_2<'p>(
     [stream, dictionary]: [Term<'p>; 2],
 ) -> BifResult<'p> {
     object::<Shared>(stream)?;
-    let dictionary = iolist_bytes(dictionary).ok_or_else(badarg)?;
+    let dictionary = iolist::to_vec(dictionary)?;
     let mut zlib = zlib(p, stream)?;
     let is_raw = zlib.is_raw;
     let stream = zlib.stream(Direction::Deflate)?;
@@ -301,7 +302,7 @@ fn inflate_set_dictionary_nif_2<'p>(
     [stream, dictionary]: [Term<'p>; 2],
 ) -> BifResult<'p> {
     object::<Shared>(stream)?;
-    let dictionary = iolist_bytes(dictionary).ok_or_else(badarg)?;
+    let dictionary = iolist::to_vec(dictionary)?;
     let mut zlib = zlib(p, stream)?;
     code_result(zlib.stream(Direction::Inflate)?.set_dictionary(&dictionary))
 }

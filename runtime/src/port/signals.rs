@@ -9,7 +9,7 @@ use crate::process::{NotSent, Peer, Process, Signal, deliver, exists};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port as PortId, RawTerm, Term, am};
 use crate::trace::{Event, flags, sysprof};
-use crate::value::iolist::iolist_bytes;
+use crate::value::iolist;
 
 /// What takes to ports what processes send them.
 pub(crate) fn hooks() -> Hooks {
@@ -194,7 +194,7 @@ fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(
     };
     match tag.as_atom()?.name() {
         "command" => {
-            let data = iolist_bytes(*argument)?;
+            let data = iolist::to_vec(*argument).ok()?;
             // A port that is going takes no more, which is nobody's fault.
             if port.command_from(p, (*owner).raw(), data) == Err(Refused::Busy) {
                 return Some(Err(NotSent::Busy(port.id)));

@@ -97,7 +97,7 @@ fn show(term: Term<'_>) -> String {
         View::Port(_) => "P".into(),
         View::Bits(bits) => String::from_utf8_lossy(&bits.bytes()).into_owned(),
         View::Cons(_) | View::Nil => {
-            String::from_utf8(crate::value::iolist::iolist_bytes(term).unwrap()).unwrap()
+            String::from_utf8(crate::value::iolist::to_vec(term).unwrap()).unwrap()
         }
         View::Tuple(tuple) => {
             let parts: Vec<_> = tuple.elements().iter().map(|e| show(*e)).collect();

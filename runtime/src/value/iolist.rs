@@ -308,26 +308,3 @@ impl Iovec {
         heap.list(&pieces.collect::<Vec<_>>())
     }
 }
-
-/// The bytes of an I/O list, or of a binary. `None` for what is neither.
-pub(crate) fn iolist_bytes(list: Term<'_>) -> Option<Vec<u8>> {
-    use crate::term::View;
-
-    let mut out = Vec::new();
-    let mut rest = vec![list];
-    while let Some(term) = rest.pop() {
-        match term.view() {
-            View::Nil => {}
-            View::Bits(bits) if bits.bit_len() % 8 == 0 => out.extend_from_slice(&bits.bytes()),
-            View::Cons(cell) => {
-                rest.push(cell.tail());
-                match cell.head().view() {
-                    View::Small(byte) => out.push(u8::try_from(byte).ok()?),
-                    _ => rest.push(cell.head()),
-                }
-            }
-            _ => return None,
-        }
-    }
-    Some(out)
-}
