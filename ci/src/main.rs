@@ -11,6 +11,7 @@ mod counts;
 mod demo;
 mod differ;
 mod fetch;
+mod fuzz;
 mod golden;
 mod instance;
 mod kills;
@@ -66,6 +67,8 @@ enum Task {
     Loom,
     /// Run the runtime's tests under AddressSanitizer
     Sanitize(sanitize::Options),
+    /// Fuzz the readers of foreign bytes, led by coverage, under AddressSanitizer
+    Fuzz(fuzz::Options),
     /// Compare the samples' calls and words per function with what tprof counts on OTP
     Counts(counts::Options),
 }
@@ -86,6 +89,7 @@ fn main() -> std::process::ExitCode {
         Task::Kills(options) => kills::main(&options),
         Task::Loom => loom::main(),
         Task::Sanitize(options) => sanitize::main(&options),
+        Task::Fuzz(options) => fuzz::main(&options),
         Task::Counts(options) => counts::main(&options),
     };
     match done {

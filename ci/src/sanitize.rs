@@ -1,8 +1,6 @@
 //! `cargo xtask sanitize`: the runtime's tests under AddressSanitizer.
 
-use std::process::Command;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::{paths, run};
 
@@ -18,13 +16,13 @@ const STACK_BYTES: &str = "33554432";
 
 /// What is not looked for: memory that is not given back, as the tables of atoms, exports and funs live as long as the
 /// process; and uses of frames that are left, as their stand-ins off the stack have PCRE2's guard take it for full.
-const ASAN_OPTIONS: &str = "detect_leaks=0:detect_stack_use_after_return=0";
+pub(crate) const ASAN_OPTIONS: &str = "detect_leaks=0:detect_stack_use_after_return=0";
 
 /// Builds the tests of the runtime and its crates in a folder of their own, and runs them.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let mut tests = run::cargo_command(&["test", "--package", "beamline-runtime*", "--lib"]);
     // With a name for the machine, build scripts are built without the sanitizer.
-    tests.args(["--target", &host()?]);
+    tests.args(["--target", &run::host()?]);
     tests.args(&options.filter);
     // The stable compiler has the sanitizer, and takes the flag only so.
     tests.env("RUSTC_BOOTSTRAP", "1");
@@ -37,11 +35,4 @@ pub(crate) fn main(options: &Options) -> Result<()> {
          `cargo xtask loom` has models of the lock-free code"
     );
     Ok(())
-}
-
-/// This machine, as compilers call it.
-fn host() -> Result<String> {
-    let told = run::output(Command::new("rustc").arg("-vV"))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("rustc -vV tells no host")
 }

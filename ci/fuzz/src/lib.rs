@@ -3,7 +3,7 @@
 //! The functions that read stand in the crates that have the readers (`beamline_runtime::fuzz`, `beamline_formats::fuzz`,
 //! `beamline::fuzz`), each with what it promises. Here are whole files for them ([`seeds`]), and ways to damage those
 //! that get past the first check of each format. `cargo xtask test` tries some hundred files of each kind that are
-//! the same every time.
+//! the same every time; `cargo xtask fuzz` has libFuzzer look for others (`bin/coverage.rs`).
 
 mod beam;
 mod damage;
