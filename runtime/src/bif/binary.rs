@@ -3,9 +3,9 @@
 
 use super::{BifResult, GuardResult, Raise, badarg, bifs, system_limit};
 use crate::num::limbs::{Endian, Int, IntRef};
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::sys::memory;
-use crate::term::{Atom, Bits, RawTerm, Term, View, am};
+use crate::term::{Bits, Term, View, am};
 use crate::value::iolist;
 use crate::value::iolist::{Joined, NotIolist, Part, Visited, Walk, Walked};
 use crate::value::number;
@@ -67,21 +67,14 @@ fn word_argument(term: Term<'_>) -> Result<usize, Raise<'static>> {
 }
 
 /// A list in the making, from its end.
-struct Listing {
+struct Listing<'p> {
     /// What is made of it.
-    list: RawTerm,
+    list: Term<'p>,
     /// Bytes that are still to be put before it.
     left: usize,
 }
 
-impl Work for Listing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.list));
-    }
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::binary_to_list_continue, 1))
-    }
-}
+work! { struct Listing { list; left } shown as |_| Some((am::binary_to_list_continue, 1)) }
 
 /// The whole bytes of `bits` as a list that ends in `tail()`; `cells` are those of the whole list. Source:
 /// `binary_to_list()` in `binary.c`.
@@ -96,11 +89,7 @@ fn listed<'p>(
     const ENOUGH_REDS: usize = CONTEXT_REDS as usize / 4;
     let reds = p.reds_left();
     let (mut list, left, most) = match p.take_work::<Listing>() {
-        Some(listing) => (
-            p.own(listing.list),
-            listing.left,
-            (reds + 1) * BYTES_PER_RED,
-        ),
+        Some(listing) => (listing.list, listing.left, (reds + 1) * BYTES_PER_RED),
         None => {
             let most = if cells < reds * BYTES_PER_RED {
                 usize::MAX
@@ -124,7 +113,7 @@ fn listed<'p>(
     if now == left {
         return Ok(list);
     }
-    let (list, left) = (list.raw(), left - now);
+    let left = left - now;
     Err(p.yield_with(Listing { list, left }).into())
 }
 
@@ -162,7 +151,7 @@ fn bitstring_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> 
 }
 
 /// A binary in the making.
-struct Building {
+struct Building<'p> {
     joined: Joined,
     /// Bits of the list as far as it is walked, before any is copied.
     bit_len: usize,
@@ -170,16 +159,12 @@ struct Building {
     /// Bits of the next leaf that are copied already.
     copied_of_leaf: usize,
     /// What is left of the list, to be counted or to be copied.
-    rest: Vec<RawTerm>,
+    rest: Vec<Term<'p>>,
 }
 
-impl Work for Building {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.rest);
-    }
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::list_to_bitstring_continue, 1))
-    }
+work! {
+    struct Building { rest; joined, bit_len, is_counted, copied_of_leaf }
+    shown as |_| Some((am::list_to_bitstring_continue, 1))
 }
 
 /// Steps of a walk over an I/O list that are made for one reduction.
@@ -194,11 +179,10 @@ struct PaidWalk<'p> {
 }
 
 impl<'p> PaidWalk<'p> {
-    fn resume(p: &'p Process, rest: &mut Vec<RawTerm>, reds: i64) -> PaidWalk<'p> {
+    fn resume(rest: &mut Vec<Term<'p>>, reds: i64) -> PaidWalk<'p> {
         let most = reds * STEPS_PER_RED;
-        let rest = rest.drain(..).map(|raw| p.own(raw)).collect();
         PaidWalk {
-            walk: Walk::resume(rest),
+            walk: Walk::resume(std::mem::take(rest)),
             most,
             steps: most,
         }
@@ -219,9 +203,9 @@ impl<'p> PaidWalk<'p> {
     }
 
     /// What is left to walk in another slice: this one is used up.
-    fn pause(self, p: &Process) -> Vec<RawTerm> {
+    fn pause(self, p: &Process) -> Vec<Term<'p>> {
         p.bump_all_reds();
-        self.walk.rest().into_iter().map(Term::raw).collect()
+        self.walk.rest()
     }
 }
 
@@ -257,7 +241,7 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
                 bit_len: 0,
                 is_counted: false,
                 copied_of_leaf: 0,
-                rest: vec![list.raw()],
+                rest: vec![list],
             };
             (Box::new(building), reds)
         }
@@ -276,7 +260,7 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
         if building.bit_len == 0 {
             return Ok(p.binary(&[]));
         }
-        building.rest = vec![list.raw()];
+        building.rest = vec![list];
         if reds <= 0 {
             return Err(put_off(building).into());
         }
@@ -293,12 +277,12 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
 
 fn count_bits<'p>(
     p: &'p Process,
-    building: &mut Building,
+    building: &mut Building<'p>,
     reds: &mut i64,
     is_whole: impl Fn(Bits<'p>) -> bool,
 ) -> Result<Walked, Raise<'static>> {
     let Building { rest, bit_len, .. } = building;
-    let mut walk = PaidWalk::resume(p, rest, *reds);
+    let mut walk = PaidWalk::resume(rest, *reds);
     let walked = walk.run(&mut |part, _| {
         *bit_len += match part {
             Part::Byte(_) => 8,
@@ -315,7 +299,11 @@ fn count_bits<'p>(
 }
 
 /// Copies on; a large bitstring may be copied in more than one turn. Source: `generic_iolist_copy()`.
-fn copy_bits(p: &Process, building: &mut Building, reds: i64) -> Result<Walked, Raise<'static>> {
+fn copy_bits<'p>(
+    p: &'p Process,
+    building: &mut Building<'p>,
+    reds: i64,
+) -> Result<Walked, Raise<'static>> {
     const BITS_PER_STEP: usize = 32 * 8;
     let Building {
         joined,
@@ -323,7 +311,7 @@ fn copy_bits(p: &Process, building: &mut Building, reds: i64) -> Result<Walked, 
         rest,
         ..
     } = building;
-    let mut walk = PaidWalk::resume(p, rest, reds);
+    let mut walk = PaidWalk::resume(rest, reds);
     let walked = walk.run(&mut |part, steps| {
         let Part::Bits(bits) = part else {
             joined.push(part);
@@ -367,28 +355,21 @@ fn iolist_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 /// A size in the making.
-struct Sizing {
+struct Sizing<'p> {
     bytes: usize,
-    rest: Vec<RawTerm>,
+    rest: Vec<Term<'p>>,
 }
 
-impl Work for Sizing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.rest);
-    }
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::iolist_size_continue, 1))
-    }
-}
+work! { struct Sizing { rest; bytes } shown as |_| Some((am::iolist_size_continue, 1)) }
 
 fn iolist_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let begun = p.take_work::<Sizing>();
     let is_first_turn = begun.is_none();
     let (mut bytes, mut rest) = match begun {
         Some(sizing) => (sizing.bytes, sizing.rest),
-        None => (0, vec![a.raw()]),
+        None => (0, vec![a]),
     };
-    let mut walk = PaidWalk::resume(p, &mut rest, p.fcalls.get());
+    let mut walk = PaidWalk::resume(&mut rest, p.fcalls.get());
     let walked = walk.run(&mut |part, _| {
         bytes += match part {
             Part::Byte(_) => 1,
@@ -409,19 +390,14 @@ fn iolist_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 /// An I/O vector in the making.
-struct Vectoring {
-    iovec: iolist::Iovec,
+struct Vectoring<'p> {
+    iovec: iolist::Iovec<'p>,
     /// Steps made, of which reductions for some have been paid.
     steps: i64,
-    rest: Vec<RawTerm>,
+    rest: Vec<Term<'p>>,
 }
 
-impl Work for Vectoring {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(self.iovec.terms());
-        visit(&mut self.rest);
-    }
-}
+work! { struct Vectoring { iovec, rest; steps } }
 
 fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     const PER_SLICE: usize = (STEPS_PER_RED * CONTEXT_REDS) as usize;
@@ -446,14 +422,14 @@ fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let begun = p.take_work::<Vectoring>();
     let is_first_turn = begun.is_none();
     let mut work = begun.unwrap_or_else(|| {
-        let (iovec, rest) = (iolist::Iovec::default(), vec![a.raw()]);
+        let (iovec, rest) = (iolist::Iovec::default(), vec![a]);
         Box::new(Vectoring {
             iovec,
             steps: 0,
             rest,
         })
     });
-    let mut walk = PaidWalk::resume(p, &mut work.rest, p.fcalls.get());
+    let mut walk = PaidWalk::resume(&mut work.rest, p.fcalls.get());
     let walked = walk.run(&mut |part, _| work.iovec.push(part).map(|()| Visited::Whole))?;
     work.steps += walk.most - walk.steps;
     if walked == Walked::Some {
@@ -573,12 +549,7 @@ fn copy_2<'p>(p: &'p Process, [a, n]: [Term<'p>; 2]) -> BifResult<'p> {
 /// A binary in the making that repeats another.
 struct Copying(Vec<u8>);
 
-impl Work for Copying {
-    fn visit(&mut self, _: &mut dyn FnMut(&mut [RawTerm])) {}
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::binary_copy_trap, 3))
-    }
-}
+work! { Copying without terms shown as |_| Some((am::binary_copy_trap, 3)) }
 
 /// As many bits are copied as the reductions left pay for; what is not copied then, in the next turn. Source:
 /// `do_binary_copy()`.
@@ -667,12 +638,7 @@ struct Comparing {
     common: usize,
 }
 
-impl Work for Comparing {
-    fn visit(&mut self, _: &mut dyn FnMut(&mut [RawTerm])) {}
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::binary_longest_prefix_trap, 4))
-    }
-}
+work! { Comparing without terms shown as |_| Some((am::binary_longest_prefix_trap, 4)) }
 
 /// The number of bytes that all of a list of binaries begin (or, `from_end`, end) with. They are compared a cache
 /// line at a time, and each bit costs. Source: `continue_longest_common()`.

@@ -16,8 +16,8 @@ use self::moore::{Moore, Sought};
 use super::binary::part_range;
 use super::{BifResult, Leave, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
-use crate::process::{Process, Work, refs};
-use crate::term::{Atom, Bits, RawTerm, Term, View, am};
+use crate::process::{Process, refs, work};
+use crate::term::{Atom, Bits, Term, View, am};
 
 bifs! {
     bif binary:"compile_pattern"/1 => compile_pattern_1;
@@ -166,12 +166,7 @@ struct Searching {
     result_steps: usize,
 }
 
-impl Work for Searching {
-    fn visit(&mut self, _: &mut dyn FnMut(&mut [RawTerm])) {}
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::binary_find_trap, 3))
-    }
-}
+work! { Searching without terms shown as |_| Some((am::binary_find_trap, 3)) }
 
 /// All that matches of `pattern` in `scope`, or with no `global` the first. `steps_of_result` is what each of
 /// them takes in the result. The first pause takes the rest of the slice; the others cost nothing. Source:

@@ -4,8 +4,8 @@ use super::binary::binary;
 use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::hash::checksum::{adler32, adler32_combine, crc32, crc32_combine};
 use crate::hash::md5::Md5;
-use crate::process::{CONTEXT_REDS, Process, Work};
-use crate::term::{RawTerm, Term};
+use crate::process::{CONTEXT_REDS, Process, work};
+use crate::term::Term;
 use crate::value::iolist;
 use crate::value::iolist::{Part, Visited, Walk, Walked};
 
@@ -33,18 +33,14 @@ fn u32_argument(term: Term<'_>) -> Result<u32, Raise<'static>> {
 }
 
 /// A sum over the bytes of an I/O list in the making.
-struct Summing<S> {
+struct Summing<'p, S> {
     sum: S,
     /// Bytes of the next leaf that are summed already.
     summed_of_leaf: usize,
-    rest: Vec<RawTerm>,
+    rest: Vec<Term<'p>>,
 }
 
-impl<S: Send + 'static> Work for Summing<S> {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.rest);
-    }
-}
+work! { struct Summing<S> { rest; sum, summed_of_leaf } }
 
 /// Sums at most `most` bytes in this turn, for which it charges one reduction each `per_red`; where there are
 /// more, the turn is over and ERTS makes a list of what is left. Source: `do_chksum()` in `erl_bif_chksum.c`.
@@ -59,15 +55,15 @@ fn sum_some<'p, S: Send + 'static>(
         mut sum,
         mut summed_of_leaf,
         rest,
-    } = match p.take_work::<Summing<S>>() {
+    } = match p.take_work::<Summing<'_, S>>() {
         Some(summing) => *summing,
         None => Summing {
             sum: first(),
             summed_of_leaf: 0,
-            rest: vec![data.raw()],
+            rest: vec![data],
         },
     };
-    let mut walk = Walk::resume(rest.into_iter().map(|raw| p.own(raw)).collect());
+    let mut walk = Walk::resume(rest);
     let (mut left, mut steps) = (most, i64::MAX);
     let walked = walk.run(&mut steps, &mut |part, _| {
         match part {
@@ -95,7 +91,7 @@ fn sum_some<'p, S: Send + 'static>(
     if walked? == Walked::All {
         return Ok(sum);
     }
-    let rest: Vec<_> = walk.rest().into_iter().map(Term::raw).collect();
+    let rest = walk.rest();
     const CELL_WORDS: usize = 2;
     const PART_WORDS: usize = 5;
     p.trap_words(CELL_WORDS * (rest.len() - 1));

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::io::Write;
 
 use super::{BifResult, GuardResult, Leave, badarg, bifs, notsup};
-use crate::process::{Process, Work};
+use crate::process::{Process, work};
 use crate::term::compare::{cmp, cmp_exact, eq, eq_exact};
 use crate::term::hash::{Paused, phash, phash2_some};
-use crate::term::{RawTerm, Term, View, am, tag};
+use crate::term::{Term, View, am, tag};
 
 bifs! {
     ubif erlang:"=="/2 => eq_2;
@@ -166,30 +166,32 @@ fn range(t: Term<'_>) -> Option<i64> {
 }
 
 /// A hash in the making.
-struct Hashing(Paused);
-
-impl Work for Hashing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(self.0.terms());
-    }
+struct Hashing<'p> {
+    paused: Paused,
+    /// Those that are still to be walked.
+    terms: Vec<Term<'p>>,
 }
+
+work! { struct Hashing { terms; paused } }
 
 fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Leave<'static>> {
     const STEPS_PER_RED: i64 = 64;
-    let begun = p.take_work::<Hashing>().map(|work| work.0);
+    let begun = p
+        .take_work::<Hashing>()
+        .map(|work| (work.paused, work.terms));
     let is_first_turn = begun.is_none();
     let most = STEPS_PER_RED * p.fcalls.get();
     let mut steps = most;
-    match phash2_some(|raw| p.own(raw), t, begun, &mut steps) {
+    match phash2_some(t, begun, &mut steps) {
         Ok(hash) => {
             p.bump_reds((most - steps) / STEPS_PER_RED);
             Ok(hash.into())
         }
-        Err(paused) => {
+        Err((paused, terms)) => {
             if is_first_turn {
                 p.trap_state();
             }
-            Err(p.yield_with(Hashing(paused)).into())
+            Err(p.yield_with(Hashing { paused, terms }).into())
         }
     }
 }

@@ -117,8 +117,7 @@ fn breakpoint_3(p: &mut Process) -> Next {
     match set_breakpoint(p, [p.x(0), p.x(1), p.x(2)]) {
         Err(raise) => p.raise(raise),
         Ok(Err(reason)) => {
-            let result = p.tuple(&[am::error.term(), reason]).raw();
-            p.set_x(0, p.own(result));
+            p.set_x(0, p.tuple(&[am::error.term(), reason]));
             Next::Return
         }
         Ok(Ok(())) => {
@@ -307,8 +306,9 @@ fn slot<'h>(heap: &'h Heap, slot: &Slot<'_>, most: usize) -> Term<'h> {
 }
 
 /// `{Number, Function, #{slots => _, code => _}}`
-fn frame<'h>(heap: &'h Heap, p: &Process, it: &StackFrame, number: usize, most: usize) -> Term<'h> {
-    let slots: Vec<_> = it.slots(p).map(|it| slot(heap, &it, most)).collect();
+fn frame<'h>(heap: &'h Heap, it: &StackFrame<'_>, number: usize, most: usize) -> Term<'h> {
+    let slots = it.slots().iter();
+    let slots: Vec<_> = slots.map(|it| slot(heap, it, most)).collect();
     let info = [
         (am::code.term(), heap.unsigned(it.code)),
         (am::slots.term(), heap.list(&slots)),
@@ -328,7 +328,7 @@ fn stack_frames_2(p: &mut Process) -> Next {
             let numbers = (0..frames.len()).rev();
             let frames: Vec<_> = numbers
                 .zip(&frames)
-                .map(|(number, it)| frame(heap, p, it, number, most))
+                .map(|(number, it)| frame(heap, it, number, most))
                 .collect();
             heap.list(&frames)
         }))
@@ -341,8 +341,8 @@ fn peek_stack_frame_slot_4(p: &mut Process) -> Next {
         Ok(Box::new(move |p, heap| {
             let frames = stack_frames(p);
             let found = frames.iter().rev().nth(number);
-            let found = found.and_then(|frame| frame.slots(p).nth(y));
-            found.map_or(am::undefined.term(), |it| slot(heap, &it, most))
+            let found = found.and_then(|frame| frame.slots().get(y));
+            found.map_or(am::undefined.term(), |it| slot(heap, it, most))
         }))
     })
 }
@@ -361,7 +361,7 @@ fn peek_xreg_3(p: &mut Process) -> Next {
         let (number, most) = (count(p.x(1))?, count(p.x(2))?);
         Ok(Box::new(move |p, heap| {
             let register = p.resting_registers().and_then(|x| x.get(number));
-            register.map_or(am::undefined.term(), |it| value(heap, p.own(*it), most))
+            register.map_or(am::undefined.term(), |it| value(heap, *it, most))
         }))
     })
 }

@@ -4,7 +4,7 @@ use super::{BifResult, GuardResult, bifs};
 use crate::process::Process;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
-use crate::term::{RawTerm, Term, am};
+use crate::term::{Term, am};
 use crate::trace::record;
 
 bifs! {
@@ -22,21 +22,19 @@ pub(super) fn pairs(p: &Process) -> Term<'_> {
     let dictionary = p.dictionary();
     let entries = dictionary.entries().iter();
     entries.fold(Term::NIL, |rest, [key, pair]| {
-        let (key, value) = (p.own(*key), value_of(p, *pair));
-        p.cons(p.tuple(&[key, value]), rest)
+        p.cons(p.tuple(&[*key, value_of(*pair)]), rest)
     })
 }
 
 /// The value in a pair `{Key, Value}` of the dictionary.
-fn value_of(p: &Process, pair: RawTerm) -> Term<'_> {
-    let pair = p.own(pair).as_tuple().expect("the dictionary holds pairs");
+fn value_of(pair: Term<'_>) -> Term<'_> {
+    let pair = pair.as_tuple().expect("the dictionary holds pairs");
     pair.elements()[1]
 }
 
 fn find(p: &Process, key: Term<'_>) -> Option<usize> {
     let dictionary = p.dictionary();
-    let is_key =
-        |word: RawTerm| word == key.raw() || (!word.is_immed() && eq_exact(p.own(word), key));
+    let is_key = |it: Term<'_>| it.same(key) || (!it.raw().is_immed() && eq_exact(it, key));
     dictionary.find(|| internal_hash(key), is_key)
 }
 
@@ -46,7 +44,7 @@ fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 /// The value of `key`.
 pub(crate) fn get<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
-    find(p, key).map(|place| value_of(p, p.dictionary().value(place)))
+    find(p, key).map(|place| value_of(p.dictionary().value(place)))
 }
 
 fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> GuardResult<'p> {
@@ -56,14 +54,14 @@ fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> GuardResult<'p> {
 fn get_keys_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let dictionary = p.dictionary();
     let entries = dictionary.entries().iter();
-    Ok(entries.fold(Term::NIL, |rest, [key, _]| p.cons(p.own(*key), rest)))
+    Ok(entries.fold(Term::NIL, |rest, [key, _]| p.cons(*key, rest)))
 }
 
 fn get_keys_1<'p>(p: &'p Process, [wanted]: [Term<'p>; 1]) -> BifResult<'p> {
     let dictionary = p.dictionary();
     let entries = dictionary.entries().iter();
-    let keys = entries.filter(|[_, pair]| eq_exact(value_of(p, *pair), wanted));
-    Ok(keys.fold(Term::NIL, |rest, [key, _]| p.cons(p.own(*key), rest)))
+    let keys = entries.filter(|[_, pair]| eq_exact(value_of(*pair), wanted));
+    Ok(keys.fold(Term::NIL, |rest, [key, _]| p.cons(*key, rest)))
 }
 
 fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -72,19 +70,18 @@ fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
     if let (Some(place), true) = (place, value.raw().is_immed()) {
         return Ok(p.assign_in_dictionary(place, value));
     }
-    let pair = p.tuple(&[key, value]).raw();
+    let pair = p.tuple(&[key, value]);
     if let Some(place) = place {
         let old = p.dictionary_mut().replace(place, pair);
-        return Ok(value_of(p, old));
+        return Ok(value_of(old));
     }
-    let hash = |word: RawTerm| internal_hash(p.own(word));
-    p.dictionary_mut().add(key.raw(), pair, hash);
+    p.dictionary_mut().add(key, pair, internal_hash);
     Ok(am::undefined.term())
 }
 
 fn erase_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let entries = p.dictionary_mut().take();
-    let pairs = entries.iter().map(|[_, pair]| p.own(*pair));
+    let pairs = entries.iter().map(|[_, pair]| *pair);
     Ok(pairs.fold(Term::NIL, |rest, pair| p.cons(pair, rest)))
 }
 
@@ -92,5 +89,5 @@ fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
     let Some(place) = find(p, key) else {
         return Ok(am::undefined.term());
     };
-    Ok(value_of(p, p.dictionary_mut().remove(place)))
+    Ok(value_of(p.dictionary_mut().remove(place)))
 }

@@ -6,9 +6,9 @@ use crate::ets::{
     registry,
 };
 use crate::heap::{Message, Stored};
-use crate::process::{self, CONTEXT_REDS, Due, PauseWords, Process, Signal, Work, refs};
+use crate::process::{self, CONTEXT_REDS, Due, PauseWords, Process, Signal, refs, work};
 use crate::sched;
-use crate::term::{Atom, RawTerm, Term, View, am};
+use crate::term::{Atom, Term, View, am};
 
 bifs! {
     bif ets:"new"/2 => new_2;
@@ -217,7 +217,7 @@ fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
     let objects = registry::delete(handle.table(), &mut state);
     drop(state);
     let shown_as = Some((am::delete_trap, 1));
-    let result = am::true_.raw();
+    let result = am::true_.term();
     free(
         p,
         Garbage {
@@ -230,25 +230,18 @@ fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 /// Objects that no table has any more, on their way to be freed, and what the BIF returns then.
-struct Garbage {
+struct Garbage<'p> {
     objects: Objects,
-    result: RawTerm,
+    result: Term<'p>,
     shown_as: Option<(Atom, u8)>,
     /// Words of what ERTS keeps of it when it pauses.
     pause_words: usize,
 }
 
-impl Work for Garbage {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.result));
-    }
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        self.shown_as
-    }
-}
+work! { struct Garbage { result; objects, shown_as, pause_words } shown as |it| it.shown_as }
 
 /// Frees objects, as many as fit into the time slice, then the others in the next ones.
-fn free(p: &Process, mut garbage: Garbage) -> BifResult<'_> {
+fn free<'p>(p: &'p Process, mut garbage: Garbage<'p>) -> BifResult<'p> {
     let reds = p.fcalls.get();
     let left = garbage.objects.free_some(reds);
     if left < 0 {
@@ -256,7 +249,7 @@ fn free(p: &Process, mut garbage: Garbage) -> BifResult<'_> {
         return Err(p.yield_with(garbage).into());
     }
     p.bump_reds(reds - left);
-    Ok(p.own(garbage.result))
+    Ok(garbage.result)
 }
 
 fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'p> {
@@ -378,17 +371,13 @@ pub(super) fn object<'p>(
 }
 
 /// Objects made of a list, until they are put into the table together.
-struct Inserting {
+struct Inserting<'p> {
     stored: Vec<Stored>,
     /// What is left of the list.
-    rest: RawTerm,
+    rest: Term<'p>,
 }
 
-impl Work for Inserting {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.rest));
-    }
-}
+work! { struct Inserting { rest; stored } }
 
 /// Steps of an insertion for one reduction. Source: `ITERATIONS_PER_RED` in `erl_db.c`.
 const STEPS_PER_RED: usize = 8;
@@ -436,7 +425,7 @@ fn insert_list<'p>(
     // Checking one, and copying it.
     let steps_each = 1 + usize::from(copies);
     let (mut stored, mut rest) = match begun {
-        Some(inserting) => (inserting.stored, p.own(inserting.rest)),
+        Some(inserting) => (inserting.stored, inserting.rest),
         None => (Vec::new(), objects),
     };
     let mut left = budget.max(1);
@@ -445,7 +434,6 @@ fn insert_list<'p>(
             if is_first_turn {
                 p.trap_state();
             }
-            let rest = rest.raw();
             return Err(p.yield_with(Inserting { stored, rest }).into());
         }
         stored.push(Stored::new(object(cell.head(), keypos)?));
@@ -581,7 +569,7 @@ fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResul
     drop(state);
     let garbage = Garbage {
         objects,
-        result: count.raw(),
+        result: count,
         shown_as: None,
         pause_words: 0,
     };

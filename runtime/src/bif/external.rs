@@ -6,8 +6,9 @@ use crate::external::{
     Compressing, Compression, DecodeOptions, Decoded, EncodeOptions, Encoder, Paused,
     PausedEncoder, Progress, TooLarge, external_size,
 };
-use crate::process::{CONTEXT_REDS, Process, Work};
-use crate::term::{Atom, RawTerm, Term, am, tag};
+use crate::heap::keeps;
+use crate::process::{CONTEXT_REDS, Process, work};
+use crate::term::{Term, am, tag};
 
 bifs! {
     bif erlang:"term_to_binary"/1 => term_to_binary_1;
@@ -61,28 +62,23 @@ const COMPRESSED_PER_SLICE: usize = 1 << 18;
 const STEPS_PER_SLICE: usize = 32 * CONTEXT_REDS as usize;
 
 /// A binary in the making.
-struct Encoding {
-    stage: Stage,
+struct Encoding<'p> {
+    stage: Stage<'p>,
     /// Steps paid for.
     paid: usize,
 }
 
-enum Stage {
-    Writing(PausedEncoder),
-    Compressing(Compression),
+enum Stage<'p> {
+    Writing { encoder: PausedEncoder<'p> },
+    Compressing { compression: Compression },
 }
 
-impl Work for Encoding {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        if let Stage::Writing(encoder) = &mut self.stage {
-            visit(encoder.terms());
-        }
-    }
-}
+keeps! { enum Stage { Writing { encoder; } Compressing { ; compression } } }
+work! { struct Encoding { stage; paid } }
 
-impl Encoding {
+impl<'p> Encoding<'p> {
     /// Puts the rest off to the next slice.
-    fn put_off(self, p: &Process) -> Control<'static> {
+    fn put_off(self, p: &'p Process) -> Control<'static> {
         /// Words of what ERTS makes each time it traps.
         const STATE_WORDS: usize = 8;
         p.trap_words(STATE_WORDS);
@@ -110,7 +106,8 @@ fn write_on<'p>(
     if progress == Progress::Whole && encoder.is_small() {
         p.bump_reds(1);
     } else if encoder.steps() > payable {
-        let stage = Stage::Writing(encoder.pause());
+        let encoder = encoder.pause();
+        let stage = Stage::Writing { encoder };
         let paid = payable;
         return Err(Encoding { stage, paid }.put_off(p).into());
     } else {
@@ -123,7 +120,7 @@ fn write_on<'p>(
 fn compress_on<'p>(p: &'p Process, mut compression: Compression) -> BifResult<'p> {
     let before = compression.written_bytes();
     if !compression.run(payable(p, COMPRESSED_PER_SLICE)) {
-        let (stage, paid) = (Stage::Compressing(compression), 0);
+        let (stage, paid) = (Stage::Compressing { compression }, 0);
         return Err(Encoding { stage, paid }.put_off(p).into());
     }
     let written = compression.written_bytes() - before;
@@ -136,8 +133,8 @@ fn to_binary<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifR
     let encoder = match begun {
         None => write_on(p, Encoder::with_version(term, options, false), 0)?,
         Some(Encoding { stage, paid }) => match stage {
-            Stage::Writing(encoder) => write_on(p, encoder.resume(p), paid)?,
-            Stage::Compressing(compression) => return compress_on(p, compression),
+            Stage::Writing { encoder } => write_on(p, encoder.resume(), paid)?,
+            Stage::Compressing { compression } => return compress_on(p, compression),
         },
     };
     let bytes = encoder.into_bytes();
@@ -178,9 +175,9 @@ fn to_iovec<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifRe
     let begun = p.take_work::<Encoding>().map(|work| *work);
     let (encoder, paid) = match begun {
         Some(Encoding {
-            stage: Stage::Writing(encoder),
+            stage: Stage::Writing { encoder },
             paid,
-        }) => (encoder.resume(p), paid),
+        }) => (encoder.resume(), paid),
         _ => (Encoder::with_version(term, options, true), 0),
     };
     let (written, shared) = write_on(p, encoder, paid)?.into_parts();
@@ -234,16 +231,11 @@ fn binary_to_term_2<'p>(p: &'p Process, [a, list]: [Term<'p>; 2]) -> BifResult<'
 }
 
 /// A term in the making.
-struct Decoding(Paused);
-
-impl Work for Decoding {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(self.0.values());
-    }
-    fn shown_as(&self) -> Option<(Atom, u8)> {
-        Some((am::binary_to_term_trap, 1))
-    }
+struct Decoding<'p> {
+    paused: Paused<'p>,
 }
+
+work! { struct Decoding { paused; } shown as |_| Some((am::binary_to_term_trap, 1)) }
 
 fn from_binary<'p>(
     p: &'p Process,
@@ -252,7 +244,7 @@ fn from_binary<'p>(
 ) -> Result<(Term<'p>, usize), Leave<'p>> {
     let bytes = a.as_binary().ok_or_else(badarg)?.bytes();
     const STEPS_PER_RED: i64 = 128;
-    let paused = p.take_work::<Decoding>().map(|work| work.0);
+    let paused = p.take_work::<Decoding>().map(|work| work.paused);
     let is_first_turn = paused.is_none();
     let is_compressed = external::is_compressed(&bytes);
     let most = p.fcalls.get() * STEPS_PER_RED;
@@ -271,7 +263,7 @@ fn from_binary<'p>(
             if is_first_turn {
                 p.trap_state();
             }
-            Err(p.yield_with(Decoding(paused)).into())
+            Err(p.yield_with(Decoding { paused }).into())
         }
     }
 }

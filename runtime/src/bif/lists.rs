@@ -3,8 +3,8 @@
 mod subtract;
 
 use super::{BifResult, Control, GuardResult, Leave, Raise, badarg, bifs};
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, Work};
-use crate::term::{RawTerm, Term, am, compare};
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
+use crate::term::{Term, am, compare};
 
 bifs! {
     bif lists:"member"/2 => member_2;
@@ -167,47 +167,37 @@ fn keysearch_3<'p>(p: &'p Process, args: [Term<'p>; 3]) -> BifResult<'p> {
 }
 
 /// An append in the making.
-struct Appending {
+struct Appending<'p> {
     /// What is left of the left operand.
-    rest: RawTerm,
-    copied: Vec<RawTerm>,
+    rest: Term<'p>,
+    copied: Vec<Term<'p>>,
 }
 
-impl Work for Appending {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.rest));
-        visit(&mut self.copied);
-    }
-}
+work! { struct Appending { rest, copied; } }
 
 /// A list that is put together from its end.
-struct Listing {
+struct Listing<'p> {
     /// Its first elements, which are not in it yet.
-    left: Vec<RawTerm>,
-    list: RawTerm,
+    left: Vec<Term<'p>>,
+    list: Term<'p>,
 }
 
-impl Work for Listing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.left);
-        visit(std::slice::from_mut(&mut self.list));
-    }
-}
+work! { struct Listing { left, list; } }
 
-impl Listing {
+impl<'p> Listing<'p> {
     /// Cells made in a time slice.
     const CELLS: usize = COUNTED_CELLS_PER_RED * CONTEXT_REDS as usize;
 
     /// The list, or as much of it as is made in a slice. ERTS has paid for the cells while it copied the elements to
     /// them: they cost nothing any more.
-    fn run(mut self, p: &Process) -> BifResult<'_> {
+    fn run(mut self, p: &'p Process) -> BifResult<'p> {
         let now = self.left.len().saturating_sub(Self::CELLS);
         let elements = self.left.drain(now..).rev();
-        let list = elements.fold(p.own(self.list), |tail, raw| p.cons(p.own(raw), tail));
+        let list = elements.fold(self.list, |tail, element| p.cons(element, tail));
         if self.left.is_empty() {
             return Ok(list);
         }
-        self.list = list.raw();
+        self.list = list;
         p.give_up_slice();
         Err(p.put_off(self).into())
     }
@@ -233,10 +223,10 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
         }
         None => (left, Vec::new(), p.free_words()),
         // The first turn has filled the heap.
-        Some(begun) => (p.own(begun.rest), begun.copied, 0),
+        Some(begun) => (begun.rest, begun.copied, 0),
     };
     let outcome = copy_cells(p, &mut rest, free_words, |element| {
-        copied.push(element.raw())
+        copied.push(element);
     });
     if outcome.is_err() {
         // ERTS has copied the elements of an improper list by then.
@@ -244,14 +234,13 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
     }
     match outcome? {
         Copied::All => {
-            let (left, list) = (copied, right.raw());
+            let (left, list) = (copied, right);
             Listing { left, list }.run(p)
         }
         Copied::Some => {
             if is_first_turn {
                 p.trap_state();
             }
-            let rest = rest.raw();
             Err(p.yield_with(Appending { rest, copied }).into())
         }
     }

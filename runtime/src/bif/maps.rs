@@ -3,11 +3,12 @@
 use smallvec::SmallVec;
 
 use super::{BifResult, GuardResult, Raise, badarg, bifs, tagged};
-use crate::process::{Process, Work};
+use crate::heap::keeps;
+use crate::process::{Process, work};
 use crate::term::tag::map::SMALL_LIMIT;
-use crate::term::{Atom, Map, RawTerm, Term, Tuple, am};
+use crate::term::{Atom, Map, Term, Tuple, am};
 use crate::value::map;
-use crate::value::map::{Changed, Leaf, Leaves, TrieParts};
+use crate::value::map::{Changed, Leaf, Leaves, Pair, TrieParts};
 
 mod next;
 
@@ -83,28 +84,20 @@ fn from_keys_2<'p>(p: &'p Process, [list, value]: [Term<'p>; 2]) -> BifResult<'p
 }
 
 /// A map in the making.
-enum Making {
+enum Making<'p> {
     Reading {
-        parts: TrieParts,
+        parts: TrieParts<'p>,
         /// Pairs read so far.
         count: usize,
         /// What is left of the list.
-        rest: RawTerm,
+        rest: Term<'p>,
     },
-    Building(Building),
+    Building {
+        building: Building<'p>,
+    },
 }
 
-impl Work for Making {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        match self {
-            Making::Reading { parts, rest, .. } => {
-                parts.visit(visit);
-                visit(std::slice::from_mut(rest));
-            }
-            Making::Building(building) => building.parts.visit(visit),
-        }
-    }
-}
+work! { enum Making { Reading { parts, rest; count } Building { building; } } }
 
 /// Steps for one reduction where a map is made of a list.
 const MADE_PER_RED: usize = 40;
@@ -142,10 +135,10 @@ fn from_elements<'p>(
         p.yield_with(making)
     };
     let (parts, count, list) = match begun {
-        Some(Making::Building(building)) => {
+        Some(Making::Building { building }) => {
             return building.run(p).map_err(|making| put_off(making).into());
         }
-        Some(Making::Reading { parts, count, rest }) => (Some(parts), count, p.own(rest)),
+        Some(Making::Reading { parts, count, rest }) => (Some(parts), count, rest),
         None => (None, 0, list),
     };
     let (pairs, rest) = read_pairs(p, list, pair)?;
@@ -153,14 +146,13 @@ fn from_elements<'p>(
     if rest.as_cons().is_some() {
         let mut parts = parts.unwrap_or_default();
         parts.add(pairs);
-        let rest = rest.raw();
         return Err(put_off(Making::Reading { parts, count, rest }).into());
     }
     let due = sorting_steps(count);
     if parts.is_none() && due <= p.reds_left() * MADE_PER_RED {
         p.bump_reds((due / MADE_PER_RED) as i64);
-        let own = |(order, [key, value]): (u64, [RawTerm; 2])| (order, p.own(key), p.own(value));
-        return Ok(map::from_placed(p, pairs.into_iter().map(own)));
+        let placed = |(order, [key, value]): Pair<'p>| (order, key, value);
+        return Ok(map::from_placed(p, pairs.into_iter().map(placed)));
     }
     let mut parts = parts.unwrap_or_default();
     parts.add(pairs);
@@ -175,12 +167,11 @@ fn from_elements<'p>(
 
 /// The pairs of as many elements as the reductions left pay for, each behind the place of its key, and what is left
 /// of the list.
-#[expect(clippy::type_complexity, reason = "pairs and a rest, named above")]
 fn read_pairs<'p>(
     p: &'p Process,
     list: Term<'p>,
     pair: impl Fn(Term<'p>) -> Option<(Term<'p>, Term<'p>)>,
-) -> Result<(Vec<(u64, [RawTerm; 2])>, Term<'p>), Raise<'p>> {
+) -> Result<(Vec<Pair<'p>>, Term<'p>), Raise<'p>> {
     let budget = p.reds_left() * MADE_PER_RED;
     let mut left = budget;
     let mut pairs = Vec::new();
@@ -191,7 +182,7 @@ fn read_pairs<'p>(
             return Ok((pairs, rest));
         }
         left = left.saturating_sub(2);
-        pairs.push((map::trie_order_of(key), [key.raw(), value.raw()]));
+        pairs.push((map::trie_order_of(key), [key, value]));
         rest = cell.tail();
     }
     p.bump_reds(((budget - left) / MADE_PER_RED) as i64);
@@ -202,8 +193,8 @@ fn read_pairs<'p>(
 }
 
 /// A map whose pairs are all known.
-struct Building {
-    parts: TrieParts,
+struct Building<'p> {
+    parts: TrieParts<'p>,
     /// Pairs in all, and those that parts have been made of.
     count: usize,
     made: usize,
@@ -211,9 +202,11 @@ struct Building {
     paid: usize,
 }
 
-impl Building {
+keeps! { struct Building { parts; count, made, paid } }
+
+impl<'p> Building<'p> {
     /// Makes as many parts as the reductions left pay for; what is put off, if not all.
-    fn run(mut self, p: &Process) -> Result<Term<'_>, Making> {
+    fn run(mut self, p: &'p Process) -> Result<Term<'p>, Making<'p>> {
         let due = sorting_steps(self.count);
         let payable = p.reds_left() * MADE_PER_RED;
         if due - self.paid > payable {
@@ -224,7 +217,7 @@ impl Building {
             {
                 self.made += made;
             }
-            return Err(Making::Building(self));
+            return Err(Making::Building { building: self });
         }
         while self.parts.make_next(p).is_some() {}
         p.bump_reds(((due - self.paid) / MADE_PER_RED) as i64);
@@ -233,16 +226,12 @@ impl Building {
 }
 
 /// Keys or values of a trie, as far as they have been listed.
-struct Listing {
-    parts: Vec<RawTerm>,
+struct Listing<'p> {
+    parts: Vec<Term<'p>>,
     left: SmallVec<[u8; 16]>,
 }
 
-impl Work for Listing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.parts);
-    }
-}
+work! { struct Listing { parts; left } }
 
 fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> BifResult<'p> {
     let map = whole(t)?;
@@ -252,7 +241,7 @@ fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> Bi
     };
     let budget = p.reds_left() * LISTED_PER_RED;
     let before = parts.len();
-    parts.extend(leaves.by_ref().take(budget).map(|leaf| part(leaf).raw()));
+    parts.extend(leaves.by_ref().take(budget).map(part));
     if parts.len() < map.len() {
         if before == 0 {
             p.trap_state();
@@ -261,7 +250,6 @@ fn listed<'p>(p: &'p Process, t: Term<'p>, part: fn(Leaf<'p>) -> Term<'p>) -> Bi
         return Err(p.yield_with(Listing { parts, left }).into());
     }
     p.bump_reds(((parts.len() - before) / LISTED_PER_RED) as i64);
-    let parts: Vec<_> = parts.into_iter().map(|raw| p.own(raw)).collect();
     Ok(p.list(&parts))
 }
 
@@ -303,17 +291,13 @@ fn take_2<'p>(p: &'p Process, [key, t]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 /// A map of two in the making.
-struct Merging {
-    merge: map::Merge,
+struct Merging<'p> {
+    merge: map::Merge<'p>,
     /// Nodes paid for.
     paid: usize,
 }
 
-impl Work for Merging {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        self.merge.visit(visit);
-    }
-}
+work! { struct Merging { merge; paid } }
 
 fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
     /// Nodes that one reduction pays for.

@@ -2,21 +2,18 @@
 //!
 //! A table of literals `{Key, Value}` with open addressing. Readers take no lock: a slot is one word,
 //! and a table that has become too small stays as it is while its successor is filled. Writers take
-//! turns. Each pair is a literal area of its own; a value that is replaced or erased stays good in the
-//! hands of whoever read it, who gets a copy before it is freed (`heap::release`).
-
-use crate::hash::HashMap;
+//! turns. Each pair is a literal in an area of its own; a value that is replaced or erased stays good in
+//! the hands of whoever read it, who gets a copy before it is freed (`heap::release`).
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
-use crate::heap::release::release;
-use crate::heap::{Literal, LiteralArea, LiteralCell, size_shared_all};
+use crate::heap::{Heap, LiteralSlot, LoneLiteral, size_shared_all};
 use crate::process::Process;
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
-use crate::term::{Term, am};
+use crate::term::{Term, Tuple, am};
 use crate::value::map;
 
 bifs! {
@@ -35,34 +32,16 @@ const INITIAL_SLOTS: usize = 8;
 
 /// A slot holds nothing, a pair, or (where a pair was erased) the empty list.
 struct Table {
-    slots: Box<[LiteralCell]>,
+    slots: Box<[LiteralSlot]>,
 }
 
 /// What writers know beside the table.
 #[derive(Default)]
 struct Used {
-    /// Where each pair lies, by its address.
-    areas: HashMap<u64, LiteralArea>,
+    /// Slots that hold a pair.
+    pairs: usize,
     /// Slots that hold a pair or the mark of an erased one.
     taken: usize,
-}
-
-impl Used {
-    /// Makes a pair.
-    fn pair(&mut self, pair: Term<'_>) -> Literal {
-        let mut area = LiteralArea::new();
-        let literal = Literal::new(pair, &mut area);
-        area.trim();
-        self.areas.insert(literal.term().raw().0, area);
-        literal
-    }
-
-    /// Gives up a pair that no slot holds any more.
-    fn give_up(&mut self, pair: Literal) {
-        if let Some(area) = self.areas.remove(&pair.term().raw().0) {
-            release(area);
-        }
-    }
 }
 
 static TERMS: StaticCell<Table> = StaticCell::empty();
@@ -97,22 +76,26 @@ impl Table {
 
     fn leak(slots: usize) -> &'static Table {
         let mut cells = Vec::new();
-        cells.resize_with(slots, LiteralCell::default);
+        cells.resize_with(slots, LiteralSlot::default);
         let slots = cells.into_boxed_slice();
         Box::leak(Box::new(Table { slots }))
     }
 
     /// The slot that holds `key`, or else the one where it would go.
-    fn find(&self, key: Term<'_>) -> Result<(&LiteralCell, Literal), &LiteralCell> {
+    fn find<'h>(
+        &self,
+        key: Term<'_>,
+        heap: &'h Heap,
+    ) -> Result<(&LiteralSlot, Tuple<'h>), &LiteralSlot> {
         let mask = self.slots.len() - 1;
         let mut at = internal_hash(key) as usize & mask;
         let mut free = None;
         loop {
             let slot = &self.slots[at];
-            match slot.get() {
+            match slot.get(heap) {
                 None => return Err(free.unwrap_or(slot)),
-                Some(pair) => match pair.term().as_tuple() {
-                    Some(tuple) if eq_exact(tuple.get(0), key) => return Ok((slot, pair)),
+                Some(pair) => match pair.as_tuple() {
+                    Some(pair) if eq_exact(pair.get(0), key) => return Ok((slot, pair)),
                     Some(_) => {}
                     None => {
                         free.get_or_insert(slot);
@@ -123,15 +106,16 @@ impl Table {
         }
     }
 
-    fn pairs(&self) -> impl Iterator<Item = Literal> {
-        let taken = self.slots.iter().filter_map(LiteralCell::get);
-        taken.filter(|pair| !pair.term().is_nil())
+    fn pairs<'h>(&self, heap: &'h Heap) -> impl Iterator<Item = (&LiteralSlot, Tuple<'h>)> {
+        let pair = |slot: &LiteralSlot| slot.get(heap).and_then(Term::as_tuple);
+        let slots = self.slots.iter();
+        slots.filter_map(move |slot| pair(slot).map(|pair| (slot, pair)))
     }
 }
 
-fn value_of(key: Term<'_>) -> Option<Term<'static>> {
-    let (_, pair) = TERMS.get()?.find(key).ok()?;
-    pair.term().as_tuple().map(|pair| pair.get(1))
+fn value_of<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
+    let (_, pair) = TERMS.get()?.find(key, p).ok()?;
+    Some(pair.get(1))
 }
 
 /// How many slots there are, for tests.
@@ -140,32 +124,29 @@ pub(super) fn slots() -> usize {
 }
 
 /// The table with room for one pair more, under the writers' lock.
-fn table_to_write(used: &mut Used) -> &'static Table {
+fn table_to_write(used: &mut Used, heap: &Heap) -> &'static Table {
     let Some(table) = TERMS.get() else {
         let table = Table::leak(INITIAL_SLOTS);
         TERMS.set(table);
         return table;
     };
     // Not more than half full, as in ERTS, and a free slot for every search to end at.
-    let (live, slots) = (used.areas.len(), table.slots.len());
+    let (live, slots) = (used.pairs, table.slots.len());
     if (live + 1) * 2 <= slots && (used.taken + 1) * 4 <= slots * 3 {
         return table;
     }
-    rebuild(used, table)
+    rebuild(used, table, heap)
 }
 
 /// Has a table of the size that fits take the place of `table`.
-fn rebuild(used: &mut Used, table: &'static Table) -> &'static Table {
-    let slots = (used.areas.len() * 2 + 2)
-        .next_power_of_two()
-        .max(INITIAL_SLOTS);
+fn rebuild(used: &mut Used, table: &'static Table, heap: &Heap) -> &'static Table {
+    let slots = (used.pairs * 2 + 2).next_power_of_two().max(INITIAL_SLOTS);
     let next = Table::with(slots);
-    for pair in table.pairs() {
-        let key = pair.term().as_tuple().map(|pair| pair.get(0));
-        let free = key.and_then(|key| next.find(key).err());
-        free.expect("keys differ").set(Some(pair));
+    for (slot, pair) in table.pairs(heap) {
+        let free = next.find(pair.get(0), heap).err();
+        free.expect("keys differ").set(slot.held());
     }
-    used.taken = used.areas.len();
+    used.taken = used.pairs;
     TERMS.set(next);
     table.retire();
     next
@@ -173,27 +154,24 @@ fn rebuild(used: &mut Used, table: &'static Table) -> &'static Table {
 
 fn store<'p>(p: &'p Process, key: Term<'p>, value: Term<'p>, replace: bool) -> BifResult<'p> {
     let mut used = write();
-    let table = table_to_write(&mut used);
-    let (slot, before) = match table.find(key) {
+    let table = table_to_write(&mut used, p);
+    let slot = match table.find(key, p) {
         Ok((slot, pair)) => {
-            let old = pair.term().as_tuple().map(|pair| pair.get(1));
-            if old.is_some_and(|old| eq_exact(old, value)) {
+            if eq_exact(pair.get(1), value) {
                 return Ok(am::ok.term());
             }
             if !replace {
                 return Err(badarg().into());
             }
-            (slot, Some(pair))
+            slot
         }
         Err(slot) => {
-            used.taken += usize::from(slot.get().is_none());
-            (slot, None)
+            used.taken += usize::from(slot.get(p).is_none());
+            used.pairs += 1;
+            slot
         }
     };
-    slot.set(Some(used.pair(p.tuple(&[key, value]))));
-    if let Some(before) = before {
-        used.give_up(before);
-    }
+    slot.set(Some(LoneLiteral::new(p.tuple(&[key, value]))));
     Ok(am::ok.term())
 }
 
@@ -206,30 +184,30 @@ fn put_new_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let pairs = TERMS.get().into_iter().flat_map(Table::pairs);
-    Ok(pairs.fold(Term::NIL, |rest, pair| p.cons(pair.term(), rest)))
+    let pairs = TERMS.get().into_iter().flat_map(|table| table.pairs(p));
+    Ok(pairs.fold(Term::NIL, |rest, (_, pair)| p.cons(pair.term(), rest)))
 }
 
-fn get_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(value_of(key).ok_or_else(badarg)?)
+fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+    Ok(value_of(p, key).ok_or_else(badarg)?)
 }
 
-fn get_2<'p>(_p: &'p Process, [key, default]: [Term<'p>; 2]) -> BifResult<'p> {
-    Ok(value_of(key).unwrap_or(default))
+fn get_2<'p>(p: &'p Process, [key, default]: [Term<'p>; 2]) -> BifResult<'p> {
+    Ok(value_of(p, key).unwrap_or(default))
 }
 
-fn erase_1<'p>(_p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
     let mut used = write();
     let Some(table) = TERMS.get() else {
         return Ok(Term::bool(false));
     };
-    let Ok((slot, pair)) = table.find(key) else {
+    let Ok((slot, _)) = table.find(key, p) else {
         return Ok(Term::bool(false));
     };
-    slot.set(Some(Literal::new(Term::NIL, &mut LiteralArea::new())));
-    used.give_up(pair);
-    if table.slots.len() > INITIAL_SLOTS && used.areas.len() * 4 < table.slots.len() {
-        rebuild(&mut used, table);
+    slot.set(Some(LoneLiteral::new(Term::NIL)));
+    used.pairs -= 1;
+    if table.slots.len() > INITIAL_SLOTS && used.pairs * 4 < table.slots.len() {
+        rebuild(&mut used, table, p);
     }
     Ok(Term::bool(true))
 }
@@ -238,7 +216,7 @@ fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let (mut count, mut bytes) = (0u64, 0);
     if let Some(table) = TERMS.get() {
         bytes += table.slots.len() * 8;
-        for pair in table.pairs() {
+        for (_, pair) in table.pairs(p) {
             count += 1;
             bytes += size_shared_all(pair.term()) * 8;
         }
@@ -257,10 +235,10 @@ fn erase_persistent_terms_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult
     let old = TERMS.get();
     TERMS.set(Table::with(INITIAL_SLOTS));
     if let Some(table) = old {
+        table.slots.iter().for_each(|slot| slot.set(None));
         table.retire();
     }
-    let before = std::mem::take(&mut *used);
-    before.areas.into_values().for_each(release);
+    *used = Used::default();
     Ok(am::ok.term())
 }
 

@@ -705,8 +705,7 @@ pub(super) fn ask_and_await(
         p.set_x(0, gone.term());
         return Next::Return;
     }
-    let reference = p.reference(reference).raw();
-    p.set_x(0, p.own(reference));
+    p.set_x(0, p.reference(reference));
     // Its answer is behind all that has been sent so far.
     p.mailbox.skip_all();
     p.pc.set(export(am::erts_internal, am::await_result, 1).address());

@@ -152,8 +152,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         if let Err(exiting) = p.fetch_signals() {
             return Next::Exit(exiting);
         }
-        let info = info(p, items.term(), form).raw();
-        p.set_x(0, p.own(info));
+        p.set_x(0, info(p, items.term(), form));
         return Next::Return;
     }
     let reference = make_ref();

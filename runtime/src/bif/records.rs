@@ -115,7 +115,7 @@ fn create_4<'p>(p: &'p Process, args: [Term<'p>; 4]) -> BifResult<'p> {
     }
     let definition = record::definition(module, name_atom, exported, &names);
     let sorted: Vec<Term<'p>> = order.iter().map(|&at| values[at]).collect();
-    Ok(p.record(definition, &sorted))
+    Ok(p.record(definition.term(), &sorted))
 }
 
 fn update_4<'p>(p: &'p Process, [term, module, name, fields]: [Term<'p>; 4]) -> BifResult<'p> {
@@ -150,7 +150,7 @@ fn get_definition_2<'p>(p: &'p Process, [module, name]: [Term<'p>; 2]) -> BifRes
     let (Some(module), Some(name)) = (module.as_atom(), name.as_atom()) else {
         return Err(badarg().into());
     };
-    let cell = record::find(module, name).and_then(Term::as_cons);
+    let cell = record::find(module, name, p).and_then(Term::as_cons);
     let cell = cell.ok_or_else(badarg)?;
     let definition = cell.head().as_tuple().ok_or_else(badarg)?;
     let defaults = cell.tail().as_tuple().ok_or_else(badarg)?;

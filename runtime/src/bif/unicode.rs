@@ -2,8 +2,8 @@
 
 use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code::entry::export;
-use crate::process::{CONTEXT_REDS, Process, Work};
-use crate::term::{Atom, Bits, RawTerm, Term, View, am};
+use crate::process::{CONTEXT_REDS, Process, Work, work};
+use crate::term::{Atom, Bits, Term, View, am};
 
 bifs! {
     bif unicode:"characters_to_binary"/2 => characters_to_binary_2;
@@ -247,13 +247,13 @@ fn pay(p: &Process, units: usize) {
 }
 
 /// Keeps `work` for the next slice, and as many words as ERTS does.
-fn put_off(p: &Process, words: usize, work: impl Work) -> Control<'static> {
+fn put_off<'p>(p: &'p Process, words: usize, work: impl Work<'p>) -> Control<'static> {
     p.trap_words(words);
     p.yield_with(work)
 }
 
 /// A conversion in the making.
-struct Converting {
+struct Converting<'p> {
     latin1: bool,
     out: String,
     leftover: Vec<u8>,
@@ -261,19 +261,14 @@ struct Converting {
     /// Units paid for.
     paid: usize,
     /// What is read, the next one last, when it is not at its end.
-    rest: Vec<RawTerm>,
-    stopped: Option<RawTerm>,
+    rest: Vec<Term<'p>>,
+    stopped: Option<Term<'p>>,
 }
 
-impl Work for Converting {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.rest);
-        visit(self.stopped.as_mut_slice());
-    }
-}
+work! { struct Converting { rest, stopped; latin1, out, leftover, units, paid } }
 
-impl Converting {
-    fn pause(conversion: Conversion<'_>, paid: usize) -> Converting {
+impl<'p> Converting<'p> {
+    fn pause(conversion: Conversion<'p>, paid: usize) -> Converting<'p> {
         let rest = conversion.tails.into_iter().chain(conversion.rest);
         Converting {
             latin1: conversion.latin1,
@@ -281,13 +276,13 @@ impl Converting {
             leftover: conversion.leftover,
             units: conversion.units,
             paid,
-            rest: rest.map(Term::raw).collect(),
-            stopped: conversion.stopped.map(Term::raw),
+            rest: rest.collect(),
+            stopped: conversion.stopped,
         }
     }
 
-    fn resume(self, p: &Process) -> (Conversion<'_>, usize) {
-        let mut tails: Vec<_> = self.rest.into_iter().map(|raw| p.own(raw)).collect();
+    fn resume(self, p: &'p Process) -> (Conversion<'p>, usize) {
+        let mut tails = self.rest;
         let conversion = Conversion {
             p,
             latin1: self.latin1,
@@ -296,7 +291,7 @@ impl Converting {
             units: self.units,
             rest: tails.pop(),
             tails,
-            stopped: self.stopped.map(|raw| p.own(raw)),
+            stopped: self.stopped,
         };
         (conversion, self.paid)
     }
@@ -374,28 +369,21 @@ fn of_outcome<'p>(
 }
 
 /// A list of a text's characters in the making.
-struct Listing {
+struct Listing<'p> {
     text: String,
     /// Characters that are to be paid for before the list is begun.
     owed: usize,
     /// Characters that are not in the list yet: the first ones of the text.
     left: usize,
-    list: RawTerm,
-    failure: Option<(Atom, RawTerm)>,
+    list: Term<'p>,
+    failure: Option<(Atom, Term<'p>)>,
 }
 
-impl Work for Listing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.list));
-        if let Some((_, rest)) = &mut self.failure {
-            visit(std::slice::from_mut(rest));
-        }
-    }
-}
+work! { struct Listing { list, failure; text, owed, left } }
 
-impl Listing {
+impl<'p> Listing<'p> {
     /// As much as the reductions left pay for, from the end on.
-    fn run<'p>(mut self, p: &'p Process) -> BifResult<'p> {
+    fn run(mut self, p: &'p Process) -> BifResult<'p> {
         let payable_now = payable(p);
         if self.owed > payable_now {
             self.owed -= payable_now;
@@ -404,7 +392,7 @@ impl Listing {
         pay(p, std::mem::take(&mut self.owed));
         let most = payable(p);
         let now = self.left.min(most);
-        let mut list = p.own(self.list);
+        let mut list = self.list;
         let mut end = self.text.len();
         for (at, character) in self.text.char_indices().rev().take(now) {
             list = p.cons(Term::small(i64::from(u32::from(character))), list);
@@ -413,12 +401,11 @@ impl Listing {
         self.text.truncate(end);
         self.left -= now;
         if self.left > 0 {
-            self.list = list.raw();
+            self.list = list;
             return Err(put_off(p, LISTING_WORDS, self).into());
         }
         pay(p, now);
-        let failure = self.failure.map(|(reason, rest)| (reason, p.own(rest)));
-        Ok(of_outcome(p, list, failure))
+        Ok(of_outcome(p, list, self.failure))
     }
 }
 
@@ -446,8 +433,8 @@ fn characters_to_list_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> 
         text,
         owed: if is_utf8 { left } else { 0 },
         left,
-        list: Term::NIL.raw(),
-        failure: failure.map(|(reason, rest)| (reason, rest.raw())),
+        list: Term::NIL,
+        failure,
     };
     listing.run(p)
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariant:
 //! - R1: the words in the tables are literals: definitions stay for ever, as records everywhere refer to them; cells are
-//!   their modules', and leave the table before those are purged.
+//!   their modules', and leave the table before those give up their literals.
 #![expect(unsafe_code, reason = "literals at rest in tables that threads share")]
 
 use crate::hash::HashMap;
@@ -33,22 +33,35 @@ fn table() -> &'static RwLock<HashMap<Key, RawTerm>> {
     TABLE.get_or_init(RwLock::default)
 }
 
+/// A definition as a value that any thread may keep: it stays for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Definition(RawTerm);
+
+impl Definition {
+    /// The tuple.
+    #[must_use]
+    pub fn term(self) -> Term<'static> {
+        // SAFETY: R1, T1: it stays for ever.
+        unsafe { Term::new(self.0) }
+    }
+}
+
 /// What makes two definitions the same.
 type Shape = (Atom, Atom, bool, Vec<Atom>);
 
 /// Definitions that were made, so that each is made once.
-fn made() -> &'static RwLock<HashMap<Shape, RawTerm>> {
-    static MADE: OnceLock<RwLock<HashMap<Shape, RawTerm>>> = OnceLock::new();
+fn made() -> &'static RwLock<HashMap<Shape, Definition>> {
+    static MADE: OnceLock<RwLock<HashMap<Shape, Definition>>> = OnceLock::new();
     MADE.get_or_init(RwLock::default)
 }
 
 /// The definition of `module`'s record `name` with these fields (all different), in the order of the
 /// source.
 #[must_use]
-pub fn definition(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> Term<'static> {
+pub fn definition(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> Definition {
     let shape = (module, name, exported, fields.to_vec());
-    if let Some(&raw) = made().read().get(&shape) {
-        return literal(raw);
+    if let Some(made) = made().read().get(&shape) {
+        return *made;
     }
     let hash = hash(module, name, exported, fields);
     let sorted = sorted(fields);
@@ -67,8 +80,8 @@ pub fn definition(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> 
         elements.extend(sorted.iter().map(|&from| fields[from].term()));
         heap.tuple(&elements)
     });
-    let raw = *made().write().entry(shape).or_insert(definition.raw());
-    literal(raw)
+    let definition = Definition(definition.raw());
+    *made().write().entry(shape).or_insert(definition)
 }
 
 /// Places of the fields in the order of their atoms' indices.
@@ -91,20 +104,15 @@ fn hash(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> u32 {
     hash.value()
 }
 
-fn literal(raw: RawTerm) -> Term<'static> {
-    // SAFETY: R1, T1, H6: it is not given up while the table names it.
-    unsafe { Term::new(raw) }
-}
-
-/// A literal cell of a definition and its defaults, at rest.
+/// A literal cell of a definition and its defaults, at rest: a module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defined(RawTerm);
 
 impl Defined {
-    /// The cell.
+    /// The word, for the module's code.
     #[must_use]
-    pub fn term(self) -> Term<'static> {
-        literal(self.0)
+    pub fn raw(self) -> RawTerm {
+        self.0
     }
 }
 
@@ -128,13 +136,16 @@ pub fn define(
                     .map_or(Term::immed(NO_DEFAULT), |t| heap.copy_in(t))
             })
             .collect();
-        heap.cons(definition, heap.tuple(&defaults))
+        heap.cons(definition.term(), heap.tuple(&defaults))
     });
     Defined(cell.raw())
 }
 
 /// Makes `definitions` (by name) those of `module`, and no others.
-pub fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
+///
+/// # Safety
+/// R1: others take their place before the area that they were made in is given up.
+pub unsafe fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
     let mut table = table().write();
     table.retain(|(owner, _), _| *owner != module);
     for (name, definition) in definitions {
@@ -142,10 +153,13 @@ pub fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
     }
 }
 
-/// The definition and defaults (a cell) of `module`'s record `name`, where it is loaded and has one.
+/// The definition and defaults (a cell) of `module`'s record `name`, where it is loaded and has one: for the owner of
+/// `heap` in its turn.
 #[must_use]
-pub fn find(module: Atom, name: Atom) -> Option<Term<'static>> {
-    table().read().get(&(module, name)).copied().map(literal)
+pub fn find(module: Atom, name: Atom, _heap: &Heap) -> Option<Term<'_>> {
+    let raw = *table().read().get(&(module, name))?;
+    // SAFETY: R1, T1, H6: the table named it in this turn.
+    Some(unsafe { Term::new(raw) })
 }
 
 #[cfg(test)]
@@ -172,13 +186,16 @@ mod tests {
         let (module, name) = (Atom::new("module_of_definitions"), Atom::new("name_of_one"));
         let fields = [Atom::new("z_field"), Atom::new("a_field")];
         let first = definition(module, name, true, &fields);
-        assert!(first.same(definition(module, name, true, &fields)));
-        assert!(!first.same(definition(module, name, false, &fields)));
-        assert!(find(module, name).is_none());
+        assert!(first == definition(module, name, true, &fields));
+        assert!(first != definition(module, name, false, &fields));
+        let heap = Heap::detached();
+        assert!(find(module, name, &heap).is_none());
         let area = &mut LiteralArea::new();
-        publish(module, &[(name, define(module, name, true, &[], area))]);
-        assert!(find(module, name).is_some());
-        publish(module, &[]);
-        assert!(find(module, name).is_none());
+        // SAFETY: R1: the area lives to the end of the test.
+        unsafe { publish(module, &[(name, define(module, name, true, &[], area))]) };
+        assert!(find(module, name, &heap).is_some());
+        // SAFETY: R1: there are none.
+        unsafe { publish(module, &[]) };
+        assert!(find(module, name, &heap).is_none());
     }
 }

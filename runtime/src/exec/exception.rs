@@ -207,7 +207,7 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
         let place = module::versions(mfa.module).current.and_then(|code| {
             let entry = code.find(mfa.function, mfa.arity)?;
             let at = entry.checked_sub(crate::code::op::entry::WORDS as u32)?;
-            code.place_at(at)
+            code.place_at(at, p)
         });
         let place = if words[0] & flag::FROM_BIF != 0 {
             None
@@ -216,13 +216,13 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
         };
         Some((mfa, place))
     } else {
-        lookup(CodeAddress::of_word(words[1]))
+        lookup(p, CodeAddress::of_word(words[1]))
     };
     if let Some((mfa, place)) = first {
         items.push(item(p, mfa, args, place, about.tail()));
     }
     for &address in &words[FIXED..] {
-        if let Some((mfa, place)) = lookup(CodeAddress::of_word(address)) {
+        if let Some((mfa, place)) = lookup(p, CodeAddress::of_word(address)) {
             items.push(item(p, mfa, None, place, Term::NIL));
         }
     }
@@ -235,7 +235,7 @@ pub(crate) fn current_function(p: &Process) -> Option<Mfa> {
 }
 
 /// At most `depth` functions that it is in, and where in them.
-fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place); 1]> {
+fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place<'_>); 1]> {
     let mut frames = SmallVec::new();
     let pc = p.pc.get();
     let shown = p.with_psd(|psd| psd.work.as_ref().and_then(|work| work.shown_as()));
@@ -252,7 +252,7 @@ fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place); 1]> {
             None,
         ));
     } else if !pc.is_null() && depth > 0 {
-        frames.extend(lookup(pc));
+        frames.extend(lookup(p, pc));
     } else if p.stack_words() == 0 {
         frames.push((not_in_code(p), None));
     }
@@ -262,7 +262,7 @@ fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place); 1]> {
             // As in an exception's trace.
             if address != last {
                 last = address;
-                frames.extend(lookup(address.call()));
+                frames.extend(lookup(p, address.call()));
             }
             frames.len() < depth
         });
@@ -301,7 +301,7 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
 pub(crate) fn caller(p: &Process, line: bool) -> Term<'_> {
     let mut found = None;
     for_each_return(p, |address| {
-        found = lookup(address.call());
+        found = lookup(p, address.call());
         false
     });
     let Some((mfa, place)) = found else {
@@ -327,7 +327,7 @@ pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
         if left > 0 && address != last {
             last = address;
             left -= 1;
-            if let Some((mfa, place)) = lookup(address.call()) {
+            if let Some((mfa, place)) = lookup(p, address.call()) {
                 items.push(item(p, mfa, None, place, Term::NIL));
             }
         }
@@ -388,7 +388,9 @@ pub(crate) fn backtrace(p: &Process) -> String {
                 let handler = called("Catch", CodeAddress::of_word(word.0 >> 6));
                 line(format_args!("{name:<8} {handler}"));
             } else {
-                line(format_args!("{name:<8} {}", p.own(word).display()));
+                // SAFETY: H1, T1: such a word is a term.
+                let term: Term<'_> = unsafe { Term::new(word) };
+                line(format_args!("{name:<8} {}", term.display()));
             }
             y += 1;
         }
@@ -436,12 +438,12 @@ pub(crate) fn stub_name(address: CodeAddress) -> &'static str {
 }
 
 /// File, a string, and line.
-pub(crate) type Place = Option<(Term<'static>, u32)>;
+pub(crate) type Place<'p> = Option<(Term<'p>, u32)>;
 
-pub(crate) fn lookup(address: CodeAddress) -> Option<(Mfa, Place)> {
+pub(crate) fn lookup(p: &Process, address: CodeAddress) -> Option<(Mfa, Place<'_>)> {
     let (module, offset) = module::module_at(address)?;
     let entry = module.function_at(offset)?;
-    Some((module.mfa(entry), module.place_at(offset)))
+    Some((module.mfa(entry), module.place_at(offset, p)))
 }
 
 /// The `error_info` of a BIF: which module tells more of its errors, and the cause, if there is one.
@@ -469,7 +471,7 @@ fn item<'p>(
     p: &'p Process,
     mfa: Mfa,
     args: Option<Term<'p>>,
-    place: Place,
+    place: Place<'p>,
     infos: Term<'p>,
 ) -> Term<'p> {
     let arity = args.unwrap_or(Term::small(i64::from(mfa.arity)));

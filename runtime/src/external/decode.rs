@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::functions::{self, FunIdentity};
 use super::tags::*;
 use super::{VERSION_MAGIC, local, this_node};
-use crate::code::record::definition;
-use crate::heap::{Heap, Node};
+use crate::code::record::{Definition, definition};
+use crate::heap::{Heap, Node, keeps};
 use crate::num::limbs::{Endian, Int};
-use crate::term::{Atom, Pid, Port, RawTerm, Term, atom, record, tag};
+use crate::term::{Atom, Pid, Port, Term, atom, record, tag};
 use crate::value::map;
 
 /// How to decode.
@@ -122,7 +122,7 @@ pub enum Decoded<'h> {
     /// The term, and the number of bytes it took.
     Whole(Term<'h>, usize),
     /// As far as it has got.
-    Part(Paused),
+    Part(Paused<'h>),
 }
 
 /// As [`decode`], but pauses when `steps`, which is lessened, are made: those that ERTS counts. `paused` is where
@@ -135,7 +135,7 @@ pub fn decode_some<'h>(
     bytes: &[u8],
     options: DecodeOptions,
     steps: &mut i64,
-    paused: Option<Paused>,
+    paused: Option<Paused<'h>>,
 ) -> Result<Decoded<'h>, DecodeError> {
     let at = |reason, offset| DecodeError { reason, offset };
     let (rest, header) = match bytes {
@@ -176,23 +176,18 @@ pub fn decode_some<'h>(
 
 /// A decoder at rest. Its values are roots for who collects meanwhile.
 #[derive(Default)]
-pub struct Paused {
+pub struct Paused<'h> {
     /// What was compressed, and how many bytes it took.
     inner: Option<(Vec<u8>, usize)>,
     at: usize,
     local: bool,
-    values: Vec<RawTerm>,
+    values: Vec<Term<'h>>,
     frames: Vec<Frame>,
     /// Less than none: made before they were paid for.
     steps: i64,
 }
 
-impl Paused {
-    /// The terms built so far.
-    pub fn values(&mut self) -> &mut [RawTerm] {
-        &mut self.values
-    }
-}
+keeps! { struct Paused { values; inner, at, local, frames, steps } }
 
 /// As [`decode`] for a term without its version byte.
 ///
@@ -244,7 +239,7 @@ enum Shape {
     /// Keys and values in turn.
     Map,
     /// Values in the order of the source; the definition, a literal, is known.
-    Record(RawTerm),
+    Record(Definition),
     /// The environment; the entry is known.
     Fun(&'static crate::code::FunEntry),
     /// A term of the local format, the bytes of which start at `from`; `outer` says whether what
@@ -278,25 +273,25 @@ struct Decoder<'h, 'b> {
 type Step<T> = Result<T, Reason>;
 
 impl<'h, 'b> Decoder<'h, 'b> {
-    fn resume(heap: &'h Heap, bytes: &'b [u8], options: DecodeOptions, paused: Paused) -> Self {
+    fn resume(heap: &'h Heap, bytes: &'b [u8], options: DecodeOptions, paused: Paused<'h>) -> Self {
         Decoder {
             heap,
             bytes,
             at: paused.at,
             safe: options.safe,
             local: paused.local,
-            values: paused.values.into_iter().map(|raw| heap.own(raw)).collect(),
+            values: paused.values,
             frames: paused.frames,
             steps: paused.steps,
         }
     }
 
-    fn pause(self) -> Paused {
+    fn pause(self) -> Paused<'h> {
         Paused {
             inner: None,
             at: self.at,
             local: self.local,
-            values: self.values.into_iter().map(Term::raw).collect(),
+            values: self.values,
             frames: self.frames,
             steps: self.steps,
         }
@@ -441,7 +436,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             Shape::Tuple => self.heap.tuple(values),
             Shape::Map => self.map(values)?,
             Shape::Record(definition) => {
-                let definition = self.heap.own(definition);
+                let definition = definition.term();
                 let order = definition.as_tuple().map(|t| t.get(record::FIELD_ORDER));
                 let order = order.and_then(Term::as_tuple).expect("made of an order");
                 let mut sorted = values.to_vec();
@@ -484,7 +479,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             return Err(Reason::DuplicateKey);
         }
         let definition = definition(module, name, exported, &fields);
-        self.open(Shape::Record(definition.raw()), n)
+        self.open(Shape::Record(definition), n)
     }
 
     fn map(&self, pairs: &[Term<'h>]) -> Step<Term<'h>> {

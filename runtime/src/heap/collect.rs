@@ -30,15 +30,19 @@ pub struct HeapLimit {
 }
 
 /// Terms outside the heap that the collector must see and may change.
-pub trait Roots {
+///
+/// A caller has none to show, `&mut ()`, where all that it keeps is under a [`super::Root`].
+///
+/// # Safety
+/// H8 holds for the slots that are shown.
+pub unsafe trait Roots {
     /// Calls `visit` with every slot, in slices; slots may hold anything a stack may.
     fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm]));
 }
 
-impl Roots for &mut [RawTerm] {
-    fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(self);
-    }
+// SAFETY: H8: there are none.
+unsafe impl Roots for () {
+    fn for_each(&mut self, _: &mut dyn FnMut(&mut [RawTerm])) {}
 }
 
 /// Moves live terms out of the places being collected.

@@ -6,8 +6,8 @@
 
 use crate::hash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -216,33 +216,37 @@ impl LiteralArea {
         }
     }
 
-    /// Copies `term`, other literals in it included, to the area.
+    /// Copies `term`, other literals in it included, to the area. The literal lives as long as the area, and is in
+    /// hand as long as that is borrowed.
     ///
     /// # Panics
     /// When four gigabytes of literals are in use.
-    #[must_use]
-    pub fn make(&mut self, term: Term<'_>) -> Term<'static> {
+    pub fn make(&mut self, term: Term<'_>) -> Term<'_> {
+        let raw = self.add(term);
+        // SAFETY: T1, H6: the area is borrowed.
+        unsafe { Term::new(raw) }
+    }
+
+    /// The same, as a word at rest.
+    fn add(&mut self, term: Term<'_>) -> RawTerm {
         let words = copy::size(term, copy::Literals::Count);
         if words == 0 {
             // An immediate, or the empty tuple, which stays for ever.
-            // SAFETY: T1, H6: both are nobody's.
-            return unsafe { Term::new(term.raw()) };
+            return term.raw();
         }
         let room = self.room(words);
         let mut hp = room;
         // SAFETY: H6: `words` free words of this area; the copy is complete before it is used.
         let raw = unsafe { copy::copy_all(term.raw(), &mut hp, &self.off_heap) };
         debug_assert_eq!(hp, room.wrapping_add(words), "size and copy agree");
-        // SAFETY: T1, H6: whoever names it does so before the area is given up.
-        unsafe { Term::new(raw) }
+        raw
     }
 
     /// As [`LiteralArea::make`]; parts that are shared in `term` stay shared.
     ///
     /// # Panics
     /// As [`LiteralArea::make`].
-    #[must_use]
-    pub fn make_sharing(&mut self, term: Term<'_>) -> Term<'static> {
+    pub fn make_sharing(&mut self, term: Term<'_>) -> Term<'_> {
         let words = copy::size_shared_all(term);
         let room = self.room(words);
         // SAFETY: H6: `words` free words of this area, which the copy takes.
@@ -251,13 +255,12 @@ impl LiteralArea {
                 heap.copy_whole(term, &mut HashMap::default())
             })
         };
-        // SAFETY: T1, H6: whoever names it does so before the area is given up.
+        // SAFETY: T1, H6: the area is borrowed.
         unsafe { Term::new(raw) }
     }
 
     /// Builds a literal with `build` on a heap of its own.
-    #[must_use]
-    pub fn build(&mut self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+    pub fn build(&mut self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'_> {
         let scratch = Heap::detached();
         self.make(build(&scratch))
     }
@@ -297,8 +300,9 @@ static PERMANENT: Mutex<Option<LiteralArea>> = Mutex::new(None);
 /// When four gigabytes of literals are in use.
 #[must_use]
 pub fn make(term: Term<'_>) -> Term<'static> {
-    let mut area = PERMANENT.lock();
-    area.get_or_insert_default().make(term)
+    let raw = PERMANENT.lock().get_or_insert_default().add(term);
+    // SAFETY: T1, H6: nothing takes the area out, and so it stays for ever.
+    unsafe { Term::new(raw) }
 }
 
 /// Builds a literal that stays for ever with `build` on a heap of its own.
@@ -308,55 +312,91 @@ pub fn build(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> 
     make(build(&scratch))
 }
 
-/// A literal as a value that any thread may keep, as long as nobody gives up its area.
-#[derive(Clone, Copy)]
-pub struct Literal(RawTerm);
+/// A literal in an area of its own, which is given up with it: freed when nobody has the literal any more.
+pub struct LoneLiteral {
+    area: LiteralArea,
+    root: RawTerm,
+}
 
-impl Literal {
-    /// Copies `term` to the literals of `area`; parts that are shared stay shared.
+// SAFETY: H6: literals are only read, and the area is not reached while this is shared.
+unsafe impl Sync for LoneLiteral {}
+
+impl LoneLiteral {
+    /// A copy of `term`; parts that are shared stay shared.
+    ///
+    /// # Panics
+    /// As [`LiteralArea::make`].
     #[must_use]
-    pub fn new(term: Term<'_>, area: &mut LiteralArea) -> Literal {
-        Literal(area.make_sharing(term).raw())
+    pub fn new(term: Term<'_>) -> Arc<LoneLiteral> {
+        let mut area = LiteralArea::new();
+        let root = area.make_sharing(term).raw();
+        area.trim();
+        Arc::new(LoneLiteral { area, root })
     }
 
-    /// The term.
+    /// The literal.
+    #[must_use]
+    pub fn term(&self) -> Term<'_> {
+        // SAFETY: T1, H6: it is of the area that lies beside it.
+        unsafe { Term::new(self.root) }
+    }
+}
+
+impl Drop for LoneLiteral {
+    /// Who has found it in a [`LiteralSlot`] may still have it in hand, or on a heap.
+    fn drop(&mut self) {
+        super::release::release(std::mem::take(&mut self.area));
+    }
+}
+
+/// A place for a literal that others take the place of. It is read without a lock.
+#[derive(Default)]
+pub struct LiteralSlot {
+    /// The literal's word; no term where there is none. Behind the lock, what keeps it alive.
+    root: AtomicU64,
+    held: Mutex<Option<Arc<LoneLiteral>>>,
+}
+
+impl LiteralSlot {
+    /// What was put there last: for the owner of `heap` in its turn.
     #[inline]
     #[must_use]
-    pub fn term(self) -> Term<'static> {
-        // SAFETY: T1, H6: who reads it keeps it no longer than its turn, or where a collector finds it.
-        unsafe { Term::new(self.0) }
+    pub fn get<'h>(&self, _heap: &'h Heap) -> Option<Term<'h>> {
+        let raw = RawTerm(self.root.load(Ordering::Acquire));
+        // SAFETY: T1, H6: the slot named it in this turn.
+        (raw != RawTerm::NONE).then(|| unsafe { Term::new(raw) })
+    }
+
+    /// What was put there last, to be put elsewhere.
+    #[must_use]
+    pub fn held(&self) -> Option<Arc<LoneLiteral>> {
+        self.held.lock().clone()
+    }
+
+    /// Puts `literal` there; who finds it sees the whole term.
+    pub fn set(&self, literal: Option<Arc<LoneLiteral>>) {
+        let root = literal.as_ref().map_or(RawTerm::NONE, |it| it.root);
+        let mut held = self.held.lock();
+        self.root.store(root.0, Ordering::Release);
+        let before = std::mem::replace(&mut *held, literal);
+        drop(held);
+        // Given up when no slot names it any more.
+        drop(before);
     }
 }
 
 impl LiteralCell {
-    /// What was put there last.
-    #[inline]
-    #[must_use]
-    pub fn get(&self) -> Option<Literal> {
-        let raw = RawTerm(self.0.load(Ordering::Acquire));
-        (raw != RawTerm::NONE).then_some(Literal(raw))
-    }
-
     /// What is there; what `build` makes on a heap of its own is put there first, for ever, if there is
     /// nothing yet.
     pub fn get_or_build(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
-        self.get_or_make(|| self::build(build))
-    }
-
-    /// What is there; what `make` gives, a literal, is put there first, if there is nothing yet.
-    pub fn get_or_make(&self, make: impl FnOnce() -> Term<'static>) -> Term<'static> {
-        let literal = self.get().unwrap_or_else(|| {
-            let made = Literal(make().raw());
-            self.set(Some(made));
-            made
-        });
-        literal.term()
-    }
-
-    /// Puts `literal` there; who finds it sees the whole term.
-    pub fn set(&self, literal: Option<Literal>) {
-        let raw = literal.map_or(RawTerm::NONE, |literal| literal.0);
-        self.0.store(raw.0, Ordering::Release);
+        let raw = RawTerm(self.0.load(Ordering::Acquire));
+        if raw != RawTerm::NONE {
+            // SAFETY: T1, H6: nothing else is put there than below.
+            return unsafe { Term::new(raw) };
+        }
+        let made = self::build(build);
+        self.0.store(made.raw().0, Ordering::Release);
+        made
     }
 }
 
@@ -385,10 +425,13 @@ mod tests {
         let heap = Heap::new(233);
         let term = heap.list(&[am::ok.term(), heap.binary(&[7; 100]), heap.float(1.5)]);
         let mut area = LiteralArea::new();
-        let made: Vec<_> = (0..1000).map(|_| area.make(term)).collect();
+        let mut make = || {
+            let made = area.make(term);
+            assert!(eq_exact(made, term));
+            made.raw().ptr()
+        };
+        let places: Vec<_> = (0..1000).map(|_| make()).collect();
         area.trim();
-        assert!(made.iter().all(|literal| eq_exact(*literal, term)));
-        let places: Vec<_> = made.iter().map(|literal| literal.raw().ptr()).collect();
         assert!(places.iter().all(|place| is_live(*place)));
         let own = area.ranges().to_vec();
         let inside = |place: &usize| own.iter().any(|range| range.contains(place));

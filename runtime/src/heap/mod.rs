@@ -12,12 +12,11 @@
 //!
 //! ```compile_fail,E0502
 //! use beamline_runtime::heap::Heap;
-//! use beamline_runtime::term::{RawTerm, Term};
+//! use beamline_runtime::term::Term;
 //!
 //! let mut heap = Heap::new(233);
 //! let stale = heap.tuple(&[Term::small(1)]);
-//! let mut roots: &mut [RawTerm] = &mut [];
-//! heap.collect(0, &mut roots).unwrap();
+//! heap.collect(0, &mut ()).unwrap();
 //! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
 //! ```
 //!
@@ -25,12 +24,11 @@
 //!
 //! ```
 //! use beamline_runtime::heap::Heap;
-//! use beamline_runtime::term::{RawTerm, Term};
+//! use beamline_runtime::term::Term;
 //!
 //! let mut heap = Heap::new(233);
 //! let kept = heap.root(heap.tuple(&[Term::small(1)]));
-//! let mut roots: &mut [RawTerm] = &mut [];
-//! heap.collect(0, &mut roots).unwrap();
+//! heap.collect(0, &mut ()).unwrap();
 //! assert_eq!(heap.get(&kept).as_tuple().unwrap().arity(), 1);
 //! ```
 //!
@@ -54,9 +52,11 @@
 //! - H4: a thing that holds a count is in exactly one off-heap list, the one of the heap it lies in, and
 //!   gives its count up when the collector finds it dead or the heap ends.
 //! - H5: a binary is grown only by the process that owns its one writable thing.
-//! - H6: literals never move. Those of an area are freed with it: when nothing names one any more, and every process
-//!   has been found to hold none since (`release`). Whoever reads one keeps it no longer than its turn, or where
+//! - H6: literals never move. Those of an area are freed with it. An area whose literals others may have read is given
+//!   to `release`: when nothing names them any more, and every process has been found to hold none since, it is freed.
+//!   So a literal that was named when a process read it is good as long as the process's heap is borrowed, and where
 //!   its collector finds it.
+//! - H8: a slot that [`Roots`] show holds a term of the heap that is collected, a literal, or what else a stack may hold.
 //! - H7: a [`Stored`] object's block points to itself and to literals only.
 #![expect(unsafe_code, reason = "heaps are raw words")]
 
@@ -65,6 +65,7 @@ mod build;
 mod collect;
 mod copy;
 mod fragment;
+mod keeps;
 mod literal;
 mod off_heap;
 pub(crate) mod release;
@@ -85,8 +86,11 @@ pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};
 pub use collect::{Collected, HeapLimit, Roots, reclaimed_words};
 pub use copy::{Literals, heap_bits_words, size, size_shared, size_shared_all};
 pub use fragment::Fragment;
+pub use keeps::{Keeps, Visit};
+pub(crate) use keeps::{holds_no_term, keeps};
 pub use literal::{
-    Literal, LiteralArea, build as build_literal, make as make_literal, used_bytes as literal_bytes,
+    LiteralArea, LiteralSlot, LoneLiteral, build as build_literal, make as make_literal,
+    used_bytes as literal_bytes,
 };
 pub use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
@@ -401,12 +405,6 @@ impl Heap {
         unsafe { Term::new((&*self.roots.get())[root.0 as usize]) }
     }
 
-    /// A term of this heap that rests in a slot which the collector sees.
-    pub(crate) fn own(&self, word: RawTerm) -> Term<'_> {
-        // SAFETY: T1: slots hold the heap's own terms, which the collector keeps.
-        unsafe { Term::new(word) }
-    }
-
     /// Drops `root` and every root made after it.
     pub fn unroot(&self, root: Root) {
         // SAFETY: H3.
@@ -717,7 +715,10 @@ impl Message {
     }
 
     /// A slot for a term of the heap `term` is of: not to be sent, and a root of that heap's collector.
-    pub(crate) fn attached(term: Term<'_>) -> Message {
+    ///
+    /// # Safety
+    /// H8: the collector sees the slot from now on, and the message is read and sent no more but where it is taken.
+    pub(crate) unsafe fn attached(term: Term<'_>) -> Message {
         Message {
             fragment: None,
             root: term.raw(),

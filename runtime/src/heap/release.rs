@@ -161,6 +161,7 @@ unsafe fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::tests::Slots;
     use crate::term::am;
     use crate::term::compare::eq_exact;
 
@@ -182,9 +183,14 @@ mod tests {
             ]);
             heap.tuple(&[am::ok.term(), inner]).raw()
         };
+        fn own(_: &Heap, word: RawTerm) -> Term<'static> {
+            // SAFETY: T1: what is built on a heap that is there, or what a collection has put in its place.
+            unsafe { Term::new(word) }
+        }
         let scratch = Heap::detached();
-        let made = area.make(scratch.own(build(&scratch)));
-        let kept = other.make(scratch.own(build(&scratch)));
+        let made = area.make(own(&scratch, build(&scratch))).raw();
+        let kept = other.make(own(&scratch, build(&scratch))).raw();
+        let (made, kept) = (own(&heap, made), own(&heap, kept));
         let list = made.as_tuple().expect("a tuple").get(1);
         let short = list.list_iter().nth(2).and_then(Result::ok).expect("it");
         let part = heap.sub_bits(short.as_bits().expect("bits"), 8, 40);
@@ -195,20 +201,19 @@ mod tests {
         ];
         // Old things must not refer to new ones behind the collector's back.
         for _ in 0..2 {
-            heap.collect(0, &mut (&mut slots as &mut [RawTerm]))
-                .expect("no limit");
+            heap.collect(0, &mut Slots(&mut slots)).expect("no limit");
         }
-        let mut roots: &mut [RawTerm] = &mut slots;
+        let mut roots = Slots(&mut slots);
         assert!(heap.copy_literals(&ranges(&area), &mut roots));
         heap.collect(0, &mut roots).expect("no limit");
         let gone = ranges(&area);
         drop(area);
         assert!(!heap.copy_literals(&gone, &mut roots));
-        let tuple = heap.own(slots[0]).as_tuple().expect("a tuple");
-        let expected = heap.own(build(&heap));
-        assert!(eq_exact(tuple.get(0), expected) && eq_exact(heap.own(slots[2]), expected));
+        let tuple = own(&heap, slots[0]).as_tuple().expect("a tuple");
+        let expected = own(&heap, build(&heap));
+        assert!(eq_exact(tuple.get(0), expected) && eq_exact(own(&heap, slots[2]), expected));
         // What was shared is.
-        assert!(tuple.get(0).same(heap.own(slots[2])) && tuple.get(1).same(heap.own(slots[1])));
+        assert!(tuple.get(0).same(own(&heap, slots[2])) && tuple.get(1).same(own(&heap, slots[1])));
         assert!(tuple.get(2).same(kept));
         let part = tuple.get(3).as_binary().expect("bytes").bytes();
         assert_eq!(*part, *b"hort");

@@ -183,6 +183,7 @@ fn verify_header(header: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::tests::Slots;
     use crate::term::{Term, am};
 
     /// A heap with a tuple, and a root that points to what `wrong` makes of the tuple's address.
@@ -190,8 +191,7 @@ mod tests {
         let heap = Heap::new(233);
         let term = heap.tuple(&[am::ok.term(), heap.list(&[Term::small(1)])]);
         let mut slots = [RawTerm(wrong(term.raw().0))];
-        let mut roots: &mut [RawTerm] = &mut slots;
-        heap.verify(&mut roots);
+        heap.verify(&mut Slots(&mut slots));
     }
 
     #[test]
@@ -224,7 +224,6 @@ mod tests {
         let term = heap.tuple(&[am::ok.term()]);
         let mut slots = [term.raw()];
         heap.block.poison();
-        let mut roots: &mut [RawTerm] = &mut slots;
-        heap.verify(&mut roots);
+        heap.verify(&mut Slots(&mut slots));
     }
 }

@@ -67,6 +67,7 @@ impl Reporter {
             loop {
                 match p.peek_message() {
                     Ok(Some(message)) => {
+                        let message = message.raw();
                         p.remove_message();
                         // SAFETY: T1: just attached to this heap.
                         let text = unsafe { Term::new(message) }.display().to_string();

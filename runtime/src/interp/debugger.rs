@@ -29,7 +29,7 @@ pub(super) enum Hit {
 /// `p`, swapped out, has come to the breakpoint at `pc`, where `live` registers are live.
 pub(super) fn hit(p: &mut Process, pc: CodeAddress, live: usize) -> Hit {
     let handler = export(am::erts_internal, am::breakpoint, 4);
-    let Some((mfa, place)) = lookup(pc).filter(|_| handler.is_defined()) else {
+    let Some((mfa, place)) = lookup(p, pc).filter(|_| handler.is_defined()) else {
         return Hit::GoesOn;
     };
     let Mfa {
@@ -94,16 +94,16 @@ pub(crate) enum Function {
 
 impl Function {
     /// That of the code at `address`.
-    fn at(address: CodeAddress) -> Function {
-        match lookup(address) {
+    fn at(p: &Process, address: CodeAddress) -> Function {
+        match lookup(p, address) {
             Some((mfa, place)) => Function::Known(mfa, place.map(|(_, line)| line)),
             None => Function::Own(stub_name(address)),
         }
     }
 
     /// That of the call that returns to `address`.
-    fn that_called(address: CodeAddress) -> Function {
-        match lookup(address.call()) {
+    fn that_called(p: &Process, address: CodeAddress) -> Function {
+        match lookup(p, address.call()) {
             Some((mfa, place)) => Function::Known(mfa, place.map(|(_, line)| line)),
             None => Function::Own(stub_name(address)),
         }
@@ -119,15 +119,15 @@ pub(crate) enum Slot<'p> {
 }
 
 /// A frame of a stack.
-pub(crate) struct StackFrame {
+pub(crate) struct StackFrame<'p> {
     pub(crate) function: Function,
     /// The next instruction.
     pub(crate) code: u64,
-    slots: Vec<RawTerm>,
+    slots: Vec<Slot<'p>>,
 }
 
-impl StackFrame {
-    fn new(function: Function, code: CodeAddress, slots: Vec<RawTerm>) -> StackFrame {
+impl<'p> StackFrame<'p> {
+    fn new(function: Function, code: CodeAddress, slots: Vec<Slot<'p>>) -> StackFrame<'p> {
         let code = code.word();
         StackFrame {
             function,
@@ -136,20 +136,26 @@ impl StackFrame {
         }
     }
 
-    /// Its slots, `y(0)` first. It is a frame of `p`.
-    pub(crate) fn slots<'p>(&self, p: &'p Process) -> impl Iterator<Item = Slot<'p>> {
-        self.slots.iter().map(|&word| {
-            if word.0 & tag::IMMED2_MASK == tag::CATCH {
-                Slot::Catch(Function::at(CodeAddress::of_word(word.0 >> 6)))
-            } else {
-                Slot::Value(p.own(word))
-            }
-        })
+    /// Its slots, `y(0)` first.
+    pub(crate) fn slots(&self) -> &[Slot<'p>] {
+        &self.slots
     }
 }
 
+/// What a word in a frame is.
+///
+/// # Safety
+/// H1: it stands on the stack of `p`, and is no code address.
+unsafe fn slot(p: &Process, word: RawTerm) -> Slot<'_> {
+    if word.0 & tag::IMMED2_MASK == tag::CATCH {
+        return Slot::Catch(Function::at(p, CodeAddress::of_word(word.0 >> 6)));
+    }
+    // SAFETY: T1: by contract.
+    Slot::Value(unsafe { Term::new(word) })
+}
+
 /// The frames of a process at rest, innermost first. Those of tracing are none.
-pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
+pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame<'_>> {
     let mut frames = Vec::new();
     let is_outside = p.pc.get().is_null();
     let (mut function, mut code) = match is_outside {
@@ -157,7 +163,7 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
             let mfa = crate::exec::exception::not_in_code(p);
             (Function::Known(mfa, None), stubs::spawn_entry())
         }
-        false => (Function::at(p.pc.get()), p.pc.get()),
+        false => (Function::at(p, p.pc.get()), p.pc.get()),
     };
     let mut slots = Vec::new();
     let mut at: *const u64 = p.stop.get();
@@ -169,18 +175,19 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame> {
             continue;
         }
         if !is_return(word) {
-            slots.push(word);
+            // SAFETY: H1: it is no return address.
+            slots.push(unsafe { slot(p, word) });
             continue;
         }
         frames.push(StackFrame::new(function, code, std::mem::take(&mut slots)));
         code = CodeAddress::of_word(word.0);
-        function = Function::that_called(code);
+        function = Function::that_called(p, code);
     }
     frames.push(StackFrame::new(function, code, slots));
     if is_outside {
         // The call that is to be made returns there.
         let end = stubs::normal_exit();
-        frames.push(StackFrame::new(Function::at(end), end, Vec::new()));
+        frames.push(StackFrame::new(Function::at(p, end), end, Vec::new()));
     }
     frames
 }

@@ -157,10 +157,12 @@ pub(crate) fn put_record(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
 
 fn create(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
     let id = s.src(i.id());
-    let Some(cell) = creatable(id) else {
+    let Some(cell) = creatable(id, s.p) else {
         let id = id.raw();
         return s.fail_with(i.fail(), |p| error(p, am::badrecord, id));
     };
+    // SAFETY: T1, H6: a literal that was found in this turn stays where it is, whatever is collected.
+    let cell: Term<'_> = unsafe { Term::new(cell.raw()) };
     let cell = cell.as_cons().expect("a definition and its defaults");
     let definition = cell.head();
     let defaults = cell.tail().as_tuple().expect("default values").elements();
@@ -185,15 +187,14 @@ fn create(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
 }
 
 /// Definition and defaults of the record that `id` names, if code with that id may make one.
-fn creatable(id: Term<'_>) -> Option<Term<'static>> {
+fn creatable<'p>(id: Term<'p>, p: &'p Process) -> Option<Term<'p>> {
     if id.as_cons().is_some() {
-        // SAFETY: I1, H6: the loader put this literal there.
-        return Some(unsafe { Term::new(id.raw()) });
+        return Some(id);
     }
     let &[module, name] = id.as_tuple()?.elements() else {
         return None;
     };
-    let found = record::find(module.as_atom()?, name.as_atom()?)?;
+    let found = record::find(module.as_atom()?, name.as_atom()?, p)?;
     let definition = found.as_cons()?.head().as_tuple()?;
     (definition.get(crate::term::record::IS_EXPORTED) == am::true_).then_some(found)
 }

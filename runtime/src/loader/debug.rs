@@ -62,15 +62,20 @@ pub(super) struct Item {
     pub(super) calls: Vec<Vec<RawTerm>>,
 }
 
-/// A constant of the module.
-fn constant(word: RawTerm) -> Term<'static> {
-    // SAFETY: H6: the loader has put immediates and literals there.
+/// A constant of the module, for the owner of `heap` in its turn.
+///
+/// # Safety
+/// H6: the loader has put the word there, an immediate or a literal of the module, which is at hand.
+unsafe fn constant(word: RawTerm, _heap: &Heap) -> Term<'_> {
+    // SAFETY: T1: by contract.
     unsafe { Term::new(word) }
 }
 
 impl Item {
     /// `{Line, #{frame_size => _, vars => _, calls => _}}`
     fn term<'h>(&self, heap: &'h Heap) -> Term<'h> {
+        // SAFETY: H6: the words are those of an item of a module that is at hand.
+        let constant = |word: RawTerm| unsafe { constant(word, heap) };
         let var = |&(name, kind, value): &(RawTerm, Atom, RawTerm)| {
             let place = heap.tuple(&[kind.term(), constant(value)]);
             heap.tuple(&[constant(name), place])

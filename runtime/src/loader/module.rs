@@ -1,4 +1,5 @@
 //! Loaded modules: their code, and the table that finds them by name and by address.
+#![expect(unsafe_code, reason = "names of files are literals at rest")]
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,7 @@ use crate::code::op::entry as head;
 use crate::code::record;
 use crate::code::record::Defined;
 use crate::hash::FxBuildHasher;
-use crate::heap::{LiteralArea, LiteralCell, release};
+use crate::heap::{Heap, LiteralArea, release};
 use crate::hook::Hook;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
@@ -163,17 +164,20 @@ impl Module {
             arity: word(head::ARITY) as u8,
         }
     }
-    /// File, a string, and line of the instruction at `offset`.
+    /// File, a string, and line of the instruction at `offset`: for the owner of `heap` in its turn.
     #[must_use]
-    pub fn place_at(&self, offset: u32) -> Option<(Term<'static>, u32)> {
+    pub fn place_at<'h>(&self, offset: u32, heap: &'h Heap) -> Option<(Term<'h>, u32)> {
         let n = self.lines.partition_point(|&(from, _)| from <= offset);
         let (_, place) = *self.lines.get(n.checked_sub(1)?)?;
         let (file, line) = *self.places.get(place as usize)?;
-        (place != 0 && line != 0).then(|| (self.file(file as usize), line))
+        (place != 0 && line != 0).then(|| (self.file(file as usize, heap), line))
     }
-    fn file(&self, row: usize) -> Term<'static> {
+    fn file<'h>(&self, row: usize, _heap: &'h Heap) -> Term<'h> {
         let SourceFile { name, literal } = &self.files[row];
-        literal.get_or_make(|| self.literals.lock().build(|heap| heap.string(name)))
+        let made = || self.literals.lock().build(|heap| heap.string(name)).raw();
+        let raw = *literal.get_or_init(made);
+        // SAFETY: T1, H6: the module names it, and gives its literals to `release`.
+        unsafe { Term::new(raw) }
     }
 
     /// Offset of the entry of a function, exported or not.
@@ -216,14 +220,14 @@ impl Drop for Module {
 pub struct SourceFile {
     name: String,
     /// The name as a string, a literal as in ERTS: made when a stack trace tells it first.
-    literal: LiteralCell,
+    literal: OnceLock<RawTerm>,
 }
 
 impl SourceFile {
     /// The file of this name.
     #[must_use]
     pub fn new(name: &str) -> SourceFile {
-        let (name, literal) = (name.to_owned(), LiteralCell::default());
+        let (name, literal) = (name.to_owned(), OnceLock::new());
         SourceFile { name, literal }
     }
 }
@@ -383,7 +387,8 @@ fn stage(versions: &mut Versions, module: Arc<Module>) {
         fun.addresses[staging].store(module.address(offset).word(), Ordering::Release);
     }
     (WATCH.get().exports_staged)(&module, staging);
-    record::publish(module.name, &module.records);
+    // SAFETY: R1: the module is dropped when others are current, or none.
+    unsafe { record::publish(module.name, &module.records) };
     versions.current = Some(module);
 }
 
@@ -431,7 +436,8 @@ pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
         export.addresses[staging].store(export.stub_address(), Ordering::Relaxed);
     }
     versions.old = Some(current);
-    record::publish(name, &[]);
+    // SAFETY: R1: there are none.
+    unsafe { record::publish(name, &[]) };
     entry::commit();
     Ok(true)
 }

@@ -26,7 +26,7 @@ impl Owner {
             p.change_flags(|flags| flags.trap_exit = true);
             loop {
                 let message = match p.peek_message() {
-                    Ok(Some(message)) => message,
+                    Ok(Some(message)) => message.raw(),
                     Ok(None) => {
                         p.wait();
                         return Outcome::Wait;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::term::RawTerm;
+use crate::heap::keeps;
+use crate::term::Term;
 
 /// Entries from which on a table of hashes finds a key.
 const HASHED_FROM: usize = 9;
@@ -28,23 +29,25 @@ impl Hasher for Through {
 
 type Index = HashMap<u64, Vec<u32>, BuildHasherDefault<Through>>;
 
-/// Keys and values. What keys are equal is for the caller to say: this knows words only.
+/// Keys and values. What keys are equal is for the caller to say: this knows terms only.
 #[derive(Default)]
-pub(crate) struct Dictionary {
-    entries: Vec<[RawTerm; 2]>,
+pub(crate) struct Dictionary<'p> {
+    entries: Vec<[Term<'p>; 2]>,
     /// For each entry the hash of its key, and by hash the places of entries; kept from
     /// [`HASHED_FROM`] entries on.
     hashed: Option<Box<(Vec<u64>, Index)>>,
 }
 
-impl Dictionary {
+keeps! { struct Dictionary { entries; hashed } }
+
+impl<'p> Dictionary<'p> {
     /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// The entries: key and value.
-    pub(crate) fn entries(&self) -> &[[RawTerm; 2]] {
+    pub(crate) fn entries(&self) -> &[[Term<'p>; 2]] {
         &self.entries
     }
 
@@ -52,7 +55,7 @@ impl Dictionary {
     pub(crate) fn find(
         &self,
         hash: impl FnOnce() -> u64,
-        is_key: impl Fn(RawTerm) -> bool,
+        is_key: impl Fn(Term<'p>) -> bool,
     ) -> Option<usize> {
         let Some(hashed) = &self.hashed else {
             return self.entries.iter().position(|[key, _]| is_key(*key));
@@ -63,17 +66,17 @@ impl Dictionary {
     }
 
     /// The value at `place`.
-    pub(crate) fn value(&self, place: usize) -> RawTerm {
+    pub(crate) fn value(&self, place: usize) -> Term<'p> {
         self.entries[place][1]
     }
 
     /// Changes the value at `place`; the old one.
-    pub(crate) fn replace(&mut self, place: usize, value: RawTerm) -> RawTerm {
+    pub(crate) fn replace(&mut self, place: usize, value: Term<'p>) -> Term<'p> {
         std::mem::replace(&mut self.entries[place][1], value)
     }
 
     /// Adds an entry whose key is in none.
-    pub(crate) fn add(&mut self, key: RawTerm, value: RawTerm, hash: impl Fn(RawTerm) -> u64) {
+    pub(crate) fn add(&mut self, key: Term<'p>, value: Term<'p>, hash: impl Fn(Term<'p>) -> u64) {
         let place = self.entries.len() as u32;
         self.entries.push([key, value]);
         if let Some(hashed) = &mut self.hashed {
@@ -91,7 +94,7 @@ impl Dictionary {
     }
 
     /// Removes the entry at `place`; its value. The last one takes its place.
-    pub(crate) fn remove(&mut self, place: usize) -> RawTerm {
+    pub(crate) fn remove(&mut self, place: usize) -> Term<'p> {
         let [_, value] = self.entries.swap_remove(place);
         if let Some(hashed) = &mut self.hashed {
             let (hashes, index) = &mut **hashed;
@@ -111,13 +114,8 @@ impl Dictionary {
     }
 
     /// Removes all entries.
-    pub(crate) fn take(&mut self) -> Vec<[RawTerm; 2]> {
+    pub(crate) fn take(&mut self) -> Vec<[Term<'p>; 2]> {
         std::mem::take(self).entries
-    }
-
-    /// Visits every key and value.
-    pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(self.entries.as_flattened_mut());
     }
 }
 
@@ -136,23 +134,23 @@ mod tests {
 
     #[test]
     fn entries_are_found_changed_and_removed() {
-        let hash = |key: RawTerm| key.0 % 7;
+        let hash = |key: Term<'_>| key.raw().0 % 7;
         let mut dictionary = Dictionary::default();
-        let find = |d: &Dictionary, n: i64| {
-            let key = RawTerm::small(n);
-            d.find(|| hash(key), |other| other == key)
+        let find = |d: &Dictionary<'_>, n: i64| {
+            let key = Term::small(n);
+            d.find(|| hash(key), |other| other.same(key))
         };
         for n in 0..100 {
             assert_eq!(find(&dictionary, n), None);
-            dictionary.add(RawTerm::small(n), RawTerm::small(n * 2), hash);
+            dictionary.add(Term::small(n), Term::small(n * 2), hash);
         }
         for n in (0..100).step_by(3) {
             let at = find(&dictionary, n).expect("added above");
-            assert_eq!(dictionary.remove(at), RawTerm::small(n * 2));
+            assert_eq!(dictionary.remove(at).as_small(), Some(n * 2));
         }
         for n in 0..100 {
-            let found = find(&dictionary, n).map(|at| dictionary.value(at));
-            let expect = (n % 3 != 0).then(|| RawTerm::small(n * 2));
+            let found = find(&dictionary, n).and_then(|at| dictionary.value(at).as_small());
+            let expect = (n % 3 != 0).then_some(n * 2);
             assert_eq!(found, expect, "{n}");
         }
         assert_eq!(dictionary.take().len(), 66);

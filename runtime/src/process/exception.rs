@@ -130,6 +130,13 @@ impl Exception {
 }
 
 impl Process {
+    /// The reason or thrown value of the exception that is being handled.
+    pub(crate) fn raised(&self) -> Term<'_> {
+        let value = self.exception.value;
+        // SAFETY: P5, T1: an exception's words are terms of its process.
+        unsafe { Term::new(value) }
+    }
+
     /// Puts an exception to rest in the process: for handlers that have it to themselves, which then
     /// end with [`crate::process::Next::Raise`].
     pub fn store_exception(&mut self, class: Class, value: RawTerm) {

@@ -7,7 +7,7 @@ use super::logger::log_error;
 use super::probe::{is_asked, probes};
 use super::tally;
 use super::{Exiting, Process};
-use crate::heap::{Collected, Heap, HeapLimit, Roots, release};
+use crate::heap::{Collected, Heap, HeapLimit, Keeps as _, Roots, release};
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// `max_heap_size` of a process.
@@ -58,11 +58,12 @@ struct ProcessRoots<'a> {
     exception: &'a mut super::Exception,
     mailbox: &'a mut super::Mailbox,
     exit_reason: &'a mut RawTerm,
-    dictionary: &'a mut super::dictionary::Dictionary,
-    work: Option<&'a mut dyn super::Work>,
+    dictionary: &'a mut super::Dictionary<'static>,
+    work: Option<&'a mut super::AtRest>,
 }
 
-impl Roots for ProcessRoots<'_> {
+// SAFETY: H8, P3, P5: all that a process keeps beside its heap and stack, but for x registers that are not live.
+unsafe impl Roots for ProcessRoots<'_> {
     fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
         visit(self.live);
         visit(self.saved_x);
@@ -71,9 +72,9 @@ impl Roots for ProcessRoots<'_> {
         }
         visit(std::slice::from_mut(self.exit_reason));
         self.mailbox.visit(visit);
-        self.dictionary.visit(visit);
+        self.dictionary.show(visit);
         if let Some(work) = &mut self.work {
-            work.visit(visit);
+            work.show(visit);
         }
     }
 }
@@ -146,7 +147,7 @@ impl Process {
             mailbox: &mut self.mailbox,
             exit_reason: self.exit_reason.get_mut(),
             dictionary: self.dictionary.get_mut(),
-            work: psd.and_then(|psd| psd.work.as_deref_mut()),
+            work: psd.and_then(|psd| psd.work.as_mut()),
         };
         f(&mut self.heap, &mut roots)
     }

@@ -11,7 +11,7 @@ use super::{trace_flags, user_timers};
 use crate::heap::Message;
 use crate::sched::timers::{self, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
-use crate::term::{Atom, CodeAddress, Pid, RawTerm, Term, am};
+use crate::term::{Atom, CodeAddress, Pid, Term, am};
 
 /// Signals handled in one go, before others get a time slice.
 const SIGNALS_A_TURN: usize = 20_000;
@@ -192,10 +192,15 @@ impl Process {
         }
     }
 
-    /// A message of the runtime's own, built on this heap.
-    pub(super) fn push_own(&mut self, term: RawTerm, mark: Mark, priority: bool) {
-        // SAFETY: T1: built on this heap just now.
-        let message = Message::attached(unsafe { Term::new(term) });
+    /// A message of the runtime's own, which `build` makes on this heap.
+    pub(super) fn push_own(
+        &mut self,
+        mark: Mark,
+        priority: bool,
+        build: impl for<'p> FnOnce(&'p Process) -> Term<'p>,
+    ) {
+        // SAFETY: H8: built on this heap just now; the mailbox shows what is attached.
+        let message = unsafe { Message::attached(build(self)) };
         self.report_received(SYSTEM, &message);
         self.mailbox.push_attached(message, mark, priority);
     }
@@ -238,12 +243,10 @@ impl Process {
             return Err(self.exit_with(Atom::term(am::killed)));
         }
         if self.flags.get().trap_exit {
-            let heap = &self.heap;
-            let reason = heap.attach(reason);
-            let message = heap.tuple(&[Atom::term(am::EXIT), from.term(), reason]);
-            let message = message.raw();
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
-            self.push_own(message, mark, priority);
+            self.push_own(mark, priority, |p| {
+                p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
+            });
             unlinked(self);
             return Ok(());
         }
@@ -262,26 +265,17 @@ impl Process {
         else {
             return;
         };
-        let heap = &self.heap;
-        let (kind, item) = match origin.target {
-            Monitored::Process(pid) => (am::process, pid.term()),
-            Monitored::Name(name, node, _) => {
-                (am::process, heap.tuple(&[name.term(), node.term()]))
-            }
-            Monitored::Port(port) => (am::port, port.term()),
-            Monitored::NamedPort(name, node, _) => {
-                (am::port, heap.tuple(&[name.term(), node.term()]))
-            }
+        let (kind, item, node) = match origin.target {
+            Monitored::Process(pid) => (am::process, pid.term(), None),
+            Monitored::Name(name, node, _) => (am::process, name.term(), Some(node)),
+            Monitored::Port(port) => (am::port, port.term(), None),
+            Monitored::NamedPort(name, node, _) => (am::port, name.term(), Some(node)),
             Monitored::Elsewhere | Monitored::TimeOffset => return,
         };
-        let message = self.down(
-            reference,
-            origin.tag,
-            [kind.term(), item],
-            heap.attach(reason),
-        );
-        let message = message.raw();
-        self.push_own(message, Mark::KEEPS, origin.priority);
+        self.push_own(Mark::KEEPS, origin.priority, |p| {
+            let item = node.map_or(item, |node| p.tuple(&[item, node.term()]));
+            p.down(reference, origin.tag, [kind.term(), item], p.attach(reason))
+        });
     }
 
     /// The message of a monitor that ends: on what, and why.
@@ -310,10 +304,10 @@ impl Process {
         let Some(origin) = origin else {
             return;
         };
-        let what = [kind.term(), self.heap.attach(item)];
-        let message = self.down(reference, origin.tag, what, reason.term());
-        let message = message.raw();
-        self.push_own(message, Mark::KEEPS, origin.priority);
+        self.push_own(Mark::KEEPS, origin.priority, |p| {
+            let what = [kind.term(), p.attach(item)];
+            p.down(reference, origin.tag, what, reason.term())
+        });
     }
 
     /// The exit signal of a link to `other`, of another node; none where the link has been given up meanwhile.
@@ -328,12 +322,9 @@ impl Process {
             let _ = self.exit_with(Atom::term(reason));
             return;
         }
-        let other = self.heap.attach(other);
-        let message = self
-            .heap
-            .tuple(&[Atom::term(am::EXIT), other, reason.term()]);
-        let message = message.raw();
-        self.push_own(message, Mark::CLEARS, false);
+        self.push_own(Mark::CLEARS, false, |p| {
+            p.tuple(&[Atom::term(am::EXIT), p.attach(other), reason.term()])
+        });
     }
 
     /// A reference of this process's with these numbers, as it was made: one that is or was an alias

@@ -232,20 +232,22 @@ impl Process {
     ///
     /// # Errors
     /// When a signal ends the process.
-    pub fn peek_message(&mut self) -> Result<Option<RawTerm>, Exiting> {
+    pub fn peek_message(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         loop {
             if self.mailbox.looks_for_more() {
                 self.bump_reds(FETCH_REDS);
             }
-            if let Some(slot) = self.mailbox.queue.get(self.mailbox.save) {
-                self.mailbox.is_examining = true;
-                return Ok(Some(slot.message.term().raw()));
+            if self.mailbox.has_new() {
+                break;
             }
             self.bump_reds(FETCH_REDS);
             if !self.fetch_signals()? || self.is_suspended() {
                 return Ok(None);
             }
         }
+        self.mailbox.is_examining = true;
+        let slot = self.mailbox.queue.get(self.mailbox.save);
+        Ok(slot.map(|slot| slot.message.term()))
     }
 
     /// The save pointer moves on (`loop_rec_end`).
@@ -292,7 +294,7 @@ impl Process {
 
     /// As [`Process::wait`], but not longer than `timeout` (milliseconds or `infinity`) from the first
     /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
-    pub fn wait_timeout(&mut self, timeout: RawTerm, timeout_pc: CodeAddress) -> WaitTimeout {
+    pub fn wait_timeout(&mut self, timeout: Term<'_>, timeout_pc: CodeAddress) -> WaitTimeout {
         if self.receive_timer_runs() {
             // Woken by something else: where `timeout` was is not kept then.
             if self.receive_timed_out() {
@@ -301,8 +303,6 @@ impl Process {
             self.wait();
             return WaitTimeout::Wait;
         }
-        // SAFETY: T1: the interpreter hands over a register's or a literal's term.
-        let timeout = unsafe { Term::new(timeout) };
         if timeout == am::infinity {
             self.start_receive_timer(None, timeout_pc);
             self.wait();
@@ -349,9 +349,8 @@ impl Process {
     }
 
     /// Binds the marker to a reference made since it was reserved.
-    pub fn recv_marker_bind(&mut self, marker: RawTerm, reference: RawTerm) {
-        // SAFETY: T1: the interpreter hands over a register's term.
-        let id = marker_of(unsafe { Term::new(marker) });
+    pub fn recv_marker_bind(&mut self, marker: Term<'_>, reference: Term<'_>) {
+        let id = marker_of(marker);
         let (Some(id), Some(reference)) = (id, numbers_of(reference)) else {
             return;
         };
@@ -364,7 +363,7 @@ impl Process {
     }
 
     /// Drops the marker of `reference`.
-    pub fn recv_marker_clear(&mut self, reference: RawTerm) {
+    pub fn recv_marker_clear(&mut self, reference: Term<'_>) {
         let Some(reference) = numbers_of(reference) else {
             return;
         };
@@ -377,7 +376,7 @@ impl Process {
     }
 
     /// The save pointer goes to the marker of `reference`, if there is one.
-    pub fn recv_marker_use(&mut self, reference: RawTerm) {
+    pub fn recv_marker_use(&mut self, reference: Term<'_>) {
         let Some(reference) = numbers_of(reference) else {
             return;
         };
@@ -411,9 +410,6 @@ fn marker_of(handle: Term<'_>) -> Option<u64> {
     u64::try_from(count - i128::from(tag::MIN_SMALL)).ok()
 }
 
-fn numbers_of(reference: RawTerm) -> Option<RefNumbers> {
-    // SAFETY: T1: the interpreter hands over a register's term.
-    unsafe { Term::new(reference) }
-        .as_ref()
-        .map(|r| r.numbers())
+fn numbers_of(reference: Term<'_>) -> Option<RefNumbers> {
+    reference.as_ref().map(|r| r.numbers())
 }

@@ -13,6 +13,8 @@
 //! - P3: `pc` is null or a code address that the interpreter stored; `saved_x` holds the registers that
 //!   are live there while the process does not run.
 //! - P4: the dictionary alone names the pairs `{Key, Value}` that it holds: readers get copies.
+//! - P5: what a process keeps under a lifetime that is not its own (the dictionary's terms) is its own, is seen by
+//!   each of its collections, and is handed out for as long as the process is borrowed.
 #![expect(unsafe_code, reason = "registers are raw words")]
 
 mod code_hooks;
@@ -88,11 +90,12 @@ pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
 #[cfg(test)]
 pub(crate) use work::in_small_steps;
-pub(crate) use work::{Due, PauseWords, Work};
+pub(crate) use work::{AtRest, Due, PauseWords, Work, work};
 
 use crate::heap::{Heap, next_heap_size};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, CodeAddress, Pid, RawTerm, Term};
+use dictionary::Dictionary;
 use seq_token::Seq;
 
 /// X registers there are; the last one is the loader's scratch register.
@@ -146,7 +149,7 @@ pub(crate) struct Psd {
     #[cfg(all(test, not(loom)))]
     pub(crate) doom: Option<Doom>,
     /// What the BIF that runs goes on with.
-    pub(crate) work: Option<Box<dyn Work>>,
+    pub(crate) work: Option<AtRest>,
     system_tasks: system_tasks::SystemTasks,
     /// What it knows of sequential tracing.
     pub(crate) seq: Option<Box<Seq>>,
@@ -181,7 +184,7 @@ pub struct Process {
     reductions: Cell<u64>,
     /// Why it exits; no term while it does not.
     exit_reason: Cell<RawTerm>,
-    dictionary: RefCell<dictionary::Dictionary>,
+    dictionary: RefCell<Dictionary<'static>>,
     psd: RefCell<Option<Box<Psd>>>,
     /// Where its traced calls are measured.
     pub(crate) meters: Option<Box<dyn std::any::Any + Send>>,
@@ -291,13 +294,17 @@ impl Process {
     }
 
     /// The process dictionary.
-    pub(crate) fn dictionary(&self) -> std::cell::Ref<'_, dictionary::Dictionary> {
+    pub(crate) fn dictionary(&self) -> std::cell::Ref<'_, Dictionary<'_>> {
         self.dictionary.borrow()
     }
 
     /// The process dictionary, to be changed.
-    pub(crate) fn dictionary_mut(&self) -> std::cell::RefMut<'_, dictionary::Dictionary> {
-        self.dictionary.borrow_mut()
+    pub(crate) fn dictionary_mut(&self) -> std::cell::RefMut<'_, Dictionary<'_>> {
+        std::cell::RefMut::map(self.dictionary.borrow_mut(), |it| {
+            let it: *mut Dictionary<'static> = it;
+            // SAFETY: P5: what is put in is the process's, which is borrowed as long; its collector sees it.
+            unsafe { &mut *it.cast::<Dictionary<'_>>() }
+        })
     }
 
     /// Puts an immediate into the pair at `place` of the process dictionary, which takes no memory; the old value.
@@ -307,7 +314,7 @@ impl Process {
             value.raw().is_immed(),
             "a mature pair must not come to name a young term"
         );
-        let pair = self.dictionary().value(place);
+        let pair = self.dictionary().value(place).raw();
         // SAFETY: P4, T1: a pair of this heap, whose second element nobody else has in hand.
         unsafe {
             let element = pair.ptr().add(2);
@@ -349,8 +356,11 @@ impl Process {
     }
 
     /// The registers that are live where it goes on; `None` while it runs.
-    pub(crate) fn resting_registers(&self) -> Option<&[RawTerm]> {
-        self.x.get().is_null().then_some(&self.saved_x)
+    pub(crate) fn resting_registers(&self) -> Option<&[Term<'_>]> {
+        let x: &[RawTerm] = &self.saved_x;
+        // SAFETY: P3, T1: live registers hold terms, and a term is a word.
+        let x = unsafe { &*(std::ptr::from_ref(x) as *const [Term<'_>]) };
+        self.x.get().is_null().then_some(x)
     }
 
     /// Gives the process the registers of the scheduler that runs it.

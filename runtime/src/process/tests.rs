@@ -21,7 +21,7 @@ fn spawn(body: impl FnMut(&mut Process) -> Outcome + Send + 'static) -> Pid {
 fn receive(p: &mut Process, mut then: impl FnMut(&Process, Term<'_>) -> Outcome) -> Outcome {
     loop {
         let message = match p.peek_message() {
-            Ok(Some(message)) => message,
+            Ok(Some(message)) => message.raw(),
             Ok(None) => {
                 p.wait();
                 return Outcome::Wait;
@@ -236,7 +236,7 @@ fn a_receive_times_out() {
         let start = *started.get_or_insert_with(outside_now);
         static PLACE: u64 = 0;
         let here = &raw const PLACE;
-        match p.wait_timeout(RawTerm::small(30), CodeAddress::of(here)) {
+        match p.wait_timeout(Term::small(30), CodeAddress::of(here)) {
             WaitTimeout::Wait => Outcome::Wait,
             WaitTimeout::Elapsed => {
                 assert_eq!(p.pc.get(), CodeAddress::of(here));
@@ -260,7 +260,7 @@ fn selective_receive_takes_from_the_middle() {
                 p.wait();
                 return Outcome::Wait;
             };
-            if message == RawTerm::small(7) {
+            if message.as_small() == Some(7) {
                 p.remove_message();
                 break;
             }
@@ -268,7 +268,7 @@ fn selective_receive_takes_from_the_middle() {
         }
         let mut rest = Vec::new();
         while let Some(message) = p.peek_message().expect(GOES_ON) {
-            rest.push(message.small_value());
+            rest.extend(message.as_small());
             p.remove_message();
         }
         out.send(rest).unwrap();
@@ -288,6 +288,7 @@ fn examined_messages_survive_collections() {
     let pid = spawn(move |p| {
         let mut sum = 0;
         while let Some(message) = p.peek_message().expect(GOES_ON) {
+            let message = message.raw();
             // SAFETY: T1: a message that is being examined.
             p.set_x(0, unsafe { Term::new(message) });
             let number = |p: &Process| p.x(0).as_tuple().unwrap().get(1).as_small().unwrap();
@@ -309,8 +310,7 @@ fn examined_messages_survive_collections() {
         }
         p.timeout_reset_save();
         while let Some(message) = p.peek_message().expect(GOES_ON) {
-            // SAFETY: T1: a message of this heap.
-            let tuple = unsafe { Term::new(message) }.as_tuple().unwrap();
+            let tuple = message.as_tuple().unwrap();
             sum += tuple.get(1).as_small().unwrap();
             p.remove_message();
         }

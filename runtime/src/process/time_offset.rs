@@ -10,7 +10,7 @@ use super::{Process, Signal, deliver};
 use crate::heap::Message;
 use crate::sched::{clock, timers};
 use crate::sys::chance::clock::may_be_set;
-use crate::term::{Atom, Pid, Term, am};
+use crate::term::{Atom, Pid, am};
 
 /// How often the offset is compared with the system's clock. Source: `ERTS_LONG_TIME_CORRECTION_CHECK`.
 const CHECK_MS: u64 = 60_000;
@@ -66,16 +66,11 @@ impl Process {
             Some((tag, origin.priority))
         });
         let Some((tag, priority)) = known else { return };
-        let heap = &self.heap;
-        let tag = tag.map_or(Atom::term(am::CHANGE), |tag| heap.attach(tag));
-        let parts: [Term<'_>; 5] = [
-            tag,
-            self.reference_of(reference),
-            am::time_offset.term(),
-            am::clock_service.term(),
-            heap.integer(offset),
-        ];
-        let message = heap.tuple(&parts).raw();
-        self.push_own(message, Mark::KEEPS, priority);
+        self.push_own(Mark::KEEPS, priority, |p| {
+            let tag = tag.map_or(Atom::term(am::CHANGE), |tag| p.attach(tag));
+            let reference = p.reference_of(reference);
+            let (what, clock) = (am::time_offset.term(), am::clock_service.term());
+            p.tuple(&[tag, reference, what, clock, p.integer(offset)])
+        });
     }
 }

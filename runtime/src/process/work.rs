@@ -2,22 +2,119 @@
 //!
 //! A BIF that has spent its reductions keeps what it has done so far in the process and yields; called
 //! again, with the same arguments, it takes that up. Terms in it are roots.
+//!
+//! Invariants:
+//! - WK1: what rests is the type of what was put to rest, but for the lifetime of its terms.
+//! - WK2: work rests in its process alone, which shows it to each collection.
 
 use std::any::Any;
 
 use super::{CONTEXT_REDS, Process};
+use crate::heap::{Keeps, Visit};
 use crate::process::{BifResult, Control};
-use crate::term::{Atom, RawTerm, Term};
+use crate::term::{Atom, Term};
 
-/// What a BIF has done so far.
-pub(crate) trait Work: Any + Send {
-    /// Shows the collector all slots that hold terms.
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm]));
+/// What a BIF has done so far, with terms of its process in hand.
+///
+/// # Safety
+/// WK1: `Rested` is the type itself, with `'static` in place of `'p`. `work!` implements it.
+pub(crate) unsafe trait Work<'p>: Keeps + 'p {
+    /// What it is while the process runs something else.
+    type Rested: Work<'static, Rested = Self::Rested>;
 
     /// The function that the process is shown in meanwhile, where that is not the BIF: in ERTS it goes on
     /// in one of `erts_internal`.
     fn shown_as(&self) -> Option<(Atom, u8)> {
         None
+    }
+}
+
+/// Implements [`Work`] for a struct or an enum with terms, as `keeps!` is told of it, or for a type without.
+macro_rules! work {
+    (@of [$($other:ident)?] $name:ty, $rested:ty $(, shown as $shown:expr)?) => {
+        #[expect(unsafe_code, reason = "WK1: the two types differ in the lifetime alone")]
+        // SAFETY: WK1: the same name.
+        unsafe impl<'p $(, $other: Send + 'static)?> $crate::process::Work<'p> for $name {
+            type Rested = $rested;
+            $(fn shown_as(&self) -> Option<($crate::term::Atom, u8)> {
+                let shown: fn(&$name) -> Option<($crate::term::Atom, u8)> = $shown;
+                shown(self)
+            })?
+        }
+    };
+    (struct $name:ident { $($fields:tt)* } $(shown as $shown:expr)?) => {
+        $crate::heap::keeps! { struct $name { $($fields)* } }
+        $crate::process::work! { @of [] $name<'p>, $name<'static> $(, shown as $shown)? }
+    };
+    (struct $name:ident <$other:ident> { $($fields:tt)* }) => {
+        $crate::heap::keeps! { struct $name <$other> { $($fields)* } }
+        $crate::process::work! { @of [$other] $name<'p, $other>, $name<'static, $other> }
+    };
+    (enum $name:ident { $($variants:tt)* }) => {
+        $crate::heap::keeps! { enum $name { $($variants)* } }
+        $crate::process::work! { @of [] $name<'p>, $name<'static> }
+    };
+    ($name:ident without terms $(shown as $shown:expr)?) => {
+        #[expect(unsafe_code, reason = "KS1: the compiler knows that it holds no terms")]
+        // SAFETY: KS1: it lives without a borrow.
+        unsafe impl $crate::heap::Keeps for $name {
+            fn show(&mut self, _: &mut $crate::heap::Visit<'_>) {
+                $crate::heap::holds_no_term(self);
+            }
+        }
+        $crate::process::work! { @of [] $name, $name $(, shown as $shown)? }
+    };
+}
+pub(crate) use work;
+
+/// Work whose terms have no lifetime, for a process to keep: nobody gets at them but the collector.
+pub(crate) struct AtRest(Box<dyn Rested>);
+
+trait Rested: Any {
+    fn show(&mut self, visit: &mut Visit<'_>);
+    fn shown_as(&self) -> Option<(Atom, u8)>;
+}
+
+impl<W: Work<'static>> Rested for W {
+    fn show(&mut self, visit: &mut Visit<'_>) {
+        Keeps::show(self, visit);
+    }
+    fn shown_as(&self) -> Option<(Atom, u8)> {
+        Work::shown_as(self)
+    }
+}
+
+impl AtRest {
+    fn new<'p, W: Work<'p>>(work: W) -> AtRest {
+        let work = Box::into_raw(Box::new(work)).cast::<W::Rested>();
+        // SAFETY: WK1: the same type; KS1: from here on only the collector sees its terms, and all of them.
+        AtRest(unsafe { Box::from_raw(work) })
+    }
+
+    fn is<'p, W: Work<'p>>(&self) -> bool {
+        let work: &dyn Any = &*self.0;
+        work.is::<W::Rested>()
+    }
+
+    /// The work, with terms of the process that has kept it and is borrowed for `'p`.
+    ///
+    /// # Safety
+    /// WK2: the collector of that process has seen its terms at each collection since.
+    unsafe fn take<'p, W: Work<'p>>(self) -> Option<Box<W>> {
+        let work: Box<dyn Any> = self.0;
+        let work = work.downcast::<W::Rested>().ok()?;
+        // SAFETY: WK1: the same type; T1: by contract.
+        Some(unsafe { Box::from_raw(Box::into_raw(work).cast::<W>()) })
+    }
+
+    /// Shows the collector all slots that hold terms.
+    pub(super) fn show(&mut self, visit: &mut Visit<'_>) {
+        self.0.show(visit);
+    }
+
+    /// As [`Work::shown_as`].
+    pub(crate) fn shown_as(&self) -> Option<(Atom, u8)> {
+        self.0.shown_as()
     }
 }
 
@@ -64,16 +161,12 @@ pub(crate) enum PauseWords {
 }
 
 /// A result that is not paid for yet.
-struct Owing {
-    result: RawTerm,
+struct Owing<'p> {
+    result: Term<'p>,
     due: Vec<Due>,
 }
 
-impl Work for Owing {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.result));
-    }
-}
+work! { struct Owing { result; due } }
 
 impl Process {
     /// Reductions left to the BIF that runs.
@@ -107,14 +200,14 @@ impl Process {
     }
 
     /// Keeps `work` until the BIF is called again: it is to return what this gives.
-    pub(crate) fn yield_with(&self, work: impl Work) -> Control<'static> {
+    pub(crate) fn yield_with<'p>(&'p self, work: impl Work<'p>) -> Control<'static> {
         self.bump_all_reds();
         self.put_off(work)
     }
 
     /// The same without a charge, for who has seen to that.
-    pub(crate) fn put_off(&self, work: impl Work) -> Control<'static> {
-        self.psd().work = Some(Box::new(work));
+    pub(crate) fn put_off<'p>(&'p self, work: impl Work<'p>) -> Control<'static> {
+        self.psd().work = Some(AtRest::new(work));
         Control::Yield
     }
 
@@ -142,7 +235,6 @@ impl Process {
             let payable = item.payable(self.reds_left());
             if item.units > payable && !item.at_once {
                 item.units -= payable;
-                let result = result.raw();
                 if let PauseWords::Each(words) = words {
                     self.trap_words(words);
                 }
@@ -157,7 +249,7 @@ impl Process {
     /// Goes on with [`Process::pay`], if this BIF has begun to.
     pub(crate) fn pay_on<'p>(&'p self, words: PauseWords) -> Option<BifResult<'p>> {
         let owing = self.take_work_if::<Owing>()?;
-        Some(self.pay_some(self.own(owing.result), &owing.due, words))
+        Some(self.pay_some(owing.result, &owing.due, words))
     }
 
     /// Whether this BIF is called again, and goes on.
@@ -166,22 +258,22 @@ impl Process {
     }
 
     /// The work of this BIF that was put off, if it is of that kind: of a BIF that works in stages.
-    pub(crate) fn take_work_if<W: Work>(&self) -> Option<Box<W>> {
-        let is_it = |work: &dyn Any| work.is::<W>();
-        self.with_psd(|psd| psd.work.as_deref().is_some_and(|work| is_it(work)))
-            .filter(|is| *is)?;
+    pub(crate) fn take_work_if<'p, W: Work<'p>>(&'p self) -> Option<Box<W>> {
+        let is_it = |psd: &super::Psd| psd.work.as_ref().is_some_and(AtRest::is::<W>);
+        self.with_psd(is_it).filter(|is| *is)?;
         self.take_work()
     }
 
     /// The work of this BIF that was put off, when it is called again.
-    pub(crate) fn take_work<W: Work>(&self) -> Option<Box<W>> {
+    pub(crate) fn take_work<'p, W: Work<'p>>(&'p self) -> Option<Box<W>> {
         if !self.has_work() {
             return None;
         }
-        let work: Box<dyn Any> = self.psd().work.take()?;
-        let work = work.downcast();
-        debug_assert!(work.is_ok(), "what was put off is what is called again");
-        work.ok()
+        let work = self.psd().work.take()?;
+        // SAFETY: WK2: it has rested in this process.
+        let work = unsafe { work.take() };
+        debug_assert!(work.is_some(), "what was put off is what is called again");
+        work
     }
 }
 

@@ -258,7 +258,7 @@ pub(super) fn unwinding(p: &Process) {
     let mut back = None;
     let mut handled = false;
     let mut sessions: SmallVec<[u64; 2]> = SmallVec::new();
-    let value = p.own(p.exception.value);
+    let value = p.raised();
     let (class, value) = if p.exception.class == Class::Throw && p.catches.get() == 0 {
         let value = p.tuple(&[am::nocatch.term(), value]);
         (am::error.term(), value)

@@ -356,7 +356,7 @@ fn listener() -> (Pid, Arc<parking_lot::Mutex<Vec<String>>>) {
     let into = heard.clone();
     let pid = process::spawn_native(&SpawnOptions::default(), move |p| {
         while let Some(message) = p.peek_message().expect("nothing ends it") {
-            into.lock().push(p.own(message).display().to_string());
+            into.lock().push(message.display().to_string());
             p.remove_message();
         }
         p.wait();

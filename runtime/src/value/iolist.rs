@@ -1,8 +1,8 @@
 //! I/O lists: bytes, binaries and lists of them, nested to any depth. The one walker that all of the
 //! runtime uses: BIFs, ports, files, ETS.
 
-use crate::heap::Heap;
-use crate::term::{Bits, RawTerm, Term, tag};
+use crate::heap::{Heap, keeps};
+use crate::term::{Bits, Term, tag};
 
 /// A term that is no I/O list: `badarg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,21 +246,23 @@ const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 8;
 
 /// A list of binaries, in which large binaries are not copied, in the making.
 #[derive(Default)]
-pub struct Iovec {
+pub struct Iovec<'h> {
     copied: Vec<u8>,
     /// Where parts of the copied bytes end.
     ends: Vec<usize>,
     /// The binaries; a copied part is none until all are known.
-    pieces: Vec<RawTerm>,
+    pieces: Vec<Option<Term<'h>>>,
     copied_of_binaries: usize,
 }
 
-impl Iovec {
+keeps! { struct Iovec { pieces; copied, ends, copied_of_binaries } }
+
+impl<'h> Iovec<'h> {
     /// Appends a leaf.
     ///
     /// # Errors
     /// [`NotIolist`].
-    pub fn push(&mut self, part: Part<'_>) -> Result<(), NotIolist> {
+    pub fn push(&mut self, part: Part<'h>) -> Result<(), NotIolist> {
         match part {
             Part::Byte(byte) => self.copied.push(byte),
             Part::Bits(bits) => {
@@ -270,7 +272,7 @@ impl Iovec {
                     self.copied_of_binaries += bits.byte_len();
                 } else {
                     self.end_part();
-                    self.pieces.push(bits.term().raw());
+                    self.pieces.push(Some(bits.term()));
                 }
             }
         }
@@ -281,13 +283,8 @@ impl Iovec {
         let len = self.copied.len();
         if self.ends.last().copied().unwrap_or(0) < len {
             self.ends.push(len);
-            self.pieces.push(RawTerm::NONE);
+            self.pieces.push(None);
         }
-    }
-
-    /// Slots that hold terms.
-    pub fn terms(&mut self) -> &mut [RawTerm] {
-        &mut self.pieces
     }
 
     /// Bytes of binaries that were copied.
@@ -298,13 +295,12 @@ impl Iovec {
 
     /// The list.
     #[must_use]
-    pub fn finish(mut self, heap: &Heap) -> Term<'_> {
+    pub fn finish(mut self, heap: &'h Heap) -> Term<'h> {
         self.end_part();
         let mut parts = heap.off_heap_parts(self.copied, &self.ends).into_iter();
-        let pieces = self.pieces.into_iter().map(|piece| match piece {
-            RawTerm::NONE => parts.next().expect("as many parts"),
-            piece => heap.own(piece),
-        });
+        let mut part = || parts.next().expect("as many parts");
+        let pieces = self.pieces.into_iter();
+        let pieces = pieces.map(|piece| piece.unwrap_or_else(&mut part));
         heap.list(&pieces.collect::<Vec<_>>())
     }
 }

@@ -16,7 +16,7 @@ pub use crate::term::map::{Entries, Leaf, Leaves, trie_order, trie_order_of};
 use crate::term::map::{MAX_LEVEL, children_of, flat_index, slot_of};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Map, Term};
-pub use build::TrieParts;
+pub use build::{Pair, TrieParts};
 pub use merge::Merge;
 
 /// What became of a change that may find nothing to change.
@@ -95,7 +95,7 @@ pub fn from_placed<'h>(
 
 /// The map of pairs that are all in `parts`, each of which is made.
 #[must_use]
-pub fn from_parts<'h>(heap: &'h Heap, parts: &TrieParts) -> Term<'h> {
+pub fn from_parts<'h>(heap: &'h Heap, parts: &TrieParts<'h>) -> Term<'h> {
     flat_if_small(heap, parts.join(heap))
 }
 
@@ -123,7 +123,7 @@ pub enum Merging<'h> {
     /// Nothing: this is the map.
     Done(Term<'h>),
     /// A merging of tries.
-    More(Merge),
+    More(Merge<'h>),
 }
 
 /// All of both maps; where both have a key, `b`'s value counts.

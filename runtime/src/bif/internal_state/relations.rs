@@ -66,8 +66,7 @@ fn answer_of_process(p: &mut Process, asked: Asked, pid: Pid) -> Next {
             Asked::Status => am::running.term(),
             _ => told(p, p, asked),
         };
-        let told = told.raw();
-        p.set_x(0, p.own(told));
+        p.set_x(0, told);
         return Next::Return;
     }
     let (reference, asker) = (make_ref(), p.pid());

@@ -7,9 +7,10 @@ use crate::hash::HashMap;
 
 use super::super::{BifResult, Raise, badarg};
 use super::{CHECKS_PER_RED, COUNTED_PER_RED, Listing};
-use crate::process::{Process, Work};
+use crate::heap::keeps;
+use crate::process::{Process, work};
 use crate::term::hash::map_key_hash;
-use crate::term::{RawTerm, Term, compare};
+use crate::term::{Term, compare};
 
 /// Up to this many elements on one side, each element of the other is looked for among them.
 const FEW: usize = 16;
@@ -18,9 +19,9 @@ const SEARCHED_PER_RED: usize = 8;
 
 /// What is still to be taken out of a list.
 #[derive(Default)]
-struct Removed {
+struct Removed<'p> {
     /// Each distinct element once; if there are few, each as often as it is to be taken out.
-    elements: Vec<RawTerm>,
+    elements: Vec<Term<'p>>,
     /// How often each of many is to be taken out.
     counts: Vec<usize>,
     /// For each of many the one before of the same hash.
@@ -29,21 +30,23 @@ struct Removed {
     last: HashMap<u64, usize>,
 }
 
-fn eq<'p>(a: Term<'p>, b: Term<'p>) -> bool {
+keeps! { struct Removed { elements; counts, before, last } }
+
+fn eq(a: Term<'_>, b: Term<'_>) -> bool {
     a.same(b) || compare::eq_exact(a, b)
 }
 
-impl Removed {
+impl<'p> Removed<'p> {
     fn is_few(&self) -> bool {
         self.counts.is_empty()
     }
 
     /// The place of `element` among many, or else its hash.
-    fn find<'p>(&self, p: &'p Process, element: Term<'p>) -> Result<usize, u64> {
+    fn find(&self, element: Term<'p>) -> Result<usize, u64> {
         let hash = map_key_hash(element);
         let mut next = self.last.get(&hash).copied();
         while let Some(at) = next {
-            if eq(p.own(self.elements[at]), element) {
+            if eq(self.elements[at], element) {
                 return Ok(at);
             }
             next = self.before[at];
@@ -52,12 +55,12 @@ impl Removed {
     }
 
     /// One more of many.
-    fn add<'p>(&mut self, p: &'p Process, element: Term<'p>) {
-        match self.find(p, element) {
+    fn add(&mut self, element: Term<'p>) {
+        match self.find(element) {
             Ok(at) => self.counts[at] += 1,
             Err(hash) => {
                 let at = self.elements.len();
-                self.elements.push(element.raw());
+                self.elements.push(element);
                 self.counts.push(1);
                 self.before.push(self.last.insert(hash, at));
             }
@@ -65,13 +68,13 @@ impl Removed {
     }
 
     /// Is `element` to be taken out? Then once less from now on.
-    fn take<'p>(&mut self, p: &'p Process, element: Term<'p>) -> bool {
+    fn take(&mut self, element: Term<'p>) -> bool {
         if self.is_few() {
             let elements = &mut self.elements;
-            let at = elements.iter().rposition(|r| eq(p.own(*r), element));
+            let at = elements.iter().rposition(|other| eq(*other, element));
             return at.map(|at| elements.swap_remove(at)).is_some();
         }
-        let Ok(at) = self.find(p, element) else {
+        let Ok(at) = self.find(element) else {
             return false;
         };
         let is_left = self.counts[at] > 0;
@@ -102,7 +105,7 @@ enum Stage {
 }
 
 impl Stage {
-    fn per_red(self, removed: &Removed) -> usize {
+    fn per_red(self, removed: &Removed<'_>) -> usize {
         match self {
             Stage::CountLeft | Stage::CountRight => COUNTED_PER_RED,
             Stage::TakeOut if !removed.is_few() => SEARCHED_PER_RED,
@@ -112,33 +115,27 @@ impl Stage {
 }
 
 /// A subtraction in the making.
-struct Subtraction {
+struct Subtraction<'p> {
     stage: Stage,
     /// What the stage has still to look at.
-    rest: RawTerm,
+    rest: Term<'p>,
     /// Units of work of the stage, and those that are paid for.
     units: usize,
     paid: usize,
     left_len: usize,
     right_len: usize,
-    removed: Removed,
+    removed: Removed<'p>,
     /// Elements that stay.
-    kept: Vec<RawTerm>,
+    kept: Vec<Term<'p>>,
 }
 
-impl Work for Subtraction {
-    fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(std::slice::from_mut(&mut self.rest));
-        visit(&mut self.removed.elements);
-        visit(&mut self.kept);
-    }
-}
+work! { struct Subtraction { rest, removed, kept; stage, units, paid, left_len, right_len } }
 
-impl Subtraction {
-    fn new(left: Term<'_>) -> Subtraction {
+impl<'p> Subtraction<'p> {
+    fn new(left: Term<'p>) -> Subtraction<'p> {
         Subtraction {
             stage: Stage::CountLeft,
-            rest: left.raw(),
+            rest: left,
             units: 0,
             paid: 0,
             left_len: 0,
@@ -148,32 +145,32 @@ impl Subtraction {
         }
     }
 
-    fn begin(&mut self, stage: Stage, rest: Term<'_>) {
-        (self.stage, self.rest) = (stage, rest.raw());
+    fn begin(&mut self, stage: Stage, rest: Term<'p>) {
+        (self.stage, self.rest) = (stage, rest);
         (self.units, self.paid) = (0, 0);
     }
 
     /// Looks at an element; is that all there is to do in this stage?
-    fn look_at<'p>(&mut self, p: &'p Process, element: Term<'p>) -> bool {
+    fn look_at(&mut self, element: Term<'p>) -> bool {
         match self.stage {
             Stage::CountLeft => self.left_len += 1,
             Stage::CountRight => self.right_len += 1,
-            Stage::Index => self.removed.add(p, element),
+            Stage::Index => self.removed.add(element),
             Stage::TakeFromFew => {
-                let at = self.kept.iter().position(|r| eq(p.own(*r), element));
+                let at = self.kept.iter().position(|other| eq(*other, element));
                 at.map(|at| self.kept.remove(at));
                 self.units += self.kept.len().max(1);
                 return false;
             }
             Stage::TakeOut => {
-                if self.removed.take(p, element) {
+                if self.removed.take(element) {
                     self.right_len -= 1;
                     // The last one's check is not counted.
                     if self.right_len == 0 {
                         return true;
                     }
                 } else {
-                    self.kept.push(element.raw());
+                    self.kept.push(element);
                 }
                 self.units += self.removed.checks();
                 return false;
@@ -185,15 +182,15 @@ impl Subtraction {
 
     /// Goes on with the stage to its end, or until the reductions left are used up: `None`.
     fn run_stage(&mut self, p: &Process) -> Result<Option<()>, Raise<'static>> {
-        let per_red = |this: &Subtraction| this.stage.per_red(&this.removed);
+        let per_red = |this: &Subtraction<'_>| this.stage.per_red(&this.removed);
         let most = self.paid + p.reds_left() * per_red(self);
-        let mut rest = p.own(self.rest);
+        let mut rest = self.rest;
         let mut is_over = false;
         while let (Some(cell), false) = (rest.as_cons(), is_over || self.units > most) {
             rest = cell.tail();
-            is_over = self.look_at(p, cell.head());
+            is_over = self.look_at(cell.head());
         }
-        self.rest = rest.raw();
+        self.rest = rest;
         if self.units > most {
             self.paid = most;
             return Ok(None);
@@ -206,26 +203,25 @@ impl Subtraction {
     }
 
     /// The stage after this one, with what it looks at; `None` at the end.
-    fn next(&mut self, left: Term<'_>, right: Term<'_>) -> Option<()> {
+    fn next(&mut self, left: Term<'p>, right: Term<'p>) -> Option<()> {
         match self.stage {
             Stage::CountLeft if (1..=FEW).contains(&self.left_len) && !right.is_nil() => {
-                self.kept = left.list_iter().flatten().map(Term::raw).collect();
+                self.kept = left.list_iter().flatten().collect();
                 self.begin(Stage::TakeFromFew, right);
             }
             Stage::CountLeft => self.begin(Stage::CountRight, right),
             Stage::CountRight if self.left_len == 0 || self.right_len == 0 => {
-                self.rest = left.raw();
+                self.rest = left;
                 return None;
             }
             Stage::CountRight if self.right_len <= FEW => {
-                let few = right.list_iter().flatten().map(Term::raw);
-                self.removed.elements = few.collect();
+                self.removed.elements = right.list_iter().flatten().collect();
                 self.begin(Stage::TakeOut, left);
             }
             Stage::CountRight => self.begin(Stage::Index, right),
             Stage::Index => self.begin(Stage::TakeOut, left),
             Stage::TakeFromFew => {
-                self.rest = Term::NIL.raw();
+                self.rest = Term::NIL;
                 return None;
             }
             Stage::TakeOut => return None,

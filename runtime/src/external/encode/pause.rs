@@ -1,21 +1,27 @@
 //! An encoding at rest: its terms are roots for who collects meanwhile.
 
 use super::{EncodeOptions, Encoder, Todo};
-use crate::heap::Heap;
-use crate::term::{RawTerm, Term, View};
+use crate::heap::keeps;
+use crate::term::{Term, View};
 
 /// An encoder that does not run.
-pub struct PausedEncoder {
+pub struct PausedEncoder<'h> {
     options: EncodeOptions,
     out: Vec<u8>,
     from: usize,
     /// A term for each of `todo`, then one for each of `shared_at`.
-    terms: Vec<RawTerm>,
+    terms: Vec<Term<'h>>,
     todo: Vec<Paused>,
     shared_at: Vec<usize>,
     shared_bytes: usize,
     share: bool,
     steps: usize,
+}
+
+keeps! {
+    struct PausedEncoder {
+        terms; options, out, from, todo, shared_at, shared_bytes, share, steps
+    }
 }
 
 /// A [`Todo`] without its term.
@@ -79,15 +85,10 @@ fn last<'h>(elements: &'h [Term<'h>], left: usize) -> &'h [Term<'h>] {
     &elements[elements.len() - left..]
 }
 
-impl PausedEncoder {
-    /// The terms that are still needed.
-    pub fn terms(&mut self) -> &mut [RawTerm] {
-        &mut self.terms
-    }
-
-    /// Goes on, with terms of `heap`.
-    pub(crate) fn resume(self, heap: &Heap) -> Encoder<'_> {
-        let mut terms = self.terms.into_iter().map(|raw| heap.own(raw));
+impl<'h> PausedEncoder<'h> {
+    /// Goes on.
+    pub(crate) fn resume(self) -> Encoder<'h> {
+        let mut terms = self.terms.into_iter();
         let todo = self.todo.into_iter();
         let todo = todo.map(|paused| paused.resume(terms.next().expect("one for each")));
         let todo = todo.collect();
@@ -108,19 +109,12 @@ impl PausedEncoder {
     }
 }
 
-impl Encoder<'_> {
+impl<'h> Encoder<'h> {
     /// Comes to rest.
     #[must_use]
-    pub fn pause(self) -> PausedEncoder {
-        let (todo, mut terms): (Vec<_>, Vec<_>) = self
-            .todo
-            .into_iter()
-            .map(|todo| {
-                let (paused, term) = todo.pause();
-                (paused, term.raw())
-            })
-            .unzip();
-        terms.extend(self.shared.iter().map(|(_, bits)| bits.term().raw()));
+    pub fn pause(self) -> PausedEncoder<'h> {
+        let (todo, mut terms): (Vec<_>, Vec<_>) = self.todo.into_iter().map(Todo::pause).unzip();
+        terms.extend(self.shared.iter().map(|(_, bits)| bits.term()));
         PausedEncoder {
             options: self.options,
             out: self.out,

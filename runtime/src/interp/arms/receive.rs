@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::code::operand::Instruction;
 use crate::process::{Outcome, Saved, WaitTimeout};
-use crate::term::{RawTerm, am};
+use crate::term::{RawTerm, Term, am};
 
 arms! {
     /// `loop_rec`
@@ -15,10 +15,10 @@ arms! {
         r.swap_out();
         // Who asks it meanwhile where it is, a purge of its code for one, is told.
         r.p.pc.set(r.pc);
-        match r.p.peek_message() {
+        match r.p.peek_message().map(|it| it.map(|message| message.raw().0)) {
             Ok(Some(message)) => {
                 r.swap_in();
-                *r.x = message.0;
+                *r.x = message;
                 r.next(i)
             }
             Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
@@ -50,7 +50,9 @@ arms! {
     fn wait_timeout(r, i: WaitTimeout) {
         let time = r.src(i.time());
         r.swap_out();
-        match r.p.wait_timeout(RawTerm(time), i.next()) {
+        // SAFETY: T1, I1: a register's term, or a literal of the code.
+        let time: Term<'_> = unsafe { Term::new(RawTerm(time)) };
+        match r.p.wait_timeout(time, i.next()) {
             WaitTimeout::Elapsed => {
                 r.swap_in();
                 r.next(i)
@@ -98,19 +100,26 @@ arms! {
 
     /// `recv_marker_bind`
     fn recv_marker_bind(r, i: RecvMarkerBind) {
-        r.p.recv_marker_bind(RawTerm(r.src(i.marker())), RawTerm(r.src(i.reference())));
+        let [marker, reference] = [r.src(i.marker()), r.src(i.reference())].map(RawTerm);
+        // SAFETY: T1, I3: registers' terms.
+        let [marker, reference] = [marker, reference].map(|word| unsafe { Term::new(word) });
+        r.p.recv_marker_bind(marker, reference);
         r.next(i)
     }
 
     /// `recv_marker_clear`
     fn recv_marker_clear(r, i: RecvMarkerClear) {
-        r.p.recv_marker_clear(RawTerm(r.src(i.reference())));
+        // SAFETY: T1, I3: a register's term.
+        let reference: Term<'_> = unsafe { Term::new(RawTerm(r.src(i.reference()))) };
+        r.p.recv_marker_clear(reference);
         r.next(i)
     }
 
     /// `recv_marker_use`
     fn recv_marker_use(r, i: RecvMarkerUse) {
-        r.p.recv_marker_use(RawTerm(r.src(i.reference())));
+        // SAFETY: T1, I3: a register's term.
+        let reference: Term<'_> = unsafe { Term::new(RawTerm(r.src(i.reference()))) };
+        r.p.recv_marker_use(reference);
         r.next(i)
     }
 }

@@ -17,8 +17,9 @@ fn definition(m: Atom, exported: bool) -> u64 {
     let name = Atom::new("rec_of_the_test");
     let area = Box::leak(Box::new(crate::heap::LiteralArea::new()));
     let cell = record::define(m, name, exported, &fields, area);
-    record::publish(m, &[(name, cell)]);
-    cell.term().raw().0
+    // SAFETY: R1: the area stays for ever.
+    unsafe { record::publish(m, &[(name, cell)]) };
+    cell.raw().0
 }
 
 fn field(text: &str) -> u64 {

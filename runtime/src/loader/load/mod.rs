@@ -60,7 +60,7 @@ impl Tables<'_> {
         Some(match arg {
             Arg::Nil => RawTerm::NIL,
             Arg::Atom(index) => self.atom(index).raw(),
-            Arg::I(value) => self.literal(|heap| heap.integer(value)).raw(),
+            Arg::I(value) => self.literal(|heap| heap.integer(value)),
             Arg::Big(row) => {
                 let bytes = self.beam.big(row);
                 let int = Int::from_bits(bytes, bytes.len() * 8, Endian::Big, true);
@@ -68,16 +68,22 @@ impl Tables<'_> {
                     return None;
                 }
                 self.literal(|heap| heap.big(int.is_negative(), int.mag()))
-                    .raw()
             }
             Arg::Literal(row) => self.literals[row as usize],
             _ => return None,
         })
     }
 
+    /// The constant operand as a term.
+    fn constant_term(&self, arg: Arg) -> Option<Term<'_>> {
+        let word = self.constant(arg)?;
+        // SAFETY: T1, H6: an immediate, or a literal of the area, which is borrowed with the tables.
+        Some(unsafe { Term::new(word) })
+    }
+
     /// Builds a literal of the module.
-    fn literal(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
-        self.area.borrow_mut().build(build)
+    fn literal(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> RawTerm {
+        self.area.borrow_mut().build(build).raw()
     }
 }
 
@@ -170,23 +176,17 @@ fn records(tables: &Tables<'_>) -> Result<Vec<(Atom, record::Defined)>, LoadErro
 }
 
 /// Fields of a record with their default values; none where two have a name, or a value cannot be.
-fn fields(tables: &Tables<'_>, row: &RecordDef) -> Option<Vec<record::Field<'static>>> {
+fn fields<'t>(tables: &'t Tables<'_>, row: &RecordDef) -> Option<Vec<record::Field<'t>>> {
     let mut names = HashSet::default();
     let field = |&(name, default): &(u32, Option<Arg>)| {
         let name = tables.atom(name);
         let value = match default {
-            Some(arg) => Some(constant_term(tables.constant(arg)?)),
+            Some(arg) => Some(tables.constant_term(arg)?),
             None => None,
         };
         names.insert(name).then_some((name, value))
     };
     row.fields.iter().map(field).collect()
-}
-
-/// The term of a constant operand's word.
-fn constant_term(word: RawTerm) -> Term<'static> {
-    // SAFETY: H6: a constant is an immediate or a literal.
-    unsafe { Term::new(word) }
 }
 
 /// Decodes a module's `Attr` or `CInf` chunk.

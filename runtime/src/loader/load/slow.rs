@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use super::{Tables, constant_term};
+use super::Tables;
 use crate::beam::Arg;
 use crate::beam::genop::Op as Gen;
 use crate::code::record;
 use crate::process::X_REGISTERS;
 use crate::term::compare::cmp_flatmap_keys;
 use crate::term::tag::map::SMALL_LIMIT;
-use crate::term::{Atom, Term, am};
+use crate::term::{Atom, RawTerm, Term, am};
 
 fn atom(tables: &Tables<'_>, arg: Arg) -> Option<Atom> {
     match arg {
@@ -62,9 +62,7 @@ fn unknown_record(
     }
     let is_known = match atom(tables, id) {
         Some(local) => tables.records.iter().any(|(name, _)| *name == local),
-        None => tables
-            .constant(id)
-            .is_some_and(|id| constant_term(id).as_tuple().is_some()),
+        None => tables.constant_term(id).and_then(Term::as_tuple).is_some(),
     };
     (!is_known).then_some("a record that the module does not define")
 }
@@ -115,9 +113,9 @@ fn is_segment(tables: &Tables<'_>, segment: &[Arg]) -> bool {
 }
 
 /// The keys of a map instruction's pairs, where all are constants and different.
-fn constant_keys(tables: &Tables<'_>, pairs: &[Arg]) -> Option<Vec<Term<'static>>> {
-    let keys = pairs.chunks(2).map(|pair| tables.constant(pair[0]));
-    keys.map(|key| key.map(constant_term)).collect()
+fn constant_keys<'t>(tables: &'t Tables<'_>, pairs: &[Arg]) -> Option<Vec<Term<'t>>> {
+    let keys = pairs.chunks(2).map(|pair| tables.constant_term(pair[0]));
+    keys.collect()
 }
 
 /// The operands, with the pairs of a map update in the order of a flat map's keys.
@@ -141,21 +139,21 @@ pub(super) fn replacement(tables: &Tables<'_>, op: Gen, args: &[Arg]) -> Option<
         Gen::PutRecord => {
             let local = atom(tables, args[1]).filter(|_| args[2] == Arg::Nil)?;
             let (_, definition) = tables.records.iter().find(|(name, _)| *name == local)?;
-            Some((1, definition.term().raw().0))
+            Some((1, definition.raw().0))
         }
         Gen::IsRecordAccessible => {
             let scope = atom(tables, args[2])?;
             (scope != am::external).then(|| (2, tables.name.raw().0))
         }
-        Gen::PutMapAssoc => skeleton(tables, op, args).map(|map| (1, map.raw().0)),
+        Gen::PutMapAssoc => skeleton(tables, op, args).map(|map| (1, map.0)),
         _ => None,
     }
 }
 
 /// A map literal with the keys of a new map, and no term's word for each value: the new map is made of
 /// it by an update, and shares its tuple of keys.
-fn skeleton(tables: &Tables<'_>, op: Gen, args: &[Arg]) -> Option<Term<'static>> {
-    let map = constant_term(tables.constant(args[1])?).as_map()?;
+fn skeleton(tables: &Tables<'_>, op: Gen, args: &[Arg]) -> Option<RawTerm> {
+    let map = tables.constant_term(args[1])?.as_map()?;
     let keys = constant_keys(tables, &args[op.arity()..])?;
     let different = keys
         .windows(2)
@@ -164,5 +162,8 @@ fn skeleton(tables: &Tables<'_>, op: Gen, args: &[Arg]) -> Option<Term<'static>>
         return None;
     }
     let nothing = vec![Term::immed(record::NO_DEFAULT); keys.len()];
-    Some(tables.literal(|heap| heap.flat_map(heap.tuple(&keys), &nothing)))
+    Some(tables.literal(|heap| {
+        let keys: Vec<_> = keys.iter().map(|key| heap.copy_in(*key)).collect();
+        heap.flat_map(heap.tuple(&keys), &nothing)
+    }))
 }

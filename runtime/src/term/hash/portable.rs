@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::hash::portable::{Bits as HashBits, Hash1, Hash2, LocalFun};
 use crate::num::limbs::IntRef;
-use crate::term::{Bits, Cons, External, Fun, Map, RawTerm, Term, View, tag};
+use crate::term::{Bits, Cons, External, Fun, Map, Term, View, tag};
 
 /// The hash of `erlang:phash2/1,2` before it is cut to its range.
 #[must_use]
@@ -15,39 +15,28 @@ pub fn phash2(term: Term<'_>) -> u32 {
     walker.hash.value()
 }
 
-/// A hash of `erlang:phash2/1,2` in the making. Its terms are roots for who collects meanwhile.
+/// A hash of `erlang:phash2/1,2` in the making, without the terms that are still to be walked.
 pub struct Paused {
     hash: Hash2,
     kinds: Vec<Kind>,
-    terms: Vec<RawTerm>,
     /// Steps made before they were paid for.
     owed: i64,
 }
 
-impl Paused {
-    /// The terms that are still to be walked.
-    pub fn terms(&mut self) -> &mut [RawTerm] {
-        &mut self.terms
-    }
-}
-
-/// As [`phash2`], but pauses when `steps`, which is lessened, are made. `paused` is where it goes on with a term
-/// that `own` makes of a word.
+/// As [`phash2`], but pauses when `steps`, which is lessened, are made. `paused` is where it goes on.
 ///
 /// # Errors
-/// What it has come to where it pauses.
+/// What it has come to where it pauses, and the terms that are still to be walked.
 pub fn phash2_some<'h>(
-    own: impl Fn(RawTerm) -> Term<'h>,
     term: Term<'h>,
-    paused: Option<Paused>,
+    paused: Option<(Paused, Vec<Term<'h>>)>,
     steps: &mut i64,
-) -> Result<u32, Paused> {
+) -> Result<u32, (Paused, Vec<Term<'h>>)> {
     let mut walker = match paused {
         // The first term is there without a step.
         None => Walk2::of(term, *steps + 1),
-        Some(paused) => {
+        Some((paused, terms)) => {
             *steps -= paused.owed;
-            let terms = paused.terms.iter().map(|raw| own(*raw));
             Walk2 {
                 hash: paused.hash,
                 pending: paused.kinds.into_iter().zip(terms).collect(),
@@ -60,17 +49,9 @@ pub fn phash2_some<'h>(
     if walker.pending.is_empty() && walker.steps >= 0 {
         return Ok(walker.hash.value());
     }
-    let (kinds, terms) = walker
-        .pending
-        .iter()
-        .map(|(kind, t)| (*kind, t.raw()))
-        .unzip();
-    Err(Paused {
-        hash: walker.hash,
-        kinds,
-        terms,
-        owed: -walker.steps,
-    })
+    let (kinds, terms) = walker.pending.into_iter().unzip();
+    let (hash, owed) = (walker.hash, -walker.steps);
+    Err((Paused { hash, kinds, owed }, terms))
 }
 
 /// The hash of `erlang:phash/2` before it is cut to its range.

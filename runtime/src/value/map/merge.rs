@@ -5,37 +5,41 @@ use std::cmp::Ordering;
 use smallvec::SmallVec;
 
 use super::{Leaves, MAX_LEVEL, children_of, map_key_hash};
-use crate::heap::Heap;
+use crate::heap::{Heap, keeps};
 use crate::term::compare::{cmp_exact, eq_exact};
-use crate::term::{Map, RawTerm, Term};
+use crate::term::{Map, Term};
 
 /// What a node is made of: nothing that differs, only `a`'s, only `b`'s, or both.
 const ONLY_A: u8 = 1;
 const ONLY_B: u8 = 2;
 const BOTH: u8 = ONLY_A | ONLY_B;
 
-type Children = SmallVec<[RawTerm; 16]>;
+type Children<'h> = SmallVec<[Term<'h>; 16]>;
 
 /// A node in the making, of two at the same place.
-struct Frame {
+struct Frame<'h> {
     /// The two nodes; for what turns out to be one of them.
-    nodes: [RawTerm; 2],
+    nodes: [Term<'h>; 2],
     bitmaps: [u32; 2],
     /// Their children; those below `slot` are merged.
-    children: [Children; 2],
+    children: [Children<'h>; 2],
     slot: u32,
-    merged: Children,
+    merged: Children<'h>,
     mix: u8,
 }
 
+keeps! { struct Frame { nodes, children, merged; bitmaps, slot, mix } }
+
 /// A merging of two tries, which may pause.
-pub struct Merge {
+pub struct Merge<'h> {
     /// Nodes in the making, from the root on.
-    frames: Vec<Frame>,
+    frames: Vec<Frame<'h>>,
     /// Keys of both, less those found in both so far.
     size: usize,
     visited: usize,
 }
+
+keeps! { struct Merge { frames; size, visited } }
 
 /// Keys at and below a node.
 fn count(node: Term<'_>) -> usize {
@@ -46,24 +50,23 @@ fn count(node: Term<'_>) -> usize {
 }
 
 /// A node at `level` as bitmap and children, a leaf as if it were a node.
-fn parts(node: Term<'_>, level: u32) -> (u32, Children) {
-    let raw = |children: &[Term<'_>]| children.iter().map(|child| child.raw()).collect();
+fn parts<'h>(node: Term<'h>, level: u32) -> (u32, Children<'h>) {
     if let Some(leaf) = node.as_cons() {
         let slot = (map_key_hash(leaf.head()) >> (4 * level)) & 0xf;
-        return (1 << slot, raw(&[node]));
+        return (1 << slot, Children::from_slice(&[node]));
     }
     let inner = match Map::inner(node) {
         Some(inner) => inner,
         None => node.as_map().and_then(Map::root).expect("no collision"),
     };
-    (inner.0, raw(inner.1))
+    (inner.0, Children::from_slice(inner.1))
 }
 
-impl Frame {
-    fn new(a: Term<'_>, b: Term<'_>, level: u32) -> Frame {
+impl<'h> Frame<'h> {
+    fn new(a: Term<'h>, b: Term<'h>, level: u32) -> Frame<'h> {
         let ((bits_a, children_a), (bits_b, children_b)) = (parts(a, level), parts(b, level));
         Frame {
-            nodes: [a.raw(), b.raw()],
+            nodes: [a, b],
             bitmaps: [bits_a, bits_b],
             children: [children_a, children_b],
             slot: 0,
@@ -73,37 +76,25 @@ impl Frame {
     }
 
     /// The child of either node at `slot`.
-    fn child_at(&self, which: usize, slot: u32) -> Option<RawTerm> {
+    fn child_at(&self, which: usize, slot: u32) -> Option<Term<'h>> {
         let bit = 1u32 << slot;
         let index = (self.bitmaps[which] & (bit - 1)).count_ones();
         (self.bitmaps[which] & bit != 0).then(|| self.children[which][index as usize])
     }
 
-    fn push(&mut self, child: RawTerm, from: u8) {
+    fn push(&mut self, child: Term<'h>, from: u8) {
         self.merged.push(child);
         self.mix |= from;
     }
 }
 
-impl Merge {
+impl<'h> Merge<'h> {
     /// Begins with two tries.
-    pub(super) fn new(a: Map<'_>, b: Map<'_>) -> Merge {
+    pub(super) fn new(a: Map<'h>, b: Map<'h>) -> Merge<'h> {
         Merge {
             frames: vec![Frame::new(a.term(), b.term(), 0)],
             size: a.len() + b.len(),
             visited: 1,
-        }
-    }
-
-    /// Shows all slots that hold terms.
-    pub fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        for frame in &mut self.frames {
-            visit(&mut frame.nodes);
-            frame
-                .children
-                .iter_mut()
-                .for_each(|children| visit(children));
-            visit(&mut frame.merged);
         }
     }
 
@@ -114,7 +105,7 @@ impl Merge {
     }
 
     /// Goes on until more than so many nodes are visited in all; the map when it is whole.
-    pub fn run<'h>(&mut self, heap: &'h Heap, visited: usize) -> Option<Term<'h>> {
+    pub fn run(&mut self, heap: &'h Heap, visited: usize) -> Option<Term<'h>> {
         while self.visited <= visited {
             if let Some(map) = self.step(heap) {
                 return Some(map);
@@ -124,7 +115,7 @@ impl Merge {
     }
 
     /// Merges what is at the next slot of the innermost node; the map when that was the last one.
-    fn step<'h>(&mut self, heap: &'h Heap) -> Option<Term<'h>> {
+    fn step(&mut self, heap: &'h Heap) -> Option<Term<'h>> {
         let level = self.frames.len() as u32 - 1;
         let frame = self.frames.last_mut().expect("not whole yet");
         let bitmap = frame.bitmaps[0] | frame.bitmaps[1];
@@ -135,7 +126,7 @@ impl Merge {
         let slot = frame.slot + left.trailing_zeros();
         frame.slot = slot + 1;
         match (frame.child_at(0, slot), frame.child_at(1, slot)) {
-            (Some(a), Some(b)) => self.both(heap, heap.own(a), heap.own(b), level + 1),
+            (Some(a), Some(b)) => self.both(heap, a, b, level + 1),
             (Some(a), None) => frame.push(a, ONLY_A),
             (None, Some(b)) => frame.push(b, ONLY_B),
             (None, None) => unreachable!("a slot of either"),
@@ -144,7 +135,7 @@ impl Merge {
     }
 
     /// Merges two nodes at `level`, or leaves that to a frame of their own.
-    fn both<'h>(&mut self, heap: &'h Heap, a: Term<'h>, b: Term<'h>, level: u32) {
+    fn both(&mut self, heap: &'h Heap, a: Term<'h>, b: Term<'h>, level: u32) {
         // Coming back from it counts, too.
         self.visited += 1;
         let (node, from) = if a.same(b) {
@@ -164,31 +155,27 @@ impl Merge {
             return;
         };
         let frame = self.frames.last_mut().expect("both are below a node");
-        frame.push(node.raw(), from);
+        frame.push(node, from);
     }
 
     /// The innermost node is whole: it goes to the one above it, or is the map.
-    fn leave<'h>(&mut self, heap: &'h Heap, bitmap: u32) -> Option<Term<'h>> {
+    fn leave(&mut self, heap: &'h Heap, bitmap: u32) -> Option<Term<'h>> {
         let frame = self.frames.pop().expect("not whole yet");
         let size = self.frames.is_empty().then_some(self.size);
         let node = match frame.mix {
-            BOTH => {
-                let merged = frame.merged.iter().map(|raw| heap.own(*raw));
-                let merged: SmallVec<[_; 16]> = merged.collect();
-                heap.trie_node(size, bitmap, &merged)
-            }
-            ONLY_B => heap.own(frame.nodes[1]),
-            _ => heap.own(frame.nodes[0]),
+            BOTH => heap.trie_node(size, bitmap, &frame.merged),
+            ONLY_B => frame.nodes[1],
+            _ => frame.nodes[0],
         };
         let Some(above) = self.frames.last_mut() else {
             return Some(node);
         };
-        above.push(node.raw(), frame.mix);
+        above.push(node, frame.mix);
         None
     }
 
     /// A tuple of the leaves of two collisions, or leaves, by key.
-    fn collision<'h>(&mut self, heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> Term<'h> {
+    fn collision(&mut self, heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> Term<'h> {
         let leaves = |node: Term<'h>| match node.as_cons() {
             Some(_) => vec![node],
             None => children_of(node).to_vec(),

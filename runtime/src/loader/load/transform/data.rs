@@ -107,7 +107,7 @@ impl Transform<'_> {
         let dst = self.dst(args[0])?;
         let elements = self.sources(&args[2..])?;
         if elements.is_empty() {
-            let value = self.tables.literal(|heap| heap.tuple(&[])).raw();
+            let value = self.tables.literal(|heap| heap.tuple(&[]));
             self.put(put::MoveCR { dst, value });
             return Ok(());
         }
@@ -141,10 +141,7 @@ impl Transform<'_> {
             return Err(self.here("as many terms as the fun has free"));
         }
         if free.is_empty() {
-            let value = self
-                .tables
-                .literal(|heap| heap.local_fun(lambda, &[]))
-                .raw();
+            let value = self.tables.literal(|heap| heap.local_fun(lambda, &[]));
             self.put(put::MoveCR { dst, value });
             return Ok(());
         }

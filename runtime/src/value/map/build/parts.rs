@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::{node, sorted_leaves};
-use crate::heap::Heap;
-use crate::term::{RawTerm, Term};
+use crate::heap::{Heap, keeps};
+use crate::term::Term;
 
 /// Children of a node, at most.
 const CHILDREN: usize = 16;
@@ -14,18 +14,20 @@ const PARTS: usize = CHILDREN * CHILDREN;
 const LEVEL: u32 = 2;
 
 /// A pair: the place of its key, key and value.
-type Pair = (u64, [RawTerm; 2]);
+pub type Pair<'h> = (u64, [Term<'h>; 2]);
 
 /// Pairs by the parts they belong to, of which the first ones are made.
-pub struct TrieParts {
-    pairs: Vec<Vec<Pair>>,
+pub struct TrieParts<'h> {
+    pairs: Vec<Vec<Pair<'h>>>,
     /// The parts that are made; none stands for no pair.
-    made: Vec<RawTerm>,
+    made: Vec<Option<Term<'h>>>,
     /// Leaves in each of them.
     leaves: Vec<usize>,
 }
 
-impl Default for TrieParts {
+keeps! { struct TrieParts { pairs, made; leaves } }
+
+impl Default for TrieParts<'_> {
     fn default() -> Self {
         TrieParts {
             pairs: vec![Vec::new(); PARTS],
@@ -35,17 +37,9 @@ impl Default for TrieParts {
     }
 }
 
-impl TrieParts {
-    /// Shows all slots that hold terms.
-    pub fn visit(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
-        visit(&mut self.made);
-        for (_, pair) in self.pairs.iter_mut().flatten() {
-            visit(pair);
-        }
-    }
-
+impl<'h> TrieParts<'h> {
     /// Puts pairs to their parts, behind those that are there.
-    pub fn add(&mut self, pairs: impl IntoIterator<Item = Pair>) {
+    pub fn add(&mut self, pairs: impl IntoIterator<Item = Pair<'h>>) {
         for pair in pairs {
             let part = pair.0 >> (u64::BITS - PARTS.ilog2());
             self.pairs[part as usize].push(pair);
@@ -53,14 +47,11 @@ impl TrieParts {
     }
 
     /// Makes the next part; how many pairs it was made of. `None` when all are made.
-    pub fn make_next(&mut self, heap: &Heap) -> Option<usize> {
+    pub fn make_next(&mut self, heap: &'h Heap) -> Option<usize> {
         let pairs = std::mem::take(self.pairs.get_mut(self.made.len())?);
-        let own = |&(order, [key, value]): &Pair| (order, heap.own(key), heap.own(value));
-        let leaves = sorted_leaves(heap, pairs.iter().map(own));
-        let part = match leaves.is_empty() {
-            true => RawTerm::NONE,
-            false => node(heap, &leaves, LEVEL).raw(),
-        };
+        let placed = |&(order, [key, value]): &Pair<'h>| (order, key, value);
+        let leaves = sorted_leaves(heap, pairs.iter().map(placed));
+        let part = (!leaves.is_empty()).then(|| node(heap, &leaves, LEVEL));
         self.made.push(part);
         self.leaves.push(leaves.len());
         Some(pairs.len())
@@ -68,32 +59,31 @@ impl TrieParts {
 
     /// The trie of all parts.
     #[must_use]
-    pub(in super::super) fn join<'h>(&self, heap: &'h Heap) -> Term<'h> {
+    pub(in super::super) fn join(&self, heap: &'h Heap) -> Term<'h> {
         let below = self.made.chunks(CHILDREN).zip(self.leaves.chunks(CHILDREN));
         let nodes = below.map(|(parts, leaves)| {
-            let (bitmap, children) = present(heap, parts.iter().copied());
+            let (bitmap, children) = present(parts.iter().copied());
             match leaves.iter().sum() {
-                0usize => RawTerm::NONE,
-                1 => children[0].raw(),
-                _ => heap.trie_node(None, bitmap, &children).raw(),
+                0usize => None,
+                1 => Some(children[0]),
+                _ => Some(heap.trie_node(None, bitmap, &children)),
             }
         });
-        let (bitmap, children) = present(heap, nodes);
+        let (bitmap, children) = present(nodes);
         heap.trie_node(Some(self.leaves.iter().sum()), bitmap, &children)
     }
 }
 
 /// The nodes that there are, and the bitmap of their slots.
-fn present(
-    heap: &Heap,
-    nodes: impl Iterator<Item = RawTerm>,
-) -> (u32, SmallVec<[Term<'_>; CHILDREN]>) {
+fn present<'h>(
+    nodes: impl Iterator<Item = Option<Term<'h>>>,
+) -> (u32, SmallVec<[Term<'h>; CHILDREN]>) {
     let mut bitmap = 0;
-    let nodes = nodes.enumerate().filter(|(_, node)| *node != RawTerm::NONE);
+    let nodes = nodes.enumerate();
     let children = nodes
-        .map(|(slot, node)| {
-            bitmap |= 1 << slot;
-            heap.own(node)
+        .filter_map(|(slot, node)| {
+            bitmap |= u32::from(node.is_some()) << slot;
+            node
         })
         .collect();
     (bitmap, children)
