@@ -1,9 +1,9 @@
-//! Memory made before it is written.
+//! Makes the memory of a recording before the writers need it.
 //!
-//! A page of a mapped file is made when it is first touched: taken, zeroed, put into the mapping. That takes about
-//! as long as writing the records which fill it. So a thread of its own touches pages some way ahead of the writers,
-//! which then find them made; where it comes too late, or the system does not know the request, they make them
-//! themselves.
+//! The kernel makes a page of a mapped file when somebody first touches it: it takes the page, zeroes it and puts it
+//! into the mapping. That takes about as long as writing the records that fill the page. A thread of its own therefore
+//! touches pages some way ahead of the writers, and the writers find them made. Where the thread comes too late, or the
+//! system does not know the request, the writers make the pages themselves.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use std::thread::JoinHandle;
 use super::layout::{PAGE, Place};
 use super::map::Map;
 
-/// So many blocks ahead of a writer memory is made.
+/// Memory is made this many blocks ahead of a writer.
 const LEAD: u64 = (4 << 20) / PAGE as u64;
-/// And so many at once.
+/// The thread makes at least this many blocks at once, while the segment has them.
 const STRIDE: u64 = (1 << 20) / PAGE as u64;
 
-/// The thread that makes memory; it ends with this, and lets go of the file.
+/// The thread that makes memory. Dropping this value ends the thread, which then lets go of the file.
 pub(super) struct Ahead {
     asks: Option<Sender<Range<usize>>>,
     thread: Option<JoinHandle<()>>,
@@ -37,7 +37,8 @@ impl Ahead {
         }
     }
 
-    /// A writer begins block `next` of a segment, of which the first `asked` were asked for: gives how many are now.
+    /// Asks for memory when a writer begins block `next` of a segment. `asked` says how many of the first blocks were
+    /// asked for before; the result says how many are now.
     pub(super) fn ask(&self, place: &Place, asked: u64, next: u64) -> u64 {
         if asked >= place.blocks || asked > next + LEAD {
             return asked;

@@ -1,16 +1,16 @@
-//! Records on their way from who takes them apart to who follows them.
+//! Batches of records on their way from the reader of a recording to the sinks that follow it.
 
 use super::event::{Event, FIELDS_MAX, Group, Kind};
 use super::id::Id;
 use super::reader::{RawRecord, Record};
 
-/// Records of a batch, at most.
+/// The most records of a batch.
 const LENGTH: usize = 1024;
 
-/// Bytes of texts after which a batch is full: long ones would take more memory than all else.
+/// A batch with this many bytes of texts is full. Long texts would otherwise take more memory than all else.
 const TEXTS: usize = 1 << 15;
 
-/// What a record has besides its first field.
+/// What a record has besides its first field. Few records have more than that.
 #[derive(Clone, Copy)]
 struct More {
     fields: [u64; FIELDS_MAX - 1],
@@ -18,7 +18,7 @@ struct More {
     text: (usize, usize),
 }
 
-/// There is no more.
+/// The index of a record that has nothing besides its first field.
 const NONE: u16 = u16::MAX;
 
 #[derive(Clone, Copy)]
@@ -37,13 +37,13 @@ pub(crate) struct Batch {
     items: Vec<Item>,
     more: Vec<More>,
     texts: String,
-    /// Indices of those that are not of calls and what they cost: there are few.
+    /// Indices of the records that tell nothing of calls and their costs: they are few.
     others: Vec<u16>,
-    /// Since when nothing is missing.
+    /// Nothing is missing since this time.
     since_ns: u64,
 }
 
-/// Whether there may be one of these for each call.
+/// A recording may have a record of this kind for each call.
 fn is_of_calls(kind: Kind) -> bool {
     matches!(
         kind.group(),
@@ -52,7 +52,7 @@ fn is_of_calls(kind: Kind) -> bool {
 }
 
 impl Batch {
-    /// An empty one of a recording of which nothing is missing since `since_ns`.
+    /// An empty batch of a recording in which nothing is missing since `since_ns`.
     pub(super) fn new(since_ns: u64) -> Batch {
         Batch {
             items: Vec::with_capacity(LENGTH),
@@ -127,14 +127,14 @@ impl Batch {
         item.time_ns >= self.since_ns
     }
 
-    /// All since when nothing is missing.
+    /// All records since nothing is missing.
     #[inline]
     pub(crate) fn whole(&self) -> impl Iterator<Item = Record<'_>> {
         let items = self.items.iter().filter(|item| self.is_whole(item));
         items.map(|item| self.record(item))
     }
 
-    /// Those that are not of calls and what they cost, each with whether nothing is missing since.
+    /// The records that tell nothing of calls and their costs, each with whether nothing is missing since.
     pub(crate) fn others(&self) -> impl Iterator<Item = (Record<'_>, bool)> {
         let items = self.others.iter().map(|at| &self.items[usize::from(*at)]);
         items.map(|item| (self.record(item), self.is_whole(item)))

@@ -1,8 +1,9 @@
-//! Calls and returns of a recording into call paths: the same as the runtime's own call trees.
+//! Makes call paths of the calls and returns of a recording, the same as the runtime's own call trees.
 //!
-//! A process has a current node, a call path. A call goes on to the callee's node below it, a return back to the
-//! node that the call was made from. A function that is on the path already goes back to its node, so recursion
-//! folds. Time goes to the current node while the process runs; so do words and reductions, as far as they are told.
+//! A process has a current node, which stands for a call path. A call goes on to the callee's node below it, and a
+//! return goes back to the node that made the call. A function that is on the path already goes back to its node, so
+//! recursion folds. Time goes to the current node while the process runs. Words and reductions do so too, as far as
+//! records tell them.
 
 use std::collections::HashMap;
 
@@ -122,15 +123,15 @@ impl Caller {
     }
 }
 
-/// All processes of a recording.
+/// The call paths of all processes of a recording.
 pub(crate) struct Callers {
     all: Vec<(Id, Caller)>,
     known: FxHashMap<Id, usize>,
     /// Whose record came last.
     last: usize,
-    /// Whether a process runs is known.
+    /// The recording tells whether a process runs.
     has_turns: bool,
-    /// What turns have taken is known.
+    /// The recording has the counter values of time slices.
     has_counters: bool,
     /// The reductions of call paths are known.
     has_reductions: bool,

@@ -1,14 +1,14 @@
-//! What a processor or an operating system counts while programs run.
+//! The counters that a recording can have: what a processor or an operating system counts while programs run.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// So many of them are recorded at once, at most: processors have few more.
+/// A recording has at most this many counters. Processors have few more.
 pub const COUNTERS_MAX: usize = 4;
 
-/// How much was counted, in the order in which it was asked for; what was not is 0.
+/// The values of the counters, in the order in which the user asked for them. The others are 0.
 pub type Counted = [u64; COUNTERS_MAX];
 
 macro_rules! counters {

@@ -1,4 +1,4 @@
-//! What was counted, for a report.
+//! The part of a report that shows counter values: of the whole run, of time slices, of functions and of call paths.
 
 use std::fmt;
 
@@ -9,31 +9,31 @@ use super::reader::Recording;
 use crate::name;
 use crate::profile::{Function, Profile};
 
-/// What a function or a call path has taken.
+/// The counter values of a function or a call path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CounterCost {
-    /// The function, or the functions of the path from the first, with a semicolon between.
+    /// The function, or the functions of the path from the first, with semicolons between them.
     pub what: String,
-    /// How much of each counter.
+    /// The value of each counter.
     pub counted: Vec<u64>,
 }
 
-/// See the module.
+/// The counter values that a report shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// What was counted.
+    /// The names of the counters.
     pub names: Vec<String>,
-    /// By all threads of the emulator, if the recording has ended.
+    /// The values of all threads of the emulator, if the recording has ended.
     pub run: Option<Vec<u64>>,
-    /// In all turns of processes.
+    /// The values of all time slices of processes.
     pub turns: Vec<u64>,
-    /// The functions with most of the first, each turn shared out by own time.
+    /// The functions with the highest values of the first counter. Each time slice is shared out by own time.
     pub by_function: Vec<CounterCost>,
-    /// The same of call paths.
+    /// The call paths with the highest values of the first counter.
     pub by_path: Vec<CounterCost>,
 }
 
-/// What records say.
+/// The sums of the counter values in records.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sums {
     pub(super) turns: Counted,
@@ -51,7 +51,7 @@ fn text(function: &Function) -> String {
     name::mfa(&function.module, &function.name, function.arity)
 }
 
-/// The `top` with most of the first counter.
+/// The `top` rows with the highest values of the first counter.
 fn best(
     all: impl Iterator<Item = (String, Counted)>,
     top: usize,
@@ -68,7 +68,7 @@ fn best(
 }
 
 impl Counters {
-    /// Of a recording with counters; `paths` is what each node of the profile has got.
+    /// The counter values of a recording that has any. `paths` are the values of each node of the profile.
     pub(super) fn of(
         recording: &Recording,
         sums: &Sums,

@@ -1,10 +1,10 @@
-//! What is known of a recording besides its records: kept as JSON in the file.
+//! The description of a recording, which the file holds as JSON: the machine, the command and the settings.
 
 use serde::{Deserialize, Serialize};
 
 use super::layout::WhenFull;
 
-/// The machine that ran.
+/// The machine that the emulator ran on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
@@ -28,15 +28,15 @@ pub struct Host {
 pub struct Settings {
     /// Groups of events, by name.
     pub events: Vec<String>,
-    /// Functions whose calls are recorded; none: all.
+    /// Functions whose calls are recorded; an empty list means all.
     pub patterns: Vec<String>,
-    /// What is counted of turns, by name.
+    /// The counters of time slices, by name.
     pub counters: Vec<String>,
     /// What became of records for which there was no room.
     pub when_full: WhenFull,
 }
 
-/// See the module. What an older version did not know is empty.
+/// The description of a recording. A field that an older version did not write is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Description {

@@ -1,5 +1,7 @@
-//! What a flight recorder keeps: of a ring that is being overwritten, what was there some time before something
-//! happened, and what came for some time after it. The result is a stream.
+//! Keeps a part of a ring for a flight recorder: the records from some time before a trigger to some time after it.
+//!
+//! The emulator writes the ring all the time and overwrites its oldest records. A [`Watch`] tells that a trigger has
+//! happened, and a [`Dump`] writes the records around it to a stream.
 
 use std::fs::File;
 use std::io;
@@ -28,20 +30,20 @@ pub fn monotonic_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
-/// Why something was kept.
+/// Why the flight recorder kept a part of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// An event of this kind, of this process or port.
+    /// An event of this kind happened to this process or port.
     Event {
         /// The kind.
         #[serde(serialize_with = "kind_name")]
         kind: Kind,
-        /// Whose it was.
+        /// The process or port.
         #[serde(serialize_with = "id_text")]
         who: Id,
     },
-    /// Somebody asked for it by a signal.
+    /// A signal to the command asked for it.
     Signal,
     /// The emulator was killed.
     Killed,
@@ -77,32 +79,32 @@ impl Why {
     }
 }
 
-/// What a recording was kept around; all times since it was begun.
+/// What a recording was kept for. All times count from the start of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// What happened.
     pub why: Why,
-    /// When.
+    /// When that happened.
     pub at_ns: u64,
-    /// From when on records were wanted.
+    /// The first time whose records were wanted.
     pub from_ns: u64,
-    /// The newest that was taken.
+    /// The time of the newest record that was taken.
     pub to_ns: u64,
-    /// What came then was overwritten before it could be taken.
+    /// The records after it were overwritten before the flight recorder could take them.
     pub is_cut: bool,
 }
 
-/// How much is kept.
+/// How much time the flight recorder keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Before it happened.
+    /// The time before the trigger.
     pub before: Duration,
-    /// After it.
+    /// The time after the trigger.
     pub after: Duration,
 }
 
 impl Kept {
-    /// What a header says, of a recording that was begun at the monotonic time `start_ns`.
+    /// What the header says of a ring that was begun at the monotonic time `start_ns`.
     pub(super) fn read(header: &Header) -> Option<Kept> {
         let word = |at: usize| header.word(header::KEPT + at);
         let why = Why::of([word(0), word(1), word(2)])?;
@@ -117,7 +119,7 @@ impl Kept {
     }
 }
 
-/// Looks whether something happened that is waited for.
+/// Tells whether a trigger has happened.
 #[derive(Debug)]
 pub struct Watch {
     ring: File,
@@ -139,10 +141,7 @@ impl Watch {
         Header::read(&page)
     }
 
-    /// How often something happened.
-    ///
-    /// # Errors
-    /// When the ring cannot be read.
+    /// How many triggers have happened.
     pub fn count(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         let at = header::TRIGGERS as u64 * 8;
@@ -150,10 +149,7 @@ impl Watch {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// What it was that happened last, and when.
-    ///
-    /// # Errors
-    /// When the ring cannot be read.
+    /// The last trigger that happened, and when it did.
     pub fn last(&self) -> Result<Option<(Why, u64)>, Error> {
         let header = self.header()?;
         let word = |at| header.word(header::TRIGGERS + at);
@@ -170,7 +166,7 @@ impl Watch {
     }
 }
 
-/// A recording that is being kept. What is in the ring at the beginning is taken at once.
+/// A recording that the flight recorder is keeping. It takes the present contents of the ring at once.
 #[derive(Debug)]
 pub struct Dump {
     drain: Drain,
@@ -182,10 +178,11 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Keeps what is in `ring` around the monotonic time `at_ns`, in `out`; what that held is lost.
+    /// Starts to keep the records of `ring` around the monotonic time `at_ns` in the file `out`, whose contents are
+    /// lost.
     ///
     /// # Errors
-    /// When the ring is none, or `out` cannot be written.
+    /// When `ring` is no ring, or `out` cannot be written.
     pub fn begin(
         ring: &Path,
         out: &Path,
@@ -208,10 +205,8 @@ impl Dump {
         })
     }
 
-    /// Takes what has come since; `false` when all is there that was wanted, or there can be no more.
-    ///
-    /// # Errors
-    /// When `out` cannot be written.
+    /// Takes the records written since the last time. The result is `false` when all wanted records are there, or no
+    /// more can come.
     pub fn take(&mut self) -> Result<bool, Error> {
         let now = monotonic_ns();
         self.drain.take()?;
@@ -223,10 +218,7 @@ impl Dump {
         Ok(now < self.until_ns)
     }
 
-    /// Ends it. What is in the ring still is taken too, unless there is a gap before it.
-    ///
-    /// # Errors
-    /// When `out` cannot be written.
+    /// Ends the stream. It takes the rest of the ring, too, unless there is a gap before it.
     pub fn finish(mut self) -> Result<(), Error> {
         let now = monotonic_ns();
         self.drain.take_rest()?;

@@ -1,9 +1,9 @@
-//! Why a recording cannot be written or read: one line each.
+//! The errors of writing and reading a recording. Each is one line of text.
 
 use std::fmt;
 use std::io;
 
-/// See the module.
+/// Why a recording cannot be written or read.
 #[derive(Debug)]
 pub enum Error {
     /// The operating system refuses.

@@ -1,5 +1,5 @@
-//! What a recording can tell: one row a kind, from which encoder, decoder, names and the table of `docs/FORMAT.md`
-//! are made.
+//! The table of event kinds: one row for each kind. The encoder, the decoder, the names and the table of
+//! `docs/FORMAT.md` are made from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -282,7 +282,7 @@ events! {
     73 = CountedAll, "counted_all", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
 }
 
-/// What can be asked for.
+/// A group of events. A user asks for events by their groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -308,7 +308,7 @@ pub enum Group {
     System,
     /// Sequential tracing: messages with a token.
     Seq,
-    /// What processor and operating system count: in turns, and in all.
+    /// Counters of the processor and the operating system: of time slices, and of the whole run.
     Counters,
 }
 

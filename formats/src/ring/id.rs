@@ -1,9 +1,9 @@
-//! How records name processes, ports and what has a name of its own.
+//! The ids by which records name processes and ports, and the numbers by which they give names.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An atom or a function in the names of a recording; 0 is none, or one that did not fit.
+/// The number of an atom or a function in the names of a recording. 0 stands for no name, or one that did not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
@@ -15,7 +15,7 @@ impl NameId {
 /// A process, a port or a registered name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
-    /// Nobody, or somebody this format has no word for.
+    /// Nobody, or a receiver that this format cannot name.
     #[default]
     None,
     /// A process: 60 bits, of which the lowest 28 are the second number of the pid, the others the third.
@@ -64,7 +64,7 @@ impl fmt::Display for Id {
 impl FromStr for Id {
     type Err = ();
 
-    /// Reads what is displayed of a process.
+    /// Reads the text that [`Id`] displays for a process.
     fn from_str(text: &str) -> Result<Id, ()> {
         let numbers = text
             .strip_prefix("<0.")

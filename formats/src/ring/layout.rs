@@ -1,4 +1,4 @@
-//! Where things are in a ring file: what writer and reader share. `docs/FORMAT.md` says the same in words.
+//! The layout of a ring file, which the writer and the reader share. `docs/FORMAT.md` describes it in words.
 //!
 //! All numbers are 64-bit words, least significant byte first, unless said otherwise.
 

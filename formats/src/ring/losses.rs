@@ -1,4 +1,4 @@
-//! What is missing in a recording: every report begins with it.
+//! What is missing in a recording. Every report begins with it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::dump::{Kept, Why};
 use super::reader::{Counts, Recording};
 use crate::name::time;
 
-/// Records of one kind that are not in the recording.
+/// The number of records of one kind that are not in the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// The scheduler; none for all other threads.
@@ -22,7 +22,7 @@ pub struct Lost {
     pub dropped: u64,
 }
 
-/// See the module.
+/// What is missing in a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// What was lost.

@@ -1,10 +1,10 @@
-//! The mapped file: all memory that a recording is written to.
+//! Maps a ring file into memory: all memory that a recording is written to.
 //!
 //! Invariants:
-//! - RM1: the mapping covers whole pages of a file whose blocks were allocated before, so that no write to it
-//!   can fail for want of space; the file is locked against others that would make it shorter.
-//! - RM2: nobody holds a reference to mapped memory other than as atomic words, which any thread, and any
-//!   process that maps the file too, may read and write at any time.
+//! - RM1: the mapping covers whole pages of a file whose blocks were allocated before, so that no write to it can fail
+//!   for want of space; the file is locked against others that would make it shorter.
+//! - RM2: nobody holds a reference to mapped memory other than as atomic words, which any thread, and any process that
+//!   maps the file too, may read and write at any time.
 #![expect(unsafe_code, reason = "mapped memory is reached by address")]
 
 use std::fs::File;
@@ -16,20 +16,20 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::layout::PAGE;
 
-/// See the module.
+/// A mapped ring file.
 pub(super) struct Map {
     raw: MmapRaw,
 }
 
 impl Map {
-    /// Maps the whole of a file of `length` bytes: a multiple of a page.
+    /// Maps the whole of a file of `length` bytes, which is a multiple of the page size.
     pub(super) fn of(file: &File, length: usize) -> io::Result<Map> {
         assert!(length.is_multiple_of(PAGE) && length > 0, "whole pages");
         let raw = MmapOptions::new().len(length).map_raw(file)?;
         Ok(Map { raw })
     }
 
-    /// All of it as words.
+    /// The whole mapping as words.
     #[inline(always)]
     pub(super) fn words(&self) -> &[AtomicU64] {
         let (start, bytes) = (self.raw.as_mut_ptr(), self.raw.len());
@@ -37,7 +37,7 @@ impl Map {
         // begins at a page, which is aligned; RM2: nobody refers to them otherwise.
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / 8) }
     }
-    /// Has the system make the memory of these bytes now; as a hint, which older systems do not know.
+    /// Asks the system to make the memory of these bytes now. Older systems do not know this request.
     pub(super) fn populate(&self, bytes: Range<usize>) {
         let _ = self
             .raw

@@ -1,13 +1,13 @@
-//! Recordings: what happened in a run, event by event, in a memory-mapped file.
+//! Recordings: the events of a run, one by one, in a memory-mapped file.
 //!
-//! A ring file has a segment for each scheduler, which only that one writes, so that no writer waits for another
-//! or shares a cache line with it. Records are a few words long and stamped with the processor's clock; names
-//! stand in a part of their own that is never overwritten. Whatever ends the program, the file can be read up to
-//! its last whole record, and says what was lost. `docs/FORMAT.md` specifies it to the byte.
+//! A ring file has a segment for each scheduler. Only that scheduler writes to it, so no writer waits for another or
+//! shares a cache line with it. Records are a few words long and carry a timestamp of the processor's clock. Names
+//! stand in a part of their own that nobody overwrites. Whatever ends the program, the file can be read up to its last
+//! whole record and says what was lost. `docs/FORMAT.md` specifies the format to the byte.
 //!
-//! * [`Ring`] makes a file, [`Segment`] writes to it;
-//! * [`Recording`] reads one;
-//! * [`Event`] is what can be told;
+//! * [`Ring`] makes a file, and [`Segment`] writes to it;
+//! * [`Recording`] reads a file;
+//! * [`Event`] is what a record tells;
 //! * [`Summary`] is what a person wants to know first.
 
 mod ahead;

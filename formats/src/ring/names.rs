@@ -1,7 +1,8 @@
-//! The names of a recording: a part of the file that only grows. Who comes too late gets no name, and is counted.
+//! The names of a recording, in a part of the file that only grows. When it is full, a new atom or function gets no
+//! name, and the writer counts it.
 //!
-//! An entry is a word (length of what follows in bytes, low 32 bits; kind, 8 bits; check, 24 bits) and its
-//! payload, filled up to whole words. The first entry is name 1.
+//! An entry is a word (length of its payload in bytes, low 32 bits; kind, 8 bits; check, 24 bits) and its payload,
+//! filled up to whole words. The first entry is name 1.
 
 use std::collections::HashMap;
 
@@ -39,7 +40,7 @@ entries! {
     5 = Label;
 }
 
-/// What is put into the file for a name.
+/// A name to be written to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name<'a> {
     /// An atom.

@@ -1,7 +1,7 @@
-//! Messages between sending and receiving: which of them is which.
+//! Messages in transit: finds for each received message the record of its sending.
 //!
-//! Who receives does not tell from whom. Signals between two processes keep their order, so the first message of a text
-//! that was sent to a process is the first of that text that comes.
+//! A receive record does not tell the sender. Signals between two processes keep their order, so the first message with
+//! a text that was sent to a process is the first one with that text that it receives.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,15 +11,15 @@ use super::id::{Id, NameId};
 use super::names::Names;
 use super::reader::Record;
 
-/// Messages that are kept in mind; of more, the oldest are taken for ones that never came.
+/// The most messages in transit that are kept. Of more, the oldest counts as never received.
 const MOST: usize = 1 << 20;
 
 /// A message that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When, since the recording was begun.
+    /// When it was sent, since the recording was begun.
     pub at_ns: u64,
-    /// How many were sent before it, and 1.
+    /// The number of messages sent before it, plus 1.
     pub number: u64,
 }
 
@@ -34,20 +34,20 @@ pub enum Passing {
 
 type Key = (Id, u64);
 
-/// See the module.
+/// The messages in transit of a recording.
 #[derive(Default)]
 pub struct OnTheWay {
     sent: HashMap<Key, VecDeque<Sent>>,
-    /// All that were sent, the oldest first; those that came are among them.
+    /// All messages that were sent, the oldest first. Those that were received are among them.
     order: VecDeque<(Key, u64)>,
-    /// Who has which name.
+    /// The process that has each registered name.
     registered: HashMap<NameId, Id>,
     number: u64,
     lost: u64,
 }
 
 impl OnTheWay {
-    /// No message yet; who has which name at the beginning is taken from the names.
+    /// No message is in transit yet. The registered names at the beginning come from the names of the recording.
     #[must_use]
     pub fn new(names: &Names) -> OnTheWay {
         // Of those that had a name one after the other, the last has it until it is told otherwise.
@@ -59,7 +59,8 @@ impl OnTheWay {
         }
     }
 
-    /// Follows a record: a message that is sent, or one that has come and was seen to be sent.
+    /// Follows a record. The result tells of a message that is sent, or of one that is received and whose sending was
+    /// seen.
     pub fn add(&mut self, record: &Record<'_>) -> Option<Passing> {
         match record.event {
             Event::Send { to, text } => Some(Passing::Begins(self.send(to, text, record.time_ns))),
@@ -110,7 +111,7 @@ impl OnTheWay {
         first
     }
 
-    /// Messages that were sent and were not seen to come.
+    /// The number of messages that were sent and whose receipt was not seen.
     #[must_use]
     pub fn left(&self) -> u64 {
         let waiting: usize = self.sent.values().map(VecDeque::len).sum();

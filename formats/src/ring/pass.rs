@@ -1,4 +1,5 @@
-//! One pass over a recording: a thread takes records apart and puts them in order of time, others follow them.
+//! One pass over a recording: a reader thread decodes the records in order of time, and sinks follow them in threads of
+//! their own.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::id::Id;
 use super::losses::Losses;
 use super::reader::{Counts, Merged, RawRecord, Record, Recording};
 
-/// Batches on their way to each who follows: the reader may be so far ahead.
+/// The most batches on their way to a sink, and so how far the reader may be ahead.
 const BATCHES: usize = 4;
 
 /// Follows the records of a pass.
@@ -26,11 +27,11 @@ pub(crate) trait Sink: Send {
 
 /// What a pass tells of all records.
 pub(crate) struct Read {
-    /// Of each segment how many there are of each kind.
+    /// For each segment, how many records it has of each kind.
     pub(crate) found: Vec<Counts>,
-    /// Whom they are of.
+    /// The processes and ports that the records are of.
     pub(crate) subjects: HashSet<Id>,
-    /// Of each segment whom the last one is of.
+    /// For each segment, the process or port that its last record is of.
     last: Vec<Id>,
 }
 
@@ -57,7 +58,7 @@ impl Read {
     }
 }
 
-/// Gives all batches to `give`, until that wants no more. Those that come back in `free` are filled again.
+/// Gives all batches to `give` until that returns `false`. Batches that come back through `free` are filled again.
 fn read(
     recording: &Recording,
     since_ns: u64,
@@ -137,10 +138,7 @@ impl Recording {
         })
     }
 
-    /// Hands over all records since when nothing is missing, in order of time; what is missing is told.
-    ///
-    /// # Errors
-    /// When a block is damaged, or the first error of `each`.
+    /// Hands all records since nothing is missing to `each`, in order of time. The result says what is missing.
     pub fn scan<E: From<Error>>(
         &self,
         mut each: impl FnMut(&Record<'_>) -> Result<(), E>,

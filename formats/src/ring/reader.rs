@@ -1,7 +1,7 @@
-//! Reading a ring file: also one that is being written, or whose writer was killed.
+//! Reads a ring file, even while it is being written or after its writer was killed.
 //!
-//! Nothing in the file is believed before its check says that it was written so. Memory in use does not depend
-//! on the length of the recording, but for its names.
+//! The reader believes nothing in the file before a check says that it was written so. Only the names make the memory
+//! in use depend on the length of the recording.
 
 mod merged;
 
@@ -155,7 +155,7 @@ pub struct Record<'a> {
     pub event: Event<'a>,
 }
 
-/// A record as its segment has it, for who makes an event of it elsewhere.
+/// A record as its segment has it, for a reader that makes an event of it elsewhere.
 pub(super) struct RawRecord<'a> {
     pub(super) time_ns: u64,
     pub(super) segment: usize,

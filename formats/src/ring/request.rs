@@ -1,4 +1,4 @@
-//! What an emulator is asked to record: handed to it in an environment variable.
+//! The request that tells an emulator what to record. The command hands it over in an environment variable.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::variable::Variable;
 pub struct System {
     /// Collections of more milliseconds.
     pub long_gc_ms: u64,
-    /// Turns of more milliseconds.
+    /// Time slices of more milliseconds.
     pub long_schedule_ms: u64,
     /// Heaps of as many words.
     pub large_heap_words: u64,
@@ -28,7 +28,7 @@ pub struct System {
     pub busy_port: bool,
 }
 
-/// See the module.
+/// What an emulator is asked to record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -46,9 +46,9 @@ pub struct Request {
     pub ring_bytes: u64,
     /// What becomes of records that find no room.
     pub when_full: WhenFull,
-    /// What is counted of turns.
+    /// The counters of time slices.
     pub counters: Vec<Counter>,
-    /// What is waited for: it is said in the ring's header when it happens.
+    /// The triggers of a flight recorder. The emulator notes in the ring's header that one has happened.
     pub triggers: Vec<Trigger>,
     /// The recording ends after so many milliseconds; none: with the emulator.
     pub duration_ms: Option<u64>,

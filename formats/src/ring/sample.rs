@@ -1,4 +1,4 @@
-//! Small recordings for tests: what happens is written as a list.
+//! Small recordings for tests, each written as a list of events.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use super::{
     WhenFull,
 };
 
-/// A recording in a folder of its own, that goes when this does.
+/// A recording in a folder of its own, which is removed with this value.
 pub(crate) struct Sample {
     pub(crate) path: PathBuf,
-    /// It is removed when it is dropped.
+    /// The folder is removed when this is dropped.
     _folder: TempDir,
     ring: std::sync::Arc<Ring>,
     writers: Vec<super::Segment>,
@@ -157,8 +157,9 @@ impl Sample {
     }
 }
 
-/// One turn of each of two processes: one calls and sends, the other collects and answers. In each, `main` and `fib`
-/// have 50 words and reductions; `loop` has 7 words and 70 reductions, but for what is before its first record and after its last.
+/// One time slice of each of two processes: one calls and sends, the other collects and answers. In each, `main` and
+/// `fib` have 50 words and reductions; `loop` has 7 words and 70 reductions, except before its first record and after
+/// its last.
 fn round(sample: &mut Sample, at: u64, round: u64) {
     let (a, b) = (process(9), process(10));
     let (again, name) = (sample.function("loop"), sample.atom("boss"));

@@ -1,4 +1,4 @@
-//! Checks put right in rings and streams that a fuzzer has damaged. Numbers in them are not believed.
+//! Corrects the checks in rings and streams that a fuzzer has damaged. It does not trust the numbers in them.
 
 use super::layout::{
     BLOCK_HEAD, BLOCK_SLOTS, Check, MAGIC, PAGE, SLOT_WORDS, block, header, row, words_of,

@@ -1,21 +1,21 @@
-//! What was counted in turns of a process, shared out to the call paths it was in: each gets as much of a turn as it
-//! had of the turn's time.
+//! Shares the counter values of each time slice among the call paths that the process was in. A path gets the part of
+//! the values that it had of the slice's time.
 
 use super::counter::{Counted, add};
 
-/// See the module. Paths are numbers; one that is none of them is outside of all.
+/// Shares of counter values. Paths are numbers; `None` stands for time outside of all paths.
 #[derive(Default)]
 pub(super) struct Shares {
-    /// Time of this turn, by path.
+    /// The time of this slice, by path.
     turn_ns: Vec<u64>,
     touched: Vec<usize>,
     outside_ns: u64,
-    /// What each path has got.
+    /// The values that each path has got.
     pub(super) paths: Vec<Counted>,
 }
 
 impl Shares {
-    /// The turn goes on for so long in a path; `None` outside of all.
+    /// The process spends this time of its slice in a path; `None` is outside of all paths.
     pub(super) fn spend(&mut self, path: Option<usize>, ns: u64) {
         let Some(path) = path else {
             self.outside_ns = self.outside_ns.saturating_add(ns);
@@ -30,7 +30,7 @@ impl Shares {
         self.turn_ns[path] = self.turn_ns[path].saturating_add(ns);
     }
 
-    /// The turn ends, and has taken so much.
+    /// The time slice ends with these counter values.
     pub(super) fn share(&mut self, counted: &Counted) {
         let ns = self.touched.iter().map(|path| self.turn_ns[*path]);
         let all = ns.fold(u128::from(self.outside_ns), |all, ns| all + u128::from(ns));
@@ -53,7 +53,7 @@ impl Shares {
         self.outside_ns = 0;
     }
 
-    /// What a path has got.
+    /// The values that a path has got.
     pub(super) fn of(&self, path: usize) -> Counted {
         self.paths.get(path).copied().unwrap_or_default()
     }

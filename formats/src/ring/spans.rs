@@ -1,4 +1,5 @@
-//! What lasts: which records begin and end turns, collections, calls and messages, and which of them belong together.
+//! Finds the spans of a recording: which records begin and end time slices, collections, calls and messages, and which
+//! of these belong together.
 
 use std::collections::HashMap;
 
@@ -9,10 +10,10 @@ use super::on_the_way::{OnTheWay, Passing};
 use super::reader::{Record, Recording};
 use super::stacks::{Stacks, Step};
 
-/// A process, or a port, runs.
+/// A time slice in which a process or a port runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Who runs.
+    /// The process or port.
     pub who: Id,
     /// When it began, since the recording was begun.
     pub start_ns: u64,
@@ -32,7 +33,7 @@ impl Turn {
     }
 }
 
-/// How a turn ends.
+/// How a time slice ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// In this function.
@@ -61,16 +62,16 @@ pub enum Span {
     Call(Step),
     /// A process or a port begins to run.
     TurnBegins {
-        /// The turn.
+        /// The time slice.
         turn: Turn,
-        /// The turn on the same scheduler of which no end was seen.
+        /// The time slice on the same scheduler of which no end was seen.
         instead_of: Option<Turn>,
     },
     /// It runs no more.
     TurnEnds {
-        /// Its turn, if that was seen to begin.
+        /// Its time slice, if the recording has the beginning of it.
         turn: Option<Turn>,
-        /// The turn that the scheduler began last: where threads share a segment, it can be another's.
+        /// The time slice that the scheduler began last. Where threads share a segment, it can be another's.
         on_scheduler: Option<Turn>,
         /// How it ends.
         end: End,
@@ -111,20 +112,20 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Turns and collections: none has begun yet.
+    /// Follows time slices and collections. None has begun yet.
     #[must_use]
     pub fn new() -> Spans {
         Spans::default()
     }
 
-    /// Calls too.
+    /// Follows calls, too.
     #[must_use]
     pub fn with_calls(mut self, recording: &Recording) -> Spans {
         self.calls = Some(Stacks::new(recording));
         self
     }
 
-    /// Messages too.
+    /// Follows messages, too.
     #[must_use]
     pub fn with_messages(mut self, recording: &Recording) -> Spans {
         self.messages = Some(OnTheWay::new(recording.names()));
@@ -235,7 +236,7 @@ impl Spans {
         Span::CollectionBegins { is_major, used }
     }
 
-    /// The turns that have not ended, by who runs.
+    /// The time slices that have not ended, by who runs.
     #[must_use]
     pub fn open_turns(&self) -> Vec<Turn> {
         let mut open: Vec<Turn> = self.running.values().copied().collect();

@@ -1,5 +1,5 @@
-//! What is told of each process apart, in order of time: for formats that have one process after the other. It goes
-//! through a temporary file, so that the memory in use does not depend on how much there is.
+//! Collects what a recording tells of each process apart, in order of time, for formats that have one process after the
+//! other. It goes through a temporary file, so the memory in use does not depend on its size.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,7 +16,7 @@ const ITEM: usize = 12;
 /// Bytes of a process that are kept in memory.
 const BUFFER: usize = 512 * ITEM;
 
-/// Two numbers: what they are is for who writes and reads them to know.
+/// Two numbers. The caller that writes and reads them knows what they are.
 type Pair = (u64, u32);
 
 fn to_bytes((long, short): Pair) -> [u8; ITEM] {
@@ -40,7 +40,7 @@ struct Part {
     blocks: Vec<u64>,
 }
 
-/// See the module.
+/// Pairs of numbers of each process, in a temporary file.
 pub(crate) struct Spool {
     file: File,
     length: u64,

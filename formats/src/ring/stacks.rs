@@ -1,7 +1,8 @@
-//! Calls and returns of a recording into single calls: when each began, when it ended, its own time and its own words.
+//! Turns the calls and returns of a recording into single calls: when each began and ended, its own time and its own
+//! words.
 //!
-//! A call in tail position ends with the call that its row of tail calls began with, or when that row comes back
-//! to its function: each time around a loop is a call, and a loop that never ends takes no memory.
+//! A call in tail position ends with the call that its row of tail calls began with, or when that row comes back to its
+//! function. So each time around a loop is a call, and a loop that never ends takes no memory.
 
 use rustc_hash::FxHashMap;
 
@@ -32,7 +33,7 @@ impl Activation {
     }
 }
 
-/// What becomes of a call.
+/// The beginning or the end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It begins.

@@ -1,7 +1,8 @@
-//! A recording of any length: what is taken out of a ring file while it is written, compressed.
+//! Streams: recordings of any length, which take the contents out of a ring file while it is written, and compress
+//! them.
 //!
-//! The file is a row of frames, each compressed for itself: the ring's own header, names, and blocks as they were
-//! written, then its counters. [`Drain`] writes it and [`Frames`] finds what is in it; see `docs/FORMAT.md`.
+//! A stream is a row of frames, each compressed for itself: the ring's own header, names, and blocks as they were
+//! written, then its counters. [`Drain`] writes a stream, and [`Frames`] finds what is in it. See `docs/FORMAT.md`.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What a person wants to know of a recording first.
+//! The summary of a recording: what a person wants to know first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct Use {
     pub scheduler: u64,
     /// Time in which it ran processes.
     pub busy_ns: u64,
-    /// Turns of processes.
+    /// Time slices of processes.
     pub turns: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct Longest {
     pub what: String,
 }
 
-/// See the module.
+/// The summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// What is missing.
@@ -92,7 +92,7 @@ pub struct Summary {
     pub records: Vec<(&'static str, u64)>,
     /// Processes that are named or heard of.
     pub processes: u64,
-    /// The schedulers' use, if turns were recorded.
+    /// The schedulers' use, if time slices were recorded.
     pub schedulers: Vec<Use>,
     /// Those with most time of their own.
     pub by_own: Vec<FunctionCost>,
@@ -106,13 +106,13 @@ pub struct Summary {
     pub by_reductions: Vec<FunctionCost>,
     /// The longest collections.
     pub collections: Vec<Longest>,
-    /// The longest turns.
+    /// The longest time slices.
     pub turns: Vec<Longest>,
     /// The longest message queues.
     pub queues: Vec<Longest>,
     /// System events: of each kind those with the largest numbers.
     pub system: Vec<Longest>,
-    /// What was counted, if that was asked for.
+    /// The counter values, if the recording has any.
     pub counters: Option<Counters>,
 }
 

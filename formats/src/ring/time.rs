@@ -1,8 +1,8 @@
-//! Ticks into nanoseconds.
+//! Converts ticks of a recording's clock to nanoseconds.
 
 use super::writer::Anchor;
 
-/// What spans of a shorter time say of the clock's speed is not exact enough.
+/// A shorter span of time does not tell the clock's speed exactly enough.
 const EXACT_NS: u64 = 10_000_000;
 
 /// How ticks of a recording become nanoseconds.
@@ -13,7 +13,7 @@ pub(super) struct Timebase {
 }
 
 impl Timebase {
-    /// From what the header says, and the last times that were written, if any.
+    /// From the header and from the last times that were written, if any.
     pub(super) fn new(start: Anchor, ns_per_4g: u64, last: Option<Anchor>) -> Timebase {
         let nominal = ns_per_4g.max(1);
         let measured = last.and_then(|last| {

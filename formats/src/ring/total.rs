@@ -1,21 +1,22 @@
-//! A number that grows while a process runs, and is told now and then: what came since it was told last.
+//! A number that grows while a process runs, and that records tell now and then. [`Total`] tells how much it has grown
+//! since it was last told.
 
-/// See the module.
+/// The value that was told last, if any.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Total {
     last: Option<u64>,
 }
 
 impl Total {
-    /// It is so much now. Gives what came since the last time: nothing the first time, and less than nothing where the
-    /// number has become smaller.
+    /// Takes the present value and gives the difference to the one before. The first time that is 0. It is negative
+    /// where the number has become smaller.
     pub(super) fn now(&mut self, total: u64) -> i64 {
         let last = self.last.replace(total).unwrap_or(total);
         total.wrapping_sub(last).cast_signed()
     }
 }
 
-/// A sum of what came: never below nothing.
+/// A sum of differences, which is never below 0.
 pub(super) fn sum(came: i64) -> u64 {
     u64::try_from(came).unwrap_or(0)
 }

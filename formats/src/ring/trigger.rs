@@ -1,4 +1,4 @@
-//! What a flight recorder waits for: a ring is written and overwritten until it happens.
+//! The triggers of a flight recorder. The emulator overwrites the ring until one of them happens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use super::event::Kind;
 pub enum Trigger {
     /// A long collection.
     LongGc,
-    /// A long turn.
+    /// A long time slice.
     LongSchedule,
     /// A large heap.
     LargeHeap,
@@ -21,11 +21,11 @@ pub enum Trigger {
     LongMessageQueue,
     /// A process waits for a busy port.
     BusyPort,
-    /// A process exits for this reason, or `_`: any that is no normal end.
+    /// A process exits for this reason. `_` is any reason that is no normal end.
     Exit(String),
 }
 
-/// Those that have no parameter.
+/// The triggers that have no parameter.
 const PLAIN: [(Trigger, Kind); 5] = [
     (Trigger::LongGc, Kind::LongGc),
     (Trigger::LongSchedule, Kind::LongSchedule),
@@ -38,14 +38,14 @@ const PLAIN: [(Trigger, Kind); 5] = [
 const NORMAL: [&str; 2] = ["normal", "shutdown"];
 
 impl Trigger {
-    /// The kind of event that may be it.
+    /// The kind of event that may be this trigger.
     #[must_use]
     pub fn kind(&self) -> Kind {
         let found = PLAIN.iter().find(|(plain, _)| plain == self);
         found.map_or(Kind::Exit, |(_, kind)| *kind)
     }
 
-    /// Is an event of this kind it? `reason` is that of an exit, as Erlang writes it.
+    /// Is an event of this kind the trigger? `reason` is that of an exit, as Erlang writes it.
     #[must_use]
     pub fn is(&self, kind: Kind, reason: &str) -> bool {
         match self {
@@ -59,7 +59,7 @@ impl Trigger {
     }
 }
 
-/// Is the reason what is wanted, or a tuple that begins with it, as that of an error and its stack trace does?
+/// Is the reason `wanted`, or a tuple that begins with it, as that of an error with its stack trace does?
 fn is_reason(reason: &str, wanted: &str) -> bool {
     let braces = reason.bytes().take_while(|byte| *byte == b'{').count();
     (0..=braces).any(|at| {

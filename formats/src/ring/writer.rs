@@ -1,7 +1,7 @@
-//! Writing a ring file: from many threads, each to a segment of its own.
+//! Writes a ring file from many threads, each to a segment of its own.
 //!
-//! A record counts when the commit word of its block says so, which is written after it; so whatever moment the
-//! program is killed at, the file holds whole records only. See `docs/FORMAT.md` for the order of writes.
+//! A record counts when the commit word of its block says so. The writer writes that word after the record, so the file
+//! holds only whole records at whatever moment the program is killed. See `docs/FORMAT.md` for the order of writes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::fd::AsFd;

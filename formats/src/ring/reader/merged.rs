@@ -1,12 +1,12 @@
-//! All segments of a recording as one sequence of records.
+//! Merges all segments of a recording into one sequence of records, in order of time.
 
 use super::{Error, RawRecord, Record, Recording, SegmentReader};
 
 /// Reads all segments in order of time.
 pub struct Merged<'r> {
-    /// Those that are at a record.
+    /// The readers of segments that are at a record.
     readers: Vec<SegmentReader<'r>>,
-    /// The one whose record was given last.
+    /// The reader whose record was given last.
     last: Option<usize>,
     /// The ticks of the earliest record of all others.
     others: u64,

@@ -1,4 +1,4 @@
-//! Files that are cut, damaged, foreign, or written while they are read.
+//! Tests of files that are cut, damaged, foreign, or written while they are read.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Writers that are killed.
+//! Tests of recordings whose writers are killed.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Recordings that are written and read again.
+//! Tests that write recordings and read them again.
 
 mod damaged;
 mod killed;

@@ -1,4 +1,4 @@
-//! Streams, and what a flight recorder keeps.
+//! Tests of streams and of what a flight recorder keeps.
 
 use super::*;
 
