@@ -1,4 +1,4 @@
-//! Where a run takes what no program determines: clocks, random bytes, the order of what the system lists.
+//! Chooses where a run takes what no program determines: clocks, random bytes, the order of what the system lists.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::variable::Variable;
 
-/// Where emulators take it from. Who starts them says so; they say nothing where it is [`Chance::Live`].
+/// Where emulators take it from. Whoever starts an emulator tells it, except where it is [`Chance::Live`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Chance {

@@ -1,10 +1,10 @@
-//! Which functions or processes a report is of.
+//! The functions or processes that a user chooses for a report.
 
 use crate::profile::Pattern;
 use crate::ring::{Id, NameId, Names};
 
-/// What a person names: a function as `M:F/A`, `M:F` or `M`, with `_` for any; or a process by its pid, its registered
-/// name, or the function it started in.
+/// A name that the user gives: a function as `M:F/A`, `M:F` or `M`, with `_` for any; or a process by its pid, its
+/// registered name, or the function it started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     text: String,

@@ -1,7 +1,8 @@
-//! The readers of foreign files as functions for fuzzers: each takes any bytes, and panics where a reader breaks
-//! what it promises. `ci/fuzz` has files for them and ways to damage those.
+//! The readers of foreign files as functions for fuzzers. Each function takes any bytes, and panics where a reader
+//! breaks what it promises. `ci/fuzz` has files for them, and ways to damage those.
 //!
-//! A damaged file seldom gets past its checks. [`seal`] puts them right, so that damage reaches what lies behind.
+//! A damaged file seldom passes the checks of its format. [`seal`] corrects the checks, so that the damage reaches the
+//! code behind them.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -1,6 +1,6 @@
-//! The export for other programs: one JSON object with a schema that is kept.
+//! Writes a profile for other programs, as one JSON object with a stable schema.
 //!
-//! `docs/internals/ProfileJson.md` describes it. Fields are only added within a version.
+//! `docs/internals/ProfileJson.md` describes the schema. Within a version, fields are only added.
 
 use serde::Serialize;
 use std::io::Write;

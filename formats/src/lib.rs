@@ -1,26 +1,26 @@
-//! Profile and recording data types, reports and exports.
+//! Data types of profiles and recordings, with their reports and exports.
 //!
-//! Nothing here knows the runtime: it writes these types when a run ends, and whoever reports
-//! works from the files alone.
+//! This crate knows nothing of the runtime. The runtime writes these types when a run ends, and reports work from the
+//! files alone.
 //!
 //! * [`profile`]: one run's counts as plain data, with a file format of its own;
 //! * [`table`]: the text table, as OTP's `tprof` prints it;
-//! * [`flamegraph`]: folded stacks, the pictures drawn from them, and what two profiles differ in;
+//! * [`flamegraph`]: folded stacks, the pictures drawn from them, and the difference between two profiles;
 //! * [`export`]: recordings and profiles for other programs;
 //! * [`histogram`]: how long single things took;
 //! * [`html`]: a recording as one page for a browser;
-//! * [`choice`]: which functions or processes a report is of;
+//! * [`choice`]: the functions or processes that a user chooses for a report;
 //! * [`chance`]: where runs take what no program determines, and the clocks of the tools;
-//! * [`fuzz`]: what reads foreign files, as functions for fuzzers;
+//! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
-//! * [`json`]: the export for other programs;
+//! * [`json`]: a profile as JSON, for other programs;
 //! * [`ring`]: recordings, event by event;
 //! * [`paths`]: call paths, in which recursion folds;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
-//! * [`variable`]: what is asked of emulators, in environment variables;
-//! * [`name`]: how atoms and functions are written.
+//! * [`variable`]: requests to emulators, in environment variables;
+//! * [`name`]: the text of atoms, functions and times.
 //!
-//! Layers, each of which imports only those before it:
+//! The modules are in layers. Each imports only those before it:
 //! `name` `paths` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 

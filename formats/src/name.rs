@@ -1,4 +1,4 @@
-//! How atoms and functions are written, as `io:format("~tw")` writes them; and times.
+//! Writes atoms and functions as `io:format("~tw")` writes them, and times as people read them.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,7 @@
-//! Call paths as a tree, in which a function that is on the path already goes back to its place: recursion folds.
+//! Call paths as a tree. A call of a function that is on the path already goes back to that function's place: recursion
+//! folds.
 //!
-//! [`Paths`] is a tree. [`Known`] has the rule alone, for who keeps the tree elsewhere.
+//! [`Paths`] is a tree. [`Known`] has the rule alone, for callers that keep the tree elsewhere.
 
 use std::hash::Hash;
 
@@ -9,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// The empty path: outside of all calls.
 pub const ROOT: u32 = u32::MAX;
 
-/// Where calls lead: what was found out of a tree that is kept elsewhere.
+/// The paths that calls lead to, as far as they were looked up in a tree that is kept elsewhere.
 pub struct Known<F>(FxHashMap<(u32, F), u32>);
 
 impl<F> Default for Known<F> {
@@ -19,8 +20,8 @@ impl<F> Default for Known<F> {
 }
 
 impl<F: Copy + Eq + Hash> Known<F> {
-    /// The path that a call of `function` from the path `from` leads to. `node` tells the last function of a path
-    /// and the path without it, and of the empty path nothing; `add` makes a path.
+    /// The path that a call of `function` from the path `from` leads to. `node` gives the last function of a path and
+    /// the path without it, and `None` for the empty path; `add` makes a path.
     pub fn call(
         &mut self,
         from: u32,
@@ -51,7 +52,7 @@ struct Node<F> {
     last: (F, u32),
 }
 
-/// See the module. A path is known by the number of its last node; [`ROOT`] is the empty path.
+/// A tree of call paths. A path is known by the number of its last node; [`ROOT`] is the empty path.
 pub struct Paths<F> {
     nodes: Vec<Node<F>>,
     known: Known<F>,
@@ -120,7 +121,7 @@ impl<F: Copy + Default + Eq + Hash> Paths<F> {
         self.nodes.is_empty()
     }
 
-    /// Of each path the one without its last function, and that function; a path comes after the one it is made from.
+    /// For each path the path without its last function, and that function. A path comes after the one it is made from.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, F)> + '_ {
         let nodes = self.nodes.iter();
         nodes.map(|node| ((node.parent != ROOT).then_some(node.parent), node.function))

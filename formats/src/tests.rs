@@ -1,4 +1,5 @@
-//! Damaged recordings through every report: an error of one line or a result, never a panic.
+//! Tests that give damaged recordings to every report. Each ends with a result or an error of one line, never with a
+//! panic.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

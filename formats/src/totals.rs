@@ -1,6 +1,6 @@
-//! What an emulator did in all: one small file, for gates on counts.
+//! The totals of an emulator: what it did in all, in one small file for gates on counts.
 //!
-//! A [`Request`] asks for it, in an environment variable; the emulator writes its [`Totals`] when it ends.
+//! A [`Request`] in an environment variable asks for it. The emulator writes its [`Totals`] when it ends.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::profile::{AtomicFile, files_in};
 use crate::variable::Variable;
 
-/// Where an emulator shall tell what it did.
+/// Where an emulator writes its totals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {

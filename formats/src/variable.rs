@@ -1,4 +1,4 @@
-//! What the command asks of the emulators it starts, in environment variables.
+//! Requests from the command to the emulators that it starts, in environment variables.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

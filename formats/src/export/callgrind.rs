@@ -1,5 +1,5 @@
-//! Callgrind's profile format. Calls are summed up by caller and function; a function that calls itself, directly or
-//! not, is one call path of it.
+//! Writes Callgrind's profile format. It sums up calls by caller and function. A function that calls itself, directly
+//! or not, is in a call path once.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! The processed profile format of the Firefox Profiler, version 48: a thread for each process, with its own time as
-//! weighted samples. Newer profilers bring the version up to theirs.
+//! Writes the processed profile format of the Firefox Profiler, version 48. Each process is a thread there, and its own
+//! time is weighted samples. Newer profilers convert the version to theirs.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Every record as a line of JSON: the first line tells of the recording, the last of what is missing.
+//! Writes every record as a line of JSON. The first line describes the recording, and the last says what is missing.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

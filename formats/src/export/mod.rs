@@ -1,8 +1,8 @@
-//! Recordings for other programs: one file for each of them.
+//! Exports recordings for other programs, with a file for each format.
 //!
-//! What is made of call paths ([`Target::Folded`], [`Target::Callgrind`], [`Target::Pprof`]) takes memory for those
-//! alone and can be made of a profile too ([`write_profile`]); what keeps the order of time is streamed, or goes through
-//! a temporary file where the format wants each process apart.
+//! The exports that consist of call paths ([`Target::Folded`], [`Target::Callgrind`], [`Target::Pprof`]) take memory
+//! for those alone, and [`write_profile`] makes them of a profile, too. The exports that keep the order of time are
+//! streamed. They go through a temporary file where the format wants each process apart.
 
 mod callgrind;
 mod firefox;
@@ -23,14 +23,14 @@ use crate::histogram::{By, Histograms, Of, Request};
 use crate::profile::{Node, Profile, Type};
 use crate::ring::{self, Group, Recording};
 
-/// Who is to read it.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Folded stacks with nanoseconds, a line each: what flame graph programs read.
     Folded,
     /// Speedscope's file format: calls in order of time, of each process.
     Speedscope,
-    /// A trace of Perfetto: turns of schedulers, calls, collections and messages of processes.
+    /// A trace of Perfetto: time slices on schedulers, and calls, collections and messages of processes.
     Perfetto,
     /// The processed profile format of the Firefox Profiler.
     Firefox,

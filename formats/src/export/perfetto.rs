@@ -1,5 +1,6 @@
-//! A trace of Perfetto, `perfetto.protos.Trace`: a track for each scheduler with the turns of processes, and one for each
-//! process with its calls and collections. A message is an arrow from where it is sent to where it is received.
+//! Writes a trace of Perfetto, `perfetto.protos.Trace`. Each scheduler has a track with the time slices of processes,
+//! and each process has one with its calls and collections. A message is an arrow from where it is sent to where it is
+//! received.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
@@ -187,7 +188,7 @@ impl Trace<'_> {
         self.packet(packet)
     }
 
-    /// A turn begins or ends on a scheduler's own track.
+    /// A time slice begins or ends on a scheduler's own track.
     fn turn(&mut self, recording: &Recording, record: &Record<'_>, span: &Span) -> io::Result<()> {
         let track = record.segment as u64 + EMULATOR + 1;
         match span {

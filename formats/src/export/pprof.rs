@@ -1,4 +1,5 @@
-//! The protocol buffer of pprof, `perftools.profiles.Profile`, compressed with gzip: a sample for each call path.
+//! Writes the protocol buffer of pprof, `perftools.profiles.Profile`, compressed with gzip. It has a sample for each
+//! call path.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Protocol buffers, as far as exports write them.
+//! Encodes protocol buffers, as far as exports need them.
 
 /// A message: its fields one after the other.
 #[derive(Clone, Debug, Default)]

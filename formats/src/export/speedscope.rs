@@ -1,4 +1,4 @@
-//! Speedscope's file format: an evented profile for each process.
+//! Writes Speedscope's file format, with an evented profile for each process.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Exports are read again: with the reader where there is one, or by the format's own description.
+//! Tests that read exports again: with the format's reader where there is one, or by the format's own description.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;

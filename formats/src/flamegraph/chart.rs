@@ -1,4 +1,4 @@
-//! The flame chart: the calls of each process in order of time, one process beside the other.
+//! The flame chart, which shows the calls of each process in order of time, one process beside the other.
 
 use std::io::Write;
 

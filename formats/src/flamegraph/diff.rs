@@ -1,4 +1,4 @@
-//! Two profiles compared: what got better, what got worse.
+//! Compares two profiles: what has got better, and what has got worse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,7 +38,7 @@ impl Change {
     }
 }
 
-/// See the module.
+/// The difference between two profiles.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
     width: Width,

@@ -1,4 +1,4 @@
-//! Call paths as folded stacks: which frames a path has, and in what order.
+//! Makes folded stacks of call paths: which frames a path has, and in what order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The flame graph: folded stacks of the call trees, and the pictures drawn from them.
 //!
-//! [`draw`] draws a profile or the call paths of a recording, [`Chart`] the calls of a recording in order of time,
-//! [`draw_difference`] what two profiles differ in; [`Difference`] says the same in numbers.
+//! [`draw`] draws a profile or the call paths of a recording, and [`Chart`] draws the calls of a recording in order of
+//! time. [`draw_difference`] draws the difference between two profiles, and [`Difference`] gives it in numbers.
 
 mod chart;
 mod diff;

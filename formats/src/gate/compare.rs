@@ -1,4 +1,4 @@
-//! What changed between two results, and which changes the limits forbid.
+//! Compares two results: what changed between them, and which changes the limits forbid.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub struct TimeChange {
     pub new_ns: u64,
     /// How probable such a difference is by chance.
     pub p: f64,
-    /// Whether both were measured in turns, on one machine.
+    /// Whether both versions were measured alternately, on one machine.
     pub interleaved: bool,
     /// Whether the limits ask for it to count.
     pub gates: bool,

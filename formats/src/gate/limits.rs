@@ -1,4 +1,4 @@
-//! How much a metric may grow: soft limits are percents over the baseline, hard ones are numbers.
+//! The limits of a metric's growth. A soft limit is a percentage over the baseline, and a hard limit is a number.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
-//! A gate for CI: what workloads did, compared with a baseline, within limits.
+//! A gate for CI, which compares what workloads did with a baseline, within limits.
 //!
-//! Counts come from deterministic runs and are compared as they are; times are compared by their ranks. The way
-//! of the data: [`Results`] of two versions and [`Limits`] make a [`Comparison`], which is told to people and
-//! programs by [`output`].
+//! Counts come from deterministic runs, and the gate compares them as they are. It compares times by their ranks.
+//! [`Results`] of two versions and [`Limits`] make a [`Comparison`], which [`output`] writes for people and programs.
 
 mod compare;
 mod limits;

@@ -1,4 +1,4 @@
-//! A comparison for people (a table, Markdown) and for programs (JSON, JUnit, annotations, benchmark-action).
+//! Writes a comparison for people (a table, Markdown) and for programs (JSON, JUnit, annotations, benchmark-action).
 
 use std::fmt::Write as _;
 

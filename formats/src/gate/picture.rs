@@ -1,4 +1,4 @@
-//! A differential flame graph of a workload, from the call paths of two results.
+//! Draws a differential flame graph of a workload, from the call paths of two results.
 
 use std::collections::BTreeMap;
 use std::io::Write;

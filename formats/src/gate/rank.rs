@@ -1,4 +1,4 @@
-//! The rank test for times: are these slower than those, or is it chance?
+//! The rank test for times, which tells whether one version is slower than another or the difference is chance.
 
 /// The probability that samples as far apart as these, or farther, come from one distribution: the two-sided
 /// test of Mann and Whitney, exact where no two values are equal and samples are small, else by the normal

@@ -1,4 +1,4 @@
-//! What workloads did: the file that is a result, and a baseline once it is accepted.
+//! The file of results, which says what workloads did. A result that the user accepts is a baseline.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::totals::Counted;
 /// The version this crate writes, and the only one it reads.
 const VERSION: u32 = 1;
 
-/// What workloads did.
+/// The results of workloads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Results {
     /// [`VERSION`]
@@ -86,7 +86,7 @@ pub struct PathCount {
 pub struct Times {
     /// Of the version measured.
     pub runs_ns: Vec<u64>,
-    /// Of the version before, in turns with those; empty if it was not there.
+    /// Of the version before, alternating with those; empty if it was not there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_runs_ns: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! Histograms as a picture: the value over the percentile, which is stretched so that the last of a hundred, of a
-//! thousand and of ten thousand have as much room as the first ninety.
+//! Draws histograms as a picture of the value over the percentile. The percentile axis is stretched so that the last of
+//! a hundred, of a thousand and of ten thousand have as much room as the first ninety.
 
 use std::fmt::Write as _;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Measures the records of a recording.
+//! Takes the values of histograms from the records of a recording.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::ring::{
     Spans, Step,
 };
 
-/// Reductions of a turn; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
+/// Reductions of a time slice; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
 const TURN_REDUCTIONS: u64 = 4000;
 
 /// Who a value is of.
@@ -174,13 +174,14 @@ impl<'r> Measure<'r> {
     }
 }
 
-/// Processes that wait in a run queue: each from when it is ready. It is that when its turn ends with all reductions
-/// used, or else when the first message comes. What else may wake it, such as a time that is over, is not recorded.
+/// Processes that wait in a run queue, each from when it is ready. A process is ready when its time slice ends with all
+/// reductions used, or else when the first message comes. What else may wake it, such as a timeout, is not recorded.
 #[derive(Default)]
 struct Waiting {
     /// Since when, and in what function.
     since: HashMap<Id, (u64, NameId)>,
-    /// Who waits for something, in what function; and the reductions that each has had at the end of its last turn.
+    /// The processes that wait for something, and in what function; and the reductions that each has had at the end of
+    /// its last time slice.
     out: HashMap<Id, NameId>,
     reductions: HashMap<Id, u64>,
 }

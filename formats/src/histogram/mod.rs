@@ -1,8 +1,9 @@
-//! How long single things took, or how much they were: not on average, but half of them, and the worst.
+//! Histograms of how long single things took, or how large they were. They show the median and the worst values, which
+//! an average hides.
 //!
-//! [`Histograms::read`] measures a recording, [`Histograms::merge`] adds those of another. They are shown as text
-//! ([`std::fmt::Display`]), drawn ([`Histograms::draw`]), and written as the percentile output and the interval log of
-//! HdrHistogram and as JSON. Values are exact to three digits.
+//! [`Histograms::read`] measures a recording, and [`Histograms::merge`] adds the histograms of another. Histograms can
+//! be shown as text ([`std::fmt::Display`]), drawn ([`Histograms::draw`]), and written as JSON and as the percentile
+//! output and the interval log of HdrHistogram. Values are exact to three digits.
 
 mod draw;
 mod measure;
@@ -41,7 +42,7 @@ pub enum Of {
     GcPause,
     /// From when a scheduler starts to run a process to when it stops.
     RunSlice,
-    /// From when a process that does not run is ready to (a message has come, or its turn ended for want of
+    /// From when a process that does not run is ready to (a message has come, or its time slice ended for want of
     /// reductions) to when a scheduler runs it.
     QueueWait,
     /// From when a message is sent to when it is in the receiver's queue.

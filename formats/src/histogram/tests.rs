@@ -1,4 +1,4 @@
-//! Histograms of small recordings whose values are known.
+//! Tests of histograms on small recordings whose values are known.
 
 use std::time::{Duration, UNIX_EPOCH};
 

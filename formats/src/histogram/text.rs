@@ -1,4 +1,4 @@
-//! Histograms as text: for people, and in the formats of HdrHistogram.
+//! Writes histograms as text: for people, as JSON, and in the formats of HdrHistogram.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! What the page holds: columns of numbers, with an index for each text. Times in order are differences.
+//! The data of the page: columns of numbers, with an index for each text. Times that are in order are stored as
+//! differences.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Follows the records of a recording and keeps what the page shows one by one: of turns and collections the longest,
-//! of everything else the newest.
+//! Follows the records of a recording and keeps the single things that the page shows: the longest time slices and
+//! collections, and the newest of everything else.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -20,7 +20,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// A turn that has ended.
+/// A time slice that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LongTurn {
     pub(super) ns: u64,
@@ -243,7 +243,7 @@ pub(super) struct Life {
     pub(super) received: u64,
 }
 
-/// See the module.
+/// Follows the records of a recording, and keeps what the page shows one by one.
 pub(super) struct Follow<'r> {
     names: &'r Names,
     pub(super) turns: Longest<LongTurn>,
@@ -515,7 +515,7 @@ impl<'r> Follow<'r> {
         });
     }
 
-    /// Ends the turns that have not ended.
+    /// Ends the time slices that have not ended.
     pub(super) fn finish(&mut self, open: &[Turn], end_ns: u64) {
         for turn in open {
             self.turn(turn, end_ns, End::Open);

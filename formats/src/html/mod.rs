@@ -1,9 +1,10 @@
-//! A recording as one page for a browser, with all that is in it: it asks no network for anything.
+//! Writes a recording as one page for a browser. The page holds everything it shows and loads nothing from a network.
 //!
-//! [`Page::read`] takes out of a recording what the page shows: the report, call paths, turns, collections, single
-//! events, messages and histograms. What there may be very many of is bounded, and the page says what was left out.
-//! [`Page::write`] puts it into the page, as JSON that the page's own script draws. Names and texts come from programs,
-//! and are never taken for HTML: the JSON holds no `<`, and the script makes text of them.
+//! [`Page::read`] takes the page's data out of a recording: the report, call paths, time slices, collections, single
+//! events, messages and histograms. It keeps a limited number of the things that a recording may have very many of, and
+//! the page says what was left out. [`Page::write`] puts the data into the page as JSON, which the page's own script
+//! draws. Names and texts come from programs and are never taken for HTML: the JSON holds no `<`, and the script makes
+//! text of them.
 
 mod data;
 mod follow;

@@ -1,4 +1,4 @@
-//! All that the page is made of, in one pass over the recording.
+//! Reads all data of the page in one pass over the recording.
 
 use super::follow::Follow;
 use crate::histogram::{Histograms, Measure, Of, Request};
@@ -70,7 +70,7 @@ fn measures<'r>(recording: &'r Recording, all: &[Of]) -> Vec<Measure<'r>> {
     measures.collect()
 }
 
-/// See the module.
+/// Everything that one pass gives for the page.
 pub(super) struct Sinks<'r> {
     pub(super) summary: Summary,
     pub(super) profile: Profile,

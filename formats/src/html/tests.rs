@@ -1,4 +1,4 @@
-//! Pages of small recordings, read back.
+//! Tests that make pages of small recordings and read them back.
 
 use serde_json::Value;
 

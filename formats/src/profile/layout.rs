@@ -1,4 +1,4 @@
-//! What reader and writer of the profile file share: magic, tags, checksum, numbers.
+//! The layout of the profile file, which its reader and writer share: magic, tags, checksum, numbers.
 
 /// The version this crate writes, and the only one it reads.
 pub const VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! Puts the profiles of several emulators together.
+//! Merges the profiles of several emulators.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! The profile of one run, or of several merged, as plain data.
 //!
-//! The runtime hands counts to a [`Writer`] when the run ends; the command that started it reads
-//! the files back ([`Profile::read`]) and puts them together ([`Profile::merge`]). The file format
-//! is described in `docs/internals/ProfileFile.md`.
+//! The runtime hands counts to a [`Writer`] when the run ends. The command that started it reads the files back
+//! ([`Profile::read`]) and puts them together ([`Profile::merge`]). `docs/internals/ProfileFile.md` describes the file
+//! format.
 
 mod layout;
 mod merge;

@@ -1,4 +1,4 @@
-//! Reads a profile file; trusts nothing in it.
+//! Reads a profile file, and checks everything in it.
 
 use std::fmt;
 use std::fs::File;

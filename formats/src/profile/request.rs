@@ -1,4 +1,4 @@
-//! What a run is asked to record: handed to the emulator in an environment variable.
+//! The request that tells an emulator what to measure. The command hands it over in an environment variable.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::Type;
 use crate::name;
 use crate::variable::Variable;
 
-/// What an emulator shall record, and where its profile file goes.
+/// What an emulator measures, and where its profile file goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {

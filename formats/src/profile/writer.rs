@@ -1,4 +1,4 @@
-//! Writes a profile file piece by piece; holds at most one section in memory.
+//! Writes a profile file piece by piece, with at most one section in memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,7 +1,7 @@
 //! The table of functions, byte for byte as OTP's `tprof` prints it.
 //!
-//! Source: `tprof.erl`, `inspect/3` and `format/2`, OTP 29. Differs: where `tprof` leaves equal
-//! rows in the order of a map, they are in the order of module, function and arity here.
+//! Source: `tprof.erl`, `inspect/3` and `format/2`, OTP 29. Differs: `tprof` leaves equal rows in the order of a map;
+//! here they are in the order of module, function and arity.
 
 use std::fmt;
 use std::str::FromStr;
