@@ -1,16 +1,15 @@
-//! Breakpoints: what a traced function's entry leads to.
+//! Breakpoints: the data behind a traced function's entry, and what a call that hits it does.
 //!
-//! A function under a breakpoint has [`Op::Breakpoint`] as its first word, and the address of its
-//! [`Breakpoint`] in its head. A breakpoint holds, in two generations, what each session wants of it;
-//! one global index says which generation is active. How both are changed while processes run is told
-//! in [`super::change`].
+//! A function under a breakpoint has [`Op::Breakpoint`] as its first word, and the address of its [`Breakpoint`] in its
+//! head. A breakpoint holds what each session wants of the function, in two generations. One global index says which
+//! generation is active. [`super::change`] describes how both are changed while processes run.
 //!
 //! Invariants:
-//! - B1: while a thread may find [`Op::Breakpoint`] at an entry, the head before it holds the address of
-//!   a live breakpoint; one is freed only when every scheduler has passed a quiescent point since its
-//!   entry got its own word back.
-//! - B2: each generation of a breakpoint is null or points to a [`BpData`] that nobody changes; one is freed
-//!   only when every scheduler has passed a quiescent point since it was last the active one.
+//! - B1: while a thread may find [`Op::Breakpoint`] at an entry, the head before it holds the address of a live
+//!   breakpoint; one is freed only when every scheduler has passed a quiescent point since its entry got its own word
+//!   back.
+//! - B2: each generation of a breakpoint is null or points to a [`BpData`] that nobody changes; one is freed only when
+//!   every scheduler has passed a quiescent point since it was last the active one.
 //! - B3: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
 #![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
@@ -43,7 +42,7 @@ pub(super) fn active() -> usize {
     ACTIVE.load(Ordering::Relaxed)
 }
 
-/// The other one's.
+/// The index of the generation that is staged.
 pub(super) fn staging() -> usize {
     active() ^ 1
 }
@@ -53,7 +52,7 @@ pub(super) fn commit() {
     ACTIVE.store(staging(), Ordering::Release);
 }
 
-/// Of one function, in all sessions.
+/// The breakpoint of one function, for all sessions.
 pub(super) struct Breakpoint {
     /// The entry's own first word.
     pub(super) original: u64,
@@ -78,9 +77,9 @@ pub(super) struct BpData {
     has_both: bool,
 }
 
-/// Whom a `meta` breakpoint reports to.
+/// The tracer that a `meta` breakpoint reports to.
 pub(super) struct Meta {
-    /// None once it has been found gone.
+    /// `None` once the tracer has been found gone.
     pub(super) tracer: parking_lot::Mutex<Option<TracerId>>,
     pub(super) spec: Option<Arc<Spec>>,
 }
@@ -149,7 +148,7 @@ impl BpData {
 }
 
 impl Breakpoint {
-    /// What the active generation says; `None` when it is disabled.
+    /// The data of the active generation; `None` when it is disabled.
     #[inline(always)]
     pub(super) fn active(&self) -> Option<&BpData> {
         // SAFETY: B2: the caller is between two of its quiescent points, or holds the permission.

@@ -1,5 +1,5 @@
-//! Reports of calls, of returns, and of exceptions that pass through traced calls. Source: `erts_call_trace()`
-//! in `erl_trace.c`, `do_call_trace()` in `beam_bp.c`, `next_catch()` in `beam_common.c`, OTP 29.
+//! Reports calls, returns, and exceptions that pass through traced calls. Source: `erts_call_trace()` in `erl_trace.c`,
+//! `do_call_trace()` in `beam_bp.c`, `next_catch()` in `beam_common.c`, OTP 29.
 #![expect(unsafe_code, reason = "functions and arguments are reached by address")]
 
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ use crate::term::{CodeAddress, RawTerm, Term, am};
 /// Flags of what `meta` breakpoints report.
 const META_FLAGS: u32 = flags::CALL | flags::TIMESTAMP;
 
-/// What is to be done on a call's return.
+/// What to do when a call returns.
 #[derive(Clone, Copy)]
 struct OnReturn {
     /// `return_from` or `exception_from`, to whom.

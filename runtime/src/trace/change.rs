@@ -1,26 +1,26 @@
-//! Setting and clearing breakpoints while processes run.
+//! Sets and clears breakpoints while processes run.
 //!
-//! A [`Change`] is taken from step to step; before each, every scheduler has passed a quiescent point
-//! since the one before:
+//! A [`Change`] consists of steps. Before each step, every scheduler has passed a quiescent point since the step
+//! before:
 //!
-//! 1. made: new breakpoints, disabled, are named in their functions' heads; the staged generation of all
-//!    that are touched is what they shall be;
-//! 2. `Op::Breakpoint` is written to the entries of new ones, a word each;
-//! 3. the staged generation is made the active one, of all breakpoints at once;
-//! 4. entries whose breakpoint has nothing left to do get their own words back;
-//! 5. the new staged generation is made the same as the active one, and what nobody can reach is freed.
+//! 1. The change makes new, disabled breakpoints and names them in their functions' heads. It brings the staged
+//!    generation of all breakpoints that it touches to the wanted state.
+//! 2. It writes `Op::Breakpoint` to the entries of new breakpoints, a word each.
+//! 3. It makes the staged generation the active one, of all breakpoints at once.
+//! 4. It gives entries whose breakpoint has nothing left to do their own words back.
+//! 5. It makes the new staged generation the same as the active one, and frees what nobody can reach.
 //!
 //! A step that touches many functions is done in parts, between which processes run.
 //!
-//! A generation is never changed in place: it is replaced whole, so counters that start anew and pauses
-//! come into force with the switch, and what running processes see stays what it was.
+//! A change never changes a generation in place but replaces it whole. So counters that start anew and pauses come into
+//! force with the switch, and what running processes see stays what it was.
 //!
-//! A breakpoint for calls from other modules (`global`) stands in the export's own stub, which calls then go
-//! through: its first word is `Op::Breakpoint`, and the word that is executed in its stead is a jump to the
-//! code, whose address stands behind.
+//! A breakpoint for calls from other modules (`global`) stands in the export's own stub, which calls then go through.
+//! The stub's first word is `Op::Breakpoint`. The word that is executed in its stead is a jump to the code, whose
+//! address stands behind it.
 //!
-//! One change at a time holds the [permission](super::permission). Modules may be loaded meanwhile: functions of new code
-//! have breakpoints of their own ([`on_load`]), in force before the code can be called.
+//! One change at a time holds the [permission](super::permission). Modules may be loaded meanwhile: functions of new
+//! code have breakpoints of their own ([`on_load`]), which are in force before the code can be called.
 #![expect(
     unsafe_code,
     reason = "generations of breakpoints are freed by hand: B1, B2"
@@ -59,7 +59,7 @@ pub enum Switch {
     Pause,
 }
 
-/// Which functions: `None` is any.
+/// The functions that a change is for; `None` is any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     /// Module.
@@ -78,12 +78,12 @@ impl Pattern {
     }
 }
 
-/// What breakpoints that report say.
+/// What breakpoints that report hold.
 #[derive(Clone, Default)]
 pub(crate) struct Setting {
     /// Match specification.
     pub(crate) spec: Option<Arc<Spec>>,
-    /// Whom `meta` reports to.
+    /// The tracer that `meta` reports to.
     pub(crate) meta: Option<TracerId>,
 }
 

@@ -1,4 +1,5 @@
-//! Call counters: a number for each scheduler, far from those of others, added up when read.
+//! Call counters. A counter has a number for each scheduler, far from the numbers of the others, and its readers add
+//! them up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

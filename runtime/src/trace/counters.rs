@@ -1,4 +1,5 @@
-//! Counters of time slices: read when a process starts to run and when it stops, for the recorder.
+//! Reads the processor's and the operating system's counters when a process starts to run and when it stops, for the
+//! recorder.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -9,8 +10,8 @@ use parking_lot::Mutex;
 use crate::sys::counters::{ProcessCounters, ThreadCounters, is_partial};
 use crate::sys::stderr::complain;
 
-/// The counters that are asked for, or, where this machine has not all of them, those of the operating system: then a
-/// line says so.
+/// The counters of a request. Where this machine does not have all of them, they are those of the operating system, and
+/// a line says so.
 pub(super) fn available(wanted: &[Counter]) -> Vec<Counter> {
     let opened = ThreadCounters::open(wanted).and_then(|_| ProcessCounters::open(wanted));
     let Err(error) = opened else {
@@ -35,7 +36,7 @@ fn why(error: &io::Error) -> String {
     }
 }
 
-/// What is counted in a recording.
+/// The counters of a recording.
 pub(super) struct Counting {
     wanted: Vec<Counter>,
     process: Mutex<ProcessCounters>,
@@ -87,7 +88,7 @@ impl Counting {
         });
     }
 
-    /// It stops: what its time slice has taken, if it began here.
+    /// The process stops: the counter values of its time slice, if that began on this thread.
     pub(super) fn slice_ends(&self) -> Option<Counted> {
         STATE.with_borrow_mut(|state| {
             let ThreadState::Open { counters, begin } = state else {
@@ -102,7 +103,7 @@ impl Counting {
         })
     }
 
-    /// What all threads have taken.
+    /// The counter values of all threads.
     pub(super) fn all(&self) -> Option<Counted> {
         if is_partial() {
             complain!(

@@ -1,4 +1,4 @@
-//! What `{process_dump}` of a match specification tells: a process as a crash dump has it. Source:
+//! Writes the text of `{process_dump}` of a match specification: a process as a crash dump shows it. Source:
 //! `print_process_info()` in `break.c`.
 
 use std::fmt::Write;

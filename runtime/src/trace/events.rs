@@ -1,5 +1,5 @@
-//! What processes do, as tracers hear it. Each function is called only where a flag of the process says so.
-//! Source: `erl_trace.c`, OTP 29.
+//! Tells tracers of the events of processes. The callers look at the process's trace flags first. Source:
+//! `erl_trace.c`, OTP 29.
 
 use super::flags::{self, Tracee};
 use super::record;

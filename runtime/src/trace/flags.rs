@@ -1,4 +1,4 @@
-//! Trace flags of processes and ports: which sessions trace them, and what of them.
+//! The trace flags of processes and ports: which sessions trace a process or port, and which events they trace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub(crate) fn named(atom: Atom) -> Option<u32> {
         .map(|(flag, _)| *flag)
 }
 
-/// One session's hold on a process or port.
+/// One session's trace flags of a process or port.
 #[derive(Clone)]
 pub(crate) struct TracerRef {
     pub(super) session: Arc<Shared>,

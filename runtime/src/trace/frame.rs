@@ -1,8 +1,8 @@
-//! Frames that tracing pushes on stacks, so that it hears of returns and of exceptions.
+//! The frames that tracing pushes on stacks, so that it sees returns and exceptions.
 //!
-//! A frame stands where a return address would, on top of the real one, and belongs to no function: its first
-//! word is the address of a code word of ours, the others are immediates. So the collector and the search
-//! for an exception handler walk over it.
+//! A frame stands where a return address would, on top of the real one, and belongs to no function. Its first word is
+//! the address of a code word of ours, and the others are immediates. So the collector and the search for an exception
+//! handler walk over it.
 //!
 //! ```text
 //! stop ▶ │ kind 0 │ n │ account 1 … n │ return address …            accounts to give back on return

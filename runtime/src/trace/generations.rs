@@ -1,5 +1,5 @@
-//! Two generations of something that running processes read through one index, and the order in which
-//! both are changed under them.
+//! Two generations of data that running processes read through one index, and the order of the steps that change both
+//! while they run.
 
 use crate::sync::{AtomicPtr, Ordering};
 
@@ -24,10 +24,10 @@ impl<T> Generations<T> {
     }
 }
 
-/// What is done, in this order. Before each step, every scheduler passes a quiescent point.
+/// The steps of a change, in their order. Before each step, every scheduler passes a quiescent point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// What shall be is put together, in new breakpoints and in staged generations.
+    /// The wanted state is put together, in new breakpoints and in staged generations.
     Stage,
     /// `Op::Breakpoint` is written to the entries of new breakpoints.
     Install,

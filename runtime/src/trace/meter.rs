@@ -1,13 +1,13 @@
-//! Measuring a process: where its calls are counted, and the account that time and words go to.
+//! Meters, which measure a process: a meter counts calls, and charges time and words to accounts.
 //!
-//! A meter belongs to one process, one session and one measure. It has a current node: the function (or
-//! call path) that is running. A call charges what has passed to the current node and makes the callee's
-//! node the current one; a return charges the callee and makes the caller's node current again.
+//! A meter belongs to one process, one session and one measure. It has a current node, which stands for the function
+//! (or call path) that is running. A call charges what has passed to the current node and makes the callee's node the
+//! current one. A return charges the callee and makes the caller's node current again.
 //!
-//! In a flat meter a node stands for a function, whoever calls it, and exceptions leave the account with
-//! the function that raised, as OTP does. In a tree meter a node stands for a call path. A function that
-//! is on the path already goes back to its node there, so that recursion makes no path without end; and
-//! an exception gives the account back to the function that catches it.
+//! In a flat meter a node stands for a function, whoever calls it, and an exception leaves the account with the
+//! function that raised it, as in OTP. In a tree meter a node stands for a call path. A function that is on the path
+//! already goes back to its node there, so that recursion makes no path without end. An exception gives the account
+//! back to the function that catches it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::node::{Arena, ROOT, Together};
 use super::session::Shared;
 use crate::sys::chance::ticks::Ticks;
 
-/// What a function is measured under. A new one for every time its counting starts anew.
+/// The account of a function in a session. It gets a new one every time its counting starts anew.
 pub(super) struct Account {
     /// Never used twice.
     pub(super) id: u32,
@@ -27,7 +27,7 @@ pub(super) struct Account {
     pub(super) nodes: Mutex<Vec<(Arc<Arena>, u32)>>,
 }
 
-/// What a meter measures, of calls.
+/// The measures of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measures {
     /// By call path.
@@ -49,7 +49,7 @@ pub(super) struct Reading {
     pub(super) reductions: u64,
 }
 
-/// See the module.
+/// A meter: its current node, and what has been charged.
 pub(super) struct Meter {
     pub(super) session: Arc<Shared>,
     pub(super) measures: Measures,

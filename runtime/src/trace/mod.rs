@@ -1,7 +1,7 @@
-//! Tracing: sits beside the interpreter and is called only where a breakpoint or a flag word says so.
+//! Tracing. It sits beside the interpreter, which calls it only where a breakpoint or a flag word says so.
 //!
-//! A [`Session`] is what everything goes through: OTP's `trace` module by its BIFs, the profile of a run
-//! ([`profile`]) and the tests. `docs/internals/tracing.md` tells how it works.
+//! Everything goes through a [`Session`]: OTP's `trace` module with its BIFs, the profile of a run ([`profile`]), and
+//! the tests. `docs/internals/tracing.md` describes how tracing works.
 
 pub(crate) mod breakpoint;
 mod call;
@@ -444,7 +444,7 @@ fn clear_later(session: Arc<Shared>) {
     });
 }
 
-/// A session for Rust code on threads that are no schedulers: tests, and what embeds the runtime.
+/// A session for Rust code on threads that are no schedulers, such as tests and programs that embed the runtime.
 pub struct Session(Handle);
 
 impl Session {

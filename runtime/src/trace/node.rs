@@ -1,8 +1,8 @@
-//! What one process's calls cost: a tree of nodes that it alone writes and anybody may read.
+//! The costs of one process's calls, as a tree of nodes. Only the process writes it, and any thread may read it.
 //!
-//! A node counts the calls of one function, or of one call path. Its numbers are atomics with a single
-//! writer, so that they cost what plain ones cost and a reader never stops the process: it sees each
-//! number as it was at some moment, and all of them as they are once the process has told it something.
+//! A node counts the calls of one function, or of one call path. Its numbers are atomics with a single writer. So they
+//! cost what plain numbers cost, and a reader never stops the process. The reader sees each number as it was at some
+//! moment, and all of them as they are once the process has told it something.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ pub(super) struct Node {
     reductions: AtomicU64,
 }
 
-/// What a node has counted.
+/// The numbers of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Calls.

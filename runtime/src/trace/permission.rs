@@ -1,4 +1,4 @@
-//! The right to change breakpoints, and the processes that wait for a change to be done.
+//! The permission to change breakpoints, and the processes that wait until a change is done.
 
 use crate::hash::{HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use crate::term::Pid;
 
 /// The right to change breakpoints, which one process at a time has.
 ///
-/// A change goes on by itself, at the schedulers' quiescent points; the process that asked for it waits
-/// meanwhile, and calls again.
+/// A change goes on by itself, at the schedulers' quiescent points. The process that asked for it waits meanwhile, and
+/// calls again.
 #[derive(Default)]
 struct Permission {
     busy: bool,

@@ -1,4 +1,4 @@
-//! Where breakpoints stand: in a module's code, or in the stub of an export.
+//! The places of breakpoints: in a module's code, or in the stub of an export.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

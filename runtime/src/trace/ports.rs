@@ -1,4 +1,4 @@
-//! What ports do, as tracers hear it. Source: `erl_trace.c`, `io.c`, OTP 29.
+//! Tells tracers of the events of ports. Source: `erl_trace.c`, `io.c`, OTP 29.
 
 use super::flags::{self, Tracee};
 use super::tracer::{Event, Report};
@@ -6,7 +6,7 @@ use crate::heap::Heap;
 use crate::process;
 use crate::term::{Atom, Pid, Term, am};
 
-/// A port, as those who trace it see it.
+/// A port, as tracers see it.
 #[derive(Clone, Copy)]
 pub(crate) struct Traced<'a> {
     pub(crate) tracee: &'a Tracee,

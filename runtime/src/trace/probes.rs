@@ -1,4 +1,4 @@
-//! What tracing does when it hears of what processes do.
+//! Implements the probes through which processes tell tracing of their events.
 
 use super::breakpoint;
 use super::events::{self, Collection};
@@ -12,7 +12,7 @@ use crate::process::probe::Probes;
 use crate::process::{ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am};
 
-/// Tracing, as processes know it.
+/// Tracing, as processes see it.
 pub(crate) struct Tracing;
 
 impl Probes for Tracing {

@@ -1,5 +1,5 @@
-//! The profile of a whole run: one session on all functions (or those of the patterns asked for), of all
-//! modules, also those loaded later, and all processes; written as a file when the machine ends.
+//! The profile of a whole run: one session, all processes, and all functions or those of the patterns asked for. It
+//! covers all modules, those loaded later, too. The runtime writes it as a file when the machine ends.
 
 use crate::hash::HashMap;
 use crate::sys::stderr::complain;

@@ -1,8 +1,8 @@
-//! The recorder: a tracer that writes what it hears into a ring file, from the thread on which it happens, without
-//! a message or a term. `beamline record` asks for it in the environment.
+//! The recorder: a tracer that writes events to a ring file. It does so on the thread on which they happen, without a
+//! message or a term. `beamline record` asks for it in the environment.
 //!
-//! Calls come from breakpoints of a kind of its own, which ask no match specification; their returns are seen
-//! by a frame of a kind of its own, and a tail call stays one. All other events come as to any tracer.
+//! Calls come from breakpoints of a kind of its own, which have no match specification. A frame of a kind of its own
+//! sees their returns, and a tail call stays one. All other events come as to any tracer.
 
 mod reports;
 mod spent;

@@ -1,9 +1,9 @@
-//! Sequential tracing: the token of a process, which goes on with all it sends, and the system tracer, who is
-//! told. Source: `erl_bif_trace.c`, `seq_trace_output_generic()` and `seq_trace_update_serial()` in
+//! Sequential tracing: the token of a process, which goes along with all messages it sends, and the system tracer,
+//! which is told of them. Source: `erl_bif_trace.c`, `seq_trace_output_generic()` and `seq_trace_update_serial()` in
 //! `erl_trace.c`, OTP 29.
 //!
-//! A token lies outside of heaps, so that collections know nothing of it: its label is shared by all that have
-//! it. A process without one has a flag that says so (`Flags::seq_token`), and that is all it pays.
+//! A token lies outside of heaps, so collections need not know of it. All holders of a token share its label. A process
+//! without a token pays only for the flag that says so (`Flags::seq_token`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

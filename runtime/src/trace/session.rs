@@ -1,4 +1,4 @@
-//! Trace sessions: each with its own patterns, process flags and tracer, isolated from the others.
+//! Trace sessions. Each has its own patterns, process flags and tracer, isolated from the others.
 
 use crate::hash::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::term::{Atom, Pid, am};
 /// Sessions there may be at once: each has a bit in a word of every process.
 pub(super) const SESSIONS: usize = 64;
 
-/// What a session keeps, whoever holds it.
+/// The data of a session, which all that hold it share.
 pub(super) struct Shared {
     /// Never used twice; the legacy session's is 0.
     pub(super) id: u64,

@@ -1,4 +1,4 @@
-//! Match specifications of functions and of `send` and `'receive'`, and what their bodies may do.
+//! Match specifications of functions and of `send` and `'receive'`, and the actions of their bodies.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Spec {
     }
 }
 
-/// What came of a match specification.
+/// The result of a match specification.
 #[derive(Clone, Copy)]
 pub(super) struct Matched<'a> {
     /// What it said, if not `true` or `false`.

@@ -1,4 +1,4 @@
-//! What a change of breakpoints is to touch, place by place.
+//! Finds the places that a change of breakpoints touches, one after the other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::loader::module;
 use crate::loader::module::{Mfa, Module};
 use crate::term::Atom;
 
-/// What is still to be staged.
+/// The places that are still to be staged.
 pub(super) struct Staging {
     session: Arc<Shared>,
     /// None: all that the session has goes.

@@ -1,5 +1,5 @@
-//! Where system events happen, and who is told of them. One number for all sessions says whether to look at all.
-//! Source: `monitor_*()` in `erl_trace.c`, OTP 29.
+//! Detects system events and tells their receivers. One number for all sessions says whether to look at all. Source:
+//! `monitor_*()` in `erl_trace.c`, OTP 29.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::loader::module::Mfa;
 use crate::process::{self, Process, SYSTEM, Signal};
 use crate::term::{Pid, Port, am};
 
-/// Who hears of system events in a session, and of which.
+/// The receiver of a session's system events, and which it gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Monitor {
     pub(crate) receiver: Option<Pid>,

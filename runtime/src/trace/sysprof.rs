@@ -1,8 +1,8 @@
-//! `erlang:system_profile/2`: a process or a port is told when processes, ports and schedulers begin to have something
-//! to do, and when they have nothing more. Source: `profile_*()` in `erl_trace.c`, OTP 29.
+//! `erlang:system_profile/2`: tells a process or a port when processes, ports and schedulers begin to have something to
+//! do, and when they have nothing more. Source: `profile_*()` in `erl_trace.c`, OTP 29.
 //!
-//! One lock puts the events in order: what changes the state of a process, and the event that tells it, are one step
-//! under it. Nothing is locked, and nothing told, unless somebody asks.
+//! One lock puts the events in order: the change of a process's state and the event that tells of it are one step under
+//! the lock. While nobody asks for events, nothing is locked and nothing told.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

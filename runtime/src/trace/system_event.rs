@@ -1,6 +1,6 @@
-//! System events: one table of what can be monitored. The limits of a session, the events and their names come from it.
+//! The table of system events. The limits of a session, the events and their names come from it.
 //!
-//! An event is numbers until somebody is told of it: a receiver as a term, the recorder as a record.
+//! An event is numbers until somebody is told of it. A receiver gets a term, and the recorder a record.
 //! Source: `monitor_*()` in `erl_trace.c`, `system_monitor()` in `erl_bif_trace.c`, OTP 29.
 
 use crate::heap::Heap;

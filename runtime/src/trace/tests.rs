@@ -1,4 +1,4 @@
-//! Breakpoints on running code: `tests/beams/traced.erl`. The words are those of OTP 29.
+//! Tests of breakpoints on running code, `tests/beams/traced.erl`. The expected words are those of OTP 29.
 
 use crate::sys::chance::clock::outside_now;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! What a run did in all: reductions, words, messages, collections, of all processes and of the workload's.
+//! The totals of a run: reductions, words, messages and collections, of all processes and of the workload's.
 //!
-//! A time slice of a process is accounted for when it ends. The workload begins where `init` does what the command
-//! line asks for: a breakpoint on `init:start_em/1` says so. From there on that process is the workload's, and
-//! all that are made later; what boot did, the same for every program, is not in its numbers.
+//! A time slice of a process is accounted for when it ends. The workload begins where `init` does what the command line
+//! asks for: a breakpoint on `init:start_em/1` says so. From there on, that process is the workload's, and so are all
+//! processes that are made later. The work of booting, which is the same for every program, is not in its numbers.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

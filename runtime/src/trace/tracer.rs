@@ -1,5 +1,5 @@
-//! Who hears what is traced, and what they are asked and told: one row an event, and `erl_tracer`'s messages, one
-//! builder for all. Source: `erl_tracer_nif.c`, `send_to_tracer_nif_raw()` in `erl_trace.c`, OTP 29.
+//! Tracers: what they are asked and told, with one row for each event, and `erl_tracer`'s messages, with one builder
+//! for all. Source: `erl_tracer_nif.c`, `send_to_tracer_nif_raw()` in `erl_trace.c`, OTP 29.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub(crate) use crate::process::event::Event;
 use crate::process::{self, Signal, ports};
 use crate::term::{Atom, Pid, Port, Term, View, am, compare};
 
-/// An event with what is told of it.
+/// An event, and what a tracer is told of it.
 #[derive(Clone, Copy)]
 pub(super) struct Report<'a> {
     pub(super) event: Event,
@@ -39,7 +39,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What a tracer says to an event.
+/// A tracer's answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It wants to hear of it.
@@ -116,7 +116,7 @@ pub(crate) trait Tracer {
     fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &Options<'_>);
 }
 
-/// Who gets trace messages: the state of a tracer module.
+/// The receiver of trace messages: the state of a tracer module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TracerId {
     /// `erl_tracer` with a process.

@@ -1,4 +1,4 @@
-//! Patterns that chose no function: named when the run ends, with functions that look like what they name.
+//! Names the patterns of which no function was called, when the run ends, with functions whose names are like theirs.
 
 use beamline_formats::profile::Pattern;
 

@@ -1,4 +1,4 @@
-//! What tracers are told, as records.
+//! Makes records of the reports that tracers get.
 
 use beamline_formats::ring::{Event as RingEvent, Id, Kind, Name, NameId};
 

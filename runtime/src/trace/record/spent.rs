@@ -1,5 +1,5 @@
-//! What a process has had so far, told before each record that changes its call path: what came since the record
-//! before is of the path until there.
+//! Records the words and reductions of a process before each record that changes its call path. What it has had since
+//! the record before belongs to the path up to there.
 
 use beamline_formats::ring::{Event as RingEvent, Group};
 
