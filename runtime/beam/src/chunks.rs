@@ -1,4 +1,5 @@
-//! The container: an IFF file of the form `BEAM`, plain or compressed with gzip, and its checksum.
+//! Reads the container of a `.beam` file: an IFF file of the form `BEAM`, plain or compressed with gzip, and its
+//! checksum.
 
 use std::borrow::Cow;
 use std::io::Read;

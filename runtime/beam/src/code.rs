@@ -1,4 +1,4 @@
-//! The `Code` chunk: instructions, labels and functions.
+//! Decodes the `Code` chunk: instructions, labels and functions.
 
 use super::chunks::Chunks;
 use super::error::{BeamError, BeamErrorKind};

@@ -1,4 +1,4 @@
-//! The `DbgB` chunk: what a debugger finds at each place where it may stop. Layout: `beam_file.c` (reader) and
+//! Decodes the `DbgB` chunk: what a debugger finds at each place where it may stop. Layout: `beam_file.c` (reader) and
 //! `beam_asm.erl` (writer) of OTP.
 
 use super::chunks::Chunks;

@@ -1,7 +1,7 @@
-//! Text of a module's code, in the manner of `erlc -S`.
+//! Writes a module's code as text, in the manner of `erlc -S`.
 //!
-//! Tables are resolved where they are referred to: imports as `{extfunc,M,F,A}`, lambdas as
-//! `{fun,Name,Arity,NumFree}`, lines as file and number, strings as bytes, types as what they say.
+//! References to tables are resolved: imports appear as `{extfunc,M,F,A}`, lambdas as `{fun,Name,Arity,NumFree}`, lines
+//! as file and number, strings as bytes, and types as what they say.
 
 use std::fmt::{self, Display, Write as _};
 

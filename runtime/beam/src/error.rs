@@ -1,4 +1,4 @@
-//! Why a `.beam` file was refused.
+//! The errors with which the reader refuses a `.beam` file.
 
 use std::fmt;
 

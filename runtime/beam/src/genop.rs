@@ -1,8 +1,8 @@
-//! The generic instructions: the instruction set of `.beam` files.
+//! The generic instructions, which are the instruction set of `.beam` files.
 //!
-//! One table, [`for_each_genop`], gives number, name, arity and state of each; the enum [`Op`] and
-//! its look-ups are generated from it. Source: `lib/compiler/src/genop.tab` of OTP 29. Numbers are
-//! frozen: an instruction that is no longer used keeps its number.
+//! One table, [`for_each_genop`], gives number, name, arity and state of each instruction. The enum [`Op`] and its
+//! look-ups are generated from it. Source: `lib/compiler/src/genop.tab` of OTP 29. Numbers are frozen: an instruction
+//! that is no longer used keeps its number.
 
 /// Calls `$callback!` with one row for each generic instruction.
 ///

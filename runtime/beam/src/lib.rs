@@ -1,8 +1,8 @@
-//! Compiled code as it lies in a `.beam` file: bytes in, a checked module or an error out.
+//! Reads compiled code as it lies in a `.beam` file. It takes bytes, and gives a checked module or an error.
 //!
-//! Does no I/O and knows no terms: literals, attributes and compile information stay bytes of the
-//! external term format, atoms are rows of the module's own table. Everything that a file says is
-//! checked here, so that what comes after may index without looking: see [`BeamModule`].
+//! This crate does no I/O and knows no terms. Literals, attributes and compile information stay bytes of the external
+//! term format, and atoms are rows of the module's own table. Everything that a file says is checked here, so that
+//! later code may index without looking: see [`BeamModule`].
 //!
 //! Each module names only those before it:
 //! `genop` `operand` ◀ `error` `module` `samples` ◀ `reader` ◀ `chunks` ◀ `code` ◀ `debug` `tables`

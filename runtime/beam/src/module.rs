@@ -1,4 +1,4 @@
-//! A `.beam` file, read and checked.
+//! A `.beam` file that was read and checked, as one value.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Operands of generic instructions.
+//! Decodes the operands of generic instructions.
 
 /// Index of an atom in the module's own table; 0 is no atom.
 pub type AtomIndex = u32;

@@ -1,4 +1,4 @@
-//! A cursor over one chunk's bytes; every read is checked and every error names chunk and offset.
+//! A cursor over one chunk's bytes. It checks every read, and every error names the chunk and the offset.
 
 use super::error::{BeamError, BeamErrorKind};
 

@@ -1,4 +1,4 @@
-//! The tables of a `.beam` file: atoms, imports, exports, lambdas, literals, lines, types, records.
+//! Decodes the tables of a `.beam` file: atoms, imports, exports, lambdas, literals, lines, types, records.
 //!
 //! Layouts: `beam_file.c` (reader) and `beam_asm.erl` (writer) of OTP.
 

@@ -1,4 +1,4 @@
-//! `atomics`, and the counters of `counters` with `write_concurrency`.
+//! The BIFs of `atomics`, and those of `counters` with `write_concurrency`.
 //!
 //! Source of limits, errors and reported sizes: `erl_bif_atomics.c`, `erl_bif_counters.c`, OTP 29.
 

@@ -1,5 +1,5 @@
-//! Binaries and bitstrings: conversion from and to lists, parts, sizes. Searching is in `binary_search`,
-//! `checksum` has the sums.
+//! The BIFs on binaries and bitstrings: conversion from and to lists, parts, sizes. `binary_search` searches in
+//! binaries, and `checksum` has the checksums.
 
 use super::{BifResult, GuardResult, Raise, badarg, bifs, system_limit};
 use crate::num::limbs::{Endian, Int, IntRef};

@@ -1,8 +1,8 @@
-//! Searching in binaries: `binary:match`, `matches`, `split`, `compile_pattern`.
+//! The BIFs that search in binaries: `binary:match`, `matches`, `split`, `compile_pattern`.
 //!
-//! Where several patterns match, the match that starts first wins, and of those the longest; further
-//! matches start where the one before ended. One pattern is searched for after Boyer and Moore, several by an
-//! automaton; ERTS's names for the two kinds, `bm` and `ac`, are what a compiled pattern shows.
+//! Where several patterns match, the match that starts first wins, and of those the longest. Further matches start
+//! where the one before ended. One pattern is searched for after Boyer and Moore, and several by an automaton. A
+//! compiled pattern shows ERTS's names for the two kinds, `bm` and `ac`.
 //! Source of options and errors: `erl_bif_binary.c`, OTP 29.
 
 mod moore;

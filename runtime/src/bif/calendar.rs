@@ -1,5 +1,5 @@
-//! Dates and times of day: the clock read as a calendar, and conversions between universal time, local
-//! time and seconds since 1970. The arithmetic is in `num::time`, the time zone in `sys::time`.
+//! The BIFs of dates and times of day. They read the clock as a calendar, and convert between universal time, local
+//! time and seconds since 1970. The arithmetic is in `num::time`, and the time zone in `sys::time`.
 //! Source of ranges and errors: `bif.c`, `erl_time_sup.c`, OTP 29.
 
 use super::{BifResult, Raise, badarg, bifs};

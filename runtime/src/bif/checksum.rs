@@ -1,4 +1,4 @@
-//! Checksums and digests of I/O lists.
+//! The BIFs that give checksums and digests of I/O lists: CRC-32, Adler-32 and MD5.
 
 use super::binary::binary;
 use super::{BifResult, Control, Leave, Raise, badarg, bifs};

@@ -1,4 +1,4 @@
-//! Loading, purging and asking about code; funs.
+//! The BIFs that load code, purge it and tell about it, and those that make funs and tell about them.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Comparison, type tests, hashes, and printing by the emulator.
+//! The BIFs that compare terms, test their types, hash them, and print them as the emulator does.
 
 use std::cmp::Ordering;
 use std::io::Write;

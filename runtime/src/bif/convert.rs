@@ -1,4 +1,4 @@
-//! Atoms, numbers, pids, ports, references and funs as text, and back.
+//! The BIFs that convert atoms, numbers, pids, ports, references and funs to text, and back.
 
 use std::sync::OnceLock;
 

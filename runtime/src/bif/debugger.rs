@@ -1,4 +1,4 @@
-//! `erl_debugger`: breakpoints at lines, and looks into processes that are suspended. Without `+D` its functions are
+//! The BIFs of `erl_debugger`, which set breakpoints at lines and look into suspended processes. Without `+D` they are
 //! undefined. Source: `erl_debugger.c`, OTP 29.
 
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! `erlang:decode_packet/3`: where a packet ends, and what is in it.
+//! `erlang:decode_packet/3`, which finds the end of a packet and decodes its contents.
 //!
 //! Source of formats, limits and results: `packet_parser.c` and `erl_bif_port.c`, OTP 29.
 

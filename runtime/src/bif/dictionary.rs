@@ -1,4 +1,5 @@
-//! The process dictionary. Under each key it holds the pair `{Key, Value}`, which is on the heap, as in ERTS.
+//! The BIFs of the process dictionary. Under each key it holds the pair `{Key, Value}`, which is on the heap, as in
+//! ERTS.
 
 use super::{BifResult, GuardResult, bifs};
 use crate::process::Process;

@@ -1,5 +1,5 @@
-//! `erl_ddll`: drivers in C are not loaded. What asks for one gets the error of a machine that cannot, unless it is
-//! one of OTP's that is here natively.
+//! The BIFs of `erl_ddll`. The runtime loads no drivers in C. A request for one gets the error of a machine that cannot
+//! load drivers, unless it is one of OTP's that the runtime has natively.
 //! Source: `erl_bif_ddll.c`, OTP 29.
 
 use super::{BifResult, Raise, badarg, bifs};

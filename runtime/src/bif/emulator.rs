@@ -1,5 +1,5 @@
-//! What an emulator is asked for that this one does without: DTrace tags, code coverage, distribution's
-//! capabilities. Each answers as an OTP that was built or started without it. And the settings of `+pc` and `+W`.
+//! The BIFs of features that this emulator does not have: DTrace tags, code coverage, capabilities of the distribution.
+//! Each answers as an OTP that was built or started without the feature. The settings of `+pc` and `+W` are here, too.
 //! Source: `bif.c`, `erl_bif_coverage.c`, OTP 29.
 
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Raising exceptions.
+//! The BIFs that raise exceptions.
 
 use super::{BifResult, Raise, bifs};
 use crate::process::{Class, Process};

@@ -1,4 +1,4 @@
-//! `ets`: making and deleting tables; one object or key at a time.
+//! The BIFs of `ets` that make and delete tables, and that read or change one object or key at a time.
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::ets::{

@@ -1,4 +1,4 @@
-//! `ets:info/1,2`.
+//! `ets:info/1,2`, which give information about a table.
 
 use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code;

@@ -1,4 +1,4 @@
-//! `ets`: match specifications, over tables and by themselves.
+//! The BIFs of `ets` that run match specifications, on tables and by themselves.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `ets`: changing elements of objects in place.
+//! The BIFs of `ets` that change elements of objects in place.
 
 use super::ets::object;
 use super::{BifResult, Raise, badarg, bifs, system_limit};

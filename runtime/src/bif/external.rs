@@ -1,4 +1,4 @@
-//! The external term format's BIFs.
+//! The BIFs that convert terms to the external term format, and back.
 
 use super::{BifResult, Control, Leave, Raise, badarg, badopt, bifs, system_limit};
 use crate::external;

@@ -1,4 +1,4 @@
-//! `process_flag`.
+//! The BIFs `process_flag`, which set a process's flags.
 
 use super::process::reply;
 use super::{GuardResult, Next, Raise, badarg, badopt, bifs};

@@ -1,4 +1,4 @@
-//! `erlang:halt/2`.
+//! `erlang:halt/2`, which ends the machine.
 
 use super::{BifResult, Control, badarg, bifs};
 use crate::process::Process;

@@ -1,5 +1,6 @@
-//! `erts_debug:get_internal_state/1` and `set_internal_state/2`: doors for OTP's own test suites, shut
-//! until `available_internal_state` is set. What is not known here is a `badarg`, as in ERTS.
+//! `erts_debug:get_internal_state/1` and `set_internal_state/2`, through which OTP's own test suites look into the
+//! emulator. They are closed until `available_internal_state` is set. An item that is unknown here is a `badarg`, as in
+//! ERTS.
 //! Source: `erl_bif_info.c`, OTP 29.
 
 mod relations;

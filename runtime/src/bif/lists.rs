@@ -1,4 +1,4 @@
-//! Lists: `++`, `--`, `length`, and the functions of `lists` that ERTS gives.
+//! The BIFs on lists: `++`, `--`, `length`, and the functions of `lists` that ERTS has natively.
 
 mod subtract;
 

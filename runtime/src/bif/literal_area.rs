@@ -1,5 +1,5 @@
-//! The BIFs of `erts_literal_area_collector`, the process that has others give up literals. Source:
-//! `beam_bif_load.c`, OTP 29. How literals are released is told in [`release`].
+//! The BIFs of `erts_literal_area_collector`, the process that has other processes give up literals. Source:
+//! `beam_bif_load.c`, OTP 29. [`release`] describes how literals are released.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Maps.
+//! The BIFs on maps.
 
 use smallvec::SmallVec;
 

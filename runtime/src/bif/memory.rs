@@ -1,6 +1,6 @@
-//! `erlang:memory/0,1`: bytes in use, by what they are for. Source: `erl_alloc.c`, OTP 29.
+//! `erlang:memory/0,1`, which give the bytes in use by what they are for. Source: `erl_alloc.c`, OTP 29.
 //!
-//! Counted where they are taken, so that what the allocator itself keeps back is not among them.
+//! The bytes are counted where they are taken, so what the allocator itself keeps back is not among them.
 
 use super::{BifResult, badarg, bifs};
 use crate::ets::registry;

@@ -1,13 +1,13 @@
-//! BIFs: functions of `erlang`, `lists`, `maps`, ... that the runtime gives in Rust.
+//! BIFs: the functions of `erlang`, `lists`, `maps`, ... that the runtime implements in Rust.
 //!
-//! Each family's file opens with its table, a [`bifs!`] list whose rows are the only place a BIF is
-//! named: `kind module:"function"/arity => handler`. A row's kind says what its handler may do:
+//! Each family's file opens with its table, a [`bifs!`] list whose rows are the only place a BIF is named: `kind
+//! module:"function"/arity => handler`. A row's kind says what its handler may do:
 //!
-//! - `bif`: `fn(&Process, [Term; N]) -> BifResult`. Cannot collect: what it builds when the heap is full goes to a heap
-//!   fragment. It may trap, wait and give up its time slice: [`Control`].
-//! - `ubif` (guards and operators, as in `bif.tab`), and `guard` for what code calls as it calls these: the same, but it
-//!   can only return or raise: [`GuardResult`].
-//! - `xbif`: `fn(&mut Process)`, arguments and result in `x(0)..`. May collect, wait or end the process.
+//! - `bif`: `fn(&Process, [Term; N]) -> BifResult`. It cannot collect: what it builds when the heap is full goes to a
+//!   heap fragment. It may trap, wait and give up its time slice: [`Control`].
+//! - `ubif` (guards and operators, as in `bif.tab`), and `guard` for a BIF that code calls as it calls these: the same,
+//!   but it can only return or raise: [`GuardResult`].
+//! - `xbif`: `fn(&mut Process)`, arguments and result in `x(0)..`. It may collect, wait or end the process.
 //! - `hbif`: the same for those that are heavy in `bif.tab`, of which a call costs no reduction by itself;
 //!   `hbif_plain`: heavy there, and cannot collect here.
 //!

@@ -1,4 +1,5 @@
-//! Nodes. There is no distribution: this node is `nonode@nohost` and knows no other.
+//! The BIFs of nodes and of distribution. The runtime has no distribution: this node is `nonode@nohost` and knows no
+//! other.
 
 use super::{BifResult, GuardResult, Raise, badarg, badopt, bifs, notsup};
 use crate::heap::Node;

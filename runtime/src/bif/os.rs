@@ -1,8 +1,8 @@
-//! `os`: environment and the operating-system process.
+//! The BIFs of `os`: the environment and the operating-system process.
 //! Source: `erl_bif_os.c`, `erl_osenv.c`, OTP 29.
 //!
-//! The environment is a table of the runtime's own, filled once from the process's: the C library's
-//! stays as it was (ports get the table).
+//! The environment is a table of the runtime's own, which is filled once from the process's environment. The C
+//! library's stays as it was (ports get the table).
 
 use super::{BifResult, Raise, badarg, bifs};
 use crate::heap::Heap;

@@ -1,9 +1,9 @@
-//! `persistent_term`: values that are read far more often than written.
+//! The BIFs of `persistent_term`, whose values are read far more often than written.
 //!
-//! A table of literals `{Key, Value}` with open addressing. Readers take no lock: a slot is one word,
-//! and a table that has become too small stays as it is while its successor is filled. Writers take
-//! turns. Each pair is a literal in an area of its own; a value that is replaced or erased stays good in
-//! the hands of whoever read it, who gets a copy before it is freed (`heap::release`).
+//! The table of literals `{Key, Value}` uses open addressing. Readers take no lock: a slot is one word, and a table
+//! that has become too small stays as it is while its successor is filled. Writers take turns. Each pair is a literal in
+//! an area of its own. A value that is replaced or erased stays good for the processes that have read it, and they get a
+//! copy before it is freed (`heap::release`).
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 

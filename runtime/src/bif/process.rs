@@ -1,4 +1,4 @@
-//! Processes: their birth, what binds them to others, what they know of themselves.
+//! The BIFs of processes: spawning, links, monitors, aliases, exit signals, names, and what a process knows of itself.
 
 use super::{BifResult, Control, GuardResult, Next, Raise, badarg, badopt, bifs, system_limit};
 use crate::code::entry::export;

@@ -1,4 +1,4 @@
-//! `process_info`: what a process tells of itself, also to others, which ask it by a signal.
+//! The BIF `process_info`, which tells of the process itself or of another. It asks another process by a signal.
 //! Source: `process_info_aux()` in `erl_bif_info.c`, OTP 29.
 
 use super::flags::{max_heap_map, queue_data_name};

@@ -1,7 +1,7 @@
-//! `re`: regular expressions, over `regex`.
+//! The BIFs of `re`: regular expressions, implemented with `regex`.
 //!
-//! What OTP's `re.erl` does itself (global matches, conversion of Unicode) is reached by traps, as in
-//! ERTS. Source of options, their order and the errors: `erl_bif_re.c`, OTP 29.
+//! The BIFs trap to OTP's `re.erl` for what it does itself (global matches, conversion of Unicode), as in ERTS. Source
+//! of options, their order and the errors: `erl_bif_re.c`, OTP 29.
 
 use super::{BifResult, Control, Raise, badarg, bifs};
 use crate::code::entry::export;

@@ -1,4 +1,4 @@
-//! Native records: `records:*` and `is_record`. Source: `erl_record.c`, OTP 29.
+//! The BIFs of native records: `records:*` and `is_record`. Source: `erl_record.c`, OTP 29.
 
 use super::{BifResult, GuardResult, Raise, badarg, bifs, tagged};
 use crate::code::record;

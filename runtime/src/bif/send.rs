@@ -1,4 +1,4 @@
-//! Sending messages.
+//! The BIFs that send messages.
 
 use super::{BifResult, Control, badarg, badopt, bifs};
 use crate::process::{NotSent, Process, send_to, send_with};

@@ -1,8 +1,8 @@
-//! What the machine tells about itself: `erlang:system_info/1`, `system_flag/2`, `statistics/1`.
+//! The BIFs by which the machine tells about itself: `erlang:system_info/1`, `system_flag/2`, `statistics/1`.
 //! Source: `erl_bif_info.c`, `bif.c`, OTP 29.
 //!
-//! Items that describe ERTS's allocators, polling and locks have no counterpart here; asking for them
-//! is a `badarg`, or answered as by an ERTS that was built without them.
+//! Items that describe ERTS's allocators, polling and locks have no counterpart here. Asking for one is a `badarg`, or
+//! gets the answer of an ERTS that was built without it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,4 +1,4 @@
-//! What a process has done to another in the other's context: collections, checks of its code,
+//! The BIFs by which one process has something done in the context of another: collections, checks of its code,
 //! suspension.
 
 use super::process::reply;

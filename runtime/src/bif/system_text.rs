@@ -1,5 +1,5 @@
-//! Texts that the machine tells of itself, as its own break handler prints them: `erlang:system_info/1` with `info`,
-//! `procs`, `loaded` and `dist`. Source: `break.c`, `io.c`, OTP 29.
+//! Writes the texts of `erlang:system_info/1` with `info`, `procs`, `loaded` and `dist`, as ERTS's break handler prints
+//! them. Source: `break.c`, `io.c`, OTP 29.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The families of BIFs.
+//! The list of all families of BIFs.
 
 use crate::code::bif::Bif;
 

@@ -1,4 +1,4 @@
-//! Time, timers, references and unique integers.
+//! The BIFs of time, timers, references and unique integers.
 
 use super::{BifResult, Control, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;

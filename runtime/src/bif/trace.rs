@@ -1,4 +1,4 @@
-//! The BIFs behind OTP's modules `trace`, `tprof`, `cprof` and `erlang:trace*`: what sets and clears. Source:
+//! The BIFs behind OTP's modules `trace`, `tprof`, `cprof` and `erlang:trace*` that set and clear tracing. Source:
 //! `erl_bif_trace.c`, OTP 29.
 
 use super::{BifResult, Control, Leave, Raise, badarg, bifs, notsup};

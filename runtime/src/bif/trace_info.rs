@@ -1,4 +1,4 @@
-//! What `trace:info/3`, `erlang:trace_info/2` and `trace:session_info/1` tell. Source: `erl_bif_trace.c`, OTP 29.
+//! The BIFs behind `trace:info/3`, `erlang:trace_info/2` and `trace:session_info/1`. Source: `erl_bif_trace.c`, OTP 29.
 
 use super::trace::{bad, session_of, weak};
 use super::{BifResult, Control, Leave, badarg, bifs};

@@ -1,4 +1,4 @@
-//! Tuples.
+//! The BIFs on tuples.
 
 use super::{BifResult, GuardResult, badarg, bifs};
 use crate::process::Process;

@@ -1,4 +1,4 @@
-//! `unicode`: lists of characters and binaries to UTF-8 binaries and to lists.
+//! The BIFs of `unicode`, which convert lists of characters and binaries to UTF-8 binaries and to lists.
 
 use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code::entry::export;

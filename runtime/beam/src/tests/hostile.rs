@@ -1,4 +1,5 @@
-//! Files that are cut: refused or read, never a panic. `ci/fuzz` does worse to them.
+//! Tests of files that are cut. The reader refuses or reads them, and never panics. `ci/fuzz` damages files in worse
+//! ways.
 
 use crate::BeamModule;
 use crate::chunks::find_chunk;

@@ -1,5 +1,5 @@
-//! Tests over real files: those of the OTP (and other folders, split by `:`) that the environment
-//! variable `BEAMLINE_OTP` names.
+//! Tests on real files: those of the OTP (and other folders, split by `:`) that the environment variable `BEAMLINE_OTP`
+//! names.
 
 mod hostile;
 mod units;

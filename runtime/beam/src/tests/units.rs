@@ -1,4 +1,4 @@
-//! Tables, operands and refusals, one row each.
+//! Tests of tables, operands and refusals, one row each.
 
 use crate::chunks::{find_chunk, unpack};
 use crate::disasm::Disasm;

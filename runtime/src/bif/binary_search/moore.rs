@@ -1,4 +1,4 @@
-//! The search for one pattern, after Boyer and Moore: it can pause, and its steps are those that ERTS counts.
+//! Searches for one pattern, after Boyer and Moore. The search can pause, and its steps are those that ERTS counts.
 
 use std::ops::Range;
 

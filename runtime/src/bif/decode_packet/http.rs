@@ -1,4 +1,4 @@
-//! HTTP: first lines and headers.
+//! Decodes HTTP packets: first lines and headers.
 
 use std::ops::Range;
 

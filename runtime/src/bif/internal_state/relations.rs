@@ -1,4 +1,4 @@
-//! What binds processes and ports to others, as OTP's test suites ask for it: records `erl_link` and `erl_monitor`.
+//! Gives the links and monitors of processes and ports to OTP's test suites, as records `erl_link` and `erl_monitor`.
 //! Source: `make_link_list()` and `make_monitor_list()` in `erl_bif_info.c`, OTP 29.
 
 use super::super::process::{ask_and_await, reply};

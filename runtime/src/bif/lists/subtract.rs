@@ -1,5 +1,6 @@
-//! `--`, a stage at a time: both operands are counted, so that an improper one is an error whatever is in them, then
-//! the elements to take out are sorted by their hashes, unless they are few, and then taken out.
+//! The operator `--`, which works in stages. It first counts both operands, so that an improper one is an error
+//! whatever is in them. Then it sorts the elements to take out by their hashes, unless they are few. Then it takes them
+//! out.
 //!
 //! Source of what it costs: `erts_list_subtract()` in `erl_bif_lists.c`, OTP 29.
 

@@ -1,8 +1,8 @@
-//! `erts_internal:map_next/3`: the next part of a map, for iterators and `maps:to_list/1`.
+//! `erts_internal:map_next/3`, which gives the next part of a map, for iterators and `maps:to_list/1`.
 //!
-//! A place in a trie is a path: four bits a level, the lowest ones for the root, an integer of 15
-//! levels in a small one and 16 levels a limb in a big one. An iterator goes forward; a list is built
-//! from its end, with a path that counts from the last child.
+//! A place in a trie is a path of four bits a level, with the lowest ones for the root. It is an integer of 15 levels
+//! in a small one and 16 levels a limb in a big one. An iterator goes forward. A list is built from its end, with a
+//! path that counts from the last child.
 //! Source: `erts_internal_map_next_3()` in `erl_map.c`, OTP 29.
 
 use smallvec::SmallVec;

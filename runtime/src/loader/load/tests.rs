@@ -1,4 +1,5 @@
-//! What the loader refuses of files that read well: operands that no instruction can have, terms that are none.
+//! Tests of what the loader refuses in files that the reader accepts: operands that no instruction can have, and bytes
+//! that are no terms.
 
 use super::prepare;
 use crate::beam::samples::{
