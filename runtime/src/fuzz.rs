@@ -1,5 +1,5 @@
-//! What reads foreign bytes, as functions for fuzzers: each takes any bytes, and panics where a reader breaks what it
-//! promises. `ci/fuzz` has files for them and ways to damage those.
+//! The readers of foreign bytes as functions for fuzzers. Each function takes any bytes, and panics where a reader
+//! breaks what it promises. `ci/fuzz` has files for them, and ways to damage those.
 
 use crate::beam::BeamModule;
 use crate::beam::disasm::Disasm;

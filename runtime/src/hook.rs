@@ -1,6 +1,6 @@
-//! Hooks: what a lower floor asks of a higher one, which it cannot import.
+//! Hooks, by which a lower floor calls a higher one that it cannot import.
 //!
-//! The floor that asks declares a [`Hook`]; `hooks.rs`, at the top, installs what each stands for, in one place.
+//! The lower floor declares a [`Hook`]. `hooks.rs`, at the top, installs what each stands for, in one place.
 
 use std::sync::OnceLock;
 

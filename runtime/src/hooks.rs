@@ -1,4 +1,4 @@
-//! What is installed in each hook, in one place. ARCHITECTURE.md tells why each is there.
+//! Installs every hook, in one place. ARCHITECTURE.md says why each exists.
 
 use crate::code::bif::{self, Families};
 use crate::heap::release::NOTICE;

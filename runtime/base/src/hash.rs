@@ -1,5 +1,6 @@
-//! Hash functions that know no term layout: a walker feeds them the parts of a term. And the tables of the runtime's
-//! own: their order is the same in every run, since programs see it (`registered/0`, `erlang:loaded/0`).
+//! Hash functions that know no term layout, to which a walker feeds the parts of a term. This module also has the hash
+//! tables of the runtime's own. Their order is the same in every run, since programs see it (`registered/0`,
+//! `erlang:loaded/0`).
 
 pub mod checksum;
 pub mod internal;

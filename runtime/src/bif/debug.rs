@@ -1,4 +1,4 @@
-//! The BIFs of `erts_debug`, and those of `erts_internal` that look at terms: sizes, sharing, representation.
+//! Most BIFs of `erts_debug`, and those of `erts_internal` that look at terms: sizes, sharing, representation.
 //! Source: `beam_debug.c`, `erl_map.c`, `erl_bif_info.c`, OTP 29.
 
 use super::{BifResult, badarg, bifs, notsup};

@@ -1,4 +1,5 @@
-//! Native functions that code calls by name: BIFs, and what OTP has as NIFs or in Erlang and Beamline has in Rust.
+//! The rows of native functions that code calls by name: BIFs, and functions that are NIFs or Erlang code in OTP and
+//! Rust code in Beamline.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Export and fun entries: what a call of another module, or of a fun, goes through.
+//! Export and fun entries, through which calls of another module, or of a fun, go.
 //!
 //! An entry is made once and lives for ever, so that terms and code may point to it.
 

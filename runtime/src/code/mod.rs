@@ -1,4 +1,4 @@
-//! What code consists of: specific instructions, native functions, and the entries through which code is called.
+//! The parts of code: specific instructions, native functions, and the entries through which code is called.
 //!
 //! Invariants:
 //! - C1: code words never move; once active they change only by atomic stores of whole instruction words.

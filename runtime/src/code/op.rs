@@ -1,11 +1,11 @@
-//! The specific instruction set: what the interpreter runs.
+//! The table of specific instructions, which the interpreter runs.
 //!
-//! A row is a name, its operands in the first word in parentheses, and those that take words of their own in brackets;
-//! what kinds there are, `operand.rs` says. The numbers of instructions, the types that read their operands from code
-//! ([`read`]) and put them there ([`put`]), their lengths and their printed form all come from this table.
+//! A row is a name, its operands in the first word in parentheses, and those that take words of their own in brackets.
+//! `operand.rs` describes the kinds of operands. The numbers of instructions, the types that read their operands from
+//! code ([`read`]) and put them there ([`put`]), their lengths and their printed form all come from this table.
 //!
 //! Rows named `...Wide` have as words what is too large for the first word in the row of that name: arities and indices
-//! of tuples with more than 65,535 elements. Rows that end in `R`, `C` and `S` are of registers, of a constant, of sources
+//! of tuples with more than 65,535 elements. Rows that end in `R`, `C` and `S` take registers, a constant, and sources
 //! of any kind.
 #![expect(unsafe_code, reason = "operands are read from code words")]
 

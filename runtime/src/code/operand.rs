@@ -1,4 +1,4 @@
-//! Operands of specific instructions: what each kind is, how it stands in code, and how it is read and put there.
+//! The kinds of operands of specific instructions: how each stands in code, and how it is read and put there.
 //!
 //! An instruction is a word (the number of its row in the low 16 bits, then three packed operands of 16 bits) and the
 //! words behind it. A list is the last operand of its row; another operand counts it.

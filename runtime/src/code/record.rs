@@ -1,8 +1,8 @@
-//! Definitions of native records: literals, and the table of those that loaded modules define.
+//! Definitions of native records: the literals, and the table of those that loaded modules define.
 //!
-//! A definition is a literal tuple as ERTS's `ErtsRecordDefinition` (see [`crate::term::record`] for its
-//! elements), shared by all records made with it. The table keeps it in a cell with the tuple of default
-//! values, in the order of the definition's keys; a field without a default has [`NO_DEFAULT`] there.
+//! A definition is a literal tuple as ERTS's `ErtsRecordDefinition` (see [`crate::term::record`] for its elements). All
+//! records made with it share it. The table keeps it in a cell with the tuple of default values, in the order of the
+//! definition's keys. A field without a default has [`NO_DEFAULT`] there.
 //! Source: `erl_record.c`, `beam_file.c`, OTP 29.
 //!
 //! Invariant:

@@ -1,4 +1,5 @@
-//! Code that belongs to no function: where processes start and end, and what stands in place of return addresses.
+//! Code that belongs to no function: the code where processes start and end, and the words that stand in place of
+//! return addresses.
 #![expect(unsafe_code, reason = "stacks are walked word by word")]
 
 use super::op::Op;

@@ -1,5 +1,5 @@
-//! What an object of a compressed table takes: ERTS keeps all elements that are not immediates, but for
-//! the key, in the external format, with references to what lies outside the heaps.
+//! Computes the size of an object in a compressed table. ERTS keeps all elements that are not immediates, except the
+//! key, in the external format, with references to what lies outside the heaps.
 //!
 //! Source: `db_size_dbterm_comp()` of `erl_db_util.c` and `erts_encode_ext_size_ets()`, OTP 29.
 

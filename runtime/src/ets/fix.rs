@@ -1,8 +1,8 @@
-//! Fixations: while a table is fixed, a traversal may go on from a key that was deleted.
+//! Counts the fixations of a table. While a table is fixed, a traversal may go on from a key that was deleted.
 
 use crate::term::Pid;
 
-/// Who has fixed a table, and how often.
+/// The processes that have fixed a table, and how often.
 #[derive(Default)]
 pub(crate) struct Fixes {
     by: Vec<(Pid, usize)>,

@@ -1,9 +1,9 @@
 //! Tables with hashed keys: `set`, `bag` and `duplicate_bag`.
 //!
-//! Linear hashing as ERTS does it, step by step: slots are added and joined one at a time, a slot's
-//! chain keeps the order that ERTS gives it, and hashes are the same, so that a traversal meets the
-//! objects in the same order and sizes agree to the word. Nodes, one an object, lie in one array and
-//! refer to each other by index; in a fixed table a deleted object's node stays, marked as deleted.
+//! The table uses linear hashing as ERTS does it, step by step. Slots are added and joined one at a time, a slot's
+//! chain keeps the order that ERTS gives it, and hashes are the same. So a traversal meets the objects in the same
+//! order, and sizes agree to the word. Each object has a node. The nodes lie in one array and refer to each other by
+//! index. In a fixed table a deleted object's node stays, marked as deleted.
 //!
 //! Source: `erl_db_hash.c`, OTP 29.
 

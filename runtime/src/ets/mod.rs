@@ -1,9 +1,9 @@
-//! Tables of objects (`ets`).
+//! The tables of `ets`, and the objects in them.
 //!
-//! An object is a tuple kept outside processes ([`Stored`]); reading copies it to the reader's heap.
-//! A [`Table`] is reached by name or through a magic reference; its contents stand behind one lock.
+//! An object is a tuple kept outside processes ([`Stored`]); reading copies it to the reader's heap. Processes reach a
+//! [`Table`] by name or through a magic reference. One lock guards its contents.
 //!
-//! - `compressed`: what objects of compressed tables take.
+//! - `compressed`: the sizes of objects in compressed tables.
 //! - `hash`: `set`, `bag`, `duplicate_bag`.
 //! - `tree`: `ordered_set`.
 //! - `registry`: names, owners, heirs, and what happens when a process exits.
@@ -33,7 +33,7 @@ use crate::process::Raise;
 use crate::process::{self, ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am};
 
-/// Who but the owner may do what.
+/// The rights of processes other than the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     Private,
@@ -62,7 +62,7 @@ pub(crate) enum WriteConcurrency {
     Locks(usize),
 }
 
-/// What a table was made with and keeps.
+/// The options that a table was made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) kind: Kind,
@@ -99,7 +99,7 @@ impl Kind {
     }
 }
 
-/// Who gets a table when its owner exits.
+/// The process that gets a table when its owner exits.
 pub(crate) struct Heir {
     pub(crate) pid: Pid,
     /// The process, lest another one inherit that has got its pid.
@@ -130,7 +130,7 @@ pub(crate) struct Table {
     this: OnceLock<Weak<MagicBinary>>,
 }
 
-/// What changes of a table.
+/// The part of a table that changes.
 pub(crate) struct State {
     pub(crate) name: Atom,
     pub(crate) owner: Pid,

@@ -1,4 +1,4 @@
-//! Which tables there are: by name, by owner; and what becomes of them when a process exits.
+//! The registry of tables, by name and by owner. It also handles a process's tables when the process exits.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};

@@ -1,4 +1,4 @@
-//! Match specifications run over tables.
+//! Runs match specifications over tables.
 
 use std::ops::Deref;
 

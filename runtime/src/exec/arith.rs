@@ -1,4 +1,4 @@
-//! Operators, guard functions on numbers, and `math`.
+//! The BIFs of operators, of guard functions on numbers, and of `math`.
 
 use crate::code::bif::bifs;
 use crate::num::limbs::Round;

@@ -1,4 +1,4 @@
-//! The operators on integers against 128-bit arithmetic, around the edges of small integers and of words.
+//! Tests the operators on integers against 128-bit arithmetic, around the edges of small integers and of words.
 
 use proptest::prelude::*;
 

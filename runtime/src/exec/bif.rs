@@ -1,4 +1,4 @@
-//! Calls of BIFs from code, and how they end.
+//! Calls BIFs from code, and handles the ways in which they end.
 #![expect(unsafe_code, reason = "a call's arguments are registers")]
 
 use super::call;

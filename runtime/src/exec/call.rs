@@ -1,4 +1,4 @@
-//! Calls by name and through funs: finding the entry and laying out the arguments.
+//! Prepares calls by name and through funs: it finds the entry and lays out the arguments.
 #![expect(unsafe_code, reason = "a function's head is words of code")]
 
 use crate::code::Export;

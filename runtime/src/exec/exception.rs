@@ -1,8 +1,8 @@
-//! Raising: the saved trace, the search for a handler, and the stack trace that a program sees.
+//! Exceptions: saves the trace, searches for a handler, and builds the stack trace that a program sees.
 //!
-//! A saved trace is a term only the runtime reads: `[[Args | Infos] | Trace]`, where `Trace` looks like a
-//! big integer to the collector and holds the current function and return addresses, and `Infos` is what the top
-//! entry tells besides its place. As many words are taken as in ERTS, since programs see what they allocate. Source:
+//! A saved trace is a term that only the runtime reads: `[[Args | Infos] | Trace]`. `Trace` looks like a big integer to
+//! the collector, and holds the current function and return addresses. `Infos` is what the top entry tells besides its
+//! place. A saved trace takes as many words as in ERTS, since programs see what they allocate. Source:
 //! `save_stacktrace()`, `next_catch()`, `build_stacktrace()` in `beam_common.c`.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Guard BIFs: calls that cannot collect, and whose exceptions a guard does not want.
+//! Calls guard BIFs, which cannot collect, and whose exceptions a guard does not want.
 #![expect(unsafe_code, reason = "registers are words")]
 
 use crate::code::bif::{Bif, Call};

@@ -1,5 +1,5 @@
-//! What running code takes, whatever engine runs it: calls by name, of funs and of BIFs, guards, exceptions and their
-//! handlers, stack traces, operators.
+//! What any engine needs to run code: calls by name, of funs and of BIFs, guards, exceptions and their handlers, stack
+//! traces, operators.
 //!
 //! Invariants: H1 of `heap/mod.rs`, T1 of `term/mod.rs`, P2 of `process/mod.rs`, I1 and I3 of `interp/mod.rs`.
 #![expect(unsafe_code, reason = "stacks are words")]

@@ -1,4 +1,4 @@
-//! Raising: from the exception that is stored in a process to the handler that takes it.
+//! Raises the exception that is stored in a process: finds its handler and fills the registers for it.
 #![expect(unsafe_code, reason = "a handler's arguments are registers")]
 
 use super::exception::{self, Current};

@@ -1,8 +1,8 @@
-//! Bytes to terms.
+//! Decodes bytes to terms.
 //!
-//! One pass with a stack of what is being built. Every element takes at least one byte of input and
-//! nothing is reserved by a count alone, so memory stays within a constant factor of the input's size
-//! (of the stated size where it is compressed, itself bounded by what compression can reach).
+//! The decoder takes one pass, with a stack of what is being built. Every element takes at least one byte of input, and
+//! nothing is reserved by a count alone. So memory stays within a constant factor of the input's size (of the stated
+//! size where it is compressed, itself bounded by what compression can reach).
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Terms to bytes, byte for byte as `term_to_binary` of OTP 29 writes them.
+//! Encodes terms to bytes, byte for byte as `term_to_binary` of OTP 29 writes them.
 
 mod compress;
 mod pause;

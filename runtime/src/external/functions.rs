@@ -1,4 +1,4 @@
-//! Where the format meets loaded code: the entries that decoded funs refer to.
+//! Finds the entries in loaded code that decoded funs refer to.
 
 use super::decode::Reason;
 use crate::code::{Export, FunEntry, entry};

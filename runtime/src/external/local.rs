@@ -1,4 +1,4 @@
-//! The local format: terms that only the machine that wrote them reads again.
+//! The local format: terms that only the machine that wrote them can read again.
 
 use std::sync::OnceLock;
 

@@ -1,10 +1,10 @@
 //! The external term format: terms as bytes, for files, `.beam` literals and other nodes.
 //!
-//! Not here: the distribution header and its atom cache. Source: `external.c`, OTP 29, and the
-//! format's own description in ERTS's documentation.
+//! Not here: the distribution header and its atom cache. Source: `external.c`, OTP 29, and the format's own description
+//! in ERTS's documentation.
 //!
-//! Depth-safe in both directions: what waits is on a stack of its own, so that a term of any depth
-//! neither decodes nor encodes by recursion.
+//! Both directions take terms of any depth. Pending work is on a stack of its own, so neither decoding nor encoding
+//! recurses.
 
 mod decode;
 mod encode;

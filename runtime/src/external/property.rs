@@ -1,4 +1,4 @@
-//! Any term comes back from the external format as it was, whatever the options.
+//! Tests that any term comes back from the external format as it was, whatever the options.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The tags, one byte each.
+//! The tags of the external term format, one byte each.
 
 pub(crate) const SMALL_INTEGER_EXT: u8 = b'a';
 pub(crate) const INTEGER_EXT: u8 = b'b';

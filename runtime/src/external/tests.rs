@@ -1,4 +1,4 @@
-//! The format against what OTP 29 reads and writes.
+//! Tests the format against what OTP 29 reads and writes.
 
 use super::tags::*;
 use super::*;

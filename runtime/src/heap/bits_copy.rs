@@ -1,7 +1,7 @@
-//! Bits between arbitrary offsets: copies, comparisons, and fields of up to 64 bits.
+//! Operations on bits between arbitrary offsets: copies, comparisons, and fields of up to 64 bits.
 //!
-//! A place is a byte pointer and an offset in bits from it, most significant bit of a byte first.
-//! Bytes that hold none of the named bits are neither read nor written.
+//! A place is a byte pointer and an offset in bits from it, most significant bit of a byte first. Bytes that hold none
+//! of the named bits are neither read nor written.
 
 /// Copies `len` bits from `src_bit` bits into `src` to `dst_bit` bits into `dst`. Other bits of the
 /// destination's bytes stay.

@@ -1,4 +1,4 @@
-//! Building terms on a heap. Nothing here collects.
+//! Builds terms on a heap. Nothing here collects.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

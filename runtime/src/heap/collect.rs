@@ -1,8 +1,8 @@
-//! The collector: generational, copying, per heap. Source of its policy: `erl_gc.c`, OTP 29
+//! The garbage collector: generational, copying, per heap. Source of its policy: `erl_gc.c`, OTP 29
 //! (`minor_collection()`, `major_collection()`, `adjust_after_fullsweep()`).
 //!
-//! Differs: a heap that must grow or shrink after a sweep is swept once more into a block of the right
-//! size, where ERTS moves it by offsets.
+//! Differs: a heap that must grow or shrink after a sweep is swept once more into a block of the right size, where ERTS
+//! moves it by offsets.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};

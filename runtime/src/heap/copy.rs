@@ -1,4 +1,4 @@
-//! Deep copies of terms between heaps, and their sizes. Sharing is not kept, as in ERTS.
+//! Copies terms deeply between heaps, and computes their sizes. Sharing is not kept, as in ERTS.
 
 use crate::hash::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Heap fragments: blocks of terms beside a heap. A message arrives in one; a BIF that finds its
-//! process's heap full builds in one.
+//! Heap fragments: blocks of terms beside a heap. A message arrives in one. A BIF that finds its process's heap full
+//! builds in one.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;

@@ -1,8 +1,8 @@
-//! Literals: terms of loaded modules, of `persistent_term` and of the runtime itself, that no heap owns. They
-//! lie in one reserved range of addresses, so that a collector tells them from heap terms by two comparisons.
+//! Literals: terms of loaded modules, of `persistent_term` and of the runtime itself, that no heap owns. They lie in
+//! one reserved range of addresses, so that a collector tells them from heap terms by two comparisons.
 //!
-//! Who makes literals keeps them in a [`LiteralArea`] of its own and gives that up as a whole
-//! ([`super::release`]); what is made by [`make`] and [`build`] stays for ever.
+//! The maker of literals keeps them in a [`LiteralArea`] of its own and gives that up as a whole ([`super::release`]).
+//! Literals made by [`make`] and [`build`] stay for ever.
 
 use crate::hash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};

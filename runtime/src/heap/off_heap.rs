@@ -1,5 +1,5 @@
-//! What the things of a heap refer to and count: binaries, magic binaries, nodes. The things are in a list that is
-//! threaded through them, as ERTS's MSO list.
+//! The off-heap list: the things of a heap that refer to and count binaries, magic binaries and nodes. It is threaded
+//! through the things, as ERTS's MSO list.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! Literals that are given up: from when nothing names them any more until no process holds one.
+//! Releases literal areas: from when nothing names their literals any more until no process holds one.
 //!
-//! 1. [`release`]: an area is queued. Nothing that can be read names a literal of it.
-//! 2. [`switch`]: what is queued is under release, as one batch. Once every scheduler has passed a quiescent
-//!    point since, whoever had read one before has it where its collector sees it.
-//! 3. Each process puts copies in place of those it holds ([`Heap::copy_literals`]). It gets no others: what it is
-//!    sent, or keeps outside its heap, holds copies always; what it was born with does while a release is under way.
-//! 4. [`switch`] again, and every scheduler has passed a quiescent point since: who was exiting is gone. The batch is
-//!    dropped, and the memory freed.
+//! 1. [`release`] queues an area. Nothing that can be read names a literal of it.
+//! 2. [`switch`] puts all queued areas under release, as one batch. Once every scheduler has passed a quiescent point
+//!    since, whoever had read one of their literals before has it where its collector sees it.
+//! 3. Each process puts copies in place of the literals it holds ([`Heap::copy_literals`]). It gets no others: what it
+//!    is sent, or keeps outside its heap, always holds copies; what it is born with does so while a release is under
+//!    way.
+//! 4. [`switch`] runs again, and every scheduler passes a quiescent point: processes that were exiting are gone. The
+//!    batch is dropped, and the memory freed.
 //!
 //! Source of the steps: "Release of literal areas" in `beam_bif_load.c`, OTP 29. Differs: all areas that wait are
 //! released together.

@@ -1,5 +1,5 @@
-//! Tuples kept outside processes, for tables: each in one block of memory that points to nothing but
-//! itself, so that a copy is one move of words and an addition to each pointer.
+//! Tuples kept outside processes, for tables. Each is in one block of memory that points to nothing but itself, so that
+//! a copy is one move of words and an addition to each pointer.
 
 use super::fragment::Fragment;
 use super::{Heap, Literals, copy, size};

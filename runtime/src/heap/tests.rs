@@ -1,4 +1,4 @@
-//! Terms survive collections and copies unchanged.
+//! Tests that terms survive collections and copies unchanged.
 
 use super::{Heap, Literals, Message, RESERVED_WORDS, Roots, Visit, build_literal, size};
 use crate::term::{Atom, RawTerm, Term, View, am};

@@ -1,6 +1,6 @@
-//! Processes are killed at every safepoint of programs that have handlers around everything
-//! (`tests/beams/doomed.erl`): no instruction of theirs runs afterwards. The loop itself asserts that; the programs
-//! tell of each handler that runs.
+//! Tests that kill processes at every safepoint of programs that have handlers around everything
+//! (`tests/beams/doomed.erl`). No instruction of theirs may run afterwards. The loop itself asserts that, and the
+//! programs tell of each handler that runs.
 
 use crate::sys::chance::clock::outside_now;
 use std::sync::Once;

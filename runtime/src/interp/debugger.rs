@@ -1,7 +1,8 @@
-//! Processes at breakpoints, and the stacks of processes at rest. Source: `beam_bp.c` and `erl_debugger.c`, OTP 29.
+//! Stops processes at breakpoints of the debugger, and reads the stacks of processes at rest. Source: `beam_bp.c` and
+//! `erl_debugger.c`, OTP 29.
 //!
-//! A process that comes to a line with a breakpoint calls `erts_internal:breakpoint/4`, which tells the debugger
-//! and waits. Its live registers are on the stack meanwhile:
+//! A process that comes to a line with a breakpoint calls `erts_internal:breakpoint/4`, which tells the debugger and
+//! waits. Its live registers are on the stack meanwhile:
 //!
 //! ```text
 //! stop ▶ │ LineBreakpointEnd │ x(0) … x(live-1) │ the next instruction

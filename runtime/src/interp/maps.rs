@@ -1,4 +1,4 @@
-//! Maps: the instructions that read and change several keys at once. Sizes and errors are those of
+//! The map instructions that read and change several keys at once. Sizes and errors are those of
 //! `erts_gc_update_map_assoc()` and its like in `beam_common.c`, OTP 29.
 
 use std::cmp::Ordering;

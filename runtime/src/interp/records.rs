@@ -1,4 +1,4 @@
-//! Records: `update_record` for tuples, and native records. Source: `erl_record.c`, OTP 29.
+//! The record instructions: `update_record` for tuples, and those of native records. Source: `erl_record.c`, OTP 29.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! The registers of the loop, and what instructions do with them.
+//! The registers of the interpreter's loop, and the operations of instructions on them.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! The loop: fetches instructions, and has the arm of each do what it does.
+//! The interpreter's loop, which fetches instructions and runs the arm of each.
 
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Slow instructions: those whose work outweighs a call. Each is a function of the process and of the instruction.
+//! Slow instructions, whose work outweighs a call. Each is a function of the process and of the instruction.
 
 use crate::code::operand::{Reg, Src};
 use crate::process::{Class, Exiting, Process};

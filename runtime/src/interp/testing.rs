@@ -1,4 +1,4 @@
-//! What the tests of slow instructions share: a process, and operands as the loader emits them.
+//! Helpers of the tests of slow instructions: a process, and operands as the loader emits them.
 
 use super::slow::{Flow, Slow};
 use crate::code::operand::Instruction;

@@ -1,7 +1,7 @@
-//! The hash of this machine's own tables: map nodes, ETS, atoms. Its values mean nothing
-//! outside one run and may change.
+//! The hash of this machine's own tables: map nodes, ETS, atoms. Its values mean nothing outside one run and may
+//! change.
 //!
-//! Two 64-bit lanes with the primitives of MurmurHash3 (public domain), fed word by word.
+//! It has two 64-bit lanes with the primitives of MurmurHash3 (public domain), and is fed word by word.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;

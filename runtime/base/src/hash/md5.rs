@@ -1,7 +1,7 @@
 //! MD5 (RFC 1321), as `erlang:md5` and its context functions need it.
 //!
-//! Written out because a context must become bytes and back: `md5_update` takes and returns
-//! a binary, which existing crates do not offer in a stable form.
+//! The algorithm is written out because a context must become bytes and back: `md5_update` takes and returns a binary,
+//! which existing crates do not offer in a stable form.
 
 /// The size of a context as bytes.
 pub const CONTEXT_BYTES: usize = 96;

@@ -1,8 +1,8 @@
 //! The portable term hashes: `erlang:phash2` ([`Hash2`]) and `erlang:phash` ([`Hash1`]).
 //!
-//! Their values are the same on every machine and in every version of OTP. A walker visits
-//! a term in the order given at each method and feeds what it meets; identifiers (pids,
-//! ports, references) are given by the numbers that OTP hashes of them.
+//! Their values are the same on every machine and in every version of OTP. A walker visits a term in the order given at
+//! each method and feeds what it meets. It feeds identifiers (pids, ports, references) as the numbers that OTP hashes
+//! of them.
 //! Source of constants and order: `erl_term_hashing.c`, OTP 29.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The objects of a slot, or of a key.
+//! Iterates over the objects of a slot, or of a key.
 
 use super::{Hash, HashKind, NONE, Stored};
 

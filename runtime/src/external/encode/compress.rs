@@ -1,4 +1,4 @@
-//! Compression of what has been encoded, a part at a time.
+//! Compresses encoded bytes, a part at a time.
 
 use flate2::{Compress, FlushCompress, Status};
 

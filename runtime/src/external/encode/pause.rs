@@ -1,4 +1,4 @@
-//! An encoding at rest: its terms are roots for who collects meanwhile.
+//! An encoder at rest. Its terms are roots for collections meanwhile.
 
 use super::{EncodeOptions, Encoder, Todo};
 use crate::heap::keeps;

@@ -1,4 +1,4 @@
-//! Arithmetic. What small integers do within small integers is done here; the BIFs of the operators do the rest.
+//! The arms of arithmetic. They compute what stays within small integers; the BIFs of the operators do the rest.
 
 use crate::exec::arith;
 use crate::exec::exception::Current;

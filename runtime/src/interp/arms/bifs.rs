@@ -1,4 +1,4 @@
-//! Guard BIFs, and calls of the others.
+//! The arms that call guard BIFs and other BIFs.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;

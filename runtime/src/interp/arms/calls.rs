@@ -1,4 +1,4 @@
-//! Calls of functions and funs, by label, export and name.
+//! The arms that call functions and funs, by label, export and name.
 //!
 //! Invariants: I1, I3, P2, T1 and H1, as `arms/mod.rs` says.
 

@@ -1,4 +1,4 @@
-//! Moves, cells, tuples, funs.
+//! The arms that move terms, and make or read cells, tuples and funs.
 
 use crate::term::{RawTerm, tag};
 

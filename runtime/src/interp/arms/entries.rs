@@ -1,4 +1,4 @@
-//! What stands at entries and at return addresses, and what ends a time slice.
+//! The arms of instructions that stand at entries and at return addresses, or end a time slice.
 //!
 //! Invariants: I1, I3, P2, T1 and H1, as `arms/mod.rs` says.
 

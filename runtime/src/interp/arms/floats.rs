@@ -1,4 +1,4 @@
-//! Float registers.
+//! The arms that work on float registers.
 
 use crate::code::operand::Instruction;
 use crate::interp::regs::{Go, Regs};

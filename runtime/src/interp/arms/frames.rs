@@ -1,4 +1,4 @@
-//! Stack frames, room on the heap, returns, jumps.
+//! The arms that make and drop stack frames, ask for room on the heap, return and jump.
 
 arms! {
     /// `jump`

@@ -1,4 +1,4 @@
-//! Exceptions: raising them, and what handles them.
+//! The arms that raise and handle exceptions.
 
 use crate::exec::exception;
 use crate::exec::exception::Current;

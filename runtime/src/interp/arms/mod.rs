@@ -1,4 +1,4 @@
-//! What each instruction does, by family. The loop (`run.rs`) inlines all of them.
+//! The arms of the interpreter, by family: what each instruction does. The loop (`run.rs`) inlines all of them.
 //!
 //! Each arm has the contract of the loop: I1 for the instruction, whose operands are what its row says; I3 and P2 for
 //! registers, T1 for their terms; H1 for heap and stack: the compiler has asked for the words that the arm writes

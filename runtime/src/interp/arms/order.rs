@@ -1,4 +1,4 @@
-//! Comparisons. Small integers are compared without leaving the loop.
+//! The arms of comparisons. They compare small integers without leaving the loop.
 
 use crate::interp::regs::{Regs, are_small, eq_exact};
 use crate::term::{compare, tag};

@@ -1,4 +1,4 @@
-//! Receiving messages.
+//! The arms that receive messages.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Jumps that depend on a value.
+//! The arms of jumps that depend on a value.
 
 use crate::interp::regs::{eq_exact, header};
 use crate::term::{RawTerm, tag};

@@ -1,4 +1,4 @@
-//! Tests of types.
+//! The arms of type tests.
 
 use crate::interp::regs::header;
 use crate::term::{RawTerm, am, tag};

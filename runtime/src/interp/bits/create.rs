@@ -1,7 +1,7 @@
-//! `bs_create_bin`: construction of bitstrings, and appending to them in place.
+//! `bs_create_bin`, which constructs bitstrings and appends to them in place.
 //!
-//! The operand `alloc` counts the words needed behind the bitstring. A segment has six words: type, number, unit, flags,
-//! source, size. A `string` segment's source is the address of its bytes, its size their number.
+//! The operand `alloc` counts the words needed behind the bitstring. A segment has six words: type, number, unit,
+//! flags, source, size. A `string` segment's source is the address of its bytes, and its size is their number.
 
 use super::{flag, flags_of, float16};
 use crate::code::op::read;

@@ -1,4 +1,4 @@
-//! Floats of 16 bits (IEEE 754 binary16), which the bit syntax reads and writes.
+//! Converts floats of 16 bits (IEEE 754 binary16), which the bit syntax reads and writes.
 
 const EXPONENT_BITS: u16 = 0x7c00;
 

@@ -1,4 +1,4 @@
-//! Taking one field from a match context.
+//! Takes one field from a match context.
 
 use super::{Ctx, SUB_BITSTRING_WORDS, flag, float16, integer_words};
 use crate::code::op::read;

@@ -1,9 +1,9 @@
-//! `bs_match`: several fields of fixed sizes at once.
+//! `bs_match`, which matches several fields of fixed sizes at once.
 //!
 //! Commands:
 //! `ensure_at_least Size Unit`, `ensure_exactly Size`, `integer Live Flags Size Unit Dst`,
 //! `binary Live Flags Size Unit Dst`, `get_tail Live Unit Dst`, `skip Size`, `=:= Live Size Value`.
-//! Sizes are in bits times the unit; the commands that take bits follow one that made sure of them.
+//! Sizes are in bits times the unit. A command that takes bits follows one that made sure of them.
 
 use super::{Ctx, SUB_BITSTRING_WORDS, extracted_words, flags_of, integer_words};
 use crate::code::op::read;

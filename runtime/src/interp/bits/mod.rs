@@ -1,7 +1,7 @@
-//! Bit syntax: matching and construction. Source of the rules: `bs_instrs.tab`, `erl_bits.c`, OTP 29.
+//! The bit syntax: matching and construction. Source of the rules: `bs_instrs.tab`, `erl_bits.c`, OTP 29.
 //!
-//! A match context is a `SUB_BITS` thing that changes: its start moves as fields are taken. Nothing
-//! but these instructions ever sees one.
+//! A match context is a `SUB_BITS` thing that changes: its start moves as fields are taken. Only these instructions
+//! ever see one.
 
 pub(super) mod create;
 pub(super) mod float16;

@@ -1,4 +1,4 @@
-//! Making match contexts, positions in them, tests of what is left.
+//! Makes match contexts, handles positions in them, and tests what is left.
 
 use super::{Ctx, SUB_BITSTRING_WORDS};
 use crate::code::op::read;

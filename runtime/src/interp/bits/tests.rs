@@ -1,4 +1,4 @@
-//! The handlers, driven with operands as the loader emits them.
+//! Tests the handlers with operands as the loader emits them.
 
 use proptest::prelude::*;
 

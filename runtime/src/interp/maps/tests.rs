@@ -1,4 +1,4 @@
-//! The handlers against a model, with keys that are given in any order.
+//! Tests the handlers against a model, with keys that are given in any order.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Native records made, read and changed.
+//! Tests that make, read and change native records.
 
 use super::*;
 use crate::interp::testing::{LABEL, Machine, NIL, atom, small, x};

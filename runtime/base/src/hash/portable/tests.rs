@@ -1,4 +1,4 @@
-//! Both hashes against values that OTP 29 gave.
+//! Tests both hashes against values that OTP 29 gave.
 
 use super::*;
 
