@@ -1,4 +1,4 @@
-//! Number algorithms that know no term layout: limbs in, limbs out.
+//! Number algorithms that know no term layout. They take limbs and give limbs.
 
 pub mod float;
 pub mod limbs;

@@ -1,10 +1,11 @@
-//! Finding the Erlang/OTP whose `.beam` files are run.
+//! Finds the Erlang/OTP whose `.beam` files are run.
 //!
-//! The order: a directory given by option, `$BEAMLINE_OTP`, an `erl` on PATH of OTP 27 or later, the
-//! copy that `cargo xtask fetch` has put under `target/otp`. What a user names is used or refused;
-//! only what nobody named is passed over when it does not fit.
+//! The order is: a directory given by option, `$BEAMLINE_OTP`, an `erl` on PATH of OTP 27 or later, the copy that
+//! `cargo xtask fetch` has put under `target/otp`. What a user names is used or refused. Only what nobody named is
+//! passed over when it does not fit.
 //!
-//! Standard library only: the task runner depends on this crate, and no task waits until others are built.
+//! This crate uses the standard library only: the task runner depends on it, and no task waits until other crates are
+//! built.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Checks a whole heap: that every thing is complete, and that every pointer leads to a thing of this heap or to a
-//! literal. With the feature `gc_zeal` every safepoint collects, and every collection ends here. The collector then
-//! poisons the places it has collected first, so that a term that was not a root is found out soon after it went stale.
+//! literal. With the feature `gc_zeal` every safepoint collects, and every collection poisons the places that were
+//! collected and ends here. So a term that was not a root is found out soon after it went stale.
 
 use super::off_heap::{self, OffHeap};
 use super::{Block, Fragment, Header, Heap, Roots, copy, literal};

@@ -1,8 +1,8 @@
-//! What a debugger finds in code: lines where it can stop processes, and the variables that live there.
+//! The debug information of loaded code: lines where a debugger can stop processes, and the variables that live there.
 //! Source: `beam_bp.c` and `erl_debugger.c`, OTP 29.
 //!
-//! Without `+D`, the loader drops all `debug_line` instructions. With it, each becomes [`Op::LineBreakpointOff`],
-//! which does nothing, and which a breakpoint makes [`Op::LineBreakpoint`].
+//! Without `+D`, the loader drops all `debug_line` instructions. With it, each becomes [`Op::LineBreakpointOff`], which
+//! does nothing, and which a breakpoint makes [`Op::LineBreakpoint`].
 
 #![expect(unsafe_code, reason = "constants are terms at rest")]
 

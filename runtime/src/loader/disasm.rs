@@ -1,4 +1,4 @@
-//! Text of a module's specific instructions: what the interpreter runs.
+//! Writes a module's specific instructions, which the interpreter runs, as text.
 //!
 //! A line is an offset in words, the instruction's name, and its operands as `name=value`. Operands, their kinds and
 //! their lengths come from the table of instructions (`code/op.rs`).

@@ -1,4 +1,4 @@
-//! Modules: how a `.beam` file becomes code, and how code changes while processes run.
+//! Makes code of `.beam` files, and changes code while processes run.
 
 pub(crate) mod debug;
 pub mod disasm;

@@ -1,9 +1,10 @@
-//! Purging: has a process old code, and what happens to it. Source: `erts_internal_purge_module_2()` and
-//! `check_process_code()` in `beam_bif_load.c`, OTP 29.
+//! Purges old code: asks whether a process has old code, and frees it when none does. Source:
+//! `erts_internal_purge_module_2()` and `check_process_code()` in `beam_bif_load.c`, OTP 29.
 //!
-//! 1. [`prepare`]: funs of old code lead nowhere from now on, so that no process gets into it; who calls one waits.
+//! 1. [`prepare`]: funs of old code lead nowhere from now on, so that no process gets into it. A process that calls one
+//!    waits.
 //! 2. Each process is asked ([`refers_to_old_code`]).
-//! 3. [`abort`]: the funs lead to the code again. Or [`complete`]: the code is in no table any more, and freed when
+//! 3. [`abort`]: the funs lead to the code again. Or [`complete`]: the code is in no table any more, and is freed when
 //!    every scheduler has passed a quiescent point since; its literals are released (`heap::release`).
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the body of a program for tracing may do beside giving a term.
+//! The actions that the body of a match specification for tracing may have beside giving a term.
 
 use crate::term::{Atom, Term, am};
 

@@ -1,4 +1,4 @@
-//! From the term to the program.
+//! Compiles the term of a match specification to a program.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The functions that guards and bodies may call.
+//! The functions that guards and bodies of match specifications may call.
 
 use super::Function;
 use crate::code::bif::{self, Call};

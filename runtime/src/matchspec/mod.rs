@@ -1,8 +1,8 @@
 //! Match specifications: programs that say which terms match, and what is made of them.
 //!
-//! `[{Head, Guards, Body}, ...]` is compiled to a [`MatchSpec`] (`compile`), a tree without a link to
-//! any heap, which is then run against terms (`run`). Two dialects: for tables (a body gives one
-//! term) and for tracing (heads are argument lists, bodies act).
+//! `compile` makes a [`MatchSpec`] of `[{Head, Guards, Body}, ...]`. It is a tree without a link to any heap, which
+//! `run` then runs against terms. There are two dialects: for tables (a body gives one term) and for tracing (heads are
+//! argument lists, bodies act).
 //!
 //! Source of syntax, order of errors and their texts: `erl_db_util.c`, OTP 29.
 

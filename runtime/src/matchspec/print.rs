@@ -1,4 +1,4 @@
-//! Terms in the texts of errors, as the emulator prints them, cut to what the texts have room for.
+//! Prints terms in the texts of errors as the emulator does, cut to the room that the texts have.
 //!
 //! A text is what ERTS has in a buffer of bytes: each of its characters is one byte, a part of UTF-8 perhaps.
 

@@ -1,4 +1,4 @@
-//! Running a program against a term, or against the arguments of a call.
+//! Runs a program of a match specification against a term, or against the arguments of a call.
 
 use smallvec::SmallVec;
 

@@ -1,5 +1,5 @@
-//! Ciphers of `crypto`: AES by blocks, chained, and as a counter's stream. Source: `api_ng.c` and `cipher.c` of
-//! OTP 29's `crypto`, whose errors it raises; NIST SP 800-38A.
+//! The ciphers of `crypto`: AES by blocks, chained, and as a counter's stream. Source: `api_ng.c` and `cipher.c` of OTP
+//! 29's `crypto`, whose errors it raises; NIST SP 800-38A.
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};

@@ -1,5 +1,6 @@
-//! `crypto`, as far as random numbers, digests and HMAC go, and the ciphers of [`super::cipher`]; what else the
-//! module has raises `nif_not_loaded`, as its own stubs do. Source: `hash.c`, `hmac.c`, `rand.c` of OTP 29's `crypto`.
+//! The native functions of `crypto` for random numbers, digests and HMAC; [`super::cipher`] has the ciphers. All other
+//! functions of the module raise `nif_not_loaded`, as its own stubs do. Source: `hash.c`, `hmac.c`, `rand.c` of OTP
+//! 29's `crypto`.
 
 use parking_lot::Mutex;
 

@@ -1,5 +1,5 @@
-//! Digests of `crypto`, and HMAC made of them. One table has their names, numbers and sizes, which are those
-//! that OpenSSL gives them. Source: `digest.c`, `hash.c` of OTP 29's `crypto`.
+//! The digests of `crypto`, and HMAC made of them. One table has their names, numbers and sizes, which are those that
+//! OpenSSL gives them. Source: `digest.c`, `hash.c` of OTP 29's `crypto`.
 
 use blake2::{Blake2b512, Blake2s256};
 use md4::Md4;

@@ -1,4 +1,5 @@
-//! `erl_tracer`: the tracer that tracing uses by itself, as programs call it. Source: `erl_tracer_nif.c`, OTP 29.
+//! The native functions of `erl_tracer`, by which programs call the tracer that tracing itself uses. Source:
+//! `erl_tracer_nif.c`, OTP 29.
 
 use crate::bif::{BifResult, badarg, bifs};
 use crate::process::Process;

@@ -1,4 +1,4 @@
-//! `erlang:load_nif/2`: the modules of OTP that ERTS links in are here natively; libraries in C are
+//! `erlang:load_nif/2`. The modules of OTP that ERTS links in have their native functions here. Libraries in C are
 //! refused.
 
 use super::{NIFS, atom, error};

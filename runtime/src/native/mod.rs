@@ -1,8 +1,8 @@
-//! Native functions of OTP's own modules: what ERTS links in as NIFs (`prim_file`, `prim_buffer`,
-//! `prim_tty`, `zlib`, ...), and part of `crypto`. They are rows of the BIF table; the loader gives a module's function the
-//! native body where the table has one, so that `erlang:load_nif/2` has nothing left to do.
+//! Native functions of OTP's own modules: those that ERTS links in as NIFs (`prim_file`, `prim_buffer`, `prim_tty`,
+//! `zlib`, ...), and part of `crypto`. They are rows of the BIF table. The loader gives a module's function the native
+//! body where the table has one, so that `erlang:load_nif/2` has nothing left to do.
 //!
-//! The objects behind the references that they hand out are magic binaries.
+//! The objects behind the references that these functions return are magic binaries.
 
 mod cipher;
 mod crypto;

@@ -1,5 +1,5 @@
-//! File names between Erlang and the system: `prim_file:internal_name2native/1` and its like, and the
-//! encoding they use. Source: `erl_unicode.c`, `erl_sys_common_misc.c`, OTP 29.
+//! Converts file names between Erlang and the system: `prim_file:internal_name2native/1` and its like, and the encoding
+//! they use. Source: `erl_unicode.c`, `erl_sys_common_misc.c`, OTP 29.
 
 use unicode_normalization::UnicodeNormalization;
 

@@ -1,8 +1,8 @@
-//! `prim_buffer`: a queue of bytes, written at one end and read at the other.
+//! The native functions of `prim_buffer`, a queue of bytes that is written at one end and read at the other.
 //! Source: `prim_buffer_nif.c`, OTP 29.
 //!
-//! Small writes are collected in an accumulator, which is queued when it is full or when something is
-//! read. What is queued is never changed, so that `peek_head/1` may show a whole piece.
+//! An accumulator collects small writes. It is queued when it is full or when something is read. What is queued is
+//! never changed, so that `peek_head/1` may show a whole piece.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

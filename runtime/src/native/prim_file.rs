@@ -1,8 +1,9 @@
-//! `prim_file`: files and the file system. Source: `prim_file_nif.c`, `unix_prim_file.c`, OTP 29.
+//! The native functions of `prim_file`: files and the file system. Source: `prim_file_nif.c`, `unix_prim_file.c`, OTP
+//! 29.
 //!
-//! A file is closed by `close_nif/1`, or when the last reference to it is collected (with its owner's
-//! heap at the latest). Differs: ERTS runs these calls on dirty schedulers, and leaves a file open,
-//! whose reference was collected, until its owner dies.
+//! A file is closed by `close_nif/1`, or when the last reference to it is collected (with its owner's heap at the
+//! latest). Differs: ERTS runs these calls on dirty schedulers, and leaves a file open, whose reference was collected,
+//! until its owner dies.
 //!
 //! Not here: the checks of who owns a file, which `prim_file.erl` makes.
 

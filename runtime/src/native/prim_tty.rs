@@ -1,6 +1,6 @@
-//! `prim_tty`: the standard streams as `user` uses them. Source: `prim_tty_nif.c`, OTP 29.
+//! The native functions of `prim_tty`: the standard streams as `user` uses them. Source: `prim_tty_nif.c`, OTP 29.
 //!
-//! There is no raw mode (`enotsup`), so that the shell runs in its non-interactive form.
+//! Raw mode is not supported (`enotsup`), so the shell runs in its non-interactive form.
 
 use std::io::IoSlice;
 use std::os::fd::RawFd;

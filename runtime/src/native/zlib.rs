@@ -1,7 +1,7 @@
-//! `zlib`: compression streams. Source: `zlib_nif.c`, OTP 29.
+//! The native functions of `zlib`: compression streams. Source: `zlib_nif.c`, OTP 29.
 //!
-//! Input is queued by `enqueue_nif/2` and worked off in chunks by `deflate_nif/4` and `inflate_nif/4`,
-//! by the controlling process alone.
+//! `enqueue_nif/2` queues input, and `deflate_nif/4` and `inflate_nif/4` work it off in chunks. Only the controlling
+//! process may call them.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,9 @@
-//! Drivers: what is behind a port. Programs and descriptors have one (`streams`). Those that OTP has as libraries in
-//! C and tracing needs are here too; a port of one can be opened once `erl_ddll` has been asked to load it, as in OTP.
+//! Drivers, which do the work of ports. `streams` has the one of programs and descriptors. Drivers that OTP has as
+//! libraries in C and that tracing needs are here, too. A port of such a driver can be opened once `erl_ddll` has been
+//! asked to load it, as in OTP.
 //!
-//! A driver knows nothing of ports and processes. It is called under its port's lock with a [`Context`], through
-//! which it sends to the port's owner and says what it waits for.
+//! A driver knows nothing of ports and processes. It is called under its port's lock with a [`Context`], through which
+//! it sends to the port's owner and says what it waits for.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;

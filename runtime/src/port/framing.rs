@@ -1,4 +1,4 @@
-//! Bytes that a port reads, cut into what its owner gets: as they come, in packets, or in lines.
+//! Cuts the bytes that a port reads into the messages that its owner gets: as they come, in packets, or in lines.
 //! Source: `ready_input()` in `sys_drivers.c`, `read_linebuf()` in `io.c`, OTP 29.
 
 /// How input is cut, and output is marked.

@@ -1,12 +1,12 @@
-//! Ports: what processes talk to programs, descriptors and drivers through. Source: `io.c`, OTP 29.
+//! Ports, through which processes talk to programs, descriptors and drivers. Source: `io.c`, OTP 29.
 //!
-//! A port's state is under its lock, its driver with it. Processes call into it (`bif`), a scheduler calls it
-//! when a descriptor is ready, a thread of its own tells it that its program has ended. All of them send what
-//! processes must hear while they hold the lock, so that it is heard in order; nothing that may come
-//! back to the port is sent under it.
+//! A lock guards a port's state and its driver. Processes call into the port (`bif`), a scheduler calls it when a
+//! descriptor is ready, and a thread of its own tells it that its program has ended. All of them send what processes
+//! must hear while they hold the lock, so that it is heard in order. Nothing that may come back to the port is sent
+//! under the lock.
 //!
-//! Differs from ERTS: commands are run by their caller, and a port that is sent `{Owner, {command, _}}`
-//! while it is busy queues it.
+//! Differs from ERTS: the caller of a command runs it, and a port that is sent `{Owner, {command, _}}` while it is busy
+//! queues it.
 
 pub(crate) mod driver;
 mod framing;

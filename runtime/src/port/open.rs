@@ -1,5 +1,5 @@
-//! Opening a port: its options, its program. Source: `open_port()` in `erl_bif_port.c`,
-//! `spawn_start()` in `sys_drivers.c`, OTP 29.
+//! Opens ports: reads the options, and starts the program. Source: `open_port()` in `erl_bif_port.c`, `spawn_start()`
+//! in `sys_drivers.c`, OTP 29.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -1,4 +1,4 @@
-//! What processes send to ports: links, monitors, exit signals, and the messages of the port protocol.
+//! Handles what processes send to ports: links, monitors, exit signals, and the messages of the port protocol.
 
 use std::sync::Arc;
 

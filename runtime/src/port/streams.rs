@@ -1,5 +1,5 @@
-//! The driver of descriptors: those of a program that was started, and the machine's own (`{fd, In, Out}`).
-//! Source: the `spawn` and `fd` drivers of `sys_drivers.c`, OTP 29.
+//! The driver of descriptors: those of a program that was started, and the machine's own (`{fd, In, Out}`). Source: the
+//! `spawn` and `fd` drivers of `sys_drivers.c`, OTP 29.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Ports with real programs, opened and spoken to by a process that reports what it hears.
+//! Tests of ports with real programs, which a process opens and talks to. It reports what it hears.
 #![expect(unsafe_code, reason = "a message in hand is a raw word")]
 
 use crate::sys::chance::clock::outside_now;

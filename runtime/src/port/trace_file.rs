@@ -1,5 +1,5 @@
-//! `trace_file_drv`: what is sent to its port goes into a file, or one after another of several files, each piece
-//! behind a zero byte and its length in four bytes. Source: `trace_file_drv.c` of `runtime_tools`, OTP 29.
+//! The driver `trace_file_drv`, which writes what its port is sent to a file, or to several files one after another.
+//! Each piece follows a zero byte and its length in four bytes. Source: `trace_file_drv.c` of `runtime_tools`, OTP 29.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};

@@ -1,6 +1,6 @@
-//! `trace_ip_drv`: what is sent to its port goes to who is connected to a TCP port, each piece behind a byte and a
-//! number of four: 0 and its length, or 1 and how many pieces have been dropped, as the queue was full. Source:
-//! `trace_ip_drv.c` of `runtime_tools`, OTP 29.
+//! The driver `trace_ip_drv`, which sends what its port is sent to the client of a TCP port. Each piece follows a byte
+//! and a number of four bytes: 0 and its length, or 1 and how many pieces have been dropped, as the queue was full.
+//! Source: `trace_ip_drv.c` of `runtime_tools`, OTP 29.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

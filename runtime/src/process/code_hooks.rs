@@ -1,4 +1,4 @@
-//! What processes ask of those who know code.
+//! The hook by which processes ask the loader about code.
 
 use super::Process;
 use crate::hook::Hook;

@@ -1,4 +1,4 @@
-//! The process dictionary: terms of the heap under terms, found by hash.
+//! The process dictionary: keys and values, which are terms of the heap, found by hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -29,7 +29,7 @@ impl Hasher for Through {
 
 type Index = HashMap<u64, Vec<u32>, BuildHasherDefault<Through>>;
 
-/// Keys and values. What keys are equal is for the caller to say: this knows terms only.
+/// Keys and values. The caller says which keys are equal: the dictionary knows terms only.
 #[derive(Default)]
 pub(crate) struct Dictionary<'p> {
     entries: Vec<[Term<'p>; 2]>,

@@ -1,5 +1,5 @@
-//! For tests: a process that dies at a collection of the test's choice. Where every safepoint collects, that is
-//! any safepoint.
+//! For tests: kills a process at a collection of the test's choice. Where every safepoint collects, that is any
+//! safepoint.
 
 use super::{MaxHeap, Process};
 use crate::term::Atom;

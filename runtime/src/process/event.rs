@@ -1,4 +1,4 @@
-//! What of a process or port tracers are told: one row an event.
+//! The table of events of processes and ports that tracers are told of, one row for each.
 
 use super::trace_flags as flags;
 use crate::term::{Atom, am};

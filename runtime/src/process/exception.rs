@@ -1,5 +1,4 @@
-//! The exception a process is handling: class, reason, stack trace, at rest where the collector
-//! finds them.
+//! The exception that a process is handling: its class, reason and stack trace, kept where the collector finds them.
 
 use super::Process;
 use crate::process::Raise;
@@ -36,7 +35,7 @@ impl Class {
     }
 }
 
-/// What is known of an exception before and while its stack trace is built.
+/// An exception before and while its stack trace is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
     /// Class.

@@ -1,4 +1,4 @@
-//! How a process ends. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
+//! Ends a process. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
 
 use super::event::Event;
 use super::handle::send_demonitor;
@@ -11,11 +11,11 @@ use crate::hook::Hook;
 use crate::sched::online::forget_blocker;
 use crate::term::{RawTerm, Term};
 
-/// That a process exits: none of its code runs any more, and its time slice ends with [`Outcome::Exit`].
+/// A proof that a process exits: none of its code runs any more, and its time slice ends with [`Outcome::Exit`].
 ///
-/// Whatever may end a process in the middle of its turn (a collection, signals, tasks of the system) returns it as
-/// an error. There is nothing to do with it but to hand it up, and no way to make one for a process that goes on:
-/// so none of the ways through instructions, BIFs and tracing can forget it.
+/// Whatever may end a process in the middle of its time slice (a collection, signals, tasks of the system) returns it
+/// as an error. A caller can only hand it up, and cannot make one for a process that goes on: so none of the ways
+/// through instructions, BIFs and tracing can forget it.
 ///
 /// [`Outcome::Exit`]: crate::process::Outcome::Exit
 #[must_use = "a process that exits runs no further"]
@@ -79,7 +79,8 @@ impl Process {
             .unwrap_or(false)
     }
 
-    /// The last turn, unless it returns `false`: gives up all it has and tells all who are bound to it.
+    /// The last time slice, unless it returns `false`: gives up all that the process has and tells all that are bound
+    /// to it.
     pub(crate) fn terminate(&mut self) -> bool {
         self.end_receive_timer();
         if self.flags.get().terminating {

@@ -1,4 +1,4 @@
-//! Collection of a process's heap: its roots, its limit, its cost.
+//! Collects a process's heap: its roots, its limit, its cost.
 
 use parking_lot::RwLock;
 
@@ -51,7 +51,7 @@ impl Default for MaxHeap {
     }
 }
 
-/// What the collector must see of a process, beside its heap and stack.
+/// The roots of a process beside its heap and stack.
 struct ProcessRoots<'a> {
     live: &'a mut [RawTerm],
     saved_x: &'a mut [RawTerm],

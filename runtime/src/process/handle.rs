@@ -1,4 +1,4 @@
-//! Handling signals, in the context of their receiver.
+//! Handles signals, in the context of their receiver.
 
 use super::event::Event;
 use super::probe::{happened, probes};

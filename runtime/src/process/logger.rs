@@ -1,5 +1,5 @@
-//! Error messages of the runtime's own, to the process that is registered as `logger` or another one.
-//! Source: `do_send_logger_message()` in `utils.c`, `erts_set_system_logger()` in `erl_trace.c`, OTP 29.
+//! Sends the runtime's own error messages to the process that is registered as `logger` or another one. Source:
+//! `do_send_logger_message()` in `utils.c`, `erts_set_system_logger()` in `erl_trace.c`, OTP 29.
 
 use parking_lot::Mutex;
 
@@ -10,7 +10,7 @@ use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, View, am};
 use crate::value::map;
 
-/// Who is sent the messages: `logger`, `undefined`, or a process (`system_flag(system_logger, _)`).
+/// The receiver of the messages: `logger`, `undefined`, or a process (`system_flag(system_logger, _)`).
 #[derive(Clone, Copy)]
 pub(crate) enum SystemLogger {
     /// Whoever is registered as `logger`.

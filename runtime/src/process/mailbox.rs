@@ -1,6 +1,6 @@
 //! The mailbox: messages that have been taken from the signal queue, and where `receive` stands in it.
 //!
-//! What the interpreter uses, by instruction:
+//! The interpreter makes these calls for these instructions:
 //!
 //! | instruction | call |
 //! |---|---|
@@ -15,9 +15,10 @@
 //! | `recv_marker_clear` | [`Process::recv_marker_clear`] |
 //! | `recv_marker_use` | [`Process::recv_marker_use`] |
 //!
-//! A message keeps its fragment until it is taken out: then its terms are the heap's. While it is examined its terms are in
-//! registers, so a collection meanwhile takes the fragment before, and the slot is a root of the collector from then on.
-//! Compiled code keeps no term of a message that it has passed over, as in ERTS (`fragile` in `beam_validator`).
+//! A message keeps its fragment until the process takes it out of the mailbox: then its terms are the heap's. While the
+//! process examines a message, registers hold its terms. So a collection meanwhile takes over the fragment first, and
+//! the slot is a root of the collector from then on. Compiled code keeps no term of a message that it has passed over,
+//! as in ERTS (`fragile` in `beam_validator`).
 
 use std::collections::VecDeque;
 
@@ -63,7 +64,7 @@ impl Slot {
     }
 }
 
-/// Messages a process has received and not taken.
+/// The messages that a process has received and not taken.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     queue: VecDeque<Slot>,

@@ -1,17 +1,17 @@
-//! Processes: who owns a heap.
+//! Processes, which own heaps.
 //!
-//! [`Process`] (heap, stack, registers, mailbox, dictionary) belongs to whoever runs it and to nobody
-//! else; what others touch (identity, signal queue, run state) is its [`ProcShared`].
+//! [`Process`] (heap, stack, registers, mailbox, dictionary) belongs to the thread that runs it, and to nobody else.
+//! Its [`ProcShared`] holds what others touch (identity, signal queue, run state).
 //!
 //! - `&Process` allocates and reads: BIFs, guards, instructions that cannot collect.
 //! - `&mut Process` may collect: a term borrowed from the process does not live across such a call.
 //!
 //! Invariants:
 //! - P1: a process is run by one scheduler at a time (`sched::run_state`); only that one reaches it.
-//! - P2: while it runs, `x` points to the registers of its scheduler: [`X_REGISTERS`] words, all of them
-//!   terms or no terms.
-//! - P3: `pc` is null or a code address that the interpreter stored; `saved_x` holds the registers that
-//!   are live there while the process does not run.
+//! - P2: while it runs, `x` points to the registers of its scheduler: [`X_REGISTERS`] words, all of them terms or no
+//!   terms.
+//! - P3: `pc` is null or a code address that the interpreter stored; `saved_x` holds the registers that are live there
+//!   while the process does not run.
 //! - P4: the dictionary alone names the pairs `{Key, Value}` that it holds: readers get copies.
 //! - P5: what a process keeps under a lifetime that is not its own (the dictionary's terms) is its own, is seen by
 //!   each of its collections, and is handed out for as long as the process is borrowed.
@@ -155,7 +155,7 @@ pub(crate) struct Psd {
     pub(crate) seq: Option<Box<Seq>>,
 }
 
-/// A process, as who runs it sees it.
+/// A process, as the thread that runs it sees it.
 pub struct Process {
     heap: Heap,
     x: Cell<*mut RawTerm>,

@@ -1,4 +1,4 @@
-//! What a process does to others: sends, links, monitors, exit signals.
+//! The operations of a process on others: sends, links, monitors, exit signals.
 
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};

@@ -1,5 +1,5 @@
-//! Option lists of `spawn_opt`, `spawn_request`, `monitor/3`, `link/2`, and `max_heap_size`.
-//! Source: `erts_parse_spawn_opts()`, `erts_monitor_opts()`, `erts_max_heap_size()`, OTP 29.
+//! Parses the option lists of `spawn_opt`, `spawn_request`, `monitor/3` and `link/2`, and `max_heap_size`. Source:
+//! `erts_parse_spawn_opts()`, `erts_monitor_opts()`, `erts_max_heap_size()`, OTP 29.
 
 use super::{AliasEnd, MaxHeap, SpawnOptions};
 use crate::sched::run_queue::Priority;

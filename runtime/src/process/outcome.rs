@@ -1,8 +1,8 @@
-//! How a process's time slice ends.
+//! The outcomes of a process's time slice.
 
 use super::Exiting;
 
-/// How the time slice of a process ends.
+/// How a time slice of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its time slice is used up: `pc` and `live` say where to go on.

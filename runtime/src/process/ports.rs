@@ -1,6 +1,6 @@
-//! The way from processes to ports: messages, links, monitors.
+//! Takes messages, links and monitors from processes to ports.
 //!
-//! What is sent to a port that is gone is answered here.
+//! Where a port is gone, this module answers in its stead.
 
 use super::probe::Tracee;
 use super::signal::{Peer, Signal, deliver_to_peer};
@@ -12,7 +12,7 @@ use crate::term::{Port, Term, am};
 /// What is called with each of several.
 type Visit<'a> = &'a mut dyn FnMut(&Tracee);
 
-/// What takes signals and messages to ports.
+/// The functions that take signals and messages to ports.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
     /// Takes a link or monitor signal; gives it back when the port is gone.

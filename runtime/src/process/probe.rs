@@ -1,7 +1,7 @@
-//! What tracing hears of processes, and what a process knows of tracing.
+//! The probes by which processes tell tracing of their events, and the tracing data of a process.
 //!
-//! Tracing is a floor above: it installs [`Probes`]. Here is asked first whether anybody wants to hear, in a word or a
-//! flag; only then is a probe called.
+//! Tracing is on a floor above, and installs [`Probes`]. The functions here first ask a word or a flag whether anybody
+//! wants to hear of an event. Only then do they call a probe.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -30,7 +30,7 @@ impl Held {
     }
 }
 
-/// What a process or port knows of tracing.
+/// The tracing data of a process or port.
 #[derive(Default)]
 pub(crate) struct Tracee {
     /// Flags of all sessions together; none while it is sensitive.
@@ -69,7 +69,7 @@ pub(crate) fn asks(what: u8) -> bool {
     ASKED.load(Ordering::Relaxed) & what != 0
 }
 
-/// What tracing does when it hears of something.
+/// The functions that tracing has for events.
 pub(crate) trait Probes: Send + Sync {
     /// An event that consists of one term, which somebody asks for.
     fn happened(&self, shared: &ProcShared, event: Event, term: Term<'_>);

@@ -1,4 +1,5 @@
-//! How native code ends that a process has called: with a value, an exception, or a word to the loop that runs it.
+//! The ways in which native code that a process has called ends: with a value, an exception, or a request to the loop
+//! that runs the process.
 
 use super::{Class, Exiting};
 use crate::term::entry::Export;

@@ -1,7 +1,7 @@
-//! References and unique integers.
+//! Makes references and unique integers.
 //!
-//! A reference is 82 bits: a thread takes blocks of numbers from one counter, so that making one costs
-//! no shared write. Source of the layout: `erl_bif_unique.c`, OTP 29.
+//! A reference is 82 bits. A thread takes blocks of numbers from one counter, so that making a reference costs no
+//! shared write. Source of the layout: `erl_bif_unique.c`, OTP 29.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Registered names of processes and ports.
+//! The registered names of processes and ports.
 
 use crate::hash::HashMap;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use super::shared::{ProcShared, lookup};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term, am};
 
-/// Who has a name.
+/// A process or port with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A process.

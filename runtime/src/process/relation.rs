@@ -1,4 +1,4 @@
-//! What binds a process to others: links, monitors, aliases.
+//! The relations of a process to others: links, monitors, aliases.
 //!
 //! Source: `erl_monitor_link.c`, OTP 29.
 

@@ -1,7 +1,7 @@
-//! What waits to be run: a queue for each scheduler.
+//! The run queues of processes, one for each scheduler.
 //!
-//! Who wakes a process puts it in the queue of the scheduler it runs on itself, so that two processes that talk stay
-//! together; a queue with more than one process calls for a thief.
+//! A scheduler that wakes a process puts it in its own queue, so that two processes that talk stay together. A queue
+//! with more than one process calls for a thief.
 //!
 //! Source: `erl_process.c`, OTP 29. Invariant: S2 of `process/shared.rs`.
 

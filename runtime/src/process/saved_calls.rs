@@ -1,5 +1,5 @@
-//! The last calls of a process that saves them: `process_flag(save_calls, N)`. Source: `save_calls()` in
-//! `erl_trace.c`, `process_flag_aux()` in `bif.c`.
+//! The last calls of a process that saves them: `process_flag(save_calls, N)`. Source: `save_calls()` in `erl_trace.c`,
+//! `process_flag_aux()` in `bif.c`.
 
 use super::Process;
 use crate::term::entry::Export;

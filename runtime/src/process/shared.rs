@@ -1,11 +1,11 @@
-//! What others may touch of a process, and the table that finds it by its pid.
+//! The part of a process that others may touch, and the table that finds it by its pid.
 //!
 //! Invariants:
-//! - S1: `home` is written and read only by the thread that began the process's time slice
-//!   (`run_state`: QUEUED to RUNNING) and has not ended it, or before the process is first woken; or
-//!   read by the thread that has woken it and not yet put it in a run queue.
-//! - S2: a process is taken out of the table only in its last time slice, so that one that is queued
-//!   (or runs) is alive: run queues hold plain pointers.
+//! - S1: `home` is written and read only by the thread that began the process's time slice (`run_state`: QUEUED to
+//!   RUNNING) and has not ended it, or before the process is first woken; or read by the thread that has woken it and
+//!   not yet put it in a run queue.
+//! - S2: a process is taken out of the table only in its last time slice, so that one that is queued (or runs) is
+//!   alive: run queues hold plain pointers.
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeSet;

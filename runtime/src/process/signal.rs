@@ -1,7 +1,7 @@
-//! Signals: all that goes from one process to another, in one ordered queue for each receiver.
+//! Signals: everything that one process sends to another, in one ordered queue for each receiver.
 //!
-//! A signal is handled by its receiver, in its own context (`handle`). One that reaches no process any
-//! more is answered in its stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
+//! The receiver handles a signal, in its own context (`handle`). A signal that reaches no process any more is answered
+//! in the receiver's stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
 use super::refs::RefNumbers;

@@ -1,4 +1,4 @@
-//! How a process begins.
+//! Makes processes and starts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

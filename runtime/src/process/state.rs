@@ -1,4 +1,4 @@
-//! What a process tells of its heap, and has set.
+//! Reads and sets the settings of a process and of its heap.
 
 use super::{Exception, Exiting, MaxHeap, Process, WaitFor};
 use crate::heap::{Message, next_heap_size};

@@ -1,5 +1,5 @@
-//! System tasks: what others have done in a process's own context, each with a priority of its own.
-//! Source: `execute_sys_tasks()` in `erl_process.c`, OTP 29.
+//! System tasks: work that others have a process do in its own context, each with a priority of its own. Source:
+//! `execute_sys_tasks()` in `erl_process.c`, OTP 29.
 
 use std::collections::VecDeque;
 

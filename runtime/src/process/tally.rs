@@ -1,4 +1,4 @@
-//! Messages and collections of a scheduler's processes, counted for the totals of a run.
+//! Counts the messages and collections of a scheduler's processes, for the totals of a run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

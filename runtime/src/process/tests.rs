@@ -1,4 +1,4 @@
-//! Processes whose code is Rust closures, on real schedulers.
+//! Tests with processes whose code is Rust closures, on real schedulers.
 
 use crate::sys::chance::clock::outside_now;
 use crate::term::CodeAddress;

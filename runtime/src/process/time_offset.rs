@@ -1,4 +1,4 @@
-//! Monitors on the time offset, and what tells them that it has changed.
+//! Monitors on the time offset, and the check that tells them that it has changed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Trace flags: a bit and an atom each.
+//! The trace flags, with a bit and an atom each.
 
 use crate::term::{Atom, am};
 

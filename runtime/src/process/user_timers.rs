@@ -1,4 +1,4 @@
-//! Timers of `erlang:start_timer` and `erlang:send_after`, by their references.
+//! The timers of `erlang:start_timer` and `erlang:send_after`, by their references.
 
 use crate::hash::HashMap;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
-//! Work that a BIF goes on with in another time slice.
+//! The unfinished work of a BIF that goes on in another time slice.
 //!
-//! A BIF that has spent its reductions keeps what it has done so far in the process and yields; called
+//! A BIF that has spent its reductions keeps what it has done so far in the process, and yields. When it is called
 //! again, with the same arguments, it takes that up. Terms in it are roots.
 //!
 //! Invariants:

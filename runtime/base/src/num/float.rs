@@ -1,4 +1,4 @@
-//! Floats as text and back, in the exact formats of `float_to_list` and `list_to_float`.
+//! Converts floats to text and back, in the exact formats of `float_to_list` and `list_to_float`.
 
 use std::io::Write as _;
 

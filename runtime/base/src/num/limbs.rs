@@ -1,13 +1,11 @@
 //! Arithmetic on integers of any size, as sign and magnitude.
 //!
-//! A magnitude is a little-endian slice of 64-bit limbs without leading zero limbs;
-//! zero is the empty slice and is never negative. This is also how a big integer
-//! lies on a heap, so [`IntRef`] borrows one where it is, and results are built in
-//! an [`Int`], which holds up to four limbs without an allocation.
+//! A magnitude is a little-endian slice of 64-bit limbs without leading zero limbs. Zero is the empty slice and is
+//! never negative. A big integer lies on a heap in the same way, so [`IntRef`] borrows one where it is. Results are
+//! built in an [`Int`], which holds up to four limbs without an allocation.
 //!
-//! What an operation means is what it means in Erlang: division truncates, the
-//! bitwise operations act on infinite two's complement, a shift to the right floors.
-//! Limits (`system_limit`) are the caller's business.
+//! An operation means what it means in Erlang: division truncates, the bitwise operations act on infinite two's
+//! complement, a shift to the right floors. Limits (`system_limit`) are the caller's business.
 
 mod bits;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Calendar arithmetic and conversion of time units. Clocks are in `sys::time`.
+//! Calendar arithmetic and conversion of time units. `sys::time` has the clocks.
 
 /// A date and a time of day, in no particular time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

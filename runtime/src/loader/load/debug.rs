@@ -1,4 +1,4 @@
-//! What the loader makes of debug information: see [`crate::loader::debug`].
+//! Loads debug information into the tables of [`crate::loader::debug`].
 
 use super::Tables;
 use crate::beam::Arg;

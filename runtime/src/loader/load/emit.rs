@@ -1,4 +1,4 @@
-//! The emitter: words, labels, and the addresses that are known only at the end.
+//! The emitter, which collects words of code, the places of labels, and the addresses that are known only at the end.
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,4 +1,4 @@
-//! The loader: generic instructions become specific ones, in memory but not yet callable.
+//! The loader, which makes specific instructions of generic ones, in memory but not yet callable.
 
 #![expect(unsafe_code, reason = "constant operands are terms at rest")]
 

@@ -1,5 +1,5 @@
-//! What the loader prepares for slow instructions: pairs in the order of their keys, definitions of
-//! records in place of their names, and the refusal of commands that no handler knows.
+//! Prepares the operands of slow instructions: pairs in the order of their keys, and definitions of records in place of
+//! their names. It refuses commands that no handler knows.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Descriptions of terminals: where they are, how they are read, and what OTP asks of them, as ncurses answers.
-//! Source: `term(5)`, `terminfo(5)`; `setupterm`, `tgetnum`, `tgetflag`, `tigetstr` of ncurses 6.
+//! Descriptions of terminals: finds and reads them, and answers OTP's questions as ncurses does. Source: `term(5)`,
+//! `terminfo(5)`; `setupterm`, `tgetnum`, `tgetflag`, `tigetstr` of ncurses 6.
 
 pub(super) mod names;
 pub(super) mod tparm;

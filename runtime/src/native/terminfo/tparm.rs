@@ -1,4 +1,4 @@
-//! Strings of terminals with their parameters put in (`tparm`), and as they are sent (`tputs`). Source:
+//! Puts parameters into the strings of terminals (`tparm`), and makes of them what is sent (`tputs`). Source:
 //! `terminfo(5)`; `lib_tparm.c` and `lib_tputs.c` of ncurses 6.
 
 use parking_lot::Mutex;

@@ -1,8 +1,8 @@
-//! Integers from and to the bits of a binary: any width, both byte orders, signed or not.
+//! Converts integers from and to the bits of a binary: any width, both byte orders, signed or not.
 //!
-//! A width that is no multiple of eight ends in a partial byte, whose bits stand at its
-//! top; in big-endian order that byte is the least significant, in little-endian order
-//! the most significant. This is the layout of a bit string segment.
+//! A width that is no multiple of eight ends in a partial byte, whose bits stand at its top. In big-endian order that
+//! byte is the least significant, in little-endian order the most significant. This is the layout of a bit string
+//! segment.
 
 use smallvec::SmallVec;
 

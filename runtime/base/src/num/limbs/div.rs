@@ -1,5 +1,5 @@
-//! Quotients of magnitudes: one limb by a reciprocal, some by Knuth's algorithm D,
-//! many by the recursive division of Burnikel and Ziegler.
+//! Divides magnitudes: by one limb with a reciprocal, by some with Knuth's algorithm D, and by many with the recursive
+//! division of Burnikel and Ziegler.
 
 use smallvec::SmallVec;
 

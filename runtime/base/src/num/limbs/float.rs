@@ -1,4 +1,4 @@
-//! Integers and floats: conversion both ways, and comparison without rounding.
+//! Converts between integers and floats, and compares them without rounding.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Magnitudes: comparison, sums, differences and shifts of limb slices.
+//! Operations on magnitudes: comparison, sums, differences and shifts of limb slices.
 
 use std::cmp::Ordering;
 

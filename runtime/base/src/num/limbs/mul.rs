@@ -1,4 +1,4 @@
-//! Products of magnitudes: by the schoolbook for short ones, Karatsuba's for long.
+//! Multiplies magnitudes: short ones by the schoolbook method, and long ones by Karatsuba's.
 
 use super::Mag;
 use super::mag::{add_assign, cmp, sub, sub_assign, trim, trimmed};

@@ -1,4 +1,4 @@
-//! Integers as digits in a radix of 2 to 36, both ways; long ones by halves.
+//! Converts integers to digits in a radix of 2 to 36, and back. It splits long ones into halves.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! Every operation against `num-bigint`.
+//! Tests every operation against `num-bigint`.
 
 use std::cmp::Ordering;
 

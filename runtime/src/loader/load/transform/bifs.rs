@@ -1,4 +1,4 @@
-//! Guard BIFs, and the instructions that do the work of some.
+//! Transforms calls of guard BIFs, and makes instructions of those that some instruction replaces.
 
 use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};

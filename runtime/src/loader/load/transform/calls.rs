@@ -1,4 +1,4 @@
-//! Heads of functions, calls, and what ends a function.
+//! Transforms heads of functions, calls, and what ends a function.
 
 use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};

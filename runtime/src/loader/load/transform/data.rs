@@ -1,4 +1,4 @@
-//! Moves, tuples, lists, funs, floats.
+//! Transforms instructions on data: moves, tuples, lists, funs, floats.
 
 use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};

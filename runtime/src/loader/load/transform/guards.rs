@@ -1,4 +1,4 @@
-//! Tests, comparisons, and jumps that depend on a value.
+//! Transforms tests, comparisons, and jumps that depend on a value.
 
 use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};

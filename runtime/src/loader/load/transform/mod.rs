@@ -1,5 +1,5 @@
-//! Generic instructions to specific ones: operands decoded, common neighbours fused. The part of
-//! ERTS's `ops.tab`.
+//! Transforms generic instructions to specific ones: it decodes operands and fuses common neighbours. ERTS does this
+//! with its `ops.tab`.
 
 mod bifs;
 mod calls;

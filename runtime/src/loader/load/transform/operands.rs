@@ -1,4 +1,4 @@
-//! Operands of generic instructions as those of specific ones.
+//! Transforms the operands of generic instructions to those of specific ones.
 
 use super::{Done, Transform};
 use crate::beam::module::Instr;
