@@ -1,12 +1,11 @@
-//! The scheduler threads.
+//! The scheduler threads, which give processes their time slices.
 //!
-//! Each has a run queue. It runs what is in it, a time slice at a time; steals when it is empty; sleeps
-//! when there is nothing to steal. Who wakes a process puts it in the queue of the scheduler it runs on
-//! itself, so that two processes that talk stay together; a queue with more than one process calls for
-//! a thief. Between time slices it does what ports have to do whose descriptors are ready.
+//! Each scheduler has a run queue. It runs the processes in it, a time slice at a time. It steals when the queue is
+//! empty, and sleeps when there is nothing to steal. A scheduler that wakes a process puts it in its own queue, so that
+//! two processes that talk stay together. A queue with more than one process calls for a thief. Between time slices a
+//! scheduler does what ports have to do whose descriptors are ready.
 //!
-//! Source: `erl_process.c`, OTP 29. Invariants: S1, S2 of `process/shared.rs` and P2 of
-//! `process/mod.rs`.
+//! Source: `erl_process.c`, OTP 29. Invariants: S1, S2 of `process/shared.rs` and P2 of `process/mod.rs`.
 #![expect(
     unsafe_code,
     reason = "processes are taken from and put to their resting place"

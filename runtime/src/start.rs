@@ -1,7 +1,7 @@
-//! Starting the machine: emulator arguments, preloaded modules, the first process.
+//! Starts the machine: reads emulator arguments, loads preloaded modules, starts the first process.
 //!
-//! The arguments are those that OTP's `erlexec` hands to its emulator: emulator flags (`-S 2`, from
-//! `+S 2`), then `--` and what `init` reads.
+//! The arguments are those that OTP's `erlexec` hands to its emulator: emulator flags (`-S 2`, from `+S 2`), then `--`
+//! and what `init` reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

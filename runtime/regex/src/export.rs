@@ -1,5 +1,5 @@
-//! What stands for the code of an exported pattern: all that its compilation needs, so that whoever imports it
-//! gets the same pattern, and none of it is ever run.
+//! The bytes that stand for the code of an exported pattern. They hold all that its compilation needs, so that whoever
+//! imports it gets the same pattern. None of them is ever run.
 //!
 //! Shape, numbers in little-endian order:
 //! `"BLre" │ version u32 │ flags u32 │ newline u8 or 0 │ bsr u8 or 0 │ source`.

@@ -1,8 +1,8 @@
-//! Regular expressions for `re`: bytes in, offsets out.
+//! Regular expressions for `re`, which take bytes and give offsets.
 //!
-//! A pattern is compiled with the options of `re:compile/2` and matched with those of
-//! `re:run/3`; turning offsets into terms is the caller's part. A match runs to its end (or
-//! to its limits) in one call: the library has no way to stop in between.
+//! A pattern is compiled with the options of `re:compile/2` and matched with those of `re:run/3`. The caller turns
+//! offsets into terms. A match runs to its end (or to its limits) in one call, since the library has no way to stop in
+//! between.
 //! Source of the meaning of options and results: `erl_bif_re.c`, OTP 29.
 //!
 //! Each module names only those before it:

@@ -1,4 +1,4 @@
-//! Where in a pattern an error is. OTP 29 has PCRE2 10.47, which points behind what is at fault; the library that
+//! Finds where in a pattern an error is. OTP 29 has PCRE2 10.47, which points behind what is at fault. The library that
 //! is linked is 10.46 and points at it, or at what it was part of. The numbers are those of `pcre2.h`.
 
 /// A closing parenthesis is missing.

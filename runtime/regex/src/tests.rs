@@ -1,4 +1,4 @@
-//! Matches, captures and errors as OTP 29's `re` gives them.
+//! Tests of matches, captures and errors, as OTP 29's `re` gives them.
 
 use super::*;
 

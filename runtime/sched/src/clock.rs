@@ -1,4 +1,4 @@
-//! Erlang's time: made of the machine's clock (`sys::chance::clock`) and of an offset.
+//! Erlang's time, which is made of the machine's clock (`sys::chance::clock`) and of an offset.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

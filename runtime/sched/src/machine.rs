@@ -1,4 +1,4 @@
-//! What the scheduler threads share that knows no process: how they sleep, their timers, their counters.
+//! The data that scheduler threads share and that know no process: how they sleep, their timers, their counters.
 
 pub mod online;
 pub mod timers;
@@ -39,7 +39,7 @@ pub struct Machine {
     pub wall_time: WallTime,
 }
 
-/// What a scheduler counts, for `erlang:statistics/1`.
+/// The counters of a scheduler, for `erlang:statistics/1`.
 #[derive(Default)]
 pub struct Counters {
     /// Time slices of processes.

@@ -1,4 +1,4 @@
-//! How schedulers sleep and are woken: no wake-up is lost, none is made for nothing.
+//! Lets schedulers sleep and wakes them. No wake-up is lost, and none is made for nothing.
 //!
 //! A scheduler that finds no work announces itself idle, looks once more, and sleeps:
 //!
@@ -11,9 +11,9 @@
 //!   }
 //! ```
 //!
-//! Who makes work for others (surplus in a run queue, a push to another's queue) makes it
-//! first and calls [`Parking::wake_one`] or [`Parking::wake`] then. Both sides write the same
-//! word, so the sleeper sees the work or the waker sees the sleeper.
+//! A thread that makes work for others (surplus in a run queue, a push to another's queue) makes the work first, and
+//! then calls [`Parking::wake_one`] or [`Parking::wake`]. Both sides write the same word, so the sleeper sees the work
+//! or the waker sees the sleeper.
 
 use std::{fmt, time::Duration};
 

@@ -1,27 +1,25 @@
-//! The process table (and the port table): identifiers to elements, read without a lock.
+//! The process table (and the port table), which maps identifiers to elements and is read without a lock.
 //!
-//! Identifiers are handed out as ERTS does. The *data* of an identifier is 60 bits; its low
-//! bits (as many as the capacity has) are the slot, the rest counts how often the slot was
-//! used. A ring of free data starts as 0, 1, 2, … and takes back `data + capacity` at its end
-//! when an element is removed, so that numbers increase and come back as late as possible.
-//! `<0.N.S>` prints `N` = [`number`] and `S` = [`serial`].
+//! Identifiers are handed out as in ERTS. The *data* of an identifier is 60 bits; its low bits (as many as the capacity
+//! has) are the slot, the rest counts how often the slot was used. A ring of free data starts as 0, 1, 2, … and takes
+//! back `data + capacity` at its end when an element is removed, so that numbers increase and come back as late as
+//! possible. `<0.N.S>` prints `N` = [`number`] and `S` = [`serial`].
 //!
-//! Readers pin the epoch ([`pin`], some 5 ns, next to nothing when nested) and may then
-//! borrow elements; a removed element is dropped once no reader of its time is pinned.
-//! Both arrays (16 bytes a slot) are zeroed memory that the system maps as it is touched.
+//! Readers pin the epoch ([`pin`], some 5 ns, next to nothing when nested) and may then borrow elements. A removed
+//! element is dropped once no reader of its time is pinned. Both arrays (16 bytes a slot) are zeroed memory that the
+//! system maps as it is touched.
 //!
 //! Shape: `slots[data & mask] → Arc<T>` and the ring `free[ticket & mask] → data`.
-//! Source: `erl_ptab.c`, `internal_doc/PTables.md`, OTP 29. Differs: neighbours share cache
-//! lines (a slot is written twice in the life of a process), and `processes/0` needs no lock.
+//! Source: `erl_ptab.c`, `internal_doc/PTables.md`, OTP 29. Differs: neighbours share cache lines (a slot is written
+//! twice in the life of a process), and `processes/0` needs no lock.
 //!
 //! Invariants:
 //! - PT1: a non-null slot holds a pointer from `Arc::into_raw` and owns one strong count.
-//! - PT2: the count of a slot is given up only by who swapped the pointer out, and only through
-//!   `defer` on the global epoch, or in `drop(&mut self)`. So a pointer loaded while pinned
-//!   lives until the pin ends, as long as the table is borrowed as well. (`T: Send + Sync`, so
-//!   any thread may borrow or drop it.)
-//! - PT3: a datum in `free` is in no slot and in no `Reservation`, and the other way round: its
-//!   holder alone writes its slot.
+//! - PT2: the count of a slot is given up only by who swapped the pointer out, and only through `defer` on the global
+//!   epoch, or in `drop(&mut self)`. So a pointer loaded while pinned lives until the pin ends, as long as the table is
+//!   borrowed as well. (`T: Send + Sync`, so any thread may borrow or drop it.)
+//! - PT3: a datum in `free` is in no slot and in no `Reservation`, and the other way round: its holder alone writes its
+//!   slot.
 //! - PT4: a `Guard` is always of the global collector.
 #![expect(
     unsafe_code,

@@ -1,9 +1,9 @@
-//! The run queue of a scheduler: four priorities, one lock, a length that others may read.
+//! The run queue of a scheduler: four priorities, one lock, and a length that others may read.
 //!
-//! Max goes before high, high before normal and low; of normal and low together every eighth
-//! time slice is low's, while both wait. Others steal half of what waits.
-//! Source: `erl_process.c`, `dequeue_process()` and `RESCHEDULE_LOW`, OTP 29. Differs: low has
-//! a queue of its own, so that a time slice costs the same however many of low wait.
+//! Max goes before high, and high before normal and low. Of normal and low together every eighth time slice is low's,
+//! while both wait. Other schedulers steal half of what waits.
+//! Source: `erl_process.c`, `dequeue_process()` and `RESCHEDULE_LOW`, OTP 29. Differs: low has a queue of its own, so
+//! that a time slice costs the same however many of low wait.
 
 use std::{collections::VecDeque, fmt};
 

@@ -1,5 +1,5 @@
-//! Who may run a process: one word that keeps it in at most one run queue and on at most one
-//! thread, and turns a wake-up that comes while it runs into another turn.
+//! The run state of a process: one word that keeps the process in at most one run queue and on at most one thread. It
+//! turns a wake-up that comes while the process runs into another time slice.
 //!
 //! ```text
 //!            wake: enqueue            begin_run               end_run
@@ -8,18 +8,17 @@
 //!                           └──────────────────────┘
 //! ```
 //!
-//! `ACTIVE` says that somebody asked for a time slice that has not begun. Every step is a
-//! read-modify-write of one word, so of a wake-up and the step that takes it one comes first:
-//! either the runner sees what was written before the wake-up (say, a signal in the outer
-//! queue), or the waker sees the runner's step and asks for a time slice.
-//! Suspension is not kept here: a suspended process that is woken gets a time slice, in which its
-//! runner sees the suspension and ends it.
+//! `ACTIVE` says that somebody asked for a time slice that has not begun. Every step is a read-modify-write of one
+//! word, so of a wake-up and the step that takes it one comes first: either the runner sees what was written before the
+//! wake-up (say, a signal in the outer queue), or the waker sees the runner's step and asks for a time slice.
+//! The word does not hold suspension: a suspended process that is woken gets a time slice, in which its runner sees the
+//! suspension and ends the slice.
 
 use std::fmt;
 
 use beamline_runtime_base::sync::{AtomicU32, Ordering};
 
-/// Asked for a time slice since the last one began.
+/// Somebody has asked for a time slice since the last one began.
 const ACTIVE: u32 = 1;
 /// In a run queue, or on its way into one.
 const QUEUED: u32 = 2;
@@ -57,7 +56,7 @@ impl RunState {
 
     /// Asks for a time slice. `true`: the caller must put the process into a run queue.
     ///
-    /// What the caller wrote before is seen by the time slice that follows.
+    /// The time slice that follows sees what the caller wrote before.
     #[inline]
     #[must_use = "the caller enqueues on true"]
     pub fn wake(&self) -> bool {
@@ -98,9 +97,6 @@ impl RunState {
     }
 
     /// Ends the time slice: another is due when `still_active`, or when a wake-up came meanwhile.
-    ///
-    /// # Panics
-    /// When the process does not run.
     #[inline]
     pub fn end_run(&self, still_active: bool) -> EndRun {
         let mut state = self.0.load(Ordering::Relaxed);

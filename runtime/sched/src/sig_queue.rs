@@ -1,18 +1,17 @@
-//! The outer signal queue of a process: many senders, one owner.
+//! The outer signal queue of a process, which has many senders and one owner.
 //!
-//! A stack of boxed nodes: a sender pushes with one compare-and-swap, the owner takes the
-//! whole stack with one swap and turns it round. Signals of one sender therefore come out in
-//! the order of their sending (the guarantee of the language), and those of all senders in
-//! the order of their swaps. An empty queue is one word and owns no memory.
+//! It is a stack of boxed nodes. A sender pushes with one compare-and-swap; the owner takes the whole stack with one
+//! swap and turns it round. Signals of one sender therefore come out in the order of their sending (the guarantee of
+//! the language), and those of all senders in the order of their swaps. An empty queue is one word and owns no memory.
 //!
 //! Invariants:
-//! - Q1: a node reachable from `head` came from `Box::into_raw` and is owned by the queue;
-//!   whoever swaps it out of `head` owns it alone.
-//! - Q2: a node is written (`next`) only by its owner: the sender until its push succeeds
-//!   (release), the taker after its swap (acquire).
+//! - Q1: a node reachable from `head` came from `Box::into_raw` and is owned by the queue; whoever swaps it out of
+//!   `head` owns it alone.
+//! - Q2: a node is written (`next`) only by its owner: the sender until its push succeeds (release), the taker after
+//!   its swap (acquire).
 //! - Q3: `head` is null (empty), the address of `CLOSED` (never read through), or a node.
-//! - Q4: the nodes of a `Batch` are owned by it alone, `len` of them lead from `first` to
-//!   `last` through `next`, and `last.next` is null. Both are null when `len` is 0.
+//! - Q4: the nodes of a `Batch` are owned by it alone, `len` of them lead from `first` to `last` through `next`, and
+//!   `last.next` is null. Both are null when `len` is 0.
 #![expect(unsafe_code, reason = "an intrusive queue of boxed nodes, Q1 to Q4")]
 
 use std::{fmt, marker::PhantomData, ptr};

@@ -1,11 +1,11 @@
-//! Thread progress: that every scheduler has passed a quiescent point since a request.
+//! Thread progress, which tells that every scheduler has passed a quiescent point since a request.
 //!
-//! At a quiescent point a scheduler holds nothing that it read from shared structures: no
-//! breakpoint data, no code pointer of an old generation. Each has a word with the number of
-//! the last request that it saw at such a point; a request has made progress when all words
-//! have reached its number. A sleeping scheduler is inactive: it holds nothing, and does not
-//! count. Breakpoints, code purge and reclamation wait in this way; nobody stops for them.
-//! Source: `internal_doc/ThreadProgress.md`, OTP 29. Differs: no leader; whoever polls, looks.
+//! At a quiescent point a scheduler holds nothing that it read from shared structures: no breakpoint data, no code
+//! pointer of an old generation. Each scheduler has a word with the number of the last request that it saw at such a
+//! point. A request has made progress when all words have reached its number. A sleeping scheduler is inactive: it
+//! holds nothing, and does not count. Breakpoints, code purge and reclamation wait in this way, and nobody stops for
+//! them.
+//! Source: `internal_doc/ThreadProgress.md`, OTP 29. Differs: there is no leader; whoever polls, looks.
 
 use std::{collections::VecDeque, fmt};
 

@@ -1,10 +1,9 @@
-//! The timer wheel: millions of timers, each set, cancelled and fired in constant time.
+//! The timer wheel, which holds millions of timers, and sets, cancels and fires each in constant time.
 //!
-//! Time is counted in ticks of one millisecond, as in ERTS; a deadline is rounded up to a
-//! tick, so that no timer fires early. Level `n` has 64 slots of `64^n` ticks; a timer is on
-//! the level of the highest group of 6 bits in which its tick differs from the present one,
-//! and moves down when that slot begins. All timers of one tick are therefore always in one
-//! list, in the order of their insertion, and fire in it.
+//! Time is counted in ticks of one millisecond, as in ERTS. A deadline is rounded up to a tick, so that no timer fires
+//! early. Level `n` has 64 slots of `64^n` ticks. A timer is on the level of the highest group of 6 bits in which its
+//! tick differs from the present one, and moves down when that slot begins. All timers of one tick are therefore always
+//! in one list, in the order of their insertion, and fire in it.
 
 use std::fmt;
 

@@ -209,7 +209,7 @@ impl<'p> PaidWalk<'p> {
     }
 }
 
-/// Reductions that the making of a binary may take in its first turn; none where it is not worth to begin.
+/// Reductions that the making of a binary may take in its first time slice; none where it is not worth to begin.
 fn reds_to_begin(p: &Process) -> Option<i64> {
     const FEW: i64 = CONTEXT_REDS / 40;
     const ENOUGH: i64 = CONTEXT_REDS / 4;
@@ -551,7 +551,7 @@ struct Copying(Vec<u8>);
 
 work! { Copying without terms shown as |_| Some((am::binary_copy_trap, 3)) }
 
-/// As many bits are copied as the reductions left pay for; what is not copied then, in the next turn. Source:
+/// As many bits are copied as the reductions left pay for; what is not copied then, in the next slice. Source:
 /// `do_binary_copy()`.
 fn copied<'p>(p: &'p Process, bits: Bits<'p>, n: usize) -> BifResult<'p> {
     const BITS_PER_RED: usize = 64 * 8;
@@ -736,7 +736,7 @@ mod tests {
             |p, list| list_to_bitstring_1(p, [list]),
             is_whole,
         );
-        // In the first turn it may do as much as a thousand reductions pay for.
+        // In the first time slice it may do as much as a thousand reductions pay for.
         assert!(turns > 200, "{turns}");
         p.fcalls.set(CONTEXT_REDS);
         let is_refused = matches!(

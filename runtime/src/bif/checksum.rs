@@ -42,8 +42,8 @@ struct Summing<'p, S> {
 
 work! { struct Summing<S> { rest; sum, summed_of_leaf } }
 
-/// Sums at most `most` bytes in this turn, for which it charges one reduction each `per_red`; where there are
-/// more, the turn is over and ERTS makes a list of what is left. Source: `do_chksum()` in `erl_bif_chksum.c`.
+/// Sums at most `most` bytes in this time slice, for which it charges one reduction each `per_red`; where there
+/// are more, the time slice is over and ERTS makes a list of what is left. Source: `do_chksum()` in `erl_bif_chksum.c`.
 fn sum_some<'p, S: Send + 'static>(
     p: &'p Process,
     data: Term<'p>,

@@ -401,7 +401,7 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
 }
 
 /// The objects of a list are copied first where there are not reductions enough to put all of them into the table
-/// in this turn; of bags, always. Source: `ets_insert_2_list()` in `erl_db.c`.
+/// in this time slice; of bags, always. Source: `ets_insert_2_list()` in `erl_db.c`.
 fn insert_list<'p>(
     p: &'p Process,
     handle: &registry::Handle<'p>,

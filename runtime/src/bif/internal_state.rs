@@ -199,7 +199,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
             let allow = p.x(1).as_bool().ok_or_else(badarg)?;
             let before = p.allow_collections(allow);
             p.set_x(0, Term::bool(before));
-            // What has waited is done when the next turn begins.
+            // What has waited is done when the next time slice begins.
             return Ok(if allow { Next::Yield } else { Next::Return });
         }
         "wait" => {

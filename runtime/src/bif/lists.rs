@@ -32,7 +32,7 @@ fn bump(p: &Process, work: usize, per_red: usize) {
     p.bump_reds((work / per_red) as i64);
 }
 
-/// Goes on with what is left in the process's next turn.
+/// Goes on with what is left in the process's next time slice.
 fn go_on_with<'p>(p: &Process, args: Vec<Term<'p>>) -> Control<'p> {
     p.bump_all_reds();
     Control::YieldWith(args)
@@ -58,7 +58,7 @@ fn member_2<'p>(p: &'p Process, [item, list]: [Term<'p>; 2]) -> BifResult<'p> {
     Ok(Term::bool(is_found))
 }
 
-/// How the copying of a list's cells has ended for this turn.
+/// How the copying of a list's cells has ended for this time slice.
 enum Copied {
     /// All of them.
     All,
@@ -117,7 +117,7 @@ fn reverse_2<'p>(p: &'p Process, [list, tail]: [Term<'p>; 2]) -> BifResult<'p> {
     }
 }
 
-/// Elements that `lists:keyfind/3` looks at in one turn.
+/// Elements that `lists:keyfind/3` looks at in one time slice.
 const LOOKED_AT_PER_TURN: usize = 10 * CONTEXT_REDS as usize;
 
 /// The first tuple whose element at `position` equals `key`; `false` if there is none.

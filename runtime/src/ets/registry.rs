@@ -294,7 +294,7 @@ pub(crate) fn set_super_user(pid: Pid, yes: bool) {
 const TABLE_REDS: i64 = 32;
 
 /// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end. `false` when
-/// there is more than may be freed in one turn.
+/// there is more than may be freed in one time slice.
 pub(crate) fn exited(p: &mut Process) -> bool {
     if TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0 {
         return true;

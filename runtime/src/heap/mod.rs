@@ -1,4 +1,4 @@
-//! Heaps: where terms live.
+//! Heaps, in which terms live.
 //!
 //! ```text
 //! start          high_water     htop            stop              hend
@@ -7,8 +7,8 @@
 //! A process has one young block with its stack at the end, an old block after its first collections,
 //! and a chain of fragments (messages it took, terms that BIFs built when the block was full).
 //!
-//! The rule on which everything rests: `&Heap` can allocate but never collects; `&mut Heap` may. So a
-//! term cannot be kept in hand across a collection:
+//! Everything rests on one rule: `&Heap` can allocate but never collects; `&mut Heap` may collect. So a
+//! program cannot keep a term in hand across a collection:
 //!
 //! ```compile_fail,E0502
 //! use beamline_runtime::heap::Heap;
@@ -20,7 +20,7 @@
 //! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
 //! ```
 //!
-//! but as a root, or read again from where the collector found it:
+//! It can keep the term as a root, or read it again from where the collector found it:
 //!
 //! ```
 //! use beamline_runtime::heap::Heap;
@@ -32,7 +32,7 @@
 //! assert_eq!(heap.get(&kept).as_tuple().unwrap().arity(), 1);
 //! ```
 //!
-//! Nor can it outlive its heap:
+//! A term cannot outlive its heap:
 //!
 //! ```compile_fail,E0505
 //! use beamline_runtime::heap::Heap;
@@ -545,7 +545,7 @@ impl Heap {
     pub(crate) fn hend(&self) -> *mut u64 {
         self.block.end()
     }
-    /// Ought to collect at the end of a BIF or of a turn: there is less room left than the fragments take, or
+    /// Ought to collect at the end of a BIF or of a time slice: there is less room left than the fragments take, or
     /// binaries weigh too much. Source: `ERTS_IS_GC_DESIRED`.
     #[inline]
     #[must_use]

@@ -1,4 +1,4 @@
-//! Purges old code: asks whether a process has old code, and frees it when none does. Source:
+//! Purges old code: asks whether processes refer to it, and frees it when none does. Source:
 //! `erts_internal_purge_module_2()` and `check_process_code()` in `beam_bif_load.c`, OTP 29.
 //!
 //! 1. [`prepare`]: funs of old code lead nowhere from now on, so that no process gets into it. A process that calls one

@@ -399,7 +399,7 @@ impl Process {
     }
 
     /// Takes `reds` from the time slice, at most what is left of it, as ERTS's `BUMP_REDS`: what is longer
-    /// goes on in another slice, and is charged turn by turn.
+    /// goes on in another slice, and is charged slice by slice.
     #[inline]
     pub fn bump_reds(&self, reds: i64) {
         self.fcalls

@@ -1,4 +1,4 @@
-//! Reads and sets the settings of a process and of its heap.
+//! Reads the sizes and settings of a process and its heap, and changes the settings.
 
 use super::{Exception, Exiting, MaxHeap, Process, WaitFor};
 use crate::heap::{Message, next_heap_size};

@@ -1,6 +1,6 @@
 //! The atoms the runtime itself knows, as constants: `am::ok`, as ERTS's `am_ok`.
-//! A row is `name` or `name = "text"` where the text is no Rust name. Their indices are those of
-//! [`ORDER`](super::atom_order::ORDER), which has them all.
+//! A row is `name`, or `name = "text"` where the text is no Rust name. [`ORDER`](super::atom_order::ORDER), which has
+//! all of them, gives their indices.
 
 use super::atom::Atom;
 use super::atom_order::index_of;

@@ -1,7 +1,7 @@
 //! Equality and order of terms.
 //!
 //! Number < atom < reference < fun < port < pid < tuple < record < map < nil < list < bitstring.
-//! All of it works with a stack of its own: depth of terms is bounded by memory alone.
+//! All comparisons work with a stack of their own: memory alone bounds the depth of terms.
 //! Source: `erts_cmp_compound()` and `eq()` in `utils.c`, OTP 29.
 
 mod nested;

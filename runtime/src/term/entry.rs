@@ -1,7 +1,7 @@
-//! What funs refer to: the entries of functions and of funs, through which calls find their code.
+//! The entries that funs refer to: those of functions and of funs, through which calls find their code.
 //!
-//! An entry is made once and lives for ever, so that terms and code may point to it. How entries are made, found and
-//! changed: `code/entry.rs`.
+//! An entry is made once and lives for ever, so that terms and code may point to it. `code/entry.rs` makes, finds and
+//! changes entries.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 

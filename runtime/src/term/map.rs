@@ -1,8 +1,8 @@
-//! Reading maps: flat up to 32 keys, above that a trie by the keys' hashes.
+//! Reads maps, which are flat up to 32 keys, and above that a trie by the keys' hashes.
 //!
-//! Shapes are ERTS's: a flat map shares its tuple of keys with maps made from it by an update; a trie
-//! has up to 16 children a node, a leaf is a cons cell `[Key|Value]`, and leaves whose hashes are
-//! equal in all 64 bits stand in a tuple below the last level, in the order of their keys.
+//! Shapes are ERTS's: a flat map shares its tuple of keys with maps made from it by an update; a trie has up to 16
+//! children a node, a leaf is a cons cell `[Key|Value]`, and leaves whose hashes are equal in all 64 bits stand in a
+//! tuple below the last level, in the order of their keys.
 //! Source: `erl_map.c`, OTP 29.
 
 use smallvec::SmallVec;

@@ -1,16 +1,16 @@
-//! Terms: what a word means.
+//! Terms, and what the bits of a word mean.
 //!
-//! - [`RawTerm`]: a word at rest, in a register, on a heap, in a message. Knows no owner.
-//! - [`Term<'h>`]: a word in hand. Lives as long as the borrow `'h` of the heap that holds it, so that
-//!   it cannot live across a collection, which needs the heap exclusively.
+//! - [`RawTerm`]: a word at rest, in a register, on a heap, in a message. It knows no owner.
+//! - [`Term<'h>`]: a word in hand. It lives as long as the borrow `'h` of the heap that holds it, so that it cannot
+//!   live across a collection, which needs the heap exclusively.
 //!
 //! Not here: where terms live (`heap`), who owns a heap (`process`).
 //!
 //! Invariants:
-//! - T1: the pointer of a boxed or list term points to a live thing whose header tells its shape
-//!   ([`tag::shape`]), or to a live cons cell, for as long as `'h`.
-//! - T2: a thing's words are initialised before a term points to it, and do not change while a
-//!   `Term<'h>` is out, but for off-heap links, which only the heap reads.
+//! - T1: the pointer of a boxed or list term points to a live thing whose header tells its shape ([`tag::shape`]), or
+//!   to a live cons cell, for as long as `'h`.
+//! - T2: a thing's words are initialised before a term points to it, and do not change while a `Term<'h>` is out, but
+//!   for off-heap links, which only the heap reads.
 #![expect(
     unsafe_code,
     reason = "a term is a tagged pointer; reading it is what this folder is for"

@@ -1,6 +1,6 @@
-//! How the emulator itself prints terms: `erlang:display/1`, messages of a crash, texts of identifiers.
+//! Prints terms as the emulator itself does: `erlang:display/1`, messages of a crash, texts of identifiers.
 //!
-//! This is not how `io_lib` prints, whose code comes from OTP's own libraries.
+//! `io_lib`, whose code comes from OTP's own libraries, prints differently.
 //! Source: `erl_printf_term.c`, OTP 29.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The tag scheme: what the low bits of a word say. ERTS's own, so that sizes in words agree.
+//! The tag scheme, which says what the low bits of a word mean. It is ERTS's own, so that sizes in words agree.
 //!
 //! Primary tags: `00` header (or a code address on the stack), `01` cons, `10` boxed, `11` immediate.
 //! Source: `erl_term.h`, OTP 29.

@@ -1,4 +1,4 @@
-//! Views: what a term is, and the parts of each kind.
+//! Views of terms: what kind of term a word is, and the parts of each kind.
 
 mod bits;
 

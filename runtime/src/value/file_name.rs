@@ -1,4 +1,4 @@
-//! Names of files and of variables of the environment: terms to bytes and back. Source: `erl_unicode.c`,
+//! Converts names of files and of variables of the environment from terms to bytes, and back. Source: `erl_unicode.c`,
 //! `erl_sys_common_misc.c`, OTP 29.
 
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,5 +1,5 @@
-//! I/O lists: bytes, binaries and lists of them, nested to any depth. The one walker that all of the
-//! runtime uses: BIFs, ports, files, ETS.
+//! Walks I/O lists: bytes, binaries and lists of them, nested to any depth. All of the runtime uses this one walker:
+//! BIFs, ports, files, ETS.
 
 use crate::heap::{Heap, keeps};
 use crate::term::{Bits, Term, tag};

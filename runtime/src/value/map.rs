@@ -1,4 +1,4 @@
-//! Maps that are made from others. Source: `erl_map.c`, OTP 29.
+//! Makes maps from other maps. Source: `erl_map.c`, OTP 29.
 
 mod build;
 mod flat;

@@ -1,4 +1,5 @@
-//! What several terms are together: maps, numbers, I/O lists. Reading them, and building them on a heap.
+//! Values that consist of several terms: maps, numbers, I/O lists. The modules here read them, and build them on a
+//! heap.
 
 pub mod file_name;
 pub mod iolist;

@@ -1,5 +1,5 @@
-//! Arithmetic on terms: small and big integers and floats, with the results, errors and limits of
-//! ERTS's operators. The interpreter's slow paths and the BIFs both end here.
+//! Arithmetic on terms: small and big integers and floats, with the results, errors and limits of ERTS's operators. The
+//! interpreter's slow paths and the BIFs both use it.
 //!
 //! Source: `erl_arith.c`, `big.c` and `erl_bif_guard.c`, OTP 29.
 

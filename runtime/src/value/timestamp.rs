@@ -1,4 +1,4 @@
-//! Times as tuples.
+//! Makes tuples of times, as `erlang:timestamp/0` returns them.
 
 use crate::heap::Heap;
 use crate::term::Term;

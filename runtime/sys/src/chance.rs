@@ -12,9 +12,9 @@
 //! | the number of this process, addresses told to programs | [`names`] |
 //! | what else comes from outside, by name | [`outside`] |
 //!
-//! Nothing else of the runtime asks the system for these: `clippy.toml` forbids it. Each source gives what the form
-//! of the run says, by a `match` that names every form of [`Chance`], so that the compiler asks all of them what
-//! they give in a new one. Tables of the runtime's own (`hash.rs`) have one order in every form.
+//! Nothing else of the runtime asks the system for these: `clippy.toml` forbids it. Each source gives what the form of
+//! the run says, by a `match` that names every form of [`Chance`], so the compiler asks all of them what they give in a
+//! new one. Tables of the runtime's own (`hash.rs`) have one order in every form.
 
 pub mod clock;
 pub mod files;

@@ -1,5 +1,5 @@
-//! What the processor and the operating system count: of this thread, or of all threads that this one and those it
-//! starts have.
+//! Reads the counters of the processor and the operating system: those of this thread, or those of this thread and all
+//! threads that it and its descendants start.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

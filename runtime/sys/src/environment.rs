@@ -1,4 +1,4 @@
-//! The environment: read when the first one asks, then the machine's own.
+//! The environment. It is read when somebody first asks for it, and is the machine's own from then on.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStringExt;

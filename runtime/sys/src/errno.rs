@@ -1,4 +1,4 @@
-//! Names of the system's error numbers.
+//! The names of the system's error numbers.
 
 /// The name of error number `errno` as Erlang programs see it: the C constant's, in lower case.
 ///

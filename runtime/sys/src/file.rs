@@ -1,7 +1,6 @@
-//! Files by descriptor, where the system's numbers come from outside.
+//! Operations on files by descriptor, where the descriptors come from outside as numbers.
 //!
-//! Invariant F1: a descriptor that a program names by number, or that is closed here, is nobody
-//! else's from then on.
+//! Invariant F1: a descriptor that a program names by number, or that is closed here, is nobody else's from then on.
 #![expect(unsafe_code, reason = "descriptors that come as numbers")]
 
 use std::io;

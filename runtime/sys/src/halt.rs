@@ -1,4 +1,4 @@
-//! Halting: one request ends the machine, after what must be written first.
+//! Halts the machine. One request ends it, after what must be written first.
 
 use std::sync::{Condvar, Mutex};
 

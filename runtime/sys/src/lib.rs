@@ -1,4 +1,4 @@
-//! What the operating system gives. Each module is one system interface, made safe.
+//! The interfaces to the operating system. Each module is one of them, made safe.
 //!
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `signal` `spawn` `static_cell` `stderr` `time` `zlib`

@@ -1,7 +1,7 @@
-//! The character set of the environment's locale.
+//! Reads the character set of the environment's locale.
 //!
-//! Invariant L1: the C library's locale is set once, from one thread at a time, and the name it
-//! reports is read before anybody sets it again.
+//! Invariant L1: the C library's locale is set once, from one thread at a time, and the name it reports is read before
+//! anybody sets it again.
 #![expect(unsafe_code, reason = "locales are the C library's")]
 
 use std::ffi::CStr;

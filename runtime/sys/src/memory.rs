@@ -1,5 +1,5 @@
-//! Memory and entries that cannot be had end the machine, as they end OTP's: with a message that says how much of what,
-//! and exit code 1. No crash dump is written.
+//! Ends the machine when memory or table entries cannot be had, as OTP does: with a message that says how much of what,
+//! and exit code 1. It writes no crash dump.
 //!
 //! Invariants:
 //! - M1: [`OrEnd`] returns no null pointer but within [`try_reserve`], so nothing behind it has to know what a failed

@@ -1,4 +1,4 @@
-//! Signals of the system: caught by a handler that only writes to a pipe, told by a thread.
+//! Catches the system's signals. The handler only writes to a pipe, and a thread tells of the signal.
 //!
 //! Invariants:
 //! - G1: `PIPE` is set before a handler is installed, and the descriptor in it is never closed.

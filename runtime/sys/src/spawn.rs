@@ -1,4 +1,4 @@
-//! Programs started by `posix_spawn`, which costs the same however much memory the machine has.
+//! Starts programs by `posix_spawn`, which costs the same however much memory the machine has.
 //!
 //! Invariants:
 //! - E1: the arrays of strings end in a null pointer and live until the call returns.

@@ -1,4 +1,4 @@
-//! What the runtime itself writes to standard error.
+//! Writes the runtime's own messages to standard error.
 
 /// Writes a line as `eprintln!` does, and goes on where nobody reads standard error any more: that is no error of the
 /// machine's.

@@ -1,9 +1,9 @@
-//! The local time zone, as the system knows it.
+//! Reads the local time zone, as the system knows it.
 //!
 //! Native time units are nanoseconds. Invariants:
 //!
-//! - TZ1: the C environment is not written after the process has started (`os:putenv` keeps a
-//!   table of its own), so the C library may read `TZ` from any thread.
+//! - TZ1: the C environment is not written after the process has started (`os:putenv` keeps a table of its own), so the
+//!   C library may read `TZ` from any thread.
 //! - TZ2: the C library fills every field of a structure whose call reports success.
 
 #![expect(unsafe_code, reason = "time zones are reached through the C library")]

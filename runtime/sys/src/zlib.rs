@@ -1,9 +1,9 @@
-//! zlib's streams. The library is built in.
+//! Safe wrappers of zlib's streams. The library is built in.
 //!
 //! Invariants:
 //! - Z1: a stream's structure stays where it was initialised (zlib points back to it), and is ended once.
-//! - Z2: the input and output given to a step are valid for that step alone: they are set before each
-//!   call and never read by zlib afterwards.
+//! - Z2: the input and output given to a step are valid for that step alone: they are set before each call and never
+//!   read by zlib afterwards.
 #![expect(unsafe_code, reason = "zlib is written in C")]
 
 use std::mem::MaybeUninit;

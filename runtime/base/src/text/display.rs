@@ -1,6 +1,6 @@
-//! How the emulator itself prints (`erlang:display`, crash dumps): atoms, strings, numbers.
+//! Prints atoms, strings and numbers as the emulator itself does (`erlang:display`, crash dumps).
 //!
-//! This is not how `io_lib` prints, whose code comes from OTP's own libraries.
+//! `io_lib`, whose code comes from OTP's own libraries, prints differently.
 //! Source: `erl_printf_term.c`, OTP 29.
 
 pub use crate::num::float::push_display as push_float;

@@ -1,5 +1,5 @@
-//! UTF-8, UTF-16, UTF-32 and Latin-1, as strict as Erlang: no surrogates, nothing past
-//! U+10FFFF, no overlong forms. These are the code points that [`char`] has.
+//! Decodes and encodes UTF-8, UTF-16, UTF-32 and Latin-1, as strictly as Erlang: no surrogates, nothing past U+10FFFF,
+//! no overlong forms. These are the code points that [`char`] has.
 
 use crate::num::limbs::Endian;
 

@@ -1,9 +1,9 @@
-//! Which schedulers run processes: those that are online, or the first alone while a process blocks
-//! the others. Source: `erts_set_schedulers_online()`, `erts_block_multi_scheduling()`, OTP 29.
+//! Decides which schedulers run processes: those that are online, or the first alone while a process blocks the others.
+//! Source: `erts_set_schedulers_online()`, `erts_block_multi_scheduling()`, OTP 29.
 //!
 //! A process is known by its number in the process table.
 //!
-//! A scheduler above the limit gives its processes away and sleeps; it wakes for its own timers only.
+//! A scheduler above the limit gives its processes away and sleeps. It wakes for its own timers only.
 
 use super::machine;
 use crate::parker::Parker;

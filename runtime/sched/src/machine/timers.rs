@@ -1,4 +1,4 @@
-//! Timers: a wheel for each scheduler, which others may cancel in.
+//! The timers of all schedulers. Each scheduler has a wheel, and others may cancel timers in it.
 
 use crossbeam_utils::CachePadded;
 

@@ -1,7 +1,7 @@
-//! How long each scheduler has worked, for `erlang:statistics(scheduler_wall_time)`.
+//! Measures how long each scheduler has worked, for `erlang:statistics(scheduler_wall_time)`.
 //!
-//! A scheduler works unless it sleeps for want of work or is offline. Its account is always kept: a look
-//! at the clock around a sleep costs little beside it. Switching the statistics on notes where accounts stand.
+//! A scheduler works unless it sleeps for want of work or is offline. Its account is always kept: a look at the clock
+//! around a sleep costs little beside it. Switching the statistics on notes where accounts stand.
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;

@@ -1,6 +1,5 @@
-//! Equality and order of lists and tuples by recursion to a bounded depth: most terms that are compared are small,
-//! and need no stack of pending work. Whatever is no list or tuple, or lies deeper, is left to
-//! [`Equality`] and [`order::run`].
+//! Compares lists and tuples by recursion to a bounded depth. Most terms that are compared are small, and need no stack
+//! of pending work. Terms that are no list or tuple, or lie deeper, are left to [`Equality`] and [`order::run`].
 
 use std::cmp::Ordering;
 

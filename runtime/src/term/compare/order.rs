@@ -1,8 +1,7 @@
-//! Order of terms.
+//! The order of terms.
 //!
-//! Hash tries of the same size are merged leaf by leaf in the order of their hashes; of all the keys
-//! that only one of them has, the least decides, and where there is none, the value of the least key
-//! whose values differ.
+//! Hash tries of the same size are merged leaf by leaf in the order of their hashes. Of all the keys that only one of
+//! them has, the least decides. Where there is no such key, the value of the least key whose values differ decides.
 
 use std::cmp::Ordering;
 

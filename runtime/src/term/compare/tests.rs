@@ -1,4 +1,4 @@
-//! Order and equality, row by row.
+//! Tests of order and equality, row by row.
 
 use std::cmp::Ordering;
 

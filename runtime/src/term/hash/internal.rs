@@ -1,7 +1,7 @@
-//! The internal hash: what tries of maps, ETS tables and the process dictionary hash by.
+//! The internal hash of terms, by which tries of maps, ETS tables and the process dictionary find keys.
 //!
-//! Terms that are `=:=` hash alike. The values are those of ERTS's release build for all that has no
-//! address or atom number in it, so that large maps iterate in OTP's own order.
+//! Terms that are `=:=` hash alike. The values are those of ERTS's release build for all terms that have no address or
+//! atom number in them, so that large maps iterate in OTP's own order.
 //! Source: `make_internal_hash()` in `erl_term_hashing.c`, OTP 29.
 
 use smallvec::SmallVec;

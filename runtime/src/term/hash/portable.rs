@@ -1,5 +1,5 @@
-//! `erlang:phash2` and `erlang:phash` of terms. What is fed, and how it is mixed, is
-//! [`crate::hash::portable`]'s business; here terms are walked in the order it asks for.
+//! Computes `erlang:phash2` and `erlang:phash` of terms. [`crate::hash::portable`] says what is fed, and how it is
+//! mixed. This module walks terms in the order that it asks for.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! Hashes against OTP 29.
+//! Tests hashes against OTP 29.
 
 use super::{internal_hash, phash, phash2};
 use crate::external::{DecodeOptions, decode};

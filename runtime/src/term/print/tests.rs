@@ -1,4 +1,4 @@
-//! Printing against OTP 29's `erlang:display/1`.
+//! Tests printing against OTP 29's `erlang:display/1`.
 
 use super::{fun_text, identifier_text};
 use crate::external::{DecodeOptions, decode};

@@ -1,4 +1,4 @@
-//! Bitstrings: where their bits are.
+//! Bitstrings, and where their bits are.
 
 use std::marker::PhantomData;
 

@@ -1,4 +1,4 @@
-//! Tries from many pairs at once.
+//! Builds tries from many pairs at once.
 
 mod parts;
 

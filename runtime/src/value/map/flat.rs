@@ -1,6 +1,6 @@
-//! Flat maps: a tuple of sorted keys and the values behind it.
+//! Makes flat maps, which are a tuple of sorted keys and the values behind it.
 //!
-//! Words are taken as ERTS takes them, holes included, so that counts of words agree.
+//! They take as many words as in ERTS, holes included, so that counts of words agree.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Two tries into one: subtrees that only one of them has are shared.
+//! Merges two tries into one. Subtrees that only one of them has are shared.
 
 use std::cmp::Ordering;
 

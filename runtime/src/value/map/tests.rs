@@ -1,4 +1,4 @@
-//! Maps against a model, with keys whose hashes agree in all bits or in all but the last.
+//! Tests maps against a model, with keys whose hashes agree in all bits or in all but the last.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

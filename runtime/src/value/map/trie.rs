@@ -1,4 +1,4 @@
-//! One key in or out of a trie: the nodes on its path are made anew.
+//! Puts one key into a trie or takes it out. The nodes on its path are made anew.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! Clocks: the system's, or a virtual one that only moves when nothing can run.
+//! The clocks: the system's, or a virtual one that only moves when nothing can run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What programs are told of files that neither they nor who runs them determine.
+//! Tells programs the properties of files that neither they nor their users determine.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! What programs are told of the process they run in: its number, and where things lie in its memory.
+//! Tells programs the number of the process they run in, and addresses in its memory.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

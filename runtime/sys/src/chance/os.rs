@@ -1,4 +1,4 @@
-//! The system's clocks and accounts, as they are.
+//! Reads the system's clocks and accounts, as they are.
 //!
 //! Invariant OS1: the C library fills every field of a structure whose call reports success.
 #![expect(unsafe_code, reason = "clocks are reached through the C library")]

@@ -1,5 +1,5 @@
-//! What a virtual run takes from outside nevertheless: what it may wait for, and what cannot be
-//! the same everywhere and so is named in its result.
+//! Notes what a virtual run takes from outside nevertheless: what it may wait for, and what cannot be the same
+//! everywhere and so is named in its result.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

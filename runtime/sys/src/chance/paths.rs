@@ -1,5 +1,5 @@
-//! Paths that programs are told. A virtual run has a folder whose name no other run has at the time; programs are told the
-//! same name in every run, and it means the run's own folder wherever they use it.
+//! Translates the paths that programs are told. A virtual run has a folder whose name no other run has at the time.
+//! Programs are told the same name in every run, and it means the run's own folder wherever they use it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,24 +1,24 @@
-//! Readiness of descriptors: a table of watches over one epoll, and what is due of them for schedulers.
+//! Tells schedulers which descriptors are ready, with a table of watches over one epoll.
 //!
-//! A watch is good for one call: who wants another sets another. The table has a row for each descriptor,
-//! by its number, with the watches on it. The kernel has one registration for a row, armed for one event
-//! (`EPOLLONESHOT`) of those that the row's watches wait for. An event costs the same however many
-//! descriptors are watched, and nothing is allocated for it.
+//! A watch is good for one call: its owner sets another to be called again. The table has a row for each descriptor, by
+//! its number, with the watches on it. The kernel has one registration for a row, armed for one event (`EPOLLONESHOT`)
+//! of those that the row's watches wait for. An event costs the same however many descriptors are watched, and nothing
+//! is allocated for it.
 //!
-//! One thread waits. It queues the watches that are due and wakes a scheduler, which calls them: what
-//! ports do runs where processes run, and in several schedulers at once if they have nothing else to do.
-//! In a virtual run no thread waits: the only scheduler looks when it has nothing to run.
+//! One thread waits. It queues the watches that are due and wakes a scheduler, which calls them. So what ports do runs
+//! where processes run, and in several schedulers at once if they have nothing else to do. In a virtual run no thread
+//! waits: the only scheduler looks when it has nothing to run.
 //!
-//! What epoll refuses (a regular file, `/dev/null`, a number that is closed) is due at once: a read or
-//! write of it does not wait. A descriptor that is closed while it is watched becomes due no more, as in
-//! ERTS, or once for nothing where another process has a copy of it. An event carries the number of the
-//! arming that it is for: what a number meant before it was opened and watched again is dropped.
+//! What epoll refuses (a regular file, `/dev/null`, a number that is closed) is due at once: a read or write of it does
+//! not wait. A descriptor that is closed while it is watched becomes due no more, as in ERTS, or once for nothing where
+//! another process has a copy of it. An event carries the number of the arming that it is for. So an event for what a
+//! number meant before it was opened and watched again is dropped.
 //!
-//! epoll is rustix's, which the runtime has for other things. The `polling` crate refuses a second watch
-//! on a descriptor and knows nothing of files, so that this table would be needed over it all the same.
+//! epoll is rustix's, which the runtime has for other things. The `polling` crate refuses a second watch on a
+//! descriptor and knows nothing of files, so it would need this table all the same.
 //!
-//! Invariant W1: a watched number may name a closed descriptor, or a newer one: its watch is then called
-//! once for nothing, or not at all, which its owner sees when it uses the descriptor it owns.
+//! Invariant W1: a watched number may name a closed descriptor, or a newer one: its watch is then called once for
+//! nothing, or not at all, which its owner sees when it uses the descriptor it owns.
 #![expect(unsafe_code, reason = "descriptors are waited for by number")]
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The machine's processors.
+//! Counts the machine's processors.
 //!
 //! Invariant PR1: `sysconf` only answers a question; it touches no memory of its caller.
 #![expect(unsafe_code, reason = "asks the C library")]

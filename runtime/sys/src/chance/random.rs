@@ -1,4 +1,4 @@
-//! Random bytes.
+//! Gives random bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! The cheapest clock there is, for what is stamped twice a call: the processor's time stamp counter
-//! where it runs evenly, else the monotonic clock.
+//! The cheapest clock there is, for the two timestamps of each call: the processor's time stamp counter where it runs
+//! evenly, else the monotonic clock.
 //!
 //! Invariant K1: `rdtsc` reads a counter, and does nothing else; every x86-64 processor has it.
 #![cfg_attr(

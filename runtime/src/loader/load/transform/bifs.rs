@@ -1,4 +1,4 @@
-//! Transforms calls of guard BIFs, and makes instructions of those that some instruction replaces.
+//! Transforms calls of guard BIFs. Some become instructions that do the BIF's work.
 
 use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};

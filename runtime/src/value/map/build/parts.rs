@@ -1,4 +1,4 @@
-//! A trie of so many pairs that it is made a part at a time: a part is a node two levels below the root.
+//! Builds a trie of very many pairs a part at a time. A part is a node two levels below the root.
 
 use smallvec::SmallVec;
 
