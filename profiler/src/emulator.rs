@@ -1,4 +1,4 @@
-//! The one place where the runtime is started.
+//! Starts the runtime. No other module does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

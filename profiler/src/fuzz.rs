@@ -1,4 +1,4 @@
-//! What reads foreign bytes, as functions for fuzzers: see `ci/fuzz`.
+//! The readers of foreign bytes as functions for fuzzers: see `ci/fuzz`.
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
 //! The `beamline` command, and under other names `erl` (`erlexec`), `erlc` and `escript`.
 //!
-//! [`cli`] makes typed options of arguments, [`launch`] runs a command, [`report`] prints and writes what files hold.
+//! [`cli`] makes typed options of arguments, [`launch`] runs a command, and [`report`] prints and writes the contents
+//! of files.
 //!
-//! Layers, each of which imports only those before it:
+//! The modules are in layers. Each imports only those before it:
 //! `report` ◀ `drains` `emulator` `flight` `input` `launch` ◀ `options`
 //! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
 

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use beamline_runtime_sys::memory::OrEnd;
 
-/// Most of what one scheduler allocates for a message, another one frees; here neither waits for the other.
+/// One scheduler frees most of what another one allocates for a message. With this allocator neither waits for the
+/// other.
 #[global_allocator]
 static ALLOCATOR: OrEnd<mimalloc::MiMalloc> = OrEnd(mimalloc::MiMalloc);
 

@@ -1,4 +1,4 @@
-//! Options that several commands of `beamline` have.
+//! The options that several commands of `beamline` share.
 
 use std::path::PathBuf;
 

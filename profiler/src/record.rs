@@ -1,4 +1,4 @@
-//! `beamline record`, and reports of what it wrote.
+//! `beamline record` records the events of a command. This module also reports on the recordings it wrote.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

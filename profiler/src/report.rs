@@ -1,4 +1,4 @@
-//! What is printed and written: messages on standard error, data on standard output or in files.
+//! Prints and writes the command's output: messages on standard error, data on standard output or in files.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -48,7 +48,7 @@ pub(crate) fn stream(to: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> R
     }
 }
 
-/// Something written to that remembers its error: so one of writing can be told from one of what was to be written.
+/// An output that remembers its error, so that an error of writing can be told from one in what was to be written.
 struct Output<W> {
     out: W,
     error: Option<io::Error>,

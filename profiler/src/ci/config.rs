@@ -1,4 +1,4 @@
-//! `beamline.toml`: the workloads of a project, and their limits.
+//! Reads `beamline.toml`, which names the workloads of a project and their limits.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Running workloads: once without breakpoints and once with them, both deterministic, for counts; then in turns
-//! for time.
+//! Runs workloads: once without breakpoints and once with them, both deterministic, for counts; then alternately for
+//! time.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::report;
 pub(super) struct Runner<'a> {
     pub(super) config: &'a Config,
     pub(super) otp: Option<PathBuf>,
-    /// The folder of the older version of the project, whose times are measured in turns with this one's.
+    /// The folder of the older version of the project, whose times are measured alternately with this one's.
     pub(super) base: Option<PathBuf>,
 }
 
@@ -99,7 +99,7 @@ impl Runner<'_> {
         Ok(measured)
     }
 
-    /// Measures the times of workloads, in turns: each once, then each once more; and each version.
+    /// Measures the times of workloads alternately: each once, then each once more; and each version.
     ///
     /// # Errors
     /// One line: which workload failed, and how.

@@ -1,8 +1,6 @@
-//! The parts of `erl`'s command line that are not on the command line: flags in environment
-//! variables and in argument files.
+//! Gathers the flags of `erl` that are not on its command line: those in environment variables and in argument files.
 //!
-//! Source: `erlexec.c`, `build_args_from_string()`, `get_file_args()`, `initial_argv_massage()`,
-//! OTP 29.
+//! Source: `erlexec.c`, `build_args_from_string()`, `get_file_args()`, `initial_argv_massage()`, OTP 29.
 
 use super::{Environment, Failure};
 

@@ -1,12 +1,12 @@
-//! `erl`: its command line becomes the emulator's.
+//! Translates the command line of `erl` to the emulator's.
 //!
-//! Source: `erlexec.c`, OTP 29. Differs: no node is started in the background (`-detached`), no
-//! manual page shown (`-man`), and no `epmd` started, since there is no distribution.
+//! Source: `erlexec.c`, OTP 29. Differs: it starts no node in the background (`-detached`), shows no manual page
+//! (`-man`), and starts no `epmd`, since there is no distribution.
 
 use super::arguments;
 use super::{Environment, Failure, Otp};
 
-/// What `erl` shall do.
+/// What `erl` does with its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Start the emulator with these arguments (without the program's name) and variables.

@@ -1,7 +1,7 @@
-//! `erlc`: its command line becomes one of `erl`.
+//! Translates the command line of `erlc` to one of `erl`.
 //!
-//! Source: `erlc.c`, OTP 29. Differs: no compile server is used or started, since it would compile
-//! outside the run that is measured.
+//! Source: `erlc.c`, OTP 29. Differs: it uses and starts no compile server, since that would compile outside the run
+//! that is measured.
 
 use super::Failure;
 

@@ -1,4 +1,4 @@
-//! `escript`: its command line and the script's own flags become a command line of `erl`.
+//! Translates the command line of `escript` and the script's own flags to a command line of `erl`.
 //!
 //! Source: `escript.c`, OTP 29.
 

@@ -1,4 +1,5 @@
-//! The folder of a launch: links, compiled files, what emulators write. It goes when the launch ends.
+//! The folder of a launch, which holds links, compiled files, and what emulators write. It is removed when the launch
+//! ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Error, ErrorKind, Result};
@@ -7,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use beamline_formats::chance::folder_of_run;
 
-/// Deterministic runs at once. Each takes the first name that is free.
+/// The most deterministic runs at once. Each takes the first name that is free.
 const FIXED_MAX: u32 = 1000;
 
-/// See the module.
+/// The folder of a launch.
 pub(super) enum Folder {
     /// With a name of its own.
     Own(tempfile::TempDir),

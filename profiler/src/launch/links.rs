@@ -1,6 +1,6 @@
-//! Links with fixed names, through which a deterministic run sees what lies elsewhere on other machines.
+//! Makes links with fixed names, through which a deterministic run sees folders that lie elsewhere on other machines.
 //!
-//! What programs do with the paths of their code and files depends on how long those are.
+//! The work that programs do with the paths of their code and files depends on how long the paths are.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! Running a command so that every emulator it starts is ours.
+//! Runs a command so that every emulator it starts is Beamline's.
 //!
-//! A private folder at the front of PATH holds `erl`, `erlc` and `escript` as links to this
-//! executable, which looks at the name it was called by. `erl` translates its command line as
-//! OTP's `erlexec` does, then executes itself again as the emulator, with that environment.
-//! Scripts of releases that start `erlexec` itself are given an OTP in which it is this executable.
+//! A private folder at the front of PATH holds `erl`, `erlc` and `escript` as links to this executable, which looks at
+//! the name it was called by. `erl` translates its command line as OTP's `erlexec` does, then executes itself again as
+//! the emulator, with that environment. Scripts of releases that start `erlexec` itself get an OTP in which it is this
+//! executable.
 
 mod arguments;
 mod erl;
@@ -42,7 +42,7 @@ pub(crate) const EMULATOR: &str = "beam.smp";
 /// The variable with the folder of links, which stays at the front of PATH.
 const FOLDER: &str = "BEAMLINE_PATH";
 
-/// What the translations look at outside of their arguments.
+/// What the translations read besides their arguments.
 trait Environment {
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
@@ -245,7 +245,7 @@ pub enum What {
     Record(Box<ring::Request>),
 }
 
-/// A command to run, on which OTP, with what recorded.
+/// A command to run, the OTP to run it on, and what to record.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The OTP named by option.
@@ -261,9 +261,9 @@ pub struct Launch {
 /// How a command runs.
 #[derive(Clone, Debug, Default)]
 pub struct Mode {
-    /// With one scheduler, in virtual time, without chance: two runs do the same.
+    /// It runs with one scheduler, in virtual time, without chance: two runs do the same.
     pub deterministic: bool,
-    /// Its emulators tell what they did in all.
+    /// Its emulators write their totals.
     pub totals: bool,
     /// It reads nothing from standard input, and its standard output goes nowhere.
     pub quiet: bool,

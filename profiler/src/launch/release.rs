@@ -1,4 +1,4 @@
-//! Programs that start an emulator by another way than `erl` on PATH: releases, and OTP's own programs.
+//! Handles programs that start an emulator by another way than `erl` on PATH: releases, and OTP's own programs.
 
 use std::fs;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Otp, symlink};
 
-/// What is ours in the `bin` folder of an emulator.
+/// The programs in the `bin` folder of an emulator that are this executable.
 const OURS: [&str; 5] = ["beam.smp", "erl", "erlc", "erlexec", "escript"];
 
 /// The emulator that a program starts because it lies beside it: `erts-VERSION` in the folder above the program's own.

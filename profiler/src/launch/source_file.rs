@@ -1,4 +1,4 @@
-//! A `.erl`, `.beam` or `.exs` file given as the command.
+//! Plans how to run a `.erl`, `.beam` or `.exs` file that is given as the command, and whether to compile it first.
 
 use std::path::Path;
 
