@@ -64,7 +64,7 @@ impl std::fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// What the emulator's own flags say.
+/// The settings of the emulator's own flags.
 #[derive(Debug, PartialEq, Eq)]
 struct Flags {
     schedulers: usize,

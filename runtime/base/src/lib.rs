@@ -1,5 +1,5 @@
-//! What the runtime's other crates stand on: algorithms over numbers, text and hashes that know no term, and the names
-//! through which threads share memory.
+//! The foundation of the runtime's other crates: algorithms over numbers, text and hashes that know no term, and the
+//! names through which threads share memory.
 //!
 //! Each module names only those before it:
 //! `num` `sync` ◀

@@ -1,7 +1,7 @@
-//! The primitives of `sched/`: those of `std`, or loom's under `cfg(loom)`.
+//! The primitives of what threads share: those of `std`, or loom's under `cfg(loom)`.
 //!
-//! All data that `sched/` shares between threads goes through these names, so that loom can run every interleaving of a
-//! model. Loom's primitives work only inside `loom::model`.
+//! All data that the crate `sched` shares between threads goes through these names, so that loom can run every
+//! interleaving of a model. Loom's primitives work only inside `loom::model`.
 
 use std::{sync::PoisonError, time::Duration};
 

@@ -7,7 +7,7 @@ use super::module::{BeamModule, Function, Instr};
 use super::operand::{Arg, MAX_REG};
 use super::reader::{Number, Reader, tag};
 
-/// What precedes the instructions.
+/// The numbers that precede the instructions.
 pub(super) struct Header {
     code_start: usize,
     pub(super) label_count: u32,

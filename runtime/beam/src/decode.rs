@@ -1,4 +1,4 @@
-//! From the bytes of a file to a checked [`BeamModule`].
+//! Decodes the bytes of a file to a checked [`BeamModule`].
 
 use super::chunks::{Chunks, unpack};
 use super::error::{BeamError, BeamErrorKind};

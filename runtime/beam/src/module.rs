@@ -188,7 +188,7 @@ pub struct Lambda {
     pub old_uniq: u32,
 }
 
-/// Where instructions come from.
+/// The places in source files that instructions come from.
 #[derive(Debug, Default)]
 pub struct LineTable {
     /// How many `line` instructions there are, as the compiler counted.
@@ -212,7 +212,7 @@ pub struct LineItem {
     pub line: u32,
 }
 
-/// What an operand may be.
+/// The type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeamType {
     /// A set of `BeamType::ATOM` and so on.
@@ -285,7 +285,7 @@ pub struct Instr {
     pub(super) arg_count: u32,
 }
 
-/// What is known at one `debug_line` instruction.
+/// The debug information of one `debug_line` instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DebugItem {
     /// The stack frame there.

@@ -1,4 +1,4 @@
-//! Files for tests: a small writer of `.beam` files, which gives the tests files of every shape, and the files of an OTP.
+//! Files for tests: a small writer of `.beam` files of every shape, and the files of an OTP.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

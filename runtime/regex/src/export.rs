@@ -20,7 +20,7 @@ pub fn to_bytes(source: &[u8], options: CompileOptions) -> Vec<u8> {
     bytes
 }
 
-/// What importing bytes comes to.
+/// The result of importing bytes.
 #[derive(Debug)]
 pub enum Imported<'a> {
     /// Source and options.

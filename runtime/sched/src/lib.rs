@@ -1,8 +1,8 @@
-//! What schedulers are built of: queues, tables and clocks shared by threads.
+//! The building blocks of schedulers: queues, tables and clocks that threads share.
 //!
-//! Nothing here knows a process: queues and tables are generic over what they hold. Each is
-//! checked by loom (`cargo xtask loom`) through the names of [`beamline_runtime_base::sync`]; those that
-//! hold raw pointers number their invariants at their head, and every `SAFETY` comment cites one.
+//! Nothing here knows a process: queues and tables are generic over what they hold. Each is checked by loom (`cargo
+//! xtask loom`) through the names of [`beamline_runtime_base::sync`]. Those that hold raw pointers number their
+//! invariants at their head, and every `SAFETY` comment cites one.
 //!
 //! Each module names only those before it:
 //! `clock` `parker` `ptab` `run_queue` `run_state` `sig_queue` `thread_progress` `wheel` ◀ `machine`

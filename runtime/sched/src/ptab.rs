@@ -66,7 +66,7 @@ pub const fn serial(data: u64) -> u32 {
     (data >> NUMBER_BITS) as u32
 }
 
-/// What a table holds: something that knows its identifier.
+/// An element of a table, which knows its identifier.
 pub trait PTabElement: Send + Sync + 'static {
     /// The data of the identifier that the table gave; never changes.
     fn data(&self) -> u64;

@@ -18,7 +18,7 @@ const INACTIVE: u64 = u64::MAX;
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// What is to be called, oldest first.
+/// The functions that wait for progress, oldest first.
 type Waiting = VecDeque<(Progress, Callback)>;
 
 /// A point in thread progress: see [`ThrPrgr::request`].

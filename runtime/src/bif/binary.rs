@@ -298,7 +298,7 @@ fn count_bits<'p>(
     Ok(walked?)
 }
 
-/// Copies on; a large bitstring may be copied in more than one turn. Source: `generic_iolist_copy()`.
+/// Copies on; a large bitstring may be copied in more than one time slice. Source: `generic_iolist_copy()`.
 fn copy_bits<'p>(
     p: &'p Process,
     building: &mut Building<'p>,

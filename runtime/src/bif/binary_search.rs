@@ -29,7 +29,7 @@ bifs! {
     bif binary:"split"/3 => split_3;
 }
 
-/// What is searched for.
+/// The pattern that is searched for.
 #[expect(
     clippy::large_enum_variant,
     reason = "few there are, and each is used at once"

@@ -34,7 +34,7 @@ bifs! {
     xbif erl_debugger:"peek_xreg"/3 => peek_xreg_3;
 }
 
-/// Who debugs, and the number of the session.
+/// The process that debugs, and the number of the session.
 static DEBUGGER: Mutex<(Option<Pid>, u32)> = Mutex::new((None, 0));
 
 /// `undef` where there is no debugging.

@@ -40,7 +40,7 @@ struct Limits {
     delimiter: u8,
 }
 
-/// What can be told of a packet's length.
+/// The length of a packet, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     /// Not before there is more.

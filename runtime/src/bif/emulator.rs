@@ -31,7 +31,7 @@ bifs! {
     bif code:"reset_coverage"/1 => badarg_1;
 }
 
-/// What the emulator's flags set: the range of `+pc`, the level of `+W`.
+/// The settings of the emulator's flags: the range of `+pc`, the level of `+W`.
 struct Settings {
     printable: Atom,
     warnings: Atom,

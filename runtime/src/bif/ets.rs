@@ -44,7 +44,7 @@ bifs! {
     bif erts_internal:"ets_lookup_binary_info"/2 => ets_lookup_binary_info_2;
 }
 
-/// What `ets:new/2` was asked for.
+/// The options of `ets:new/2`.
 struct Wanted {
     options: Options,
     protection: Protection,

@@ -90,7 +90,7 @@ fn spec_of(pattern: Term<'_>, result: Atom) -> Message {
     })
 }
 
-/// What is done with the objects that match.
+/// The operation on the objects that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Select,

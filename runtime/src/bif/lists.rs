@@ -222,7 +222,7 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
             return p.pay(left, &bill, PauseWords::Once);
         }
         None => (left, Vec::new(), p.free_words()),
-        // The first turn has filled the heap.
+        // The first time slice has filled the heap.
         Some(begun) => (begun.rest, begun.copied, 0),
     };
     let outcome = copy_cells(p, &mut rest, free_words, |element| {

@@ -35,7 +35,7 @@ struct Table {
     slots: Box<[LiteralSlot]>,
 }
 
-/// What writers know beside the table.
+/// The data that only writers use, beside the table.
 #[derive(Default)]
 struct Used {
     /// Slots that hold a pair.

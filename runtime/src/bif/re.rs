@@ -343,7 +343,7 @@ fn run<'p>(p: &'p Process, subject: Term<'p>, pattern: Term<'p>, list: Term<'p>)
     matched(p, &regex, subject, &options)
 }
 
-/// What is captured.
+/// The parts of a match that are captured.
 enum Capture {
     /// Only whether it matches.
     Nothing,

@@ -88,7 +88,7 @@ pub(super) fn ask_all<'p>(p: &'p Process) -> Control<'p> {
     Control::Trap(result, vec![p.reference(reference)])
 }
 
-/// What has been told so far, and who is still to tell.
+/// The text so far, and the processes that are still to tell their part.
 struct Round {
     asker: Pid,
     reference: RefNumbers,

@@ -114,7 +114,7 @@ fn trace_4<'p>(p: &'p Process, [session, what, how, list]: [Term<'p>; 4]) -> Bif
     trace(p, &session, what, how, list)
 }
 
-/// What a list of flags asks for.
+/// The flags and options of a list.
 #[derive(Default)]
 struct Flags {
     mask: u32,

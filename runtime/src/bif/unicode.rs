@@ -21,7 +21,7 @@ fn bin_is_7bit_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(Term::bool(is_ascii))
 }
 
-/// What has been converted, and what is left.
+/// The part that has been converted, and the rest.
 struct Conversion<'p> {
     p: &'p Process,
     latin1: bool,

@@ -8,7 +8,7 @@ use crate::hook::Hook;
 use crate::process::{BifResult, GuardResult, Leave, Next, Process};
 use crate::term::{Atom, Term};
 
-/// What a BIF may do, as in `bif.tab`.
+/// The kind of a BIF, which says what it may do, as in `bif.tab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ordinary.

@@ -11,7 +11,7 @@ use crate::code::bif::Bif;
 use crate::code::{Export, FunEntry};
 use crate::term::{CodeAddress, RawTerm};
 
-/// What an operand is, for those who print code or check it.
+/// The kind of an operand, for code that prints or checks code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// See [`Reg`].
@@ -112,7 +112,7 @@ pub trait Put {
 
 /// An operand in the first word of its instruction.
 pub trait Packed {
-    /// As those see it who run code.
+    /// The type that running code sees.
     type Value;
     /// Reads it.
     fn unpack(bits: u16) -> Self::Value;
@@ -120,9 +120,9 @@ pub trait Packed {
 
 /// An operand that takes a word.
 pub trait Word {
-    /// As those see it who run code.
+    /// The type that running code sees.
     type Value;
-    /// As it is put.
+    /// The type of an operand to be put.
     type Given;
     /// Reads it.
     fn read(word: u64) -> Self::Value;
@@ -132,9 +132,9 @@ pub trait Word {
 
 /// A list: so many words as the operand says that counts it.
 pub trait List {
-    /// As those see it who run code.
+    /// The type that running code sees.
     type Value;
-    /// As it is put.
+    /// The type of an operand to be put.
     type Given;
     /// Reads it.
     ///

@@ -16,7 +16,7 @@ use crate::term::hash::internal_hash;
 
 pub(crate) use chain::Chain;
 
-/// What a key may have.
+/// The objects that a key may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HashKind {
     /// One object.

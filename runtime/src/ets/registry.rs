@@ -45,7 +45,7 @@ pub(crate) type TableRef = Arc<MagicBinary>;
 
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
 
-/// What processes have.
+/// The tables of processes.
 #[derive(Default)]
 struct Owned {
     tables: Map<Pid, Vec<TableRef>>,

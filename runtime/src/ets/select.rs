@@ -27,7 +27,7 @@ pub(crate) fn compiled(spec: Term<'_>) -> Result<MatchSpec, Raise<'static>> {
     })
 }
 
-/// What a specification says about the keys it can match.
+/// The keys that a specification can match.
 pub(crate) enum Keys<'a> {
     /// These at most.
     Some(Vec<Term<'a>>),
@@ -86,7 +86,7 @@ pub(crate) enum Position<'p> {
     End,
 }
 
-/// What is to be found.
+/// The results that a traversal is asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     /// Results to stop at; 0: all.
@@ -95,7 +95,7 @@ pub(crate) struct Request {
     pub(crate) back: bool,
 }
 
-/// What a part of a traversal has brought.
+/// The results of a part of a traversal.
 pub(crate) struct Part<'p> {
     /// Where it goes on.
     pub(crate) position: Position<'p>,

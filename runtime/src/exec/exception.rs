@@ -30,7 +30,7 @@ pub(crate) fn backtrace_depth() -> usize {
     DEPTH.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// What was running when an exception was raised.
+/// The code that was running when an exception was raised.
 #[derive(Clone, Copy)]
 pub(crate) enum Current {
     /// The instruction at this address; the function is looked up from it.

@@ -23,7 +23,7 @@ pub struct DecodeOptions {
     pub safe: bool,
 }
 
-/// What is wrong with the bytes.
+/// The error that makes bytes no term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The first byte is not 131.
@@ -117,7 +117,7 @@ pub fn is_compressed(bytes: &[u8]) -> bool {
     matches!(bytes, [VERSION_MAGIC, COMPRESSED, ..])
 }
 
-/// What [`decode_some`] has come to.
+/// The result of [`decode_some`].
 pub enum Decoded<'h> {
     /// The term, and the number of bytes it took.
     Whole(Term<'h>, usize),

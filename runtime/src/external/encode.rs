@@ -82,7 +82,7 @@ pub fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, To
     Ok(encoder.out)
 }
 
-/// What waits to be written, or done.
+/// Work of an encoding that is still to be done.
 #[derive(Clone, Copy)]
 enum Todo<'h> {
     Term(Term<'h>),

@@ -4,7 +4,7 @@ use super::decode::Reason;
 use crate::code::{Export, FunEntry, entry};
 use crate::term::Atom;
 
-/// What the format says of a fun's entry.
+/// The identity of a fun's entry in the format.
 pub(super) struct FunIdentity {
     pub(super) module: Atom,
     pub(super) uniq: [u8; 16],

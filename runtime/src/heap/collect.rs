@@ -13,7 +13,7 @@ use super::{Block, Heap, RESERVED_WORDS, copy, literal, next_heap_size};
 use crate::term::tag;
 use crate::term::{RawTerm, sub_bits};
 
-/// What a collection did.
+/// The result of a collection.
 #[derive(Clone, Copy, Debug)]
 pub struct Collected {
     /// A full sweep, not only the young generation.

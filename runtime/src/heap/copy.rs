@@ -8,7 +8,7 @@ use super::off_heap::{self, OffHeap};
 use crate::term::tag::{self, size};
 use crate::term::{Bits, RawTerm, Term, View};
 
-/// What happens to literals.
+/// How literals count in the size of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Literals {
     /// They are shared, and count nothing.
@@ -69,7 +69,7 @@ fn size_sharing(term: Term<'_>, literals: Literals) -> usize {
     words
 }
 
-/// What has been copied, by where it was.
+/// The things that have been copied, by where they were.
 type Done = HashMap<*mut u64, RawTerm>;
 
 /// A thing whose slots `from..to` still hold what they held where it was copied from.

@@ -358,12 +358,12 @@ pub struct LiteralSlot {
 }
 
 impl LiteralSlot {
-    /// What was put there last: for the owner of `heap` in its turn.
+    /// What was put there last: for the owner of `heap` in its time slice.
     #[inline]
     #[must_use]
     pub fn get<'h>(&self, _heap: &'h Heap) -> Option<Term<'h>> {
         let raw = RawTerm(self.root.load(Ordering::Acquire));
-        // SAFETY: T1, H6: the slot named it in this turn.
+        // SAFETY: T1, H6: the slot named it in this time slice.
         (raw != RawTerm::NONE).then(|| unsafe { Term::new(raw) })
     }
 

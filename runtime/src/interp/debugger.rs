@@ -111,7 +111,7 @@ impl Function {
     }
 }
 
-/// What a slot of a frame holds.
+/// The contents of a slot of a frame.
 pub(crate) enum Slot<'p> {
     /// A term.
     Value(Term<'p>),

@@ -18,7 +18,7 @@ pub(super) struct Machine {
     _registers: Box<[RawTerm]>,
 }
 
-/// What a slow instruction does.
+/// The handler of a slow instruction.
 pub(super) type Handler<I> = fn(&mut Slow<'_>, I) -> Flow;
 
 pub(super) fn x(register: u64) -> u64 {

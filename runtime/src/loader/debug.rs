@@ -37,7 +37,7 @@ pub(crate) fn instruments_lines() -> bool {
     is_enabled() && LINE_BREAKPOINTS.load(Ordering::Relaxed)
 }
 
-/// What a debugger can do with a module.
+/// The debug information of a module.
 #[derive(Default)]
 pub(crate) struct DebugTable {
     /// It was loaded with lines that can have breakpoints.
@@ -50,7 +50,7 @@ pub(crate) struct DebugTable {
     pub(super) items: Vec<Item>,
 }
 
-/// What is known at a line.
+/// The debug information of a line.
 pub(super) struct Item {
     /// Its row in the file.
     pub(super) row: usize,

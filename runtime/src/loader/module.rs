@@ -190,7 +190,7 @@ impl Module {
     }
 }
 
-/// What is to be done where code comes and goes.
+/// The functions that are called where code comes and goes.
 pub(crate) struct Watch {
     /// New code cannot be called yet.
     pub(crate) loaded: fn(&Arc<Module>),

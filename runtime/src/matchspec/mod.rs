@@ -21,7 +21,7 @@ use crate::process::GuardResult;
 use crate::process::Process;
 use crate::term::{Atom, Term};
 
-/// What a program is for.
+/// The dialect of a program, which depends on what the program is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     /// Heads are argument lists; bodies may act.
@@ -79,7 +79,7 @@ struct Clause {
     bound: Vec<usize>,
 }
 
-/// What a clause matches.
+/// The head of a clause, which says what it matches.
 enum Head {
     /// One term.
     Term(Pattern),

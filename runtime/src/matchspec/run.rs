@@ -9,7 +9,7 @@ use crate::term::compare::eq_exact;
 use crate::term::{Term, View, am};
 use crate::value::map;
 
-/// What a program for tracing asked for.
+/// The actions that a program for tracing asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     /// `{return_trace}` was called.
@@ -18,7 +18,7 @@ pub(crate) struct Flags {
     pub(crate) exception_trace: bool,
 }
 
-/// What came of a program for tracing that matched.
+/// The result of a program for tracing that matched.
 pub(crate) struct Outcome<'a> {
     /// `true`, or what `{message, Term}` said.
     pub(crate) message: Term<'a>,
@@ -47,7 +47,7 @@ impl<'o> Object<'o> {
     }
 }
 
-/// Where expressions take their terms from.
+/// The source that expressions take their terms from.
 trait Source<'a, 'c> {
     fn variable(&mut self, slot: usize) -> Term<'a>;
     fn whole(&mut self) -> Term<'a>;

@@ -346,7 +346,7 @@ fn inflate_nif_4<'p>(
     codec(p, &mut zlib, sizes)
 }
 
-/// What a round of [`work`] did.
+/// The result of a round of [`work`].
 struct Round {
     code: z::Code,
     consumed: usize,

@@ -36,7 +36,7 @@ impl From<Errno> for End {
     }
 }
 
-/// What a port of the driver does. An error ends the port.
+/// A driver: the work of a port. An error ends the port.
 pub(super) trait Driver: Send {
     /// The port has been opened.
     fn start(&mut self, _port: &mut Context<'_>) {}
@@ -88,7 +88,7 @@ pub(super) trait Driver: Send {
     fn flush(&mut self) {}
 }
 
-/// What a driver asks of its port, whose lock is held.
+/// The driver's access to its port, whose lock is held.
 pub(super) struct Context<'a> {
     pub(super) port: &'a Arc<Port>,
     pub(super) state: &'a mut State,

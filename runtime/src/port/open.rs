@@ -45,7 +45,7 @@ impl From<rustix::io::Errno> for Error {
     }
 }
 
-/// What is opened.
+/// The first argument of `open_port`: what to open.
 enum Name {
     /// A driver, with arguments.
     Driver(Vec<u8>),
@@ -291,7 +291,7 @@ pub(crate) fn open_forker(owner: Pid) {
     debug_assert!(opened.is_ok(), "no other port is there yet");
 }
 
-/// What is behind a port, and its process number if it is a program.
+/// The driver of a port, and its process number if it is a program.
 struct Ends {
     driver: Box<dyn Driver>,
     os_pid: Option<i32>,

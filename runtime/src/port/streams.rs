@@ -34,7 +34,7 @@ impl Descriptor {
     }
 }
 
-/// What the owner hears, and how.
+/// The options that say what the owner hears, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mode {
     pub(super) framing: Framing,

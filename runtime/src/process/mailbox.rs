@@ -215,7 +215,7 @@ impl Mailbox {
     }
 }
 
-/// What a `wait_timeout` does.
+/// The result of a `wait_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitTimeout {
     /// The process waits: end the time slice with `Outcome::Wait`.

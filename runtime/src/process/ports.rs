@@ -9,7 +9,7 @@ use crate::heap::Message;
 use crate::hook::Hook;
 use crate::term::{Port, Term, am};
 
-/// What is called with each of several.
+/// A function that is called with the tracing data of each port.
 type Visit<'a> = &'a mut dyn FnMut(&Tracee);
 
 /// The functions that take signals and messages to ports.

@@ -15,7 +15,7 @@ use crate::heap::{Heap, Message};
 use crate::hook::Hook;
 use crate::term::{Atom, Pid, Term};
 
-/// Something that only a higher floor knows the type of; made when it is first asked for.
+/// Data whose type only a higher floor knows; made when it is first asked for.
 #[derive(Default)]
 pub(crate) struct Held(OnceLock<Box<dyn Any + Send + Sync>>);
 
@@ -57,7 +57,7 @@ pub(crate) struct Spent {
     pub(crate) reductions: Cell<Option<u64>>,
 }
 
-/// What is asked for, for a look without the lock.
+/// The events that somebody asks for, for a look without the lock.
 pub(crate) static ASKED: AtomicU8 = AtomicU8::new(0);
 
 /// Processes that become active or inactive are told.

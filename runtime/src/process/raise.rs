@@ -8,7 +8,7 @@ use crate::term::{Atom, CodeAddress, Term, am};
 /// What a BIF returns.
 pub type BifResult<'p> = Result<Term<'p>, Leave<'p>>;
 
-/// What a BIF returns that neither traps nor waits, as all do that may stand in guards.
+/// The result of a BIF that neither traps nor waits, as of all that may stand in guards.
 pub type GuardResult<'p> = Result<Term<'p>, Raise<'p>>;
 
 /// How a BIF ends without a value.
@@ -40,7 +40,7 @@ pub enum Raise<'p> {
     Raise(Class, Term<'p>, Term<'p>),
 }
 
-/// What the loop is to do with a process whose BIF has not ended.
+/// A request of a BIF that has not ended, to the loop that runs the process.
 #[derive(Clone)]
 pub enum Control<'p> {
     /// The call goes on in another function, as a tail call.

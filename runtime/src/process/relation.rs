@@ -13,7 +13,7 @@ use crate::heap::Message;
 use crate::term::compare::eq_exact;
 use crate::term::{Atom, Pid, Port, Term};
 
-/// What is monitored.
+/// The target of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Monitored {
     /// A process, by its pid.

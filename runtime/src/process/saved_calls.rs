@@ -5,7 +5,7 @@ use super::Process;
 use crate::term::entry::Export;
 use crate::term::{Term, am};
 
-/// What is saved.
+/// An entry of the saved calls.
 #[derive(Clone, Copy)]
 pub(crate) enum Saved {
     /// A call that went through an export.

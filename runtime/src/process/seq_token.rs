@@ -19,7 +19,7 @@ pub(crate) struct Token {
     pub(crate) age: u64,
 }
 
-/// What a process that is or was in a sequential trace knows of it.
+/// The data of a process that is or was in a sequential trace.
 #[derive(Default)]
 pub(crate) struct Seq {
     pub(crate) token: Option<Token>,
@@ -32,7 +32,7 @@ pub(crate) struct Seq {
     pub(crate) next_mark: u32,
 }
 
-/// What a message in a queue does to the token of the process that takes it.
+/// The mark of a message in a queue: what the message does to the token of the process that takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(pub(crate) u32);
 

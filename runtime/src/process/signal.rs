@@ -13,10 +13,10 @@ use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
 /// The sender of the runtime's own messages: no process's pid.
 pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 
-/// What runs in the context of the receiver; without a process when it is gone.
+/// A function that runs in the context of the receiver; without a process when it is gone.
 pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
 
-/// What one process sends to another.
+/// A signal from one process to another.
 pub(crate) enum Signal {
     /// A message.
     Message {

@@ -66,7 +66,7 @@ pub fn processes_made() -> u64 {
     MADE.load(Ordering::Relaxed)
 }
 
-/// How a new process differs from others.
+/// The options of a new process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpawnOptions {
     /// `priority`.

@@ -12,7 +12,7 @@ pub(crate) const NOBODY: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 const ACTIVE: u32 = 1;
 const OVER: u32 = 2;
 
-/// How far it is: 0, outstanding, until the suspendee has taken notice of it.
+/// The stage of a suspension: 0, outstanding, until the suspendee has taken notice of it.
 #[derive(Default)]
 struct Stage(AtomicU32);
 

@@ -11,7 +11,7 @@ use crate::term::{Atom, Pid, Term, am};
 /// Time slices of normal tasks before one of low priority. Source: `RESCHEDULE_LOW`.
 const RESCHEDULE_LOW: u8 = 8;
 
-/// What to do.
+/// The work of a system task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// `{garbage_collect, Id, major | minor}`.

@@ -15,7 +15,7 @@ use crate::sched::timers::{Fire, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Atom, Pid};
 
-/// Who gets a timer's message.
+/// The receiver of a timer's message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Receiver {
     Pid(Pid),

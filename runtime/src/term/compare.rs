@@ -60,7 +60,7 @@ pub fn cmp_flatmap_keys(a: Term<'_>, b: Term<'_>) -> Ordering {
     }
 }
 
-/// What is left to be compared; the flag says whether numbers are compared exactly.
+/// Terms that are left to be compared; the flag says whether numbers are compared exactly.
 #[derive(Clone, Copy)]
 enum Pending<'h> {
     Terms(&'h [Term<'h>], &'h [Term<'h>], bool),

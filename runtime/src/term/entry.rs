@@ -26,7 +26,7 @@ pub const HEAD_WORDS: usize = 5;
 /// Words of an export's stub: a function's head and one instruction.
 pub const STUB_WORDS: usize = HEAD_WORDS + 3;
 
-/// Where code goes on: an entry, a label, a return address. Only the engine that made the code knows what is there.
+/// An address in code: an entry, a label, a return address. Only the engine that made the code knows what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct CodeAddress(u64);

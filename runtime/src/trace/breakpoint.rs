@@ -59,7 +59,7 @@ pub(super) struct Breakpoint {
     pub(super) generations: Generations<BpData>,
 }
 
-/// What all sessions want of a function.
+/// The wishes of all sessions for a function.
 #[derive(Clone, Default)]
 pub(super) struct BpData {
     pub(super) sessions: SmallVec<[SessionBp; 1]>,
@@ -84,7 +84,7 @@ pub(super) struct Meta {
     pub(super) spec: Option<Arc<Spec>>,
 }
 
-/// What one session wants of a function.
+/// The wishes of one session for a function.
 #[derive(Clone)]
 pub(super) struct SessionBp {
     pub(super) session: Arc<Shared>,

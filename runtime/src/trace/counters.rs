@@ -42,7 +42,7 @@ pub(super) struct Counting {
     process: Mutex<ProcessCounters>,
 }
 
-/// What this thread counts.
+/// The counters of this thread.
 enum ThreadState {
     Unknown,
     Open {

@@ -213,9 +213,9 @@ impl Tracee {
     }
 }
 
-/// Some session traces processes that are made from now on.
+/// Whether some session traces processes that are made from now on.
 static NEW: AtomicBool = AtomicBool::new(false);
-/// The same of ports.
+/// Whether some session traces ports that are opened from now on.
 static NEW_PORTS: AtomicBool = AtomicBool::new(false);
 
 /// Call after a session's flags for new processes and ports have changed.

@@ -189,7 +189,7 @@ pub(super) fn on_top<'a>(p: &'a Process) -> impl Iterator<Item = Frame<'a>> {
     })
 }
 
-/// What the stack holds from its top to the innermost catch tag: trace frames, and return addresses.
+/// An element of the stack between its top and the innermost catch tag: a trace frame or a return address.
 pub(super) enum Unwound<'a> {
     Frame(Frame<'a>),
     Return(CodeAddress),

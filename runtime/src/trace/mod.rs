@@ -115,7 +115,7 @@ impl Kinds {
     }
 }
 
-/// What a function's breakpoints in a session say; see [`Handle::at`].
+/// The settings of a function's breakpoints in a session; see [`Handle::at`].
 #[derive(Clone, Default)]
 pub(crate) struct At {
     pub(crate) kinds: u32,
@@ -403,7 +403,7 @@ fn both_rows(a: &meter::Account, b: &meter::Account) -> [Vec<(Pid, Counted)>; 2]
     rows
 }
 
-/// What a session's own reference holds: the session ends with the last copy of it.
+/// The contents of a session's own reference: the session ends with the last copy of it.
 pub(crate) struct StrongRef(Handle);
 
 impl StrongRef {

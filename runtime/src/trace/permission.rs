@@ -35,7 +35,7 @@ pub(super) fn wake(pid: Pid) {
     }
 }
 
-/// What a process that wants a change is to do.
+/// The next step of a process that wants a change.
 pub(crate) enum Progress {
     /// It has the permission: make the change and hand it to [`super::change::run`], or [`release`].
     Go,

@@ -20,7 +20,7 @@ pub(super) fn has_stubs() -> bool {
     STUBS.load(Ordering::Acquire) > 0
 }
 
-/// Where a breakpoint stands.
+/// The place of a breakpoint.
 #[derive(Clone)]
 pub(super) enum Place {
     /// In a module's code, at this entry.

@@ -268,7 +268,7 @@ impl Called {
     }
 }
 
-/// What is to be done about the return of a call.
+/// What to do for the return of a call.
 pub(super) enum OnReturn {
     /// It is seen already, or nobody wants to see it.
     Nothing,

@@ -18,7 +18,7 @@ pub(crate) use crate::process::seq_token::{Mark, Seq, Token};
 use crate::process::{ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am, compare};
 
-/// What of a token's information transfers is told, and how.
+/// The flags of a token: which transfers of information are told, and with which time stamps.
 mod bits {
     pub(super) const SEND: u32 = 1 << 0;
     pub(super) const RECEIVE: u32 = 1 << 1;
@@ -337,7 +337,7 @@ pub(crate) fn received(p: &Process, mark: Mark, message: Term<'_>) {
     }
 }
 
-/// What a spawn says of itself.
+/// A spawn, as sequential tracing tells of it.
 pub(crate) struct Spawn<'p> {
     pub(crate) mfa: [Term<'p>; 3],
     pub(crate) options: Term<'p>,

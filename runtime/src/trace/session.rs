@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) arenas: Mutex<Vec<Arc<Arena>>>,
 }
 
-/// What the runtime's own profile measures, and all that it counts.
+/// The runtime's own profile: what it measures, and all that it counts.
 pub(super) struct Profiled {
     pub(super) measures: Measures,
     /// Count calls only, in one counter a function.

@@ -97,7 +97,7 @@ pub(super) fn run<'a>(
     }
 }
 
-/// What the body of a match specification acts on.
+/// The processes and data that the body of a match specification acts on.
 struct Body<'a> {
     p: &'a Process,
     session: &'a Arc<Shared>,

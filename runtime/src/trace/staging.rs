@@ -30,7 +30,7 @@ pub(super) struct Staging {
     exports: IntoIter<&'static Export>,
 }
 
-/// What is to happen at a place.
+/// The change at a place.
 pub(super) struct Wanted {
     /// It is one of those that the pattern asks for.
     pub(super) matches: bool,

@@ -27,7 +27,7 @@ pub(crate) const SCHEDULER: u8 = 4;
 /// `exclusive`: a process is inactive while it calls a port.
 pub(crate) const EXCLUSIVE: u8 = 8;
 
-/// Who is told, and what.
+/// The receiver of events, and which it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     /// A process or a port.

@@ -70,7 +70,7 @@ impl Sums {
     }
 }
 
-/// What a process and its scheduler have done, at some point of a time slice.
+/// The numbers of a process and its scheduler at some point of a time slice.
 #[derive(Clone, Copy, Default)]
 struct Reading {
     reductions: u64,
@@ -91,7 +91,7 @@ impl Reading {
 }
 
 thread_local! {
-    /// Where this scheduler's time slice stood when it was last accounted for.
+    /// The numbers of this scheduler's time slice when it was last accounted for.
     static SLICE: Cell<Reading> = const { Cell::new(Reading {
         reductions: 0,
         words: 0,

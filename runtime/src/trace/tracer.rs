@@ -50,7 +50,7 @@ pub(crate) enum Verdict {
     Remove,
 }
 
-/// What a tracer is asked before anything is told it.
+/// The questions that a tracer is asked before it is told anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     /// `trace_status`: is it there at all? The only one to be answered with [`Verdict::Remove`].
@@ -72,7 +72,7 @@ pub(crate) enum Timestamp {
     Monotonic,
 }
 
-/// What goes with an event: the map of `erl_tracer`'s last argument.
+/// The options of an event: the map of `erl_tracer`'s last argument.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Options<'a> {
     pub(crate) extra: Option<Term<'a>>,

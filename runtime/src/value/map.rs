@@ -118,7 +118,7 @@ pub fn from_unique_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> 
     (map.as_map().map(Map::len) == Some(pairs.len())).then_some(map)
 }
 
-/// What begins when two maps are merged.
+/// The start of a merging of two maps.
 pub enum Merging<'h> {
     /// Nothing: this is the map.
     Done(Term<'h>),

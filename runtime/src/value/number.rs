@@ -19,7 +19,7 @@ pub enum ArithError {
     SystemLimit,
 }
 
-/// What an operation gives.
+/// The result of an operation.
 pub type ArithResult<'h> = Result<Term<'h>, ArithError>;
 
 /// A number looked at.

@@ -1,5 +1,5 @@
-//! The C library's mathematical functions: the standard library has formulas of its own for some of
-//! them, whose last digits differ.
+//! The C library's mathematical functions. The standard library has formulas of its own for some of them, whose last
+//! digits differ.
 #![expect(unsafe_code, reason = "declarations of foreign functions")]
 #![expect(missing_docs, reason = "the names are the C library's")]
 

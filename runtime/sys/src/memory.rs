@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::halt::Exit;
 
-/// What memory is for: the names of the allocator and of the type, as in `erl_alloc.types`.
+/// The purpose of memory: the names of the allocator and of the type, as in `erl_alloc.types`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(&'static str, &'static str);
 

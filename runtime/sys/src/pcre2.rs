@@ -1,17 +1,17 @@
-//! PCRE2, made safe: compiled patterns, matches, and what is known about them.
+//! Safe wrappers of PCRE2: compiled patterns, matches, and what is known about them.
 //!
-//! The interpretive matcher is used, never the JIT compiler, so that match limits mean what
-//! they mean in OTP. Invariants:
+//! The interpretive matcher is used, never the JIT compiler, so that match limits mean what they mean in OTP.
+//! Invariants:
 //!
-//! - RE1: a [`Code`] holds a pattern that the library compiled; it is freed once, by `Drop`,
-//!   and nothing writes to it in between, so threads may share it.
-//! - RE2: a pointer to bytes is passed with their length, and is not kept past the call (match
-//!   data remembers the subject, but is freed before the call that made it returns).
-//! - RE3: `PCRE2_NO_UTF_CHECK` is set only for a subject that the standard library found to be
-//!   UTF-8, with a start at the border of a character.
+//! - RE1: a [`Code`] holds a pattern that the library compiled; it is freed once, by `Drop`, and nothing writes to it
+//!   in between, so threads may share it.
+//! - RE2: a pointer to bytes is passed with their length, and is not kept past the call (match data remembers the
+//!   subject, but is freed before the call that made it returns).
+//! - RE3: `PCRE2_NO_UTF_CHECK` is set only for a subject that the standard library found to be UTF-8, with a start at
+//!   the border of a character.
 //! - RE4: match data made for `n` pairs has `2 * n` offsets, all of them written by a match.
-//! - RE5: a name table has as many entries as it says, of the size it says: two bytes of
-//!   number, then a name that ends in a zero byte.
+//! - RE5: a name table has as many entries as it says, of the size it says: two bytes of number, then a name that ends
+//!   in a zero byte.
 //! - RE6: contexts and match data are made and freed in one function.
 
 #![expect(unsafe_code, reason = "PCRE2 is a C library")]

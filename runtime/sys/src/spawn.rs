@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// What to start.
+/// A program to start.
 pub struct Program<'a> {
     /// The file; a relative one is looked up from `cd`.
     pub path: &'a CStr,

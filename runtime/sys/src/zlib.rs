@@ -37,7 +37,7 @@ pub struct Stream {
 // SAFETY: Z1: the structure moves with its box; zlib keeps no state per thread.
 unsafe impl Send for Stream {}
 
-/// What one step did.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// zlib's code.

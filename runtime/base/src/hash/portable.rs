@@ -61,7 +61,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// What identifies a local fun in the hashes.
+/// The numbers by which the hashes identify a local fun.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalFun {
     /// The hash of the module's name.

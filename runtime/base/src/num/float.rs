@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// How a float is laid out as text.
+/// The layout of a float as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloatFormat {
     /// The shortest digits that read back as the same float: option `short`.

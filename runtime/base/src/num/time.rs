@@ -1,5 +1,5 @@
-//! Calendar arithmetic and conversion of time units. `sys::chance::clock` has the clocks, and `sys::time` the
-//! time zone.
+//! Calendar arithmetic and conversion of time units. `sys::chance::clock` has the clocks, and `sys::time` the time
+//! zone.
 
 /// A date and a time of day, in no particular time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

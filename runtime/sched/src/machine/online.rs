@@ -24,7 +24,7 @@ pub struct Online {
     pub parkers: Box<[Parker]>,
 }
 
-/// What the limit follows from.
+/// The settings that the limit follows from.
 struct Wishes {
     online: usize,
     /// Processes that block the others: what kind of block, how often, and whether they wait for it

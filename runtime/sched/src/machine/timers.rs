@@ -17,7 +17,7 @@ pub struct TimerId {
     key: TimerKey,
 }
 
-/// What a timer does when it goes off; in a scheduler's thread, outside of any process.
+/// The action of a timer that goes off. It runs in a scheduler's thread, outside of any process.
 pub enum Fire {
     /// The time of a receive is up.
     Receive {

@@ -9,7 +9,7 @@ use crate::process::refs::{RefNumbers, is_pid_ref, make_ref};
 use crate::process::{Monitored, Peer, Process, Signal};
 use crate::term::{Atom, Pid, Term, am};
 
-/// What is asked of a process.
+/// The item that is asked of a process.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
     Links,

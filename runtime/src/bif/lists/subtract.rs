@@ -18,7 +18,7 @@ const FEW: usize = 16;
 /// Elements looked for among many for one reduction.
 const SEARCHED_PER_RED: usize = 8;
 
-/// What is still to be taken out of a list.
+/// The elements that are still to be taken out of a list.
 #[derive(Default)]
 struct Removed<'p> {
     /// Each distinct element once; if there are few, each as often as it is to be taken out.
@@ -93,7 +93,7 @@ impl<'p> Removed<'p> {
     }
 }
 
-/// What is being done.
+/// The stages of the operator.
 #[derive(Clone, Copy)]
 enum Stage {
     CountLeft,

@@ -19,7 +19,7 @@ const ORDERED_REDS: i64 = 32;
 /// Levels in a limb of a path.
 const LEVELS_PER_LIMB: usize = 16;
 
-/// What is asked for.
+/// The result that the caller asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `{K1, V1, {K2, V2, ... [Path | Map]}}`, forward.

@@ -18,7 +18,7 @@ pub struct Compression {
     is_shorter: bool,
 }
 
-/// What begins when bytes are to be compressed.
+/// The start of a compression, where one is worth while.
 pub enum Compressing {
     /// A compression.
     More(Compression),

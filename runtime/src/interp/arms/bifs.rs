@@ -10,7 +10,7 @@ use crate::interp::regs::{GO, Go, Guarded, Regs, guarded, header};
 use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS};
 use crate::term::{CodeAddress, RawTerm, tag};
 
-/// Who calls a BIF: what differs at the end of the call.
+/// The place of a BIF's call: what differs at the end of the call.
 #[derive(Clone, Copy)]
 struct Site<I> {
     /// The calling instruction; none for a BIF called by its entry.

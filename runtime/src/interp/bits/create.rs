@@ -320,7 +320,7 @@ pub(crate) fn bs_create_bin(s: &mut Slow<'_>, i: read::BsCreateBin) -> Flow {
     Flow::Next
 }
 
-/// Why there is nothing to write to.
+/// How an instruction ends that has nothing to write to.
 enum Stop {
     Bad(Bad),
     Flow(Flow),

@@ -102,7 +102,7 @@ pub(crate) fn bs_skip_bits2(s: &mut Slow<'_>, i: read::BsSkipBits) -> Flow {
 /// A code point at the start of a context and its bits, for these flags; `None` where there is none.
 type Decode = fn(Ctx, u64) -> Option<(u32, usize)>;
 
-/// What the instructions of the UTF types have in common.
+/// The common part of the instructions of the UTF types.
 struct Utf {
     fail: CodeAddress,
     context: Src,

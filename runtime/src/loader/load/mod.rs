@@ -38,7 +38,7 @@ impl std::fmt::Display for LoadError {
     }
 }
 
-/// What of a module's tables the transformation needs, as terms and atoms of this machine.
+/// The parts of a module's tables that the transformation needs, as terms and atoms of this machine.
 struct Tables<'a> {
     beam: &'a BeamModule,
     name: Atom,

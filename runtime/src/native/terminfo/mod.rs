@@ -32,7 +32,7 @@ pub(super) enum Text {
     Is(Vec<u8>),
 }
 
-/// What is known of a terminal.
+/// The description of a terminal.
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
     booleans: Vec<bool>,
@@ -228,7 +228,7 @@ fn text_at(table: &[u8], offset: i16) -> Text {
     }
 }
 
-/// What is left of a description.
+/// A reader of a description: the bytes that are left.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,

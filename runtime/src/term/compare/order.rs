@@ -15,7 +15,7 @@ use super::{
 use crate::term::counted::this_node;
 use crate::term::{External, Map, Term, View, tag};
 
-/// What is left to be compared; the flag says whether numbers are compared exactly.
+/// Terms that are left to be compared; the flag says whether numbers are compared exactly.
 enum Pending<'h> {
     Terms(&'h [Term<'h>], &'h [Term<'h>], bool),
     Pair(Term<'h>, Term<'h>, bool),
@@ -222,7 +222,7 @@ fn flat_maps<'h>(a: Sorted<'h>, b: Sorted<'h>, stack: &mut Stack<'h>) {
     }
 }
 
-/// What the comparison under way is for.
+/// The question that the comparison under way is to answer.
 #[derive(Clone, Copy)]
 enum Asked {
     /// Nothing yet.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::hash::internal::{InternalHash, mix64};
 use crate::term::{Bits, Cons, External, Fun, Map, Record, Term, View, tag};
 
-/// What a word stands for, fed before it.
+/// The type of a word, which is fed before the word.
 #[derive(Clone, Copy)]
 enum Type {
     Immediate = 1,

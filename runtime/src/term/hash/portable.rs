@@ -80,7 +80,7 @@ fn byte_of(term: Term<'_>) -> Option<u8> {
     term.as_small().and_then(|n| u8::try_from(n).ok())
 }
 
-/// What hashes of identifiers are made from.
+/// The numbers that hashes of identifiers are made from.
 enum Identifier {
     Pid(u32),
     Port(u64),
@@ -104,7 +104,7 @@ fn local_fun(fun: Fun<'_>) -> Option<LocalFun> {
     })
 }
 
-/// What is done with a term that is pending.
+/// The pending work on a term.
 #[derive(Clone, Copy)]
 enum Kind {
     Term,

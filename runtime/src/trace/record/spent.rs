@@ -7,7 +7,7 @@ use super::Recorder;
 use crate::loader::module::Mfa;
 use crate::process::Process;
 
-/// What is asked for.
+/// The numbers that the recording asks for.
 #[derive(Clone, Copy)]
 pub(super) struct SpentWanted {
     any: bool,

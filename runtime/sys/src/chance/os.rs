@@ -60,7 +60,7 @@ fn rusage(who: libc::c_int) -> libc::rusage {
     unsafe { usage.assume_init() }
 }
 
-/// What the operating system has accounted for.
+/// The operating system's account of what was used.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     /// Time on a processor, in nanoseconds.

@@ -36,7 +36,7 @@ use smallvec::SmallVec;
 
 use super::form;
 
-/// What to wait for.
+/// The readiness that a watch waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Data to read, the end of it, or an error.
@@ -59,7 +59,7 @@ impl Interest {
     }
 }
 
-/// Who waits for descriptors.
+/// The owner of a watch.
 pub trait Ready: Send + Sync {
     /// A watch is due: `fd` is ready, or was.
     fn ready(self: Arc<Self>, fd: RawFd, interest: Interest);
@@ -80,7 +80,7 @@ struct Watch {
     is_due: bool,
 }
 
-/// What is known of a descriptor.
+/// The watches on a descriptor, and its registration with the kernel.
 #[derive(Default)]
 struct Row {
     /// Seldom more than two: to read and to write.

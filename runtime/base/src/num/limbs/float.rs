@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::mag::{bit_len, shl, shr};
 use super::{Int, IntRef, Mag};
 
-/// How a float becomes an integer.
+/// The rounding of a float to an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
     /// Towards zero: `trunc/1`.

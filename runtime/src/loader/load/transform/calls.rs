@@ -8,7 +8,7 @@ use crate::code::op::{entry as head, put};
 use crate::code::operand::Sink;
 use crate::term::{RawTerm, am};
 
-/// What a call is followed by.
+/// The instructions that follow a call.
 pub(super) enum Tail {
     /// More of the function.
     No,
