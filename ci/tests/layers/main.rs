@@ -145,11 +145,25 @@ fn crates_stand_below_modules() {
     assert!(lowest < highest, "modules may name every crate");
 }
 
+/// The manifest of the crate `name` of the runtime.
+fn manifest(name: &str) -> toml::Table {
+    let path = workspace().join(member_of(name)).join("Cargo.toml");
+    let text = fs::read_to_string(path).expect("a crate has a manifest");
+    text.parse().expect("cargo reads it")
+}
+
+/// The tasks that take all crates of the runtime know them by their names.
+#[test]
+fn crates_have_the_names_of_their_folders() {
+    for name in floors_of_crates().keys() {
+        let expected = format!("beamline-runtime-{}", name.replace('_', "-"));
+        assert_eq!(manifest(name)["package"]["name"].as_str(), Some(&*expected));
+    }
+}
+
 /// The crates of the runtime that another one depends on.
 fn dependencies(name: &str) -> Vec<String> {
-    let manifest = workspace().join(member_of(name)).join("Cargo.toml");
-    let manifest = fs::read_to_string(manifest).expect("a crate has a manifest");
-    let manifest: toml::Table = manifest.parse().expect("cargo reads it");
+    let manifest = manifest(name);
     let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
     let names = dependencies.into_iter().flat_map(|table| table.keys());
     names
