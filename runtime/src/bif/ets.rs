@@ -1,12 +1,12 @@
 //! The BIFs of `ets` that make and delete tables, and that read or change one object or key at a time.
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Leave, Raise, badarg, bifs};
 use crate::ets::{
     Found, HashKind, Heir, Kind, Objects, Options, Protection, Table, WriteConcurrency, error,
     registry,
 };
 use crate::heap::{Message, Stored};
-use crate::process::{self, CONTEXT_REDS, Due, PauseWords, Process, Signal, refs, work};
+use crate::process::{self, Process, Signal, refs, work};
 use crate::sched;
 use crate::term::{Atom, Term, View, am};
 
@@ -20,8 +20,6 @@ bifs! {
     bif ets:"safe_fixtable"/2 => safe_fixtable_2;
     bif ets:"internal_request_all"/0 => internal_request_all_0;
     bif erts_internal:"ets_super_user"/1 => ets_super_user_1;
-    bif ets:"insert"/2 => insert_2;
-    bif ets:"insert_new"/2 => insert_new_2;
     bif ets:"lookup"/2 => lookup_2;
     bif ets:"lookup_element"/3 => lookup_element_3;
     bif ets:"lookup_element"/4 => lookup_element_4;
@@ -192,7 +190,7 @@ fn new_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
 fn whereis_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     name.as_atom().ok_or_else(badarg)?;
     Ok(match registry::find(name) {
-        Ok(handle) if handle.table().info(name).is_ok() => handle.tid(p, name),
+        Ok(handle) if handle.table().is_known_as(name) => handle.tid(p, name),
         _ => am::undefined.term(),
     })
 }
@@ -370,107 +368,6 @@ pub(super) fn object<'p>(
         .ok_or_else(badarg)
 }
 
-/// Objects made of a list, until they are put into the table together.
-struct Inserting<'p> {
-    stored: Vec<Stored>,
-    /// What is left of the list.
-    rest: Term<'p>,
-}
-
-work! { struct Inserting { rest; stored } }
-
-/// Steps of an insertion for one reduction. Source: `ITERATIONS_PER_RED` in `erl_db.c`.
-const STEPS_PER_RED: usize = 8;
-/// Steps that an object of a list takes to be put into the table.
-const STEPS_TO_PUT: usize = 2;
-
-fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> BifResult<'p> {
-    let handle = registry::find(id)?;
-    let keypos = handle.table().options.keypos;
-    let mut state = handle.table().write(p, id)?;
-    if objects.as_tuple().is_some() {
-        let tuple = object(objects, keypos)?;
-        if new && state.objects.has(tuple.get(keypos - 1)) {
-            return Ok(am::false_.term());
-        }
-        state.objects.insert(Stored::new(tuple));
-        return Ok(am::true_.term());
-    }
-    drop(state);
-    insert_list(p, &handle, (id, objects), new)
-}
-
-/// The objects of a list are copied first where there are not reductions enough to put all of them into the table
-/// in this time slice; of bags, always. Source: `ets_insert_2_list()` in `erl_db.c`.
-fn insert_list<'p>(
-    p: &'p Process,
-    handle: &registry::Handle<'p>,
-    (id, objects): (Term<'p>, Term<'p>),
-    new: bool,
-) -> BifResult<'p> {
-    if let Some(result) = p.pay_on(PauseWords::Each(0)) {
-        return result;
-    }
-    let options = &handle.table().options;
-    let keypos = options.keypos;
-    let is_bag = matches!(
-        options.kind,
-        Kind::Hash(HashKind::Bag | HashKind::DuplicateBag)
-    );
-    let budget = p.reds_left() * STEPS_PER_RED;
-    let begun = p.take_work::<Inserting>();
-    let is_first_turn = begun.is_none();
-    let is_long = || objects.list_iter().nth(budget / 2).is_some();
-    let copies = !is_first_turn || is_bag || is_long();
-    // Checking one, and copying it.
-    let steps_each = 1 + usize::from(copies);
-    let (mut stored, mut rest) = match begun {
-        Some(inserting) => (inserting.stored, inserting.rest),
-        None => (Vec::new(), objects),
-    };
-    let mut left = budget.max(1);
-    while let Some(cell) = rest.as_cons() {
-        if left == 0 {
-            if is_first_turn {
-                p.trap_state();
-            }
-            return Err(p.yield_with(Inserting { stored, rest }).into());
-        }
-        stored.push(Stored::new(object(cell.head(), keypos)?));
-        rest = cell.tail();
-        left = left.saturating_sub(steps_each);
-    }
-    if !rest.is_nil() {
-        return Err(badarg().into());
-    }
-    let mut state = handle.table().write(p, id)?;
-    let mut steps = budget - left;
-    let has = |object: &Stored| state.objects.has(object.elements()[keypos - 1]);
-    let has_some = new && stored.iter().inspect(|_| steps += 1).any(has);
-    if !has_some {
-        steps += STEPS_TO_PUT * stored.len();
-        for object in stored {
-            state.objects.insert(object);
-        }
-    }
-    drop(state);
-    let result = Term::bool(!has_some);
-    let per_slice = STEPS_PER_RED * CONTEXT_REDS as usize;
-    let due = match copies {
-        true => Due::new(steps, per_slice),
-        false => Due::at_once(steps, per_slice),
-    };
-    p.pay(result, &[due], PauseWords::Each(0))
-}
-
-fn insert_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'p> {
-    insert(p, id, objects, false)
-}
-
-fn insert_new_2<'p>(p: &'p Process, [id, objects]: [Term<'p>; 2]) -> BifResult<'p> {
-    insert(p, id, objects, true)
-}
-
 /// The list of copies of `objects`, the first one last: those of a key come the newest first.
 fn copies<'p>(p: &'p Process, objects: Found<'_>) -> Term<'p> {
     objects.fold(Term::NIL, |rest, object| {
@@ -490,7 +387,7 @@ fn element<'p>(
     id: Term<'p>,
     key: Term<'p>,
     position: Term<'p>,
-) -> Result<Option<Term<'p>>, Raise<'p>> {
+) -> Result<Option<Term<'p>>, Leave<'p>> {
     let handle = registry::find(id)?;
     let state = handle.table().read(p, id)?;
     let index = position
@@ -502,7 +399,7 @@ fn element<'p>(
         .clone()
         .any(|object| index >= object.elements().len())
     {
-        return Err(badarg());
+        return Err(badarg().into());
     }
     let mut elements = objects.map(|object| p.copy_in(object.elements()[index]));
     if handle.table().options.kind.is_set() {
@@ -651,7 +548,7 @@ fn raw_step<'p>(
     object: impl FnOnce(&Objects) -> Option<Option<&Stored>>,
 ) -> BifResult<'p> {
     let handle = registry::find(id)?;
-    let state = handle.table().info(id)?;
+    let state = handle.table().info(p, id)?;
     Ok(match object(&state.objects).ok_or_else(badarg)? {
         Some(object) => p.copy_in(object.elements()[handle.table().options.keypos - 1]),
         None => am::end_of_table.term(),
@@ -677,7 +574,7 @@ fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {
 /// The binaries that the objects with `key` refer to: `[{Address, Bytes, Holders}]`.
 fn ets_lookup_binary_info_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(id)?;
-    let state = handle.table().info(id)?;
+    let state = handle.table().info(p, id)?;
     let mut list = Term::NIL;
     for object in state.objects.raw_get(key) {
         object.for_each_binary(|address, bytes, holders| {

@@ -1,6 +1,6 @@
 //! `ets:info/1,2`, which give information about a table.
 
-use super::{BifResult, Control, Raise, badarg, bifs};
+use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code;
 use crate::ets::registry::Handle;
 use crate::ets::{Objects, State, Table, WriteConcurrency, registry};
@@ -163,8 +163,10 @@ fn info_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(am::undefined.term());
     };
     let table = handle.table();
-    let Ok(state) = table.info(id) else {
-        return Ok(am::undefined.term());
+    let state = match table.info(p, id) {
+        Err(Leave::Raise(_)) => return Ok(am::undefined.term()),
+        Err(control) => return Err(control),
+        Ok(state) => state,
     };
     let shown = Shown {
         p,
@@ -190,8 +192,10 @@ fn info_2<'p>(p: &'p Process, [id, item]: [Term<'p>; 2]) -> BifResult<'p> {
         return Ok(am::undefined.term());
     };
     let table = handle.table();
-    let Ok(state) = table.info(id) else {
-        return Ok(am::undefined.term());
+    let state = match table.info(p, id) {
+        Err(Leave::Raise(_)) => return Ok(am::undefined.term()),
+        Err(control) => return Err(control),
+        Ok(state) => state,
     };
     let shown = Shown {
         p,

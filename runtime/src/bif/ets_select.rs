@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use parking_lot::RwLockWriteGuard;
 
-use super::{BifResult, Control, Raise, badarg, bifs};
+use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::ets::registry::Handle;
 use crate::ets::select::{self, Keys, Part, Position, Request, compiled};
 use crate::ets::{HashKind, Kind, Objects, Protection, State, Table, error, registry};
 use crate::heap::{Heap, MagicBinary, Message};
 use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
-use crate::process::{Process, refs};
+use crate::process::{CONTEXT_REDS, Process, refs};
 use crate::sched;
 use crate::term::{Atom, Term, am};
 use crate::trace::seq;
@@ -275,7 +275,7 @@ impl<'p> Traversal<'p> {
             self.id = handle.tid(p, self.id);
             return Err(self.trap(p).into());
         }
-        if self.fixed {
+        if self.fixed && !matches!(done, Err(Leave::Control(_))) {
             self.unfix(p, table);
         }
         done?;
@@ -303,16 +303,18 @@ impl<'p> Traversal<'p> {
         keys: &Keys<'_>,
         program: &MatchSpec,
         part: &mut Part<'p>,
-    ) -> Result<(), Raise<'p>> {
+    ) -> Result<(), Leave<'p>> {
         let writes = matches!(self.mode, Mode::Delete | Mode::Replace);
         if writes {
             let mut state = table.write(p, self.id)?;
             self.fix(p, table, &mut state);
+            let is_others = state.fixes.total() > usize::from(self.fixed);
             let objects = &mut state.objects;
-            return match self.mode {
-                Mode::Delete => select::delete(p, objects, keys, program, part),
+            let done = match self.mode {
+                Mode::Delete => select::delete(p, (objects, is_others), keys, program, part),
                 _ => select::replace(p, objects, keys, program, part),
             };
+            return Ok(done?);
         }
         let state = if self.may_trap(p, &*table.read(p, self.id)?) {
             let mut state = table.read_exclusive(p, self.id)?;
@@ -321,10 +323,11 @@ impl<'p> Traversal<'p> {
         } else {
             table.read(p, self.id)?
         };
-        match self.mode {
+        let done = match self.mode {
             Mode::Count => select::count(p, &state.objects, keys, program, part),
             _ => select::select(p, &state.objects, keys, program, self.request, part),
-        }
+        };
+        Ok(done?)
     }
 
     /// Must the table be fixed, lest slots move until the next time slice? Only others' changes can do
@@ -536,7 +539,8 @@ fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<
     Ok(Program::new(Message::copy_of(spec))?.term(p))
 }
 
-/// Results of a list's terms, the last one first, before `results`.
+/// Results of a list's terms, the last one first, before `results`; of so many terms in a time slice as it has
+/// reductions.
 fn match_spec_run_r_3<'p>(
     p: &'p Process,
     [list, compiled, results]: [Term<'p>; 3],
@@ -545,14 +549,21 @@ fn match_spec_run_r_3<'p>(
         return Err(badarg().into());
     }
     let program = &program(compiled).ok_or_else(badarg)?.program;
-    let mut results = results;
+    let (mut rest, mut results) = (list, results);
     let mut seen = 0;
-    for term in list.list_iter() {
-        let term = term.map_err(|_| badarg())?;
+    while let Some(cell) = rest.as_cons() {
+        if seen == CONTEXT_REDS {
+            p.bump_all_reds();
+            return Err(Control::YieldWith(vec![rest, compiled, results]).into());
+        }
         seen += 1;
-        if let Some(result) = program.run(p, Object::Term(term)) {
+        if let Some(result) = program.run(p, Object::Term(cell.head())) {
             results = p.cons(result, results);
         }
+        rest = cell.tail();
+    }
+    if !rest.is_nil() {
+        return Err(badarg().into());
     }
     p.bump_reds(seen);
     Ok(results)

@@ -29,6 +29,7 @@ pub(crate) mod emulator;
 mod error;
 mod ets;
 mod ets_info;
+mod ets_insert;
 mod ets_select;
 mod ets_update;
 mod external;

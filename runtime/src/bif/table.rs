@@ -26,6 +26,7 @@ pub(crate) const FAMILIES: &[&[Bif]] = &[
     super::error::TABLE,
     super::ets::TABLE,
     super::ets_info::TABLE,
+    super::ets_insert::TABLE,
     super::ets_select::TABLE,
     super::ets_update::TABLE,
     super::external::TABLE,

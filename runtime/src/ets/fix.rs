@@ -17,6 +17,11 @@ impl Fixes {
         !self.by.is_empty()
     }
 
+    /// How many there are.
+    pub(crate) fn total(&self) -> usize {
+        self.by.iter().map(|(_, count)| count).sum()
+    }
+
     /// One fixation more, by `pid`, at `now`; whether it is the process's first.
     pub(crate) fn add(&mut self, pid: Pid, now: i64) -> bool {
         if self.by.is_empty() {

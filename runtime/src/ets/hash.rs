@@ -396,8 +396,8 @@ impl Hash {
         }
     }
 
-    /// Puts `object` in.
-    pub(super) fn insert(&mut self, object: Stored) {
+    /// Puts `object` in; how many others of its key a bag compares it with, and finds another.
+    pub(super) fn insert(&mut self, object: Stored) -> usize {
         let key = object.elements()[self.key];
         let hash = hash_of(key);
         let link = self.locate(key, hash);
@@ -407,15 +407,17 @@ impl Hash {
             if was_deleted {
                 self.count(hash, 1);
             }
-            return;
+            return 0;
         }
-        if self.kind == HashKind::Bag && self.has_already(link, &object, hash) {
-            return;
+        let mut others = 0;
+        if self.kind == HashKind::Bag && self.has_already(link, &object, hash, &mut others) {
+            return others;
         }
         let new = self.node(hash, link.at, object);
         self.set_link(link, new);
         self.count(hash, 1);
         self.try_grow(hash);
+        others
     }
 
     /// Puts another object with the same key in a node's place.
@@ -447,13 +449,15 @@ impl Hash {
         at
     }
 
-    /// Is `object` in the bag? One that was deleted comes back, as the newest of its key.
-    fn has_already(&mut self, first: Link, object: &Stored, hash: u64) -> bool {
+    /// Is `object` in the bag? One that was deleted comes back, as the newest of its key. Counts those that it is
+    /// not.
+    fn has_already(&mut self, first: Link, object: &Stored, hash: u64, others: &mut usize) -> bool {
         let key = object.elements()[self.key];
         let mut link = first;
         while link.at != NONE && self.has_key(link.at, key, hash) {
             if !eq_exact(self.object(link.at).term(), object.term()) {
                 link = self.behind(link);
+                *others += 1;
                 continue;
             }
             if std::mem::take(&mut self.nodes[link.at as usize].deleted) {
@@ -568,9 +572,11 @@ impl Hash {
 
     /// Takes those objects of a slot out that `goes` says: how many were looked at, and how many went.
     /// The table shrinks when [`Hash::shrink_after`] says so.
+    /// Where `stays`, their nodes stay for traversals under way.
     pub(super) fn remove_if(
         &mut self,
         slot: usize,
+        stays: bool,
         mut goes: impl FnMut(&Stored) -> bool,
     ) -> (usize, usize) {
         let (mut seen, mut gone) = (0, 0);
@@ -587,7 +593,7 @@ impl Hash {
             }
             gone += 1;
             self.count(self.nodes[link.at as usize].hash, -1);
-            if self.fixed {
+            if stays {
                 if gone == 1 {
                     self.notes.push(Note::Slot(slot));
                 }

@@ -6,6 +6,7 @@
 //! - `compressed`: the sizes of objects in compressed tables.
 //! - `hash`: `set`, `bag`, `duplicate_bag`.
 //! - `tree`: `ordered_set`.
+//! - `insertion`: lists of objects that are put in over several time slices.
 //! - `registry`: names, owners, heirs, and what happens when a process exits.
 //! - `select`: match specifications run over a table.
 //!
@@ -14,6 +15,7 @@
 mod compressed;
 mod fix;
 mod hash;
+mod insertion;
 pub(crate) mod registry;
 pub(crate) mod select;
 #[cfg(test)]
@@ -26,11 +28,12 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use fix::Fixes;
 pub(crate) use hash::{Chain, DIRECTORY_WORDS, Hash, HashKind, Locks};
+pub(crate) use insertion::{Ending, Insertion, STEPS_PER_RED};
 pub(crate) use tree::Tree;
 
 use crate::heap::{MagicBinary, Message, Stored};
-use crate::process::Raise;
 use crate::process::{self, ProcShared, Process};
+use crate::process::{Leave, Raise};
 use crate::term::{Atom, Pid, Term, am};
 
 /// The rights of processes other than the owner.
@@ -139,6 +142,8 @@ pub(crate) struct State {
     pub(crate) deleted: bool,
     pub(crate) fixes: Fixes,
     pub(crate) objects: Objects,
+    /// What is being put in, before anything else may happen to the objects.
+    pub(crate) insertion: Option<Box<Insertion>>,
 }
 
 /// The objects of a table.
@@ -233,6 +238,7 @@ impl Table {
             deleted: false,
             fixes: Fixes::default(),
             objects,
+            insertion: None,
         };
         Table {
             options,
@@ -255,9 +261,45 @@ impl Table {
         Ok(())
     }
 
+    /// The state with no insertion under way: with one, `p` goes on with it, and where its time slice is over
+    /// before the insertion is, calls its BIF again in the next one.
+    #[inline]
+    fn settled(&self, p: &Process) -> Result<RwLockReadGuard<'_, State>, Leave<'static>> {
+        loop {
+            let state = self.state.read();
+            if state.insertion.is_none() {
+                return Ok(state);
+            }
+            drop(state);
+            drop(self.settled_exclusive(p)?);
+        }
+    }
+
+    /// The same, with the state to oneself.
+    #[inline]
+    fn settled_exclusive(
+        &self,
+        p: &Process,
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'static>> {
+        let mut state = self.state.write();
+        if state.insertion.is_some() {
+            state.help(p)?;
+        }
+        Ok(state)
+    }
+
+    /// Is it known as `id`?
+    pub(crate) fn is_known_as(&self, id: Term<'_>) -> bool {
+        self.check(&self.state.read(), id).is_ok()
+    }
+
     /// For information, which nobody is refused.
-    pub(crate) fn info<'p>(&self, id: Term<'p>) -> Result<RwLockReadGuard<'_, State>, Raise<'p>> {
-        let state = self.state.read();
+    pub(crate) fn info<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+    ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
+        let state = self.settled(p)?;
         self.check(&state, id)?;
         Ok(state)
     }
@@ -268,11 +310,11 @@ impl Table {
         &self,
         p: &Process,
         id: Term<'p>,
-    ) -> Result<RwLockReadGuard<'_, State>, Raise<'p>> {
-        let state = self.state.read();
+    ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
+        let state = self.settled(p)?;
         self.check(&state, id)?;
         if state.protection == Protection::Private && !state.is_owner(p) {
-            return Err(error(am::access));
+            return Err(error(am::access).into());
         }
         Ok(state)
     }
@@ -283,11 +325,11 @@ impl Table {
         &self,
         p: &Process,
         id: Term<'p>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Raise<'p>> {
-        let state = self.state.write();
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
+        let state = self.settled_exclusive(p)?;
         self.check(&state, id)?;
         if state.protection != Protection::Public && !state.is_owner(p) {
-            return Err(error(am::access));
+            return Err(error(am::access).into());
         }
         Ok(state)
     }
@@ -297,11 +339,11 @@ impl Table {
         &self,
         p: &Process,
         id: Term<'p>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Raise<'p>> {
-        let state = self.state.write();
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
+        let state = self.settled_exclusive(p)?;
         self.check(&state, id)?;
         if state.protection == Protection::Private && !state.is_owner(p) {
-            return Err(error(am::access));
+            return Err(error(am::access).into());
         }
         Ok(state)
     }
@@ -317,6 +359,29 @@ impl State {
     #[inline]
     pub(crate) fn is_owner(&self, p: &Process) -> bool {
         self.owner == p.pid() || registry::is_super_user(p.pid())
+    }
+
+    /// Goes on with the insertion that is under way until that has taken `most` steps or more; how many it took.
+    pub(crate) fn insert_on(&mut self, most: usize) -> usize {
+        let Some(insertion) = &mut self.insertion else {
+            return 0;
+        };
+        let steps = insertion.run(&mut self.objects, most);
+        if insertion.ending().get().is_some() {
+            self.insertion = None;
+        }
+        steps
+    }
+
+    /// Another process's insertion is under way: `p` goes on with it, for as long as its time slice lasts.
+    #[cold]
+    fn help(&mut self, p: &Process) -> Result<(), Leave<'static>> {
+        let steps = self.insert_on(p.reds_left() * STEPS_PER_RED);
+        p.bump_reds((steps / STEPS_PER_RED) as i64);
+        if self.insertion.is_none() {
+            return Ok(());
+        }
+        Err(p.try_again().into())
     }
 
     /// Words the table takes, as ERTS counts them.
@@ -442,12 +507,15 @@ impl Objects {
         }
     }
 
-    /// Puts `object` in.
+    /// Puts `object` in; how many others with its key it is not.
     #[inline]
-    pub(crate) fn insert(&mut self, object: Stored) {
+    pub(crate) fn insert(&mut self, object: Stored) -> usize {
         match self {
             Objects::Hash(hash) => hash.insert(object),
-            Objects::Tree(tree) => tree.insert(object),
+            Objects::Tree(tree) => {
+                tree.insert(object);
+                0
+            }
         }
     }
 

@@ -197,6 +197,7 @@ pub(crate) fn delete(table: &Table, state: &mut super::State) -> Objects {
     }
     state.deleted = true;
     state.heir = None;
+    state.insertion = None;
     let empty = Objects::new(&table.options);
     let objects = std::mem::replace(&mut state.objects, empty);
     state.fixes = super::Fixes::default();

@@ -337,7 +337,7 @@ pub(crate) fn count<'p>(
 /// As [`select`].
 pub(crate) fn delete<'p>(
     p: &'p Process,
-    objects: &mut Objects,
+    (objects, is_fixed_by_others): (&mut Objects, bool),
     keys: &Keys<'_>,
     program: &MatchSpec,
     part: &mut Part<'p>,
@@ -347,7 +347,7 @@ pub(crate) fn delete<'p>(
         Objects::Hash(hash) => {
             let mut hash = hash;
             visit_slots(&mut hash, keys, 0, part, |hash, slot, _| {
-                Ok(hash.remove_if(slot, is_true))
+                Ok(hash.remove_if(slot, is_fixed_by_others, is_true))
             })?;
             if !part.trap && part.got > 0 {
                 hash.shrink_after();
