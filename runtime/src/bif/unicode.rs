@@ -4,6 +4,7 @@ use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::process::{CONTEXT_REDS, Process, Work, work};
 use crate::term::{Atom, Bits, Term, View, am};
+use crate::value::iolist::Visited;
 
 bifs! {
     bif unicode:"characters_to_binary"/2 => characters_to_binary_2;
@@ -30,6 +31,10 @@ struct Conversion<'p> {
     leftover: Vec<u8>,
     /// Characters and bytes read.
     units: usize,
+    /// Units to be read in this time slice; the last character may take a few more.
+    most: usize,
+    /// Bytes of the next binary that are read already.
+    read_of_binary: usize,
     /// What is read next.
     rest: Option<Term<'p>>,
     /// What is read after that, the next one last.
@@ -58,13 +63,16 @@ fn utf8_len(byte: u8) -> usize {
 }
 
 impl<'p> Conversion<'p> {
-    fn new(p: &'p Process, data: Term<'p>, latin1: bool) -> Self {
+    /// Its result has about `bytes` bytes.
+    fn new(p: &'p Process, data: Term<'p>, latin1: bool, bytes: usize) -> Self {
         Conversion {
             p,
             latin1,
-            out: String::new(),
+            out: String::with_capacity(bytes),
             leftover: Vec::new(),
             units: 0,
+            most: 0,
+            read_of_binary: 0,
             rest: Some(data),
             tails: Vec::new(),
             stopped: None,
@@ -73,6 +81,7 @@ impl<'p> Conversion<'p> {
 
     /// Converts on until more than so many units are read, to the end, or to the first error.
     fn run(&mut self, units: usize) {
+        self.most = units;
         while self.units <= units
             && let Some(rest) = self.rest.take()
         {
@@ -93,9 +102,11 @@ impl<'p> Conversion<'p> {
             View::Cons(cell) => {
                 match cell.head().view() {
                     View::Small(code) => self.character(code).map_err(|()| rest)?,
-                    View::Bits(bits) => self
-                        .bits(bits)
-                        .map_err(|left| self.p.cons(left, cell.tail()))?,
+                    View::Bits(bits) => match self.bits(bits) {
+                        Ok(Visited::Whole) => {}
+                        Ok(Visited::Part) => return Ok(Some(rest)),
+                        Err(left) => return Err(self.p.cons(left, cell.tail())),
+                    },
                     View::Cons(_) => {
                         self.tails.push(cell.tail());
                         return Ok(Some(cell.head()));
@@ -105,10 +116,28 @@ impl<'p> Conversion<'p> {
                 }
                 Ok(Some(cell.tail()))
             }
-            View::Bits(bits) => self.bits(bits).map(|()| None),
+            View::Bits(bits) => Ok(match self.bits(bits)? {
+                Visited::Whole => None,
+                Visited::Part => Some(rest),
+            }),
             View::Nil => Ok(None),
             _ => Err(rest),
         }
+    }
+
+    /// The text that the units left are worth of `bytes`, if that is not all of them and it is text.
+    fn part<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        /// A character, and the first byte of the next.
+        const LEAST: usize = 5;
+        let units = self.most.saturating_sub(self.units).saturating_add(1);
+        let part = bytes.get(..units.max(LEAST))?;
+        if self.latin1 {
+            return Some(part);
+        }
+        let starts = |byte: &u8| byte & 0xC0 != 0x80;
+        let part = &part[..part.iter().rposition(starts)?];
+        (self.leftover.is_empty() && !part.is_empty() && std::str::from_utf8(part).is_ok())
+            .then_some(part)
     }
 
     fn character(&mut self, code: i64) -> Result<(), ()> {
@@ -122,20 +151,39 @@ impl<'p> Conversion<'p> {
         Ok(())
     }
 
-    /// Converts a binary; or gives the part of it that stands before the converter at an error.
-    fn bits(&mut self, bits: Bits<'p>) -> Result<(), Term<'p>> {
-        let bytes = bits.bytes();
+    /// Converts all of `bytes`, which is text.
+    fn push(&mut self, bytes: &[u8]) {
         self.units += bytes.len();
         if self.latin1 {
             self.out.extend(bytes.iter().map(|&b| char::from(b)));
-            return Ok(());
+        } else {
+            self.out
+                .push_str(std::str::from_utf8(bytes).expect("it is text"));
         }
-        let mut from = 0;
+    }
+
+    /// Converts a binary, or a part of it that fits into the time slice; or gives the part of it that stands before
+    /// the converter at an error.
+    fn bits(&mut self, bits: Bits<'p>) -> Result<Visited, Term<'p>> {
+        let bytes = bits.bytes();
+        let mut from = std::mem::take(&mut self.read_of_binary);
+        // What is not aligned is copied, and read at once.
+        let aligned = bits.as_bytes();
+        if let Some(part) = aligned.and_then(|bytes| self.part(&bytes[from..])) {
+            self.push(part);
+            self.read_of_binary = from + part.len();
+            return Ok(Visited::Part);
+        }
+        if self.latin1 {
+            self.push(&bytes[from..]);
+            return Ok(Visited::Whole);
+        }
+        self.units += bytes.len() - from;
         if let Some(&first) = self.leftover.first() {
             let missing = utf8_len(first) - self.leftover.len();
             if bytes.len() < missing {
                 self.leftover.extend_from_slice(&bytes);
-                return Ok(());
+                return Ok(Visited::Whole);
             }
             let had = self.leftover.len();
             self.leftover.extend_from_slice(&bytes[..missing]);
@@ -153,7 +201,7 @@ impl<'p> Conversion<'p> {
         let valid = match std::str::from_utf8(rest) {
             Ok(text) => {
                 self.out.push_str(text);
-                return Ok(());
+                return Ok(Visited::Whole);
             }
             Err(error) => error.valid_up_to(),
         };
@@ -164,7 +212,7 @@ impl<'p> Conversion<'p> {
         if rest.len() < utf8_len(rest[0]) {
             // Whether it can become a character is asked when the rest does not come.
             self.leftover.extend_from_slice(rest);
-            return Ok(());
+            return Ok(Visited::Whole);
         }
         Err(self.p.sub_bits(bits, from * 8, bits.bit_len()))
     }
@@ -191,18 +239,23 @@ fn may_become_character(bytes: &[u8]) -> bool {
 /// of its bytes costs, which ERTS does first. Source: `utf8_need()`.
 fn check(data: Term<'_>, latin1: bool) -> Result<usize, Raise<'static>> {
     let of_binary = |bits: Bits<'_>| match latin1 {
-        true => bits.bytes().iter().map(|b| 1 + usize::from(b >> 7)).sum(),
+        true => bits.byte_len() + bits.bytes().iter().filter(|b| !b.is_ascii()).count(),
         false => 1,
     };
     let mut counted = 0;
     let mut tails = Vec::new();
     let mut rest = data;
     loop {
+        while let Some(cell) = rest.as_cons()
+            && cell.head().as_small().is_some()
+        {
+            counted += 1;
+            rest = cell.tail();
+        }
         match rest.view() {
             View::Cons(cell) => {
                 rest = cell.tail();
                 match cell.head().view() {
-                    View::Small(_) => counted += 1,
                     View::Nil => {}
                     View::Big(_) => return Ok(counted),
                     View::Bits(bits) if bits.bit_len().is_multiple_of(8) => {
@@ -260,12 +313,13 @@ struct Converting<'p> {
     units: usize,
     /// Units paid for.
     paid: usize,
+    read_of_binary: usize,
     /// What is read, the next one last, when it is not at its end.
     rest: Vec<Term<'p>>,
     stopped: Option<Term<'p>>,
 }
 
-work! { struct Converting { rest, stopped; latin1, out, leftover, units, paid } }
+work! { struct Converting { rest, stopped; latin1, out, leftover, units, paid, read_of_binary } }
 
 impl<'p> Converting<'p> {
     fn pause(conversion: Conversion<'p>, paid: usize) -> Converting<'p> {
@@ -276,6 +330,7 @@ impl<'p> Converting<'p> {
             leftover: conversion.leftover,
             units: conversion.units,
             paid,
+            read_of_binary: conversion.read_of_binary,
             rest: rest.collect(),
             stopped: conversion.stopped,
         }
@@ -289,6 +344,8 @@ impl<'p> Converting<'p> {
             out: self.out,
             leftover: self.leftover,
             units: self.units,
+            most: 0,
+            read_of_binary: self.read_of_binary,
             rest: tails.pop(),
             tails,
             stopped: self.stopped,
@@ -312,9 +369,10 @@ fn convert<'p>(
             (conversion, paid, payable(p))
         }
         None => {
-            let counted = check(data, latin1)? / COUNTED_PER_UNIT;
+            let bytes = check(data, latin1)?;
+            let counted = bytes / COUNTED_PER_UNIT;
             pay(p, counted);
-            let conversion = Conversion::new(p, data, latin1);
+            let conversion = Conversion::new(p, data, latin1, bytes);
             (conversion, 0, payable(p).saturating_sub(counted))
         }
     };
@@ -419,8 +477,8 @@ fn characters_to_list_2<'p>(p: &'p Process, [data, encoding]: [Term<'p>; 2]) -> 
     let is_utf8 = data.as_bits().is_some() && !latin1;
     let mut conversion = if is_utf8 {
         // Its characters are counted, no bytes.
-        check(data, latin1)?;
-        let mut conversion = Conversion::new(p, data, latin1);
+        let bytes = check(data, latin1)?;
+        let mut conversion = Conversion::new(p, data, latin1, bytes);
         conversion.run(usize::MAX);
         conversion
     } else {
@@ -446,6 +504,10 @@ mod tests {
 
     fn to_binary<'p>(p: &'p Process, data: Term<'p>) -> BifResult<'p> {
         characters_to_binary_2(p, [data, am::utf8.term()])
+    }
+
+    fn latin1_to_binary<'p>(p: &'p Process, data: Term<'p>) -> BifResult<'p> {
+        characters_to_binary_2(p, [data, am::latin1.term()])
     }
 
     fn to_list<'p>(p: &'p Process, data: Term<'p>) -> BifResult<'p> {
@@ -489,5 +551,20 @@ mod tests {
         let bytes = p.root(p.binary(text.as_bytes()));
         let turns = in_small_steps(&mut p, &bytes, to_list, is_list);
         assert!(turns > 60, "{turns}");
+    }
+
+    #[test]
+    fn a_long_binary_is_converted_in_many_slices() {
+        let mut p = Process::new(233);
+        let bytes = [b"latin1 \xE4\xFF".repeat(400), vec![b'.'; 3]].concat();
+        let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        let is_text = |found: Term<'_>| {
+            found
+                .as_binary()
+                .is_some_and(|bits| bits.bytes() == text.as_bytes())
+        };
+        let latin1 = p.root(p.binary(&bytes));
+        let turns = in_small_steps(&mut p, &latin1, latin1_to_binary, is_text);
+        assert!(turns > 30, "{turns}");
     }
 }
