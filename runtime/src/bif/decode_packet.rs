@@ -146,7 +146,7 @@ fn length(kind: Type, bytes: &[u8], limits: Limits) -> Length {
 }
 
 fn line_length(bytes: &[u8], limits: Limits) -> Length {
-    let end = bytes.iter().position(|byte| *byte == limits.delimiter);
+    let end = memchr::memchr(limits.delimiter, bytes);
     let known = end.map_or(bytes.len(), |end| end + 1);
     let over = |limit: usize, length: usize| limit != 0 && length > limit;
     if over(limits.packet, known) {

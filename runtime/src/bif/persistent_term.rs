@@ -8,7 +8,7 @@
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
-use crate::heap::{Heap, LiteralSlot, LoneLiteral, size_shared_all};
+use crate::heap::{Heap, LiteralSlot, LoneLiteral};
 use crate::process::Process;
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
@@ -118,7 +118,7 @@ fn value_of<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
     Some(pair.get(1))
 }
 
-/// How many slots there are, for tests.
+/// How many slots there are.
 pub(super) fn slots() -> usize {
     TERMS.get().map_or(0, |table| table.slots.len())
 }
@@ -213,13 +213,10 @@ fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let (mut count, mut bytes) = (0u64, 0);
-    if let Some(table) = TERMS.get() {
-        bytes += table.slots.len() * 8;
-        for (_, pair) in table.pairs(p) {
-            count += 1;
-            bytes += size_shared_all(pair.term()) * 8;
-        }
+    let (mut count, mut bytes) = (0u64, slots() * 8);
+    for (slot, _) in TERMS.get().into_iter().flat_map(|table| table.pairs(p)) {
+        count += 1;
+        bytes += slot.held().map_or(0, |pair| pair.words()) * 8;
     }
     Ok(map::from_pairs(
         p,

@@ -205,6 +205,12 @@ impl LiteralArea {
         room as *mut u64
     }
 
+    /// Words that it takes.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.ranges.iter().map(|range| range.len() / 8).sum()
+    }
+
     /// Gives back what is not used; for owners that make no more.
     pub fn trim(&mut self) {
         if let Some(range) = self.ranges.last_mut() {
@@ -339,6 +345,12 @@ impl LoneLiteral {
     pub fn term(&self) -> Term<'_> {
         // SAFETY: T1, H6: it is of the area that lies beside it.
         unsafe { Term::new(self.root) }
+    }
+
+    /// Words that it takes.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.area.words()
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn length(bytes: &[u8], headers: bool, limits: Limits) -> Length {
     };
     let mut from = 0;
     loop {
-        let Some(end) = bytes[from..].iter().position(|byte| *byte == b'\n') else {
+        let Some(end) = memchr::memchr(b'\n', &bytes[from..]) else {
             return if max != 0 && bytes.len() >= max {
                 Length::Invalid
             } else {
