@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 const SLICE: usize = crate::process::CONTEXT_REDS as usize;
 
 /// Programs of `doomed`.
-const PROGRAMS: [&str; 21] = [
+const PROGRAMS: [&str; 22] = [
     "conses",
     "tuples",
     "integers",
@@ -43,6 +43,7 @@ const PROGRAMS: [&str; 21] = [
     "tables",
     "traced",
     "traps",
+    "slices",
     "asleep",
 ];
 

@@ -3,10 +3,10 @@
 %% that a handler below which calls ran/1 runs only if a killed process goes on.
 -module(doomed).
 -compile(nowarn_deprecated_catch).
--export([start/1, called/1, awake/1, id/1, echo/0, swallow/1]).
+-export([start/1, called/1, awake/1, id/1, echo/0, swallow/1, slice/2]).
 -export([conses/0, tuples/0, integers/0, floats/0, binaries/0, matching/0, maps/0, records/0, funs/0,
          exceptions/0, comprehensions/0, conversions/0, lists/0, kin/0, messages/0, waiting/0, dictionary/0,
-         tables/0, traced/0, traps/0, asleep/0]).
+         tables/0, traced/0, traps/0, slices/0, asleep/0]).
 
 -record(pair, {left, right, rest = []}).
 -record #native{left = 1, right = 2}.
@@ -284,10 +284,93 @@ traps() ->
     true = ?GUARDED(byte_size(list_to_binary(late([integer_to_list(K) || K <- Large]))) > 1000),
     done.
 
+late(Left) when is_integer(Left) -> erlang:bump_reductions(4000 - Left);
 late(Term) -> erlang:bump_reductions(3900), Term.
 
 list(0, Acc) -> Acc;
 list(N, Acc) -> list(N - 1, [N | Acc]).
+
+%% BIFs that give up their slice, each in a process that is killed between two parts of it.
+slices() ->
+    List = list(2500, []),
+    Pairs = [{K, [K]} || K <- List],
+    Table = ets:new(table, [public]),
+    [killed = ?GUARDED(cut_off(Left, Call)) || {Left, Call} <- calls(List, Pairs, Table)],
+    %% Whoever comes next to a table finds all of a list in it, or nothing.
+    true = ?GUARDED(lists:member(ets:info(Table, size), [0, 2500])),
+    true = ?GUARDED(ets:insert(Table, Pairs)),
+    2500 = ?GUARDED(ets:info(Table, size)),
+    [killed = ?GUARDED(cut_off(Left, Call)) || {Left, Call} <- traversals(Table)],
+    true = ?GUARDED(ets:insert(Table, {a, b})),
+    [{a, b}] = ?GUARDED(ets:lookup(Table, a)),
+    false = ?GUARDED(ets:info(Table, fixed)),
+    true = ?GUARDED(ets:delete(Table)),
+    done.
+
+%% Calls, and how many reductions there are left when each begins: some begin with no fewer.
+calls(List, Pairs, Table) ->
+    Map = maps:from_list(Pairs),
+    Other = maps:from_keys([-K || K <- List], b),
+    Bytes = [K band 255 || K <- List],
+    Parts = [Bytes, Bytes, Bytes],
+    Binary = binary:copy(iolist_to_binary(Bytes), 20),
+    Text = unicode:characters_to_binary(List, unicode),
+    External = term_to_binary(Pairs),
+    [{10, fun() -> lists:reverse(List, []) end},
+     {10, fun() -> List ++ List end},
+     {10, fun() -> List -- List end},
+     {10, fun() -> lists:member(a, List) end},
+     {10, fun() -> term_to_binary(Pairs) end},
+     {10, fun() -> term_to_binary(Pairs, [compressed]) end},
+     {10, fun() -> term_to_iovec(Pairs) end},
+     {10, fun() -> binary_to_term(External) end},
+     {150, fun() -> list_to_binary(Parts) end},
+     {150, fun() -> list_to_bitstring(Parts) end},
+     {10, fun() -> iolist_size(Parts) end},
+     {10, fun() -> erlang:iolist_to_iovec(Parts) end},
+     {10, fun() -> binary_to_list(Binary) end},
+     {10, fun() -> bitstring_to_list(Binary) end},
+     {10, fun() -> unicode:characters_to_binary(List, unicode) end},
+     {10, fun() -> unicode:characters_to_list(Text, unicode) end},
+     {10, fun() -> maps:from_list(Pairs) end},
+     {10, fun() -> maps:from_keys(List, a) end},
+     {10, fun() -> maps:merge(Map, Other) end},
+     {10, fun() -> erlang:phash2(Pairs) end},
+     {10, fun() -> erlang:md5(Binary) end},
+     {10, fun() -> erlang:crc32(Binary) end},
+     {10, fun() -> erlang:adler32(Binary) end},
+     {10, fun() -> binary:matches(Binary, <<"a">>) end},
+     {10, fun() -> binary:matches(Binary, [<<"a">>, <<"bc">>]) end},
+     {10, fun() -> binary:split(Binary, <<"a">>, [global]) end},
+     {10, fun() -> binary:copy(Binary, 99) end},
+     {10, fun() -> binary:longest_common_prefix([Binary, Binary]) end},
+     {10, fun() -> ets:insert(Table, Pairs) end},
+     {10, fun() -> ets:insert_new(Table, Pairs) end},
+     {900, fun() -> ets:insert(Table, Pairs) end},
+     {10, fun() -> ets:insert(ets:new(own, [bag]), Pairs) end}].
+
+%% Calls that go through a table.
+traversals(Table) ->
+    Spec = [{{'$1', '_'}, [{'<', '$1', 0}], [true]}],
+    [{10, fun() -> ets:select(Table, Spec) end},
+     {10, fun() -> ets:select_count(Table, Spec) end},
+     {10, fun() -> ets:internal_select_delete(Table, Spec) end},
+     {10, fun() -> ets:select_replace(Table, [{{'$1', '$2'}, [], [{{'$1', '$2'}}]}]) end},
+     {10, fun() -> ets:match_object(Table, {'_', a}) end},
+     {10, fun() -> Own = ets:new(own, []), ets:insert(Own, ets:match_object(Table, '_')), erlang:yield(), late(10), ets:delete(Own) end},
+     {10, fun() -> ets:internal_delete_all(Table, undefined) end}].
+
+%% What becomes of a process with this many reductions left, which is killed in its next turn: it does not return.
+cut_off(Left, Call) ->
+    {Pid, Ref} = spawn_opt(?MODULE, slice, [Left, Call], [monitor]),
+    receive {'DOWN', Ref, process, Pid, Reason} -> Reason end.
+
+slice(Left, Call) ->
+    erlang:yield(),
+    late(Left),
+    erlang:exit_signal(self(), kill),
+    ?GUARDED(Call()),
+    ran(Call).
 
 %% A process that has given up its stack goes on in a function of its choice.
 asleep() ->
