@@ -1,8 +1,13 @@
 //! The ciphers of `crypto`: AES by blocks, chained, and as a counter's stream. Source: `api_ng.c` and `cipher.c` of OTP
 //! 29's `crypto`, whose errors it raises; NIST SP 800-38A.
 
-use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use aes::cipher::consts::U16;
+use aes::cipher::{
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt,
+    BlockSizeUser, InnerIvInit, IvState, KeyInit, StreamCipher,
+};
 use aes::{Aes128, Aes192, Aes256};
+use ctr::Ctr128BE;
 use parking_lot::Mutex;
 
 use super::crypto::raise;
@@ -23,7 +28,7 @@ bifs! {
 }
 
 const BLOCK: usize = 16;
-type Block = [u8; BLOCK];
+type Block = Array<u8, U16>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -78,35 +83,67 @@ impl Kind {
     }
 }
 
-enum Key {
-    Bits128(Aes128),
-    Bits192(Aes192),
-    Bits256(Aes256),
+/// A cipher with its key.
+enum Engine {
+    Blocks(Box<dyn Blocks>),
+    Stream(Box<dyn StreamCipher + Send>),
 }
 
-impl Key {
+/// A cipher of blocks, each alone, or chained: then the first one is combined with `chain`, which becomes the block
+/// that the next one is combined with.
+trait Blocks: Send {
+    fn encrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]);
+    fn decrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]);
+}
+
+impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Send> Blocks
+    for C
+{
+    fn encrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]) {
+        let Some(chain) = chain else {
+            return self.encrypt_blocks(blocks);
+        };
+        let mut mode = cbc::Encryptor::inner_iv_init(self, chain);
+        mode.encrypt_blocks(blocks);
+        *chain = mode.iv_state();
+    }
+
+    fn decrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]) {
+        let Some(chain) = chain else {
+            return self.decrypt_blocks(blocks);
+        };
+        let mut mode = cbc::Decryptor::inner_iv_init(self, chain);
+        mode.decrypt_blocks(blocks);
+        *chain = mode.iv_state();
+    }
+}
+
+impl Engine {
     /// # Panics
     /// For another size than AES keys have.
-    fn new(key: &[u8]) -> Key {
-        let size = "a key of this size";
+    fn new(mode: Mode, key: &[u8], iv: &Block) -> Engine {
         match key.len() {
-            16 => Key::Bits128(Aes128::new_from_slice(key).expect(size)),
-            24 => Key::Bits192(Aes192::new_from_slice(key).expect(size)),
-            _ => Key::Bits256(Aes256::new_from_slice(key).expect(size)),
+            16 => Engine::with(mode, Aes128::new_from_slice(key), iv),
+            24 => Engine::with(mode, Aes192::new_from_slice(key), iv),
+            _ => Engine::with(mode, Aes256::new_from_slice(key), iv),
         }
     }
-    fn encrypt(&self, block: &mut Block) {
-        match self {
-            Key::Bits128(key) => key.encrypt_block(block.into()),
-            Key::Bits192(key) => key.encrypt_block(block.into()),
-            Key::Bits256(key) => key.encrypt_block(block.into()),
-        }
-    }
-    fn decrypt(&self, block: &mut Block) {
-        match self {
-            Key::Bits128(key) => key.decrypt_block(block.into()),
-            Key::Bits192(key) => key.decrypt_block(block.into()),
-            Key::Bits256(key) => key.decrypt_block(block.into()),
+
+    fn with<C, E: std::fmt::Debug>(mode: Mode, cipher: Result<C, E>, iv: &Block) -> Engine
+    where
+        C: BlockCipherEncrypt
+            + BlockCipherDecrypt
+            + BlockSizeUser<BlockSize = U16>
+            + Send
+            + 'static,
+    {
+        let cipher = cipher.expect("a key of this size");
+        match mode {
+            Mode::Ctr => {
+                let core = ctr::CtrCore::inner_iv_init(cipher, iv);
+                Engine::Stream(Box::new(Ctr128BE::from_core(core)))
+            }
+            Mode::Ecb | Mode::Cbc => Engine::Blocks(Box::new(cipher)),
         }
     }
 }
@@ -135,13 +172,11 @@ const PADDINGS: [(&str, Padding); 5] = [
 /// A text on its way through a cipher.
 struct State {
     kind: &'static Kind,
-    key: Key,
+    engine: Engine,
     encrypt: bool,
     padding: Padding,
-    /// The block before, or the counter.
+    /// The block before.
     chain: Block,
-    /// Of the stream, what the next bytes are combined with.
-    stream: Vec<u8>,
     /// Input that fills no block yet.
     rest: Vec<u8>,
     /// Bytes taken in.
@@ -150,64 +185,28 @@ struct State {
     padded: i64,
 }
 
-fn xor(block: &mut [u8], other: &[u8]) {
-    block.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
-}
-
 impl State {
     fn new(kind: &'static Kind, key: &[u8], iv: &[u8], encrypt: bool, padding: Padding) -> State {
-        let mut chain = [0; BLOCK];
+        let mut chain = Block::default();
         chain[..iv.len()].copy_from_slice(iv);
         State {
             kind,
-            key: Key::new(key),
+            engine: Engine::new(kind.mode, key, &chain),
             encrypt,
             padding,
             chain,
-            stream: Vec::new(),
             rest: Vec::new(),
             size: 0,
             padded: -1,
         }
     }
 
-    fn block(&mut self, input: &[u8]) -> Block {
-        let mut block: Block = input.try_into().expect("a full block");
-        if !self.encrypt {
-            self.key.decrypt(&mut block);
-            if self.kind.mode == Mode::Cbc {
-                xor(&mut block, &self.chain);
-                self.chain.copy_from_slice(input);
-            }
-            return block;
-        }
-        if self.kind.mode == Mode::Cbc {
-            xor(&mut block, &self.chain);
-        }
-        self.key.encrypt(&mut block);
-        self.chain = block;
-        block
-    }
-
-    fn combine(&mut self, data: &[u8]) -> Vec<u8> {
-        let mut out = data.to_vec();
-        while self.stream.len() < data.len() {
-            let mut block = self.chain;
-            self.key.encrypt(&mut block);
-            self.stream.extend_from_slice(&block);
-            self.chain = u128::from_be_bytes(self.chain)
-                .wrapping_add(1)
-                .to_be_bytes();
-        }
-        xor(&mut out, &self.stream);
-        self.stream.drain(..data.len());
-        out
-    }
-
     fn update(&mut self, data: &[u8]) -> Vec<u8> {
         self.size += data.len();
-        if self.kind.mode == Mode::Ctr {
-            return self.combine(data);
+        if let Engine::Stream(stream) = &mut self.engine {
+            let mut out = data.to_vec();
+            stream.apply_keystream(&mut out);
+            return out;
         }
         self.rest.extend_from_slice(data);
         let mut whole = self.rest.len() / BLOCK * BLOCK;
@@ -215,9 +214,23 @@ impl State {
         if !self.encrypt && self.padding == Padding::Pkcs && whole == self.rest.len() {
             whole = whole.saturating_sub(BLOCK);
         }
-        let input: Vec<u8> = self.rest.drain(..whole).collect();
-        let blocks = input.chunks_exact(BLOCK).map(|block| self.block(block));
-        blocks.collect::<Vec<_>>().concat()
+        let mut out: Vec<u8> = self.rest.drain(..whole).collect();
+        self.work_on(&mut out);
+        out
+    }
+
+    /// Encrypts or decrypts whole blocks.
+    fn work_on(&mut self, bytes: &mut [u8]) {
+        let Engine::Blocks(cipher) = &self.engine else {
+            return;
+        };
+        let (blocks, _) = Block::slice_as_chunks_mut(bytes);
+        let chain = Some(&mut self.chain).filter(|_| self.kind.mode == Mode::Cbc);
+        if self.encrypt {
+            cipher.encrypt(chain, blocks);
+        } else {
+            cipher.decrypt(chain, blocks);
+        }
     }
 
     /// The end of the text. The error says what is wrong with it.
@@ -265,11 +278,11 @@ impl State {
         if self.padding != Padding::Pkcs {
             return self.rest.is_empty().then(Vec::new).ok_or(BAD);
         }
-        let rest = std::mem::take(&mut self.rest);
-        if rest.len() != BLOCK {
+        let mut block = std::mem::take(&mut self.rest);
+        if block.len() != BLOCK {
             return Err(BAD);
         }
-        let block = self.block(&rest);
+        self.work_on(&mut block);
         let count = usize::from(block[BLOCK - 1]);
         let text = BLOCK.checked_sub(count).filter(|text| *text < BLOCK);
         let text = text.ok_or(BAD)?;

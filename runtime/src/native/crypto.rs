@@ -233,7 +233,8 @@ fn hmac<'p>(
     }
     let state = name.as_atom().and_then(|name| State::new(name.name()));
     let bad = || raise(p, "badarg", 1, "Bad digest algorithm for HMAC", line!());
-    Hmac::new(&state.ok_or_else(bad)?, key).ok_or_else(|| raise(p, "error", -1, failed, line!()))
+    let mac = state.ok_or_else(bad)?.hmac(key);
+    mac.ok_or_else(|| raise(p, "error", -1, failed, line!()))
 }
 
 fn mac_algorithms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {

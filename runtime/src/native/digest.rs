@@ -2,12 +2,17 @@
 //! OpenSSL gives them. Source: `digest.c`, `hash.c` of OTP 29's `crypto`.
 
 use blake2::{Blake2b512, Blake2s256};
+use hmac::{KeyInit, Mac, SimpleHmac};
 use md4::Md4;
 use ripemd::Ripemd160;
 use sha1::Sha1;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
-use shake::digest::{ExtendableOutput, Update, XofReader};
+use shake::digest::common::BlockSizeUser;
+use shake::digest::consts::{U16, U64};
+use shake::digest::{
+    ExtendableOutput, FixedOutput, HashMarker, Output, OutputSizeUser, Update, XofReader,
+};
 use shake::{Shake128, Shake256};
 use sm3::Sm3;
 
@@ -72,6 +77,11 @@ macro_rules! digests {
                     })*
                 }
             }
+
+            /// HMAC with this digest and key; `None` for a digest of any length, of which there is no HMAC.
+            pub(super) fn hmac(&self, key: &[u8]) -> Option<Hmac> {
+                match self { $(State::$state(_) => hmac!($state key $($default)?),)* }
+            }
         }
     };
 }
@@ -91,6 +101,16 @@ macro_rules! finish_xof {
     };
     ($state:ident $bytes:ident $default:literal) => {
         read($state, $bytes)
+    };
+}
+
+macro_rules! hmac {
+    ($state:ident $key:ident) => {{
+        let mac = SimpleHmac::<$state>::new_from_slice($key);
+        Some(Hmac(Box::new(mac.expect("a key of any length"))))
+    }};
+    ($state:ident $key:ident $default:literal) => {
+        None
     };
 }
 
@@ -139,59 +159,49 @@ impl Update for OurMd5 {
     }
 }
 
-impl OurMd5 {
-    fn finalize(self) -> [u8; 16] {
-        self.0.finish()
+impl HashMarker for OurMd5 {}
+
+impl OutputSizeUser for OurMd5 {
+    type OutputSize = U16;
+}
+
+impl BlockSizeUser for OurMd5 {
+    type BlockSize = U64;
+}
+
+impl FixedOutput for OurMd5 {
+    fn finalize_into(self, out: &mut Output<OurMd5>) {
+        out.copy_from_slice(&self.0.finish());
     }
 }
 
-/// HMAC under way. Source: RFC 2104.
-#[derive(Clone)]
-pub(super) struct Hmac {
-    inner: State,
-    /// The digest of the key for the outer pass.
-    outer: State,
+/// HMAC under way, with any digest.
+pub(super) struct Hmac(Box<dyn AnyMac>);
+
+/// What HMACs with different digests have in common.
+trait AnyMac: Send {
+    fn update(&mut self, data: &[u8]);
+    fn finish(self: Box<Self>) -> Vec<u8>;
+}
+
+impl<M: Mac + Send> AnyMac for M {
+    fn update(&mut self, data: &[u8]) {
+        Mac::update(self, data);
+    }
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        self.finalize().into_bytes().to_vec()
+    }
 }
 
 impl Hmac {
-    /// HMAC with this digest and key; `None` for a digest of any length, of which there is no HMAC.
-    pub(super) fn new(state: &State, key: &[u8]) -> Option<Hmac> {
-        let Info {
-            bytes, block_bytes, ..
-        } = state.info();
-        if bytes == 0 {
-            return None;
-        }
-        let mut block = vec![0; block_bytes];
-        if key.len() > block.len() {
-            let mut state = state.clone();
-            state.update(key);
-            let short = state.finish();
-            block[..short.len()].copy_from_slice(&short);
-        } else {
-            block[..key.len()].copy_from_slice(key);
-        }
-        let padded = |byte: u8| {
-            let pad: Vec<u8> = block.iter().map(|key| key ^ byte).collect();
-            let mut state = state.clone();
-            state.update(&pad);
-            state
-        };
-        Some(Hmac {
-            inner: padded(0x36),
-            outer: padded(0x5c),
-        })
-    }
-
     /// Goes on with `data`.
     pub(super) fn update(&mut self, data: &[u8]) {
-        self.inner.update(data);
+        self.0.update(data);
     }
 
     /// Its value.
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        self.outer.update(&self.inner.finish());
-        self.outer.finish()
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.0.finish()
     }
 }
 
@@ -263,7 +273,8 @@ mod tests {
     #[test]
     fn hmac_is_that_of_rfc_2202_and_4231() {
         let mac = |name, key: &[u8], text: &[u8]| {
-            let mut mac = Hmac::new(&State::new(name).unwrap(), key).expect("a fixed length");
+            let mac = State::new(name).and_then(|state| state.hmac(key));
+            let mut mac = mac.expect("a fixed length");
             mac.update(text);
             hex(&mac.finish())
         };
