@@ -12,7 +12,7 @@ use super::process::all_pids;
 use super::time::make_unique_integer;
 use super::{GuardResult, Next, Raise, badarg, bifs};
 use crate::ets;
-use crate::heap::{Binary, MagicBinary, Message};
+use crate::heap::{MagicBinary, Message};
 use crate::loader::debug;
 use crate::process::{Exception, Process, Signal, exists, refs, send};
 use crate::sched::ptab::{PTab, PTabElement};
@@ -278,8 +278,7 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> GuardResult<'p> {
         "binary" if value.as_small().is_some_and(|size| size < 0) => Term::bool(false),
         "binary" => {
             let size = value.as_index().ok_or_else(badarg)?;
-            let binary = Binary::from_vec(memory::zeroed_bytes(size), size);
-            p.off_heap_bits(binary, size * 8)
+            p.off_heap_binary(memory::zeroed_bytes(size))
         }
         "debugger_support" => support_debugger(value).term(),
         "ets_force_trap" => am::notsup.term(),

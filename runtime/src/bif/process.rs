@@ -776,6 +776,6 @@ fn hibernate_3(p: &mut Process) -> Next {
     } else {
         return p.hibernate();
     };
-    p.store_exception(crate::process::Class::Error, reason.raw());
+    p.store_exception(crate::process::Class::Error, reason);
     Next::Raise
 }

@@ -120,7 +120,7 @@ fn process_info_2(p: &mut Process) -> Next {
 }
 
 fn badarg(p: &mut Process) -> Next {
-    p.store_exception(Class::Error, am::badarg.raw());
+    p.store_exception(Class::Error, am::badarg);
     Next::Raise
 }
 

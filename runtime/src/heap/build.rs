@@ -194,7 +194,9 @@ impl Heap {
             // SAFETY: H1: as many fresh words as such a bitstring takes.
             return unsafe { Term::new(write_heap_bits(&mut hp, bytes, bit_len)) };
         }
-        self.off_heap_bits(Binary::with_capacity(bytes, bytes.len()), bit_len)
+        let binary = Binary::with_capacity(bytes, bytes.len());
+        // SAFETY: H4: made just now, of as many bytes as have the bits.
+        unsafe { self.off_heap_bits(binary, bit_len) }
     }
 
     /// A binary that takes over `bytes` without a copy where it is off-heap.
@@ -202,12 +204,21 @@ impl Heap {
         if bytes.len() <= tag::ONHEAP_BINARY_LIMIT {
             return self.binary(&bytes);
         }
+        self.off_heap_binary(bytes)
+    }
+
+    /// The same, off-heap whatever its size. 8 words.
+    pub fn off_heap_binary(&self, bytes: Vec<u8>) -> Term<'_> {
         let size = bytes.len();
-        self.off_heap_bits(Binary::from_vec(bytes, size), size * 8)
+        // SAFETY: H4: made just now.
+        unsafe { self.off_heap_bits(Binary::from_vec(bytes, size), size * 8) }
     }
 
     /// The first `bit_len` bits of `binary`, whose one count this takes over. 8 words.
-    pub fn off_heap_bits(&self, binary: NonNull<Binary>, bit_len: usize) -> Term<'_> {
+    ///
+    /// # Safety
+    /// H4: the caller gives the count of a binary that is there, and has so many bits.
+    pub(crate) unsafe fn off_heap_bits(&self, binary: NonNull<Binary>, bit_len: usize) -> Term<'_> {
         let ptr = self.alloc(size::REFC_BITS);
         // SAFETY: H1: eight fresh words; H4: the count moves to the thing listed here.
         unsafe {
@@ -235,7 +246,9 @@ impl Heap {
             // The first part stands for all: what others refer to is behind it.
             let bytes = bytes.take().expect("once");
             let size = bytes.len();
-            let first = self.off_heap_bits(Binary::from_vec(bytes, size), end);
+            assert!(end <= size * 8, "a part of the bytes");
+            // SAFETY: H4: made just now, and as long.
+            let first = unsafe { self.off_heap_bits(Binary::from_vec(bytes, size), end) };
             whole = Some(first);
             first
         });
@@ -249,7 +262,8 @@ impl Heap {
         if rest.len() <= tag::ONHEAP_BINARY_LIMIT {
             return self.binary(rest);
         }
-        let whole = self.off_heap_bits(bytes.retained(), all.len() * 8);
+        // SAFETY: H4: a count of its own, for all of its bytes.
+        let whole = unsafe { self.off_heap_bits(bytes.retained(), all.len() * 8) };
         match whole.as_bits() {
             Some(bits) if from > 0 => self.sub_bits(bits, from * 8, all.len() * 8),
             _ => whole,
@@ -302,7 +316,7 @@ impl Heap {
                 bits.bit_len(),
             );
         }
-        let whole = self.off_heap_bits(Binary::from_vec(bytes, size), size * 8);
+        let whole = self.off_heap_binary(bytes);
         let whole = whole.as_bits().expect("just made");
         let binary = whole.binary().expect("off-heap");
         self.refer(whole, binary, offset, end)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::off_heap::{self, OffHeap};
 use super::verify::{ZEAL, ZEAL_GENERATIONS};
-use super::{Block, Heap, RESERVED_WORDS, copy, literal, next_heap_size};
+use super::{Block, Heap, RESERVED_WORDS, Visit, copy, literal, next_heap_size};
 use crate::term::tag;
 use crate::term::{RawTerm, sub_bits};
 
@@ -33,16 +33,44 @@ pub struct HeapLimit {
 ///
 /// A caller has none to show, `&mut ()`, where all that it keeps is under a [`super::Root`].
 ///
+/// ```compile_fail,E0200
+/// use beamline_runtime::heap::{Roots, Visit};
+/// use beamline_runtime::term::RawTerm;
+///
+/// struct Any(RawTerm);
+///
+/// impl Roots for Any {
+///     fn for_each(&mut self, visit: &mut Visit<'_>) {
+///         visit(std::slice::from_mut(&mut self.0));
+///     }
+/// }
+/// ```
+///
+/// ```
+/// use beamline_runtime::heap::{Heap, Roots, Visit};
+/// use beamline_runtime::term::RawTerm;
+///
+/// struct Any(RawTerm);
+///
+/// // SAFETY: H8: the empty list is no thing of a heap.
+/// unsafe impl Roots for Any {
+///     fn for_each(&mut self, visit: &mut Visit<'_>) {
+///         visit(std::slice::from_mut(&mut self.0));
+///     }
+/// }
+/// Heap::new(233).collect(0, &mut Any(RawTerm::NIL)).unwrap();
+/// ```
+///
 /// # Safety
 /// H8 holds for the slots that are shown.
 pub unsafe trait Roots {
     /// Calls `visit` with every slot, in slices; slots may hold anything a stack may.
-    fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm]));
+    fn for_each(&mut self, visit: &mut Visit<'_>);
 }
 
 // SAFETY: H8: there are none.
 unsafe impl Roots for () {
-    fn for_each(&mut self, _: &mut dyn FnMut(&mut [RawTerm])) {}
+    fn for_each(&mut self, _: &mut Visit<'_>) {}
 }
 
 /// Moves live terms out of the places being collected.

@@ -223,7 +223,27 @@ impl LiteralArea {
     }
 
     /// Copies `term`, other literals in it included, to the area. The literal lives as long as the area, and is in
-    /// hand as long as that is borrowed.
+    /// hand as long as that is borrowed:
+    ///
+    /// ```compile_fail,E0505
+    /// use beamline_runtime::heap::LiteralArea;
+    /// use beamline_runtime::term::Term;
+    ///
+    /// let mut area = LiteralArea::new();
+    /// let stale = area.build(|heap| heap.tuple(&[Term::small(1)]));
+    /// drop(area);
+    /// assert_eq!(stale.as_tuple().unwrap().arity(), 1);
+    /// ```
+    ///
+    /// ```
+    /// use beamline_runtime::heap::LiteralArea;
+    /// use beamline_runtime::term::Term;
+    ///
+    /// let mut area = LiteralArea::new();
+    /// let literal = area.build(|heap| heap.tuple(&[Term::small(1)]));
+    /// assert_eq!(literal.as_tuple().unwrap().arity(), 1);
+    /// drop(area);
+    /// ```
     ///
     /// # Panics
     /// When four gigabytes of literals are in use.
@@ -370,7 +390,30 @@ pub struct LiteralSlot {
 }
 
 impl LiteralSlot {
-    /// What was put there last: for the owner of `heap` in its time slice.
+    /// What was put there last: for the owner of `heap` in its time slice. At its end there may be a copy instead:
+    ///
+    /// ```compile_fail,E0502
+    /// use beamline_runtime::heap::{Heap, LiteralSlot, LoneLiteral};
+    /// use beamline_runtime::term::Term;
+    ///
+    /// let (slot, mut heap) = (LiteralSlot::default(), Heap::new(233));
+    /// slot.set(Some(LoneLiteral::new(heap.tuple(&[Term::small(1)]))));
+    /// let stale = slot.get(&heap).unwrap();
+    /// heap.collect(0, &mut ()).unwrap();
+    /// assert_eq!(stale.as_tuple().unwrap().arity(), 1);
+    /// ```
+    ///
+    /// ```
+    /// use beamline_runtime::heap::{Heap, LiteralSlot, LoneLiteral};
+    /// use beamline_runtime::term::Term;
+    ///
+    /// let (slot, mut heap) = (LiteralSlot::default(), Heap::new(233));
+    /// slot.set(Some(LoneLiteral::new(heap.tuple(&[Term::small(1)]))));
+    /// heap.collect(0, &mut ()).unwrap();
+    /// let fresh = slot.get(&heap).unwrap();
+    /// assert_eq!(fresh.as_tuple().unwrap().arity(), 1);
+    /// # std::mem::forget(slot);
+    /// ```
     #[inline]
     #[must_use]
     pub fn get<'h>(&self, _heap: &'h Heap) -> Option<Term<'h>> {

@@ -20,7 +20,17 @@
 //! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
 //! ```
 //!
-//! It can keep the term as a root, or read it again from where the collector found it:
+//! It can be used before the collection, or kept as a root:
+//!
+//! ```
+//! use beamline_runtime::heap::Heap;
+//! use beamline_runtime::term::Term;
+//!
+//! let mut heap = Heap::new(233);
+//! let fresh = heap.tuple(&[Term::small(1)]);
+//! assert_eq!(fresh.as_tuple().unwrap().arity(), 1);
+//! heap.collect(0, &mut ()).unwrap();
+//! ```
 //!
 //! ```
 //! use beamline_runtime::heap::Heap;
@@ -43,6 +53,45 @@
 //! drop(heap);
 //! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
 //! ```
+//!
+//! ```
+//! use beamline_runtime::heap::Heap;
+//! use beamline_runtime::term::Term;
+//!
+//! let heap = Heap::new(233);
+//! let fresh = heap.tuple(&[Term::small(1)]);
+//! assert_eq!(fresh.as_tuple().unwrap().arity(), 1);
+//! drop(heap);
+//! ```
+//!
+//! Nor can it go to another thread:
+//!
+//! ```compile_fail,E0277
+//! use beamline_runtime::heap::Heap;
+//! use beamline_runtime::term::Term;
+//!
+//! let heap = Heap::new(233);
+//! let term = heap.tuple(&[Term::small(1)]);
+//! std::thread::scope(|scope| {
+//!     scope.spawn(move || assert_eq!(term.as_tuple().unwrap().arity(), 1));
+//! });
+//! ```
+//!
+//! but as a copy:
+//!
+//! ```
+//! use beamline_runtime::heap::{Heap, Message};
+//! use beamline_runtime::term::Term;
+//!
+//! let heap = Heap::new(233);
+//! let copy = Message::copy_of(heap.tuple(&[Term::small(1)]));
+//! std::thread::scope(|scope| {
+//!     scope.spawn(move || assert_eq!(copy.term().as_tuple().unwrap().arity(), 1));
+//! });
+//! ```
+//!
+//! The compiler does not tell apart two heaps that are borrowed at once: who puts a term of one into the other without
+//! a copy is found by the checks under the feature `gc_zeal`.
 //!
 //! Invariants:
 //! - H1: `start <= high_water <= htop <= stop <= hend`, all in one allocation of `u64`s; words below
@@ -67,6 +116,7 @@ mod copy;
 mod fragment;
 mod keeps;
 mod literal;
+mod message;
 mod off_heap;
 pub(crate) mod release;
 mod sizes;
@@ -92,6 +142,7 @@ pub use literal::{
     LiteralArea, LiteralSlot, LoneLiteral, build as build_literal, make as make_literal,
     used_bytes as literal_bytes,
 };
+pub use message::Message;
 pub use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
 
@@ -641,98 +692,5 @@ impl Heap {
                 drop(fragment);
             }
         }
-    }
-}
-
-/// A term on its way between heaps, or kept outside any: the fragment that holds it, and the term.
-pub struct Message {
-    fragment: Option<Fragment>,
-    root: RawTerm,
-}
-
-// SAFETY: H2: a message is the one owner of its fragment.
-unsafe impl Send for Message {}
-// SAFETY: H2: a shared message is only read; its fragment changes hands with the message alone.
-unsafe impl Sync for Message {}
-
-impl Message {
-    /// A copy of `term`, as processes send it: literals are copied too, as in ERTS. Takes no memory for
-    /// immediates and the empty tuple.
-    #[must_use]
-    pub fn copy_of(term: Term<'_>) -> Message {
-        let raw = term.raw();
-        let words = size(term, Literals::Count);
-        if words == 0 {
-            return Message {
-                fragment: None,
-                root: raw,
-            };
-        }
-        let fragment = Fragment::with_capacity(words);
-        let mut hp = fragment.words();
-        // SAFETY: T1: the term is in hand; the fragment has room for `words`.
-        let root = unsafe { copy::copy_all(raw, &mut hp, &fragment.header().off_heap) };
-        fragment.header().used_words.set(words);
-        debug_assert_eq!(
-            hp,
-            fragment.words().wrapping_add(words),
-            "size and copy agree"
-        );
-        Message {
-            fragment: Some(fragment),
-            root,
-        }
-    }
-
-    /// A tuple of copies of `elements`, which may be of different heaps.
-    #[must_use]
-    pub fn of_tuple(elements: &[Term<'_>]) -> Message {
-        let inner: usize = elements.iter().map(|e| size(*e, Literals::Count)).sum();
-        let words = 1 + elements.len() + inner;
-        let fragment = Fragment::with_capacity(words);
-        let tuple = fragment.words();
-        let mut hp = tuple.wrapping_add(1 + elements.len());
-        // SAFETY: T1: the elements are in hand; the fragment has room for `words`.
-        unsafe {
-            *tuple = crate::term::tag::make_header(elements.len(), crate::term::tag::ARITYVAL);
-            for (i, element) in elements.iter().enumerate() {
-                let copy = copy::copy_all(element.raw(), &mut hp, &fragment.header().off_heap);
-                *tuple.add(1 + i) = copy.0;
-            }
-        }
-        fragment.header().used_words.set(words);
-        Message {
-            root: RawTerm::boxed(tuple),
-            fragment: Some(fragment),
-        }
-    }
-
-    /// The term, as long as the message is not given away.
-    #[must_use]
-    pub fn term(&self) -> Term<'_> {
-        // SAFETY: T1: the message owns what the term points to.
-        unsafe { Term::new(self.root) }
-    }
-
-    /// A slot for a term of the heap `term` is of: not to be sent, and a root of that heap's collector.
-    ///
-    /// # Safety
-    /// H8: the collector sees the slot from now on, and the message is read and sent no more but where it is taken.
-    pub(crate) unsafe fn attached(term: Term<'_>) -> Message {
-        Message {
-            fragment: None,
-            root: term.raw(),
-        }
-    }
-
-    /// The slot, where it has no fragment of its own: after [`Heap::attach_in_place`].
-    pub(crate) fn attached_root(&mut self) -> Option<&mut RawTerm> {
-        self.fragment.is_none().then_some(&mut self.root)
-    }
-
-    /// Words it takes.
-    #[must_use]
-    pub fn words(&self) -> usize {
-        self.fragment.as_ref().map_or(0, Fragment::used_words)
     }
 }

@@ -50,7 +50,26 @@ impl Stored {
         Stored(fragment)
     }
 
-    /// The tuple.
+    /// The tuple, as long as nobody changes it:
+    ///
+    /// ```compile_fail,E0502
+    /// use beamline_runtime::heap::Stored;
+    /// use beamline_runtime::term::Term;
+    ///
+    /// let mut object = Stored::of_elements(&[Term::small(1)]);
+    /// let stale = object.term();
+    /// object.replace_immediate(0, Term::small(2));
+    /// assert_eq!(stale.as_tuple().unwrap().arity(), 1);
+    /// ```
+    ///
+    /// ```
+    /// use beamline_runtime::heap::Stored;
+    /// use beamline_runtime::term::Term;
+    ///
+    /// let mut object = Stored::of_elements(&[Term::small(1)]);
+    /// object.replace_immediate(0, Term::small(2));
+    /// assert_eq!(object.term().as_tuple().unwrap().arity(), 1);
+    /// ```
     #[inline]
     #[must_use]
     pub fn term(&self) -> Term<'_> {

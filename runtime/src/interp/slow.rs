@@ -1,7 +1,7 @@
 //! Slow instructions, whose work outweighs a call. Each is a function of the process and of the instruction.
 
 use crate::code::operand::{Reg, Src};
-use crate::process::{Class, Exiting, Process};
+use crate::process::{Exception, Exiting, Process};
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
 /// How a slow instruction ends.
@@ -78,8 +78,7 @@ impl<'a> Slow<'a> {
             return Flow::Jump(label);
         }
         let reason = reason(self.p);
-        self.p.store_exception(Class::Error, reason);
-        self.p.exception.from_bif = false;
+        self.p.exception = Exception::error(reason);
         Flow::Raise
     }
 

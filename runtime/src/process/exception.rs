@@ -39,17 +39,17 @@ impl Class {
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
     /// Class.
-    pub class: Class,
+    pub(crate) class: Class,
     /// Reason or thrown value.
-    pub value: RawTerm,
+    pub(crate) value: RawTerm,
     /// Arguments for the top of the stack trace: a list, or no term.
-    pub args: RawTerm,
+    pub(crate) args: RawTerm,
     /// `erlang:error/3`'s options, or a BIF's cause; no term where there is none.
-    pub info: RawTerm,
+    pub(crate) info: RawTerm,
     /// Given by `erlang:raise/3`, or built already; no term where it is still to be built.
-    pub trace: RawTerm,
+    pub(crate) trace: RawTerm,
     /// Raised by a BIF called from code: the trace shows the BIF with its arguments.
-    pub from_bif: bool,
+    pub(crate) from_bif: bool,
 }
 
 impl Default for Exception {
@@ -70,7 +70,7 @@ impl Default for Exception {
 impl Exception {
     /// `error:reason`, raised by code.
     #[must_use]
-    pub fn error(reason: RawTerm) -> Exception {
+    pub(crate) fn error(reason: RawTerm) -> Exception {
         Exception {
             value: reason,
             ..Exception::default()
@@ -138,10 +138,10 @@ impl Process {
 
     /// Puts an exception to rest in the process: for handlers that have it to themselves, which then
     /// end with [`crate::process::Next::Raise`].
-    pub fn store_exception(&mut self, class: Class, value: RawTerm) {
+    pub(crate) fn store_exception(&mut self, class: Class, reason: Atom) {
         self.exception = Exception {
             class,
-            value,
+            value: reason.raw(),
             from_bif: true,
             ..Exception::default()
         };

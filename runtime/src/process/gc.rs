@@ -7,7 +7,7 @@ use super::logger::log_error;
 use super::probe::{is_asked, probes};
 use super::tally;
 use super::{Exiting, Process};
-use crate::heap::{Collected, Heap, HeapLimit, Keeps as _, Roots, release};
+use crate::heap::{Collected, Heap, HeapLimit, Keeps as _, Roots, Visit, release};
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// `max_heap_size` of a process.
@@ -64,7 +64,7 @@ struct ProcessRoots<'a> {
 
 // SAFETY: H8, P3, P5: all that a process keeps beside its heap and stack, but for x registers that are not live.
 unsafe impl Roots for ProcessRoots<'_> {
-    fn for_each(&mut self, visit: &mut dyn FnMut(&mut [RawTerm])) {
+    fn for_each(&mut self, visit: &mut Visit<'_>) {
         visit(self.live);
         visit(self.saved_x);
         for slot in self.exception.slots() {

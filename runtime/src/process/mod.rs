@@ -4,7 +4,27 @@
 //! Its [`ProcShared`] holds what others touch (identity, signal queue, run state).
 //!
 //! - `&Process` allocates and reads: BIFs, guards, instructions that cannot collect.
-//! - `&mut Process` may collect: a term borrowed from the process does not live across such a call.
+//! - `&mut Process` may collect: a term borrowed from the process does not live across such a call:
+//!
+//! ```compile_fail,E0502
+//! use beamline_runtime::process::Process;
+//! use beamline_runtime::term::Term;
+//!
+//! let mut p = Process::new(233);
+//! let stale = p.tuple(&[Term::small(1)]);
+//! let _ = p.peek_message();
+//! assert_eq!(stale.as_tuple().unwrap().arity(), 1);
+//! ```
+//!
+//! ```
+//! use beamline_runtime::process::Process;
+//! use beamline_runtime::term::Term;
+//!
+//! let mut p = Process::new(233);
+//! let kept = p.root(p.tuple(&[Term::small(1)]));
+//! let _ = p.peek_message();
+//! assert_eq!(p.get(&kept).as_tuple().unwrap().arity(), 1);
+//! ```
 //!
 //! Invariants:
 //! - P1: a process is run by one scheduler at a time (`sched::run_state`); only that one reaches it.

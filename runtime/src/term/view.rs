@@ -136,7 +136,8 @@ impl<'h> Term<'h> {
             tag::REF => View::Ref(Ref(ptr, PhantomData)),
             tag::FUN => View::Fun(Fun(ptr, PhantomData)),
             tag::RECORD => View::Record(Record(ptr, PhantomData)),
-            tag::HEAP_BITS | tag::SUB_BITS => View::Bits(Bits::at(ptr)),
+            // SAFETY: T1: the header tells that a bitstring lies there.
+            tag::HEAP_BITS | tag::SUB_BITS => View::Bits(unsafe { Bits::at(ptr) }),
             tag::MAP => View::Map(Map(ptr, PhantomData)),
             tag::EXTERNAL_PID | tag::EXTERNAL_PORT | tag::EXTERNAL_REF => {
                 View::External(External(ptr, PhantomData))

@@ -352,7 +352,8 @@ fn fresh(s: &mut Slow<'_>, i: read::BsCreateBin, bit_len: usize) -> Made {
         };
         // SAFETY: H4: made just now, counted once.
         let base = unsafe { binary.as_ref() }.data().cast_mut();
-        let term = s.p.off_heap_bits(binary, bit_len).raw();
+        // SAFETY: H4: made just now, of as many bytes as have the bits.
+        let term = unsafe { s.p.off_heap_bits(binary, bit_len) }.raw();
         return Ok((term, Output { base, at: 0 }));
     }
     let words = heap_bits_words(bit_len);
@@ -477,7 +478,8 @@ fn writable(p: &Process, bytes: usize, capacity: usize, bit_len: usize) -> (RawT
         binary.as_ref().set_writable(true);
         binary.as_ref().data().cast_mut()
     };
-    let term = p.off_heap_bits(binary, bit_len).raw();
+    // SAFETY: H4: made just now, with room for the bits.
+    let term = unsafe { p.off_heap_bits(binary, bit_len) }.raw();
     // SAFETY: T1: a `SUB_BITS`'s second word, which nobody has looked at yet.
     unsafe { *term.ptr().add(1) |= sub_bits::MUTABLE | sub_bits::VOLATILE };
     (term, base)
@@ -530,7 +532,7 @@ fn fail(s: &mut Slow<'_>, i: read::BsCreateBin, segment: Segment, bad: &Bad) -> 
         false => atom(RawTerm(segment.kind())).expect("a segment's type"),
     };
     let info = fail_info(s.p, segment.number(), kind, bad);
-    s.p.store_exception(Class::Error, bad.reason.term().raw());
+    s.p.store_exception(Class::Error, bad.reason);
     s.p.exception.from_bif = false;
     s.p.exception.info = info;
     Flow::Raise

@@ -25,8 +25,10 @@ pub(crate) mod sub_bits {
 }
 
 impl<'h> Bits<'h> {
+    /// # Safety
+    /// T1: a bitstring lies at `thing`.
     #[inline]
-    pub(super) fn at(thing: *const u64) -> Bits<'h> {
+    pub(super) unsafe fn at(thing: *const u64) -> Bits<'h> {
         // SAFETY: T1: both kinds have at least two words behind the header read here.
         unsafe {
             let (header, second) = (*thing, *thing.add(1));
