@@ -142,6 +142,9 @@ impl Watch {
     }
 
     /// How many triggers have happened.
+    ///
+    /// # Errors
+    /// When the ring cannot be read.
     pub fn count(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         let at = header::TRIGGERS as u64 * 8;
@@ -150,6 +153,9 @@ impl Watch {
     }
 
     /// The last trigger that happened, and when it did.
+    ///
+    /// # Errors
+    /// When the ring cannot be read.
     pub fn last(&self) -> Result<Option<(Why, u64)>, Error> {
         let header = self.header()?;
         let word = |at| header.word(header::TRIGGERS + at);
@@ -207,6 +213,9 @@ impl Dump {
 
     /// Takes the records written since the last time. The result is `false` when all wanted records are there, or no
     /// more can come.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
     pub fn take(&mut self) -> Result<bool, Error> {
         let now = monotonic_ns();
         self.drain.take()?;
@@ -219,6 +228,9 @@ impl Dump {
     }
 
     /// Ends the stream. It takes the rest of the ring, too, unless there is a gap before it.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
     pub fn finish(mut self) -> Result<(), Error> {
         let now = monotonic_ns();
         self.drain.take_rest()?;

@@ -139,6 +139,9 @@ impl Recording {
     }
 
     /// Hands all records since nothing is missing to `each`, in order of time. The result says what is missing.
+    ///
+    /// # Errors
+    /// When a block is damaged, or the first error of `each`.
     pub fn scan<E: From<Error>>(
         &self,
         mut each: impl FnMut(&Record<'_>) -> Result<(), E>,

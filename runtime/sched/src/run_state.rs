@@ -97,6 +97,9 @@ impl RunState {
     }
 
     /// Ends the time slice: another is due when `still_active`, or when a wake-up came meanwhile.
+    ///
+    /// # Panics
+    /// When the process does not run.
     #[inline]
     pub fn end_run(&self, still_active: bool) -> EndRun {
         let mut state = self.0.load(Ordering::Relaxed);
