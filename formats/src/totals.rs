@@ -22,7 +22,7 @@ impl Variable for Request {
     const VARIABLE: &'static str = "BEAMLINE_TOTALS";
 }
 
-/// What was done, by a part of the processes or by all.
+/// The numbers of a part of the processes, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Reductions.
@@ -83,7 +83,7 @@ impl Workload {
     }
 }
 
-/// What an emulator did.
+/// The totals of an emulator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// The OTP release whose libraries ran.

@@ -21,7 +21,7 @@ pub(crate) fn recording(path: &Path, what: &str) -> Result<Recording, String> {
     Recording::open(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// What a file holds.
+/// The contents of a file.
 pub(crate) enum Input {
     /// Written by `beamline record`.
     Recording(Box<Recording>),

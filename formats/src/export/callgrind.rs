@@ -52,7 +52,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// How much of each cost: there are no more of them.
+/// The sums of the costs, of which there are at most four.
 type Sums = [u64; 4];
 
 fn add(sums: &mut Sums, more: &Sums) {
@@ -67,7 +67,7 @@ fn numbers(sums: &Sums, costs: &[Cost]) -> String {
     texts.join(" ")
 }
 
-/// By caller and function, how often and at what cost with all below.
+/// For each pair of caller and function, the number of calls and their cost with all below.
 type Calls = BTreeMap<(u32, u32), (u64, Sums)>;
 
 /// Of each function what it costs, and of each pair of caller and function calls and what they cost with all below.

@@ -222,7 +222,7 @@ fn hdr(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
     all.write_log(out, start, length).map_err(Error::Missing)
 }
 
-/// Something that call paths cost.
+/// A cost of call paths.
 struct Cost {
     name: &'static str,
     /// As Callgrind's events are called.

@@ -106,7 +106,7 @@ impl Lane {
     }
 }
 
-/// What is shown of the time of all processes.
+/// Collects what is shown of all processes.
 struct Shown<'r> {
     names: &'r Names,
     shape: &'r Shape,

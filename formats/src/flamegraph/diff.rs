@@ -13,7 +13,7 @@ use crate::profile::{Function, Profile, Type};
 /// Rows of each table.
 const ROWS: usize = 15;
 
-/// What a function cost before and after.
+/// The cost of a function before and after.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// As Erlang writes it.

@@ -159,7 +159,7 @@ impl Shape {
     }
 }
 
-/// How a flame graph is drawn.
+/// The settings of a drawing of a flame graph.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     /// Which frames there are.

@@ -9,7 +9,7 @@ use super::results::{FunctionCount, Results, Times, Workload};
 /// A difference in time is believed below this probability of chance.
 const SIGNIFICANT: f64 = 0.01;
 
-/// What the limits say to a change.
+/// The verdict of the limits on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is the same.
@@ -62,7 +62,7 @@ pub struct TimeChange {
     pub verdict: Verdict,
 }
 
-/// What changed in a workload.
+/// The changes in a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// Its name.
@@ -77,7 +77,7 @@ pub struct Compared {
     pub outside: Vec<String>,
 }
 
-/// What changed in all workloads.
+/// The changes in all workloads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Each workload.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::Pattern;
 
-/// What is counted of a workload, or of a function.
+/// A metric of a workload, or of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

@@ -35,7 +35,7 @@ pub struct Machine {
     pub cores: usize,
 }
 
-/// What one workload did.
+/// The results of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// Its name.

@@ -57,7 +57,7 @@ fn short(text: &str, length: usize) -> String {
     }
 }
 
-/// Where things are in the picture.
+/// The scales of the picture.
 struct Scale {
     of: Of,
     /// Decades of values, from the first to the last.

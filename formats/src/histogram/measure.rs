@@ -14,7 +14,7 @@ use crate::ring::{
 /// Reductions of a time slice; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
 const TURN_REDUCTIONS: u64 = 4000;
 
-/// Who a value is of.
+/// The process or function that a value is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Function(NameId),

@@ -264,7 +264,7 @@ fn add(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
         .expect("a histogram that grows takes any value");
 }
 
-/// What is known of a row.
+/// The values of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The function or process.

@@ -83,7 +83,7 @@ struct Flame {
     widths: Vec<Width>,
 }
 
-/// One of the things that can be the width of a frame.
+/// A cost that can be the width of a frame.
 #[derive(Serialize)]
 struct Width {
     name: &'static str,

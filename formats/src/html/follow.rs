@@ -42,7 +42,7 @@ pub(super) struct LongCollection {
     pub(super) used: u64,
 }
 
-/// Something that takes no time.
+/// An event that takes no time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) at_ns: u64,
@@ -92,7 +92,7 @@ impl Message {
     }
 }
 
-/// By whom a message with a token was sent, its label and its serial.
+/// The sender of a message with a token, its label and its serial.
 type TokenKey = (Id, NameId, u64);
 
 /// Messages with tokens, by their numbers.
@@ -229,7 +229,7 @@ impl<T> Newest<T> {
     }
 }
 
-/// What is known of a process in all.
+/// The life of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Life {
     pub(super) born_ns: Option<u64>,

@@ -29,7 +29,7 @@ impl Sink for OfCalls<'_> {
     }
 }
 
-/// What has nothing to do with calls: there are few such records.
+/// Follows the records that have nothing to do with calls: there are few of them.
 struct OfOthers<'r> {
     overview: Overview,
     follow: Follow<'r>,

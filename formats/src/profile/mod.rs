@@ -19,7 +19,7 @@ pub use writer::{AtomicFile, Writer};
 
 use serde::{Deserialize, Serialize};
 
-/// What the breakpoints of a run measured; the names are those of OTP's `trace`.
+/// The measure of a run's breakpoints; the names are those of OTP's `trace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Type {
@@ -43,7 +43,7 @@ impl Type {
     }
 }
 
-/// What is known of a whole run.
+/// The description of a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What was measured.
@@ -86,7 +86,7 @@ pub struct Process {
     pub reductions: u64,
 }
 
-/// What was measured in one place; a number that the type of run does not measure is 0.
+/// The numbers of one place; a number that the type of run does not measure is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// How often it was called.

@@ -23,7 +23,7 @@ use super::total::{Total, sum};
 use crate::paths::{Paths, ROOT};
 use crate::profile::{Cost, Count, Function, Header, Node, Process, Profile, Type};
 
-/// What a path costs.
+/// The cost of a path.
 #[derive(Clone, Copy, Default)]
 struct Costs {
     calls: u64,

@@ -18,7 +18,7 @@ trait Field: Copy {
     fn value(self) -> Value<'static>;
 }
 
-/// What a field of an event holds.
+/// The value of a field of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A number.

@@ -114,7 +114,7 @@ pub(super) mod segment {
     pub(in crate::ring) const DROPPED: usize = 256;
 }
 
-/// What becomes of a record for which there is no room.
+/// What the recorder does with a record for which there is no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {

@@ -133,7 +133,7 @@ pub struct Function {
     pub arity: u8,
 }
 
-/// What is known of a process.
+/// What the names of a recording tell of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// Who made it.

@@ -33,7 +33,7 @@ pub type Counts = [u64; KINDS];
 /// Blocks that are read at once.
 const READ_BLOCKS: u64 = 16;
 
-/// What a segment has lost.
+/// The records of one kind that a segment has lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The scheduler; none for all other threads.

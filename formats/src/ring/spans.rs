@@ -55,7 +55,7 @@ pub struct Collection {
     pub within: NameId,
 }
 
-/// What a record means for what lasts.
+/// The meaning of a record for the spans that it is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
     /// A call begins or ends.
@@ -100,7 +100,7 @@ pub enum Span {
     Moment,
 }
 
-/// Follows what lasts.
+/// Follows the spans of a recording.
 #[derive(Default)]
 pub struct Spans {
     running: HashMap<Id, Turn>,

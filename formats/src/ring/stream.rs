@@ -30,7 +30,7 @@ const FRAME_BLOCKS: u64 = (FRAME_MAX / PAGE) as u64;
 /// Bytes of the ring's first parts together, at most: header, segment table, description.
 pub(super) const FIRST_MAX: usize = 64 << 20;
 
-/// What a frame holds.
+/// The contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The ring file up to its names.
@@ -57,7 +57,7 @@ const TRIES: usize = 1000;
 /// How well frames are compressed: the fastest.
 const LEVEL: i32 = 1;
 
-/// Takes out of a ring what is written to it, and writes a stream.
+/// Takes the contents of a ring while they are written, and writes a stream.
 #[derive(Debug)]
 pub struct Drain {
     ring: File,
@@ -347,7 +347,7 @@ pub(super) struct Run {
     packed: u64,
 }
 
-/// What is in a stream.
+/// The contents of a stream.
 #[derive(Debug)]
 pub(super) struct Frames {
     /// The ring file up to its names.

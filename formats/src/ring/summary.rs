@@ -32,7 +32,7 @@ pub struct Use {
     pub turns: u64,
 }
 
-/// What a function cost.
+/// The cost of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionCost {
     /// As Erlang writes it.
@@ -57,7 +57,7 @@ pub struct FunctionCost {
     pub total_reductions: Option<u64>,
 }
 
-/// Something that took long, or was long.
+/// A span or a queue that was long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Longest {
     /// When it began, since the beginning of the recording.
@@ -116,7 +116,7 @@ pub struct Summary {
     pub counters: Option<Counters>,
 }
 
-/// Something long, before its names are known.
+/// A long span or queue, before its names are known.
 #[derive(Clone, Copy)]
 struct Long {
     at_ns: u64,
@@ -154,7 +154,7 @@ impl Top {
     }
 }
 
-/// What one segment tells.
+/// The overview of one segment.
 struct Seen {
     busy_ns: u64,
     turns: u64,
@@ -276,7 +276,7 @@ impl Seen {
     }
 }
 
-/// What all segments tell.
+/// The overview of all segments.
 pub(crate) struct Overview {
     top: usize,
     spans: Spans,

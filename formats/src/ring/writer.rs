@@ -49,7 +49,7 @@ pub struct Clock {
     pub unix_ns: u64,
 }
 
-/// How a ring file is made.
+/// The settings of a ring file.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Schedulers: each gets a segment, and all other threads one together.
@@ -286,7 +286,7 @@ pub fn least_bytes(schedulers: u32) -> u64 {
     shares(schedulers) * BLOCKS_MIN * PAGE as u64
 }
 
-/// Where everything goes.
+/// The places of all parts of the file.
 struct Plan {
     table_at: u64,
     description_at: u64,

@@ -43,7 +43,7 @@ struct WorkloadWritten {
     functions: Vec<FunctionLimits>,
 }
 
-/// What `beamline.toml` says.
+/// The contents of `beamline.toml`.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// The folder it is in: commands run there.

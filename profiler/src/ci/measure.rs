@@ -12,7 +12,7 @@ use super::config::{Config, Workload};
 use crate::launch::{self, Ended, Launch, Mode, What};
 use crate::report;
 
-/// Where and how workloads are run.
+/// Runs the workloads of a project.
 pub(super) struct Runner<'a> {
     pub(super) config: &'a Config,
     pub(super) otp: Option<PathBuf>,

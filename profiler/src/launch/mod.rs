@@ -271,7 +271,7 @@ pub struct Mode {
     pub folder: Option<PathBuf>,
 }
 
-/// How a command ended, and what its emulators recorded.
+/// The end of a command, and what its emulators recorded.
 #[derive(Debug)]
 pub struct Ended {
     /// The command's own end.
@@ -301,7 +301,7 @@ impl Ended {
 /// Mix's own switch for systems that cannot lock a build as it does: over a socket, which there are none of.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
 
-/// What all commands of a launch run in.
+/// The surroundings that all commands of a launch run in.
 struct Place {
     folder: Folder,
     otp: Otp,

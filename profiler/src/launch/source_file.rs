@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What to do with a command.
+/// The plan for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Run it as it is.
