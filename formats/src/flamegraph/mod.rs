@@ -20,7 +20,7 @@ use crate::name;
 use crate::profile::{Node, Pattern, Profile, Type};
 use crate::ring::Group;
 
-/// What the width of a frame shows.
+/// The cost that the width of a frame shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Width {
@@ -116,7 +116,7 @@ impl Width {
     }
 }
 
-/// What the frames are.
+/// The kind of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// Functions, of all processes together.

@@ -1,3 +1,5 @@
+//! Tests of limits, comparisons, files of results, and outputs.
+
 use super::*;
 use crate::flamegraph::Width;
 use crate::ring::tests::Numbers;

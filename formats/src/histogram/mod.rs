@@ -153,7 +153,7 @@ impl Of {
     }
 }
 
-/// What has a row of its own.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {

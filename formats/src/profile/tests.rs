@@ -1,3 +1,5 @@
+//! Tests of profile files: written, read, merged, and damaged.
+
 use proptest::prelude::*;
 
 use super::layout::{SECTION_HEAD, checksum};

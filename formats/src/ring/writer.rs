@@ -36,7 +36,7 @@ pub struct Anchor {
     pub ns: u64,
 }
 
-/// What stamps records.
+/// The clock that stamps records.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Ticks come from the processor's counter; otherwise they are nanoseconds.

@@ -1,3 +1,5 @@
+//! Tests of the table on small profiles.
+
 use super::*;
 use crate::profile::{Count, Function, Header, Process};
 

@@ -1,3 +1,5 @@
+//! Tests of the translation of command lines, and of files that are given as commands.
+
 use std::collections::HashMap;
 use std::path::Path;
 

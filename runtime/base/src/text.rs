@@ -1,4 +1,4 @@
-//! Text algorithms that know no term layout: encodings, and how the emulator prints.
+//! Text algorithms that know no term layout: encodings, and printing as the emulator does.
 
 pub mod display;
 pub mod unicode;

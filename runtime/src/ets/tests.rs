@@ -1,3 +1,5 @@
+//! Tests of tables against a model, and of their sizes against OTP 29.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

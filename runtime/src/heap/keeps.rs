@@ -1,8 +1,8 @@
-//! Values that hold terms over collections: what a BIF has done so far, a map in the making.
+//! Values that hold terms over collections, such as what a BIF has done so far, or a map in the making.
 //!
-//! The terms in such a value have the lifetime of the heap's borrow, as all terms in hand. Who puts the value to rest,
-//! so that the heap may collect, forgets the lifetime, has the collector see the terms by [`Keeps::show`], and gives
-//! them the lifetime of a new borrow when the value is taken up.
+//! The terms in such a value have the lifetime of the heap's borrow, as all terms in hand. When code puts the value to
+//! rest, so that the heap may collect, it forgets the lifetime and has the collector see the terms by [`Keeps::show`].
+//! When it takes the value up again, it gives the terms the lifetime of a new borrow.
 //!
 //! Invariant:
 //! - KS1: [`Keeps::show`] shows every term in the value, and what it does not show is good without any heap.

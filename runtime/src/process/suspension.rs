@@ -1,4 +1,4 @@
-//! The suspension of one process by another, as both of them see it.
+//! The suspension of one process by another, with an end for each of them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Atoms: interned names. The table only grows; an index is a term's payload.
+//! Atoms, which are interned names. Their table only grows, and an index is a term's payload.
 //!
 //! Invariants:
 //! - A1: entries below `len` are written once, before `len` is stored with release, and never change.

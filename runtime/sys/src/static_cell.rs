@@ -1,4 +1,4 @@
-//! A place for a reference to something that lives for ever, replaced and read without a lock.
+//! A cell for a reference to something that lives for ever, which threads replace and read without a lock.
 //!
 //! Invariant SC1: the pointer is null or came from a `&'static T`.
 #![expect(unsafe_code, reason = "an atomic pointer is read as a reference")]

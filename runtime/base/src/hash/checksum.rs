@@ -1,4 +1,4 @@
-//! The checksums of `erlang:crc32` and `erlang:adler32`, with their combinations.
+//! Computes the checksums of `erlang:crc32` and `erlang:adler32`, and combines them.
 
 /// CRC-32 (that of zlib) of `bytes`, continued from the checksum of what came before.
 /// An empty start is 0.

@@ -1,3 +1,5 @@
+//! Tests of `prim_file` on real files.
+
 use crate::sys::chance::names::own_pid;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

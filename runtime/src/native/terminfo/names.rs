@@ -1,5 +1,5 @@
-//! The capabilities of X/Open Curses and those that ncurses adds, in the order in which descriptions of
-//! terminals have their values: name, code of two characters, long name.
+//! The names of terminal capabilities: those of X/Open Curses and those that ncurses adds. They are in the order in
+//! which descriptions of terminals have their values, with name, code of two characters, and long name.
 
 /// Name, code and long name of a capability.
 pub(in crate::native) type Row = (&'static str, &'static str, &'static str);
