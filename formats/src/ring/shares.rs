@@ -37,7 +37,7 @@ impl Shares {
         if self.paths.len() < self.turn_ns.len() {
             self.paths.resize(self.turn_ns.len(), Counted::default());
         }
-        // What is left by rounding goes to the next ones, so that no turn is worth more or less than it was.
+        // What is left by rounding goes to the next ones, so that no slice is worth more or less than it was.
         let (mut given, mut passed) = (Counted::default(), 0_u128);
         for path in self.touched.drain(..) {
             passed += u128::from(std::mem::take(&mut self.turn_ns[path]));

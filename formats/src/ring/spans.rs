@@ -188,7 +188,7 @@ impl Spans {
             is_exiting,
         };
         self.running.insert(turn.who, turn);
-        // A port runs within the turn of a process, or between two.
+        // A port runs within the time slice of a process, or between two.
         let is_port = matches!(record.event, Event::PortIn { .. });
         let instead_of = match is_port {
             true => None,

@@ -154,11 +154,11 @@ pub unsafe fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
 }
 
 /// The definition and defaults (a cell) of `module`'s record `name`, where it is loaded and has one: for the owner of
-/// `heap` in its turn.
+/// `heap` in its time slice.
 #[must_use]
 pub fn find(module: Atom, name: Atom, _heap: &Heap) -> Option<Term<'_>> {
     let raw = *table().read().get(&(module, name))?;
-    // SAFETY: R1, T1, H6: the table named it in this turn.
+    // SAFETY: R1, T1, H6: the table named it in this time slice.
     Some(unsafe { Term::new(raw) })
 }
 

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use super::off_heap::OffHeap;
 use crate::sys::memory;
 
-/// Head of a fragment; its words follow.
+/// The head of a fragment. The fragment's words follow it.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) next: Cell<Option<NonNull<Header>>>,

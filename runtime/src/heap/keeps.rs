@@ -11,7 +11,7 @@ use smallvec::{Array, SmallVec};
 
 use crate::term::{Atom, RawTerm, Term};
 
-/// Who looks at slots, and may change them.
+/// A function that looks at slots, and may change them.
 pub type Visit<'v> = dyn FnMut(&mut [RawTerm]) + 'v;
 
 /// A value all of whose terms a collector can be shown.

@@ -35,7 +35,7 @@ static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Addresses `from..to`.
 type Range = std::ops::Range<usize>;
 
-/// Which part of the reserved range is free.
+/// The free part of the reserved range.
 struct Space {
     /// Pieces by address: start and bytes. No two of them touch.
     free: BTreeMap<usize, usize>,
@@ -338,7 +338,8 @@ pub fn build(build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> 
     make(build(&scratch))
 }
 
-/// A literal in an area of its own, which is given up with it: freed when nobody has the literal any more.
+/// A literal in an area of its own, which is given up with the literal: it is freed when nobody has the literal any
+/// more.
 pub struct LoneLiteral {
     area: LiteralArea,
     root: RawTerm,
@@ -381,7 +382,7 @@ impl Drop for LoneLiteral {
     }
 }
 
-/// A place for a literal that others take the place of. It is read without a lock.
+/// A slot for a literal that other literals replace. It is read without a lock.
 #[derive(Default)]
 pub struct LiteralSlot {
     /// The literal's word; no term where there is none. Behind the lock, what keeps it alive.

@@ -161,7 +161,7 @@ fn create(s: &mut Slow<'_>, i: read::PutRecord) -> Flow {
         let id = id.raw();
         return s.fail_with(i.fail(), |p| error(p, am::badrecord, id));
     };
-    // SAFETY: T1, H6: a literal that was found in this turn stays where it is, whatever is collected.
+    // SAFETY: T1, H6: a literal that was found in this time slice stays where it is, whatever is collected.
     let cell: Term<'_> = unsafe { Term::new(cell.raw()) };
     let cell = cell.as_cons().expect("a definition and its defaults");
     let definition = cell.head();

@@ -62,7 +62,7 @@ pub(super) struct Item {
     pub(super) calls: Vec<Vec<RawTerm>>,
 }
 
-/// A constant of the module, for the owner of `heap` in its turn.
+/// A constant of the module, for the owner of `heap` in its time slice.
 ///
 /// # Safety
 /// H6: the loader has put the word there, an immediate or a literal of the module, which is at hand.

@@ -164,7 +164,7 @@ impl Module {
             arity: word(head::ARITY) as u8,
         }
     }
-    /// File, a string, and line of the instruction at `offset`: for the owner of `heap` in its turn.
+    /// File, a string, and line of the instruction at `offset`: for the owner of `heap` in its time slice.
     #[must_use]
     pub fn place_at<'h>(&self, offset: u32, heap: &'h Heap) -> Option<(Term<'h>, u32)> {
         let n = self.lines.partition_point(|&(from, _)| from <= offset);

@@ -131,7 +131,7 @@ pub(crate) enum WaitFor {
     Message,
 }
 
-/// A process whose code is Rust: run once a time slice.
+/// The body of a process whose code is Rust. It runs once a time slice.
 type NativeBody = Box<dyn FnMut(&mut Process) -> Outcome + Send>;
 
 /// Flags of a process. Most are set by `process_flag/2`.
@@ -150,7 +150,7 @@ pub(crate) struct Flags {
     pub(crate) saves_calls: bool,
 }
 
-/// Process-specific data: what few processes have, made when it is first needed.
+/// Process-specific data, which few processes have. It is made when it is first needed.
 #[derive(Default)]
 pub(crate) struct Psd {
     pub(crate) native: Option<NativeBody>,
@@ -171,7 +171,7 @@ pub(crate) struct Psd {
     /// What the BIF that runs goes on with.
     pub(crate) work: Option<AtRest>,
     system_tasks: system_tasks::SystemTasks,
-    /// What it knows of sequential tracing.
+    /// Its data of sequential tracing.
     pub(crate) seq: Option<Box<Seq>>,
 }
 

@@ -29,7 +29,7 @@ use crate::term::{Atom, Pid, am};
 /// In `name`: exiting, so that no name can be given to it any more.
 const NAMELESS: u32 = u32::MAX;
 
-/// The timers that are for a process, and end with it.
+/// The timers that are for a process and end with it.
 #[derive(Default)]
 struct OwnTimers {
     timers: BTreeSet<RefNumbers>,

@@ -82,7 +82,7 @@ pub(crate) struct ExitSignal {
     pub(crate) normal_kills: bool,
     /// Its message, if it becomes one, goes before others.
     pub(crate) priority: bool,
-    /// The sequential trace token of who exits.
+    /// The sequential trace token of the process that exits.
     pub(crate) token: Option<Token>,
 }
 

@@ -35,7 +35,7 @@ pub use atoms::am;
 pub use entry::CodeAddress;
 pub use view::{Big, Bits, Cons, External, Fun, Map, Pid, Port, Record, Ref, Tuple, View, record};
 
-/// Stands for whoever owns the memory that a term lies in, and is used by one thread at a time.
+/// Stands for the owner of the memory that a term lies in. One thread at a time uses it.
 pub struct Owner(std::cell::Cell<()>);
 
 /// A word at rest. `0` (a header of nothing) is no term: ERTS's `THE_NON_VALUE`.
