@@ -8,7 +8,7 @@ use super::off_heap::{self, OffHeap};
 use crate::term::tag::{self, size};
 use crate::term::{Bits, RawTerm, Term, View};
 
-/// How literals count in the size of a copy.
+/// How copies and their sizes treat literals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Literals {
     /// They are shared, and count nothing.

@@ -1,5 +1,5 @@
-//! The data that terms refer to beside the words of a heap: binaries, magic binaries, nodes. The things that refer to
-//! such data count its references.
+//! The data that terms refer to beside the words of a heap: binaries, magic binaries, nodes. Each thing that refers to
+//! such data holds a count of it.
 //!
 //! Invariants:
 //! - BC1: whoever holds a count of a [`Binary`] finds its bytes; the last count that is given up frees them.
