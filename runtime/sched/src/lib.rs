@@ -1,7 +1,7 @@
 //! The building blocks of schedulers: queues, tables and clocks that threads share.
 //!
-//! Nothing here knows a process: queues and tables are generic over what they hold. Each is checked by loom (`cargo
-//! xtask loom`) through the names of [`beamline_runtime_base::sync`]. Those that hold raw pointers number their
+//! Nothing here knows a process: queues and tables are generic over what they hold. Each is checked by loom
+//! (`cargo xtask loom`) through the names of [`beamline_runtime_base::sync`]. Those that hold raw pointers number their
 //! invariants at their head, and every `SAFETY` comment cites one.
 //!
 //! Each module names only those before it:

@@ -1,7 +1,7 @@
 //! Tests of BIFs against OTP 29. `tests/golden/bifs.erl` calls them there and writes the tables.
 //!
-//! A line has module, function, arguments and outcome. The last two are external terms in hex. The outcome is `{ok,
-//! Result}` or `{Class, Reason}`.
+//! A line has module, function, arguments and outcome. The last two are external terms in hex. The outcome is
+//! `{ok, Result}` or `{Class, Reason}`.
 
 use super::{Control, Leave, Raise, find};
 use crate::external::{DecodeOptions, EncodeOptions, decode, encode};

@@ -1,7 +1,7 @@
 //! BIFs: the functions of `erlang`, `lists`, `maps`, ... that the runtime implements in Rust.
 //!
-//! Each family's file opens with its table, a [`bifs!`] list whose rows are the only place a BIF is named: `kind
-//! module:"function"/arity => handler`. A row's kind says what its handler may do:
+//! Each family's file opens with its table, a [`bifs!`] list whose rows are the only place a BIF is named:
+//! `kind module:"function"/arity => handler`. A row's kind says what its handler may do:
 //!
 //! - `bif`: `fn(&Process, [Term; N]) -> BifResult`. It cannot collect: what it builds when the heap is full goes to a
 //!   heap fragment. It may trap, wait and give up its time slice: [`Control`].

@@ -1,8 +1,8 @@
 //! The atoms that exist from the start, in the order of their indices.
 //!
-//! Programs see the order. Keys of a small map that are atoms stand in the order of their indices, so that `#{x => 1, y
-//! => 2}` prints as in OTP only if `x` comes before `y` here too. The portable hash of a native record depends on it as
-//! well. Source: an OTP 29's atom table.
+//! Programs see the order. Keys of a small map that are atoms stand in the order of their indices, so that
+//! `#{x => 1, y => 2}` prints as in OTP only if `x` comes before `y` here too. The portable hash of a native record
+//! depends on it as well. Source: an OTP 29's atom table.
 
 /// Texts of the static atoms. Those that only this runtime knows come last: add yours there.
 #[rustfmt::skip]
