@@ -95,7 +95,7 @@ pub struct Totals {
     /// The processes of the workload, from where `init` does what the command line asks for (`-s`, `-run`,
     /// `-eval`) on.
     pub workload: Counted,
-    /// Which those are; none where `init` was not asked for anything.
+    /// The processes of the workload; `None` where `init` was not asked for anything.
     pub processes: Option<Workload>,
     /// What the run took from outside and cannot be the same everywhere.
     pub outside: Vec<String>,

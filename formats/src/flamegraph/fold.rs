@@ -71,7 +71,7 @@ impl Process {
     }
 }
 
-/// The folded stack of a path, the oldest call first; none where it is not meant.
+/// The folded stack of a path, the oldest call first; `None` where the path is not chosen.
 pub(super) fn stack<'a>(
     shape: &Shape,
     process: &'a Process,
@@ -123,7 +123,7 @@ pub(super) fn processes(profile: &Profile, shape: &Shape) -> Vec<Process> {
         .collect()
 }
 
-/// What each path costs: none of those that cost nothing.
+/// The cost of each path; paths that cost nothing are left out.
 pub(super) fn costs(profile: &Profile, shape: &Shape) -> BTreeMap<String, u64> {
     let functions: Vec<Function> = profile
         .functions

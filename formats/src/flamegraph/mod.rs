@@ -137,9 +137,9 @@ pub struct Shape {
     pub width: Width,
     /// What the frames are.
     pub by: By,
-    /// The function that costs is at the bottom, and who called it above.
+    /// The function that costs is at the bottom, and its callers are above it.
     pub is_reversed: bool,
-    /// Paths begin at these functions, or are of these processes; none: all are shown.
+    /// Paths begin at these functions, or are of these processes; `None` shows all.
     pub only: Option<Choice>,
     /// Functions that are shown without what they call.
     pub hide_below: Vec<Pattern>,

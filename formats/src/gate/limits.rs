@@ -225,7 +225,7 @@ impl Limits {
         self.own.time.or(self.common.time).unwrap_or_default()
     }
 
-    /// The limit of a metric of a function: none where nothing is said.
+    /// The limit of a metric of a function; `None` where the limits say nothing of it.
     #[must_use]
     pub fn function(&self, function: &str, metric: Metric) -> Option<Limit> {
         let Pattern {

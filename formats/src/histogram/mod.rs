@@ -180,7 +180,7 @@ pub struct Request {
     pub of: Of,
     /// What has a row of its own.
     pub by: By,
-    /// The functions or processes that have one; none: all.
+    /// The functions or processes that have a row; `None` stands for all.
     pub only: Option<Choice>,
 }
 

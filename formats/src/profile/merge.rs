@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Count, Function, Node, Process, Profile, Type};
 
 impl Profile {
-    /// What was measured; none for a profile without a run.
+    /// What was measured; `None` for a profile without a run.
     #[must_use]
     pub fn kind(&self) -> Option<Type> {
         self.runs.first().map(|run| run.kind)

@@ -111,7 +111,7 @@ impl Cost {
 pub struct Count {
     /// Index into [`Profile::functions`].
     pub function: u32,
-    /// Index into [`Profile::processes`]; none where calls are not told apart by process.
+    /// Index into [`Profile::processes`]; `None` where calls are not told apart by process.
     pub process: Option<u32>,
     /// What it cost.
     pub cost: Cost,
@@ -124,7 +124,7 @@ pub struct Count {
 pub struct Node {
     /// Index into [`Profile::processes`].
     pub process: u32,
-    /// Index of the caller's node, smaller than this node's own; none for a first call.
+    /// Index of the caller's node, smaller than this node's own; `None` for a first call.
     pub parent: Option<u32>,
     /// Index into [`Profile::functions`].
     pub function: u32,

@@ -17,7 +17,7 @@ pub struct Request {
     /// What to measure.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// The functions to trace; none means all.
+    /// The functions to trace; an empty list means all.
     pub patterns: Vec<Pattern>,
     /// Whether call paths are recorded as well.
     pub call_tree: bool,
@@ -67,11 +67,11 @@ pub(crate) fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, S
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
-    /// The module; none is any.
+    /// The module; `None` stands for any.
     pub module: Option<String>,
-    /// The function's name; none is any.
+    /// The function's name; `None` stands for any.
     pub function: Option<String>,
-    /// The number of arguments; none is any.
+    /// The number of arguments; `None` stands for any.
     pub arity: Option<u8>,
 }
 

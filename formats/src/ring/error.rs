@@ -12,7 +12,7 @@ pub enum Error {
     Busy,
     /// The settings cannot be met.
     Settings(String),
-    /// There is nothing in the file.
+    /// Nothing was recorded into the file.
     Empty,
     /// It is no recording.
     Foreign,

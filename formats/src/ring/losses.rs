@@ -12,7 +12,7 @@ use crate::name::time;
 /// The number of records of one kind that are not in the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// The scheduler; none for all other threads.
+    /// The scheduler; `None` stands for all other threads.
     pub scheduler: Option<u64>,
     /// The kind.
     pub kind: &'static str,

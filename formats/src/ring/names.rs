@@ -282,7 +282,7 @@ impl Names {
         }
     }
 
-    /// Who has which name, where it is known: the newest of both.
+    /// The process or port of each registered name, where it is known: the newest of both.
     pub fn registered(&self) -> impl Iterator<Item = (NameId, Id)> {
         let all = self.processes.iter();
         all.filter(|(_, process)| process.name != NameId::NONE)

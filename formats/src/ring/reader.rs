@@ -36,7 +36,7 @@ const READ_BLOCKS: u64 = 16;
 /// The records of one kind that a segment has lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The scheduler; none for all other threads.
+    /// The scheduler; `None` stands for all other threads.
     pub scheduler: Option<u64>,
     /// What was lost.
     pub kind: Kind,
@@ -109,7 +109,7 @@ impl SegmentInfo {
         }
     }
 
-    /// The oldest block after which none is missing.
+    /// The oldest block after which no block is missing.
     fn whole_from(&self) -> u64 {
         let Some(runs) = &self.runs else {
             return self.first();
@@ -385,7 +385,7 @@ impl Recording {
         self.header.word(header::START_UNIX_NS)
     }
 
-    /// What became of records for which there was no room; none where this version does not know the word.
+    /// What became of records for which there was no room; `None` where this version does not know the word.
     #[must_use]
     pub fn when_full(&self) -> Option<WhenFull> {
         WhenFull::from_word(self.header.word(header::WHEN_FULL))
@@ -397,7 +397,7 @@ impl Recording {
         self.header.word(header::ENDED) == 1
     }
 
-    /// What it was kept around; none of a recording that has all there was room for.
+    /// What a flight recorder kept the recording for; `None` for a recording that has all there was room for.
     #[must_use]
     pub fn kept(&self) -> Option<Kept> {
         Kept::read(&self.header)
@@ -422,7 +422,7 @@ impl Recording {
         self.segments.len()
     }
 
-    /// The scheduler that wrote a segment; none for all other threads.
+    /// The scheduler that wrote a segment; `None` stands for all other threads.
     #[must_use]
     pub fn scheduler(&self, segment: usize) -> Option<u64> {
         let label = self.segments.get(segment)?.place.label;

@@ -40,7 +40,7 @@ pub struct Request {
     pub events: Vec<Group>,
     /// Which system events, if they are recorded.
     pub system: System,
-    /// The functions whose calls are recorded; none means all.
+    /// The functions whose calls are recorded; an empty list means all.
     pub patterns: Vec<Pattern>,
     /// Bytes for records.
     pub ring_bytes: u64,
@@ -50,7 +50,7 @@ pub struct Request {
     pub counters: Vec<Counter>,
     /// The triggers of a flight recorder. The emulator notes in the ring's header that one has happened.
     pub triggers: Vec<Trigger>,
-    /// The recording ends after so many milliseconds; none: with the emulator.
+    /// The recording ends after so many milliseconds; `None` ends it with the emulator.
     pub duration_ms: Option<u64>,
     /// The machine.
     pub host: Host,

@@ -14,7 +14,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// The whole frames of a stream; none of another file.
+/// The whole frames of a stream; an empty list for another file.
 #[must_use]
 pub fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();

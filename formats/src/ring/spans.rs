@@ -236,7 +236,7 @@ impl Spans {
         Span::CollectionBegins { is_major, used }
     }
 
-    /// The time slices that have not ended, by who runs.
+    /// The time slices that have not ended, in order of the processes and ports that run.
     #[must_use]
     pub fn open_turns(&self) -> Vec<Turn> {
         let mut open: Vec<Turn> = self.running.values().copied().collect();
