@@ -23,7 +23,7 @@ const WORK_PER_RED: i64 = 4;
 pub(super) struct ReceiveTimer {
     /// Tells its signal from that of an earlier receive.
     id: u64,
-    /// Set in the wheel; none once it has gone off.
+    /// The timer in the wheel; `None` once it has gone off.
     wheel: Option<TimerId>,
     armed: bool,
     timed_out: bool,
@@ -310,7 +310,7 @@ impl Process {
         });
     }
 
-    /// The exit signal of a link to `other`, of another node; none where the link has been given up meanwhile.
+    /// The exit signal of a link to `other`, of another node. Nothing comes where the link has been given up meanwhile.
     pub(super) fn link_lost(&mut self, other: Message, reason: Atom) {
         let was_linked = self
             .some_relations()

@@ -33,7 +33,7 @@ impl Held {
 /// The tracing data of a process or port.
 #[derive(Default)]
 pub(crate) struct Tracee {
-    /// Flags of all sessions together; none while it is sensitive.
+    /// Flags of all sessions together; 0 while it is sensitive.
     pub(crate) all: AtomicU32,
     /// Sessions that trace this process's calls, a bit each.
     pub(crate) calls: AtomicU64,

@@ -36,7 +36,7 @@ fn names() -> &'static RwLock<HashMap<Atom, Named>> {
     NAMES.get_or_init(RwLock::default)
 }
 
-/// Who has `name`.
+/// The process or port that has `name`.
 #[must_use]
 pub fn whereis(name: Atom) -> Option<Named> {
     names().read().get(&name).copied()

@@ -69,7 +69,7 @@ pub struct ProcShared {
     /// Which sessions trace it, and how.
     pub(crate) tracee: probe::Tracee,
     priority: AtomicU8,
-    /// The priority of who waits for it to handle a signal, where that is higher; else [`NOT_LIFTED`].
+    /// The priority of the process that waits for it to handle a signal, where that is higher; else [`NOT_LIFTED`].
     lifted: AtomicU8,
     /// Index of the atom it is registered as, plus one; 0 for none, [`NAMELESS`] once it exits.
     name: AtomicU32,

@@ -52,7 +52,7 @@ fn age() -> u64 {
     AGE.load(Ordering::Acquire)
 }
 
-/// Who is told of tokens, if that one is still there.
+/// The tracer that is told of tokens, if it is still there.
 pub(crate) fn system_tracer() -> Option<TracerId> {
     let mut now = SYSTEM_TRACER.lock();
     if let Some(tracer) = *now
@@ -63,7 +63,7 @@ pub(crate) fn system_tracer() -> Option<TracerId> {
     *now
 }
 
-/// Sets who is told; the old one, or `None` where the new one is not there.
+/// Sets the tracer that is told, and gives the old one; `None` where the new one is not there.
 pub(crate) fn set_system_tracer(new: Option<TracerId>) -> Option<Option<TracerId>> {
     let usable = |tracer: TracerId| tracer.is_there(am::undefined.term());
     new.is_none_or(usable)

@@ -27,7 +27,7 @@ pub(super) struct Shared {
     /// Its bit.
     pub(super) slot: u32,
     pub(super) name: Atom,
-    /// Who gets its messages; none: whoever turns tracing of a process on.
+    /// The tracer that gets its messages; `None` stands for the process that turns tracing of a process on.
     pub(super) tracer: Option<TracerId>,
     alive: AtomicBool,
     /// What new processes get.
