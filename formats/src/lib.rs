@@ -18,10 +18,11 @@
 //! * [`paths`]: call paths, in which recursion folds;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`variable`]: requests to emulators, in environment variables;
-//! * [`name`]: the text of atoms, functions and times.
+//! * [`name`]: the text of atoms, functions and times;
+//! * `names`: sets of values that the command line names.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `paths` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! `name` `names` `paths` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
@@ -34,6 +35,7 @@ pub mod histogram;
 pub mod html;
 pub mod json;
 pub mod name;
+mod names;
 pub mod paths;
 pub mod profile;
 pub mod ring;

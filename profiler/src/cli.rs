@@ -6,13 +6,12 @@ use std::process::ExitCode;
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Pattern, Profile, Request, Type};
 use beamline_formats::table::{By, Sort};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
-use crate::flamegraph::{self, WidthArg};
 use crate::input::{self, Input};
 use crate::launch::{self, What};
-use crate::options::RunArgs;
-use crate::{ci, export, histogram, html, record, report};
+use crate::options::{RunArgs, named};
+use crate::{ci, export, flamegraph, histogram, html, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -95,8 +94,9 @@ enum Verb {
 #[derive(Debug, Args)]
 struct ProfileArgs {
     /// Choose what to measure for each function: its calls, its own time, or the words it allocates.
-    #[arg(long = "type", value_enum, default_value = "call_count")]
-    kind: Kind,
+    #[arg(long = "type", value_name = "TYPE", default_value = "call_count",
+        value_parser = named(Type::ALL, Type::name, Type::about))]
+    kind: Type,
     /// Trace only these functions: M:F/A, M:F or M, with _ for any. Can be repeated [default: all].
     #[arg(long = "pattern", value_name = "M:F/A")]
     patterns: Vec<Pattern>,
@@ -122,14 +122,14 @@ struct OutputArgs {
     #[arg(long, value_name = "COLUMN[:asc|:desc]", default_value = "percent")]
     sort: Sort,
     /// Print one table for all processes, or a table for each process.
-    #[arg(long, value_enum, default_value = "total")]
-    by: ByArg,
+    #[arg(long, default_value = "total", value_parser = named(By::ALL, By::name, By::about))]
+    by: By,
     /// Draw a flame graph of the call paths to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
     /// Choose what the width of a frame shows [default: what the profile measured; for a recording, time].
-    #[arg(long, value_enum)]
-    width: Option<WidthArg>,
+    #[arg(long, value_parser = named(Width::ALL, Width::name, Width::about))]
+    width: Option<Width>,
     /// Write the profile, or the report of a recording, as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -138,51 +138,16 @@ struct OutputArgs {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
-    #[value(name = "call_count")]
-    Count,
-    #[value(name = "call_time")]
-    Time,
-    #[value(name = "call_memory")]
-    Memory,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ByArg {
-    Total,
-    Process,
-}
-
 impl From<&OutputArgs> for report::Options {
     fn from(args: &OutputArgs) -> Self {
         report::Options {
             title: None,
             sort: args.sort,
-            by: args.by.into(),
+            by: args.by,
             flamegraph: args.flamegraph.clone(),
-            width: args.width.map(Width::from),
+            width: args.width,
             json: args.json.clone(),
             output: args.output.clone(),
-        }
-    }
-}
-
-impl From<ByArg> for By {
-    fn from(by: ByArg) -> Self {
-        match by {
-            ByArg::Total => By::Total,
-            ByArg::Process => By::Process,
-        }
-    }
-}
-
-impl From<Kind> for Type {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Count => Type::CallCount,
-            Kind::Time => Type::CallTime,
-            Kind::Memory => Type::CallMemory,
         }
     }
 }
@@ -254,7 +219,7 @@ fn reported(profile: &Profile, options: &report::Options) -> bool {
 
 fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
     let request = Request {
-        kind: args.kind.into(),
+        kind: args.kind,
         patterns: args.patterns.clone(),
         call_tree: args.output.flamegraph.is_some()
             || args.output.json.is_some()
@@ -361,7 +326,7 @@ mod tests {
         let Ok(Verb::Profile(args)) = parse(line).map(|cli| cli.command) else {
             panic!("not parsed");
         };
-        assert_eq!(Type::from(args.kind), Type::CallMemory);
+        assert_eq!(args.kind, Type::CallMemory);
         let patterns: Vec<String> = args.patterns.iter().map(ToString::to_string).collect();
         assert_eq!(patterns, ["'lists':'seq'/2", "'m':_/_"]);
         assert_eq!(args.run.command, ["erl", "-noshell", "--", "--by"]);

@@ -7,9 +7,10 @@ use beamline_formats::choice::Choice;
 use beamline_formats::flamegraph::{self, By, Chart, Difference, Drawing, Shape, Width};
 use beamline_formats::profile::{Pattern, Profile};
 use beamline_formats::ring::{Losses, Recording};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::input::{self, Input};
+use crate::options::named;
 use crate::report;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -34,72 +35,22 @@ EXAMPLES:
     beamline diff before.stream after.stream -o diff.svg
 ";
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum WidthArg {
-    /// Calls.
-    Calls,
-    /// Own time while the process ran.
-    Time,
-    /// Words allocated. Needs a recording with words, or a profile of call_memory.
-    Words,
-    /// Reductions. Needs a recording with reductions, or a profile.
-    Reductions,
-    /// Time while the process did not run. Needs a recording with scheduling.
-    Wait,
-}
-
-impl From<WidthArg> for Width {
-    fn from(width: WidthArg) -> Self {
-        match width {
-            WidthArg::Calls => Width::Calls,
-            WidthArg::Time => Width::Time,
-            WidthArg::Words => Width::Words,
-            WidthArg::Reductions => Width::Reductions,
-            WidthArg::Wait => Width::Wait,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ByArg {
-    /// Functions, with all processes merged.
-    #[value(alias = "total")]
-    None,
-    /// Functions, below a frame for each process.
-    Process,
-    /// Functions, below a frame for all processes with one registered name or one initial function.
-    Name,
-    /// Modules.
-    Module,
-}
-
-impl From<ByArg> for By {
-    fn from(by: ByArg) -> By {
-        match by {
-            ByArg::None => By::None,
-            ByArg::Process => By::Process,
-            ByArg::Name => By::Name,
-            ByArg::Module => By::Module,
-        }
-    }
-}
-
 /// The options that choose frames.
 #[derive(Debug, Args)]
 struct ShapeArgs {
     /// Choose what the width of a frame shows [default: what the profile measured; for a recording, time].
-    #[arg(long, value_enum)]
-    width: Option<WidthArg>,
+    #[arg(long, value_parser = named(Width::ALL, Width::name, Width::about))]
+    width: Option<Width>,
     /// Choose what the frames are.
-    #[arg(long, value_enum, default_value = "none")]
-    by: ByArg,
+    #[arg(long, default_value = "none", value_parser = named(By::ALL, By::name, By::about))]
+    by: By,
     /// Invert the graph: put the function that costs at the bottom, and its callers above it.
     #[arg(long)]
     reverse: bool,
     /// Begin at these functions: M:F/A, M:F or M, with _ for any. Or show one process: give its pid or its
     /// registered name.
     #[arg(long, value_name = "PATTERN")]
-    only: Option<String>,
+    only: Option<Choice>,
     /// Hide what these functions call. Can be repeated.
     #[arg(long, value_name = "M:F/A")]
     hide_below: Vec<Pattern>,
@@ -117,10 +68,10 @@ fn percent(text: &str) -> Result<f64, String> {
 impl ShapeArgs {
     fn shape(&self, width: Width) -> Shape {
         Shape {
-            width: self.width.map_or(width, Width::from),
-            by: self.by.into(),
+            width: self.width.unwrap_or(width),
+            by: self.by,
             is_reversed: self.reverse,
-            only: self.only.as_deref().map(Choice::from),
+            only: self.only.clone(),
             hide_below: self.hide_below.clone(),
         }
     }
@@ -159,8 +110,8 @@ pub(crate) struct DiffArguments {
 }
 
 /// Checks that a recording has what a picture of this width is made of. Returns one line if it has not.
-fn check(recording: &Recording, width: Option<WidthArg>) -> Result<(), String> {
-    let width = width.map_or(Width::Time, Width::from);
+fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
+    let width = width.unwrap_or(Width::Time);
     match recording.lacks(width.picture(), width.needs()) {
         Some(line) => Err(line),
         None => Ok(()),
@@ -169,7 +120,7 @@ fn check(recording: &Recording, width: Option<WidthArg>) -> Result<(), String> {
 
 /// Reads the call paths of a recording or of a profile file, for pictures of this width. Also returns what is missing
 /// in a recording.
-fn profile(path: &Path, width: Option<WidthArg>) -> Result<(Profile, Option<Losses>), String> {
+fn profile(path: &Path, width: Option<Width>) -> Result<(Profile, Option<Losses>), String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = match input::open(path)? {
         Input::Profile(profile) => return Ok((profile, None)),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use beamline_formats::choice::Choice;
 use beamline_formats::histogram::{By, Histograms, Of, Request};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::options::named;
 use crate::{input, report};
@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "OF", default_value = "call-time", value_parser = named(&Of::ALL, Of::name, Of::about))]
     of: Of,
     /// Choose what a row is [default: function for calls, process for the others].
-    #[arg(long, value_enum)]
-    by: Option<ByArg>,
+    #[arg(long, value_parser = named(By::ALL, By::name, By::about))]
+    by: Option<By>,
     /// Print one percentile table in HdrHistogram's format over all rows, with times in microseconds.
     #[arg(long, conflicts_with = "json")]
     hgrm: bool,
@@ -42,21 +42,6 @@ pub(crate) struct Arguments {
     /// Draw the histograms to this file.
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ByArg {
-    Function,
-    Process,
-}
-
-impl From<ByArg> for By {
-    fn from(by: ByArg) -> By {
-        match by {
-            ByArg::Function => By::Function,
-            ByArg::Process => By::Process,
-        }
-    }
 }
 
 /// Splits the arguments into files and the pattern, if the last argument is one.
@@ -73,7 +58,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let of = args.of;
     let request = Request {
         of,
-        by: args.by.map_or(of.by(), By::from),
+        by: args.by.unwrap_or(of.by()),
         only: pattern.map(|text| Choice::from(text.as_str())),
     };
     let paths: Vec<&Path> = files.iter().map(Path::new).collect();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 use beamline_formats::chance;
@@ -11,12 +12,12 @@ use beamline_formats::ring::{
     COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
     WhenFull, Window, least_bytes, reserve,
 };
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::drains::Drains;
 use crate::flight::{DumpOn, Flight, Limits};
 use crate::launch::{self, What};
-use crate::options::RunArgs;
+use crate::options::{RunArgs, named};
 use crate::report;
 
 /// Rows of each table of a report.
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
     /// long_message_queue=100:1000 (long from 1000 messages on, short again at 100), busy_port. Can be repeated
     /// [default if --events has system: all five with these limits].
     #[arg(long = "system", value_name = "EVENT[=LIMIT]")]
-    system: Vec<String>,
+    system: Vec<SystemEvent>,
     /// Record only calls of these functions: M:F/A, M:F or M, with _ for any. Can be repeated
     /// [default: all].
     #[arg(long = "pattern", value_name = "M:F/A")]
@@ -47,8 +48,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     ring: u64,
     /// Choose what happens when the ring is full [default: overwrite; with --stream: wait].
-    #[arg(long, value_enum)]
-    when_full: Option<WhenFullArg>,
+    #[arg(long, value_parser = named(WhenFull::ALL, WhenFull::name, WhenFull::about))]
+    when_full: Option<WhenFull>,
     /// Write a compressed recording of any length while the program runs. Until the program ends, the ring
     /// is beside it in FILE.part.
     #[arg(long)]
@@ -66,17 +67,17 @@ pub(crate) struct Arguments {
     #[arg(long = "dump-on", value_name = "WHAT")]
     dump_on: Vec<DumpOn>,
     /// With --dump-on, keep the records of this time before the event, as far as --ring has room.
-    #[arg(long, value_name = "TIME", value_parser = duration_ms, default_value = "10s", requires = "dump_on")]
-    keep: u64,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "10s", requires = "dump_on")]
+    keep: Duration,
     /// With --dump-on, keep the records of this time after the event.
-    #[arg(long, value_name = "TIME", value_parser = span_ms, default_value = "1s", requires = "dump_on")]
-    keep_after: u64,
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "1s", requires = "dump_on")]
+    keep_after: Duration,
     /// With --dump-on, write at most N files for each emulator: FILE, FILE-2, FILE-3 and so on.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "dump_on")]
     dumps: u16,
     /// End the recording after this time, such as 500ms, 30s or 5m. The program goes on.
-    #[arg(long, value_name = "TIME", value_parser = duration_ms)]
-    duration: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    duration: Option<Duration>,
     /// Write the recording to this file, and replace what the file held. If the command starts several
     /// emulators, the first one gets this file; each other one gets a file with its OS process number at the end of
     /// the name.
@@ -84,16 +85,6 @@ pub(crate) struct Arguments {
     output: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WhenFullArg {
-    /// New records overwrite the oldest.
-    Overwrite,
-    /// The recording stops.
-    Stop,
-    /// The program waits until there is room again; needs --stream.
-    Wait,
 }
 
 /// Splits a text into a number and its unit.
@@ -123,16 +114,16 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text} is too much"))
 }
 
-/// Parses a time above 0; returns milliseconds.
-fn duration_ms(text: &str) -> Result<u64, String> {
-    match span_ms(text)? {
-        0 => Err(format!("{text} is too short: give a time above 0")),
-        ms => Ok(ms),
+/// Parses a time above 0.
+fn time(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        Duration::ZERO => Err(format!("{text} is too short: give a time above 0")),
+        time => Ok(time),
     }
 }
 
-/// Parses a time; returns milliseconds.
-fn span_ms(text: &str) -> Result<u64, String> {
+/// Parses a time.
+fn span(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text)?;
     let factor = match unit {
         "ms" => 1,
@@ -142,46 +133,97 @@ fn span_ms(text: &str) -> Result<u64, String> {
         _ => return Err(format!("'{unit}' is not a unit of time; use ms, s, m or h")),
     };
     let ms = number.checked_mul(factor);
-    ms.ok_or_else(|| format!("{text} is too much"))
+    let ms = ms.ok_or_else(|| format!("{text} is too much"))?;
+    Ok(Duration::from_millis(ms))
 }
 
-/// The system events with their default limits.
-const SYSTEM: [&str; 5] = [
-    "long_gc=10ms",
-    "long_schedule=10ms",
-    "large_heap=8MiB",
-    "long_message_queue=100:1000",
-    "busy_port",
-];
+/// Whole milliseconds.
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
-/// Limits of system events, as `--system` has them.
-fn system(given: &[String]) -> Result<System, String> {
-    let mut system = System::default();
-    for text in given {
+/// A system event to record, from its limit on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SystemEvent {
+    LongGc(Duration),
+    LongSchedule(Duration),
+    LargeHeap {
+        bytes: u64,
+    },
+    /// Long from `on` messages on, until there are `off`.
+    LongMessageQueue {
+        off: u64,
+        on: u64,
+    },
+    BusyPort,
+}
+
+impl SystemEvent {
+    /// All of them, with their default limits.
+    const DEFAULTS: [SystemEvent; 5] = [
+        SystemEvent::LongGc(Duration::from_millis(10)),
+        SystemEvent::LongSchedule(Duration::from_millis(10)),
+        SystemEvent::LargeHeap { bytes: 8 << 20 },
+        SystemEvent::LongMessageQueue {
+            off: 100,
+            on: 1_000,
+        },
+        SystemEvent::BusyPort,
+    ];
+
+    /// What a flight recorder waits for when it waits for this event.
+    fn trigger(self) -> Trigger {
+        match self {
+            SystemEvent::LongGc(_) => Trigger::LongGc,
+            SystemEvent::LongSchedule(_) => Trigger::LongSchedule,
+            SystemEvent::LargeHeap { .. } => Trigger::LargeHeap,
+            SystemEvent::LongMessageQueue { .. } => Trigger::LongMessageQueue,
+            SystemEvent::BusyPort => Trigger::BusyPort,
+        }
+    }
+
+    fn ask(self, system: &mut System) {
+        match self {
+            SystemEvent::LongGc(time) => system.long_gc_ms = ms(time),
+            SystemEvent::LongSchedule(time) => system.long_schedule_ms = ms(time),
+            SystemEvent::LargeHeap { bytes } => system.large_heap_words = (bytes / 8).max(1),
+            SystemEvent::LongMessageQueue { off, on } => {
+                system.long_message_queue = Some((off, on));
+            }
+            SystemEvent::BusyPort => system.busy_port = true,
+        }
+    }
+}
+
+impl FromStr for SystemEvent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         let (event, limit) = text.split_once('=').unwrap_or((text, ""));
-        match event {
-            "long_gc" => system.long_gc_ms = duration_ms(limit)?,
-            "long_schedule" => system.long_schedule_ms = duration_ms(limit)?,
-            "large_heap" => system.large_heap_words = (size(limit)? / 8).max(1),
+        Ok(match event {
+            "long_gc" => SystemEvent::LongGc(time(limit)?),
+            "long_schedule" => SystemEvent::LongSchedule(time(limit)?),
+            "large_heap" => SystemEvent::LargeHeap {
+                bytes: size(limit)?,
+            },
             "long_message_queue" => {
                 let numbers = limit.split_once(':').and_then(|(off, on)| {
-                    let (off, on) = (off.parse::<u64>().ok()?, on.parse::<u64>().ok()?);
-                    (off < on).then_some((off, on))
+                    let (off, on) = (off.parse().ok()?, on.parse().ok()?);
+                    (off < on).then_some(SystemEvent::LongMessageQueue { off, on })
                 });
                 let wrong =
                     || format!("'{limit}' is not a limit; use two numbers such as 100:1000");
-                system.long_message_queue = Some(numbers.ok_or_else(wrong)?);
+                numbers.ok_or_else(wrong)?
             }
-            "busy_port" if limit.is_empty() => system.busy_port = true,
+            "busy_port" if limit.is_empty() => SystemEvent::BusyPort,
             _ => {
                 return Err(format!(
                     "'{text}' is not a system event; use long_gc=TIME, long_schedule=TIME, \
                      large_heap=SIZE, long_message_queue=N:N or busy_port"
                 ));
             }
-        }
+        })
     }
-    Ok(system)
 }
 
 /// This machine.
@@ -202,16 +244,16 @@ fn host() -> Host {
 }
 
 /// The system events to record: those of `--system`, all of them if `--events` has the group, and those of `--dump-on`.
-fn system_events(args: &Arguments, triggers: &[Trigger]) -> Vec<String> {
-    let mut system = args.system.clone();
-    let all = system.is_empty() && args.events.contains(&Group::System);
-    for default in SYSTEM {
-        let name = default.split('=').next().unwrap_or_default();
-        let is = |text: &String| text.split('=').next() == Some(name);
-        let is_waited_for = triggers.iter().any(|trigger| trigger.to_string() == name);
-        if (all || is_waited_for) && !system.iter().any(is) {
-            system.push(default.to_owned());
+fn system(args: &Arguments, triggers: &[Trigger]) -> System {
+    let mut system = System::default();
+    let all = args.system.is_empty() && args.events.contains(&Group::System);
+    for event in SystemEvent::DEFAULTS {
+        if all || triggers.contains(&event.trigger()) {
+            event.ask(&mut system);
         }
+    }
+    for event in &args.system {
+        event.ask(&mut system);
     }
     system
 }
@@ -251,16 +293,16 @@ fn when_full(args: &Arguments) -> Result<WhenFull, String> {
     if is_flight && args.stream {
         return Err("--dump-on and --stream exclude each other: --stream keeps everything".into());
     }
-    if is_flight && !matches!(args.when_full, None | Some(WhenFullArg::Overwrite)) {
+    if is_flight && !matches!(args.when_full, None | Some(WhenFull::Overwrite)) {
         return Err("--dump-on needs --when-full overwrite, which keeps the newest records".into());
     }
     Ok(match (args.when_full, args.stream) {
-        (Some(WhenFullArg::Wait), false) => {
+        (Some(WhenFull::Wait), false) => {
             return Err("--when-full wait needs --stream, which makes room in the ring".into());
         }
-        (None | Some(WhenFullArg::Wait), true) => WhenFull::Wait,
-        (Some(WhenFullArg::Stop), _) => WhenFull::Stop,
-        (None | Some(WhenFullArg::Overwrite), _) => WhenFull::Overwrite,
+        (Some(chosen), _) => chosen,
+        (None, true) => WhenFull::Wait,
+        (None, false) => WhenFull::Overwrite,
     })
 }
 
@@ -282,9 +324,9 @@ fn check_file(args: &Arguments) -> Result<(), String> {
 /// What the arguments ask for, or what is wrong with them.
 fn request(args: &Arguments) -> Result<Request, String> {
     let triggers = triggers(args);
-    let system_events = system_events(args, &triggers);
+    let system = system(args, &triggers);
     let mut events = args.events.clone();
-    if !system_events.is_empty() {
+    if system != System::default() {
         events.push(Group::System);
     }
     let counters = counters(args)?;
@@ -319,13 +361,13 @@ fn request(args: &Arguments) -> Result<Request, String> {
         },
         token: chance::token(),
         events,
-        system: system(&system_events)?,
+        system,
         counters,
         triggers,
         patterns: args.patterns.clone(),
         ring_bytes: args.ring,
         when_full,
-        duration_ms: args.duration,
+        duration_ms: args.duration.map(ms),
         host: host(),
         beamline: env!("CARGO_PKG_VERSION").to_owned(),
         command: args.run.command.clone(),
@@ -403,8 +445,8 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
 fn limits(args: &Arguments) -> Limits {
     Limits {
         window: Window {
-            before: Duration::from_millis(args.keep),
-            after: Duration::from_millis(args.keep_after),
+            before: args.keep,
+            after: args.keep_after,
         },
         dumps: args.dumps.into(),
     }
@@ -445,6 +487,7 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser as _;
 
     #[test]
     fn sizes_and_times_have_units() {
@@ -474,7 +517,39 @@ mod tests {
             ("30", None),
             ("s", None),
         ] {
-            assert_eq!(duration_ms(text).ok(), expect, "{text}");
+            assert_eq!(time(text).ok().map(ms), expect, "{text}");
         }
+    }
+    #[test]
+    fn system_events_have_limits_of_their_own_or_the_default_ones() {
+        let asked = |events: &[&str], groups: &[Group], triggers: &[Trigger]| {
+            let line = ["record", "-o", "x", "--", "erl"];
+            let mut args = One::try_parse_from(line).expect("it parses").args;
+            args.events = groups.to_vec();
+            let parsed = events.iter().map(|event| event.parse().expect("an event"));
+            args.system = parsed.collect();
+            system(&args, triggers)
+        };
+        assert_eq!(asked(&[], &[Group::Gc], &[]), System::default());
+        let all = asked(&[], &[Group::System], &[]);
+        assert_eq!((all.long_gc_ms, all.large_heap_words), (10, 1 << 20));
+        assert!(all.busy_port && all.long_message_queue == Some((100, 1_000)));
+        let one = asked(
+            &["long_gc=3s"],
+            &[Group::System],
+            &[Trigger::LongGc, Trigger::BusyPort],
+        );
+        let expect = System {
+            long_gc_ms: 3_000,
+            busy_port: true,
+            ..System::default()
+        };
+        assert_eq!(one, expect);
+    }
+
+    #[derive(clap::Parser)]
+    struct One {
+        #[command(flatten)]
+        args: Arguments,
     }
 }

@@ -17,6 +17,7 @@ pub use diff::{Change, Difference, draw_difference};
 
 use crate::choice::Choice;
 use crate::name;
+use crate::names::names;
 use crate::profile::{Node, Pattern, Profile, Type};
 use crate::ring::Group;
 
@@ -35,6 +36,14 @@ pub enum Width {
     /// Time in which the process did not run.
     Wait,
 }
+
+names!(Width {
+    Calls = "calls", "Calls";
+    Time = "time", "Own time while the process ran";
+    Words = "words", "Words allocated. Needs a recording with words, or a profile of call_memory";
+    Reductions = "reductions", "Reductions. Needs a recording with reductions, or a profile";
+    Wait = "wait", "Time while the process did not run. Needs a recording with scheduling";
+});
 
 impl Width {
     /// The width that shows what this type of profile measures.
@@ -129,6 +138,13 @@ pub enum By {
     /// Modules: calls within one are part of its frame.
     Module,
 }
+
+names!(By {
+    None = "none", "Functions, with all processes merged";
+    Process = "process", "Functions, below a frame for each process";
+    Name = "name", "Functions, below a frame for all processes with one registered name or one initial function";
+    Module = "module", "Modules";
+});
 
 /// Which frames there are, and how wide.
 #[derive(Clone, Debug)]

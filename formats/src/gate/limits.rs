@@ -184,17 +184,11 @@ impl WorkloadLimits {
 #[serde(deny_unknown_fields)]
 pub struct FunctionLimits {
     /// Which functions: `M:F/A`, `M:F` or `M`.
-    #[serde(deserialize_with = "pattern")]
     pub pattern: Pattern,
     /// Calls.
     pub calls: Option<Limit>,
     /// Own words.
     pub words: Option<Limit>,
-}
-
-fn pattern<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Pattern, D::Error> {
-    let text = String::deserialize(from)?;
-    text.parse().map_err(serde::de::Error::custom)
 }
 
 /// All limits of one workload: its own, else the common ones.

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::choice::Choice;
 use crate::name::time;
+use crate::names::names;
 use crate::ring::{Group, Losses};
 
 /// Values that are kept one by one before a histogram is made of them.
@@ -163,15 +164,10 @@ pub enum By {
     Process,
 }
 
-impl By {
-    /// As a message has it.
-    fn name(self) -> &'static str {
-        match self {
-            By::Function => "function",
-            By::Process => "process",
-        }
-    }
-}
+names!(By {
+    Function = "function", "A function: the one called, or what the process was in";
+    Process = "process", "A process";
+});
 
 /// What is asked for.
 #[derive(Clone, Debug)]

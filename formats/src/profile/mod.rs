@@ -19,6 +19,8 @@ pub use writer::{AtomicFile, Writer};
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::names;
+
 /// The measure of a run's breakpoints; the names are those of OTP's `trace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,17 +33,11 @@ pub enum Type {
     CallMemory,
 }
 
-impl Type {
-    /// The name as OTP writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Type::CallCount => "call_count",
-            Type::CallTime => "call_time",
-            Type::CallMemory => "call_memory",
-        }
-    }
-}
+names!(Type {
+    CallCount = "call_count", "The calls of each function, of all processes together";
+    CallTime = "call_time", "Calls and own time of each function";
+    CallMemory = "call_memory", "Calls and allocated words of each function";
+});
 
 /// The description of a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]

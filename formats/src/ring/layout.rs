@@ -3,6 +3,7 @@
 //! All numbers are 64-bit words, least significant byte first, unless said otherwise.
 
 use super::Error;
+use crate::names::names;
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
@@ -137,21 +138,16 @@ impl WhenFull {
     }
 
     pub(super) fn from_word(word: u64) -> Option<WhenFull> {
-        [WhenFull::Overwrite, WhenFull::Stop, WhenFull::Wait]
-            .into_iter()
-            .find(|when| when.word() == word)
-    }
-
-    /// As the command line writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            WhenFull::Overwrite => "overwrite",
-            WhenFull::Stop => "stop",
-            WhenFull::Wait => "wait",
-        }
+        let mut all = WhenFull::ALL.iter().copied();
+        all.find(|when| when.word() == word)
     }
 }
+
+names!(WhenFull {
+    Overwrite = "overwrite", "New records overwrite the oldest";
+    Stop = "stop", "The recording stops";
+    Wait = "wait", "The program waits until there is room again; needs --stream";
+});
 
 /// A running check of words: what follows depends on all that went before.
 #[derive(Clone, Copy)]

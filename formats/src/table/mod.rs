@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::name;
+use crate::names::names;
 use crate::profile::{Cost, Profile, Type};
 
 /// Whose calls make one table.
@@ -18,6 +19,11 @@ pub enum By {
     #[default]
     Process,
 }
+
+names!(By {
+    Total = "total", "One table for all processes";
+    Process = "process", "A table for each process; call_count does not tell them apart";
+});
 
 /// The column that orders the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

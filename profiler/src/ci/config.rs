@@ -32,7 +32,7 @@ struct WorkloadWritten {
     name: String,
     command: Vec<String>,
     #[serde(default)]
-    patterns: Vec<String>,
+    patterns: Vec<Pattern>,
     #[serde(default)]
     warm_up: u32,
     #[serde(default)]
@@ -141,10 +141,7 @@ impl Workload {
         let Some(file) = written.command.first() else {
             return Err("its command is empty".to_owned());
         };
-        let mut patterns: Vec<Pattern> = Vec::new();
-        for text in &written.patterns {
-            patterns.push(text.parse().map_err(|e| format!("pattern '{text}': {e}"))?);
-        }
+        let mut patterns = written.patterns;
         if patterns.is_empty() {
             patterns.extend(own_module(file));
         }
@@ -253,7 +250,7 @@ mod tests {
             ),
             (
                 "[[workload]]\nname=\"x\"\ncommand=[\"a\"]\npatterns=[\"a:b/c\"]",
-                "pattern 'a:b/c': the arity",
+                ":4: the arity 'c'",
             ),
             (
                 "[[workload]]\nname=\"x\"\ncommand=[\"a\"]\n[[workload]]\nname=\"x\"\ncommand=[\"a\"]",
