@@ -3,8 +3,8 @@
 use crate::profile::Pattern;
 use crate::ring::{Id, NameId, Names};
 
-/// A name that the user gives: a function as `M:F/A`, `M:F` or `M`, with `_` for any; or a process by its pid, its
-/// registered name, or the function it started in.
+/// A name that the user gives: functions as a [`Pattern`] names them; or a process by its pid, its registered name, or
+/// the function it started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     text: String,
@@ -47,7 +47,7 @@ impl Choice {
         };
         let registered = process.name != NameId::NONE
             && (names.atom(process.name) == self.text
-                || crate::name::atom(names.atom(process.name)) == self.text);
+                || crate::name::module(names.atom(process.name)) == self.text);
         registered || self.has_name(names, process.function)
     }
 

@@ -15,7 +15,7 @@ use crate::gate::{Limits, Results, compare, output};
 use crate::histogram::{Histograms, Of, Request};
 use crate::html::Page;
 use crate::json;
-use crate::profile::{Profile, seal as seal_profile};
+use crate::profile::{Profile, View, seal as seal_profile};
 use crate::ring::{Recording, Summary};
 use crate::table::{By, Sort, Tables};
 
@@ -81,8 +81,12 @@ fn show(profile: &Profile, out: &mut Vec<u8>) {
     }
     json::write(profile, &mut *out).expect("a Vec takes all");
     for by in [By::Total, By::Process] {
-        let sort = Sort::default();
-        let tables = Tables { profile, by, sort };
+        let tables = Tables {
+            profile,
+            by,
+            sort: Sort::default(),
+            view: View::default(),
+        };
         out.extend(tables.to_string().into_bytes());
     }
 }

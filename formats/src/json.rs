@@ -5,7 +5,7 @@
 use serde::Serialize;
 use std::io::Write;
 
-use crate::profile::{Cost, Profile, Type};
+use crate::profile::{Cost, Header, Origin, Pattern, Profile, Type};
 
 /// The schema's version, in the field `version`.
 pub const VERSION: u32 = 1;
@@ -31,6 +31,7 @@ struct Run<'a> {
     otp: &'a str,
     run_ns: u64,
     processes: u64,
+    patterns: &'a [Pattern],
 }
 
 #[derive(Serialize)]
@@ -38,6 +39,7 @@ struct Function<'a> {
     module: &'a str,
     function: &'a str,
     arity: u32,
+    origin: Origin,
     #[serde(flatten)]
     total: Cost,
 }
@@ -70,6 +72,18 @@ struct Node {
     reductions: u64,
 }
 
+fn of_run(run: &Header) -> Run<'_> {
+    Run {
+        os_pid: run.os_pid,
+        command: &run.command,
+        host: &run.host,
+        otp: &run.otp,
+        run_ns: run.run_ns,
+        processes: run.processes,
+        patterns: &run.patterns,
+    }
+}
+
 /// Writes a profile as JSON, on one line.
 ///
 /// # Errors
@@ -87,18 +101,7 @@ pub fn write<W: Write>(profile: &Profile, mut out: W) -> std::io::Result<()> {
         schema: "beamline-profile",
         version: VERSION,
         kind: profile.kind(),
-        runs: profile
-            .runs
-            .iter()
-            .map(|run| Run {
-                os_pid: run.os_pid,
-                command: &run.command,
-                host: &run.host,
-                otp: &run.otp,
-                run_ns: run.run_ns,
-                processes: run.processes,
-            })
-            .collect(),
+        runs: profile.runs.iter().map(of_run).collect(),
         functions: profile
             .functions
             .iter()
@@ -107,6 +110,7 @@ pub fn write<W: Write>(profile: &Profile, mut out: W) -> std::io::Result<()> {
                 module: &f.module,
                 function: &f.name,
                 arity: f.arity,
+                origin: profile.origin(&f.module),
                 total,
             })
             .collect(),
@@ -167,6 +171,7 @@ mod tests {
                 run_ns: 9,
                 os_pid: 11,
                 processes: 13,
+                patterns: vec!["m:f/1".parse().expect("a pattern")],
             }],
             functions: vec![p::Function {
                 module: "m".into(),
@@ -192,14 +197,15 @@ mod tests {
                 reductions: 17,
                 wait_ns: 0,
             }],
+            origins: [("m".to_owned(), p::Origin::Otp)].into(),
         };
         let mut out = Vec::new();
         super::write(&profile, &mut out).expect("a Vec takes all");
         let expect = concat!(
             r#"{"schema":"beamline-profile","version":1,"type":"call_memory","#,
             r#""runs":[{"os_pid":11,"command":["erl"],"host":"h","otp":"29.1","run_ns":9,"#,
-            r#""processes":13}],"#,
-            r#""functions":[{"module":"m","function":"f","arity":1,"calls":3,"time_ns":5,"#,
+            r#""processes":13,"patterns":["m:f/1"]}],"#,
+            r#""functions":[{"module":"m","function":"f","arity":1,"origin":"otp","calls":3,"time_ns":5,"#,
             r#""words":7}],"#,
             r#""processes":[{"run":0,"pid":"<0.1.0>","name":"init","reductions":15,"calls":3,"#,
             r#""time_ns":5,"words":7}],"#,

@@ -56,10 +56,97 @@ fn is_name_char(c: char) -> bool {
         || matches!(c, 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ÿ')
 }
 
-/// Writes a function as `Module:Function/Arity`.
+/// Reads an atom, or a name of Elixir, from behind its first quote; gives what follows the last.
+pub(crate) fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
+    let mut name = String::new();
+    let mut chars = text.chars();
+    loop {
+        match chars.next()? {
+            c if c == quote => return Some((name, chars.as_str())),
+            '\\' => name.push(match chars.next()? {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                'b' => '\u{8}',
+                'v' => '\u{b}',
+                'f' => '\u{c}',
+                'e' => '\u{1b}',
+                'd' => '\u{7f}',
+                first @ '0'..='7' => {
+                    let mut code = first.to_digit(8)?;
+                    for _ in 0..2 {
+                        let mut rest = chars.clone();
+                        if let Some(digit) = rest.next().and_then(|c| c.to_digit(8)) {
+                            code = code * 8 + digit;
+                            chars = rest;
+                        }
+                    }
+                    char::from_u32(code)?
+                }
+                other => other,
+            }),
+            c => name.push(c),
+        }
+    }
+}
+
+/// The name that Elixir writes for a module, such as `Demo.Server` for the atom `Elixir.Demo.Server`.
 #[must_use]
-pub fn mfa(module: &str, function: &str, arity: u32) -> String {
-    format!("{}:{}/{arity}", atom(module), atom(function))
+pub fn alias(module: &str) -> Option<&str> {
+    let alias = module.strip_prefix("Elixir.")?;
+    let is_part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_uppercase())
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    alias.split('.').all(is_part).then_some(alias)
+}
+
+/// Writes a module, or another atom, as its language does: an alias of Elixir as such, any other as an atom of Erlang.
+#[must_use]
+pub fn module(text: &str) -> String {
+    alias(text).map_or_else(|| atom(text), str::to_owned)
+}
+
+/// A module's name that is the same in every run: `escript` puts the time into those of scripts.
+///
+/// Source: `escript.erl`, `pre_def_macros()`, OTP 29.
+#[must_use]
+pub fn stable(module: &str) -> &str {
+    let Some((base, numbers)) = module.rsplit_once("__escript__") else {
+        return module;
+    };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_of_escript = numbers.split("__").count() == 4 && numbers.split("__").all(is_number);
+    if is_of_escript { base } else { module }
+}
+
+/// Writes a function's name as Elixir does behind the dot; what has a `*` is in quotes.
+pub(crate) fn elixir_function(text: &str) -> String {
+    // `*` would be any part of a name.
+    let is_operator = text.chars().all(|c| "+-/=!<>&|~^@.\\".contains(c));
+    let name = text.strip_suffix(['?', '!']).unwrap_or(text);
+    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name != "_";
+    if !text.is_empty() && (is_operator || is_name) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Writes a function without its arity.
+#[must_use]
+pub fn function(module: &str, function: &str) -> String {
+    match alias(module) {
+        Some(alias) => format!("{alias}.{}", elixir_function(function)),
+        None => format!("{}:{}", atom(module), atom(function)),
+    }
+}
+
+/// Writes a function as Erlang does, `module:function/1`, or one of an Elixir module as Elixir does, `Module.function/1`.
+#[must_use]
+pub fn mfa(module: &str, name: &str, arity: u32) -> String {
+    format!("{}/{arity}", function(module, name))
 }
 
 /// Nanoseconds as a person reads them.
@@ -108,5 +195,54 @@ mod tests {
         }
         assert!(RESERVED.is_sorted());
         assert_eq!(mfa("erlang", "+", 2), "erlang:'+'/2");
+    }
+
+    #[test]
+    fn functions_of_elixir_are_written_as_elixir_does() {
+        for (module, function, expect) in [
+            ("Elixir.Demo", "slow_fib", "Demo.slow_fib/1"),
+            ("Elixir.Demo.Server", "ok?", "Demo.Server.ok?/1"),
+            ("Elixir.Kernel", "+", "Kernel.+/1"),
+            ("Elixir.Kernel", "*", "Kernel.\"*\"/1"),
+            ("Elixir.Demo", "-f/1-fun-0-", "Demo.\"-f/1-fun-0-\"/1"),
+            ("Elixir.Demo", "a\"\\b", "Demo.\"a\\\"\\\\b\"/1"),
+            ("Elixir.Demo", "_", "Demo.\"_\"/1"),
+            ("Elixir.Demo", "", "Demo.\"\"/1"),
+            ("Elixir.foo", "f", "'Elixir.foo':f/1"),
+            ("Elixir.", "f", "'Elixir.':f/1"),
+            ("Elixir", "f", "'Elixir':f/1"),
+        ] {
+            assert_eq!(mfa(module, function, 1), expect);
+        }
+        assert_eq!(module("Elixir.Demo.Server"), "Demo.Server");
+        assert_eq!(module("Demo"), "'Demo'");
+    }
+
+    #[test]
+    fn what_is_quoted_is_read_as_it_was() {
+        for text in ["it's", "a\\b\n\t\u{1b}", "a\u{1}7", "日", "", "a\"b"] {
+            let quoted = format!("{}rest", atom(&format!("{text} ")));
+            let read = unquote(&quoted[1..], '\'');
+            assert_eq!(read, Some((format!("{text} "), "rest")));
+        }
+        for text in ["open", "back\\", ""] {
+            assert_eq!(unquote(text, '\''), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn modules_of_escripts_have_one_name() {
+        for (module, expect) in [
+            (
+                "load_escript__escript__1795__362539__512__2",
+                "load_escript",
+            ),
+            ("a__escript__b__escript__1__2__3__4", "a__escript__b"),
+            ("load__escript__1__2__3", "load__escript__1__2__3"),
+            ("load__escript__1__2__3__x", "load__escript__1__2__3__x"),
+            ("lists", "lists"),
+        ] {
+            assert_eq!(stable(module), expect);
+        }
     }
 }

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::flamegraph::Width;
-use beamline_formats::profile::{Pattern, Profile, Request, Type};
+use beamline_formats::profile::{Libraries, Pattern, Profile, Request, Scope, Type};
 use beamline_formats::table::{By, Sort};
 use clap::{Args, Parser, Subcommand};
 
 use crate::input::{self, Input};
 use crate::launch::{self, What};
-use crate::options::{RunArgs, named};
+use crate::options::{RunArgs, SpanArgs, named};
+use crate::report::Top;
+use crate::units::ms;
 use crate::{ci, export, flamegraph, histogram, html, record, report};
 
 const EXAMPLES: &str = "\
@@ -97,9 +99,13 @@ struct ProfileArgs {
     #[arg(long = "type", value_name = "TYPE", default_value = "call_count",
         value_parser = named(Type::ALL, Type::name, Type::about))]
     kind: Type,
-    /// Trace only these functions: M:F/A, M:F or M, with _ for any. Can be repeated [default: all].
-    #[arg(long = "pattern", value_name = "M:F/A")]
+    /// Trace only these functions: M:F/A, M:F or M, or as Elixir writes it Mod.fun/1, Mod.fun, Mod or Mod.* (with the modules
+    /// below it); _ or * stand for any. Can be repeated [default: all]. If a pattern means no function of any module that was
+    /// loaded, the exit code is 2.
+    #[arg(long = "pattern", value_name = "PATTERN")]
     patterns: Vec<Pattern>,
+    #[command(flatten)]
+    span: SpanArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -117,8 +123,17 @@ struct ReportArgs {
 
 #[derive(Debug, Args)]
 struct OutputArgs {
+    /// Show these functions in tables: all, app (no functions of Erlang/OTP, Elixir or Mix's archives) or those of a pattern,
+    /// such as Demo.*. A row has the sums of the others. Files have all functions [default: app; all if --pattern chose
+    /// functions, or if no function of app was called].
+    #[arg(long, value_name = "all|app|PATTERN")]
+    scope: Option<Scope>,
+    /// Show at most this many functions in a table: the dearest. A row has the sums of the others. Files have all functions
+    /// [default: 30 on a terminal, else all].
+    #[arg(long, value_name = "N|all")]
+    top: Option<Top>,
     /// Sort the table by module, function, calls, measurement (or time, words), per_call or
-    /// percent. With :desc, the largest row comes first.
+    /// percent. The largest row comes last, where a terminal shows it. With :desc, it comes first.
     #[arg(long, value_name = "COLUMN[:asc|:desc]", default_value = "percent")]
     sort: Sort,
     /// Print one table for all processes, or a table for each process.
@@ -142,6 +157,8 @@ impl From<&OutputArgs> for report::Options {
     fn from(args: &OutputArgs) -> Self {
         report::Options {
             title: None,
+            scope: args.scope.clone(),
+            top: args.top,
             sort: args.sort,
             by: args.by,
             flamegraph: args.flamegraph.clone(),
@@ -218,13 +235,20 @@ fn reported(profile: &Profile, options: &report::Options) -> bool {
 }
 
 fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
+    if let Err(message) = args.span.check(&args.run) {
+        report::error(&message);
+        return Ok(ExitCode::from(2));
+    }
     let request = Request {
         kind: args.kind,
         patterns: args.patterns.clone(),
         call_tree: args.output.flamegraph.is_some()
             || args.output.json.is_some()
             || args.output.output.is_some(),
+        delay_ms: ms(args.span.delay),
+        duration_ms: args.span.duration.map(ms),
         folder: PathBuf::new(),
+        libraries: Libraries::default(),
     };
     let ended = launch::run(&args.run.launch(What::Profile(request)))?;
     let all_written = match &ended.profile {
@@ -245,7 +269,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
     if ended.status.success() && !all_written {
         return Ok(ExitCode::from(1));
     }
-    Ok(ended.exit_code())
+    Ok(ended.exit_code_of_patterns())
 }
 
 fn plain(args: &RunArgs) -> Result<ExitCode, String> {
@@ -328,7 +352,7 @@ mod tests {
         };
         assert_eq!(args.kind, Type::CallMemory);
         let patterns: Vec<String> = args.patterns.iter().map(ToString::to_string).collect();
-        assert_eq!(patterns, ["'lists':'seq'/2", "'m':_/_"]);
+        assert_eq!(patterns, ["lists:seq/2", "m"]);
         assert_eq!(args.run.command, ["erl", "-noshell", "--", "--by"]);
         let options = report::Options::from(&args.output);
         assert!(options.sort.descending && options.by == By::Process);

@@ -47,12 +47,12 @@ struct ShapeArgs {
     /// Invert the graph: put the function that costs at the bottom, and its callers above it.
     #[arg(long)]
     reverse: bool,
-    /// Begin at these functions: M:F/A, M:F or M, with _ for any. Or show one process: give its pid or its
-    /// registered name.
+    /// Begin at these functions: M:F/A, M:F or M, or as Elixir writes it Mod.fun/1, Mod.fun, Mod or Mod.*; _ or * stand for any.
+    /// Or show one process: give its pid or its registered name.
     #[arg(long, value_name = "PATTERN")]
     only: Option<Choice>,
     /// Hide what these functions call. Can be repeated.
-    #[arg(long, value_name = "M:F/A")]
+    #[arg(long, value_name = "PATTERN")]
     hide_below: Vec<Pattern>,
     /// Leave out frames that are narrower than this percentage of the graph.
     #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = percent)]

@@ -23,8 +23,9 @@ EXAMPLES:
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// One or more recordings, which are merged. A PATTERN after them chooses functions: M:F/A, M:F or M, with
-    /// _ for any. With --by process, it can also be a pid or a registered name.
+    /// One or more recordings, which are merged. A PATTERN after them chooses functions: M:F/A, M:F or M, or as
+    /// Elixir writes it Mod.fun/1, Mod.fun, Mod or Mod.*; _ or * stand for any. With --by process, it can also be a pid or a
+    /// registered name.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Choose what to measure.

@@ -4,7 +4,7 @@
 //! of files.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `report` ◀ `drains` `emulator` `flight` `input` `launch` ◀ `options`
+//! `report` `units` ◀ `drains` `emulator` `flight` `input` `launch` ◀ `options`
 //! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
 
 mod ci;
@@ -22,6 +22,7 @@ pub mod launch;
 mod options;
 mod record;
 pub mod report;
+mod units;
 
 use std::path::Path;
 use std::process::ExitCode;

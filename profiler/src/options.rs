@@ -1,11 +1,13 @@
 //! The options that several commands of `beamline` share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::launch::{Launch, Mode, What};
+use crate::units::{span, time};
 
 /// A command to be run on Beamline's runtime.
 #[derive(Debug, Args)]
@@ -37,6 +39,31 @@ impl RunArgs {
                 deterministic: self.deterministic,
                 ..Mode::default()
             },
+        }
+    }
+}
+
+/// The part of a run that is measured.
+#[derive(Debug, Args)]
+pub(crate) struct SpanArgs {
+    /// Begin this time after the emulator's start, such as 500ms, 30s or 5m.
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "0s")]
+    pub(crate) delay: Duration,
+    /// End after this time. The program goes on.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) duration: Option<Duration>,
+}
+
+impl SpanArgs {
+    /// Says what is wrong with them, if anything.
+    pub(crate) fn check(&self, run: &RunArgs) -> Result<(), String> {
+        let is_whole = self.delay.is_zero() && self.duration.is_none();
+        match run.deterministic && !is_whole {
+            true => Err(
+                "--delay and --duration are times outside of the program: leave out --deterministic"
+                    .into(),
+            ),
+            false => Ok(()),
         }
     }
 }

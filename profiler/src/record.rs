@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use beamline_formats::chance;
 use beamline_formats::flamegraph::Width;
-use beamline_formats::profile::Pattern;
+use beamline_formats::profile::{Libraries, Pattern};
 use beamline_formats::ring::{
     COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
     WhenFull, Window, least_bytes, reserve,
@@ -17,10 +17,11 @@ use clap::Args;
 use crate::drains::Drains;
 use crate::flight::{DumpOn, Flight, Limits};
 use crate::launch::{self, What};
-use crate::options::{RunArgs, named};
+use crate::options::{RunArgs, SpanArgs, named};
 use crate::report;
+use crate::units::{ms, size, span, time};
 
-/// Rows of each table of a report.
+/// Rows of each list of a report, but those of functions.
 const ROWS: usize = 15;
 
 /// See the module.
@@ -40,9 +41,9 @@ pub(crate) struct Arguments {
     /// [default if --events has system: all five with these limits].
     #[arg(long = "system", value_name = "EVENT[=LIMIT]")]
     system: Vec<SystemEvent>,
-    /// Record only calls of these functions: M:F/A, M:F or M, with _ for any. Can be repeated
-    /// [default: all].
-    #[arg(long = "pattern", value_name = "M:F/A")]
+    /// Record only calls of these functions: M:F/A, M:F or M, or as Elixir writes it Mod.fun/1, Mod.fun, Mod or Mod.* (with
+    /// the modules below it); _ or * stand for any. Can be repeated [default: all].
+    #[arg(long = "pattern", value_name = "PATTERN")]
     patterns: Vec<Pattern>,
     /// Set the size of the ring of records, such as 512KiB, 64MiB or 2GiB.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
@@ -75,9 +76,8 @@ pub(crate) struct Arguments {
     /// With --dump-on, write at most N files for each emulator: FILE, FILE-2, FILE-3 and so on.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "dump_on")]
     dumps: u16,
-    /// End the recording after this time, such as 500ms, 30s or 5m. The program goes on.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    duration: Option<Duration>,
+    #[command(flatten)]
+    span: SpanArgs,
     /// Write the recording to this file, and replace what the file held. If the command starts several
     /// emulators, the first one gets this file; each other one gets a file with its OS process number at the end of
     /// the name.
@@ -85,61 +85,6 @@ pub(crate) struct Arguments {
     output: PathBuf,
     #[command(flatten)]
     run: RunArgs,
-}
-
-/// Splits a text into a number and its unit.
-fn split(text: &str) -> Result<(u64, &str), String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number = text[..digits].parse();
-    let number = number.map_err(|_| format!("'{text}' does not begin with a whole number"))?;
-    Ok((number, &text[digits..]))
-}
-
-/// Parses a size; returns bytes.
-fn size(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text)?;
-    let factor = match unit {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => {
-            return Err(format!(
-                "'{unit}' is not a unit of size; use B, KiB, MiB, GiB or TiB"
-            ));
-        }
-    };
-    let bytes = number.checked_mul(factor);
-    bytes.ok_or_else(|| format!("{text} is too much"))
-}
-
-/// Parses a time above 0.
-fn time(text: &str) -> Result<Duration, String> {
-    match span(text)? {
-        Duration::ZERO => Err(format!("{text} is too short: give a time above 0")),
-        time => Ok(time),
-    }
-}
-
-/// Parses a time.
-fn span(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split(text)?;
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(format!("'{unit}' is not a unit of time; use ms, s, m or h")),
-    };
-    let ms = number.checked_mul(factor);
-    let ms = ms.ok_or_else(|| format!("{text} is too much"))?;
-    Ok(Duration::from_millis(ms))
-}
-
-/// Whole milliseconds.
-fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A system event to record, from its limit on.
@@ -367,7 +312,10 @@ fn request(args: &Arguments) -> Result<Request, String> {
         patterns: args.patterns.clone(),
         ring_bytes: args.ring,
         when_full,
-        duration_ms: args.duration.map(ms),
+        delay_ms: ms(args.span.delay),
+        duration_ms: args.span.duration.map(ms),
+        folder: PathBuf::new(),
+        libraries: Libraries::default(),
         host: host(),
         beamline: env!("CARGO_PKG_VERSION").to_owned(),
         command: args.run.command.clone(),
@@ -382,7 +330,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Runs a command and records it.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
-    let request = match request(args) {
+    let request = args.span.check(&args.run).and_then(|()| request(args));
+    let request = match request {
         Ok(request) => request,
         Err(message) => {
             report::error(&message);
@@ -439,7 +388,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             "nothing was recorded: the command started no emulator, or the emulator could not record",
         );
     }
-    Ok(ended.exit_code())
+    Ok(ended.exit_code_of_patterns())
 }
 
 fn limits(args: &Arguments) -> Limits {
@@ -461,7 +410,8 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
     if options.output.is_some() {
         errors.push("--output saves a profile; a recording is a file already".into());
     }
-    errors.extend(report::print(&summary.to_string()).err());
+    let view = options.view(&profile);
+    errors.extend(report::print(&summary.shown(&view).to_string()).err());
     if let Some(path) = &options.json {
         let written = report::write(path, |out| {
             serde_json::to_writer_pretty(&mut *out, &summary).map_err(|e| e.to_string())?;
@@ -489,37 +439,6 @@ mod tests {
     use super::*;
     use clap::Parser as _;
 
-    #[test]
-    fn sizes_and_times_have_units() {
-        for (text, expect) in [
-            ("4096", Ok(4096)),
-            ("512KiB", Ok(512 << 10)),
-            ("64MiB", Ok(64 << 20)),
-            ("2GiB", Ok(2 << 30)),
-            ("1TiB", Ok(1 << 40)),
-            ("64MB", Err("'MB' is not a unit")),
-            ("MiB", Err("does not begin with a whole number")),
-            ("-1", Err("does not begin with a whole number")),
-            ("99999999999TiB", Err("is too much")),
-        ] {
-            match (size(text), expect) {
-                (Ok(size), Ok(expect)) => assert_eq!(size, expect, "{text}"),
-                (Err(error), Err(expect)) => assert!(error.contains(expect), "{error}"),
-                (got, _) => panic!("{text}: {got:?}"),
-            }
-        }
-        for (text, expect) in [
-            ("500ms", Some(500)),
-            ("30s", Some(30_000)),
-            ("5m", Some(300_000)),
-            ("1h", Some(3_600_000)),
-            ("0s", None),
-            ("30", None),
-            ("s", None),
-        ] {
-            assert_eq!(time(text).ok().map(ms), expect, "{text}");
-        }
-    }
     #[test]
     fn system_events_have_limits_of_their_own_or_the_default_ones() {
         let asked = |events: &[&str], groups: &[Group], triggers: &[Trigger]| {

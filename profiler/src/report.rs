@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use beamline_formats::flamegraph::{self, Drawing, Shape, Width};
 use beamline_formats::json;
-use beamline_formats::profile::{AtomicFile, Profile};
+use beamline_formats::profile::{AtomicFile, Profile, Scope, View};
 use beamline_formats::table::{By, Sort, Tables};
 
 /// Frames of a flame graph that are less than this part of it, in percent, are left out.
@@ -85,6 +86,10 @@ impl<W: Write> Write for Output<W> {
 pub struct Options {
     /// The flame graph's title; none is the emulator's command line.
     pub title: Option<String>,
+    /// The functions of the tables; none: the profile says so.
+    pub scope: Option<Scope>,
+    /// The most rows of a table; none: those for which a terminal has room, or all.
+    pub top: Option<Top>,
     /// The order of the table's rows.
     pub sort: Sort,
     /// One table or one for each process.
@@ -99,6 +104,64 @@ pub struct Options {
     pub output: Option<PathBuf>,
 }
 
+/// How many rows a table has at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Top {
+    /// All of them.
+    All,
+    /// So many.
+    Rows(usize),
+}
+
+/// Rows of a table on a terminal.
+const ROWS: usize = 30;
+
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
+
+impl FromStr for Top {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("all", _) => Ok(Top::All),
+            (_, Ok(rows)) if rows > 0 => Ok(Top::Rows(rows)),
+            _ => Err(format!(
+                "'{text}' is no number of rows: use 1 or more, or all"
+            )),
+        }
+    }
+}
+
+impl Options {
+    /// What the tables of a profile show. Where nothing of the program was called, that is said.
+    pub(crate) fn view(&self, profile: &Profile) -> View {
+        let out = io::stdout();
+        let columns = out.is_terminal().then(|| {
+            let size = rustix::termios::tcgetwinsize(&out).ok();
+            let columns = size.map(|size| usize::from(size.ws_col));
+            columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+        });
+        let scope = self.scope.clone().unwrap_or_else(|| {
+            let (scope, has_none) = Scope::of_profile(profile);
+            if has_none {
+                error("no function of the program's own modules was called: the tables have all functions");
+            }
+            scope
+        });
+        let top = match self.top {
+            Some(Top::All) => None,
+            Some(Top::Rows(rows)) => Some(rows),
+            None => columns.map(|_| ROWS),
+        };
+        View {
+            scope,
+            top,
+            columns,
+        }
+    }
+}
+
 /// Prints the table and writes the files asked for.
 ///
 /// # Errors
@@ -108,6 +171,7 @@ pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
         profile,
         by: options.by,
         sort: options.sort,
+        view: options.view(profile),
     };
     let mut errors = Vec::new();
     errors.extend(print(&tables.to_string()).err());

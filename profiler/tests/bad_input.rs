@@ -41,6 +41,7 @@ fn profile() -> Profile {
             run_ns: 100,
             os_pid: 7,
             processes: 1,
+            patterns: Vec::new(),
         }],
         functions: vec![Function {
             module: "m".into(),
@@ -54,6 +55,7 @@ fn profile() -> Profile {
             reductions: 5,
         }],
         counts: Vec::new(),
+        origins: Default::default(),
         nodes: vec![Node {
             process: 0,
             parent: None,

@@ -127,8 +127,8 @@ fn a_pattern_that_names_nothing_is_told_with_what_is_near() {
     let told = text(&output.stderr);
     assert_eq!(code(&output), Some(1), "{told}");
     for expect in [
-        "no function that was loaded is 'wrok':'step'/_; near it: work:step\n",
-        "the workload called no function that its patterns match ('wrok':'step'/_)\n",
+        "wrok:step is no function of a module that was loaded; near it: work:step\n",
+        "the workload called no function that its patterns match (wrok:step)\n",
     ] {
         assert!(told.contains(expect), "{told}");
     }

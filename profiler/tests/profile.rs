@@ -2,7 +2,7 @@
 
 mod place;
 
-use place::Place;
+use place::{Place, errors};
 use serde_json::Value;
 
 /// What is counted of `source`'s `main/0` with `--pattern` each of `patterns`; none where there is no OTP.
@@ -57,4 +57,257 @@ sum(Binary) -> erlang:adler32(Binary).
         return;
     };
     assert_eq!(calls(&profile, "work", "sum", 1), Some(2000));
+}
+
+const CALLS: &str = "\
+-module(work).
+-export([main/0, never/0]).
+main() -> [one(N) || N <- lists:seq(1, 30)].
+one(N) -> N.
+never() -> never.
+";
+
+/// What is printed, and the exit code.
+fn tables(place: &Place, options: &[&str], program: &[&str]) -> (String, String, Option<i32>) {
+    let output = place.run(&[&["profile"], options, &["--"], program].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (text, errors(&output), output.status.code())
+}
+
+#[test]
+fn tables_have_the_program_and_files_have_all() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    let (text, error, code) = tables(&place, &["--json", "a.json", "-o", "p"], &["work.erl"]);
+    assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(
+        rows[1].contains("functions out of scope: see --scope all)"),
+        "{text}"
+    );
+    assert!(rows[rows.len() - 2].starts_with("work:'-main/0-"), "{text}");
+    assert!(!text.contains("lists:"), "{text}");
+    let json = place.json("a.json");
+    assert!(calls(&json, "lists", "seq", 2).is_some());
+    for (module, origin) in [("work", "app"), ("lists", "otp"), ("erlang", "otp")] {
+        let mut functions = json["functions"].as_array().expect("a list").iter();
+        let of = functions.find(|of| of["module"] == module).expect(module);
+        assert_eq!(of["origin"], origin, "{module}");
+    }
+    let all = place.printed(&["report", "p", "--scope", "all"]);
+    assert!(
+        all.contains("lists:seq/2") && !all.contains("out of scope"),
+        "{all}"
+    );
+    assert_eq!(place.printed(&["report", "p"]), text);
+    let one = place.printed(&["report", "p", "--scope", "lists", "--top", "1"]);
+    assert_eq!(one.lines().count(), 5, "{one}");
+    assert!(one.contains("functions more: see --top all)"), "{one}");
+
+    // Who has chosen functions sees them, wherever they are from.
+    let (text, _, _) = tables(&place, &["--pattern", "lists:seq/2"], &["work.erl"]);
+    assert!(
+        text.contains("lists:seq/2") && !text.contains("out of scope"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_module_of_the_program_may_be_named_as_one_of_a_library() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    let own = CALLS.replace("-module(work)", "-module(lcnt)");
+    place.write("lcnt.erl", &own);
+    let (text, _, _) = tables(&place, &[], &["lcnt.erl"]);
+    assert!(text.contains("\nlcnt:one/1 "), "{text}");
+}
+
+#[test]
+fn without_functions_of_the_program_all_are_shown() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    let (text, error, code) = tables(&place, &[], &["erl", "-noshell", "-s", "init", "stop"]);
+    assert!(text.contains("\ninit:boot_loop/2 "), "{text}");
+    let told = "beamline: no function of the program's own modules was called: the tables have all functions\n";
+    assert_eq!((error.as_str(), code), (told, Some(0)));
+}
+
+#[test]
+fn recordings_have_the_same_scope() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    place.printed(&["record", "-o", "a.ring", "--", "work.erl"]);
+    let text = place.printed(&["report", "a.ring"]);
+    assert!(
+        text.contains("  work:one/1\n") && !text.contains("  lists:seq/2\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("functions out of scope: see --scope all)"),
+        "{text}"
+    );
+    let all = place.printed(&["report", "a.ring", "--scope", "all", "--json", "a.json"]);
+    assert!(
+        all.contains("  lists:seq/2\n") && !all.contains("out of scope"),
+        "{all}"
+    );
+    let json = place.json("a.json");
+    let rows = json["by_own"].as_array().expect("a list");
+    let seq = rows.iter().find(|row| row["function"] == "lists:seq/2");
+    assert_eq!(seq.expect("it is there")["origin"], "otp");
+}
+
+#[test]
+fn an_escript_of_this_folder_has_one_name_in_every_run() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    let script = "#!/usr/bin/env escript\nmain([N]) -> [one() || _ <- lists:seq(1, list_to_integer(N))].\none() -> 1.\n";
+    place.write("load.escript", script);
+    for (file, calls) in [("a", "5"), ("b", "9")] {
+        let options = [
+            "--pattern",
+            "load_escript:one/0",
+            "--type",
+            "call_time",
+            "-o",
+            file,
+        ];
+        let (text, error, code) = tables(&place, &options, &["load.escript", calls]);
+        assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
+        assert!(
+            text.contains("load_escript:one/0") && !text.contains("__escript__"),
+            "{text}"
+        );
+    }
+    let difference = place.printed(&["diff", "a", "b", "--width", "calls"]);
+    let row = difference
+        .lines()
+        .find(|line| line.contains("load_escript:one/0"));
+    let words: Vec<&str> = row.expect("it has changed").split_whitespace().collect();
+    assert_eq!(words[..2], ["5", "9"], "{difference}");
+}
+
+#[test]
+fn modules_of_elixir_are_written_as_elixir_does() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    if !place::has_elixir() {
+        println!("skipped: there is no Elixir beside the OTP");
+        return;
+    }
+    let source = "defmodule Demo.Deep do
+  def twice(list), do: Enum.map(list, fn x -> x * 2 end)
+  def again?(n), do: n
+end
+Demo.Deep.twice([1, 2, 3])
+Demo.Deep.again?(1)
+";
+    place.write("demo.exs", source);
+    let (text, error, code) = tables(&place, &[], &["demo.exs"]);
+    assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
+    for row in [
+        "Demo.Deep.twice/1 ",
+        "Demo.Deep.again?/1 ",
+        "Demo.Deep.\"-twice/1-fun-0-\"/1 ",
+    ] {
+        assert!(text.contains(&format!("\n{row}")), "{row}: {text}");
+    }
+    assert!(
+        !text.contains("\nEnum") && !text.contains("elixir_compiler"),
+        "{text}"
+    );
+    for (pattern, rows) in [
+        ("Demo.*", 3),
+        ("Demo.Deep", 3),
+        ("Demo.Deep.twice/1", 1),
+        ("Demo.Deep:twice/1", 1),
+        ("'Elixir.Demo.Deep':_/1", 3),
+        ("Demo.Deep.*fun*", 1),
+        (":lists.foldl/3", 1),
+    ] {
+        let (text, error, code) = tables(&place, &["--pattern", pattern], &["demo.exs"]);
+        assert_eq!((error.as_str(), code), ("", Some(0)), "{pattern}: {text}");
+        assert_eq!(text.lines().count(), rows + 2, "{pattern}: {text}");
+    }
+    let (_, error, code) = tables(&place, &["--pattern", "Demo.Deep.twice/2"], &["demo.exs"]);
+    let told = "beamline: Demo.Deep.twice/2 is no function of a module that was loaded; near it: Demo.Deep.twice/1\n";
+    assert_eq!((error.as_str(), code), (told, Some(2)));
+}
+
+#[test]
+fn a_part_of_a_run_is_profiled() {
+    let source = "\
+-module(work).
+-export([main/0]).
+main() ->
+    {match, [Folder]} = re:run(os:getenv(\"BEAMLINE_PROFILE\"), \"\\\"folder\\\":\\\"([^\\\"]*)\",
+                               [{capture, all_but_first, list}]),
+    wait(Folder ++ \"/*.blprof\"),
+    late(),
+    io:format(\"went on~n\").
+wait(Files) -> filelib:wildcard(Files) =/= [] orelse begin timer:sleep(5), wait(Files) end.
+late() -> ok.
+";
+    let Some(place) = Place::new(source) else {
+        return;
+    };
+    for kind in ["call_count", "call_time"] {
+        // The program waits until this time is over.
+        let options = ["--duration", "500ms", "--type", kind, "--json", "a.json"];
+        let (text, error, code) = tables(&place, &options, &["work.erl"]);
+        assert_eq!(code, Some(0), "{error}");
+        assert!(text.starts_with("went on\n"), "{text}");
+        let json = place.json("a.json");
+        assert!(calls(&json, "init", "boot", 1).is_some());
+        assert_eq!(calls(&json, "work", "late", 0), None);
+    }
+    place.write("work.erl", CALLS);
+    for kind in ["call_count", "call_time", "call_memory"] {
+        let options = ["--delay", "1h", "--type", kind];
+        let (text, _, code) = tables(&place, &options, &["work.erl"]);
+        assert_eq!((text.as_str(), code), ("Trace is empty\n", Some(0)));
+    }
+    let record = ["record", "--delay", "1h", "-o", "a.ring", "--", "work.erl"];
+    place.printed(&record);
+    let report = place.report("a.ring");
+    assert_eq!(report["records"], serde_json::json!([]));
+}
+
+#[test]
+fn a_command_that_is_none_is_one_line() {
+    let Some(place) = Place::new(CALLS) else {
+        return;
+    };
+    for (options, program, expect, code) in [
+        (&[][..], "nothing", "nothing: there is no such command", 1),
+        (
+            &[],
+            "nothing.escript",
+            "nothing.escript: there is no such command",
+            1,
+        ),
+        (&["--top", "0"], "work.erl", "is no number of rows", 2),
+        (&["--scope", "a:b/c"], "work.erl", "the arity 'c'", 2),
+        (&["--delay", "3"], "work.erl", "not a unit of time", 2),
+        (&["--duration", "0s"], "work.erl", "is too short", 2),
+        (
+            &["--deterministic", "--delay", "1s"],
+            "work.erl",
+            "leave out --deterministic",
+            2,
+        ),
+    ] {
+        let (text, error, ended) = tables(&place, options, &[program]);
+        assert_eq!((text.as_str(), ended), ("", Some(code)), "{error}");
+        assert!(
+            error.contains(expect) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
 }

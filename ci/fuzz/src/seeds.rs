@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beamline_formats::gate::Results;
-use beamline_formats::profile::{Cost, Header, Type, Writer};
+use beamline_formats::profile::{Cost, Header, Origin, Type, Writer};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Options, Ring, Settings,
     WhenFull, least_bytes,
@@ -193,6 +193,7 @@ fn profile(kind: Type) -> Vec<u8> {
         run_ns: 1_000_000,
         os_pid: 42,
         processes: 2,
+        patterns: Vec::new(),
     };
     let cost = |calls| Cost {
         calls,
@@ -201,7 +202,7 @@ fn profile(kind: Type) -> Vec<u8> {
     };
     let write = || -> std::io::Result<Vec<u8>> {
         let mut writer = Writer::new(Vec::new(), &header)?;
-        let module = writer.module("lists")?;
+        let module = writer.module("lists", Origin::Otp)?;
         let functions = [
             writer.function(module, "map", 2)?,
             writer.function(module, "-map/2-fun-0-", 1)?,

@@ -26,7 +26,7 @@ pub(super) struct Function {
 impl Function {
     pub(super) fn new(shape: &Shape, module: &str, name: &str, arity: u32) -> Function {
         let text = match shape.by {
-            By::Module => name::atom(module),
+            By::Module => name::module(module),
             _ => name::mfa(module, name, arity),
         };
         let only = shape.only.as_ref();
@@ -177,7 +177,7 @@ pub(super) fn check<'a>(
     for pattern in &shape.hide_below {
         let matches = |(module, name, arity)| Pattern::matches(pattern, module, name, arity);
         if !all().any(matches) {
-            let choice = Choice::from(pattern.to_string().replace('\'', "").as_str());
+            let choice = Choice::from(pattern.to_string().as_str());
             return Err(choice.matches_nothing("function", all(), []));
         }
     }

@@ -344,7 +344,7 @@ fn palette<'a>(
     }
     for (module, function, arity) in functions {
         if shape.by == By::Module {
-            map.insert(fold::frame(&name::atom(module)), color(module, ""));
+            map.insert(fold::frame(&name::module(module)), color(module, ""));
         } else {
             let text = fold::frame(&name::mfa(module, function, arity));
             map.insert(text, color(module, function));
@@ -412,6 +412,7 @@ mod tests {
             run_ns: 1,
             os_pid: 7,
             processes: 2,
+            patterns: Vec::new(),
         });
         for (module, name) in [("json", "encode"), ("lists", "map"), ("m", "a;b")] {
             profile.functions.push(Function {
@@ -588,11 +589,11 @@ mod tests {
             ),
             (
                 hidden("json:encod"),
-                "'json:encod/_' is no function of it; there is json:encode",
+                "'json:encod' is no function of it; there is json:encode",
             ),
             (
                 hidden("qqq"),
-                "'qqq:_/_' is no function of it, and there is nothing like it",
+                "'qqq' is no function of it, and there is nothing like it",
             ),
         ] {
             assert_eq!(svg(shape).expect_err("nothing"), expect);

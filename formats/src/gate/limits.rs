@@ -222,17 +222,11 @@ impl Limits {
     /// The limit of a metric of a function; `None` where the limits say nothing of it.
     #[must_use]
     pub fn function(&self, function: &str, metric: Metric) -> Option<Limit> {
-        let Pattern {
-            module: Some(module),
-            function: Some(name),
-            arity: Some(arity),
-        } = function.parse().ok()?
-        else {
-            return None;
-        };
+        let one: Pattern = function.parse().ok()?;
+        let (module, name, arity) = one.function()?;
         self.functions
             .iter()
-            .filter(|limits| limits.pattern.matches(&module, &name, arity.into()))
+            .filter(|limits| limits.pattern.matches(module, name, arity.into()))
             .find_map(|limits| match metric {
                 Metric::Calls => limits.calls,
                 Metric::Words => limits.words,

@@ -500,7 +500,7 @@ impl<'r> Follow<'r> {
             let value = match value {
                 Value::Number(number) => number.to_string(),
                 Value::Text(text) => text.to_owned(),
-                Value::Id(Id::Name(name)) => crate::name::atom(self.names.atom(name)),
+                Value::Id(Id::Name(name)) => crate::name::module(self.names.atom(name)),
                 Value::Id(id) => id.to_string(),
                 Value::Name(name) => self.names.text(name),
             };

@@ -103,7 +103,8 @@ impl<'r> Sinks<'r> {
             true => recording.pass(&mut [&mut callers, &mut others])?,
             false => recording.pass(&mut [&mut callers, &mut calls, &mut others])?,
         };
-        let (summary, profile) = Summary::finish(recording, &read, callers, &others.overview)?;
+        let (mut summary, profile) = Summary::finish(recording, &read, callers, &others.overview)?;
+        summary.keep(rows);
         others.follow.finish(&others.spans.open_turns(), span.1);
         let losses = &summary.losses;
         let mut histograms = finished(calls.measures, &calls.spans, losses);

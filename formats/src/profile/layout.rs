@@ -1,7 +1,7 @@
 //! The layout of the profile file, which its reader and writer share: magic, tags, checksum, numbers.
 
 /// The version this crate writes, and the only one it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// First bytes of the file; the line end shows a file that was changed as if it were text.
 pub(super) const MAGIC: [u8; 8] = *b"BLPROF\r\n";

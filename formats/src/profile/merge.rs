@@ -58,6 +58,7 @@ impl Profile {
             });
             renamed.push(at);
         }
+        self.origins.extend(other.origins);
         self.runs.extend(other.runs);
         self.processes
             .extend(other.processes.into_iter().map(|p| Process {

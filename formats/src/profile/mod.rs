@@ -5,17 +5,27 @@
 //! format.
 
 mod layout;
+mod matched;
 mod merge;
+mod origin;
+mod pattern;
 mod reader;
 mod request;
+mod view;
 mod writer;
 
 pub use layout::VERSION;
 pub(crate) use layout::seal;
+pub use matched::{Matched, Outcome};
+pub use origin::{Libraries, Modules, Origin};
+pub use pattern::{ParsePatternError, Pattern};
 pub use reader::ReadError;
+pub use request::Request;
 pub(crate) use request::files_in;
-pub use request::{ParsePatternError, Pattern, Request};
+pub use view::{LeftOut, Rest, Scope, View};
 pub use writer::{AtomicFile, Writer};
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +66,8 @@ pub struct Header {
     pub os_pid: u32,
     /// Processes that existed in this run, alive or dead.
     pub processes: u64,
+    /// The functions that were measured; none: all.
+    pub patterns: Vec<Pattern>,
 }
 
 /// A function that was called.
@@ -148,6 +160,16 @@ pub struct Profile {
     pub counts: Vec<Count>,
     /// The call trees of all processes.
     pub nodes: Vec<Node>,
+    /// Modules of these functions that are not the program's own, with whose they are.
+    pub origins: BTreeMap<String, Origin>,
+}
+
+impl Profile {
+    /// Whose a module is.
+    #[must_use]
+    pub fn origin(&self, module: &str) -> Origin {
+        self.origins.get(module).copied().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

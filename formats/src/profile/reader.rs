@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::layout::{MAGIC, MODULE_MAX, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum};
-use super::{Cost, Count, Function, Header, Node, Process, Profile, Type};
+use super::{Cost, Count, Function, Header, Node, Origin, Pattern, Process, Profile, Type};
+use crate::name::stable;
 
 /// Why a profile file was refused: one line, with the section and the offset in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,7 +228,7 @@ impl<'a> Cursor<'a> {
 #[derive(Default)]
 struct State {
     profile: Profile,
-    modules: Vec<String>,
+    modules: Vec<(String, Origin)>,
     ended: bool,
 }
 
@@ -271,12 +272,20 @@ impl State {
                 if name.len() > MODULE_MAX {
                     return cursor.fail("a module's name is too long");
                 }
-                self.modules.push(name.to_owned());
+                let number = cursor.number()?;
+                let Some(origin) = Origin::of(number) else {
+                    return cursor.fail(&format!("unknown origin {number}"));
+                };
+                self.modules.push((stable(name).to_owned(), origin));
             }
             Tag::Functions => {
                 let module = cursor.index("module", self.modules.len())?;
+                let (module, origin) = self.modules[module as usize].clone();
+                if origin != Origin::App {
+                    profile.origins.insert(module.clone(), origin);
+                }
                 profile.functions.push(Function {
-                    module: self.modules[module as usize].clone(),
+                    module,
                     name: cursor.text()?.to_owned(),
                     arity: cursor.small()?,
                 });
@@ -349,5 +358,17 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, ReadError> {
         run_ns: cursor.number()?,
         os_pid: cursor.small()?,
         processes: cursor.number()?,
+        patterns: patterns(cursor)?,
     })
+}
+
+fn patterns(cursor: &mut Cursor<'_>) -> Result<Vec<Pattern>, ReadError> {
+    let mut patterns = Vec::new();
+    for _ in 0..cursor.number()? {
+        match cursor.text()?.parse() {
+            Ok(pattern) => patterns.push(pattern),
+            Err(_) => return cursor.fail("a pattern is none"),
+        }
+    }
+    Ok(patterns)
 }

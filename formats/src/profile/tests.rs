@@ -18,6 +18,7 @@ fn header(kind: Type) -> Header {
         run_ns: 1_234_567,
         os_pid: 42,
         processes: 3,
+        patterns: Vec::new(),
     }
 }
 
@@ -59,6 +60,7 @@ prop_compose! {
             counts: counts.into_iter().map(|(function, process, cost)| Count {
                 function: small(function), process: process.map(small), cost }).collect(),
             nodes: tree,
+            origins: BTreeMap::new(),
         }
     }
 }
@@ -101,6 +103,7 @@ fn sample() -> Profile {
             cost,
         }],
         nodes: vec![node(None, 0), node(Some(0), 1)],
+        origins: [("lists".to_owned(), Origin::Otp)].into(),
     }
 }
 
@@ -148,6 +151,11 @@ fn show(profile: &Profile) {
         profile,
         by: By::Process,
         sort: Sort::default(),
+        view: View {
+            scope: Scope::App,
+            top: Some(1),
+            columns: Some(40),
+        },
     };
     assert!(!tables.to_string().is_empty());
     json::write(profile, &mut out).expect("a Vec takes all");
@@ -223,7 +231,7 @@ fn errors_name_the_section_and_the_offset() {
     newer[8] = 9;
     assert_eq!(
         message(&newer),
-        "section file, offset 8: version 9, this program reads version 1"
+        "section file, offset 8: version 9, this program reads version 2"
     );
     let end = bytes.len() - SECTION_HEAD - 5;
     let cut = message(&bytes[..end]);
@@ -269,7 +277,7 @@ fn the_file_appears_when_it_is_whole() {
 fn the_writer_refuses_indices_it_did_not_give() {
     let mut w = Writer::new(Vec::new(), &header(Type::CallTime)).expect("started");
     w.function(0, "f", 1).expect_err("no module yet");
-    let m = w.module("m").expect("added");
+    let m = w.module("m", Origin::App).expect("added");
     let f = w.function(m, "f", 1).expect("added");
     w.count(f, Some(0), Cost::default())
         .expect_err("no process yet");
@@ -305,51 +313,6 @@ fn merging_joins_functions_and_keeps_processes_apart() {
 }
 
 #[test]
-fn patterns() {
-    let parse = |text: &str| {
-        text.parse::<Pattern>()
-            .map(|p| (p.module, p.function, p.arity))
-            .map_err(|e| e.to_string())
-    };
-    let some = |text: &str| Some(text.to_owned());
-    assert_eq!(
-        parse("lists:seq/2"),
-        Ok((some("lists"), some("seq"), Some(2)))
-    );
-    assert_eq!(parse("lists:seq"), Ok((some("lists"), some("seq"), None)));
-    assert_eq!(parse("lists"), Ok((some("lists"), None, None)));
-    assert_eq!(parse("_:_/_"), Ok((None, None, None)));
-    assert_eq!(parse("_:init/1"), Ok((None, some("init"), Some(1))));
-    assert_eq!(
-        parse("erlang://2"),
-        Ok((some("erlang"), some("/"), Some(2)))
-    );
-    assert_eq!(
-        parse("'Elixir.Enum':map/2"),
-        Ok((some("Elixir.Enum"), some("map"), Some(2)))
-    );
-    assert_eq!(
-        parse("m:'-f/1-fun-0-'/1"),
-        Ok((some("m"), some("-f/1-fun-0-"), Some(1)))
-    );
-    assert_eq!(
-        parse("m:-f/1-fun-0-/1"),
-        Ok((some("m"), some("-f/1-fun-0-"), Some(1)))
-    );
-    let hint = "expected M:F/A, M:F or M, with _ for any";
-    for (text, why) in [
-        ("", "the module is missing"),
-        ("lists:", "the function is missing"),
-        ("lists:seq/x", "the arity 'x' is not 0 to 255"),
-        ("lists:seq/256", "the arity '256' is not 0 to 255"),
-        ("'lists", "the module has no closing quote"),
-        ("'a'b", "a ':' is missing after the module"),
-    ] {
-        assert_eq!(parse(text), Err(format!("{why} in '{text}'; {hint}")));
-    }
-}
-
-#[test]
 fn a_request_survives_its_environment_variable() {
     let request = Request {
         kind: Type::CallMemory,
@@ -357,7 +320,10 @@ fn a_request_survives_its_environment_variable() {
             .map(|p| p.parse().expect("a pattern"))
             .to_vec(),
         call_tree: true,
+        delay_ms: 3,
+        duration_ms: Some(4),
         folder: "/a folder".into(),
+        libraries: Libraries::default(),
     };
     use crate::variable::Variable as _;
     let value = request.to_variable().expect("UTF-8");
@@ -366,29 +332,6 @@ fn a_request_survives_its_environment_variable() {
     assert!(request.patterns[0].matches("lists", "seq", 2));
     assert!(!request.patterns[0].matches("lists", "seq", 3));
     assert!(request.patterns[1].matches("any", "thing", 9));
-}
-
-#[test]
-fn what_a_pattern_may_have_meant_is_named() {
-    let functions = [
-        ("lists", "map", 2),
-        ("lists", "mapfoldl", 3),
-        ("lists", "seq", 2),
-        ("lists", "seq", 3),
-        ("maps", "map", 2),
-        ("Elixir.Enum", "map", 2),
-    ];
-    for (pattern, expect) in [
-        ("lsts:seq/2", &["lists:seq/2", "lists:seq/3"][..]),
-        ("lists:seq/7", &["lists:seq/2", "lists:seq/3"]),
-        ("list", &["lists"]),
-        ("lists:mapfold", &["lists:mapfoldl"]),
-        ("'Elixir.Enun':map/2", &["'Elixir.Enum':map/2"]),
-        ("nothing", &[]),
-    ] {
-        let pattern: Pattern = pattern.parse().expect(pattern);
-        assert_eq!(pattern.near(functions), expect, "{pattern}");
-    }
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use super::layout::{
     MAGIC, MODULE_MAX, SECTION_FULL, SECTION_MAX, TEXT_MAX, Tag, VERSION, checksum, put_number,
 };
-use super::{Cost, Header, Profile, Type};
+use super::{Cost, Header, Origin, Profile, Type};
+use crate::name::stable;
 
 /// A file that appears under its name only when it is whole.
 ///
@@ -71,6 +72,9 @@ impl Drop for AtomicFile {
         }
     }
 }
+
+/// More patterns are left out of a header, and a longer one than atoms allow does not match.
+const PATTERNS_MAX: usize = 1_000;
 
 /// Writes one run's profile: modules, functions and processes before what names them.
 ///
@@ -142,7 +146,7 @@ impl<W: Write> Writer<W> {
             Type::CallTime => 1,
             Type::CallMemory => 2,
         });
-        // The command line is for the reader's eye; one that fills a section is cut.
+        // The command line is for the reader's eye; one that fills a section is cut. So are patterns.
         let shown = header.command.len().min(SECTION_MAX / TEXT_MAX / 2);
         self.number(shown as u64);
         for argument in &header.command[..shown] {
@@ -153,6 +157,11 @@ impl<W: Write> Writer<W> {
         self.number(header.run_ns);
         self.number(u64::from(header.os_pid));
         self.number(header.processes);
+        let patterns = &header.patterns[..header.patterns.len().min(PATTERNS_MAX)];
+        self.number(patterns.len() as u64);
+        for pattern in patterns {
+            self.text(&pattern.to_string());
+        }
         self.flush_section()
     }
 
@@ -160,9 +169,11 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the output returns.
-    pub fn module(&mut self, name: &str) -> io::Result<u32> {
+    pub fn module(&mut self, name: &str, origin: Origin) -> io::Result<u32> {
         self.section(Tag::Modules)?;
+        let name = stable(name);
         self.text(&name[..name.floor_char_boundary(MODULE_MAX)]);
+        self.number(origin.number());
         next(&mut self.modules)
     }
 
@@ -319,7 +330,10 @@ impl Profile {
         for function in &self.functions {
             let index = match modules.entry(&function.module) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => *new.insert(writer.module(&function.module)?),
+                Entry::Vacant(new) => {
+                    let origin = self.origin(&function.module);
+                    *new.insert(writer.module(&function.module, origin)?)
+                }
             };
             writer.function(index, &function.name, function.arity)?;
         }

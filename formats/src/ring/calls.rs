@@ -21,7 +21,7 @@ use super::reader::{Record, Recording};
 use super::shares::Shares;
 use super::total::{Total, sum};
 use crate::paths::{Paths, ROOT};
-use crate::profile::{Cost, Count, Function, Header, Node, Process, Profile, Type};
+use crate::profile::{Cost, Count, Function, Header, Node, Origin, Process, Profile, Type};
 
 /// The cost of a path.
 #[derive(Clone, Copy, Default)]
@@ -257,7 +257,12 @@ impl Callers {
             {
                 counted.extend(caller.shares.as_ref().map(|shares| shares.of(at)));
                 let function = *functions.entry(name).or_insert_with(|| {
-                    profile.functions.push(function_of(names, name));
+                    let function = function_of(names, name);
+                    let origin = names.origin(&function.module);
+                    if origin != Origin::App {
+                        profile.origins.insert(function.module.clone(), origin);
+                    }
+                    profile.functions.push(function);
                     u32::try_from(profile.functions.len() - 1).unwrap_or(u32::MAX)
                 });
                 let cost = Cost {
@@ -317,6 +322,7 @@ impl Recording {
             run_ns: end.saturating_sub(since),
             os_pid: u32::try_from(self.os_pid()).unwrap_or(0),
             processes: self.names().processes() as u64,
+            patterns: self.description().settings.patterns.clone(),
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::layout::WhenFull;
+use crate::profile::Pattern;
 
 /// The machine that the emulator ran on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Settings {
     /// Groups of events, by name.
     pub events: Vec<String>,
     /// Functions whose calls are recorded; an empty list means all.
-    pub patterns: Vec<String>,
+    pub patterns: Vec<Pattern>,
     /// The counters of time slices, by name.
     pub counters: Vec<String>,
     /// What became of records for which there was no room.

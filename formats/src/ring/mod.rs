@@ -60,6 +60,6 @@ pub use request::{Request, System};
 pub use spans::{Collection, End, Span, Spans, Turn};
 pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
-pub use summary::{FunctionCost, Longest, Summary, Use};
+pub use summary::{FunctionCost, Longest, Shown, Summary, Use};
 pub use trigger::Trigger;
 pub use writer::{Anchor, Clock, Options, Ring, Segment, least_bytes, reserve};

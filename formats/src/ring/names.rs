@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use super::Error;
 use super::id::{Id, NameId};
 use super::layout::{Check, words_of};
+use crate::name::stable;
+use crate::profile::Origin;
 
 /// Longer texts are cut.
 const TEXT_MAX: usize = 1024;
@@ -38,6 +40,8 @@ entries! {
     4 = Registered;
     /// A label of sequential tracing: its text.
     5 = Label;
+    /// A module that is not the program's own: its name, the number of its origin.
+    6 = Module;
 }
 
 /// A name to be written to the file.
@@ -72,6 +76,13 @@ pub enum Name<'a> {
     },
     /// A label of sequential tracing, as Erlang writes it.
     Label(&'a str),
+    /// A module that is not the program's own.
+    Module {
+        /// Its name, an atom.
+        name: NameId,
+        /// Whose it is.
+        origin: Origin,
+    },
 }
 
 /// The longest prefix of at most `max` bytes that ends between two characters.
@@ -86,7 +97,7 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
     let word = |name: NameId| u64::from(name.0);
     let (entry, bytes) = match name {
         Name::Atom(text) | Name::Label(text) => {
-            let text = cut(text, TEXT_MAX);
+            let text = cut(stable(text), TEXT_MAX);
             out.extend(words_of(text.as_bytes()));
             let is_label = matches!(name, Name::Label(_));
             let entry = if is_label { Entry::Label } else { Entry::Atom };
@@ -111,6 +122,10 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
         Name::Registered { id, name } => {
             out.extend([id.word(), word(name)]);
             (Entry::Registered, 16)
+        }
+        Name::Module { name, origin } => {
+            out.extend([word(name), origin.number()]);
+            (Entry::Module, 16)
         }
     };
     let first = bytes as u64 | (entry as u64) << 32;
@@ -151,6 +166,7 @@ pub struct Names {
     functions: HashMap<u32, Function>,
     labels: HashMap<u32, String>,
     processes: HashMap<Id, Process>,
+    origins: HashMap<String, Origin>,
 }
 
 impl Names {
@@ -220,6 +236,12 @@ impl Names {
             Entry::Registered => {
                 self.processes.entry(id(0)?).or_default().name = name(1)?;
             }
+            Entry::Module => {
+                let module = self.atom(name(0)?).to_owned();
+                // A newer writer may know more origins.
+                let origin = Origin::of(*payload.get(1)?);
+                self.origins.extend(origin.map(|origin| (module, origin)));
+            }
         }
         Some(())
     }
@@ -236,7 +258,13 @@ impl Names {
         self.functions.get(&name.0)
     }
 
-    /// A function as Erlang writes it; `?` where it is not known.
+    /// Whose a module is.
+    #[must_use]
+    pub fn origin(&self, module: &str) -> Origin {
+        self.origins.get(module).copied().unwrap_or_default()
+    }
+
+    /// A function as its language writes it; `?` where it is not known.
     #[must_use]
     pub fn function_text(&self, name: NameId) -> String {
         self.function(name).map_or_else(
@@ -253,7 +281,7 @@ impl Names {
         } else if self.functions.contains_key(&name.0) {
             self.function_text(name)
         } else {
-            crate::name::atom(self.atom(name))
+            crate::name::module(self.atom(name))
         }
     }
 
@@ -273,7 +301,7 @@ impl Names {
     pub fn process_text(&self, id: Id) -> String {
         match self.process(id) {
             Some(process) if process.name != NameId::NONE => {
-                crate::name::atom(self.atom(process.name))
+                crate::name::module(self.atom(process.name))
             }
             Some(process) if process.function != NameId::NONE => {
                 self.function_text(process.function)

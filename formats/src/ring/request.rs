@@ -9,7 +9,7 @@ use super::event::Group;
 use super::layout::WhenFull;
 use super::trigger::Trigger;
 use super::{Error, Host, Recording};
-use crate::profile::Pattern;
+use crate::profile::{Libraries, Pattern};
 use crate::variable::Variable;
 
 /// Which system events are recorded: from these limits on; 0 is none.
@@ -50,8 +50,14 @@ pub struct Request {
     pub counters: Vec<Counter>,
     /// The triggers of a flight recorder. The emulator notes in the ring's header that one has happened.
     pub triggers: Vec<Trigger>,
-    /// The recording ends after so many milliseconds; `None` ends it with the emulator.
+    /// Nothing is recorded before this many milliseconds.
+    pub delay_ms: u64,
+    /// The recording ends after so many milliseconds more; `None` ends it with the emulator.
     pub duration_ms: Option<u64>,
+    /// The folder for what is told of patterns.
+    pub folder: PathBuf,
+    /// Where modules are that are not the program's own.
+    pub libraries: Libraries,
     /// The machine.
     pub host: Host,
     /// Version of the program that records.

@@ -19,7 +19,7 @@ use super::reader::{Record, Recording};
 use super::spans::{Collection, End, Span, Spans, Turn};
 use crate::name;
 use crate::name::time;
-use crate::profile::{Node, Profile};
+use crate::profile::{Function, LeftOut, Node, Origin, Profile, Rest, View};
 
 /// How much of the time a scheduler ran processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,8 +35,13 @@ pub struct Use {
 /// The cost of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionCost {
-    /// As Erlang writes it.
+    /// As its language writes it.
     pub function: String,
+    /// Whose it is.
+    pub origin: Origin,
+    /// The function itself.
+    #[serde(skip)]
+    pub of: Function,
     /// Calls.
     pub calls: u64,
     /// Time in it.
@@ -308,7 +313,8 @@ impl Sink for Overview {
 }
 
 impl Summary {
-    /// Reads a recording; tells of the `top` most expensive of each kind. Its call paths are given too.
+    /// Reads a recording; tells of all functions, and of the `top` most expensive of each other kind. Its call paths are
+    /// given too.
     ///
     /// # Errors
     /// When a block is damaged.
@@ -346,7 +352,6 @@ impl Summary {
                     .cmp(&key(a))
                     .then_with(|| a.function.cmp(&b.function))
             });
-            costs.truncate(top);
             costs
         };
         let summary = Summary {
@@ -494,6 +499,8 @@ fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
             let reductions = reductions.as_ref().map(|reductions| reductions[at]);
             FunctionCost {
                 function: name::mfa(&function.module, &function.name, function.arity),
+                origin: profile.origin(&function.module),
+                of: function.clone(),
                 calls: calls[at].0,
                 own_ns: times[at].0,
                 total_ns: times[at].1,
@@ -542,7 +549,12 @@ impl Summary {
     }
 }
 
-fn write_functions(f: &mut fmt::Formatter<'_>, title: &str, rows: &[FunctionCost]) -> fmt::Result {
+/// Writes those of these functions that the view shows, and a line for each reason to leave others out.
+fn write_functions(
+    f: &mut fmt::Formatter<'_>,
+    (title, rows): (&str, &[FunctionCost]),
+    view: &View,
+) -> fmt::Result {
     let Some(first) = rows.first() else {
         return Ok(());
     };
@@ -564,18 +576,37 @@ fn write_functions(f: &mut fmt::Formatter<'_>, title: &str, rows: &[FunctionCost
     }
     head.push("CALLS");
     writeln!(f, "\n{title}")?;
-    for name in head {
+    for name in &head {
         write!(f, "{name:>12} ")?;
     }
     writeln!(f, " FUNCTION")?;
+    let (mut shown, mut out_of_scope, mut more) = (0, Rest::default(), Rest::default());
     for row in rows {
+        let of = &row.of;
+        if !view.scope.has(row.origin, &of.module, &of.name, of.arity) {
+            out_of_scope.add(row.calls, row.own_ns);
+            continue;
+        }
+        if view.top.is_some_and(|top| shown >= top) {
+            more.add(row.calls, row.own_ns);
+            continue;
+        }
+        shown += 1;
         for time in [row.own_ns, row.total_ns].map(time) {
             write!(f, "{time:>12} ")?;
         }
         for number in numbers(row).chain([row.calls.to_string()]) {
             write!(f, "{number:>12} ")?;
         }
-        writeln!(f, " {}", row.function)?;
+        writeln!(f, " {}", view.cut(&row.function, head.len() * 13 + 1))?;
+    }
+    for (left_out, rest) in [(LeftOut::ByTop, more), (LeftOut::ByScope, out_of_scope)] {
+        if rest.functions > 0 {
+            // Sums of times with all that was called would count it more than once.
+            let between = (head.len() - 2) * 13;
+            let (own, calls, text) = (time(rest.value), rest.calls, rest.text(left_out));
+            writeln!(f, "{own:>12} {:between$}{calls:>12}  {text}", "")?;
+        }
     }
     Ok(())
 }
@@ -599,11 +630,46 @@ fn write_longest(
     Ok(())
 }
 
+/// A summary as a view shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    summary: &'a Summary,
+    view: &'a View,
+}
+
+impl Summary {
+    /// As text, with the functions that the view shows.
+    #[must_use]
+    pub fn shown<'a>(&'a self, view: &'a View) -> Shown<'a> {
+        let summary = self;
+        Shown { summary, view }
+    }
+
+    /// Forgets all but the `top` functions of each list.
+    pub(crate) fn keep(&mut self, top: usize) {
+        for list in [
+            &mut self.by_own,
+            &mut self.by_total,
+            &mut self.by_words,
+            &mut self.by_reductions,
+        ] {
+            list.truncate(top);
+        }
+    }
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.losses.fmt(f)?;
-        self.write_head(f)?;
-        let note = if self
+        self.shown(&View::default()).fmt(f)
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shown { summary, view } = self;
+        summary.losses.fmt(f)?;
+        summary.write_head(f)?;
+        let note = if summary
             .events
             .iter()
             .any(|events| events == Group::Scheduling.name())
@@ -612,18 +678,25 @@ impl fmt::Display for Summary {
         } else {
             ", with waiting, as turns were not recorded"
         };
-        write_functions(f, &format!("Most own time{note}"), &self.by_own)?;
-        write_functions(f, &format!("Most time in all{note}"), &self.by_total)?;
-        write_functions(f, "Most own words", &self.by_words)?;
-        write_functions(f, "Most own reductions", &self.by_reductions)?;
-        self.counters
+        let own = format!("Most own time{note}");
+        let total = format!("Most time in all{note}");
+        for part in [
+            (own.as_str(), &summary.by_own[..]),
+            (total.as_str(), &summary.by_total),
+            ("Most own words", &summary.by_words),
+            ("Most own reductions", &summary.by_reductions),
+        ] {
+            write_functions(f, part, view)?;
+        }
+        summary
+            .counters
             .iter()
             .try_for_each(|counters| counters.fmt(f))?;
-        write_longest(f, "Longest collections", &self.collections, time)?;
-        write_longest(f, "Longest turns", &self.turns, time)?;
+        write_longest(f, "Longest collections", &summary.collections, time)?;
+        write_longest(f, "Longest turns", &summary.turns, time)?;
         let messages = |n| format!("{n} messages");
-        write_longest(f, "Longest message queues", &self.queues, messages)?;
-        write_longest(f, "System events", &self.system, |n| n.to_string())
+        write_longest(f, "Longest message queues", &summary.queues, messages)?;
+        write_longest(f, "System events", &summary.system, |n| n.to_string())
     }
 }
 

@@ -166,7 +166,7 @@ impl Ring {
         // There may be a label and a process for each request: they leave half of the room to the program's text.
         let limit = match name {
             Name::Label(_) | Name::Process { .. } | Name::Registered { .. } => room.words / 2,
-            Name::Atom(_) | Name::Function { .. } => room.words,
+            Name::Atom(_) | Name::Function { .. } | Name::Module { .. } => room.words,
         };
         let Some(count) = count.filter(|_| room.used + room.buffer.len() <= limit) else {
             words[header::NAMES_LOST].fetch_add(1, Ordering::Relaxed);

@@ -1,14 +1,16 @@
 //! The table of functions, byte for byte as OTP's `tprof` prints it.
 //!
 //! Source: `tprof.erl`, `inspect/3` and `format/2`, OTP 29. Differs: `tprof` leaves equal rows in the order of a map;
-//! here they are in the order of module, function and arity.
+//! here they are in the order of module, function and arity. A [`View`] that leaves functions out adds rows with their
+//! totals, and on a terminal the functions are the last column.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::name;
 use crate::names::names;
-use crate::profile::{Cost, Profile, Type};
+use crate::profile::{Cost, LeftOut, Profile, Rest, Type, View};
 
 /// Whose calls make one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -97,7 +99,7 @@ struct Row {
 }
 
 /// The tables of a profile, ready to print with `{}`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Tables<'a> {
     /// What is shown.
     pub profile: &'a Profile,
@@ -105,6 +107,8 @@ pub struct Tables<'a> {
     pub by: By,
     /// The order of the rows.
     pub sort: Sort,
+    /// Which rows there are, and how wide.
+    pub view: View,
 }
 
 impl Tables<'_> {
@@ -168,49 +172,106 @@ impl Tables<'_> {
         }
     }
 
+    /// Takes the rows away that the view does not show; gives what they were together.
+    fn shown(&self, rows: &mut Vec<Row>) -> Vec<(LeftOut, Rest)> {
+        let mut out_of_scope = Rest::default();
+        rows.retain(|row| {
+            let of = &self.profile.functions[row.function];
+            let origin = self.profile.origin(&of.module);
+            let scope = &self.view.scope;
+            let is_shown = scope.has(origin, &of.module, &of.name, of.arity);
+            if !is_shown {
+                out_of_scope.add(row.calls, row.value);
+            }
+            is_shown
+        });
+        let mut more = Rest::default();
+        let top = self.view.top.unwrap_or(rows.len());
+        if top < rows.len() {
+            rows.sort_by_key(|row| Reverse(row.value));
+            let cheaper = rows.drain(top..);
+            cheaper.for_each(|row| more.add(row.calls, row.value));
+            rows.sort_by_key(|row| &self.profile.functions[row.function]);
+        }
+        let rests = [(LeftOut::ByScope, out_of_scope), (LeftOut::ByTop, more)];
+        let rests = rests.into_iter();
+        rests.filter(|(_, rest)| rest.functions > 0).collect()
+    }
+
+    /// The cells of a line: the name, the calls and the rest.
+    fn line(kind: Type, name: String, calls: u64, value: u64, total: u64) -> Vec<String> {
+        let mut line = vec![name, calls.to_string()];
+        if label(kind).is_some() {
+            line.push(value.to_string());
+            line.push(two_decimals(ratio(value, calls)));
+        }
+        line.push(two_decimals(percent(value, total)));
+        line
+    }
+
     fn table(&self, f: &mut fmt::Formatter<'_>, kind: Type, mut rows: Vec<Row>) -> fmt::Result {
         let total = sum(&rows);
+        let rests = self.shown(&mut rows);
         self.order(&mut rows, total);
-        let label = match kind {
-            Type::CallCount => None,
-            Type::CallTime => Some("TIME (us)"),
-            Type::CallMemory => Some("WORDS"),
-        };
-        let mut widths = match label {
-            None => vec![0, 5, 5],
-            Some(label) => vec![0, 5, label.len().max(total.to_string().len()), 8, 5],
-        };
-        let mut lines = Vec::with_capacity(rows.len());
+        let mut lines: Vec<Vec<String>> = Vec::with_capacity(rows.len() + rests.len() + 2);
         for row in rows {
-            let function = &self.profile.functions[row.function];
-            let mut line = vec![
-                name::mfa(&function.module, &function.name, function.arity),
-                row.calls.to_string(),
-            ];
-            if label.is_some() {
-                line.push(row.value.to_string());
-                line.push(two_decimals(ratio(row.value, row.calls)));
-            }
-            line.push(two_decimals(percent(row.value, total)));
-            for (width, cell) in widths.iter_mut().zip(&line) {
-                *width = (*width).max(cell.chars().count());
-            }
-            lines.push(line);
+            let of = &self.profile.functions[row.function];
+            let name = name::mfa(&of.module, &of.name, of.arity);
+            lines.push(Self::line(kind, name, row.calls, row.value, total));
         }
+        // They stand where the cheapest rows do.
+        let at = if self.sort.descending { lines.len() } else { 0 };
+        let rests = rests.into_iter().map(|(left_out, rest)| {
+            Self::line(kind, rest.text(left_out), rest.calls, rest.value, total)
+        });
+        lines.splice(at..at, rests);
         let own = |cells: &[&str]| cells.iter().map(|&c| c.to_owned()).collect::<Vec<_>>();
-        match label {
-            None => {
-                lines.insert(0, own(&["FUNCTION", "CALLS", "%"]));
-                lines.push(own(&[" ", " ", "100.0"]));
-            }
-            Some(label) => {
-                lines.insert(0, own(&["FUNCTION", "CALLS", label, "PER CALL", "%"]));
-                lines.push(own(&[" ", " ", &total.to_string(), " ", "100.0"]));
+        let (head, last) = match label(kind) {
+            None => (own(&["FUNCTION", "CALLS", "%"]), own(&[" ", " ", "100.0"])),
+            Some(label) => (
+                own(&["FUNCTION", "CALLS", label, "PER CALL", "%"]),
+                own(&[" ", " ", &total.to_string(), " ", "100.0"]),
+            ),
+        };
+        let mut widths = vec![0; head.len()];
+        let share = head.len() - 1;
+        widths[share] = "100.0".len();
+        for line in [&head, &last].into_iter().chain(&lines) {
+            for (at, (width, cell)) in widths.iter_mut().zip(line).enumerate() {
+                // The head does not widen the names, as in tprof.
+                if at > 0 || !std::ptr::eq(line, &head) {
+                    *width = (*width).max(cell.chars().count());
+                }
             }
         }
-        lines
-            .iter()
-            .try_for_each(|line| write_line(f, &widths, line))
+        let mut lines = [head].into_iter().chain(lines).chain([last]);
+        lines.try_for_each(|line| match self.view.columns {
+            None => write_line(f, &widths, &line),
+            Some(_) => self.write_narrow(f, &widths, &line),
+        })
+    }
+
+    /// The numbers first, and then the function, as long as the terminal has room.
+    fn write_narrow(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        widths: &[usize],
+        cells: &[String],
+    ) -> fmt::Result {
+        let (Some(name), Some(last)) = (cells.first(), cells.len().checked_sub(1)) else {
+            return Ok(());
+        };
+        let mut before = 0;
+        for (at, (width, cell)) in widths.iter().zip(cells).enumerate().skip(1) {
+            if at == last {
+                write!(f, "[{cell:>width$}]  ")?;
+                before += width + 4;
+            } else {
+                write!(f, "{cell:>width$}  ")?;
+                before += width + 2;
+            }
+        }
+        writeln!(f, "{}", self.view.cut(name, before))
     }
 
     fn processes(&self, f: &mut fmt::Formatter<'_>, kind: Type) -> fmt::Result {
@@ -256,6 +317,15 @@ impl fmt::Display for Tables<'_> {
             Some(rows) if !rows.is_empty() => self.table(f, kind, rows),
             _ => writeln!(f, "Trace is empty"),
         }
+    }
+}
+
+/// What a type's column of measurements is called; of calls there is none.
+fn label(kind: Type) -> Option<&'static str> {
+    match kind {
+        Type::CallCount => None,
+        Type::CallTime => Some("TIME (us)"),
+        Type::CallMemory => Some("WORDS"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the table on small profiles.
 
 use super::*;
-use crate::profile::{Count, Function, Header, Process};
+use crate::profile::{Count, Function, Header, Origin, Process, Scope};
 
 /// Rows are (module, function, arity, process, calls, time in µs, words).
 type Line = (&'static str, &'static str, u32, u32, u64, u64, u64);
@@ -16,6 +16,7 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
         run_ns: 0,
         os_pid: 7,
         processes: 0,
+        patterns: Vec::new(),
     });
     for pid in pids {
         profile.processes.push(Process {
@@ -46,7 +47,14 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
 
 fn check(profile: &Profile, by: By, sort: &str, expect: &str) {
     let sort = sort.parse().expect("a column");
-    let text = Tables { profile, by, sort }.to_string();
+    let view = View::default();
+    let text = Tables {
+        profile,
+        by,
+        sort,
+        view,
+    }
+    .to_string();
     assert!(text == expect, "got:\n{text}\nexpected:\n{expect}");
 }
 
@@ -158,6 +166,7 @@ fn sorting_is_by_any_column() {
             profile: &timed,
             by: By::Total,
             sort,
+            view: View::default(),
         };
         let text = tables.to_string();
         let order: String = text
@@ -213,4 +222,58 @@ fn two_decimals_round_halves_away_from_zero() {
     ] {
         assert_eq!(two_decimals(value), expect);
     }
+}
+
+#[test]
+fn what_is_left_out_is_a_row() {
+    let lines = [
+        ("lists", "seq", 2, 0, 2, 30, 0),
+        ("Elixir.Demo", "a_function_with_a_long_name", 2, 0, 1, 1, 0),
+        ("Elixir.Demo", "f", 2, 0, 5, 28, 0),
+        ("Elixir.Demo", "g", 0, 0, 1, 40, 0),
+        ("maps", "map", 2, 0, 1, 1, 0),
+    ];
+    let mut timed = profile(Type::CallTime, &["<0.1.0>"], &lines);
+    for module in ["lists", "maps"] {
+        timed.origins.insert(module.to_owned(), Origin::Otp);
+    }
+    let table = |scope: Scope, top, columns, sort: &str| {
+        let tables = Tables {
+            profile: &timed,
+            by: By::Total,
+            sort: sort.parse().expect("a column"),
+            view: View {
+                scope,
+                top,
+                columns,
+            },
+        };
+        tables.to_string()
+    };
+    let app = "\
+FUNCTION                                     CALLS  TIME (us)  PER CALL  [    %]
+(2 functions out of scope: see --scope all)      3         31     10.33  [31.00]
+(1 function more: see --top all)                 1          1      1.00  [ 1.00]
+Demo.f/2                                         5         28      5.60  [28.00]
+Demo.g/0                                         1         40     40.00  [40.00]
+                                                          100            [100.0]
+";
+    let text = table(Scope::App, Some(2), None, "percent");
+    assert!(text == app, "got:\n{text}\nexpected:\n{app}");
+    let narrow = "\
+CALLS  TIME (us)  PER CALL  [    %]  FUNCTION
+    1         40     40.00  [40.00]  Demo.g/0
+    5         28      5.60  [28.00]  Demo.f/2
+    1          1      1.00  [ 1.00]  Demo.a_func…_long_name/2
+    3         31     10.33  [31.00]  (2 function…--scope all)
+             100            [100.0]   
+";
+    let text = table(Scope::App, None, Some(40), "percent:desc");
+    assert!(text == narrow, "got:\n{text}\nexpected:\n{narrow}");
+    let pattern = "lists".parse().expect("a scope");
+    let text = table(pattern, None, None, "percent");
+    assert!(
+        text.contains("lists:seq/2") && text.contains("(4 functions out of scope"),
+        "{text}"
+    );
 }

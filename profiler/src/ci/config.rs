@@ -161,11 +161,7 @@ fn own_module(file: &str) -> Option<Pattern> {
     let path = Path::new(file);
     let extension = path.extension()?.to_str()?;
     let module = path.file_stem()?.to_str()?;
-    matches!(extension, "erl" | "beam").then(|| Pattern {
-        module: Some(module.to_owned()),
-        function: None,
-        arity: None,
-    })
+    matches!(extension, "erl" | "beam").then(|| Pattern::of_module(module))
 }
 
 #[cfg(test)]
@@ -207,8 +203,8 @@ mod tests {
             panic!("two workloads");
         };
         assert_eq!((sort.runs, sort.warm_up, build.runs), (5, 1, 0));
-        assert_eq!(sort.patterns[0].to_string(), "'sort':_/_");
-        assert_eq!(build.patterns[0].to_string(), "'Elixir.Enum':'map'/2");
+        assert_eq!(sort.patterns[0].to_string(), "sort");
+        assert_eq!(build.patterns[0].to_string(), "Enum.map/2");
         assert_eq!(
             sort.limits.total(Metric::Reductions).soft,
             Some(Percent(2.0))

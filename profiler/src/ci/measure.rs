@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use beamline_formats::chance;
 use beamline_formats::gate::{Machine, Results, Times, Workload as Measured};
-use beamline_formats::profile::{Profile, Request, Type};
+use beamline_formats::profile::{Libraries, Profile, Request, Type};
 use beamline_formats::totals::{Counted, Totals};
 
 use super::config::{Config, Workload};
@@ -75,9 +75,13 @@ impl Runner<'_> {
             kind: Type::CallMemory,
             patterns: workload.patterns.clone(),
             call_tree: true,
+            delay_ms: 0,
+            duration_ms: None,
             folder: PathBuf::new(),
+            libraries: Libraries::default(),
         };
         let traced = self.launch(workload, What::Profile(request), mode)?;
+        traced.tell_patterns();
         let mut measured = Measured {
             name: workload.name.clone(),
             command: workload.command.clone(),

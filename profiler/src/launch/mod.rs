@@ -23,7 +23,7 @@ use std::thread;
 use std::time::Duration;
 
 use beamline_formats::chance::{self, Chance};
-use beamline_formats::profile::{Profile, Request};
+use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
 use beamline_formats::variable::Variable as _;
@@ -280,6 +280,8 @@ pub struct Ended {
     pub profile: Option<Profile>,
     /// What its emulators did in all, where that was asked for.
     pub totals: Vec<Totals>,
+    /// What became of the patterns of functions.
+    pub patterns: Vec<Matched>,
     /// From start to end; of a source file without its compilation.
     pub time: Duration,
 }
@@ -295,6 +297,24 @@ impl Ended {
         }
         let code = self.status.code().unwrap_or(1);
         ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+
+    /// Says which patterns chose nothing. Returns whether one of them means nothing that there is.
+    pub(crate) fn tell_patterns(&self) -> bool {
+        for line in self.patterns.iter().filter_map(Matched::told) {
+            report::error(&line);
+        }
+        let mut outcomes = self.patterns.iter().map(|matched| &matched.outcome);
+        outcomes.any(|outcome| matches!(outcome, Outcome::MeansNothing { .. }))
+    }
+
+    /// The same end; but where all went well, a pattern that means nothing is a wrong command line. Says so.
+    #[must_use]
+    pub(crate) fn exit_code_of_patterns(&self) -> ExitCode {
+        match self.tell_patterns() && self.status.success() {
+            true => ExitCode::from(2),
+            false => self.exit_code(),
+        }
     }
 }
 
@@ -368,6 +388,47 @@ impl Place {
         }
     }
 
+    /// What its emulators are asked for, with what they are told by this place: where their files go, and where libraries are.
+    fn request(
+        &self,
+        what: &What,
+        folder: &Path,
+    ) -> Result<Option<(&'static str, String)>, String> {
+        Ok(match what {
+            What::Run => None,
+            What::Record(request) => {
+                let request = ring::Request {
+                    folder: folder.to_owned(),
+                    libraries: self.libraries(),
+                    ..(**request).clone()
+                };
+                Some((ring::Request::VARIABLE, request.to_variable()?))
+            }
+            What::Profile(request) => {
+                let request = Request {
+                    folder: folder.to_owned(),
+                    libraries: self.libraries(),
+                    ..request.clone()
+                };
+                Some((Request::VARIABLE, request.to_variable()?))
+            }
+        })
+    }
+
+    /// Where modules are that are not the program's own. An emulator adds the Elixir that starts it.
+    fn libraries(&self) -> Libraries {
+        let elixir = on_path("elixir", &self.path).canonicalize().ok();
+        let elixir = elixir
+            .as_deref()
+            .and_then(|elixir| elixir.ancestors().nth(2));
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let home = variable("HOME").map(|home| home.join(".mix"));
+        let mix = variable("MIX_HOME").or(home);
+        let archives = variable("MIX_ARCHIVES").or_else(|| Some(mix?.join("archives")));
+        let archives: Vec<PathBuf> = archives.into_iter().collect();
+        Libraries::find(Path::new(&self.otp.root), elixir, &archives)
+    }
+
     /// Names what was taken from outside as the user knows it, not by the links of this run.
     fn renamed(&self, mut all: Vec<Totals>) -> Vec<Totals> {
         for taken in all.iter_mut().flat_map(|totals| &mut totals.outside) {
@@ -405,7 +466,12 @@ impl Place {
             started.current_dir(folder);
         }
         started.envs(variables.iter().map(|(name, value)| (name, value)));
-        wait(&mut started).map_err(|e| format!("{program}: {e}"))
+        wait(&mut started).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => format!(
+                "{program}: there is no such command on PATH, and no such file; what follows -- is the command"
+            ),
+            _ => format!("{program}: {e}"),
+        })
     }
 }
 
@@ -424,7 +490,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     let place = Place::new(launch)?;
     let here = launch.mode.folder.as_deref();
     let ebin = make(&place.folder, "ebin")?;
-    let command = match source_file::plan(&launch.command, here, &ebin)? {
+    let command = match source_file::plan(&launch.command, here, &ebin, &place.path)? {
         source_file::Plan::Command(command) => command,
         source_file::Plan::Compile { compile, run } => {
             let begun = chance::now();
@@ -434,6 +500,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
                     status,
                     profile: None,
                     totals: Vec::new(),
+                    patterns: Vec::new(),
                     time: begun.elapsed(),
                 });
             }
@@ -441,21 +508,8 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
         }
     };
     let mut variables = Vec::new();
-    let profiles = match &launch.what {
-        What::Run => None,
-        What::Record(request) => {
-            variables.push((ring::Request::VARIABLE, request.to_variable()?));
-            None
-        }
-        What::Profile(request) => {
-            let request = Request {
-                folder: make(&place.folder, "profiles")?,
-                ..request.clone()
-            };
-            variables.push((Request::VARIABLE, request.to_variable()?));
-            Some(request.folder)
-        }
-    };
+    let folder = make(&place.folder, "profiles")?;
+    variables.extend(place.request(&launch.what, &folder)?);
     let totals = match launch.mode.totals {
         true => Some(make(&place.folder, "totals")?),
         false => None,
@@ -480,7 +534,8 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     };
     Ok(Ended {
         status,
-        profile: profiles.map(read).transpose()?.flatten(),
+        patterns: Matched::read_all(&folder)?,
+        profile: read(folder)?,
         totals: match totals {
             Some(folder) => place.renamed(Totals::read_all(&folder)?),
             None => Vec::new(),

@@ -1,4 +1,5 @@
-//! Plans how to run a `.erl`, `.beam` or `.exs` file that is given as the command, and whether to compile it first.
+//! Plans how to run a `.erl`, `.beam`, `.exs` or `.escript` file that is given as the command, or a program of the
+//! current folder, and whether to compile it first.
 
 use std::path::Path;
 
@@ -16,25 +17,45 @@ pub(super) enum Plan {
     },
 }
 
-/// Plans how a command is run in the folder `here`; compiled modules go to `folder`.
+/// Plans how a command is run in the folder `here`; compiled modules go to `folder`. `search` is PATH for it.
 ///
 /// # Errors
 /// One line for a file that does not exist or is named as no module can be.
-pub(super) fn plan(command: &[String], here: Option<&Path>, folder: &Path) -> Result<Plan, String> {
+pub(super) fn plan(
+    command: &[String],
+    here: Option<&Path>,
+    folder: &Path,
+    search: &str,
+) -> Result<Plan, String> {
     let Some((file, arguments)) = command.split_first() else {
         return Err("no command is given".to_owned());
     };
     let path = Path::new(file);
     let extension = path.extension().and_then(|e| e.to_str());
-    let Some(extension @ ("erl" | "beam" | "exs")) = extension else {
-        return Ok(Plan::Command(command.to_vec()));
+    let is_here = here.unwrap_or(Path::new("")).join(path).is_file();
+    let own = |words: &[&str]| words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>();
+    let extension = match extension {
+        Some(extension @ ("erl" | "beam" | "exs")) => extension,
+        Some(extension @ "escript") if is_here => extension,
+        _ => {
+            let mut command = command.to_vec();
+            if is_here && !file.contains('/') && super::on_path(file, search) == path {
+                // A shell would not find it. Nobody can mean another.
+                command[0] = format!("./{file}");
+            }
+            return Ok(Plan::Command(command));
+        }
     };
-    if !here.unwrap_or(Path::new("")).join(path).is_file() {
+    if !is_here {
         return Err(format!("{file}: no such file"));
     }
-    let own = |words: &[&str]| words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>();
-    if extension == "exs" {
-        let mut run = own(&["elixir", file]);
+    if let "exs" | "escript" = extension {
+        let program = if extension == "exs" {
+            "elixir"
+        } else {
+            extension
+        };
+        let mut run = own(&[program, file]);
         run.extend_from_slice(arguments);
         return Ok(Plan::Command(run));
     }

@@ -259,7 +259,9 @@ fn files_as_commands() {
     };
     let ebin = Path::new("/ebin");
     let (source, beam, script) = (file("a-b.erl"), file("m.beam"), file("x.exs"));
-    let Ok(Plan::Compile { compile, run }) = plan(&[source.clone(), "1".into()], None, ebin) else {
+    let Ok(Plan::Compile { compile, run }) =
+        plan(&[source.clone(), "1".into()], None, ebin, "/bin")
+    else {
         panic!("not compiled");
     };
     assert_eq!(
@@ -280,22 +282,37 @@ fn files_as_commands() {
         run[5]
     );
     assert_eq!(run[6..], ["-extra", "1"]);
-    let Ok(Plan::Command(run)) = plan(&[beam], None, ebin) else {
+    let Ok(Plan::Command(run)) = plan(&[beam], None, ebin, "/bin") else {
         panic!("not run");
     };
     assert_eq!(run[3], folder.path().to_str().expect("UTF-8"));
-    let Ok(Plan::Command(run)) = plan(&[script.clone(), "y".into()], None, ebin) else {
+    let Ok(Plan::Command(run)) = plan(&[script.clone(), "y".into()], None, ebin, "/bin") else {
         panic!("not run");
     };
     assert_eq!(run, ["elixir", &script, "y"]);
     assert_eq!(
-        plan(&["none.erl".into()], None, ebin),
+        plan(&["none.erl".into()], None, ebin, "/bin"),
         Err("none.erl: no such file".into())
     );
     assert_eq!(
-        plan(&words("erl -x"), None, ebin),
+        plan(&words("erl -x"), None, ebin, "/bin"),
         Ok(Plan::Command(words("erl -x")))
     );
+    let made = file("load.escript");
+    let run = |command: &str, search| plan(&words(command), Some(folder.path()), ebin, search);
+    for (command, expect) in [
+        ("load.escript 5", "escript load.escript 5"),
+        ("no.escript", "no.escript"),
+        ("tool x", "./tool x"),
+        ("erl x", "erl x"),
+    ] {
+        file("tool");
+        let expect = Ok(Plan::Command(words(expect)));
+        assert_eq!(run(command, "/bin"), expect, "{command}");
+    }
+    let search = folder.path().to_str().expect("UTF-8");
+    let found = run("tool x", search);
+    assert_eq!(found, Ok(Plan::Command(words("tool x"))), "beside {made}");
 }
 
 #[test]

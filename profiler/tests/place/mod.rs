@@ -105,3 +105,9 @@ impl Place {
 pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
+
+/// Is there an Elixir beside the OTP?
+pub(crate) fn has_elixir() -> bool {
+    let home = otp_home::find(&Lookup::of_process(None));
+    home.is_ok_and(|home| home.root.join("../elixir/bin/elixir").exists())
+}

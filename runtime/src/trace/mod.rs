@@ -15,6 +15,7 @@ mod frame;
 mod generations;
 mod meter;
 mod node;
+mod origin;
 mod permission;
 mod place;
 pub(crate) mod ports;

@@ -4,9 +4,11 @@
 use crate::hash::HashMap;
 use crate::sys::stderr::complain;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use beamline_formats::name;
 use beamline_formats::profile::{Cost, Header, Request, Type, Writer};
 use beamline_formats::variable::Variable as _;
 
@@ -14,6 +16,7 @@ use super::breakpoint::kind;
 use super::count::Counter;
 use super::meter::Measures;
 use super::node::Arena;
+use super::origin::Origins;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;
 use super::{flags, node, unmatched};
@@ -30,7 +33,17 @@ pub(super) struct Run {
     command: Vec<String>,
     otp: String,
     started: Instant,
+    /// The time that the profile is of has begun.
+    begun: AtomicBool,
+    before: Mutex<Before>,
     written: Mutex<bool>,
+}
+
+/// What was counted before the time that the profile is of.
+#[derive(Default)]
+struct Before {
+    counters: HashMap<Mfa, u64>,
+    nodes: HashMap<(Pid, u32), node::Counted>,
 }
 
 static RUN: OnceLock<Run> = OnceLock::new();
@@ -41,7 +54,8 @@ static RUN: OnceLock<Run> = OnceLock::new();
 /// # Errors
 /// One line when what the environment asks for cannot be understood.
 pub fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
-    if let Some(request) = Request::from_environment()? {
+    if let Some(mut request) = Request::from_environment()? {
+        request.libraries.add_elixir_of(&command);
         start(request, command, otp);
     }
     Ok(())
@@ -49,7 +63,9 @@ pub fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), S
 
 /// Starts a profile. Only the first call does anything.
 pub fn start(request: Request, command: Vec<String>, otp: String) {
-    RUN.get_or_init(|| {
+    let delay = Duration::from_millis(request.delay_ms);
+    let duration = request.duration_ms.map(Duration::from_millis);
+    let run = RUN.get_or_init(|| {
         let profiled = profiled(&request);
         let only_count = profiled.only_count;
         let name = Atom::new("beamline_profile");
@@ -72,6 +88,20 @@ pub fn start(request: Request, command: Vec<String>, otp: String) {
             command,
             otp,
             ..Run::new(session, request)
+        }
+    });
+    if delay.is_zero() && duration.is_none() {
+        return;
+    }
+    std::thread::spawn(move || {
+        std::thread::sleep(delay);
+        if !delay.is_zero() {
+            run.forget();
+        }
+        if let Some(duration) = duration {
+            std::thread::sleep(duration);
+            write_at_end();
+            super::end_later(run.session.clone());
         }
     });
 }
@@ -114,12 +144,19 @@ pub fn write_at_end() {
     if std::mem::replace(&mut *written, true) {
         return;
     }
+    if !profile.begun.load(Ordering::Acquire) {
+        // The run was shorter than the delay.
+        profile.forget();
+    }
     let path = profile.request.file(names::own_pid());
     if let Err(error) = profile.write_file() {
         complain!("beamline: {}: {error}", path.display());
     }
     let called = profile.called();
-    unmatched::tell(&profile.request.patterns, |pattern| {
+    let Request {
+        patterns, folder, ..
+    } = &profile.request;
+    unmatched::tell(patterns, folder, |pattern| {
         called.iter().any(|mfa| unmatched::is_meant(pattern, mfa))
     });
 }
@@ -129,10 +166,12 @@ impl Run {
     pub(super) fn new(session: Arc<Shared>, request: Request) -> Run {
         Run {
             session,
+            begun: AtomicBool::new(request.delay_ms == 0),
             request,
             command: Vec::new(),
             otp: String::new(),
             started: outside_now(),
+            before: Mutex::default(),
             written: Mutex::new(false),
         }
     }
@@ -146,6 +185,7 @@ impl Run {
             run_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
             os_pid: names::own_pid(),
             processes: process::processes_made(),
+            patterns: self.request.patterns.clone(),
         }
     }
 
@@ -154,6 +194,26 @@ impl Run {
         let mut writer = Writer::create(&self.request.file(header.os_pid), &header)?;
         self.write_to(&mut writer)?;
         writer.commit()
+    }
+
+    /// What was counted so far does not count.
+    fn forget(&self) {
+        let profiled = self.session.profile.as_ref().expect("a profile's session");
+        let arenas = self.session.arenas.lock().clone();
+        let nodes = arenas.iter().flat_map(|arena| {
+            let nodes = arena.nodes();
+            nodes.map(|(at, node)| ((arena.pid, at), node.counted()))
+        });
+        let before = Before {
+            nodes: nodes.collect(),
+            counters: totals(&profiled.counters.lock()),
+        };
+        *self.before() = before;
+        self.begun.store(true, Ordering::Release);
+    }
+
+    fn before(&self) -> std::sync::MutexGuard<'_, Before> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The functions that were called.
@@ -184,10 +244,15 @@ impl Run {
 
     fn write_to<W: io::Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
         let profiled = self.session.profile.as_ref().expect("a profile's session");
+        let origins = Origins::new(&self.request.libraries);
         if profiled.only_count {
-            return write_counts(writer, &profiled.counters.lock());
+            let mut counters = totals(&profiled.counters.lock());
+            for (mfa, calls) in &self.before().counters {
+                counters.entry(*mfa).and_modify(|all| *all -= calls);
+            }
+            return write_counts(writer, &origins, counters);
         }
-        write_measured(writer, self, profiled)
+        write_measured(writer, &origins, self, profiled)
     }
 }
 
@@ -204,7 +269,11 @@ struct Names {
 
 impl Names {
     /// Writes the names of these functions, module by module.
-    fn write<W: io::Write>(writer: &mut Writer<W>, mut all: Vec<Mfa>) -> io::Result<Names> {
+    fn write<W: io::Write>(
+        writer: &mut Writer<W>,
+        origins: &Origins,
+        mut all: Vec<Mfa>,
+    ) -> io::Result<Names> {
         all.sort_by_cached_key(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity));
         all.dedup();
         let mut names = Names::default();
@@ -214,7 +283,8 @@ impl Names {
                 .last()
                 .is_none_or(|(module, _)| *module != mfa.module)
             {
-                modules.push((mfa.module, writer.module(mfa.module.name())?));
+                let index = writer.module(mfa.module.name(), origins.of(mfa.module))?;
+                modules.push((mfa.module, index));
             }
         }
         let modules: HashMap<Atom, u32> = modules.into_iter().collect();
@@ -230,17 +300,23 @@ impl Names {
     }
 }
 
-/// Counters of functions, of all processes together.
-fn write_counts<W: io::Write>(
-    writer: &mut Writer<W>,
-    counters: &[(Mfa, Counter)],
-) -> io::Result<()> {
+/// The calls of each function, in all versions of its module.
+fn totals(counters: &[(Mfa, Counter)]) -> HashMap<Mfa, u64> {
     let mut totals: HashMap<Mfa, u64> = HashMap::default();
     for (mfa, counter) in counters {
         *totals.entry(*mfa).or_default() += counter.read();
     }
+    totals
+}
+
+/// Counts of functions, of all processes together.
+fn write_counts<W: io::Write>(
+    writer: &mut Writer<W>,
+    origins: &Origins,
+    mut totals: HashMap<Mfa, u64>,
+) -> io::Result<()> {
     totals.retain(|_, calls| *calls != 0);
-    let names = Names::write(writer, totals.keys().copied().collect())?;
+    let names = Names::write(writer, origins, totals.keys().copied().collect())?;
     let mut rows: Vec<(u32, u64)> = totals
         .iter()
         .map(|(mfa, calls)| (names.functions[mfa], *calls))
@@ -267,6 +343,16 @@ fn cost(counted: node::Counted) -> Cost {
     }
 }
 
+/// What was counted since then.
+fn less(now: node::Counted, then: node::Counted) -> node::Counted {
+    node::Counted {
+        calls: now.calls - then.calls,
+        ticks: now.ticks - then.ticks,
+        words: now.words - then.words,
+        reductions: now.reductions - then.reductions,
+    }
+}
+
 /// A process's nodes as they were when looked at.
 struct Seen {
     arena: Arc<Arena>,
@@ -275,15 +361,21 @@ struct Seen {
 
 fn write_measured<W: io::Write>(
     writer: &mut Writer<W>,
+    origins: &Origins,
     profile: &Run,
     profiled: &Profiled,
 ) -> io::Result<()> {
     let arenas = profile.session.arenas.lock().clone();
     let mut all: Vec<Seen> = Vec::with_capacity(arenas.len());
+    let before = &profile.before().nodes;
     for arena in arenas {
+        let since = |at, counted| match before.get(&(arena.pid, at)) {
+            Some(before) => less(counted, *before),
+            None => counted,
+        };
         let nodes = arena
             .nodes()
-            .map(|(_, n)| (n.parent(), n.account(), n.counted()))
+            .map(|(at, n)| (n.parent(), n.account(), since(at, n.counted())))
             .collect();
         all.push(Seen { arena, nodes });
     }
@@ -295,7 +387,7 @@ fn write_measured<W: io::Write>(
         .iter()
         .flat_map(|seen| &seen.nodes)
         .map(|(_, account, _)| accounts[account]);
-    let names = Names::write(writer, used.collect())?;
+    let names = Names::write(writer, origins, used.collect())?;
     let mut indices = Vec::with_capacity(all.len());
     for seen in &all {
         let arena = &seen.arena;
@@ -353,13 +445,8 @@ fn pid_text(pid: Pid) -> String {
 /// Its name, or what it was started to call.
 fn name_of(arena: &Arena) -> String {
     if let Some(name) = arena.name() {
-        return name.name().to_string();
+        return name::stable(name.name()).to_owned();
     }
     let (module, function, arity) = arena.initial_call;
-    Mfa {
-        module,
-        function,
-        arity,
-    }
-    .to_string()
+    name::mfa(name::stable(module.name()), function.name(), arity.into())
 }

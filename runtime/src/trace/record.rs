@@ -11,11 +11,12 @@ use crate::hash::HashMap;
 use crate::sys::stderr::complain;
 use std::cell::RefCell;
 use std::hash::Hash;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use beamline_formats::profile::Pattern;
+use beamline_formats::profile::{Origin, Pattern};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event as RingEvent, Group, Id, Name, NameId, Options,
     Request, Ring, Segment, Settings, System, Trigger,
@@ -26,6 +27,7 @@ use parking_lot::{Mutex, RwLock};
 use super::breakpoint::kind;
 use super::counters::{self, Counting};
 use super::meter::Measures;
+use super::origin::Origins;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::system_event::{Number, SystemEvent};
@@ -47,6 +49,8 @@ struct Recorder {
     schedulers: usize,
     groups: Vec<Group>,
     patterns: Vec<Pattern>,
+    /// Where what became of them is told.
+    folder: PathBuf,
     triggers: Vec<Trigger>,
     sees_returns: bool,
     sees_tokens: bool,
@@ -56,17 +60,28 @@ struct Recorder {
     others: Mutex<Segment>,
     atoms: RwLock<HashMap<Atom, NameId>>,
     functions: RwLock<HashMap<Mfa, NameId>>,
+    modules: RwLock<HashMap<Atom, NameId>>,
+    /// Whose the modules are, where their calls are recorded.
+    origins: Option<Origins>,
     /// Labels of sequential tracing, as far as there was room for them.
     labels: RwLock<HashMap<String, NameId>>,
 }
 
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
-/// There is a recorder, and its recording has not ended.
+/// There is a recorder, and its recording has begun and not ended.
 static ON: AtomicBool = AtomicBool::new(false);
+
+/// There is a recorder, and its recording has not ended: names are never too early.
+static NAMES: AtomicBool = AtomicBool::new(false);
 
 fn recorder() -> Option<&'static Recorder> {
     RECORDER.get().filter(|_| ON.load(Ordering::Relaxed))
+}
+
+/// The recorder, also before it begins to record.
+fn namer() -> Option<&'static Recorder> {
+    RECORDER.get().filter(|_| NAMES.load(Ordering::Relaxed))
 }
 
 /// The segment that this thread writes.
@@ -94,6 +109,7 @@ pub fn start_from_environment(
         return Ok(());
     };
     request.counters = counters::available(&request.counters);
+    request.libraries.add_elixir_of(&emulator);
     let pid = names::own_pid();
     let mut path = request.free_file(pid);
     let mut made = create(&request, &path, emulator.clone(), otp.clone(), schedulers);
@@ -145,7 +161,7 @@ pub(super) fn create(
             host: request.host.clone(),
             settings: Settings {
                 events: request.events.iter().map(|g| g.name().to_owned()).collect(),
-                patterns: request.patterns.iter().map(ToString::to_string).collect(),
+                patterns: request.patterns.clone(),
                 counters: request
                     .counters
                     .iter()
@@ -180,6 +196,11 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         atoms: RwLock::default(),
         functions: RwLock::default(),
         labels: RwLock::default(),
+        modules: RwLock::default(),
+        origins: groups
+            .contains(&Group::Calls)
+            .then(|| Origins::new(&request.libraries)),
+        folder: request.folder.clone(),
         sees_returns: groups.contains(&Group::Returns),
         sees_tokens: groups.contains(&Group::Seq),
         spends: SpentWanted::of(&groups),
@@ -189,7 +210,8 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         counting: Counting::begin(&request.counters),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
-    ON.store(true, Ordering::Release);
+    NAMES.store(true, Ordering::Release);
+    ON.store(request.delay_ms == 0, Ordering::Release);
     if recorder.has(Group::Calls) {
         *session.on_load.lock() = Some(OnLoad::counting(kind::RECORD));
     }
@@ -202,15 +224,29 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
     session.new_processes.lock().change(true, processes, tracer);
     session.new_ports.lock().change(true, ports, tracer);
     flags::update_new();
-    if let Some(milliseconds) = request.duration_ms {
-        let ended = session.clone();
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(milliseconds));
-            end();
-            super::end_later(ended);
-        });
+    let delay = Duration::from_millis(request.delay_ms);
+    let duration = request.duration_ms.map(Duration::from_millis);
+    if !delay.is_zero() || duration.is_some() {
+        let session = session.clone();
+        std::thread::spawn(move || last(delay, duration, session));
     }
     Some(session)
+}
+
+/// Waits for the delay and records for the duration.
+fn last(delay: Duration, duration: Option<Duration>, session: Arc<Shared>) {
+    std::thread::sleep(delay);
+    ON.store(true, Ordering::SeqCst);
+    if !NAMES.load(Ordering::SeqCst) {
+        // The machine has ended the recording meanwhile.
+        ON.store(false, Ordering::SeqCst);
+        return;
+    }
+    if let Some(duration) = duration {
+        std::thread::sleep(duration);
+        end();
+        super::end_later(session);
+    }
 }
 
 fn monitor(system: &System) -> sysmon::Monitor {
@@ -230,10 +266,10 @@ fn monitor(system: &System) -> sysmon::Monitor {
 
 /// Ends the recording, where there is one: also what is called when the machine ends.
 pub fn end() {
-    if ON.swap(false, Ordering::AcqRel)
-        && let Some(recorder) = RECORDER.get()
-    {
-        if let Some(counted) = recorder.counting.as_ref().and_then(Counting::all) {
+    let is_end = NAMES.swap(false, Ordering::SeqCst);
+    let was_on = ON.swap(false, Ordering::SeqCst);
+    if let Some(recorder) = RECORDER.get().filter(|_| is_end) {
+        if was_on && let Some(counted) = recorder.counting.as_ref().and_then(Counting::all) {
             let [first, second, third, fourth] = counted;
             let told = RingEvent::CountedAll {
                 first,
@@ -335,7 +371,7 @@ pub(super) fn is_on() -> bool {
 
 /// A process was made that begins with this call.
 pub(crate) fn born(pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
-    if let Some(recorder) = recorder() {
+    if let Some(recorder) = namer() {
         let called = fun_of(call, args).unwrap_or_else(|| mfa_of(call));
         recorder.begins_in(pid, parent, called);
     }
@@ -361,7 +397,7 @@ fn mfa_of((module, function, arity): (Atom, Atom, u8)) -> Mfa {
 /// `p` puts something into its dictionary: `proc_lib` does so with the call that a process is known by.
 #[inline]
 pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
-    if let Some(recorder) = recorder()
+    if let Some(recorder) = namer()
         && key
             .as_atom()
             .is_some_and(|key| key.name() == "$initial_call")
@@ -376,7 +412,7 @@ pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
 
 /// A name was given to a process.
 pub(crate) fn registered(pid: Pid, name: Atom) {
-    if let Some(recorder) = recorder() {
+    if let Some(recorder) = namer() {
         let name = recorder.atom(name);
         let id = id_of(pid);
         recorder.ring.name(Name::Registered { id, name });
@@ -476,7 +512,7 @@ impl Recorder {
     /// Names the patterns that chose nothing.
     fn say_what_was_not_called(&self) {
         let called = self.functions.read();
-        unmatched::tell(&self.patterns, |pattern| {
+        unmatched::tell(&self.patterns, &self.folder, |pattern| {
             called.keys().any(|mfa| unmatched::is_meant(pattern, mfa))
         });
     }
@@ -567,13 +603,25 @@ impl Recorder {
 
     fn function(&self, mfa: Mfa) -> NameId {
         known(&self.functions, mfa, || {
-            let (module, name) = (self.atom(mfa.module), self.atom(mfa.function));
+            let (module, name) = (self.module(mfa.module), self.atom(mfa.function));
             let arity = mfa.arity;
             self.ring.name(Name::Function {
                 module,
                 name,
                 arity,
             })
+        })
+    }
+
+    fn module(&self, module: Atom) -> NameId {
+        known(&self.modules, module, || {
+            let name = self.atom(module);
+            let origins = self.origins.as_ref();
+            let origin = origins.map_or(Origin::App, |origins| origins.of(module));
+            if origin != Origin::App {
+                self.ring.name(Name::Module { name, origin });
+            }
+            name
         })
     }
 

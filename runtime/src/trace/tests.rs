@@ -3,7 +3,7 @@
 use crate::sys::chance::clock::outside_now;
 use std::time::Duration;
 
-use beamline_formats::profile::{Request, Type};
+use beamline_formats::profile::{Libraries, Request, Type};
 
 use super::*;
 use crate::loader::{load, module};
@@ -232,7 +232,10 @@ fn profile(
         kind,
         patterns: Vec::new(),
         call_tree,
+        delay_ms: 0,
+        duration_ms: None,
         folder,
+        libraries: Libraries::default(),
     };
     let profiled = profile::profiled(&request);
     let kinds = if profiled.only_count {
@@ -509,7 +512,10 @@ fn a_recording_has_the_call_paths_of_a_profile() {
         when_full: WhenFull::Stop,
         counters: Vec::new(),
         triggers: Vec::new(),
+        delay_ms: 0,
         duration_ms: None,
+        folder: folder.path().to_owned(),
+        libraries: Libraries::default(),
         host: Host::default(),
         beamline: String::new(),
         command: Vec::new(),

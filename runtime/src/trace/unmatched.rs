@@ -1,35 +1,51 @@
-//! Names the patterns of which no function was called, when the run ends, with functions whose names are like theirs.
+//! Tells the command, when the run ends, what became of the patterns, with functions whose names are like those of
+//! patterns without a call.
 
-use beamline_formats::profile::Pattern;
+use std::path::Path;
+
+use beamline_formats::profile::{Matched, Outcome, Pattern};
 
 use crate::loader::module::{Mfa, all_versions};
+use crate::sys::chance::names;
 use crate::sys::stderr::complain;
 
 pub(super) fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
     pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
 }
 
-/// Says on standard error of which of these patterns no function was called.
-pub(super) fn tell(patterns: &[Pattern], is_called: impl Fn(&Pattern) -> bool) {
-    for pattern in patterns.iter().filter(|pattern| !is_called(pattern)) {
-        let all = all_versions();
-        let functions = all.iter().flat_map(|code| {
-            let functions = code.functions.iter();
-            functions.map(|entry| code.mfa(*entry))
-        });
-        let functions: Vec<Mfa> = functions.collect();
-        if functions.iter().any(|mfa| is_meant(pattern, mfa)) {
-            complain!("beamline: no function of {pattern} was called");
-            continue;
-        }
-        let names = functions
-            .iter()
-            .map(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity.into()));
-        let near = pattern.near(names).join(", ");
-        let near = match near.as_str() {
-            "" => near,
-            _ => format!("; near it: {near}"),
-        };
-        complain!("beamline: no function that was loaded is {pattern}{near}");
+/// Writes to a file in this folder what became of these patterns.
+pub(super) fn tell(patterns: &[Pattern], folder: &Path, is_called: impl Fn(&Pattern) -> bool) {
+    if patterns.is_empty() {
+        return;
+    }
+    let matched = patterns.iter().map(|pattern| Matched {
+        pattern: pattern.clone(),
+        outcome: match is_called(pattern) {
+            true => Outcome::Called,
+            false => uncalled(pattern),
+        },
+    });
+    let matched: Vec<Matched> = matched.collect();
+    if let Err(error) = Matched::write(&matched, folder, names::own_pid()) {
+        complain!("beamline: {}: {error}", folder.display());
+    }
+}
+
+/// What became of a pattern of which no function was called.
+fn uncalled(pattern: &Pattern) -> Outcome {
+    let all = all_versions();
+    let functions = all.iter().flat_map(|code| {
+        let functions = code.functions.iter();
+        functions.map(|entry| code.mfa(*entry))
+    });
+    let functions: Vec<Mfa> = functions.collect();
+    if functions.iter().any(|mfa| is_meant(pattern, mfa)) {
+        return Outcome::NotCalled;
+    }
+    let names = functions
+        .iter()
+        .map(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity.into()));
+    Outcome::MeansNothing {
+        near: pattern.near(names),
     }
 }
