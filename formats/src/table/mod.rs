@@ -172,14 +172,18 @@ impl Tables<'_> {
         }
     }
 
+    fn is_in_scope(&self, row: &Row) -> bool {
+        let of = &self.profile.functions[row.function];
+        let origin = self.profile.origin(&of.module);
+        let scope = &self.view.scope;
+        scope.has(origin, &of.module, &of.name, of.arity)
+    }
+
     /// Takes the rows away that the view does not show; gives what they were together.
     fn shown(&self, rows: &mut Vec<Row>) -> Vec<(LeftOut, Rest)> {
         let mut out_of_scope = Rest::default();
         rows.retain(|row| {
-            let of = &self.profile.functions[row.function];
-            let origin = self.profile.origin(&of.module);
-            let scope = &self.view.scope;
-            let is_shown = scope.has(origin, &of.module, &of.name, of.arity);
+            let is_shown = self.is_in_scope(row);
             if !is_shown {
                 out_of_scope.add(row.calls, row.value);
             }
@@ -284,8 +288,13 @@ impl Tables<'_> {
         if tables.iter().all(Vec::is_empty) {
             return writeln!(f, "Trace is empty");
         }
+        let mut out_of_scope = 0;
         for (i, rows) in tables.into_iter().enumerate() {
             if rows.is_empty() {
+                continue;
+            }
+            if !rows.iter().any(|row| self.is_in_scope(row)) {
+                out_of_scope += 1;
                 continue;
             }
             let share = two_decimals(percent(sum(&rows), total));
@@ -301,7 +310,11 @@ impl Tables<'_> {
             writeln!(f, "****** Process {title}  --  {share}% of total *** ")?;
             self.table(f, kind, rows)?;
         }
-        Ok(())
+        match out_of_scope {
+            0 => Ok(()),
+            1 => writeln!(f, "\n(1 process out of scope: see --scope all)"),
+            many => writeln!(f, "\n({many} processes out of scope: see --scope all)"),
+        }
     }
 }
 

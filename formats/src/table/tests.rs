@@ -277,3 +277,33 @@ CALLS  TIME (us)  PER CALL  [    %]  FUNCTION
         "{text}"
     );
 }
+
+#[test]
+fn a_process_without_functions_in_scope_has_no_table() {
+    let lines = [
+        ("lists", "seq", 2, 0, 2, 3, 0),
+        ("m", "f", 0, 1, 1, 1, 0),
+        ("lists", "map", 2, 2, 5, 28, 0),
+    ];
+    let pids = ["<0.1.0>", "<0.2.0>", "<0.3.0>"];
+    let mut timed = profile(Type::CallTime, &pids, &lines);
+    timed.origins.insert("lists".to_owned(), Origin::Otp);
+    let tables = Tables {
+        profile: &timed,
+        by: By::Process,
+        sort: Sort::default(),
+        view: View {
+            scope: Scope::App,
+            ..View::default()
+        },
+    };
+    let expect = "
+****** Process <0.2.0>  --  3.13% of total *** 
+FUNCTION  CALLS  TIME (us)  PER CALL  [     %]
+m:f/0      1          1      1.00  [100.00]
+                      1            [ 100.0]
+
+(2 processes out of scope: see --scope all)
+";
+    assert_eq!(tables.to_string(), expect);
+}
