@@ -18,7 +18,7 @@ pub(crate) struct RunArgs {
     /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
     #[arg(long)]
     pub(crate) deterministic: bool,
-    /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam or .exs file.
+    /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam, .exs or .escript file.
     #[arg(
         required = true,
         trailing_var_arg = true,
