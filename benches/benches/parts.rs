@@ -6,12 +6,10 @@ use std::hint::spin_loop;
 use std::time::Duration;
 
 use beamline_formats::chance;
-use beamline_runtime::loader::module::Mfa;
-use beamline_runtime::loader::{load, module};
 use beamline_runtime::process::{self, SpawnOptions};
 use beamline_runtime::start;
 use beamline_runtime::term::{Atom, Pid, Term};
-use beamline_runtime::trace::{Kinds, Pattern, Session, Switch};
+use beamline_runtime::{Kinds, Mfa, Pattern, Session, Switch, make_current, prepare};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// Functions of the workload, with what one of their rounds is.
@@ -58,8 +56,8 @@ fn timed(function: &str, rounds: u64) -> Duration {
 
 fn parts(criterion: &mut Criterion) {
     start::bare();
-    let code = load::prepare(include_bytes!("../workloads/parts.beam"));
-    module::make_current(vec![code.expect("the compiler made it")]).expect("no old code");
+    let code = prepare(include_bytes!("../workloads/parts.beam"));
+    make_current(vec![code.expect("the compiler made it")]).expect("no old code");
     for (function, what) in PARTS {
         criterion.bench_function(what, |b| b.iter_custom(|rounds| timed(function, rounds)));
     }

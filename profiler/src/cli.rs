@@ -301,15 +301,14 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
 }
 
 fn disasm(file: &PathBuf, specific: bool) -> Result<ExitCode, String> {
-    use beamline_runtime::loader::disasm::Specific;
-    use beamline_runtime::loader::load;
+    use beamline_runtime::{Specific, prepare};
     use beamline_runtime_beam::BeamModule;
     use beamline_runtime_beam::disasm::Disasm;
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let bytes = std::fs::read(file).map_err(|error| named(&error))?;
     if specific {
         beamline_runtime::hooks::install();
-        let module = load::prepare(&bytes).map_err(|error| named(&error))?;
+        let module = prepare(&bytes).map_err(|error| named(&error))?;
         report::print(&Specific::new(&module).to_string())?;
     } else {
         let module = BeamModule::decode(&bytes).map_err(|error| named(&error))?;
@@ -320,7 +319,7 @@ fn disasm(file: &PathBuf, specific: bool) -> Result<ExitCode, String> {
 
 fn bifs() -> Result<ExitCode, String> {
     beamline_runtime::hooks::install();
-    let mut lines: Vec<String> = beamline_runtime::bif::all()
+    let mut lines: Vec<String> = beamline_runtime::bifs()
         .iter()
         .map(|bif| beamline_formats::name::mfa(bif.module, bif.function, u32::from(bif.arity)))
         .collect();

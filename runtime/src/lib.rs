@@ -1,28 +1,37 @@
 //! A runtime for compiled BEAM code, with tracing inside.
+//!
+//! A program that embeds it calls [`start::start`] with an OTP's root directory and an emulator's arguments. The other
+//! public items serve tools, benchmarks and tests: code made ready to run, heaps, terms and processes, and trace sessions.
 
-pub mod bif;
-pub mod code;
+mod bif;
+mod code;
 mod ets;
 mod exec;
-pub mod external;
+mod external;
 pub mod fuzz;
 pub mod heap;
 mod hook;
 pub mod hooks;
 mod interp;
-pub mod loader;
+mod loader;
 mod matchspec;
-pub mod native;
+mod native;
 mod port;
 pub mod process;
-pub mod scheduler;
+mod scheduler;
 pub mod start;
 pub mod term;
-pub mod trace;
-pub mod value;
+mod trace;
+mod value;
 
 pub(crate) use beamline_runtime_base::{hash, num, sync, text};
 pub(crate) use beamline_runtime_beam as beam;
 pub(crate) use beamline_runtime_regex as regex;
 pub(crate) use beamline_runtime_sched as sched;
 pub(crate) use beamline_runtime_sys as sys;
+
+pub use code::bif::{Bif, all as bifs};
+pub use loader::disasm::Specific;
+pub use loader::load::prepare;
+pub use loader::module::{Mfa, Module, make_current};
+pub use trace::{Counted, Kinds, Pattern, Session, Switch};

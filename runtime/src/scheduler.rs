@@ -34,7 +34,7 @@ use crate::trace::{sysmon, sysprof, totals};
 ///
 /// # Panics
 /// When the system refuses a thread.
-pub fn start() {
+pub(crate) fn start() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     if STARTED.swap(true, Ordering::AcqRel) {
         return;

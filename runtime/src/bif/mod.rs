@@ -43,7 +43,7 @@ pub(crate) mod literal_area;
 mod maps;
 mod memory;
 mod node;
-pub mod os;
+pub(crate) mod os;
 mod persistent_term;
 mod ports;
 pub(crate) mod process;
@@ -52,7 +52,7 @@ mod re;
 mod records;
 mod send;
 mod seq_trace;
-pub mod system;
+pub(crate) mod system;
 mod system_monitor;
 mod system_profile;
 mod system_task;
@@ -66,10 +66,10 @@ mod unicode;
 
 pub(crate) use crate::code::bif::bifs;
 pub(crate) use send::wait_for_port;
-pub mod code;
+pub(crate) mod code;
 
-pub use crate::code::bif::{Bif, Call, all, find};
-pub use crate::process::{
-    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badarith, badopt, notsup,
-    system_limit, tagged,
+pub(crate) use crate::code::bif::{Bif, all, find};
+pub(crate) use crate::process::{
+    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, notsup, system_limit,
+    tagged,
 };

@@ -73,7 +73,7 @@ fn notify(signal: &'static str) {
 }
 
 /// Has the signals that ERTS handles from its start told to `erl_signal_server`.
-pub fn handle_signals() {
+pub(crate) fn handle_signals() {
     signal::start(notify);
     signal::set(libc::SIGTERM, Disposition::Handle);
     signal::set(libc::SIGUSR1, Disposition::Handle);

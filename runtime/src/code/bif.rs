@@ -188,7 +188,7 @@ pub(crate) fn has_some_of(module: Atom) -> bool {
 
 /// The index of the BIF `module:function/arity`.
 #[must_use]
-pub fn find(module: Atom, function: Atom, arity: u8) -> Option<usize> {
+pub(crate) fn find(module: Atom, function: Atom, arity: u8) -> Option<usize> {
     table().by_name.get(&(module, function, arity)).copied()
 }
 
@@ -200,7 +200,7 @@ pub fn all() -> &'static [&'static Bif] {
 
 /// A row for a guard BIF that code calls and the table lacks: raises `undef`.
 #[must_use]
-pub fn missing(arity: u8) -> &'static Bif {
+pub(crate) fn missing(arity: u8) -> &'static Bif {
     fn undef<'p>(_: &'p Process, _: &[Term<'p>]) -> GuardResult<'p> {
         Err(crate::term::am::undef.into())
     }

@@ -12,12 +12,12 @@ use super::op::{Op, entry};
 use crate::code::bif;
 use crate::heap::LiteralCell;
 use crate::term::entry::ACTIVE;
-pub use crate::term::entry::{Export, FunEntry, GENERATIONS, active};
+pub(crate) use crate::term::entry::{Export, FunEntry, GENERATIONS, active};
 use crate::term::{Atom, Term, am};
 
 /// The generation that the next [`commit`] makes active.
 #[must_use]
-pub fn staging() -> usize {
+pub(crate) fn staging() -> usize {
     (active() + 1) % GENERATIONS
 }
 
@@ -119,7 +119,7 @@ fn exports() -> &'static RwLock<HashMap<Mfa, &'static Export>> {
 
 /// The export entry of `module:function/arity`, made if there is none.
 #[must_use]
-pub fn export(module: Atom, function: Atom, arity: u8) -> &'static Export {
+pub(crate) fn export(module: Atom, function: Atom, arity: u8) -> &'static Export {
     if let Some(export) = find_export(module, function, arity) {
         return export;
     }
@@ -132,13 +132,13 @@ pub fn export(module: Atom, function: Atom, arity: u8) -> &'static Export {
 
 /// The export entry of `module:function/arity`, if any code or term has named it.
 #[must_use]
-pub fn find_export(module: Atom, function: Atom, arity: u8) -> Option<&'static Export> {
+pub(crate) fn find_export(module: Atom, function: Atom, arity: u8) -> Option<&'static Export> {
     exports().read().get(&(module, function, arity)).copied()
 }
 
 /// All export entries, in no order.
 #[must_use]
-pub fn all_exports() -> Vec<&'static Export> {
+pub(crate) fn all_exports() -> Vec<&'static Export> {
     exports().read().values().copied().collect()
 }
 
@@ -153,7 +153,7 @@ fn funs() -> &'static RwLock<HashMap<FunKey, &'static FunEntry>> {
 /// `arity` counts the free variables. A fun of another arity is another one, as in ERTS: the bytes that name it may be
 /// damaged.
 #[must_use]
-pub fn fun_entry(
+pub(crate) fn fun_entry(
     module: Atom,
     uniq: [u8; 16],
     index: u32,

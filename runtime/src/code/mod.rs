@@ -6,11 +6,11 @@
 //!   purged and every scheduler has passed a quiescent point since; a purge goes through only when no process runs the
 //!   code or will return to it, and no export or fun leads there.
 
-pub mod bif;
-pub mod entry;
-pub mod op;
-pub mod operand;
-pub mod record;
+pub(crate) mod bif;
+pub(crate) mod entry;
+pub(crate) mod op;
+pub(crate) mod operand;
+pub(crate) mod record;
 pub(crate) mod stubs;
 
-pub use entry::{Export, FunEntry};
+pub(crate) use entry::{Export, FunEntry};

@@ -23,27 +23,28 @@ macro_rules! specific_ops {
         /// A specific instruction.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
-        pub enum Op { $($(#[doc = $doc])* $name,)* }
+        pub(crate) enum Op { $($(#[doc = $doc])* $name,)* }
 
         impl Op {
             /// All of them, in order.
-            pub const ALL: &[Op] = &[$(Op::$name,)*];
+            pub(crate) const ALL: &[Op] = &[$(Op::$name,)*];
 
             /// Its name.
             #[must_use]
-            pub fn name(self) -> &'static str {
+            pub(crate) fn name(self) -> &'static str {
                 match self { $(Op::$name => stringify!($name),)* }
             }
 
             /// What it does.
+            #[cfg(test)]
             #[must_use]
-            pub fn doc(self) -> &'static str {
+            pub(crate) fn doc(self) -> &'static str {
                 match self { $(Op::$name => concat!($($doc),*).trim_ascii_start(),)* }
             }
 
             /// Its operands, in order.
             #[must_use]
-            pub fn operands(self) -> &'static [Operand] {
+            pub(crate) fn operands(self) -> &'static [Operand] {
                 match self { $(Op::$name => &[
                     $($(Operand {
                         name: stringify!($p),
@@ -73,12 +74,12 @@ macro_rules! specific_ops {
         }
 
         /// Instructions in code.
-        pub mod read {
+        pub(crate) mod read {
             $(
                 $(#[doc = $doc])*
                 #[derive(Clone, Copy, Debug)]
                 #[allow(dead_code, reason = "not every row has operands")]
-                pub struct $name {
+                pub(crate) struct $name {
                     pub(super) pc: *const u64,
                     pub(super) word: u64,
                 }
@@ -86,14 +87,15 @@ macro_rules! specific_ops {
         }
 
         /// Instructions to be put in code.
-        pub mod put {
+        pub(crate) mod put {
             use super::operand;
             $(
                 $(#[doc = $doc])*
                 #[derive(Clone)]
-                pub struct $name {
-                    $($(#[doc = "See the row."] pub $p: u16,)+)?
-                    $($(#[doc = "See the row."] pub $w: given!($wt $($count)?),)+)?
+                #[allow(dead_code, reason = "rows like their generic instructions are put operand by operand")]
+                pub(crate) struct $name {
+                    $($(#[doc = "See the row."] pub(crate) $p: u16,)+)?
+                    $($(#[doc = "See the row."] pub(crate) $w: given!($wt $($count)?),)+)?
                 }
             )*
         }
@@ -105,6 +107,7 @@ macro_rules! specific_ops {
             enum WordAt { $($($w,)+)? }
 
             impl Instruction for read::$name {
+                #[cfg(test)]
                 const OP: Op = Op::$name;
                 #[inline(always)]
                 unsafe fn at(pc: CodeAddress, word: u64) -> Self {
@@ -127,14 +130,14 @@ macro_rules! specific_ops {
                 $($(
                     /// See the row.
                     #[inline(always)]
-                    pub fn $p(self) -> <operand::$pt as Packed>::Value {
+                    pub(crate) fn $p(self) -> <operand::$pt as Packed>::Value {
                         <operand::$pt as Packed>::unpack((self.word >> (16 + 16 * PackedAt::$p as u64)) as u16)
                     }
                 )+)?
                 $($(
                     /// See the row.
                     #[inline(always)]
-                    pub fn $w(self) -> value!($wt $($count)?) {
+                    pub(crate) fn $w(self) -> value!($wt $($count)?) {
                         // SAFETY: I1: the instruction's words are there, as its row has them.
                         unsafe {
                             let at = self.pc.add(1 + WordAt::$w as usize);
@@ -595,37 +598,35 @@ impl Op {
     /// # Panics
     /// When the word is no instruction's first.
     #[must_use]
-    pub fn of(word: u64) -> Op {
+    pub(crate) fn of(word: u64) -> Op {
         Op::ALL[(word & 0xffff) as usize]
     }
 
     /// Its first word with these packed operands.
     #[inline]
     #[must_use]
-    pub const fn word(self, a: u16, b: u16, c: u16) -> u64 {
+    pub(crate) const fn word(self, a: u16, b: u16, c: u16) -> u64 {
         self as u64 | ((a as u64) << 16) | ((b as u64) << 32) | ((c as u64) << 48)
     }
 }
 /// Offset, in words, of a function's parts from its entry.
-pub mod entry {
-    /// The `FuncInfo` word.
-    pub const FUNC_INFO: isize = -5;
+pub(crate) mod entry {
     /// The breakpoint.
-    pub const BREAKPOINT: isize = -4;
+    pub(crate) const BREAKPOINT: isize = -4;
     /// Module.
-    pub const MODULE: isize = -3;
+    pub(crate) const MODULE: isize = -3;
     /// Function.
-    pub const FUNCTION: isize = -2;
+    pub(crate) const FUNCTION: isize = -2;
     /// Arity.
-    pub const ARITY: isize = -1;
+    pub(crate) const ARITY: isize = -1;
     /// In an export's stub: where its code is.
-    pub const TARGET: isize = 2;
+    pub(crate) const TARGET: isize = 2;
     /// Words before the entry.
-    pub const WORDS: usize = crate::term::entry::HEAD_WORDS;
+    pub(crate) const WORDS: usize = crate::term::entry::HEAD_WORDS;
 }
 
 /// The register the loader keeps for itself: the last x register.
-pub const SCRATCH: u16 = (crate::process::X_REGISTERS as u16 - 1) * 8;
+pub(crate) const SCRATCH: u16 = (crate::process::X_REGISTERS as u16 - 1) * 8;
 
 #[cfg(test)]
 mod tests {

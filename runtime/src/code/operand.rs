@@ -6,14 +6,13 @@
 
 use std::marker::PhantomData;
 
-use super::op::Op;
 use crate::code::bif::Bif;
 use crate::code::{Export, FunEntry};
 use crate::term::{CodeAddress, RawTerm};
 
 /// The kind of an operand, for code that prints or checks code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// See [`Reg`].
     Reg,
     /// See [`FReg`].
@@ -68,7 +67,7 @@ pub enum Kind {
 
 /// An operand of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operand {
+pub(crate) struct Operand {
     /// What it means.
     pub name: &'static str,
     /// What it is.
@@ -80,9 +79,10 @@ pub struct Operand {
 }
 
 /// A specific instruction in code, as those read it who run or print it.
-pub trait Instruction: Copy {
+pub(crate) trait Instruction: Copy {
     /// Its row.
-    const OP: Op;
+    #[cfg(test)]
+    const OP: super::op::Op;
     /// The instruction at `pc`, whose first word is, or was before a breakpoint was set on it, `word`.
     ///
     /// # Safety
@@ -95,7 +95,7 @@ pub trait Instruction: Copy {
 }
 
 /// Code being made.
-pub trait Sink {
+pub(crate) trait Sink {
     /// Puts a word.
     fn word(&mut self, word: u64);
     /// Puts the address of a label; 0 for none.
@@ -105,13 +105,13 @@ pub trait Sink {
 }
 
 /// A specific instruction to be put in code.
-pub trait Put {
+pub(crate) trait Put {
     /// Puts it there.
     fn put(self, sink: &mut impl Sink);
 }
 
 /// An operand in the first word of its instruction.
-pub trait Packed {
+pub(crate) trait Packed {
     /// The type that running code sees.
     type Value;
     /// Reads it.
@@ -119,7 +119,7 @@ pub trait Packed {
 }
 
 /// An operand that takes a word.
-pub trait Word {
+pub(crate) trait Word {
     /// The type that running code sees.
     type Value;
     /// The type of an operand to be put.
@@ -131,7 +131,7 @@ pub trait Word {
 }
 
 /// A list: so many words as the operand says that counts it.
-pub trait List {
+pub(crate) trait List {
     /// The type that running code sees.
     type Value;
     /// The type of an operand to be put.
@@ -147,7 +147,7 @@ pub trait List {
 
 /// A register: its byte offset, plus 4 for a y register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reg(pub u64);
+pub(crate) struct Reg(pub u64);
 
 impl Reg {
     /// What tells a y register.
@@ -156,14 +156,14 @@ impl Reg {
     /// Is it a y register?
     #[inline(always)]
     #[must_use]
-    pub fn is_y(self) -> bool {
+    pub(crate) fn is_y(self) -> bool {
         self.0 & Self::Y_BIT != 0
     }
 
     /// Where it is, for these x registers and this stack top.
     #[inline(always)]
     #[must_use]
-    pub fn address(self, x: *mut u64, stop: *mut u64) -> *mut u64 {
+    pub(crate) fn address(self, x: *mut u64, stop: *mut u64) -> *mut u64 {
         let base = if self.is_y() {
             stop.cast::<u8>().wrapping_sub(Self::Y_BIT as usize)
         } else {
@@ -186,7 +186,7 @@ macro_rules! numbers {
     ($($(#[doc = $doc:literal])* $name:ident $(packed $packed:tt)? $(word $given:ty)?;)*) => { $(
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name;
+        pub(crate) struct $name;
 
         $(numbers! { @packed $name $packed })?
         $(numbers! { @word $name $given })?
@@ -229,13 +229,13 @@ numbers! {
 
 /// A register that is read (coded as in [`Reg`], primary tag 00), or else the term itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Src(pub u64);
+pub(crate) struct Src(pub u64);
 
 impl Src {
     /// The register, where it is one.
     #[inline(always)]
     #[must_use]
-    pub fn reg(self) -> Option<Reg> {
+    pub(crate) fn reg(self) -> Option<Reg> {
         (self.0 & 3 == 0).then_some(Reg(self.0))
     }
 }
@@ -254,7 +254,7 @@ impl Word for Src {
 
 /// A register that is written, in a word of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Dst;
+pub(crate) struct Dst;
 
 impl Word for Dst {
     type Value = Reg;
@@ -270,7 +270,7 @@ impl Word for Dst {
 
 /// A second move: from which register to which, as two packed operands.
 #[derive(Clone, Copy, Debug)]
-pub struct Moves;
+pub(crate) struct Moves;
 
 impl Word for Moves {
     type Value = (Reg, Reg);
@@ -286,7 +286,7 @@ impl Word for Moves {
 
 /// The address of an instruction; null for none.
 #[derive(Clone, Copy, Debug)]
-pub struct Label;
+pub(crate) struct Label;
 
 impl Word for Label {
     type Value = CodeAddress;
@@ -302,7 +302,7 @@ impl Word for Label {
 
 /// A term.
 #[derive(Clone, Copy, Debug)]
-pub struct Const;
+pub(crate) struct Const;
 
 impl Word for Const {
     type Value = RawTerm;
@@ -318,7 +318,7 @@ impl Word for Const {
 
 /// A plain number.
 #[derive(Clone, Copy, Debug)]
-pub struct Num;
+pub(crate) struct Num;
 
 impl Word for Num {
     type Value = u64;
@@ -337,7 +337,7 @@ macro_rules! entries {
     ($($(#[doc = $doc:literal])* $name:ident: $entry:ty;)*) => { $(
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name;
+        pub(crate) struct $name;
 
         impl Word for $name {
             type Value = &'static $entry;
@@ -365,7 +365,7 @@ entries! {
 
 /// The address of bytes among the module's strings.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes;
+pub(crate) struct Bytes;
 
 impl Word for Bytes {
     type Value = *const u8;
@@ -381,26 +381,26 @@ impl Word for Bytes {
 
 /// Operands of one kind.
 #[derive(Debug)]
-pub struct All<A>(&'static [u64], PhantomData<A>);
+pub(crate) struct All<A>(&'static [u64], PhantomData<A>);
 
 /// Operands in twos.
 #[derive(Debug)]
-pub struct Pairs<A, B>(&'static [u64], PhantomData<(A, B)>);
+pub(crate) struct Pairs<A, B>(&'static [u64], PhantomData<(A, B)>);
 
 /// Sources.
-pub type Srcs = All<Src>;
+pub(crate) type Srcs = All<Src>;
 /// Labels.
-pub type Labels = All<Label>;
+pub(crate) type Labels = All<Label>;
 /// Keys and values.
-pub type KeyValues = Pairs<Src, Src>;
+pub(crate) type KeyValues = Pairs<Src, Src>;
 /// Keys, and where their values go.
-pub type KeyDsts = Pairs<Src, Dst>;
+pub(crate) type KeyDsts = Pairs<Src, Dst>;
 /// Indices from 1, and values.
-pub type Updates = Pairs<Num, Src>;
+pub(crate) type Updates = Pairs<Num, Src>;
 /// Terms, and where each leads.
-pub type TermLabels = Pairs<Const, Label>;
+pub(crate) type TermLabels = Pairs<Const, Label>;
 /// Arities, and where each leads.
-pub type ArityLabels = Pairs<Num, Label>;
+pub(crate) type ArityLabels = Pairs<Num, Label>;
 
 /// The words of a list.
 ///
@@ -422,12 +422,12 @@ impl<A> Copy for All<A> {}
 impl<A: Word> All<A> {
     /// Number `index`.
     #[inline(always)]
-    pub fn get(self, index: usize) -> A::Value {
+    pub(crate) fn get(self, index: usize) -> A::Value {
         A::read(self.0[index])
     }
     /// One behind the other.
     #[inline(always)]
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = A::Value> + ExactSizeIterator {
+    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = A::Value> + ExactSizeIterator {
         self.0.iter().map(|&word| A::read(word))
     }
 }
@@ -455,16 +455,14 @@ impl<A, B> Copy for Pairs<A, B> {}
 impl<A: Word, B: Word> Pairs<A, B> {
     /// How many pairs.
     #[inline(always)]
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.0.len() / 2
-    }
-    /// Is there none?
-    pub fn is_empty(self) -> bool {
-        self.0.is_empty()
     }
     /// One behind the other.
     #[inline(always)]
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = (A::Value, B::Value)> + ExactSizeIterator {
+    pub(crate) fn iter(
+        self,
+    ) -> impl DoubleEndedIterator<Item = (A::Value, B::Value)> + ExactSizeIterator {
         let pairs = self.0.chunks_exact(2);
         pairs.map(|pair| (A::read(pair[0]), B::read(pair[1])))
     }
@@ -488,7 +486,7 @@ impl<A: Word, B: Word> List for Pairs<A, B> {
 
 /// Immediate terms in the order of their words, and behind them where each leads.
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub(crate) struct Table {
     /// The terms.
     pub terms: &'static [u64],
     /// Where they lead.
@@ -518,7 +516,7 @@ macro_rules! words {
     ($($(#[doc = $doc:literal])* $name:ident;)*) => { $(
         $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name(pub &'static [u64]);
+        pub(crate) struct $name(pub &'static [u64]);
 
         impl List for $name {
             type Value = $name;

@@ -20,10 +20,10 @@ use crate::heap::{Heap, LiteralArea, build_literal};
 use crate::term::{Atom, RawTerm, Term, tag};
 
 /// Stands for the default value of a field that has none: no term of the program's.
-pub const NO_DEFAULT: RawTerm = RawTerm(tag::CATCH);
+pub(crate) const NO_DEFAULT: RawTerm = RawTerm(tag::CATCH);
 
 /// A field: its name, and its default value where it has one.
-pub type Field<'h> = (Atom, Option<Term<'h>>);
+pub(crate) type Field<'h> = (Atom, Option<Term<'h>>);
 
 type Key = (Atom, Atom);
 
@@ -35,12 +35,12 @@ fn table() -> &'static RwLock<HashMap<Key, RawTerm>> {
 
 /// A definition as a value that any thread may keep: it stays for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Definition(RawTerm);
+pub(crate) struct Definition(RawTerm);
 
 impl Definition {
     /// The tuple.
     #[must_use]
-    pub fn term(self) -> Term<'static> {
+    pub(crate) fn term(self) -> Term<'static> {
         // SAFETY: R1, T1: it stays for ever.
         unsafe { Term::new(self.0) }
     }
@@ -58,7 +58,7 @@ fn made() -> &'static RwLock<HashMap<Shape, Definition>> {
 /// The definition of `module`'s record `name` with these fields (all different), in the order of the
 /// source.
 #[must_use]
-pub fn definition(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> Definition {
+pub(crate) fn definition(module: Atom, name: Atom, exported: bool, fields: &[Atom]) -> Definition {
     let shape = (module, name, exported, fields.to_vec());
     if let Some(made) = made().read().get(&shape) {
         return *made;
@@ -118,7 +118,7 @@ impl Defined {
 
 /// Makes what [`find`] returns, in `area`.
 #[must_use]
-pub fn define(
+pub(crate) fn define(
     module: Atom,
     name: Atom,
     exported: bool,
@@ -145,7 +145,7 @@ pub fn define(
 ///
 /// # Safety
 /// R1: others take their place before the area that they were made in is given up.
-pub unsafe fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
+pub(crate) unsafe fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
     let mut table = table().write();
     table.retain(|(owner, _), _| *owner != module);
     for (name, definition) in definitions {
@@ -156,7 +156,7 @@ pub unsafe fn publish(module: Atom, definitions: &[(Atom, Defined)]) {
 /// The definition and defaults (a cell) of `module`'s record `name`, where it is loaded and has one: for the owner of
 /// `heap` in its time slice.
 #[must_use]
-pub fn find(module: Atom, name: Atom, _heap: &Heap) -> Option<Term<'_>> {
+pub(crate) fn find(module: Atom, name: Atom, _heap: &Heap) -> Option<Term<'_>> {
     let raw = *table().read().get(&(module, name))?;
     // SAFETY: R1, T1, H6: the table named it in this time slice.
     Some(unsafe { Term::new(raw) })

@@ -18,14 +18,14 @@ use crate::value::map;
 
 /// How to decode.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DecodeOptions {
+pub(crate) struct DecodeOptions {
     /// Makes no new atoms and refers to no function that is not loaded.
     pub safe: bool,
 }
 
 /// The error that makes bytes no term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// The first byte is not 131.
     Version,
     /// The bytes end within a term.
@@ -62,7 +62,7 @@ pub enum Reason {
 
 /// Why bytes are no term, and where: the offset of the byte after the last one understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecodeError {
+pub(crate) struct DecodeError {
     /// What is wrong.
     pub reason: Reason,
     /// Offset in bytes, from the start of the input (of what was compressed, where it was).
@@ -100,7 +100,7 @@ impl std::error::Error for DecodeError {}
 ///
 /// # Errors
 /// [`DecodeError`]; what was built of the term is garbage on the heap.
-pub fn decode<'h>(
+pub(crate) fn decode<'h>(
     heap: &'h Heap,
     bytes: &[u8],
     options: DecodeOptions,
@@ -113,12 +113,12 @@ pub fn decode<'h>(
 
 /// Whether what follows the version byte is compressed.
 #[must_use]
-pub fn is_compressed(bytes: &[u8]) -> bool {
+pub(crate) fn is_compressed(bytes: &[u8]) -> bool {
     matches!(bytes, [VERSION_MAGIC, COMPRESSED, ..])
 }
 
 /// The result of [`decode_some`].
-pub enum Decoded<'h> {
+pub(crate) enum Decoded<'h> {
     /// The term, and the number of bytes it took.
     Whole(Term<'h>, usize),
     /// As far as it has got.
@@ -130,7 +130,7 @@ pub enum Decoded<'h> {
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_some<'h>(
+pub(crate) fn decode_some<'h>(
     heap: &'h Heap,
     bytes: &[u8],
     options: DecodeOptions,
@@ -176,7 +176,7 @@ pub fn decode_some<'h>(
 
 /// A decoder at rest. Its values are roots for who collects meanwhile.
 #[derive(Default)]
-pub struct Paused<'h> {
+pub(crate) struct Paused<'h> {
     /// What was compressed, and how many bytes it took.
     inner: Option<(Vec<u8>, usize)>,
     at: usize,
@@ -193,7 +193,7 @@ keeps! { struct Paused { values; inner, at, local, frames, steps } }
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_bare<'h>(
+pub(crate) fn decode_bare<'h>(
     heap: &'h Heap,
     bytes: &[u8],
     options: DecodeOptions,

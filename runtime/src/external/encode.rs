@@ -9,12 +9,12 @@ use crate::num::float::{FloatFormat, format_float};
 use crate::num::limbs::IntRef;
 use crate::term::{Atom, Bits, External, Fun, Map, Pid, Ref, Term, View, compare, tag};
 
-pub use compress::{Compressing, Compression};
-pub use pause::PausedEncoder;
+pub(crate) use compress::{Compressing, Compression};
+pub(crate) use pause::PausedEncoder;
 
 /// How to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EncodeOptions {
+pub(crate) struct EncodeOptions {
     /// Level of compression, 0 (none) to 9; -1 stands for the usual one.
     pub level: i32,
     /// 0 writes floats as text, 0 and 1 write atoms in Latin-1 where they can; 2 neither.
@@ -44,7 +44,7 @@ pub struct TooLarge;
 ///
 /// # Errors
 /// [`TooLarge`].
-pub fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
+pub(crate) fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
     let mut encoder = Encoder::with_version(term, options, false);
     encoder.run(usize::MAX)?;
     let plain = encoder.out;
@@ -64,7 +64,7 @@ pub fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarg
 ///
 /// # Errors
 /// [`TooLarge`].
-pub fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, TooLarge> {
+pub(crate) fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, TooLarge> {
     let mut encoder = Encoder::with_version(term, options, true);
     encoder.counted = Some(0);
     encoder.run(usize::MAX)?;
@@ -75,7 +75,7 @@ pub fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, To
 ///
 /// # Errors
 /// [`TooLarge`].
-pub fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
+pub(crate) fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
     let mut encoder = Encoder::new(options, false);
     encoder.begin(term);
     encoder.run(usize::MAX)?;
@@ -113,7 +113,7 @@ enum Todo<'h> {
 }
 
 /// An encoding, whole or in parts: a part ends when so many steps are made.
-pub struct Encoder<'h> {
+pub(crate) struct Encoder<'h> {
     options: EncodeOptions,
     out: Vec<u8>,
     /// Where the term itself begins.
@@ -130,7 +130,7 @@ pub struct Encoder<'h> {
 
 /// How far an encoding has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// To its end.
     Whole,
     /// To the end of the steps that were to be made.
@@ -154,7 +154,7 @@ impl<'h> Encoder<'h> {
 
     /// Begins with the version and `term`. With `share`, off-heap binaries are not copied.
     #[must_use]
-    pub fn with_version(term: Term<'h>, options: EncodeOptions, share: bool) -> Self {
+    pub(crate) fn with_version(term: Term<'h>, options: EncodeOptions, share: bool) -> Self {
         let mut this = Encoder::new(options, share);
         this.out.push(VERSION_MAGIC);
         this.begin(term);
@@ -173,13 +173,13 @@ impl<'h> Encoder<'h> {
     /// and one to write it, but one in all; one for every other byte that a list begins with; those to write
     /// strings.
     #[must_use]
-    pub fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         self.steps.saturating_sub(1)
     }
 
     /// Whether it makes a binary so small that ERTS neither pauses in it nor counts its steps.
     #[must_use]
-    pub fn is_small(&self) -> bool {
+    pub(crate) fn is_small(&self) -> bool {
         !self.share && self.out.len() <= tag::ONHEAP_BINARY_LIMIT
     }
 
@@ -187,7 +187,7 @@ impl<'h> Encoder<'h> {
     ///
     /// # Errors
     /// [`TooLarge`].
-    pub fn run(&mut self, steps: usize) -> Result<Progress, TooLarge> {
+    pub(crate) fn run(&mut self, steps: usize) -> Result<Progress, TooLarge> {
         while let Some(todo) = self.todo.pop() {
             self.step(todo)?;
             if let Some(counted) = &mut self.counted {
@@ -218,13 +218,13 @@ impl<'h> Encoder<'h> {
 
     /// The bytes written.
     #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.out
     }
 
     /// The bytes written, and what belongs between them, each at its place.
     #[must_use]
-    pub fn into_parts(self) -> (Vec<u8>, Vec<(usize, Bits<'h>)>) {
+    pub(crate) fn into_parts(self) -> (Vec<u8>, Vec<(usize, Bits<'h>)>) {
         (self.out, self.shared)
     }
 

@@ -16,14 +16,14 @@ pub(crate) mod tags;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{DecodeError, DecodeOptions, Decoded, Paused, Reason};
-pub use decode::{decode, decode_bare, decode_some, is_compressed};
-pub use encode::{
+pub(crate) use decode::{DecodeError, DecodeOptions, Decoded, Paused};
+pub(crate) use decode::{decode, decode_bare, decode_some, is_compressed};
+pub(crate) use encode::{
     Compressing, Compression, EncodeOptions, Encoder, PausedEncoder, Progress, TooLarge,
 };
-pub use encode::{encode, encode_bare, external_size};
+pub(crate) use encode::{encode, encode_bare, external_size};
 
-pub use crate::term::counted::this_node;
+pub(crate) use crate::term::counted::this_node;
 
 /// First byte of every term on its own.
-pub const VERSION_MAGIC: u8 = 131;
+pub(crate) const VERSION_MAGIC: u8 = 131;

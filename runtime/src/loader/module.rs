@@ -234,15 +234,15 @@ impl SourceFile {
 
 /// No version of the module waits for its `on_load` function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotThere;
+pub(crate) struct NotThere;
 
 /// The module has old code, which must be purged first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HasOldCode;
+pub(crate) struct HasOldCode;
 
 /// The versions of a module that processes may run.
 #[derive(Clone, Default)]
-pub struct Versions {
+pub(crate) struct Versions {
     /// What calls reach.
     pub current: Option<Arc<Module>>,
     /// What was current before; only processes still in it run it.
@@ -268,17 +268,17 @@ fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
 }
 
 /// Held by whoever changes code: loading, purging, breakpoints (ERTS's code modification permission).
-pub static MODIFICATION: Mutex<()> = Mutex::new(());
+pub(crate) static MODIFICATION: Mutex<()> = Mutex::new(());
 
 /// The versions of `name` there are.
 #[must_use]
-pub fn versions(name: Atom) -> Versions {
+pub(crate) fn versions(name: Atom) -> Versions {
     modules().read().get(&name).cloned().unwrap_or_default()
 }
 
 /// Modules with current code, in the order in which they came.
 #[must_use]
-pub fn loaded() -> Vec<Arc<Module>> {
+pub(crate) fn loaded() -> Vec<Arc<Module>> {
     modules()
         .read()
         .values()
@@ -294,7 +294,7 @@ pub(crate) fn all_versions() -> Vec<Arc<Module>> {
 
 /// The code that `address` lies in.
 #[must_use]
-pub fn module_at(address: CodeAddress) -> Option<(Arc<Module>, u32)> {
+pub(crate) fn module_at(address: CodeAddress) -> Option<(Arc<Module>, u32)> {
     let ranges = ranges().read();
     let n =
         ranges.partition_point(|module| module.code.as_ptr() as usize <= address.word() as usize);
@@ -305,7 +305,7 @@ pub fn module_at(address: CodeAddress) -> Option<(Arc<Module>, u32)> {
 
 /// The function that the code at `address` belongs to.
 #[must_use]
-pub fn function_at(address: CodeAddress) -> Option<Mfa> {
+pub(crate) fn function_at(address: CodeAddress) -> Option<Mfa> {
     let (module, offset) = module_at(address)?;
     module.function_at(offset).map(|entry| module.mfa(entry))
 }
@@ -396,7 +396,7 @@ fn stage(versions: &mut Versions, module: Arc<Module>) {
 ///
 /// # Errors
 /// When nothing is pending.
-pub fn finish_on_load(name: Atom, keep: bool) -> Result<(), NotThere> {
+pub(crate) fn finish_on_load(name: Atom, keep: bool) -> Result<(), NotThere> {
     let _permission = MODIFICATION.lock();
     let mut table = modules().write();
     let versions = table.get_mut(&name).ok_or(NotThere)?;
@@ -416,7 +416,7 @@ pub fn finish_on_load(name: Atom, keep: bool) -> Result<(), NotThere> {
 ///
 /// # Errors
 /// When there is old code already.
-pub fn delete(name: Atom) -> Result<bool, HasOldCode> {
+pub(crate) fn delete(name: Atom) -> Result<bool, HasOldCode> {
     let _permission = MODIFICATION.lock();
     let mut table = modules().write();
     let Some(versions) = table.get_mut(&name) else {

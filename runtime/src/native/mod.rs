@@ -9,7 +9,7 @@ mod crypto;
 mod digest;
 mod erl_tracer;
 mod load_nif;
-pub mod names;
+pub(crate) mod names;
 pub(crate) mod prim_buffer;
 pub(crate) mod prim_file;
 pub(crate) mod prim_tty;

@@ -29,7 +29,7 @@ pub(super) struct Account {
 
 /// The measures of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measures {
+pub(crate) struct Measures {
     /// By call path.
     pub tree: bool,
     /// Time.

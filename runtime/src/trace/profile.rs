@@ -53,7 +53,7 @@ static RUN: OnceLock<Run> = OnceLock::new();
 ///
 /// # Errors
 /// One line when what the environment asks for cannot be understood.
-pub fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
+pub(crate) fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
     if let Some(mut request) = Request::from_environment()? {
         request.libraries.add_elixir_of(&command);
         start(request, command, otp);
@@ -62,7 +62,7 @@ pub fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), S
 }
 
 /// Starts a profile. Only the first call does anything.
-pub fn start(request: Request, command: Vec<String>, otp: String) {
+pub(crate) fn start(request: Request, command: Vec<String>, otp: String) {
     let delay = Duration::from_millis(request.delay_ms);
     let duration = request.duration_ms.map(Duration::from_millis);
     let run = RUN.get_or_init(|| {
@@ -135,7 +135,7 @@ pub(super) fn is_wanted(patterns: &[beamline_formats::profile::Pattern], mfa: Mf
 
 /// Writes the profile so far, where there is one: what is called when the machine ends. Only the first
 /// call does anything.
-pub fn write_at_end() {
+pub(crate) fn write_at_end() {
     let Some(profile) = RUN.get() else { return };
     let mut written = profile
         .written

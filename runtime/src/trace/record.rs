@@ -100,7 +100,7 @@ thread_local! {
 ///
 /// # Errors
 /// One line when what the environment asks for cannot be understood.
-pub fn start_from_environment(
+pub(crate) fn start_from_environment(
     emulator: Vec<String>,
     otp: String,
     schedulers: usize,
@@ -265,7 +265,7 @@ fn monitor(system: &System) -> sysmon::Monitor {
 }
 
 /// Ends the recording, where there is one: also what is called when the machine ends.
-pub fn end() {
+pub(crate) fn end() {
     let is_end = NAMES.swap(false, Ordering::SeqCst);
     let was_on = ON.swap(false, Ordering::SeqCst);
     if let Some(recorder) = RECORDER.get().filter(|_| is_end) {

@@ -10,7 +10,7 @@ use crate::text::unicode;
 
 /// How names are encoded in the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameEncoding {
+pub(crate) enum NameEncoding {
     /// One byte a character.
     Latin1,
     /// UTF-8.
@@ -19,7 +19,7 @@ pub enum NameEncoding {
 
 /// What to do with names that are not of the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untranslatable {
+pub(crate) enum Untranslatable {
     /// Leave them out.
     Ignore,
     /// Leave them out and log a warning.
@@ -33,7 +33,7 @@ static ENCODING: AtomicU8 = AtomicU8::new(0);
 static UNTRANSLATABLE: AtomicU8 = AtomicU8::new(1);
 
 /// Sets the encoding (`+fnl`, `+fnu`; `None` is `+fna`) and the treatment of other names.
-pub fn set_encoding(encoding: Option<NameEncoding>, untranslatable: Untranslatable) {
+pub(crate) fn set_encoding(encoding: Option<NameEncoding>, untranslatable: Untranslatable) {
     let encoding = match encoding {
         None => 0,
         Some(NameEncoding::Latin1) => 1,
@@ -50,7 +50,7 @@ pub fn set_encoding(encoding: Option<NameEncoding>, untranslatable: Untranslatab
 
 /// The encoding of names in the file system.
 #[must_use]
-pub fn encoding() -> NameEncoding {
+pub(crate) fn encoding() -> NameEncoding {
     match ENCODING.load(Ordering::Relaxed) {
         1 => NameEncoding::Latin1,
         2 => NameEncoding::Utf8,
@@ -61,7 +61,7 @@ pub fn encoding() -> NameEncoding {
 
 /// What to do with names that are not of the encoding.
 #[must_use]
-pub fn untranslatable() -> Untranslatable {
+pub(crate) fn untranslatable() -> Untranslatable {
     match UNTRANSLATABLE.load(Ordering::Relaxed) {
         0 => Untranslatable::Ignore,
         1 => Untranslatable::Warn,

@@ -10,7 +10,7 @@ pub struct NotIolist;
 
 /// A leaf of an I/O list.
 #[derive(Clone, Copy)]
-pub enum Part<'h> {
+pub(crate) enum Part<'h> {
     /// A byte.
     Byte(u8),
     /// A bitstring (a binary, unless the walk allows others).
@@ -19,7 +19,7 @@ pub enum Part<'h> {
 
 /// A walk over the leaves of an I/O list (or a bitstring by itself) in order, which may pause. Bitstrings
 /// that are no binaries are visited too.
-pub struct Walk<'h> {
+pub(crate) struct Walk<'h> {
     /// What is still to be walked, the next one last.
     rest: Vec<Term<'h>>,
 }
@@ -27,19 +27,19 @@ pub struct Walk<'h> {
 impl<'h> Walk<'h> {
     /// The walk over `term`.
     #[must_use]
-    pub fn of(term: Term<'h>) -> Walk<'h> {
+    pub(crate) fn of(term: Term<'h>) -> Walk<'h> {
         Walk { rest: vec![term] }
     }
 
     /// A walk that goes on with what was left of one, as [`Walk::rest`] gave it.
     #[must_use]
-    pub fn resume(rest: Vec<Term<'h>>) -> Walk<'h> {
+    pub(crate) fn resume(rest: Vec<Term<'h>>) -> Walk<'h> {
         Walk { rest }
     }
 
     /// What is left to walk; nothing at the end.
     #[must_use]
-    pub fn rest(self) -> Vec<Term<'h>> {
+    pub(crate) fn rest(self) -> Vec<Term<'h>> {
         self.rest
     }
 
@@ -48,7 +48,7 @@ impl<'h> Walk<'h> {
     ///
     /// # Errors
     /// [`NotIolist`], of the walk or of `visit`.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         steps: &mut i64,
         visit: &mut impl FnMut(Part<'h>, &mut i64) -> Result<Visited, NotIolist>,
@@ -92,7 +92,7 @@ impl<'h> Walk<'h> {
 
 /// How far a walk has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Walked {
+pub(crate) enum Walked {
     /// To its end.
     All,
     /// There is something left.
@@ -101,7 +101,7 @@ pub enum Walked {
 
 /// How far a visit of a leaf has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visited {
+pub(crate) enum Visited {
     /// It is done.
     Whole,
     /// The walk is to pause, and to visit this leaf again when it goes on.
@@ -124,7 +124,7 @@ fn visit_leaf<'h>(
 ///
 /// # Errors
 /// As [`Walk::run`].
-pub fn walk<'h>(
+pub(crate) fn walk<'h>(
     term: Term<'h>,
     visit: &mut impl FnMut(Part<'h>) -> Result<(), NotIolist>,
 ) -> Result<(), NotIolist> {
@@ -137,7 +137,7 @@ pub fn walk<'h>(
 ///
 /// # Errors
 /// [`NotIolist`].
-pub fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
+pub(crate) fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
     if bits.bit_len().is_multiple_of(8) {
         Ok(bits)
     } else {
@@ -145,27 +145,11 @@ pub fn whole(bits: Bits<'_>) -> Result<Bits<'_>, NotIolist> {
     }
 }
 
-/// Size in bytes.
-///
-/// # Errors
-/// [`NotIolist`].
-pub fn size(term: Term<'_>) -> Result<usize, NotIolist> {
-    let mut size = 0;
-    walk(term, &mut |part| {
-        size += match part {
-            Part::Byte(_) => 1,
-            Part::Bits(bits) => whole(bits)?.byte_len(),
-        };
-        Ok(())
-    })?;
-    Ok(size)
-}
-
 /// Its bytes, appended to `out`.
 ///
 /// # Errors
 /// [`NotIolist`]; a part may have been appended.
-pub fn append_to(term: Term<'_>, out: &mut Vec<u8>) -> Result<(), NotIolist> {
+pub(crate) fn append_to(term: Term<'_>, out: &mut Vec<u8>) -> Result<(), NotIolist> {
     walk(term, &mut |part| {
         match part {
             Part::Byte(byte) => out.push(byte),
@@ -179,7 +163,7 @@ pub fn append_to(term: Term<'_>, out: &mut Vec<u8>) -> Result<(), NotIolist> {
 ///
 /// # Errors
 /// [`NotIolist`].
-pub fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
+pub(crate) fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
     let mut out = Vec::new();
     append_to(term, &mut out)?;
     Ok(out)
@@ -187,14 +171,14 @@ pub fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
 
 /// Bits put together from bytes and bitstrings.
 #[derive(Default)]
-pub struct Joined {
+pub(crate) struct Joined {
     bytes: Vec<u8>,
     bit_len: usize,
 }
 
 impl Joined {
     /// Appends a leaf.
-    pub fn push(&mut self, part: Part<'_>) {
+    pub(crate) fn push(&mut self, part: Part<'_>) {
         match part {
             Part::Byte(byte) if self.bit_len.is_multiple_of(8) => {
                 self.bytes.push(byte);
@@ -214,13 +198,13 @@ impl Joined {
 
     /// How many bits they are.
     #[must_use]
-    pub fn bit_len(&self) -> usize {
+    pub(crate) fn bit_len(&self) -> usize {
         self.bit_len
     }
 
     /// The bytes they take, and how many bits they are.
     #[must_use]
-    pub fn finish(self) -> (Vec<u8>, usize) {
+    pub(crate) fn finish(self) -> (Vec<u8>, usize) {
         (self.bytes, self.bit_len)
     }
 }
@@ -246,7 +230,7 @@ const SMALL_BINARY: usize = tag::ONHEAP_BINARY_LIMIT * 8;
 
 /// A list of binaries, in which large binaries are not copied, in the making.
 #[derive(Default)]
-pub struct Iovec<'h> {
+pub(crate) struct Iovec<'h> {
     copied: Vec<u8>,
     /// Where parts of the copied bytes end.
     ends: Vec<usize>,
@@ -262,7 +246,7 @@ impl<'h> Iovec<'h> {
     ///
     /// # Errors
     /// [`NotIolist`].
-    pub fn push(&mut self, part: Part<'h>) -> Result<(), NotIolist> {
+    pub(crate) fn push(&mut self, part: Part<'h>) -> Result<(), NotIolist> {
         match part {
             Part::Byte(byte) => self.copied.push(byte),
             Part::Bits(bits) => {
@@ -289,13 +273,13 @@ impl<'h> Iovec<'h> {
 
     /// Bytes of binaries that were copied.
     #[must_use]
-    pub fn copied_of_binaries(&self) -> usize {
+    pub(crate) fn copied_of_binaries(&self) -> usize {
         self.copied_of_binaries
     }
 
     /// The list.
     #[must_use]
-    pub fn finish(mut self, heap: &'h Heap) -> Term<'h> {
+    pub(crate) fn finish(mut self, heap: &'h Heap) -> Term<'h> {
         self.end_part();
         let mut parts = heap.off_heap_parts(self.copied, &self.ends).into_iter();
         let mut part = || parts.next().expect("as many parts");

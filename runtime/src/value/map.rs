@@ -12,15 +12,15 @@ use smallvec::SmallVec;
 use crate::heap::Heap;
 use crate::term::compare::eq_exact;
 use crate::term::hash::map_key_hash;
-pub use crate::term::map::{Entries, Leaf, Leaves, trie_order, trie_order_of};
+pub(crate) use crate::term::map::{Leaf, Leaves, trie_order_of};
 use crate::term::map::{MAX_LEVEL, children_of, flat_index, slot_of};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Map, Term};
-pub use build::{Pair, TrieParts};
-pub use merge::Merge;
+pub(crate) use build::{Pair, TrieParts};
+pub(crate) use merge::Merge;
 
 /// What became of a change that may find nothing to change.
-pub enum Changed<'h> {
+pub(crate) enum Changed<'h> {
     /// The map after the change; the same one where nothing differs.
     To(Term<'h>),
     /// The key is not in the map.
@@ -29,7 +29,7 @@ pub enum Changed<'h> {
 
 /// `map` with `key` mapped to `value`; the same map where it was already (the same word).
 #[must_use]
-pub fn put<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) -> Term<'h> {
+pub(crate) fn put<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) -> Term<'h> {
     match map.flat() {
         None => match trie::insert(heap, map, key, value, false) {
             Changed::To(map) => map,
@@ -49,7 +49,12 @@ pub fn put<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) -> 
 
 /// `map` with the value of `key`, which it has, replaced: as [`put`].
 #[must_use]
-pub fn update<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) -> Changed<'h> {
+pub(crate) fn update<'h>(
+    heap: &'h Heap,
+    map: Map<'h>,
+    key: Term<'h>,
+    value: Term<'h>,
+) -> Changed<'h> {
     match map.flat() {
         None => trie::insert(heap, map, key, value, true),
         Some((keys, values)) => match flat_index(keys.elements(), key) {
@@ -61,7 +66,11 @@ pub fn update<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>, value: Term<'h>) 
 
 /// `map` without `key`, and the value it had; `None` where it has no such key.
 #[must_use]
-pub fn take<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>) -> Option<(Term<'h>, Term<'h>)> {
+pub(crate) fn take<'h>(
+    heap: &'h Heap,
+    map: Map<'h>,
+    key: Term<'h>,
+) -> Option<(Term<'h>, Term<'h>)> {
     if let Some((keys, values)) = map.flat() {
         let index = flat_index(keys.elements(), key)?;
         return Some((flat::remove(heap, keys, values, index), values[index]));
@@ -77,7 +86,7 @@ pub fn take<'h>(heap: &'h Heap, map: Map<'h>, key: Term<'h>) -> Option<(Term<'h>
 
 /// The map of `pairs`; of equal keys the last one counts, as for `maps:from_list/1`.
 #[must_use]
-pub fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
+pub(crate) fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
     if pairs.len() <= SMALL_LIMIT {
         return flat::from_pairs(heap, pairs);
     }
@@ -86,7 +95,7 @@ pub fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h
 
 /// The map of more than 32 pairs, each behind the [`trie_order_of`] its key, as [`from_pairs`].
 #[must_use]
-pub fn from_placed<'h>(
+pub(crate) fn from_placed<'h>(
     heap: &'h Heap,
     pairs: impl Iterator<Item = (u64, Term<'h>, Term<'h>)>,
 ) -> Term<'h> {
@@ -95,7 +104,7 @@ pub fn from_placed<'h>(
 
 /// The map of pairs that are all in `parts`, each of which is made.
 #[must_use]
-pub fn from_parts<'h>(heap: &'h Heap, parts: &TrieParts<'h>) -> Term<'h> {
+pub(crate) fn from_parts<'h>(heap: &'h Heap, parts: &TrieParts<'h>) -> Term<'h> {
     flat_if_small(heap, parts.join(heap))
 }
 
@@ -109,7 +118,10 @@ fn flat_if_small<'h>(heap: &'h Heap, trie: Term<'h>) -> Term<'h> {
 
 /// The map of `pairs`, whose keys must differ; `None` where two are equal.
 #[must_use]
-pub fn from_unique_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Option<Term<'h>> {
+pub(crate) fn from_unique_pairs<'h>(
+    heap: &'h Heap,
+    pairs: &[(Term<'h>, Term<'h>)],
+) -> Option<Term<'h>> {
     let map = if pairs.len() <= SMALL_LIMIT {
         flat::try_from_unique(heap, SmallVec::from_slice(pairs))?
     } else {
@@ -119,7 +131,7 @@ pub fn from_unique_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> 
 }
 
 /// The start of a merging of two maps.
-pub enum Merging<'h> {
+pub(crate) enum Merging<'h> {
     /// Nothing: this is the map.
     Done(Term<'h>),
     /// A merging of tries.
@@ -128,7 +140,7 @@ pub enum Merging<'h> {
 
 /// All of both maps; where both have a key, `b`'s value counts.
 #[must_use]
-pub fn merge<'h>(heap: &'h Heap, a: Map<'h>, b: Map<'h>) -> Merging<'h> {
+pub(crate) fn merge<'h>(heap: &'h Heap, a: Map<'h>, b: Map<'h>) -> Merging<'h> {
     if a.ptr() == b.ptr() || b.is_empty() {
         return Merging::Done(a.term());
     }

@@ -8,7 +8,7 @@ use crate::num::limbs::{Int, IntRef, Round};
 use crate::term::{Term, View, tag};
 
 /// Limbs of the largest integer; a larger one is a `system_limit`. Source: `BIG_ARITY_MAX` in `big.h`.
-pub const MAX_LIMBS: usize = 0xffff;
+pub(crate) const MAX_LIMBS: usize = 0xffff;
 
 /// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum ArithError {
 }
 
 /// The result of an operation.
-pub type ArithResult<'h> = Result<Term<'h>, ArithError>;
+pub(crate) type ArithResult<'h> = Result<Term<'h>, ArithError>;
 
 /// A number looked at.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ impl<'h> Number<'h> {
 
 /// The value of a number as a float; `None` for no number and for integers that no float comes near.
 #[must_use]
-pub fn to_f64(term: Term<'_>) -> Option<f64> {
+pub(crate) fn to_f64(term: Term<'_>) -> Option<f64> {
     Number::of(term).and_then(Number::to_f64).ok()
 }
 
@@ -73,7 +73,7 @@ pub fn to_f64(term: Term<'_>) -> Option<f64> {
 ///
 /// # Errors
 /// `SystemLimit` for more than [`MAX_LIMBS`] limbs.
-pub fn make_integer<'h>(heap: &'h Heap, value: &Int) -> ArithResult<'h> {
+pub(crate) fn make_integer<'h>(heap: &'h Heap, value: &Int) -> ArithResult<'h> {
     if value.mag().len() > MAX_LIMBS {
         return Err(ArithError::SystemLimit);
     }
@@ -125,7 +125,7 @@ fn mixed<'h>(
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     mixed(heap, a, b, i64::checked_add, |a, b| a + b, |a, b| a + b)
 }
 
@@ -133,7 +133,7 @@ pub fn add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn sub<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn sub<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     mixed(heap, a, b, i64::checked_sub, |a, b| a - b, |a, b| a - b)
 }
 
@@ -141,7 +141,7 @@ pub fn sub<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn mul<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn mul<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     if let (View::Big(a), View::Big(b)) = (a.view(), b.view())
         && a.limbs().len() + b.limbs().len() > MAX_LIMBS + 1
     {
@@ -152,7 +152,12 @@ pub fn mul<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 
 /// `a * b + c` of integers, with no term for the product; `None` where one is no integer, or the result is
 /// too large.
-pub fn mul_add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>, c: Term<'h>) -> Option<Term<'h>> {
+pub(crate) fn mul_add<'h>(
+    heap: &'h Heap,
+    a: Term<'h>,
+    b: Term<'h>,
+    c: Term<'h>,
+) -> Option<Term<'h>> {
     if let (Some(a), Some(b), Some(c)) = (a.as_small(), b.as_small(), c.as_small()) {
         // A product of two and a sum more have less than 128 bits.
         let value = i128::from(a) * i128::from(b) + i128::from(c);
@@ -182,7 +187,7 @@ pub fn mul_add<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>, c: Term<'h>) -> Opt
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn fdiv<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn fdiv<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     let (a, b) = (Number::of(a)?.to_f64()?, Number::of(b)?.to_f64()?);
     make_float(heap, a / b)
 }
@@ -209,7 +214,7 @@ fn integers<'h>(
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn div<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn div<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     integers(heap, a, b, i64::checked_div, |a, b| {
         a.div_rem(b).map(|(quotient, _)| quotient)
     })
@@ -219,7 +224,7 @@ pub fn div<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn rem<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn rem<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     integers(heap, a, b, i64::checked_rem, |a, b| {
         a.div_rem(b).map(|(_, remainder)| remainder)
     })
@@ -229,7 +234,7 @@ pub fn rem<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn band<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn band<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     integers(heap, a, b, |a, b| Some(a & b), |a, b| Some(a.band(b)))
 }
 
@@ -237,7 +242,7 @@ pub fn band<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn bor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn bor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     integers(heap, a, b, |a, b| Some(a | b), |a, b| Some(a.bor(b)))
 }
 
@@ -245,7 +250,7 @@ pub fn bor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn bxor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn bxor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     integers(heap, a, b, |a, b| Some(a ^ b), |a, b| Some(a.bxor(b)))
 }
 
@@ -253,7 +258,7 @@ pub fn bxor<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn bnot<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn bnot<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
     match Number::of(a)? {
         Small(value) => Ok(integer(heap, !value)),
         Big(value) => result(heap, &value.bnot()),
@@ -275,7 +280,7 @@ fn shift_bits(term: Term<'_>) -> Result<i64, ArithError> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn bsl<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn bsl<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     shift(heap, a, shift_bits(b)?)
 }
 
@@ -283,7 +288,7 @@ pub fn bsl<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn bsr<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn bsr<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
     shift(heap, a, -shift_bits(b)?)
 }
 
@@ -316,7 +321,7 @@ fn shift<'h>(heap: &'h Heap, a: Term<'h>, left: i64) -> ArithResult<'h> {
 ///
 /// # Errors
 /// [`ArithError`].
-pub fn neg<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
+pub(crate) fn neg<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
     match Number::of(a)? {
         Small(value) => Ok(integer(heap, -value)),
         Big(value) => result(heap, &-value),
@@ -326,7 +331,7 @@ pub fn neg<'h>(heap: &'h Heap, a: Term<'h>) -> ArithResult<'h> {
 
 /// `abs(a)`; `None` for no number.
 #[must_use]
-pub fn abs<'h>(heap: &'h Heap, a: Term<'h>) -> Option<Term<'h>> {
+pub(crate) fn abs<'h>(heap: &'h Heap, a: Term<'h>) -> Option<Term<'h>> {
     Some(match Number::of(a).ok()? {
         Small(value) if value < 0 => integer(heap, -value),
         Big(value) if value.is_negative() => heap.big_beside(false, value.mag()),
@@ -337,7 +342,7 @@ pub fn abs<'h>(heap: &'h Heap, a: Term<'h>) -> Option<Term<'h>> {
 
 /// `round`, `trunc`, `floor` and `ceil`; `None` for no number.
 #[must_use]
-pub fn to_integer<'h>(heap: &'h Heap, a: Term<'h>, round: Round) -> Option<Term<'h>> {
+pub(crate) fn to_integer<'h>(heap: &'h Heap, a: Term<'h>, round: Round) -> Option<Term<'h>> {
     match Number::of(a).ok()? {
         Small(_) | Big(_) => Some(a),
         Float(value) => {

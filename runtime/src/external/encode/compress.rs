@@ -9,7 +9,7 @@ use super::super::tags::COMPRESSED;
 const HEAD_BYTES: usize = 6;
 
 /// A compression under way. It is given up where the result would be no shorter than what is compressed.
-pub struct Compression {
+pub(crate) struct Compression {
     plain: Vec<u8>,
     zlib: Compress,
     out: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Compression {
 }
 
 /// The start of a compression, where one is worth while.
-pub enum Compressing {
+pub(crate) enum Compressing {
     /// A compression.
     More(Compression),
     /// Nothing: the bytes are too few to become fewer.
@@ -29,7 +29,7 @@ pub enum Compressing {
 impl Compression {
     /// Begins with the bytes of a term, version included; level -1 stands for the usual one.
     #[must_use]
-    pub fn begin(plain: Vec<u8>, level: i32) -> Compressing {
+    pub(crate) fn begin(plain: Vec<u8>, level: i32) -> Compressing {
         if plain.len() <= HEAD_BYTES {
             return Compressing::Plain(plain);
         }
@@ -47,7 +47,7 @@ impl Compression {
     }
 
     /// Goes on until `most_bytes` more have been written; is it over?
-    pub fn run(&mut self, most_bytes: usize) -> bool {
+    pub(crate) fn run(&mut self, most_bytes: usize) -> bool {
         let from = self.out.len();
         let room = (self.plain.len() - from).min(most_bytes);
         self.out.resize(from + room, 0);
@@ -67,13 +67,13 @@ impl Compression {
 
     /// Bytes written so far.
     #[must_use]
-    pub fn written_bytes(&self) -> usize {
+    pub(crate) fn written_bytes(&self) -> usize {
         self.out.len() - HEAD_BYTES
     }
 
     /// The shorter of what was compressed and what became of it, when it is over.
     #[must_use]
-    pub fn finish(self) -> Vec<u8> {
+    pub(crate) fn finish(self) -> Vec<u8> {
         debug_assert!(self.is_over, "compressed to the end");
         if self.is_shorter {
             self.out

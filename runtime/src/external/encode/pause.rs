@@ -5,7 +5,7 @@ use crate::heap::keeps;
 use crate::term::{Term, View};
 
 /// An encoder that does not run.
-pub struct PausedEncoder<'h> {
+pub(crate) struct PausedEncoder<'h> {
     options: EncodeOptions,
     out: Vec<u8>,
     from: usize,
@@ -112,7 +112,7 @@ impl<'h> PausedEncoder<'h> {
 impl<'h> Encoder<'h> {
     /// Comes to rest.
     #[must_use]
-    pub fn pause(self) -> PausedEncoder<'h> {
+    pub(crate) fn pause(self) -> PausedEncoder<'h> {
         let (todo, mut terms): (Vec<_>, Vec<_>) = self.todo.into_iter().map(Todo::pause).unzip();
         terms.extend(self.shared.iter().map(|(_, bits)| bits.term()));
         PausedEncoder {

@@ -100,7 +100,7 @@ pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn prepare_preloaded(file: &[u8]) -> Result<Arc<Module>, LoadError> {
+pub(crate) fn prepare_preloaded(file: &[u8]) -> Result<Arc<Module>, LoadError> {
     let mut beam = decode(file)?;
     beam.lines = None;
     prepare_module(&beam)
@@ -191,7 +191,7 @@ fn fields<'t>(tables: &'t Tables<'_>, row: &RecordDef) -> Option<Vec<record::Fie
 
 /// Decodes a module's `Attr` or `CInf` chunk.
 #[must_use]
-pub fn chunk_term(bytes: &[u8]) -> Message {
+pub(crate) fn chunk_term(bytes: &[u8]) -> Message {
     let heap = Heap::detached();
     let decoded = external::decode(&heap, bytes, external::DecodeOptions::default());
     Message::copy_of(decoded.map_or(Term::NIL, |(term, _)| term))

@@ -2,7 +2,7 @@
 
 mod parts;
 
-pub use parts::{Pair, TrieParts};
+pub(crate) use parts::{Pair, TrieParts};
 
 use smallvec::SmallVec;
 

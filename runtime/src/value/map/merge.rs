@@ -31,7 +31,7 @@ struct Frame<'h> {
 keeps! { struct Frame { nodes, children, merged; bitmaps, slot, mix } }
 
 /// A merging of two tries, which may pause.
-pub struct Merge<'h> {
+pub(crate) struct Merge<'h> {
     /// Nodes in the making, from the root on.
     frames: Vec<Frame<'h>>,
     /// Keys of both, less those found in both so far.
@@ -100,12 +100,12 @@ impl<'h> Merge<'h> {
 
     /// Nodes visited so far, for reductions.
     #[must_use]
-    pub fn visited(&self) -> usize {
+    pub(crate) fn visited(&self) -> usize {
         self.visited
     }
 
     /// Goes on until more than so many nodes are visited in all; the map when it is whole.
-    pub fn run(&mut self, heap: &'h Heap, visited: usize) -> Option<Term<'h>> {
+    pub(crate) fn run(&mut self, heap: &'h Heap, visited: usize) -> Option<Term<'h>> {
         while self.visited <= visited {
             if let Some(map) = self.step(heap) {
                 return Some(map);

@@ -14,10 +14,10 @@ const PARTS: usize = CHILDREN * CHILDREN;
 const LEVEL: u32 = 2;
 
 /// A pair: the place of its key, key and value.
-pub type Pair<'h> = (u64, [Term<'h>; 2]);
+pub(crate) type Pair<'h> = (u64, [Term<'h>; 2]);
 
 /// Pairs by the parts they belong to, of which the first ones are made.
-pub struct TrieParts<'h> {
+pub(crate) struct TrieParts<'h> {
     pairs: Vec<Vec<Pair<'h>>>,
     /// The parts that are made; none stands for no pair.
     made: Vec<Option<Term<'h>>>,
@@ -39,7 +39,7 @@ impl Default for TrieParts<'_> {
 
 impl<'h> TrieParts<'h> {
     /// Puts pairs to their parts, behind those that are there.
-    pub fn add(&mut self, pairs: impl IntoIterator<Item = Pair<'h>>) {
+    pub(crate) fn add(&mut self, pairs: impl IntoIterator<Item = Pair<'h>>) {
         for pair in pairs {
             let part = pair.0 >> (u64::BITS - PARTS.ilog2());
             self.pairs[part as usize].push(pair);
@@ -47,7 +47,7 @@ impl<'h> TrieParts<'h> {
     }
 
     /// Makes the next part; how many pairs it was made of. `None` when all are made.
-    pub fn make_next(&mut self, heap: &'h Heap) -> Option<usize> {
+    pub(crate) fn make_next(&mut self, heap: &'h Heap) -> Option<usize> {
         let pairs = std::mem::take(self.pairs.get_mut(self.made.len())?);
         let placed = |&(order, [key, value]): &Pair<'h>| (order, key, value);
         let leaves = sorted_leaves(heap, pairs.iter().map(placed));
