@@ -1,5 +1,6 @@
 //! What no other tool checks of the repository's files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -308,4 +309,71 @@ fn a_file_with_unsafe_code_names_its_invariants() {
         .map(|(name, _)| name)
         .collect();
     assert!(nameless.is_empty(), "no invariant is named in {nameless:?}");
+}
+
+/// The name of a public function, constant or static that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let mut words = line.trim_start().strip_prefix("pub ")?.split_whitespace();
+    let kind = words.find(|word| !["const", "unsafe", "async"].contains(word))?;
+    let is_const = line.trim_start().starts_with("pub const ") && !["fn", "unsafe"].contains(&kind);
+    let name = match kind {
+        "fn" | "static" => words.next()?,
+        name if is_const => name,
+        _ => return None,
+    };
+    name.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .next()
+}
+
+#[test]
+fn declarations_are_told_from_other_lines() {
+    assert_eq!(declared("    pub const fn at(x: u8) -> u8 {"), Some("at"));
+    assert_eq!(declared("pub unsafe fn own<T>(it: T) {"), Some("own"));
+    assert_eq!(declared("pub const LIMIT: usize = 3;"), Some("LIMIT"));
+    assert_eq!(declared("pub static TABLE: Table = Table;"), Some("TABLE"));
+    assert_eq!(declared("pub struct Table;"), None);
+    assert_eq!(declared("pub(crate) fn inner() {}"), None);
+    assert_eq!(declared("// pub fn gone() {}"), None);
+}
+
+/// The crate that a file belongs to: the folder that has its `src`, `tests` or `benches`.
+fn crate_of(name: &str) -> &str {
+    let folder = ["/src/", "/tests/", "/benches/"].iter();
+    let ends = folder.filter_map(|folder| name.find(folder));
+    ends.min().map_or(name, |end| &name[..end])
+}
+
+#[test]
+fn what_is_public_is_used_elsewhere() {
+    let all: Vec<_> = files()
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(".rs"))
+        .collect();
+    let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, text) in &all {
+        // A library's own program, tests and documentation use it from outside.
+        let is_outside = !name.contains("/src/") || name.ends_with("/main.rs");
+        let of = if is_outside { name } else { crate_of(name) };
+        for line in text.lines() {
+            let is_doc = line.trim_start().starts_with("//");
+            let of = if is_doc { "documentation" } else { of };
+            for word in line.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+                users.entry(word).or_default().insert(of);
+            }
+        }
+    }
+    let mut unused = Vec::new();
+    for (name, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            let is_unused = |word: &&str| users[word].iter().all(|of| *of == crate_of(&name));
+            if let Some(word) = declared(line).filter(is_unused) {
+                unused.push(format!("{name}:{}: {word}", number + 1));
+            }
+        }
+    }
+    assert!(
+        unused.is_empty(),
+        "only their own crates use:\n{}\n",
+        unused.join("\n")
+    );
 }

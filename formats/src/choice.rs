@@ -24,21 +24,21 @@ impl From<&str> for Choice {
 impl Choice {
     /// Whether a function is meant.
     #[must_use]
-    pub fn has_function(&self, module: &str, name: &str, arity: u32) -> bool {
+    pub(crate) fn has_function(&self, module: &str, name: &str, arity: u32) -> bool {
         let pattern = self.pattern.as_ref();
         pattern.is_some_and(|pattern| pattern.matches(module, name, arity))
     }
 
     /// Whether a function of a recording is meant.
     #[must_use]
-    pub fn has_name(&self, names: &Names, function: NameId) -> bool {
+    pub(crate) fn has_name(&self, names: &Names, function: NameId) -> bool {
         let function = names.function(function);
         function.is_some_and(|f| self.has_function(&f.module, &f.name, u32::from(f.arity)))
     }
 
     /// Whether a process of a recording is meant.
     #[must_use]
-    pub fn has_process(&self, names: &Names, id: Id) -> bool {
+    pub(crate) fn has_process(&self, names: &Names, id: Id) -> bool {
         if id.to_string() == self.text {
             return true;
         }
@@ -53,13 +53,13 @@ impl Choice {
 
     /// Whether a process is meant, by its pid or by its name as reports have it.
     #[must_use]
-    pub fn has_process_named(&self, pid: &str, name: &str) -> bool {
+    pub(crate) fn has_process_named(&self, pid: &str, name: &str) -> bool {
         self.text == pid || self.text == name
     }
 
     /// One line: nothing is so, and which of these functions and other names are like it.
     #[must_use]
-    pub fn matches_nothing<'a>(
+    pub(crate) fn matches_nothing<'a>(
         &self,
         what: &str,
         functions: impl IntoIterator<Item = (&'a str, &'a str, u32)>,

@@ -1,7 +1,8 @@
 //! A runtime for compiled BEAM code, with tracing inside.
 //!
 //! A program that embeds it calls [`start::start`] with an OTP's root directory and an emulator's arguments. The other
-//! public items serve tools, benchmarks and tests: code made ready to run, heaps, terms and processes, and trace sessions.
+//! public items serve tools, benchmarks and tests: code made ready to run, heaps, terms and processes
+//! ([`process::spawn_native`] starts one whose code is Rust), and trace sessions.
 
 mod bif;
 mod code;

@@ -88,7 +88,7 @@ pub struct Comparison {
 
 impl Compared {
     /// Everything that is more than allowed; of time only where it counts.
-    pub fn regressions(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn regressions(&self) -> impl Iterator<Item = String> {
         let counted = self.totals.iter().chain(&self.functions);
         let counted = counted.filter_map(|change| match &change.verdict {
             Verdict::Regression(why) => {

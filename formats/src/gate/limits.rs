@@ -26,7 +26,7 @@ pub enum Metric {
 
 impl Metric {
     /// The metrics of a workload.
-    pub const TOTALS: [Metric; 5] = [
+    pub(crate) const TOTALS: [Metric; 5] = [
         Metric::Reductions,
         Metric::Words,
         Metric::Messages,
@@ -34,7 +34,7 @@ impl Metric {
         Metric::Processes,
     ];
     /// The metrics of a function.
-    pub const OF_FUNCTIONS: [Metric; 2] = [Metric::Calls, Metric::Words];
+    pub(crate) const OF_FUNCTIONS: [Metric; 2] = [Metric::Calls, Metric::Words];
 
     /// Its name.
     #[must_use]

@@ -15,5 +15,4 @@ mod tests;
 pub use compare::{Change, Compared, Comparison, TimeChange, Verdict, before, compare};
 pub use limits::{FunctionLimits, Limit, Limits, Metric, Percent, TimeLimit, WorkloadLimits};
 pub use picture::draw_difference;
-pub use rank::p_value;
 pub use results::{FunctionCount, Machine, PathCount, Results, Times, Workload};

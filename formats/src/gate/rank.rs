@@ -7,7 +7,7 @@
 /// Source: Mann and Whitney, *On a test of whether one of two random variables is stochastically larger than
 /// the other*, 1947.
 #[must_use]
-pub fn p_value(a: &[u64], b: &[u64]) -> f64 {
+pub(crate) fn p_value(a: &[u64], b: &[u64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }

@@ -239,7 +239,7 @@ impl Histograms {
     ///
     /// # Errors
     /// One line: what `out` returns, or a histogram too large for the format.
-    pub fn write_log<W: Write>(
+    pub(crate) fn write_log<W: Write>(
         &self,
         mut out: W,
         start: SystemTime,

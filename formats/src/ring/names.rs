@@ -266,7 +266,7 @@ impl Names {
 
     /// A function as its language writes it; `?` where it is not known.
     #[must_use]
-    pub fn function_text(&self, name: NameId) -> String {
+    pub(crate) fn function_text(&self, name: NameId) -> String {
         self.function(name).map_or_else(
             || "?".to_owned(),
             |f| crate::name::mfa(&f.module, &f.name, u32::from(f.arity)),
@@ -298,7 +298,7 @@ impl Names {
 
     /// A process's registered name, or the function it started in; empty where neither is known.
     #[must_use]
-    pub fn process_text(&self, id: Id) -> String {
+    pub(crate) fn process_text(&self, id: Id) -> String {
         match self.process(id) {
             Some(process) if process.name != NameId::NONE => {
                 crate::name::module(self.atom(process.name))

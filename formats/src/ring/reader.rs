@@ -346,7 +346,7 @@ impl Recording {
     /// Which of these groups were not recorded, and the events to ask for to have them beside what there is; none
     /// where all were.
     #[must_use]
-    pub fn lacking(&self, needs: &[Group]) -> Option<(Vec<&'static str>, String)> {
+    pub(crate) fn lacking(&self, needs: &[Group]) -> Option<(Vec<&'static str>, String)> {
         let missing = needs.iter().filter(|group| !self.has(**group));
         let missing: Vec<&str> = missing.map(|group| group.name()).collect();
         let wanted = Group::ALL.iter();
@@ -363,7 +363,7 @@ impl Recording {
 
     /// Names that did not fit.
     #[must_use]
-    pub fn names_lost(&self) -> u64 {
+    pub(crate) fn names_lost(&self) -> u64 {
         self.header.word(header::NAMES_LOST)
     }
 
@@ -405,7 +405,7 @@ impl Recording {
 
     /// It is a stream that nobody ended: what came after it is not known.
     #[must_use]
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
@@ -431,7 +431,7 @@ impl Recording {
 
     /// The oldest records of a segment have been overwritten.
     #[must_use]
-    pub fn is_wrapped(&self, segment: usize) -> bool {
+    pub(crate) fn is_wrapped(&self, segment: usize) -> bool {
         self.segments
             .get(segment)
             .is_some_and(|info| info.whole_from() > 1)

@@ -28,7 +28,7 @@ pub struct Turn {
 impl Turn {
     /// It is a port that runs.
     #[must_use]
-    pub fn is_of_port(&self) -> bool {
+    pub(crate) fn is_of_port(&self) -> bool {
         matches!(self.who, Id::Port(_))
     }
 }
@@ -120,14 +120,14 @@ impl Spans {
 
     /// Follows calls, too.
     #[must_use]
-    pub fn with_calls(mut self, recording: &Recording) -> Spans {
+    pub(crate) fn with_calls(mut self, recording: &Recording) -> Spans {
         self.calls = Some(Stacks::new(recording));
         self
     }
 
     /// Follows messages, too.
     #[must_use]
-    pub fn with_messages(mut self, recording: &Recording) -> Spans {
+    pub(crate) fn with_messages(mut self, recording: &Recording) -> Spans {
         self.messages = Some(OnTheWay::new(recording.names()));
         self
     }
@@ -238,7 +238,7 @@ impl Spans {
 
     /// The time slices that have not ended, in order of the processes and ports that run.
     #[must_use]
-    pub fn open_turns(&self) -> Vec<Turn> {
+    pub(crate) fn open_turns(&self) -> Vec<Turn> {
         let mut open: Vec<Turn> = self.running.values().copied().collect();
         open.sort_unstable_by_key(|turn| turn.who);
         open
@@ -246,19 +246,19 @@ impl Spans {
 
     /// How many collections have not ended.
     #[must_use]
-    pub fn open_collections(&self) -> usize {
+    pub(crate) fn open_collections(&self) -> usize {
         self.collecting.len()
     }
 
     /// How many calls have not ended.
     #[must_use]
-    pub fn open_calls(&self) -> usize {
+    pub(crate) fn open_calls(&self) -> usize {
         self.calls.as_ref().map_or(0, Stacks::open_count)
     }
 
     /// How many messages were sent and were not seen to come.
     #[must_use]
-    pub fn open_messages(&self) -> u64 {
+    pub(crate) fn open_messages(&self) -> u64 {
         self.messages.as_ref().map_or(0, OnTheWay::left)
     }
 }

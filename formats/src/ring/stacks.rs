@@ -194,7 +194,7 @@ impl Stacks {
 
     /// How many calls have not ended.
     #[must_use]
-    pub fn open_count(&self) -> usize {
+    pub(crate) fn open_count(&self) -> usize {
         self.all.iter().map(|(_, stack)| stack.calls.len()).sum()
     }
 

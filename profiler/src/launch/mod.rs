@@ -289,7 +289,7 @@ pub struct Ended {
 impl Ended {
     /// Ends this process as the command ended: with its code, or by its signal.
     #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         if let Some(signal) = self.status.signal() {
             // Returns for a signal that ends nothing; the shell's number stands for it then.
             let _ = signal_hook::low_level::emulate_default_handler(signal);

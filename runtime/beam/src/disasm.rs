@@ -30,7 +30,8 @@ impl<'a> Disasm<'a> {
 
     /// Shows literals as `literal` writes them.
     #[must_use]
-    pub fn with_literals(mut self, literal: &'a LiteralText<'a>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn with_literals(mut self, literal: &'a LiteralText<'a>) -> Self {
         self.literal = Some(literal);
         self
     }

@@ -414,11 +414,13 @@ macro_rules! define_ops {
 
             const NAMES: &'static [&'static str] = &[$($name,)*];
             const ARITIES: &'static [u8] = &[$($arity,)*];
+            #[cfg(test)]
             const OBSOLETE: &'static [bool] = &[$(is_obsolete!($state),)*];
         }
     };
 }
 
+#[cfg(test)]
 macro_rules! is_obsolete {
     (current) => {
         false
@@ -463,7 +465,8 @@ impl Op {
 
     /// True for an instruction that no supported compiler emits.
     #[must_use]
-    pub fn is_obsolete(self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_obsolete(self) -> bool {
         Self::OBSOLETE[usize::from(self.number() - 1)]
     }
 }

@@ -226,10 +226,11 @@ pub struct BeamType {
 }
 
 #[expect(missing_docs, reason = "the names are the types")]
+#[allow(dead_code, reason = "the format's whole set")]
 impl BeamType {
     pub const ATOM: u16 = 1;
-    pub const BITSTRING: u16 = 1 << 1;
-    pub const CONS: u16 = 1 << 2;
+    pub(crate) const BITSTRING: u16 = 1 << 1;
+    pub(crate) const CONS: u16 = 1 << 2;
     pub const FLOAT: u16 = 1 << 3;
     pub const FUN: u16 = 1 << 4;
     pub const INTEGER: u16 = 1 << 5;
@@ -237,8 +238,8 @@ impl BeamType {
     pub const NIL: u16 = 1 << 7;
     pub const PID: u16 = 1 << 8;
     pub const PORT: u16 = 1 << 9;
-    pub const REFERENCE: u16 = 1 << 10;
-    pub const TUPLE: u16 = 1 << 11;
+    pub(crate) const REFERENCE: u16 = 1 << 10;
+    pub(crate) const TUPLE: u16 = 1 << 11;
     pub const RECORD: u16 = 1 << 12;
     pub const ANY: u16 = (1 << 13) - 1;
 }

@@ -61,7 +61,7 @@ pub fn f(value: i128) -> Vec<u8> {
 }
 
 /// A term of an extended kind, with what follows it.
-pub fn ext(kind: i128, rest: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn ext(kind: i128, rest: &[Vec<u8>]) -> Vec<u8> {
     [term(7, kind), rest.concat()].concat()
 }
 
@@ -71,7 +71,7 @@ pub fn list(args: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// A literal, by its row.
-pub fn lit(row: i128) -> Vec<u8> {
+pub(crate) fn lit(row: i128) -> Vec<u8> {
     ext(4, &[u(row)])
 }
 
@@ -201,7 +201,7 @@ impl Sample {
 }
 
 /// Chunk `AtU8`, as OTP 28 and later write it.
-pub fn long_atoms(atoms: &[&str]) -> Vec<u8> {
+pub(crate) fn long_atoms(atoms: &[&str]) -> Vec<u8> {
     let mut out = words(&[-(atoms.len() as i32)]);
     for atom in atoms {
         out.extend(u(atom.len() as i128));

@@ -267,13 +267,6 @@ impl Regex {
             .map(|(i, _)| usize::from(*i))
     }
 
-    /// The group that a name captures: the first of its groups that took part in the match.
-    #[must_use]
-    pub fn named_group(&self, groups: &[Group], name: &[u8]) -> Group {
-        self.numbers_of(name)
-            .find_map(|i| groups.get(i).copied().flatten())
-    }
-
     /// Matches a subject. `None` is no match; the groups go up to the last that took part,
     /// the whole match first.
     ///

@@ -202,7 +202,7 @@ impl Parking {
     }
 
     /// Wakes all that are idle.
-    pub fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         for id in 0..self.parkers.len() {
             self.wake(id);
         }

@@ -39,9 +39,9 @@ use crossbeam_epoch as epoch;
 use crossbeam_utils::CachePadded;
 
 /// Bits of the data of an identifier.
-pub const DATA_BITS: u32 = 60;
+pub(crate) const DATA_BITS: u32 = 60;
 /// Bits of the first number that a pid prints.
-pub const NUMBER_BITS: u32 = 28;
+pub(crate) const NUMBER_BITS: u32 = 28;
 /// The highest capacity.
 pub const MAX_CAPACITY: usize = 1 << 27;
 /// The data that no element gets.

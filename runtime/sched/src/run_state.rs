@@ -151,7 +151,8 @@ impl RunState {
     /// Whether it waits in a run queue: `runnable` of `process_info/2`. May be stale.
     #[inline]
     #[must_use]
-    pub fn is_queued(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_queued(&self) -> bool {
         self.0.load(Ordering::Relaxed) & QUEUED != 0
     }
 

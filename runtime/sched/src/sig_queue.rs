@@ -41,13 +41,8 @@ impl<T> Node<T> {
         &self.value
     }
 
-    /// The signal, to change.
-    pub fn value_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-
     /// Takes the signal out.
-    pub fn into_value(self) -> T {
+    pub(crate) fn into_value(self) -> T {
         self.value
     }
 }
@@ -109,7 +104,7 @@ impl<T> SigQueue<T> {
     ///
     /// # Errors
     /// Gives `node` back when the queue is closed.
-    pub fn push_node(&self, node: Box<Node<T>>) -> Result<bool, Box<Node<T>>> {
+    pub(crate) fn push_node(&self, node: Box<Node<T>>) -> Result<bool, Box<Node<T>>> {
         let node = Box::into_raw(node);
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
@@ -168,7 +163,7 @@ impl<T> SigQueue<T> {
     }
 
     /// Whether [`Self::close`] was called.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.head.load(Ordering::Acquire) == closed()
     }
 }
@@ -260,7 +255,7 @@ impl<T> Batch<T> {
     }
 
     /// Takes the oldest signal in its box.
-    pub fn pop_node(&mut self) -> Option<Box<Node<T>>> {
+    pub(crate) fn pop_node(&mut self) -> Option<Box<Node<T>>> {
         if self.first.is_null() {
             return None;
         }
@@ -283,7 +278,7 @@ impl<T> Batch<T> {
     }
 
     /// Appends a signal in its box.
-    pub fn push_node(&mut self, node: Box<Node<T>>) {
+    pub(crate) fn push_node(&mut self, node: Box<Node<T>>) {
         let node = Box::into_raw(node);
         // SAFETY: Q2: a boxed node outside any queue is its holder's.
         unsafe { (*node).next.with_mut(|next| *next = ptr::null_mut()) };

@@ -68,7 +68,7 @@ impl Export {
 
     /// Entry of its own stub.
     #[must_use]
-    pub fn stub_address(&self) -> u64 {
+    pub(crate) fn stub_address(&self) -> u64 {
         std::ptr::from_ref(&self.stub[entry::WORDS]) as u64
     }
 

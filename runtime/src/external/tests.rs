@@ -1,7 +1,7 @@
 //! Tests the format against what OTP 29 reads and writes.
 
-use super::tags::*;
 use super::decode::Reason;
+use super::tags::*;
 use super::*;
 use crate::heap::Heap;
 use crate::term::{Atom, Pid, Term, View};

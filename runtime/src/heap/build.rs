@@ -31,7 +31,7 @@ impl Heap {
     }
 
     /// A list of `elements` that ends in `tail`. 2 words an element.
-    pub fn list_with_tail<'h>(&'h self, elements: &[Term<'h>], tail: Term<'h>) -> Term<'h> {
+    pub(crate) fn list_with_tail<'h>(&'h self, elements: &[Term<'h>], tail: Term<'h>) -> Term<'h> {
         elements
             .iter()
             .rev()
@@ -44,12 +44,12 @@ impl Heap {
     }
 
     /// A list of small integers, one for each byte.
-    pub fn byte_list<'h>(&'h self, bytes: &[u8]) -> Term<'h> {
+    pub(crate) fn byte_list<'h>(&'h self, bytes: &[u8]) -> Term<'h> {
         self.byte_list_with_tail(bytes, Term::NIL)
     }
 
     /// The same, before `tail`.
-    pub fn byte_list_with_tail<'h>(&'h self, bytes: &[u8], tail: Term<'h>) -> Term<'h> {
+    pub(crate) fn byte_list_with_tail<'h>(&'h self, bytes: &[u8], tail: Term<'h>) -> Term<'h> {
         bytes
             .iter()
             .rev()
@@ -200,7 +200,7 @@ impl Heap {
     }
 
     /// A binary that takes over `bytes` without a copy where it is off-heap.
-    pub fn binary_from_vec(&self, bytes: Vec<u8>) -> Term<'_> {
+    pub(crate) fn binary_from_vec(&self, bytes: Vec<u8>) -> Term<'_> {
         if bytes.len() <= tag::ONHEAP_BINARY_LIMIT {
             return self.binary(&bytes);
         }
@@ -208,7 +208,7 @@ impl Heap {
     }
 
     /// The same, off-heap whatever its size. 8 words.
-    pub fn off_heap_binary(&self, bytes: Vec<u8>) -> Term<'_> {
+    pub(crate) fn off_heap_binary(&self, bytes: Vec<u8>) -> Term<'_> {
         let size = bytes.len();
         // SAFETY: H4: made just now.
         unsafe { self.off_heap_bits(Binary::from_vec(bytes, size), size * 8) }
@@ -232,7 +232,7 @@ impl Heap {
 
     /// The parts of `bytes` that end at these indices, each from where the one before ends, in one binary
     /// off-heap whatever its size. 3 words and 5 a part.
-    pub fn off_heap_parts<'h>(&'h self, bytes: Vec<u8>, ends: &[usize]) -> Vec<Term<'h>> {
+    pub(crate) fn off_heap_parts<'h>(&'h self, bytes: Vec<u8>, ends: &[usize]) -> Vec<Term<'h>> {
         let mut from = 0;
         let mut whole: Option<Term<'h>> = None;
         let mut bytes = Some(bytes);
@@ -272,7 +272,7 @@ impl Heap {
 
     /// Bits `from..to` of `bits`: a copy on the heap where that is small, else a sub-bitstring
     /// (5 words) that shares the bytes.
-    pub fn sub_bits<'h>(&'h self, bits: Bits<'h>, from: usize, to: usize) -> Term<'h> {
+    pub(crate) fn sub_bits<'h>(&'h self, bits: Bits<'h>, from: usize, to: usize) -> Term<'h> {
         assert!(
             from <= to && to <= bits.bit_len(),
             "a part of the bitstring"
@@ -302,7 +302,7 @@ impl Heap {
     }
 
     /// A copy of `bits` that starts `offset` bits into a byte, off-heap whatever its size. 13 words.
-    pub fn unaligned_bits<'h>(&'h self, bits: Bits<'h>, offset: usize) -> Term<'h> {
+    pub(crate) fn unaligned_bits<'h>(&'h self, bits: Bits<'h>, offset: usize) -> Term<'h> {
         let end = offset + bits.bit_len();
         let size = end.div_ceil(8).max(tag::ONHEAP_BINARY_LIMIT + 1);
         let mut bytes = vec![0u8; size];
@@ -332,7 +332,7 @@ impl Heap {
 
     /// The reference with these numbers, which have come from outside: to the object they stand for, where
     /// they are those of one. 3 words.
-    pub fn known_reference(&self, numbers: [u32; 3]) -> Term<'_> {
+    pub(crate) fn known_reference(&self, numbers: [u32; 3]) -> Term<'_> {
         match MagicBinary::find(numbers) {
             Some(magic) => self.magic_reference(magic),
             None => self.reference(numbers),
@@ -340,7 +340,7 @@ impl Heap {
     }
 
     /// A reference that names a process too (aliases). 4 words.
-    pub fn pid_reference(&self, numbers: [u32; 3], pid: Pid) -> Term<'_> {
+    pub(crate) fn pid_reference(&self, numbers: [u32; 3], pid: Pid) -> Term<'_> {
         let [a, b] = ref_words(numbers);
         self.thing(
             tag::make_header(size::PID_REF - 1, tag::REF),
@@ -349,7 +349,7 @@ impl Heap {
     }
 
     /// A reference that keeps an object of the runtime's alive. 3 words.
-    pub fn magic_reference(&self, magic: Arc<MagicBinary>) -> Term<'_> {
+    pub(crate) fn magic_reference(&self, magic: Arc<MagicBinary>) -> Term<'_> {
         let words = [Arc::into_raw(magic) as u64, 0];
         let term = self.thing(tag::make_header(size::REF - 1, tag::REF), words.into_iter());
         // SAFETY: H4: the count moves to the thing listed here.

@@ -260,7 +260,7 @@ static RECLAIMED_WORDS: AtomicU64 = AtomicU64::new(0);
 
 /// Words that all collections so far have reclaimed, for `erlang:statistics(garbage_collection)`.
 #[must_use]
-pub fn reclaimed_words() -> u64 {
+pub(crate) fn reclaimed_words() -> u64 {
     RECLAIMED_WORDS.load(Ordering::Relaxed)
 }
 
@@ -284,7 +284,7 @@ impl Heap {
 
     /// Sweeps everything into a block that has room for what is alive and no more, as
     /// `erts_garbage_collect_hibernate()` does; it may be less than the process's minimum.
-    pub fn collect_hibernate(&mut self, roots: &mut dyn Roots) -> Collected {
+    pub(crate) fn collect_hibernate(&mut self, roots: &mut dyn Roots) -> Collected {
         let old_used = (self.old_top as usize - self.old.start as usize) / 8;
         let before = self.used_words() + self.fragment_words() + old_used;
         let stack = self.stack_words();

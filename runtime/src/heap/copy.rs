@@ -36,13 +36,13 @@ pub fn size(term: Term<'_>, literals: Literals) -> usize {
 
 /// Words of `term` where each part counts once however often it is referred to. Literals count nothing.
 #[must_use]
-pub fn size_shared(term: Term<'_>) -> usize {
+pub(crate) fn size_shared(term: Term<'_>) -> usize {
     size_sharing(term, Literals::Share)
 }
 
 /// The same with literals, but for those that every copy shares.
 #[must_use]
-pub fn size_shared_all(term: Term<'_>) -> usize {
+pub(crate) fn size_shared_all(term: Term<'_>) -> usize {
     size_sharing(term, Literals::Count)
 }
 
@@ -82,7 +82,7 @@ struct Copied {
 impl Heap {
     /// A copy of `term` in which parts that are shared stay shared. Literals without terms inside are not
     /// copied in any case.
-    pub fn copy_shared<'h>(&'h self, term: Term<'_>, literals: Literals) -> Term<'h> {
+    pub(crate) fn copy_shared<'h>(&'h self, term: Term<'_>, literals: Literals) -> Term<'h> {
         self.copy_sharing(term, literals, false, &mut HashMap::default())
     }
 

@@ -63,7 +63,7 @@ impl Fragment {
 
     /// Words in use.
     #[must_use]
-    pub fn used_words(&self) -> usize {
+    pub(crate) fn used_words(&self) -> usize {
         self.header().used_words.get()
     }
 

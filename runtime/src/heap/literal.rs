@@ -149,7 +149,7 @@ pub(super) fn is_live(ptr: *const u64) -> bool {
 
 /// Bytes in use, for `erlang:memory`.
 #[must_use]
-pub fn used_bytes() -> usize {
+pub(crate) fn used_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }
 
@@ -272,7 +272,7 @@ impl LiteralArea {
     ///
     /// # Panics
     /// As [`LiteralArea::make`].
-    pub fn make_sharing(&mut self, term: Term<'_>) -> Term<'_> {
+    pub(crate) fn make_sharing(&mut self, term: Term<'_>) -> Term<'_> {
         let words = copy::size_shared_all(term);
         let room = self.room(words);
         // SAFETY: H6: `words` free words of this area, which the copy takes.
@@ -444,7 +444,10 @@ impl LiteralSlot {
 impl LiteralCell {
     /// What is there; what `build` makes on a heap of its own is put there first, for ever, if there is
     /// nothing yet.
-    pub fn get_or_build(&self, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Term<'static> {
+    pub(crate) fn get_or_build(
+        &self,
+        build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
+    ) -> Term<'static> {
         let raw = RawTerm(self.0.load(Ordering::Acquire));
         if raw != RawTerm::NONE {
             // SAFETY: T1, H6: nothing else is put there than below.

@@ -45,7 +45,7 @@ impl Message {
 
     /// A tuple of copies of `elements`, which may be of different heaps.
     #[must_use]
-    pub fn of_tuple(elements: &[Term<'_>]) -> Message {
+    pub(crate) fn of_tuple(elements: &[Term<'_>]) -> Message {
         let inner: usize = elements.iter().map(|e| size(*e, Literals::Count)).sum();
         let words = 1 + elements.len() + inner;
         let fragment = Fragment::with_capacity(words);

@@ -129,21 +129,24 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{NonNull, null_mut};
 
-pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes, binary_bytes};
+pub(crate) use crate::term::counted::binary_bytes;
+pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes};
 pub use crate::term::entry::LiteralCell;
 pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};
 pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};
-pub use collect::{Collected, HeapLimit, Roots, reclaimed_words};
-pub use copy::{Literals, heap_bits_words, size, size_shared, size_shared_all};
+pub(crate) use collect::reclaimed_words;
+pub use collect::{Collected, HeapLimit, Roots};
+pub(crate) use copy::size_shared;
+pub use copy::{Literals, heap_bits_words, size};
 pub use fragment::Fragment;
 pub use keeps::{Keeps, Visit};
 pub(crate) use keeps::{holds_no_term, keeps};
+pub(crate) use literal::used_bytes as literal_bytes;
 pub use literal::{
     LiteralArea, LiteralSlot, LoneLiteral, build as build_literal, make as make_literal,
-    used_bytes as literal_bytes,
 };
 pub use message::Message;
-pub use sizes::{heap_sizes, next_heap_size};
+pub(crate) use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
 
 use crate::sys::memory;
@@ -209,7 +212,7 @@ static HEAP_WORDS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsi
 
 /// Bytes of all processes' heap blocks, for `erlang:memory(processes)`.
 #[must_use]
-pub fn heap_bytes() -> usize {
+pub(crate) fn heap_bytes() -> usize {
     HEAP_WORDS.load(std::sync::atomic::Ordering::Relaxed) * 8
 }
 
@@ -408,7 +411,7 @@ impl Heap {
     }
 
     /// A copy of `term`, of any heap, in this one.
-    pub fn copy_in<'h>(&'h self, term: Term<'_>) -> Term<'h> {
+    pub(crate) fn copy_in<'h>(&'h self, term: Term<'_>) -> Term<'h> {
         if term.raw().is_immed() {
             return Term::immed(term.raw());
         }
@@ -419,7 +422,7 @@ impl Heap {
     }
 
     /// A copy of `term`, of any heap, in this one; literals in it are copied too.
-    pub fn copy_in_all<'h>(&'h self, term: Term<'_>) -> Term<'h> {
+    pub(crate) fn copy_in_all<'h>(&'h self, term: Term<'_>) -> Term<'h> {
         let words = size(term, Literals::Count);
         if words == 0 {
             // SAFETY: T1: an immediate, or the empty tuple, which stays for ever.
@@ -435,7 +438,7 @@ impl Heap {
     /// # Panics
     /// When the heap has a block.
     #[must_use]
-    pub fn into_message(self, root: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Message {
+    pub(crate) fn into_message(self, root: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) -> Message {
         let root = root(&self);
         Message::copy_of(root)
     }
@@ -454,12 +457,6 @@ impl Heap {
     pub fn get<'h>(&'h self, root: &Root) -> Term<'h> {
         // SAFETY: H3, T1: the collector keeps roots up to date.
         unsafe { Term::new((&*self.roots.get())[root.0 as usize]) }
-    }
-
-    /// Drops `root` and every root made after it.
-    pub fn unroot(&self, root: Root) {
-        // SAFETY: H3.
-        unsafe { &mut *self.roots.get() }.truncate(root.0 as usize);
     }
 
     /// Is `term` a literal that is no immediate?
@@ -494,27 +491,27 @@ impl Heap {
     /// Words between heap top and stack top, those kept for the stack left out.
     #[inline]
     #[must_use]
-    pub fn free_words(&self) -> usize {
+    pub(crate) fn free_words(&self) -> usize {
         ((self.stop.get() as usize - self.htop.get() as usize) / 8).saturating_sub(RESERVED_WORDS)
     }
     /// Words of the young block (`heap_size`).
     #[must_use]
-    pub fn block_words(&self) -> usize {
+    pub(crate) fn block_words(&self) -> usize {
         self.block.words
     }
     /// Words in use in the young block.
     #[must_use]
-    pub fn used_words(&self) -> usize {
+    pub(crate) fn used_words(&self) -> usize {
         (self.htop.get() as usize - self.block.start as usize) / 8
     }
     /// Words in use on the stack.
     #[must_use]
-    pub fn stack_words(&self) -> usize {
+    pub(crate) fn stack_words(&self) -> usize {
         (self.block.end() as usize - self.stop.get() as usize) / 8
     }
     /// Words of the old block, and in use in it.
     #[must_use]
-    pub fn old_words(&self) -> (usize, usize) {
+    pub(crate) fn old_words(&self) -> (usize, usize) {
         (
             self.old.words,
             (self.old_top as usize - self.old.start as usize) / 8,
@@ -531,7 +528,7 @@ impl Heap {
     }
     /// Words in fragments (`mbuf_size`).
     #[must_use]
-    pub fn fragment_words(&self) -> usize {
+    pub(crate) fn fragment_words(&self) -> usize {
         self.fragment_words.get()
     }
     /// Words allocated before the last collection since the process began, messages it took included.
@@ -566,7 +563,7 @@ impl Heap {
     }
     /// Words in use below the high-water mark (`recent_size`'s complement).
     #[must_use]
-    pub fn mature_words(&self) -> usize {
+    pub(crate) fn mature_words(&self) -> usize {
         (self.high_water as usize - self.block.start as usize) / 8
     }
     /// Has the virtual binary heaps of a new process be as large as its minimum says.
@@ -576,7 +573,7 @@ impl Heap {
     }
     /// Virtual binary heap: words in use and limit, young and old.
     #[must_use]
-    pub fn bin_vheap(&self) -> [usize; 4] {
+    pub(crate) fn bin_vheap(&self) -> [usize; 4] {
         let young = self.off_heap.overhead_words.get();
         [
             young,
@@ -600,7 +597,7 @@ impl Heap {
     /// binaries weigh too much. Source: `ERTS_IS_GC_DESIRED`.
     #[inline]
     #[must_use]
-    pub fn wants_collection(&self) -> bool {
+    pub(crate) fn wants_collection(&self) -> bool {
         let room = (self.stop.get() as usize - self.htop.get() as usize) / 8;
         self.has_many_binaries() || room < self.fragment_words.get()
     }
@@ -623,7 +620,7 @@ impl Heap {
         words.set(words.get() + to / 8 - from / 8);
     }
     /// Every off-heap binary the heap refers to, once for each thing that does: address, bytes, holders.
-    pub fn for_each_binary(&self, mut visit: impl FnMut(usize, usize, usize)) {
+    pub(crate) fn for_each_binary(&self, mut visit: impl FnMut(usize, usize, usize)) {
         for_each_binary_in(&self.off_heap, &mut visit);
         for_each_binary_in(&self.old_off_heap, &mut visit);
     }

@@ -33,14 +33,14 @@ fn table() -> &'static [usize] {
 
 /// All sizes that heaps may have, in words.
 #[must_use]
-pub fn heap_sizes() -> &'static [usize] {
+pub(crate) fn heap_sizes() -> &'static [usize] {
     table()
 }
 
 /// The least heap size of at least `words` words; `above` asks for the size after that. Ends the machine where none is
 /// that large.
 #[must_use]
-pub fn next_heap_size(words: usize, above: bool) -> usize {
+pub(crate) fn next_heap_size(words: usize, above: bool) -> usize {
     let sizes = table();
     if words < sizes[0] {
         return sizes[0];

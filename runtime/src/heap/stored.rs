@@ -96,7 +96,7 @@ impl Stored {
     }
 
     /// Every off-heap binary the object refers to: address, bytes, holders.
-    pub fn for_each_binary(&self, visit: impl FnMut(usize, usize, usize)) {
+    pub(crate) fn for_each_binary(&self, visit: impl FnMut(usize, usize, usize)) {
         super::for_each_binary_in(&self.0.header().off_heap, visit);
     }
 
@@ -115,7 +115,7 @@ impl Stored {
 impl Heap {
     /// A copy of `object` on this heap.
     #[must_use]
-    pub fn copy_stored<'h>(&'h self, object: &Stored) -> Term<'h> {
+    pub(crate) fn copy_stored<'h>(&'h self, object: &Stored) -> Term<'h> {
         let words = object.words();
         let from = object.0.words();
         let to = self.alloc(words);

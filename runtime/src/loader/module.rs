@@ -136,7 +136,7 @@ impl Module {
     }
     /// The offset of `address`, if it lies in this code (or just behind it, as a return may).
     #[must_use]
-    pub fn offset_of(&self, address: CodeAddress) -> Option<u32> {
+    pub(crate) fn offset_of(&self, address: CodeAddress) -> Option<u32> {
         let from = self.code.as_ptr() as usize;
         let offset = (address.word() as usize).wrapping_sub(from) / 8;
         (address.word() as usize >= from && offset <= self.code.len()).then_some(offset as u32)
@@ -166,7 +166,7 @@ impl Module {
     }
     /// File, a string, and line of the instruction at `offset`: for the owner of `heap` in its time slice.
     #[must_use]
-    pub fn place_at<'h>(&self, offset: u32, heap: &'h Heap) -> Option<(Term<'h>, u32)> {
+    pub(crate) fn place_at<'h>(&self, offset: u32, heap: &'h Heap) -> Option<(Term<'h>, u32)> {
         let n = self.lines.partition_point(|&(from, _)| from <= offset);
         let (_, place) = *self.lines.get(n.checked_sub(1)?)?;
         let (file, line) = *self.places.get(place as usize)?;

@@ -28,7 +28,7 @@ impl Class {
     }
     /// The class of that name.
     #[must_use]
-    pub fn from_atom(atom: Atom) -> Option<Class> {
+    pub(crate) fn from_atom(atom: Atom) -> Option<Class> {
         [Class::Error, Class::Exit, Class::Throw]
             .into_iter()
             .find(|class| class.atom() == atom)
@@ -89,7 +89,7 @@ impl Exception {
 
     /// The exception that a BIF's `raise` stands for.
     #[must_use]
-    pub fn from_raise(p: &Process, raise: &Raise<'_>) -> Exception {
+    pub(crate) fn from_raise(p: &Process, raise: &Raise<'_>) -> Exception {
         let none = RawTerm::NONE;
         let at = |class, value: &Term<'_>| Exception {
             class,

@@ -67,7 +67,7 @@ impl Process {
 
     /// Its exit reason.
     #[must_use]
-    pub fn exit_reason(&self) -> Option<Term<'_>> {
+    pub(crate) fn exit_reason(&self) -> Option<Term<'_>> {
         // SAFETY: T1: a reason lies on this heap, and the collector keeps it.
         self.is_exiting()
             .then(|| unsafe { Term::new(self.exit_reason.get()) })

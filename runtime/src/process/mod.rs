@@ -96,10 +96,12 @@ pub use raise::{
     system_limit, tagged,
 };
 pub(crate) use shared::set_init_pid;
-pub use shared::{ProcShared, exists, init_pid, lookup, set_process_limit, table};
-pub use spawn::{
-    SpawnOptions, fullsweep_after, min_bin_vheap_words, min_heap_words, processes_made,
-    set_fullsweep_after, set_min_bin_vheap_words, set_min_heap_words, spawn_first, spawn_native,
+pub use shared::{ProcShared, exists, lookup, table};
+pub(crate) use shared::{init_pid, set_process_limit};
+pub use spawn::{SpawnOptions, fullsweep_after, min_heap_words, spawn_first, spawn_native};
+pub(crate) use spawn::{
+    min_bin_vheap_words, processes_made, set_fullsweep_after, set_min_bin_vheap_words,
+    set_min_heap_words,
 };
 
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
@@ -387,7 +389,8 @@ impl Process {
     ///
     /// # Safety
     /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's time slice.
-    pub unsafe fn set_registers(&self, x: *mut RawTerm) {
+    #[cfg(test)]
+    pub(crate) unsafe fn set_registers(&self, x: *mut RawTerm) {
         self.x.set(x);
     }
 
@@ -408,7 +411,7 @@ impl Process {
 
     /// Sets `x(index)`.
     #[inline]
-    pub fn set_x(&self, index: usize, term: Term<'_>) {
+    pub(crate) fn set_x(&self, index: usize, term: Term<'_>) {
         assert!(index < X_REGISTERS, "no such register");
         debug_assert!(
             self.heap.owns(term) || self.mailbox.is_examining(),
@@ -421,7 +424,7 @@ impl Process {
     /// Takes `reds` from the time slice, at most what is left of it, as ERTS's `BUMP_REDS`: what is longer
     /// goes on in another slice, and is charged slice by slice.
     #[inline]
-    pub fn bump_reds(&self, reds: i64) {
+    pub(crate) fn bump_reds(&self, reds: i64) {
         self.fcalls
             .set(self.fcalls.get().saturating_sub(reds).max(0));
     }

@@ -35,7 +35,7 @@ fn next(own: &Cell<(u64, u64)>, all: &AtomicU64) -> u64 {
 
 /// The numbers of a new reference.
 #[must_use]
-pub fn make_ref() -> RefNumbers {
+pub(crate) fn make_ref() -> RefNumbers {
     let value = REFS.with(|own| next(own, &NEXT_REF));
     let low_bits = FIRST_BITS - 1;
     [
@@ -50,14 +50,14 @@ const PID_REF: u32 = 1 << (FIRST_BITS - 1);
 
 /// The numbers of a new reference that names its process.
 #[must_use]
-pub fn make_pid_ref() -> RefNumbers {
+pub(crate) fn make_pid_ref() -> RefNumbers {
     let [low, middle, high] = make_ref();
     [low | PID_REF, middle, high]
 }
 
 /// Were these numbers made for a reference that names its process?
 #[must_use]
-pub fn is_pid_ref(numbers: RefNumbers) -> bool {
+pub(crate) fn is_pid_ref(numbers: RefNumbers) -> bool {
     numbers[0] & PID_REF != 0
 }
 
@@ -75,7 +75,7 @@ pub fn unique_integer() -> (u64, u64) {
 
 /// An integer greater than all that were given before, counted from 0.
 #[must_use]
-pub fn monotonic_integer() -> i64 {
+pub(crate) fn monotonic_integer() -> i64 {
     NEXT_MONOTONIC.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -94,7 +94,7 @@ pub fn monotonic_state() -> u64 {
 }
 
 /// Goes on counting behind `state`, as [`monotonic_state`] tells it; `false` where integers would end.
-pub fn set_monotonic_state(state: u64) -> bool {
+pub(crate) fn set_monotonic_state(state: u64) -> bool {
     let next = state.wrapping_add(1);
     match i64::try_from(next) {
         Ok(next) if next < i64::MAX / 2 => {

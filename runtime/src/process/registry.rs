@@ -38,7 +38,7 @@ fn names() -> &'static RwLock<HashMap<Atom, Named>> {
 
 /// The process or port that has `name`.
 #[must_use]
-pub fn whereis(name: Atom) -> Option<Named> {
+pub(crate) fn whereis(name: Atom) -> Option<Named> {
     names().read().get(&name).copied()
 }
 

@@ -123,7 +123,7 @@ impl ProcShared {
 
     /// Made by the runtime for itself.
     #[must_use]
-    pub fn is_system(&self) -> bool {
+    pub(crate) fn is_system(&self) -> bool {
         self.system
     }
 
@@ -314,7 +314,7 @@ impl ProcRef {
 static PROCESS_LIMIT: AtomicUsize = AtomicUsize::new(1_048_576);
 
 /// Sets how many processes there may be at once (`+P`); only before the first one is made.
-pub fn set_process_limit(limit: usize) {
+pub(crate) fn set_process_limit(limit: usize) {
     PROCESS_LIMIT.store(limit, Ordering::Relaxed);
 }
 
@@ -395,7 +395,7 @@ static INIT: std::sync::OnceLock<Pid> = std::sync::OnceLock::new();
 /// # Panics
 /// Before the machine has started.
 #[must_use]
-pub fn init_pid() -> Pid {
+pub(crate) fn init_pid() -> Pid {
     *INIT.get().expect("the machine has started")
 }
 

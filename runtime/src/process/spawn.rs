@@ -20,7 +20,7 @@ pub(crate) struct SystemLimit;
 static MIN_HEAP_WORDS: AtomicUsize = AtomicUsize::new(233);
 
 /// Sets how large new heaps are at least (`+hms`, `system_flag(min_heap_size, _)`); tells the old value.
-pub fn set_min_heap_words(words: usize) -> usize {
+pub(crate) fn set_min_heap_words(words: usize) -> usize {
     MIN_HEAP_WORDS.swap(words, Ordering::Relaxed)
 }
 
@@ -34,13 +34,13 @@ pub fn min_heap_words() -> usize {
 static MIN_BIN_VHEAP_WORDS: AtomicUsize = AtomicUsize::new(46_422);
 
 /// Sets how large new virtual heaps of binaries are at least; tells the old value.
-pub fn set_min_bin_vheap_words(words: usize) -> usize {
+pub(crate) fn set_min_bin_vheap_words(words: usize) -> usize {
     MIN_BIN_VHEAP_WORDS.swap(words, Ordering::Relaxed)
 }
 
 /// How large new virtual heaps of binaries are at least.
 #[must_use]
-pub fn min_bin_vheap_words() -> usize {
+pub(crate) fn min_bin_vheap_words() -> usize {
     MIN_BIN_VHEAP_WORDS.load(Ordering::Relaxed)
 }
 
@@ -48,7 +48,7 @@ pub fn min_bin_vheap_words() -> usize {
 static FULLSWEEP_AFTER: AtomicU32 = AtomicU32::new(65535);
 
 /// Sets how many minor collections new processes make between full sweeps; tells the old value.
-pub fn set_fullsweep_after(collections: u32) -> u32 {
+pub(crate) fn set_fullsweep_after(collections: u32) -> u32 {
     FULLSWEEP_AFTER.swap(collections, Ordering::Relaxed)
 }
 
@@ -62,7 +62,7 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// How many processes there have been.
 #[must_use]
-pub fn processes_made() -> u64 {
+pub(crate) fn processes_made() -> u64 {
     MADE.load(Ordering::Relaxed)
 }
 

@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use super::{RawTerm, Term, tag};
 
 /// Longest name in characters.
-pub const MAX_ATOM_CHARS: usize = 255;
+pub(crate) const MAX_ATOM_CHARS: usize = 255;
 
 /// An interned name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -144,7 +144,7 @@ fn order_key(name: &str) -> u32 {
 }
 
 /// Sets the most atoms there may be (`+t`). Takes effect for atoms made from now on.
-pub fn set_limit(limit: usize) {
+pub(crate) fn set_limit(limit: usize) {
     LIMIT.store(limit.min(CHUNK * CHUNKS), Ordering::Relaxed);
 }
 
@@ -163,7 +163,7 @@ pub fn count() -> usize {
 impl Atom {
     /// The atom with index `index`; for the static atoms' table.
     #[must_use]
-    pub const fn from_index(index: u32) -> Atom {
+    pub(crate) const fn from_index(index: u32) -> Atom {
         Atom(index)
     }
 
@@ -200,7 +200,7 @@ impl Atom {
 
     /// Order of names, as Erlang's term order has it (by code point, which UTF-8 keeps).
     #[must_use]
-    pub fn cmp_name(self, other: Atom) -> std::cmp::Ordering {
+    pub(crate) fn cmp_name(self, other: Atom) -> std::cmp::Ordering {
         if self == other {
             return std::cmp::Ordering::Equal;
         }
@@ -225,7 +225,7 @@ impl Atom {
     /// `true` or `false`.
     #[inline(always)]
     #[must_use]
-    pub const fn from_bool(value: bool) -> Atom {
+    pub(crate) const fn from_bool(value: bool) -> Atom {
         if value {
             super::am::true_
         } else {

@@ -19,7 +19,7 @@ use crate::num::limbs::{IntRef, cmp_f64};
 /// `=:=`.
 #[inline]
 #[must_use]
-pub fn eq_exact(a: Term<'_>, b: Term<'_>) -> bool {
+pub(crate) fn eq_exact(a: Term<'_>, b: Term<'_>) -> bool {
     a.same(b) || !(a.raw().is_immed() || b.raw().is_immed()) && nested::equal(a, b, true)
 }
 
@@ -53,7 +53,7 @@ pub fn cmp_exact(a: Term<'_>, b: Term<'_>) -> Ordering {
 /// The order of keys within a flat map: atoms by their index, all else as [`cmp_exact`].
 #[inline]
 #[must_use]
-pub fn cmp_flatmap_keys(a: Term<'_>, b: Term<'_>) -> Ordering {
+pub(crate) fn cmp_flatmap_keys(a: Term<'_>, b: Term<'_>) -> Ordering {
     match (a.as_atom(), b.as_atom()) {
         (Some(a), Some(b)) => a.index().cmp(&b.index()),
         _ => cmp_exact(a, b),

@@ -82,16 +82,16 @@ impl Binary {
     }
     /// Things that hold it.
     #[must_use]
-    pub fn refs(&self) -> usize {
+    pub(crate) fn refs(&self) -> usize {
         self.refs.load(Ordering::Acquire)
     }
     /// May still be appended to in place.
     #[must_use]
-    pub fn is_writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         self.writable.load(Ordering::Acquire)
     }
     /// Says whether it may be appended to in place.
-    pub fn set_writable(&self, writable: bool) {
+    pub(crate) fn set_writable(&self, writable: bool) {
         self.writable.store(writable, Ordering::Release);
     }
 
@@ -189,7 +189,7 @@ static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of all off-heap binaries, for `erlang:memory(binary)`.
 #[must_use]
-pub fn binary_bytes() -> usize {
+pub(crate) fn binary_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }
 
@@ -230,7 +230,7 @@ impl MagicBinary {
     }
     /// The numbers of the reference.
     #[must_use]
-    pub fn ref_numbers(&self) -> [u32; 3] {
+    pub(crate) fn ref_numbers(&self) -> [u32; 3] {
         self.numbers
     }
     /// The object, if it is a `T`.
@@ -284,7 +284,7 @@ pub struct Node {
 
 /// Name and creation of this node, as pids, ports and references carry them.
 #[must_use]
-pub fn this_node() -> (Atom, u32) {
+pub(crate) fn this_node() -> (Atom, u32) {
     (am::nonode_at_nohost, 0)
 }
 
@@ -319,7 +319,7 @@ impl Nodes {
 impl Node {
     /// The node of this name and creation.
     #[must_use]
-    pub fn known_as(name: Atom, creation: u32) -> Arc<Node> {
+    pub(crate) fn known_as(name: Atom, creation: u32) -> Arc<Node> {
         let key = (name, creation);
         if let Some(node) = NODES.read().get(key) {
             return node;
@@ -335,7 +335,7 @@ impl Node {
 
     /// The names of all nodes that terms name, each once.
     #[must_use]
-    pub fn all_names() -> Vec<Atom> {
+    pub(crate) fn all_names() -> Vec<Atom> {
         let nodes = NODES.read();
         let known = nodes.known.iter();
         let named = known.filter(|(_, node)| node.strong_count() > 0);

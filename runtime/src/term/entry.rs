@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use super::Atom;
 
 /// Code generations: one active, one being staged, one that some thread may still read.
-pub const GENERATIONS: usize = 3;
+pub(crate) const GENERATIONS: usize = 3;
 
 /// The active one.
 pub(crate) static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -21,10 +21,10 @@ pub fn active() -> usize {
 }
 
 /// Words of a function's head, which stand before its first instruction.
-pub const HEAD_WORDS: usize = 5;
+pub(crate) const HEAD_WORDS: usize = 5;
 
 /// Words of an export's stub: a function's head and one instruction.
-pub const STUB_WORDS: usize = HEAD_WORDS + 3;
+pub(crate) const STUB_WORDS: usize = HEAD_WORDS + 3;
 
 /// An address in code: an entry, a label, a return address. Only the engine that made the code knows what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,12 +33,12 @@ pub struct CodeAddress(u64);
 
 impl CodeAddress {
     /// Nowhere.
-    pub const NULL: CodeAddress = CodeAddress(0);
+    pub(crate) const NULL: CodeAddress = CodeAddress(0);
 
     /// As it stands in a word: of a stack, of an entry, of code.
     #[inline(always)]
     #[must_use]
-    pub const fn of_word(word: u64) -> CodeAddress {
+    pub(crate) const fn of_word(word: u64) -> CodeAddress {
         CodeAddress(word)
     }
 

@@ -5,8 +5,9 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
-pub use internal::{internal_hash, salted_hash};
-pub use portable::{Paused, phash, phash2, phash2_some};
+pub(crate) use internal::internal_hash;
+pub(crate) use portable::phash2_some;
+pub use portable::{Paused, phash, phash2};
 
 /// The hash under which a map's trie keeps a key.
 #[inline]

@@ -147,7 +147,7 @@ impl<'h> Map<'h> {
 
     /// The value of `key`, whose [`map_key_hash`] is `hash`; in a flat map as [`Map::get`].
     #[must_use]
-    pub fn get_hashed(self, key: Term<'_>, hash: u64) -> Option<Term<'h>> {
+    pub(crate) fn get_hashed(self, key: Term<'_>, hash: u64) -> Option<Term<'h>> {
         let Some((mut bitmap, mut children)) = self.root() else {
             return self.get(key);
         };

@@ -52,13 +52,13 @@ impl RawTerm {
     /// An immediate: nothing behind it.
     #[inline(always)]
     #[must_use]
-    pub const fn is_immed(self) -> bool {
+    pub(crate) const fn is_immed(self) -> bool {
         self.0 & tag::PRIMARY_MASK == tag::IMMED1
     }
     /// A pointer to a header.
     #[inline(always)]
     #[must_use]
-    pub const fn is_boxed(self) -> bool {
+    pub(crate) const fn is_boxed(self) -> bool {
         self.0 & tag::PRIMARY_MASK == tag::BOXED
     }
     /// A pointer to a cons cell.
@@ -70,7 +70,7 @@ impl RawTerm {
     /// A header word (or a code address, or no term).
     #[inline(always)]
     #[must_use]
-    pub const fn is_header(self) -> bool {
+    pub(crate) const fn is_header(self) -> bool {
         self.0 & tag::PRIMARY_MASK == tag::HEADER
     }
     /// Where a boxed or list term points.
@@ -100,13 +100,13 @@ impl RawTerm {
     /// Is a small integer.
     #[inline(always)]
     #[must_use]
-    pub const fn is_small(self) -> bool {
+    pub(crate) const fn is_small(self) -> bool {
         self.0 & tag::IMMED1_MASK == tag::SMALL
     }
     /// The value of a small integer; meaningless for others.
     #[inline(always)]
     #[must_use]
-    pub const fn small_value(self) -> i64 {
+    pub(crate) const fn small_value(self) -> i64 {
         (self.0 as i64) >> 4
     }
 }
@@ -126,7 +126,7 @@ impl<'h> Term<'h> {
     /// When it is none.
     #[inline(always)]
     #[must_use]
-    pub const fn immed(raw: RawTerm) -> Term<'static> {
+    pub(crate) const fn immed(raw: RawTerm) -> Term<'static> {
         assert!(raw.is_immed(), "not an immediate");
         Term(raw, PhantomData)
     }
@@ -179,14 +179,14 @@ impl<'h> Term<'h> {
     /// The small integer it is.
     #[inline(always)]
     #[must_use]
-    pub fn as_small(self) -> Option<i64> {
+    pub(crate) fn as_small(self) -> Option<i64> {
         self.0.is_small().then(|| self.0.small_value())
     }
 
     /// The non-negative small integer it is.
     #[inline(always)]
     #[must_use]
-    pub fn as_index(self) -> Option<usize> {
+    pub(crate) fn as_index(self) -> Option<usize> {
         self.as_small().and_then(|n| usize::try_from(n).ok())
     }
 
@@ -206,14 +206,14 @@ impl<'h> Term<'h> {
     /// The atom it is.
     #[inline(always)]
     #[must_use]
-    pub fn as_atom(self) -> Option<Atom> {
+    pub(crate) fn as_atom(self) -> Option<Atom> {
         (self.0.0 & tag::IMMED2_MASK == tag::ATOM).then(|| Atom::from_index((self.0.0 >> 6) as u32))
     }
 
     /// `true` or `false`.
     #[inline(always)]
     #[must_use]
-    pub fn as_bool(self) -> Option<bool> {
+    pub(crate) fn as_bool(self) -> Option<bool> {
         if self == am::true_ {
             Some(true)
         } else if self == am::false_ {

@@ -32,7 +32,7 @@ impl<'h> Term<'h> {
 
     /// As [`Term::display`], but cut off with `... ` after about `limit` parts.
     #[must_use]
-    pub fn display_cut(self, limit: i64) -> Display<'h> {
+    pub(crate) fn display_cut(self, limit: i64) -> Display<'h> {
         Display { term: self, limit }
     }
 }
@@ -78,7 +78,7 @@ fn channel(external: External<'_>) -> u32 {
 
 /// `<0.N.S>`, `#Port<0.N>`, `#Ref<0.A.B.C>`: the text of a pid, port or reference; `None` for others.
 #[must_use]
-pub fn identifier_text(term: Term<'_>) -> Option<String> {
+pub(crate) fn identifier_text(term: Term<'_>) -> Option<String> {
     let reference = |channel: u32, numbers: &[u32]| {
         let numbers: String = numbers.iter().rev().map(|n| format!(".{n}")).collect();
         format!("#Ref<{channel}{numbers}>")
@@ -106,7 +106,7 @@ pub fn identifier_text(term: Term<'_>) -> Option<String> {
 
 /// `#Fun<module.index.uniq>` or `fun module:name/arity`: the text of a fun.
 #[must_use]
-pub fn fun_text(fun: Fun<'_>) -> String {
+pub(crate) fn fun_text(fun: Fun<'_>) -> String {
     let mut out = Vec::new();
     if let Some(entry) = fun.entry() {
         let module = entry.module.name();

@@ -4,47 +4,47 @@
 //! Source: `erl_term.h`, OTP 29.
 
 /// Mask of the primary tag.
-pub const PRIMARY_MASK: u64 = 0x3;
+pub(crate) const PRIMARY_MASK: u64 = 0x3;
 /// A header word, or a code address on a stack.
-pub const HEADER: u64 = 0x0;
+pub(crate) const HEADER: u64 = 0x0;
 /// A pointer to a cons cell.
-pub const LIST: u64 = 0x1;
+pub(crate) const LIST: u64 = 0x1;
 /// A pointer to a header word.
-pub const BOXED: u64 = 0x2;
+pub(crate) const BOXED: u64 = 0x2;
 /// An immediate.
-pub const IMMED1: u64 = 0x3;
+pub(crate) const IMMED1: u64 = 0x3;
 
 /// Mask of a first-level immediate tag.
-pub const IMMED1_MASK: u64 = 0xF;
+pub(crate) const IMMED1_MASK: u64 = 0xF;
 /// Local pid.
 pub const PID: u64 = 0x3;
 /// Local port.
 pub const PORT: u64 = 0x7;
 /// Small integer.
-pub const SMALL: u64 = 0xF;
+pub(crate) const SMALL: u64 = 0xF;
 
 /// Mask of a second-level immediate tag.
-pub const IMMED2_MASK: u64 = 0x3F;
+pub(crate) const IMMED2_MASK: u64 = 0x3F;
 /// Atom.
 pub const ATOM: u64 = 0x0B;
 /// Catch tag on a stack.
-pub const CATCH: u64 = 0x1B;
+pub(crate) const CATCH: u64 = 0x1B;
 /// The empty list.
 pub const NIL: u64 = 0x3B;
 
 /// Mask of a header's tag (subtag and primary tag).
-pub const HEADER_MASK: u64 = 0x3F;
+pub(crate) const HEADER_MASK: u64 = 0x3F;
 /// Where a header's arity starts.
-pub const ARITY_SHIFT: u32 = 6;
+pub(crate) const ARITY_SHIFT: u32 = 6;
 
 /// Tuple header.
-pub const ARITYVAL: u64 = 0x0 << 2;
+pub(crate) const ARITYVAL: u64 = 0x0 << 2;
 /// Positive big integer.
-pub const POS_BIG: u64 = 0x2 << 2;
+pub(crate) const POS_BIG: u64 = 0x2 << 2;
 /// Negative big integer.
-pub const NEG_BIG: u64 = 0x3 << 2;
+pub(crate) const NEG_BIG: u64 = 0x3 << 2;
 /// Reference made by this node.
-pub const REF: u64 = 0x4 << 2;
+pub(crate) const REF: u64 = 0x4 << 2;
 /// Fun, local or external.
 pub const FUN: u64 = 0x5 << 2;
 /// Float.
@@ -60,23 +60,23 @@ pub const BIN_REF: u64 = 0xA << 2;
 /// Map: flat, or head or node of a hash trie.
 pub const MAP: u64 = 0xB << 2;
 /// Pid of another node (or of another incarnation of this one).
-pub const EXTERNAL_PID: u64 = 0xC << 2;
+pub(crate) const EXTERNAL_PID: u64 = 0xC << 2;
 /// Port of another node.
-pub const EXTERNAL_PORT: u64 = 0xD << 2;
+pub(crate) const EXTERNAL_PORT: u64 = 0xD << 2;
 /// Reference of another node.
-pub const EXTERNAL_REF: u64 = 0xE << 2;
+pub(crate) const EXTERNAL_REF: u64 = 0xE << 2;
 
 /// The header word of a thing with `arity` words behind it.
 #[inline(always)]
 #[must_use]
-pub const fn make_header(arity: usize, tag: u64) -> u64 {
+pub(crate) const fn make_header(arity: usize, tag: u64) -> u64 {
     ((arity as u64) << ARITY_SHIFT) | tag
 }
 
 /// The arity field of a header word.
 #[inline(always)]
 #[must_use]
-pub const fn header_arity(header: u64) -> usize {
+pub(crate) const fn header_arity(header: u64) -> usize {
     (header >> ARITY_SHIFT) as usize
 }
 
@@ -84,21 +84,21 @@ pub const fn header_arity(header: u64) -> usize {
 pub mod map {
     use super::{ARITY_SHIFT, MAP};
     /// Mask of the map kind and the header's tag.
-    pub const KIND_MASK: u64 = (3 << ARITY_SHIFT) | super::HEADER_MASK;
+    pub(crate) const KIND_MASK: u64 = (3 << ARITY_SHIFT) | super::HEADER_MASK;
     /// Flat map: size, key tuple, values.
-    pub const FLAT: u64 = MAP;
+    pub(crate) const FLAT: u64 = MAP;
     /// Inner node of a hash trie.
-    pub const NODE_BITMAP: u64 = (1 << ARITY_SHIFT) | MAP;
+    pub(crate) const NODE_BITMAP: u64 = (1 << ARITY_SHIFT) | MAP;
     /// Root with all sixteen children.
-    pub const HEAD_ARRAY: u64 = (2 << ARITY_SHIFT) | MAP;
+    pub(crate) const HEAD_ARRAY: u64 = (2 << ARITY_SHIFT) | MAP;
     /// Root with a bitmap of its children.
-    pub const HEAD_BITMAP: u64 = (3 << ARITY_SHIFT) | MAP;
+    pub(crate) const HEAD_BITMAP: u64 = (3 << ARITY_SHIFT) | MAP;
     /// Where the bitmap of a trie node starts.
-    pub const BITMAP_SHIFT: u32 = ARITY_SHIFT + 2 + 8;
+    pub(crate) const BITMAP_SHIFT: u32 = ARITY_SHIFT + 2 + 8;
     /// Words of a flat map before its values: header, size, key tuple.
-    pub const FLAT_WORDS: usize = 3;
+    pub(crate) const FLAT_WORDS: usize = 3;
     /// A map of more keys is a hash trie.
-    pub const SMALL_LIMIT: usize = 32;
+    pub(crate) const SMALL_LIMIT: usize = 32;
 
     /// The bitmap of a trie node's header; a full array has all bits set.
     #[inline(always)]
@@ -110,7 +110,7 @@ pub mod map {
     /// Header of a trie node of `kind` with `bitmap`.
     #[inline(always)]
     #[must_use]
-    pub const fn node_header(kind: u64, bitmap: u32) -> u64 {
+    pub(crate) const fn node_header(kind: u64, bitmap: u32) -> u64 {
         let head = if kind == NODE_BITMAP {
             0
         } else {
@@ -124,7 +124,7 @@ pub mod map {
 pub mod fun {
     use super::{ARITY_SHIFT, FUN};
     /// Words of a fun before its environment: header, entry.
-    pub const FIXED_WORDS: usize = 2;
+    pub(crate) const FIXED_WORDS: usize = 2;
     const ARITY: u32 = ARITY_SHIFT + 2;
     const ENV: u32 = ARITY + 8;
     const EXTERNAL: u32 = ENV + 8;
@@ -132,7 +132,7 @@ pub mod fun {
     /// Header of a fun.
     #[inline(always)]
     #[must_use]
-    pub const fn make_header(arity: u8, num_free: u8, external: bool) -> u64 {
+    pub(crate) const fn make_header(arity: u8, num_free: u8, external: bool) -> u64 {
         FUN | ((arity as u64) << ARITY)
             | ((num_free as u64) << ENV)
             | ((external as u64) << EXTERNAL)
@@ -152,7 +152,7 @@ pub mod fun {
     /// `fun M:F/A`.
     #[inline(always)]
     #[must_use]
-    pub const fn is_external(header: u64) -> bool {
+    pub(crate) const fn is_external(header: u64) -> bool {
         (header >> EXTERNAL) & 1 == 1
     }
 }
@@ -166,23 +166,23 @@ pub mod size {
     /// Header, binary, next.
     pub const BIN_REF: usize = 3;
     /// An off-heap binary as a term.
-    pub const REFC_BITS: usize = SUB_BITS + BIN_REF;
+    pub(crate) const REFC_BITS: usize = SUB_BITS + BIN_REF;
     /// Header and two words of numbers.
-    pub const REF: usize = 3;
+    pub(crate) const REF: usize = 3;
     /// Header, three ordinary words of numbers and the pid.
-    pub const PID_REF: usize = 4;
+    pub(crate) const PID_REF: usize = 4;
     /// Header, node, next: then the data.
-    pub const EXTERNAL_HEAD: usize = 3;
+    pub(crate) const EXTERNAL_HEAD: usize = 3;
 }
 
 /// A bitstring up to this many bytes lives on the heap.
-pub const ONHEAP_BINARY_LIMIT: usize = 64;
+pub(crate) const ONHEAP_BINARY_LIMIT: usize = 64;
 /// Smallest and largest small integer.
-pub const SMALL_BITS: u32 = 60;
+pub(crate) const SMALL_BITS: u32 = 60;
 /// Largest small integer.
-pub const MAX_SMALL: i64 = (1 << (SMALL_BITS - 1)) - 1;
+pub(crate) const MAX_SMALL: i64 = (1 << (SMALL_BITS - 1)) - 1;
 /// Smallest small integer.
-pub const MIN_SMALL: i64 = -(1 << (SMALL_BITS - 1));
+pub(crate) const MIN_SMALL: i64 = -(1 << (SMALL_BITS - 1));
 
 /// What stands behind a header: all words, and which of them are terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -208,7 +208,7 @@ impl<'h> Term<'h> {
     /// The cons cell it is.
     #[inline]
     #[must_use]
-    pub fn as_cons(self) -> Option<Cons<'h>> {
+    pub(crate) fn as_cons(self) -> Option<Cons<'h>> {
         let raw = self.raw();
         raw.is_list().then(|| Cons(raw.ptr(), PhantomData))
     }
@@ -216,14 +216,14 @@ impl<'h> Term<'h> {
     /// The bitstring it is, where its size is a whole number of bytes.
     #[inline]
     #[must_use]
-    pub fn as_binary(self) -> Option<Bits<'h>> {
+    pub(crate) fn as_binary(self) -> Option<Bits<'h>> {
         self.as_bits()
             .filter(|bits| bits.bit_len().is_multiple_of(8))
     }
 
     /// The elements of a proper list of this term, lazily: ends with `Err(tail)` on an improper tail.
     #[must_use]
-    pub fn list_iter(self) -> ListIter<'h> {
+    pub(crate) fn list_iter(self) -> ListIter<'h> {
         ListIter {
             rest: self,
             done: false,
@@ -233,7 +233,7 @@ impl<'h> Term<'h> {
 
 /// Walks a list. Yields `Ok(element)`, and `Err(tail)` once where the tail is neither cell nor nil.
 #[derive(Clone)]
-pub struct ListIter<'h> {
+pub(crate) struct ListIter<'h> {
     rest: Term<'h>,
     done: bool,
 }
@@ -312,17 +312,17 @@ impl<'h> Tuple<'h> {
 /// Elements of a record's definition tuple, counted from 0. Source: `erl_record.h`, OTP 29.
 pub mod record {
     /// Tuple that maps the source's order of fields to that of keys and values.
-    pub const FIELD_ORDER: usize = 0;
+    pub(crate) const FIELD_ORDER: usize = 0;
     /// Hash of what follows, as a small integer.
-    pub const HASH: usize = 1;
+    pub(crate) const HASH: usize = 1;
     /// Module.
-    pub const MODULE: usize = 2;
+    pub(crate) const MODULE: usize = 2;
     /// Name.
     pub const NAME: usize = 3;
     /// `true` or `false`.
-    pub const IS_EXPORTED: usize = 4;
+    pub(crate) const IS_EXPORTED: usize = 4;
     /// The first of the keys, which are sorted by atom index.
-    pub const KEYS: usize = 5;
+    pub(crate) const KEYS: usize = 5;
 }
 
 impl<'h> Record<'h> {
@@ -333,7 +333,7 @@ impl<'h> Record<'h> {
     }
     /// The definition as a term.
     #[must_use]
-    pub fn definition_term(self) -> Term<'h> {
+    pub(crate) fn definition_term(self) -> Term<'h> {
         // SAFETY: T1: a cell's second word is a term.
         unsafe { Term::new(RawTerm(self.word(1))) }
     }
@@ -349,7 +349,7 @@ impl<'h> Record<'h> {
     }
     /// May be used outside its module.
     #[must_use]
-    pub fn is_exported(self) -> bool {
+    pub(crate) fn is_exported(self) -> bool {
         self.definition().get(record::IS_EXPORTED) == super::am::true_
     }
     /// The hash of its definition, a part of its `phash2`.
@@ -363,7 +363,7 @@ impl<'h> Record<'h> {
         &self.definition().elements()[record::KEYS..]
     }
     /// For each field in the order of its source, its place among keys and values.
-    pub fn field_order(self) -> impl DoubleEndedIterator<Item = usize> + 'h {
+    pub(crate) fn field_order(self) -> impl DoubleEndedIterator<Item = usize> + 'h {
         let order = self.definition().get(record::FIELD_ORDER).as_tuple();
         let order = order.map_or(&[][..], Tuple::elements);
         order.iter().map(|i| i.as_index().unwrap_or(0))
@@ -460,7 +460,7 @@ impl<'h> Ref<'h> {
     /// All its numbers, least significant first: a reference with a pid has five, of which the last
     /// two are the pid's word.
     #[must_use]
-    pub fn all_numbers(self) -> smallvec::SmallVec<[u32; 5]> {
+    pub(crate) fn all_numbers(self) -> smallvec::SmallVec<[u32; 5]> {
         let mut numbers = smallvec::SmallVec::from_slice(&self.numbers());
         if let Some(pid) = self.pid() {
             let word = pid.term().raw().0;
@@ -486,7 +486,7 @@ impl<'h> Fun<'h> {
     /// `fun M:F/A`.
     #[inline]
     #[must_use]
-    pub fn is_external(self) -> bool {
+    pub(crate) fn is_external(self) -> bool {
         tag::fun::is_external(self.word(0))
     }
     /// The environment.
@@ -534,7 +534,7 @@ impl<'h> External<'h> {
     }
     /// The numbers of a reference, least significant first.
     #[must_use]
-    pub fn ref_numbers(self) -> smallvec::SmallVec<[u32; 5]> {
+    pub(crate) fn ref_numbers(self) -> smallvec::SmallVec<[u32; 5]> {
         let halves = self
             .data()
             .iter()

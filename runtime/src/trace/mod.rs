@@ -74,9 +74,9 @@ impl Kinds {
     /// Calls are reported (`local`).
     pub const LOCAL: Kinds = Kinds(kind::LOCAL);
     /// Calls from other modules are reported (`global`).
-    pub const GLOBAL: Kinds = Kinds(kind::GLOBAL);
+    pub(crate) const GLOBAL: Kinds = Kinds(kind::GLOBAL);
     /// Calls by any process are reported (`meta`).
-    pub const META: Kinds = Kinds(kind::META);
+    pub(crate) const META: Kinds = Kinds(kind::META);
 
     /// Those of both sets.
     #[must_use]
@@ -100,7 +100,7 @@ impl Kinds {
     }
     /// It counts, and reports nothing.
     #[must_use]
-    pub const fn only_counts(self) -> bool {
+    pub(crate) const fn only_counts(self) -> bool {
         self.0 != 0 && self.0 & (kind::LOCAL | kind::META | kind::GLOBAL) == 0
     }
     /// `traced` of a function.
@@ -476,14 +476,6 @@ impl Session {
         }
         self.0
             .trace_new_processes(on, flags::CALL, Some(TracerId::NOBODY));
-    }
-    /// Traces calls of a process, or no longer; `false` when it is gone.
-    pub fn set_process(&self, pid: Pid, on: bool) -> bool {
-        let guard = crate::sched::ptab::pin();
-        let Some(shared) = crate::process::lookup(pid, &guard) else {
-            return false;
-        };
-        self.trace(shared, on)
     }
     fn trace(&self, shared: &ProcShared, on: bool) -> bool {
         let me = shared.pid().term();

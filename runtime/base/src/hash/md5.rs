@@ -4,7 +4,7 @@
 //! which existing crates do not offer in a stable form.
 
 /// The size of a context as bytes.
-pub const CONTEXT_BYTES: usize = 96;
+pub(crate) const CONTEXT_BYTES: usize = 96;
 
 /// A digest under way.
 #[derive(Clone, Debug)]

@@ -103,7 +103,7 @@ fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
 
 /// Bob Jenkins' hash of a block of bytes, from an initial value.
 #[must_use]
-pub fn block_hash(bytes: &[u8], initial: u32) -> u32 {
+pub(crate) fn block_hash(bytes: &[u8], initial: u32) -> u32 {
     let (mut a, mut b, mut c) = (HCONST, HCONST, initial);
     let word = |k: &[u8]| u32::from_le_bytes([k[0], k[1], k[2], k[3]]);
     let chunks = bytes.chunks_exact(12);

@@ -192,7 +192,7 @@ fn scientific(f: f64, decimals: i64) -> Option<String> {
 }
 
 /// Appends a float as `%e` of C does, which is how ERTS's own printer shows it.
-pub fn push_display(f: f64, out: &mut Vec<u8>) {
+pub fn push_float(f: f64, out: &mut Vec<u8>) {
     let text = scientific(f, 6).expect("six decimals fit");
     write!(out, "{text}").expect("a Vec takes every byte");
 }

@@ -89,7 +89,8 @@ impl Int {
     /// The value as an `i64`, if it fits.
     #[inline]
     #[must_use]
-    pub fn to_i64(&self) -> Option<i64> {
+    #[cfg(test)]
+    pub(crate) fn to_i64(&self) -> Option<i64> {
         self.as_ref().to_i64()
     }
 }
@@ -186,7 +187,7 @@ impl<'a> IntRef<'a> {
     /// The value as an `i64`, if it fits.
     #[inline]
     #[must_use]
-    pub fn to_i64(self) -> Option<i64> {
+    pub(crate) fn to_i64(self) -> Option<i64> {
         match (self.mag, self.neg) {
             ([], _) => Some(0),
             (&[m], false) => i64::try_from(m).ok(),
@@ -198,7 +199,8 @@ impl<'a> IntRef<'a> {
     /// The value as a `u64`, if it fits.
     #[inline]
     #[must_use]
-    pub fn to_u64(self) -> Option<u64> {
+    #[cfg(test)]
+    pub(crate) fn to_u64(self) -> Option<u64> {
         match (self.mag, self.neg) {
             ([], _) => Some(0),
             (&[m], false) => Some(m),
@@ -209,7 +211,8 @@ impl<'a> IntRef<'a> {
     /// The value as an `i128`, if it fits.
     #[inline]
     #[must_use]
-    pub fn to_i128(self) -> Option<i128> {
+    #[cfg(test)]
+    pub(crate) fn to_i128(self) -> Option<i128> {
         let m = match *self.mag {
             [] => 0,
             [lo] => u128::from(lo),

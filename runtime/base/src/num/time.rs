@@ -32,7 +32,7 @@ const EPOCH_DAYS: i64 = 719_468;
 
 /// Whether a year of the Gregorian calendar has 366 days.
 #[must_use]
-pub fn is_leap_year(year: i64) -> bool {
+pub(crate) fn is_leap_year(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 

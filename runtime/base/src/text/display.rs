@@ -3,7 +3,7 @@
 //! `io_lib`, whose code comes from OTP's own libraries, prints differently.
 //! Source: `erl_printf_term.c`, OTP 29.
 
-pub use crate::num::float::push_display as push_float;
+pub use crate::num::float::push_float;
 use crate::num::limbs::IntRef;
 use crate::text::unicode::push_utf8;
 
@@ -21,7 +21,7 @@ fn is_upper(c: char) -> bool {
 
 /// Whether an atom of this name is written between single quotes.
 #[must_use]
-pub fn atom_needs_quotes(name: &str) -> bool {
+pub(crate) fn atom_needs_quotes(name: &str) -> bool {
     let mut chars = name.chars();
     let first_is_lower = chars.next().is_some_and(is_lower);
     let plain = |c: char| c.is_ascii_digit() || is_lower(c) || is_upper(c) || c == '_';

@@ -61,7 +61,7 @@ impl WallTime {
     }
 
     /// How many schedulers do not work now.
-    pub fn idle_now(&self) -> usize {
+    pub(crate) fn idle_now(&self) -> usize {
         let is_idle = |idle: &&CachePadded<Mutex<Idle>>| idle.lock().since_ns.is_some();
         self.idle.iter().filter(is_idle).count()
     }

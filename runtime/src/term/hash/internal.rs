@@ -38,14 +38,14 @@ enum Type {
 /// The internal hash of a term.
 #[inline]
 #[must_use]
-pub fn internal_hash(term: Term<'_>) -> u64 {
+pub(crate) fn internal_hash(term: Term<'_>) -> u64 {
     salted_hash(term, 0)
 }
 
 /// The internal hash of a term, one of many.
 #[inline]
 #[must_use]
-pub fn salted_hash(term: Term<'_>, salt: u64) -> u64 {
+pub(crate) fn salted_hash(term: Term<'_>, salt: u64) -> u64 {
     if term.raw().is_immed() {
         return mix64(term.raw().0.wrapping_add(salt));
     }

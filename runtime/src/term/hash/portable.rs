@@ -27,7 +27,7 @@ pub struct Paused {
 ///
 /// # Errors
 /// What it has come to where it pauses, and the terms that are still to be walked.
-pub fn phash2_some<'h>(
+pub(crate) fn phash2_some<'h>(
     term: Term<'h>,
     paused: Option<(Paused, Vec<Term<'h>>)>,
     steps: &mut i64,

@@ -77,7 +77,7 @@ impl<'h> Bits<'h> {
     /// Whole bytes in it.
     #[inline]
     #[must_use]
-    pub fn byte_len(self) -> usize {
+    pub(crate) fn byte_len(self) -> usize {
         self.bit_len() / 8
     }
     /// First bit, counted from the start of [`Bits::base`].
@@ -173,13 +173,13 @@ impl<'h> Bits<'h> {
     }
     /// Is a part of something else (or a match context), not bytes on the heap.
     #[must_use]
-    pub fn is_sub(self) -> bool {
+    pub(crate) fn is_sub(self) -> bool {
         // SAFETY: T1: a thing starts with its header.
         unsafe { *self.thing & tag::HEADER_MASK == tag::SUB_BITS }
     }
     /// A match context, which is no term of the program's.
     #[must_use]
-    pub fn is_match_context(self) -> bool {
+    pub(crate) fn is_match_context(self) -> bool {
         // SAFETY: T1: a `SUB_BITS` has its flags in the second word.
         self.is_sub() && unsafe { *self.thing.add(1) & sub_bits::MASK == sub_bits::MUTABLE }
     }

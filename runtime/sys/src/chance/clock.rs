@@ -7,7 +7,8 @@ use beamline_formats::chance::Chance;
 
 use super::{form, os};
 
-pub use os::{CpuTimes, Usage, process_usage, thread_usage};
+pub use os::{CpuTimes, Usage};
+pub(crate) use os::{process_usage, thread_usage};
 
 static VIRTUAL_NOW_NS: AtomicU64 = AtomicU64::new(0);
 

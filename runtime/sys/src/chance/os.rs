@@ -84,13 +84,13 @@ impl Usage {
 
 /// What this thread has used.
 #[must_use]
-pub fn thread_usage() -> Usage {
+pub(crate) fn thread_usage() -> Usage {
     Usage::of(thread_cpu_ns(), &rusage(libc::RUSAGE_THREAD))
 }
 
 /// What all threads of the process have used.
 #[must_use]
-pub fn process_usage() -> Usage {
+pub(crate) fn process_usage() -> Usage {
     Usage::of(process_cpu_ns(), &rusage(libc::RUSAGE_SELF))
 }
 

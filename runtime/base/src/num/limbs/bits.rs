@@ -53,7 +53,7 @@ impl IntRef<'_> {
 
     /// The lowest `len` limbs of the two's complement form.
     #[must_use]
-    pub fn twos_complement(self, len: usize) -> Mag {
+    pub(crate) fn twos_complement(self, len: usize) -> Mag {
         let mut out: Mag = self.mag.iter().copied().take(len).collect();
         out.resize(len, 0);
         if self.neg && len > 0 {
@@ -76,7 +76,7 @@ impl IntRef<'_> {
 impl Int {
     /// Reads two's complement limbs; the top bit of the last is the sign.
     #[must_use]
-    pub fn from_twos_complement(limbs: &[u64]) -> Self {
+    pub(crate) fn from_twos_complement(limbs: &[u64]) -> Self {
         let neg = limbs.last().is_some_and(|&top| top >> 63 == 1);
         let mut mag: Mag = SmallVec::from_slice(limbs);
         if neg {

@@ -9,7 +9,7 @@ use super::Mag;
 /// `a` without its leading zero limbs.
 #[inline]
 #[must_use]
-pub fn trimmed(a: &[u64]) -> &[u64] {
+pub(crate) fn trimmed(a: &[u64]) -> &[u64] {
     let len = a.iter().rposition(|&l| l != 0).map_or(0, |i| i + 1);
     &a[..len]
 }
@@ -100,7 +100,7 @@ pub fn sub(a: &[u64], b: &[u64]) -> Mag {
 
 /// `a` shifted to the left by `bits`.
 #[must_use]
-pub fn shl(a: &[u64], bits: usize) -> Mag {
+pub(crate) fn shl(a: &[u64], bits: usize) -> Mag {
     if a.is_empty() {
         return Mag::new();
     }
@@ -124,7 +124,7 @@ pub fn shl(a: &[u64], bits: usize) -> Mag {
 
 /// `a` shifted to the right by `bits`; what falls off is lost.
 #[must_use]
-pub fn shr(a: &[u64], bits: usize) -> Mag {
+pub(crate) fn shr(a: &[u64], bits: usize) -> Mag {
     let (limbs, bits) = (bits / 64, bits % 64);
     let a = a.get(limbs..).unwrap_or_default();
     if bits == 0 {
