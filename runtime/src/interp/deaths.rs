@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 const SLICE: usize = crate::process::CONTEXT_REDS as usize;
 
 /// Programs of `doomed`.
-const PROGRAMS: [&str; 22] = [
+const PROGRAMS: &[&str] = &[
     "conses",
     "tuples",
     "integers",
@@ -43,6 +43,9 @@ const PROGRAMS: [&str; 22] = [
     "tables",
     "traced",
     "traps",
+    // Where every safepoint collects, the collections take the reductions that are left, and a BIF of this program begins
+    // in a slice that it does not use up.
+    #[cfg(not(feature = "gc_zeal"))]
     "slices",
     "asleep",
 ];
@@ -161,7 +164,7 @@ fn a_killed_process_runs_no_instruction() {
     let reporter = Reporter::new();
     let kill = am::kill;
     let shutdown = Atom::new("shutdown");
-    for program in PROGRAMS {
+    for &program in PROGRAMS {
         let pid = spawn(program);
         go(pid, Atom::new("go").term());
         wait(pid);
