@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use beamline_formats::chance;
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Event, Id, NameId, Options, Recording, Ring, Segment, WhenFull,
+    Anchor, Clock, Description, Event, Id, NameId, Recording, Ring, RingOptions, Segment, WhenFull,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -14,7 +14,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 const READ: u64 = 1_000_000;
 
 fn ring(path: &Path) -> Arc<Ring> {
-    let options = Options {
+    let options = RingOptions {
         schedulers: 2,
         ring_bytes: 64 << 20,
         when_full: WhenFull::Overwrite,

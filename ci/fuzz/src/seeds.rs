@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use beamline_formats::gate::Results;
 use beamline_formats::profile::{Cost, Header, Origin, Type, Writer};
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Options, Ring, Settings,
+    Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Ring, RingOptions, Settings,
     WhenFull, least_bytes,
 };
 use beamline_runtime_beam::BeamModule;
@@ -116,7 +116,7 @@ pub fn streams() -> Vec<Vec<u8>> {
 
 /// Writes every kind of event, with calls that return, of processes with names. `between` is called now and then.
 fn write_ring(path: &Path, when_full: WhenFull, ends: bool, mut between: impl FnMut(&Path)) {
-    let options = Options {
+    let options = RingOptions {
         schedulers: 2,
         ring_bytes: least_bytes(2),
         when_full,

@@ -36,7 +36,7 @@ type Key = (Id, u64);
 
 /// The messages in transit of a recording.
 #[derive(Default)]
-pub struct OnTheWay {
+pub struct InTransit {
     sent: HashMap<Key, VecDeque<Sent>>,
     /// All messages that were sent, the oldest first. Those that were received are among them.
     order: VecDeque<(Key, u64)>,
@@ -46,16 +46,16 @@ pub struct OnTheWay {
     lost: u64,
 }
 
-impl OnTheWay {
+impl InTransit {
     /// No message is in transit yet. The registered names at the beginning come from the names of the recording.
     #[must_use]
-    pub fn new(names: &Names) -> OnTheWay {
+    pub fn new(names: &Names) -> InTransit {
         // Of those that had a name one after the other, the last has it until it is told otherwise.
         let mut registered: Vec<(NameId, Id)> = names.registered().collect();
         registered.sort_unstable();
-        OnTheWay {
+        InTransit {
             registered: registered.into_iter().collect(),
-            ..OnTheWay::default()
+            ..InTransit::default()
         }
     }
 

@@ -10,7 +10,6 @@
 //! * [`Event`] is what a record tells;
 //! * [`Summary`] is what a person wants to know first.
 
-mod ahead;
 pub(crate) mod batch;
 pub(crate) mod calls;
 mod counter;
@@ -20,12 +19,13 @@ mod dump;
 mod error;
 mod event;
 mod id;
+mod in_transit;
 mod layout;
 mod losses;
 mod map;
 mod names;
-mod on_the_way;
 pub(crate) mod pass;
+mod prefault;
 mod reader;
 mod request;
 #[cfg(test)]
@@ -51,10 +51,10 @@ pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
 pub use error::Error;
 pub use event::{Event, Group, KINDS, Kind, Value, table};
 pub use id::{Id, NameId};
+pub use in_transit::{InTransit, Passing, Sent};
 pub use layout::{VERSION, WhenFull};
 pub use losses::{Losses, Lost};
 pub use names::{Function, Name, Names, Process};
-pub use on_the_way::{OnTheWay, Passing, Sent};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
 pub use spans::{Collection, End, Span, Spans, Turn};
@@ -62,4 +62,4 @@ pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Shown, Summary, Use};
 pub use trigger::Trigger;
-pub use writer::{Anchor, Clock, Options, Ring, Segment, least_bytes, reserve};
+pub use writer::{Anchor, Clock, Ring, RingOptions, Segment, least_bytes, reserve};

@@ -19,19 +19,19 @@ const LEAD: u64 = (4 << 20) / PAGE as u64;
 const STRIDE: u64 = (1 << 20) / PAGE as u64;
 
 /// The thread that makes memory. Dropping this value ends the thread, which then lets go of the file.
-pub(super) struct Ahead {
+pub(super) struct Prefault {
     asks: Option<Sender<Range<usize>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ahead {
+impl Prefault {
     /// Starts the thread.
-    pub(super) fn of(map: &Arc<Map>) -> Ahead {
+    pub(super) fn of(map: &Arc<Map>) -> Prefault {
         let (asks, asked) = channel();
         let map = map.clone();
         let thread = std::thread::Builder::new().name("ring_pages".into());
         let made = thread.spawn(move || asked.iter().for_each(|bytes| map.populate(bytes)));
-        Ahead {
+        Prefault {
             asks: Some(asks),
             thread: made.ok(),
         }
@@ -54,7 +54,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for Prefault {
     fn drop(&mut self) {
         drop(self.asks.take());
         if let Some(thread) = self.thread.take() {
@@ -77,7 +77,7 @@ mod tests {
                 blocks,
             };
             let (asks, asked) = channel();
-            let ahead = Ahead {
+            let ahead = Prefault {
                 asks: Some(asks),
                 thread: None,
             };

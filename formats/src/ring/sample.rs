@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::{
-    Anchor, Clock, Description, Event, Group, Id, Name, NameId, Options, Recording, Ring, Settings,
-    WhenFull,
+    Anchor, Clock, Description, Event, Group, Id, Name, NameId, Recording, Ring, RingOptions,
+    Settings, WhenFull,
 };
 
 /// A recording in a folder of its own, which is removed with this value.
@@ -31,7 +31,7 @@ impl Sample {
     pub(crate) fn new(events: &[Group]) -> Sample {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("sample.ring");
-        let options = Options {
+        let options = RingOptions {
             schedulers: 2,
             ring_bytes: 1 << 19,
             when_full: WhenFull::Stop,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
+use super::in_transit::{InTransit, Passing};
 use super::losses::Losses;
-use super::on_the_way::{OnTheWay, Passing};
 use super::reader::{Record, Recording};
 use super::stacks::{Stacks, Step};
 
@@ -108,7 +108,7 @@ pub struct Spans {
     on_scheduler: HashMap<usize, Turn>,
     collecting: HashMap<Id, Collection>,
     calls: Option<Stacks>,
-    messages: Option<OnTheWay>,
+    messages: Option<InTransit>,
 }
 
 impl Spans {
@@ -128,7 +128,7 @@ impl Spans {
     /// Follows messages, too.
     #[must_use]
     pub(crate) fn with_messages(mut self, recording: &Recording) -> Spans {
-        self.messages = Some(OnTheWay::new(recording.names()));
+        self.messages = Some(InTransit::new(recording.names()));
         self
     }
 
@@ -259,7 +259,7 @@ impl Spans {
     /// How many messages were sent and were not seen to come.
     #[must_use]
     pub(crate) fn open_messages(&self) -> u64 {
-        self.messages.as_ref().map_or(0, OnTheWay::left)
+        self.messages.as_ref().map_or(0, InTransit::left)
     }
 }
 

@@ -16,7 +16,6 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::chance;
 
 use super::Error;
-use super::ahead::Ahead;
 use super::description::Description;
 use super::event::{Event, Kind, Parts};
 use super::id::{Id, NameId};
@@ -26,6 +25,7 @@ use super::layout::{
 };
 use super::map::Map;
 use super::names::{Name, cut, encode};
+use super::prefault::Prefault;
 
 /// A time, by the clock that stamps records and by the monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Clock {
 
 /// The settings of a ring file.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RingOptions {
     /// Schedulers: each gets a segment, and all other threads one together.
     pub schedulers: u32,
     /// Bytes for records.
@@ -69,7 +69,7 @@ pub struct Options {
 /// A ring file being written.
 pub struct Ring {
     map: Arc<Map>,
-    ahead: Ahead,
+    prefault: Prefault,
     names: Mutex<NameRoom>,
     triggers: Mutex<u64>,
     places: Vec<Place>,
@@ -95,7 +95,7 @@ impl Ring {
     ///
     /// # Errors
     /// See [`Error`]: somebody else records into it, there is no room, settings that cannot be met.
-    pub fn create(path: &Path, options: &Options) -> Result<Arc<Ring>, Error> {
+    pub fn create(path: &Path, options: &RingOptions) -> Result<Arc<Ring>, Error> {
         let description = serde_json::to_vec(&options.description)
             .map_err(|error| Error::Settings(error.to_string()))?;
         let plan = Plan::of(options, description.len() as u64)?;
@@ -114,7 +114,7 @@ impl Ring {
         };
         let map = Arc::new(map);
         Ok(Arc::new(Ring {
-            ahead: Ahead::of(&map),
+            prefault: Prefault::of(&map),
             map,
             names: Mutex::new(names),
             triggers: Mutex::new(0),
@@ -128,7 +128,7 @@ impl Ring {
 
     fn fill(
         file: &File,
-        options: &Options,
+        options: &RingOptions,
         plan: &Plan,
         description: &[u8],
     ) -> Result<(Map, usize), Error> {
@@ -305,7 +305,7 @@ const NAMES_MAX: u64 = 256 << 20;
 const BLOCKS_MIN: u64 = 2;
 
 impl Plan {
-    fn of(options: &Options, description: u64) -> Result<Plan, Error> {
+    fn of(options: &RingOptions, description: u64) -> Result<Plan, Error> {
         let page = PAGE as u64;
         let segments = u64::from(options.schedulers) + 1;
         let share = options.ring_bytes / page / shares(options.schedulers);
@@ -343,7 +343,7 @@ impl Plan {
         })
     }
 
-    fn header(&self, options: &Options, description: &[u8], table: &[u64]) -> Vec<u64> {
+    fn header(&self, options: &RingOptions, description: &[u8], table: &[u64]) -> Vec<u64> {
         let anchor = (options.clock.anchor)();
         let mut words = vec![0; header::CHECK + 1];
         let mut set = |at: usize, word: u64| words[at] = word;
@@ -507,7 +507,7 @@ impl Segment {
             (self.is_full, self.slots) = (true, BLOCK_SLOTS);
             return false;
         }
-        self.asked = self.ring.ahead.ask(&self.place, self.asked, next);
+        self.asked = self.ring.prefault.ask(&self.place, self.asked, next);
         let words = self.map.words();
         let at = (self.place.block_at(next) / 8) as usize;
         let head = &words[at..at + BLOCK_HEAD];

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Event, Group, Id, Name, NameId, Options, Ring, Segment, Settings,
-    WhenFull,
+    Anchor, Clock, Description, Event, Group, Id, Name, NameId, Ring, RingOptions, Segment,
+    Settings, WhenFull,
 };
 
 /// A name that would end the script of a page, if it were taken for HTML.
@@ -23,7 +23,7 @@ const B: Id = Id::Process(10);
 impl Recorded {
     pub(crate) fn new(path: &Path, ring_bytes: u64) -> Recorded {
         let events = Group::ALL.iter().map(|group| group.name().to_owned());
-        let options = Options {
+        let options = RingOptions {
             schedulers: 1,
             ring_bytes,
             when_full: WhenFull::Stop,

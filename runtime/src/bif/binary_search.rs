@@ -258,17 +258,17 @@ fn pattern(term: Term<'_>) -> Result<Given<'_>, Raise<'static>> {
 }
 
 /// Options of `match`, `matches` and `split`.
-struct Options {
+struct SearchOptions {
     scope: Range<usize>,
     global: bool,
     trim: bool,
     trim_all: bool,
 }
 
-impl Options {
+impl SearchOptions {
     /// Reads a list, whose tail is not looked at; `split` takes more than the scope.
-    fn parse(list: Term<'_>, size: usize, of_split: bool) -> Result<Options, Raise<'static>> {
-        let mut options = Options {
+    fn parse(list: Term<'_>, size: usize, of_split: bool) -> Result<SearchOptions, Raise<'static>> {
+        let mut options = SearchOptions {
             scope: 0..size,
             global: false,
             trim: false,
@@ -326,7 +326,7 @@ fn part<'p>(p: &'p Process, found: &Range<usize>) -> Term<'p> {
 
 fn match_3<'p>(p: &'p Process, [subject, wanted, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let bits = subject.as_binary().ok_or_else(badarg)?;
-    let options = Options::parse(options, bits.byte_len(), false)?;
+    let options = SearchOptions::parse(options, bits.byte_len(), false)?;
     let found = found(p, bits, &pattern(wanted)?, (options.scope, false), 0)?;
     Ok(found
         .first()
@@ -341,7 +341,7 @@ fn matches_3<'p>(p: &'p Process, [subject, wanted, options]: [Term<'p>; 3]) -> B
     /// Its numbers, and its tuple.
     const STEPS: usize = 2;
     let bits = subject.as_binary().ok_or_else(badarg)?;
-    let options = Options::parse(options, bits.byte_len(), false)?;
+    let options = SearchOptions::parse(options, bits.byte_len(), false)?;
     let found = found(p, bits, &pattern(wanted)?, (options.scope, true), STEPS)?;
     let found = found.iter().rev();
     Ok(found.fold(Term::NIL, |rest, found| p.cons(part(p, found), rest)))
@@ -353,7 +353,7 @@ fn matches_2<'p>(p: &'p Process, [subject, wanted]: [Term<'p>; 2]) -> BifResult<
 
 fn split_3<'p>(p: &'p Process, [subject, wanted, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let bits = subject.as_binary().ok_or_else(badarg)?;
-    let options = Options::parse(options, bits.byte_len(), true)?;
+    let options = SearchOptions::parse(options, bits.byte_len(), true)?;
     let scope = (options.scope.clone(), options.global);
     let found = found(p, bits, &pattern(wanted)?, scope, 1)?;
     if found.is_empty() {
@@ -370,7 +370,7 @@ fn pieces<'p>(
     p: &'p Process,
     bits: Bits<'p>,
     found: &[Range<usize>],
-    options: &Options,
+    options: &SearchOptions,
 ) -> Term<'p> {
     let mut end = bits.byte_len();
     let mut at_end = true;

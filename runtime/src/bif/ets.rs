@@ -2,7 +2,7 @@
 
 use super::{BifResult, Leave, Raise, badarg, bifs};
 use crate::ets::{
-    Found, HashKind, Heir, Kind, Objects, Options, Protection, Table, WriteConcurrency, error,
+    Found, HashKind, Heir, Kind, Objects, Protection, Table, TableOptions, WriteConcurrency, error,
     registry,
 };
 use crate::heap::{Message, Stored};
@@ -44,7 +44,7 @@ bifs! {
 
 /// The options of `ets:new/2`.
 struct Wanted {
-    options: Options,
+    options: TableOptions,
     protection: Protection,
     heir: Option<Heir>,
     decentralized: Option<bool>,
@@ -53,7 +53,7 @@ struct Wanted {
 /// A hash table with fine-grained locks has no fewer.
 const MIN_LOCKS: usize = 64;
 
-fn write_concurrency(wanted: &mut Options, value: Term<'_>) -> Option<()> {
+fn write_concurrency(wanted: &mut TableOptions, value: Term<'_>) -> Option<()> {
     let ordered = wanted.kind == Kind::OrderedSet;
     match value.view() {
         View::Atom(am::auto) => {
@@ -130,7 +130,7 @@ fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
 impl Wanted {
     fn parse(list: Term<'_>) -> Option<Wanted> {
         let mut wanted = Wanted {
-            options: Options {
+            options: TableOptions {
                 kind: Kind::Hash(HashKind::Set),
                 keypos: 1,
                 named: false,

@@ -187,13 +187,13 @@ fn paid<'p>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ets::{Options, Protection, WriteConcurrency};
+    use crate::ets::{Protection, TableOptions, WriteConcurrency};
     use crate::process::Raise;
 
     const N: i64 = 3000;
 
     fn table(p: &Process) -> TableRef {
-        let options = Options {
+        let options = TableOptions {
             kind: Kind::Hash(HashKind::Set),
             keypos: 1,
             named: false,

@@ -29,7 +29,7 @@ bifs! {
 
 /// Options of both `compile/2` and `run/3`.
 #[derive(Default)]
-struct Options<'p> {
+struct ReOptions<'p> {
     compile: CompileOptions,
     matching: MatchOptions,
     /// One that only `compile/2` takes was given.
@@ -96,9 +96,9 @@ fn match_flag(name: Atom) -> Option<MatchFlags> {
     })
 }
 
-impl<'p> Options<'p> {
-    fn parse(list: Term<'p>) -> Option<Options<'p>> {
-        let mut options = Options::default();
+impl<'p> ReOptions<'p> {
+    fn parse(list: Term<'p>) -> Option<ReOptions<'p>> {
+        let mut options = ReOptions::default();
         for option in list.list_iter() {
             let option = option.ok()?;
             match option.as_tuple().map(|tuple| tuple.elements()) {
@@ -202,7 +202,12 @@ const EXPORT_TITLE: &[u8; 8] = b"re-PCRE2";
 const EXPORT_VERSION: u8 = 1;
 
 /// `{re_exported_pattern, Header, Source, Options, Code}`.
-fn exported<'p>(p: &'p Process, source: &[u8], list: Term<'p>, options: &Options<'p>) -> Term<'p> {
+fn exported<'p>(
+    p: &'p Process,
+    source: &[u8],
+    list: Term<'p>,
+    options: &ReOptions<'p>,
+) -> Term<'p> {
     let code = to_bytes(source, options.compile);
     let mut header = EXPORT_TITLE.to_vec();
     header.extend(crc32(0, &code).to_be_bytes());
@@ -217,7 +222,7 @@ fn exported<'p>(p: &'p Process, source: &[u8], list: Term<'p>, options: &Options
 }
 
 fn compile<'p>(p: &'p Process, source: Term<'p>, list: Term<'p>, import: bool) -> BifResult<'p> {
-    let options = Options::parse(list).filter(|options| !options.only_run);
+    let options = ReOptions::parse(list).filter(|options| !options.only_run);
     let options = options.ok_or_else(bad_option)?;
     if options.unicode && !is_bitstring(source) {
         return Err(trap(am::ucompile, &[source, list]).into());
@@ -300,7 +305,7 @@ fn inspect_2<'p>(p: &'p Process, [pattern, item]: [Term<'p>; 2]) -> BifResult<'p
 }
 
 fn run<'p>(p: &'p Process, subject: Term<'p>, pattern: Term<'p>, list: Term<'p>) -> BifResult<'p> {
-    let options = Options::parse(list).filter(|options| !options.export);
+    let options = ReOptions::parse(list).filter(|options| !options.export);
     let options = options.ok_or_else(bad_option)?;
     // Lists of code points are made by `re.erl`.
     let list_capture = options.capture.is_some_and(|(_, kind)| kind == am::list) && !options.global;
@@ -402,7 +407,7 @@ fn matched<'p>(
     p: &'p Process,
     regex: &Regex,
     subject: Term<'p>,
-    options: &Options<'p>,
+    options: &ReOptions<'p>,
 ) -> BifResult<'p> {
     let default = (am::all.term(), am::index.term());
     let (values, kind) = options.capture.unwrap_or(default);
@@ -454,7 +459,7 @@ fn matched<'p>(
     Ok(p.tuple(&[am::match_.term(), p.list(&captured)]))
 }
 
-fn limited<'p>(p: &'p Process, options: &Options<'p>, limit: Atom) -> Term<'p> {
+fn limited<'p>(p: &'p Process, options: &ReOptions<'p>, limit: Atom) -> Term<'p> {
     if options.report_errors {
         p.tuple(&[am::error.term(), limit.term()])
     } else {

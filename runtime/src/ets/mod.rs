@@ -67,7 +67,7 @@ pub(crate) enum WriteConcurrency {
 
 /// The options that a table was made with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
+pub(crate) struct TableOptions {
     pub(crate) kind: Kind,
     /// Position of the key, from 1.
     pub(crate) keypos: usize,
@@ -127,7 +127,7 @@ impl Heir {
 
 /// A table, as long as a reference to it lives.
 pub(crate) struct Table {
-    pub(crate) options: Options,
+    pub(crate) options: TableOptions,
     state: RwLock<State>,
     /// What references to it hold.
     this: OnceLock<Weak<MagicBinary>>,
@@ -169,7 +169,7 @@ const FIXATION_WORDS: usize = 9;
 /// With more locks than this, those that a table has by its own choice are not made for readers.
 const MAX_READ_LOCKS: usize = 128;
 
-impl Options {
+impl TableOptions {
     fn fine_locks(&self) -> bool {
         self.write_concurrency != WriteConcurrency::No
     }
@@ -227,7 +227,7 @@ impl Table {
         owner: Pid,
         heir: Option<Heir>,
         protection: Protection,
-        options: Options,
+        options: TableOptions,
     ) -> Table {
         let objects = Objects::new(&options);
         let state = State {
@@ -385,7 +385,7 @@ impl State {
     }
 
     /// Words the table takes, as ERTS counts them.
-    pub(crate) fn words(&self, options: &Options) -> usize {
+    pub(crate) fn words(&self, options: &TableOptions) -> usize {
         let bytes = match &self.objects {
             Objects::Hash(hash) => hash.bytes(),
             Objects::Tree(tree) => tree.bytes(options.fine_locks()),
@@ -454,7 +454,7 @@ impl<'a> Iterator for Found<'a> {
 
 impl Objects {
     /// None yet.
-    pub(crate) fn new(options: &Options) -> Objects {
+    pub(crate) fn new(options: &TableOptions) -> Objects {
         let size = if options.compressed {
             compressed::size
         } else {
@@ -564,7 +564,7 @@ impl Objects {
     }
 
     /// The objects, which are still to be freed; none are left.
-    pub(crate) fn take(&mut self, options: &Options) -> Objects {
+    pub(crate) fn take(&mut self, options: &TableOptions) -> Objects {
         let empty = match self {
             Objects::Tree(tree) => Objects::Tree(tree.new_empty()),
             Objects::Hash(_) => Objects::new(options),

@@ -83,7 +83,7 @@ fn apply(kind: Kind, model: &mut Model, change: &Change) {
 }
 
 fn table(kind: Kind) -> Objects {
-    Objects::new(&Options {
+    Objects::new(&TableOptions {
         kind,
         keypos: 1,
         named: false,

@@ -5,7 +5,7 @@ use crate::bif::{BifResult, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, View, am};
 use crate::trace::tracer::{
-    Options, Question, Timestamp, Tracer, TracerId, Verdict, trace_message,
+    EventOptions, Question, Timestamp, Tracer, TracerId, Verdict, trace_message,
 };
 
 bifs! {
@@ -43,7 +43,7 @@ fn enabled_3<'p>(_: &'p Process, [tag, state, tracee]: [Term<'p>; 3]) -> BifResu
 
 fn trace_5<'p>(_: &'p Process, [tag, state, tracee, message, map]: [Term<'p>; 5]) -> BifResult<'p> {
     let tag = tag.as_atom().ok_or_else(badarg)?;
-    let mut options = Options::default();
+    let mut options = EventOptions::default();
     if let View::Map(map) = map.view() {
         options.extra = map.get(am::extra.term());
         options.match_spec_result = map.get(am::match_spec_result.term());

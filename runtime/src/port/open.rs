@@ -60,7 +60,7 @@ enum Name {
 /// Bytes queued at which a port is busy, and below which it is no more.
 pub(super) const BUSY_BYTES: (usize, usize) = (8192, 4096);
 
-struct Options {
+struct PortOptions {
     packet: usize,
     line: Option<usize>,
     use_stdio: bool,
@@ -78,9 +78,9 @@ struct Options {
     cd: Option<Vec<u8>>,
 }
 
-impl Options {
-    fn parse(list: Term<'_>) -> Option<Options> {
-        let mut options = Options {
+impl PortOptions {
+    fn parse(list: Term<'_>) -> Option<PortOptions> {
+        let mut options = PortOptions {
             packet: 0,
             line: None,
             use_stdio: true,
@@ -229,7 +229,7 @@ fn parse_name(name: Term<'_>) -> Option<Name> {
 
 /// Opens a port with `p` as its owner, linked to it.
 pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<PortId, Error> {
-    let options = Options::parse(options).ok_or(Error::Badopt)?;
+    let options = PortOptions::parse(options).ok_or(Error::Badopt)?;
     let name = parse_name(name).ok_or(Error::Badarg)?;
     let is_executable = matches!(name, Name::Executable(_));
     if !is_executable && (options.args.is_some() || options.arg0.is_some()) {
@@ -310,7 +310,7 @@ fn c_string(bytes: &[u8]) -> Result<CString, Error> {
     CString::new(paths::real(bytes.to_vec())).map_err(|_| Error::Badarg)
 }
 
-fn arguments(file: &[u8], options: &Options) -> Vec<Vec<u8>> {
+fn arguments(file: &[u8], options: &PortOptions) -> Vec<Vec<u8>> {
     let arg0 = options.arg0.as_deref().unwrap_or(file).to_vec();
     let rest = options.args.iter().flatten().cloned();
     std::iter::once(arg0).chain(rest).collect()
@@ -324,7 +324,7 @@ fn pipe(ours_reads: bool) -> Result<(OwnedFd, OwnedFd), Error> {
     Ok((read, write))
 }
 
-fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error> {
+fn start(path: &[u8], args: &[Vec<u8>], options: &PortOptions) -> Result<Ends, Error> {
     let from_program = options.read.then(|| pipe(true)).transpose()?;
     let to_program = options.write.then(|| pipe(false)).transpose()?;
     let (its_input, its_output) = if options.use_stdio { (0, 1) } else { (3, 4) };
@@ -359,7 +359,7 @@ fn start(path: &[u8], args: &[Vec<u8>], options: &Options) -> Result<Ends, Error
     })
 }
 
-fn lent(input: RawFd, output: RawFd, options: &Options) -> Result<Ends, Error> {
+fn lent(input: RawFd, output: RawFd, options: &PortOptions) -> Result<Ends, Error> {
     for (used, fd) in [(options.read, input), (options.write, output)] {
         if used && !file::is_open(fd) {
             return Err(Error::Os("ebadf"));

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use beamline_formats::profile::{Origin, Pattern};
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Error, Event as RingEvent, Group, Id, Name, NameId, Options,
-    Request, Ring, Segment, Settings, System, Trigger,
+    Anchor, Clock, Description, Error, Event as RingEvent, Group, Id, Name, NameId, Request, Ring,
+    RingOptions, Segment, Settings, System, Trigger,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -142,7 +142,7 @@ pub(super) fn create(
     otp: String,
     schedulers: usize,
 ) -> Result<Arc<Ring>, Error> {
-    let options = Options {
+    let options = RingOptions {
         schedulers: schedulers as u32,
         ring_bytes: request.ring_bytes,
         when_full: request.when_full,

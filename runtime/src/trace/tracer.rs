@@ -74,7 +74,7 @@ pub(crate) enum Timestamp {
 
 /// The options of an event: the map of `erl_tracer`'s last argument.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Options<'a> {
+pub(crate) struct EventOptions<'a> {
     pub(crate) extra: Option<Term<'a>>,
     /// What a match specification has said, if that is not `true`.
     pub(crate) match_spec_result: Option<Term<'a>>,
@@ -82,9 +82,9 @@ pub(crate) struct Options<'a> {
     pub(crate) timestamp: Option<Timestamp>,
 }
 
-impl Options<'_> {
+impl EventOptions<'_> {
     /// What the flags of a tracee ask for.
-    fn of(flags: u32) -> Options<'static> {
+    fn of(flags: u32) -> EventOptions<'static> {
         let timestamp = if flags & flags::TIMESTAMP != 0 {
             Some(match CPU_TIMESTAMP.load(Ordering::Relaxed) {
                 true => Timestamp::Cpu,
@@ -99,10 +99,10 @@ impl Options<'_> {
             let id = crate::sched::current_id().map_or(0, |id| id + 1);
             Term::small(id as i64)
         };
-        Options {
+        EventOptions {
             scheduler_id: (flags & flags::SCHEDULER_ID != 0).then(scheduler_id),
             timestamp,
-            ..Options::default()
+            ..EventOptions::default()
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) trait Tracer {
     fn enabled(&self, question: Question, tracee: Term<'_>) -> Verdict;
 
     /// `trace/5`. `tracee` is the token's label in a sequential trace.
-    fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &Options<'_>);
+    fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &EventOptions<'_>);
 }
 
 /// The receiver of trace messages: the state of a tracer module.
@@ -220,10 +220,10 @@ impl TracerId {
 
     /// Tells it of an event of `tracee`, whose flags say how.
     pub(super) fn report(self, flags: u32, tracee: Term<'_>, report: &Report<'_>) {
-        let options = Options {
+        let options = EventOptions {
             extra: report.extra,
             match_spec_result: report.result,
-            ..Options::of(flags)
+            ..EventOptions::of(flags)
         };
         self.trace(report.event, tracee, report.term, &options);
     }
@@ -263,7 +263,7 @@ impl Tracer for TracerId {
         }
     }
 
-    fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &Options<'_>) {
+    fn trace(&self, event: Event, tracee: Term<'_>, message: Term<'_>, options: &EventOptions<'_>) {
         match self {
             TracerId::Recorder => {
                 let report = Report {
@@ -287,7 +287,7 @@ pub(crate) fn trace_message(
     tag: Atom,
     tracee: Term<'_>,
     message: Term<'_>,
-    options: &Options<'_>,
+    options: &EventOptions<'_>,
 ) -> Message {
     let scratch = Heap::detached();
     let mut parts: SmallVec<[Term<'_>; 8]> = SmallVec::new();

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use super::layout::{BLOCK_SLOTS, PAGE, segment};
 use super::*;
 
-fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> Options {
-    Options {
+fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> RingOptions {
+    RingOptions {
         schedulers,
         // What all other threads get is half of a scheduler's share.
         ring_bytes: blocks / 2 * u64::from(2 * schedulers + 1) * PAGE as u64,
@@ -45,7 +45,7 @@ fn place() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn create(path: &Path, options: &Options) -> Arc<Ring> {
+fn create(path: &Path, options: &RingOptions) -> Arc<Ring> {
     Ring::create(path, options).expect("the ring is made")
 }
 
@@ -341,11 +341,11 @@ fn a_file_has_one_recording_at_a_time() {
 #[test]
 fn what_cannot_be_made_leaves_nothing() {
     let (folder, path) = place();
-    let small = Options {
+    let small = RingOptions {
         ring_bytes: 100,
         ..options(4, 4, WhenFull::Stop)
     };
-    let huge = Options {
+    let huge = RingOptions {
         ring_bytes: 1 << 60,
         ..small.clone()
     };
