@@ -68,22 +68,24 @@ impl Libraries {
     /// Those in an OTP, in an Elixir, and in these folders of Mix's archives. What cannot be read is left out.
     #[must_use]
     pub fn find(otp: &Path, elixir: Option<&Path>, archives: &[PathBuf]) -> Libraries {
-        let mut all = Vec::new();
-        let mut add = |origin, folders: Vec<PathBuf>| {
-            let folders = folders.into_iter().map(|folder| folder.join("ebin"));
-            let folders = folders.filter(|folder| folder.is_dir());
-            all.extend(folders.map(|folder| Library { origin, folder }));
-        };
-        add(Origin::Otp, folders_in(&otp.join("lib")));
-        add(
-            Origin::Elixir,
-            elixir.map_or(Vec::new(), |elixir| folders_in(&elixir.join("lib"))),
-        );
-        for archive in archives.iter().flat_map(|archives| folders_in(archives)) {
-            add(Origin::Tools, folders_in(&archive));
-            add(Origin::Tools, vec![archive]);
+        let mut all = Libraries::default();
+        all.add(Origin::Otp, folders_in(&otp.join("lib")));
+        if let Some(elixir) = elixir {
+            all.add(Origin::Elixir, folders_in(&elixir.join("lib")));
         }
-        Libraries(all)
+        for archive in archives.iter().flat_map(|archives| folders_in(archives)) {
+            all.add(Origin::Tools, folders_in(&archive));
+            all.add(Origin::Tools, vec![archive]);
+        }
+        all
+    }
+
+    /// Adds applications that have a folder `ebin`.
+    fn add(&mut self, origin: Origin, applications: Vec<PathBuf>) {
+        let folders = applications.into_iter().map(|folder| folder.join("ebin"));
+        let folders = folders.filter(|folder| folder.is_dir());
+        let libraries = folders.map(|folder| Library { origin, folder });
+        self.0.extend(libraries);
     }
 
     /// Adds the Elixir that starts an emulator with this command line.
@@ -91,14 +93,9 @@ impl Libraries {
         let mut arguments = command
             .iter()
             .skip_while(|argument| *argument != "-elixir_root");
-        let root = arguments
-            .nth(1)
-            .map_or(Vec::new(), |root| folders_in(Path::new(root)));
-        let folders = root.into_iter().map(|folder| folder.join("ebin"));
-        self.0.extend(folders.map(|folder| Library {
-            origin: Origin::Elixir,
-            folder,
-        }));
+        if let Some(root) = arguments.nth(1) {
+            self.add(Origin::Elixir, folders_in(Path::new(root)));
+        }
     }
 
     /// The modules in them.

@@ -221,7 +221,7 @@ fn reds_to_begin(p: &Process) -> Option<i64> {
 fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p> {
     let is_whole = |bits: Bits<'p>| !binaries_only || bits.bit_len().is_multiple_of(8);
     let begun = p.take_work::<Building>();
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let (mut building, mut reds) = match begun {
         Some(building) => (building, p.fcalls.get()),
         None => {
@@ -247,7 +247,7 @@ fn join<'p>(p: &'p Process, list: Term<'p>, binaries_only: bool) -> BifResult<'p
         }
     };
     let put_off = |building: Box<Building>| {
-        if is_first_turn {
+        if is_first_slice {
             p.trap_state();
         }
         p.yield_with(*building)
@@ -364,7 +364,7 @@ work! { struct Sizing { rest; bytes } shown as |_| Some((am::iolist_size_continu
 
 fn iolist_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let begun = p.take_work::<Sizing>();
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let (mut bytes, mut rest) = match begun {
         Some(sizing) => (sizing.bytes, sizing.rest),
         None => (0, vec![a]),
@@ -378,7 +378,7 @@ fn iolist_size_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         Ok(Visited::Whole)
     });
     if let Ok(Walked::Some) = walked {
-        if is_first_turn {
+        if is_first_slice {
             p.trap_state();
         }
         let rest = walk.pause(p);
@@ -420,7 +420,7 @@ fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(a);
     }
     let begun = p.take_work::<Vectoring>();
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let mut work = begun.unwrap_or_else(|| {
         let (iovec, rest) = (iolist::Iovec::default(), vec![a]);
         Box::new(Vectoring {
@@ -433,7 +433,7 @@ fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let walked = walk.run(&mut |part, _| work.iovec.push(part).map(|()| Visited::Whole))?;
     work.steps += walk.most - walk.steps;
     if walked == Walked::Some {
-        if is_first_turn {
+        if is_first_slice {
             p.trap_state();
         }
         work.rest = walk.pause(p);
@@ -444,7 +444,7 @@ fn iolist_to_iovec_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let copied = (work.iovec.copied_of_binaries() / BYTES_PER_STEP) as i64;
     let reds = (work.steps + copied - 1) / STEPS_PER_RED + 1;
     let due = Due::new((reds * STEPS_PER_RED) as usize, PER_SLICE);
-    let words = match is_first_turn {
+    let words = match is_first_slice {
         true => PauseWords::Once,
         false => PauseWords::Each(0),
     };

@@ -179,7 +179,7 @@ fn found<'p>(
     steps_of_result: usize,
 ) -> Result<Vec<Range<usize>>, Leave<'static>> {
     let begun = p.take_work::<Searching>().map(|work| *work);
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let mut work = begun.unwrap_or(Searching {
         search: Search {
             at: scope.start,
@@ -193,7 +193,7 @@ fn found<'p>(
     let budget = (p.reds_left() * STEPS_PER_RED).max(1);
     let mut steps = budget;
     let pause = |work| {
-        if !is_first_turn {
+        if !is_first_slice {
             p.give_up_slice();
             return Err(p.put_off(work).into());
         }

@@ -179,7 +179,7 @@ fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Leave<'static>> 
     let begun = p
         .take_work::<Hashing>()
         .map(|work| (work.paused, work.terms));
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let most = STEPS_PER_RED * p.fcalls.get();
     let mut steps = most;
     match phash2_some(t, begun, &mut steps) {
@@ -188,7 +188,7 @@ fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Leave<'static>> 
             Ok(hash.into())
         }
         Err((paused, terms)) => {
-            if is_first_turn {
+            if is_first_slice {
                 p.trap_state();
             }
             Err(p.yield_with(Hashing { paused, terms }).into())

@@ -130,15 +130,7 @@ fn option(wanted: &mut Wanted, option: Term<'_>) -> Option<()> {
 impl Wanted {
     fn parse(list: Term<'_>) -> Option<Wanted> {
         let mut wanted = Wanted {
-            options: TableOptions {
-                kind: Kind::Hash(HashKind::Set),
-                keypos: 1,
-                named: false,
-                compressed: false,
-                read_concurrency: false,
-                write_concurrency: WriteConcurrency::No,
-                decentralized_counters: false,
-            },
+            options: TableOptions::of(Kind::Hash(HashKind::Set)),
             protection: Protection::Protected,
             heir: None,
             decentralized: None,

@@ -42,7 +42,7 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
     let is_bag = table.options.kind == Kind::Hash(HashKind::Bag);
     let copying = Copying {
         is_split: is_bag || objects.list_iter().nth(budget / 2).is_some(),
-        is_first_turn: true,
+        is_first_slice: true,
         stored: Vec::new(),
         rest: objects,
     };
@@ -63,15 +63,15 @@ fn go_on<'p>(p: &'p Process, id: Term<'p>, new: bool) -> BifResult<'p> {
 
 /// Objects made of a list, until all are made.
 struct Copying<'p> {
-    /// There are too few reductions to put all of them into the table in the first turn. Of bags, one never knows.
+    /// There are too few reductions to put all of them into the table in the first time slice. Of bags, one never knows.
     is_split: bool,
-    is_first_turn: bool,
+    is_first_slice: bool,
     stored: Vec<Stored>,
     /// What is left of the list.
     rest: Term<'p>,
 }
 
-work! { struct Copying { rest; is_split, is_first_turn, stored } }
+work! { struct Copying { rest; is_split, is_first_slice, stored } }
 
 impl<'p> Copying<'p> {
     fn run(mut self, p: &'p Process, id: Term<'p>, new: bool) -> BifResult<'p> {
@@ -107,7 +107,7 @@ impl<'p> Copying<'p> {
         if !self.is_split {
             let steps = steps + insertion.run(&mut state.objects, usize::MAX);
             drop(state);
-            return paid(p, &ending, Due::at_once, steps, self.is_first_turn);
+            return paid(p, &ending, Due::at_once, steps, self.is_first_slice);
         }
         state.insertion = Some(Box::new(insertion));
         let putting = Putting {
@@ -115,11 +115,11 @@ impl<'p> Copying<'p> {
             ending,
             steps,
         };
-        putting.put(p, &mut state, self.is_first_turn)
+        putting.put(p, &mut state, self.is_first_slice)
     }
 
     fn paused(mut self, p: &Process) -> Copying<'p> {
-        if std::mem::take(&mut self.is_first_turn) {
+        if std::mem::take(&mut self.is_first_slice) {
             p.trap_state();
         }
         self
@@ -152,13 +152,13 @@ impl Putting {
     }
 
     /// As many objects as the time slice pays for; what the last one took beyond that is not charged.
-    fn put<'p>(mut self, p: &'p Process, state: &mut State, is_first_turn: bool) -> BifResult<'p> {
+    fn put<'p>(mut self, p: &'p Process, state: &mut State, is_first_slice: bool) -> BifResult<'p> {
         let payable = p.reds_left() * STEPS_PER_RED;
         self.steps += state.insert_on(payable.saturating_sub(self.steps));
         if self.ending.get().is_some() {
-            return paid(p, &self.ending, Due::new, self.steps, is_first_turn);
+            return paid(p, &self.ending, Due::new, self.steps, is_first_slice);
         }
-        if is_first_turn {
+        if is_first_slice {
             p.trap_state();
         }
         self.steps = 0;
@@ -172,10 +172,10 @@ fn paid<'p>(
     ending: &Ending,
     due: fn(usize, usize) -> Due,
     steps: usize,
-    is_first_turn: bool,
+    is_first_slice: bool,
 ) -> BifResult<'p> {
     let result = Term::bool(ending.get() == Some(&true));
-    let words = if is_first_turn {
+    let words = if is_first_slice {
         PauseWords::Once
     } else {
         PauseWords::Each(0)
@@ -187,21 +187,13 @@ fn paid<'p>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ets::{Protection, TableOptions, WriteConcurrency};
+    use crate::ets::{Protection, TableOptions};
     use crate::process::Raise;
 
     const N: i64 = 3000;
 
     fn table(p: &Process) -> TableRef {
-        let options = TableOptions {
-            kind: Kind::Hash(HashKind::Set),
-            keypos: 1,
-            named: false,
-            compressed: false,
-            read_concurrency: false,
-            write_concurrency: WriteConcurrency::No,
-            decentralized_counters: false,
-        };
+        let options = TableOptions::of(Kind::Hash(HashKind::Set));
         let table = Table::new(am::table, p.pid(), None, Protection::Public, options);
         registry::add(table).expect("it has no name")
     }

@@ -245,7 +245,7 @@ fn from_binary<'p>(
     let bytes = a.as_binary().ok_or_else(badarg)?.bytes();
     const STEPS_PER_RED: i64 = 128;
     let paused = p.take_work::<Decoding>().map(|work| work.paused);
-    let is_first_turn = paused.is_none();
+    let is_first_slice = paused.is_none();
     let is_compressed = external::is_compressed(&bytes);
     let most = p.fcalls.get() * STEPS_PER_RED;
     let mut steps = most;
@@ -253,14 +253,14 @@ fn from_binary<'p>(
         Decoded::Whole(term, used) => {
             // ERTS keeps a state as soon as it might pause: about half of the steps were made to size the term.
             let left = most - (most - steps) / 2;
-            if is_first_turn && (is_compressed || used as i64 > left) {
+            if is_first_slice && (is_compressed || used as i64 > left) {
                 p.trap_state();
             }
             p.bump_reds((most - steps) / STEPS_PER_RED);
             Ok((term, used))
         }
         Decoded::Part(paused) => {
-            if is_first_turn {
+            if is_first_slice {
                 p.trap_state();
             }
             Err(p.yield_with(Decoding { paused }).into())

@@ -212,7 +212,7 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
         return listing.run(p);
     }
     let begun = p.take_work::<Appending>();
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let (mut rest, mut copied, free_words) = match begun {
         None if left.is_nil() => return Ok(right),
         None if left.as_cons().is_none() => return Err(badarg().into()),
@@ -238,7 +238,7 @@ fn append_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> BifResult<'p> {
             Listing { left, list }.run(p)
         }
         Copied::Some => {
-            if is_first_turn {
+            if is_first_slice {
                 p.trap_state();
             }
             Err(p.yield_with(Appending { rest, copied }).into())

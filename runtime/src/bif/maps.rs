@@ -122,14 +122,14 @@ fn from_elements<'p>(
     pair: impl Fn(Term<'p>) -> Option<(Term<'p>, Term<'p>)>,
 ) -> BifResult<'p> {
     let begun = p.take_work::<Making>().map(|work| *work);
-    let is_first_turn = begun.is_none();
-    if is_first_turn && list.list_iter().nth(SMALL_LIMIT).is_none() {
+    let is_first_slice = begun.is_none();
+    if is_first_slice && list.list_iter().nth(SMALL_LIMIT).is_none() {
         let pairs = list.list_iter().map(|t| t.ok().and_then(&pair));
         let pairs: SmallVec<[_; SMALL_LIMIT]> = pairs.collect::<Option<_>>().ok_or_else(badarg)?;
         return Ok(map::from_pairs(p, &pairs));
     }
     let put_off = |making| {
-        if is_first_turn {
+        if is_first_slice {
             p.trap_state();
         }
         p.yield_with(making)
@@ -303,7 +303,7 @@ fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
     /// Nodes that one reduction pays for.
     const MERGED_PER_RED: usize = 8;
     let begun = p.take_work::<Merging>();
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let mut work = match begun {
         Some(work) => work,
         None => match map::merge(p, whole(a)?, whole(b)?) {
@@ -316,7 +316,7 @@ fn merge_2<'p>(p: &'p Process, [a, b]: [Term<'p>; 2]) -> BifResult<'p> {
         p.bump_reds(((work.merge.visited() - work.paid) / MERGED_PER_RED) as i64);
         return Ok(map);
     }
-    if is_first_turn {
+    if is_first_slice {
         p.trap_state();
     }
     work.paid = most;

@@ -78,6 +78,21 @@ pub(crate) struct TableOptions {
     pub(crate) decentralized_counters: bool,
 }
 
+impl TableOptions {
+    /// Those of `ets:new(_, [])`, but for the kind of table.
+    pub(crate) fn of(kind: Kind) -> TableOptions {
+        TableOptions {
+            kind,
+            keypos: 1,
+            named: false,
+            compressed: false,
+            read_concurrency: false,
+            write_concurrency: WriteConcurrency::No,
+            decentralized_counters: false,
+        }
+    }
+}
+
 /// The types of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -83,15 +83,7 @@ fn apply(kind: Kind, model: &mut Model, change: &Change) {
 }
 
 fn table(kind: Kind) -> Objects {
-    Objects::new(&TableOptions {
-        kind,
-        keypos: 1,
-        named: false,
-        compressed: false,
-        read_concurrency: false,
-        write_concurrency: WriteConcurrency::No,
-        decentralized_counters: false,
-    })
+    Objects::new(&TableOptions::of(kind))
 }
 
 fn bytes(objects: &Objects) -> usize {

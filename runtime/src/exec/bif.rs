@@ -83,7 +83,10 @@ fn call_plain(
                 p.set_x(0, value);
                 (Ok(BifEnd::Return), 1)
             }
-            Err(Leave::Control(control)) => controlled(p, control),
+            Err(Leave::Control(control)) => {
+                let (end, live) = controlled(p, control);
+                (Ok(end), live)
+            }
             Err(Leave::Raise(raise)) => {
                 let mut exception = Exception::from_raise(p, &raise);
                 if exception.from_bif {
@@ -105,14 +108,14 @@ fn call_plain(
 
 /// What becomes of a call that has not ended, and how many arguments of the call that it goes on with are live: what
 /// the BIF has built so far is in them.
-fn controlled(p: &Process, control: Control<'_>) -> (Result<BifEnd, Exception>, usize) {
+fn controlled(p: &Process, control: Control<'_>) -> (BifEnd, usize) {
     let end = match control {
         Control::Trap(to, args) => {
             if p.flags.get().saves_calls {
                 p.save_call(Saved::Call(to));
             }
             let entry = call::trap(p, to, &args).entry;
-            return (Ok(BifEnd::Trap(entry)), args.len());
+            return (BifEnd::Trap(entry), args.len());
         }
         Control::TrapTo(address) => BifEnd::Trap(address),
         Control::Wait => BifEnd::Again(Outcome::Wait),
@@ -124,7 +127,7 @@ fn controlled(p: &Process, control: Control<'_>) -> (Result<BifEnd, Exception>, 
             BifEnd::Again(Outcome::Yield)
         }
     };
-    (Ok(end), 0)
+    (end, 0)
 }
 
 /// Calls a BIF that has the process to itself; meanwhile `pc` tells where it was called, if in code.

@@ -11,7 +11,7 @@ use crate::exec::exception::Current;
 use crate::exec::guard::{guard, keep, mfa_of};
 use crate::exec::raise::raise;
 use crate::heap::{Heap, RESERVED_WORDS};
-use crate::process::{Exception, Outcome, Process, Raise, Saved, X_REGISTERS};
+use crate::process::{Exception, Outcome, Process, Saved, X_REGISTERS};
 use crate::term::{CodeAddress, RawTerm, Term, tag};
 use crate::trace;
 
@@ -424,9 +424,4 @@ pub(super) unsafe fn eq_exact(left: u64, right: u64) -> bool {
     }
     // SAFETY: by contract.
     unsafe { crate::term::compare::eq_exact(Term::new(left), Term::new(right)) }
-}
-
-/// A failed call raises.
-pub(super) fn exception_of(p: &Process, raise: &Raise<'_>) -> Exception {
-    Exception::from_raise(p, raise)
 }

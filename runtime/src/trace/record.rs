@@ -271,13 +271,13 @@ pub(crate) fn end() {
     if let Some(recorder) = RECORDER.get().filter(|_| is_end) {
         if was_on && let Some(counted) = recorder.counting.as_ref().and_then(Counting::all) {
             let [first, second, third, fourth] = counted;
-            let told = RingEvent::CountedAll {
+            let ring_event = RingEvent::CountedAll {
                 first,
                 second,
                 third,
                 fourth,
             };
-            recorder.write(Id::None, &told);
+            recorder.write(Id::None, &ring_event);
         }
         recorder.ring.end();
         recorder.say_what_was_not_called();
@@ -431,20 +431,20 @@ pub(super) fn scheduled_in(p: &Process) {
 /// A scheduler has stopped running `p`.
 pub(super) fn scheduled_out(p: &Process) {
     if let Some(recorder) = recorder() {
-        let told = RingEvent::Out {
+        let ring_event = RingEvent::Out {
             function: recorder.current(p),
             messages: p.mailbox.len() as u64,
             reductions: p.reductions(),
         };
         recorder.slice_ends(id_of(p.pid()));
-        recorder.tell(p.pid(), &told);
+        recorder.tell(p.pid(), &ring_event);
     }
 }
 
 /// The heap of `p` is being collected: `words` is the need, or what was given back.
 pub(super) fn collection(p: &Process, event: Event, words: usize) {
     let (words, used) = (words as u64, (p.used_words() + p.old_words().1) as u64);
-    let told = match event {
+    let ring_event = match event {
         Event::GcMinorStart => RingEvent::GcMinorStart { need: words, used },
         Event::GcMinorEnd => RingEvent::GcMinorEnd {
             reclaimed: words,
@@ -458,7 +458,7 @@ pub(super) fn collection(p: &Process, event: Event, words: usize) {
         _ => RingEvent::GcMaxHeapSize { used },
     };
     if let Some(recorder) = recorder() {
-        recorder.tell(p.pid(), &told);
+        recorder.tell(p.pid(), &ring_event);
     }
 }
 
@@ -551,13 +551,13 @@ impl Recorder {
     fn slice_ends(&self, subject: Id) {
         if let Some(counted) = self.counting.as_ref().and_then(Counting::slice_ends) {
             let [first, second, third, fourth] = counted;
-            let told = RingEvent::Counted {
+            let ring_event = RingEvent::Counted {
                 first,
                 second,
                 third,
                 fourth,
             };
-            self.write(subject, &told);
+            self.write(subject, &ring_event);
         }
     }
 

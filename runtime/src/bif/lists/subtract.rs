@@ -240,11 +240,11 @@ pub(super) fn subtract_2<'p>(p: &'p Process, [left, right]: [Term<'p>; 2]) -> Bi
         return Err(badarg().into());
     }
     let begun = p.take_work::<Subtraction>();
-    let is_first_turn = begun.is_none();
+    let is_first_slice = begun.is_none();
     let mut work = begun.unwrap_or_else(|| Box::new(Subtraction::new(left)));
     loop {
         if work.run_stage(p)?.is_none() {
-            if is_first_turn {
+            if is_first_slice {
                 p.trap_state();
             }
             return Err(p.yield_with(*work).into());

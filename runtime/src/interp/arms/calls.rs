@@ -6,7 +6,7 @@ use crate::code::FunEntry;
 use crate::code::operand::{Instruction, Reg};
 use crate::exec::call::{self, Called, Ready, apply_mfa};
 use crate::exec::exception::Current;
-use crate::interp::regs::{Go, Regs, exception_of, header};
+use crate::interp::regs::{Go, Regs, header};
 use crate::process::Exception;
 use crate::term::{CodeAddress, RawTerm, tag};
 
@@ -131,7 +131,7 @@ unsafe fn fun<const SAVES: bool>(
                 r.dispatch(entry)
             }
             Err(raise) => {
-                let exception = exception_of(r.p, &raise);
+                let exception = Exception::from_raise(r.p, &raise);
                 r.p.exception = exception;
                 r.raise(Current::Code(r.pc))
             }

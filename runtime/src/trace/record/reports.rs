@@ -94,7 +94,7 @@ impl Recorder {
         let ((last, serial), text) = (passed.serial, text.as_str());
         let from = id_of(passed.from);
         let to = self.id(passed.to);
-        let (subject, told) = match passed.how {
+        let (subject, ring_event) = match passed.how {
             Passes::Sent => (
                 from,
                 RingEvent::SeqSend {
@@ -125,15 +125,15 @@ impl Recorder {
                 },
             ),
         };
-        self.write(subject, &told);
+        self.write(subject, &ring_event);
     }
 
     pub(super) fn system(&self, subject: Id, event: &SystemEvent) {
-        let told = record_of(event, |mfa| self.function(mfa));
-        self.write(subject, &told);
+        let ring_event = record_of(event, |mfa| self.function(mfa));
+        self.write(subject, &ring_event);
         // That something has passed is waited for by nobody.
-        let begins = !matches!(told, RingEvent::LongMessageQueue { is_long: 0, .. });
-        if let Some(kind) = told.kind().filter(|_| begins) {
+        let begins = !matches!(ring_event, RingEvent::LongMessageQueue { is_long: 0, .. });
+        if let Some(kind) = ring_event.kind().filter(|_| begins) {
             self.happened(kind, subject, "");
         }
     }
@@ -148,7 +148,7 @@ impl Recorder {
             }),
             _ => NameId::NONE,
         };
-        let told = match event {
+        let ring_event = match event {
             Event::Spawn => RingEvent::Spawn {
                 child: relative,
                 function,
@@ -158,7 +158,7 @@ impl Recorder {
                 function,
             },
         };
-        self.write(subject, &told);
+        self.write(subject, &ring_event);
     }
 
     /// Says so where it is waited for.
@@ -172,7 +172,7 @@ impl Recorder {
         let term = report.term;
         let extra = |report: &Report<'_>| self.id(report.extra.unwrap_or(Term::NIL));
         let text;
-        let told = match report.event {
+        let ring_event = match report.event {
             Event::Send | Event::SendToNonExisting | Event::Receive => {
                 text = text_of(term);
                 match report.event {
@@ -195,12 +195,12 @@ impl Recorder {
                 }
             }
             event => match self.simple(event, report) {
-                Some(told) => told,
+                Some(ring_event) => ring_event,
                 None => return,
             },
         };
-        self.write(subject, &told);
-        if let RingEvent::Exit { text } = told {
+        self.write(subject, &ring_event);
+        if let RingEvent::Exit { text } = ring_event {
             self.happened(Kind::Exit, subject, text);
         }
     }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn records_have_the_numbers_of_events() {
-        let told = samples()
+        let events = samples()
             .into_iter()
             .map(|event| record_of(&event, |_| NameId(9)));
         let expect = [
@@ -274,6 +274,6 @@ mod tests {
                 messages: 1000,
             },
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expect);
+        assert_eq!(events.collect::<Vec<_>>(), expect);
     }
 }
