@@ -416,6 +416,8 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
                         "calls",
                         "--pattern",
                         "trace_work:pair/2",
+                        "--ring",
+                        "64MiB",
                         "--output",
                         ring,
                     ];

@@ -20,9 +20,10 @@ const RELEASE: u32 = 29;
 /// Suites that may have it, first one first.
 const SUITES: [&str; 2] = ["forky", "sid"];
 
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "erlang-base",
     "erlang-crypto",
+    "erlang-dev",
     "erlang-eunit",
     "erlang-parsetools",
     "erlang-runtime-tools",

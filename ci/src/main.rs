@@ -3,6 +3,7 @@
 mod apt;
 mod bifs;
 mod binary;
+mod book;
 mod cases;
 mod compare;
 mod conformance;
@@ -18,6 +19,7 @@ mod kills;
 mod loom;
 mod outside;
 mod paths;
+mod pictures;
 mod place;
 mod run;
 mod samples;
@@ -43,6 +45,10 @@ enum Task {
     Fetch(fetch::Options),
     /// Profile a sample: print its table and write its flame graph under target/demo
     Demo(demo::Options),
+    /// Make a site of docs/ with mdBook, under target/book
+    Book,
+    /// Make the pictures of the README, in light and dark; needs Chromium
+    Pictures(pictures::Options),
     /// Run all tests of the workspace, then the conformance suites of the gate
     Test(test::Options),
     /// Run OTP's own test suites and compare each case's result with OTP's
@@ -77,6 +83,8 @@ fn main() -> std::process::ExitCode {
     let done = match Cli::parse().task {
         Task::Fetch(options) => fetch::main(&options),
         Task::Demo(options) => demo::main(&options),
+        Task::Book => book::main(),
+        Task::Pictures(options) => pictures::main(&options),
         Task::Test(options) => test::main(&options),
         Task::Conformance(options) => conformance::main(&options),
         Task::Bifs(options) => bifs::main(&options),

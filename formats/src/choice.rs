@@ -83,10 +83,10 @@ impl Choice {
         near.truncate(3);
         let text = &self.text;
         if near.is_empty() {
-            format!("'{text}' is no {what} of it, and there is nothing like it")
+            format!("no {what} matches '{text}', and nothing is similar")
         } else {
             let near = near.join(", ");
-            format!("'{text}' is no {what} of it; there is {near}")
+            format!("no {what} matches '{text}'; similar: {near}")
         }
     }
 }
@@ -115,13 +115,10 @@ mod tests {
         for (text, expect) in [
             (
                 "lists:mapp/2",
-                "'lists:mapp/2' is no function of it; there is lists:map/2",
+                "no function matches 'lists:mapp/2'; similar: lists:map/2",
             ),
-            (
-                "zzz",
-                "'zzz' is no function of it, and there is nothing like it",
-            ),
-            ("init2", "'init2' is no function of it; there is init"),
+            ("zzz", "no function matches 'zzz', and nothing is similar"),
+            ("init2", "no function matches 'init2'; similar: init"),
         ] {
             let others = ["init".to_owned()];
             assert_eq!(

@@ -19,10 +19,11 @@
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`variable`]: requests to emulators, in environment variables;
 //! * [`name`]: the text of atoms, functions and times;
-//! * `names`: sets of values that the command line names.
+//! * `names`: sets of values that the command line names;
+//! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `names` `paths` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! `name` `names` `paths` `rank` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
@@ -38,6 +39,7 @@ pub mod name;
 mod names;
 pub mod paths;
 pub mod profile;
+mod rank;
 pub mod ring;
 pub mod table;
 #[cfg(test)]

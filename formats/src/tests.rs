@@ -5,8 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::export::{self, Target};
-use crate::flamegraph::{self, Difference, Drawing, Shape, Width};
+use crate::export::{self, Selection, Target};
+use crate::flamegraph::{self, Difference, Drawing, Shape, Threshold, Width};
 use crate::histogram::{By, Histograms, Of, Request};
 use crate::html::Page;
 use crate::ring::seal::seal_block;
@@ -65,8 +65,19 @@ impl Seen {
         let draw = draw.and_then(|profile| flamegraph::draw(&profile, &drawing, &mut out));
         self.add("flamegraph", draw);
         let difference = profile.and_then(|profile| {
-            flamegraph::draw_difference(&whole, &profile, &drawing, &mut out)?;
-            Difference::of(&whole, &profile, None).map(|difference| difference.to_string())
+            flamegraph::draw_difference(
+                &whole,
+                &profile,
+                &drawing,
+                Threshold::new(Width::Time, None, None),
+                &mut out,
+            )?;
+            Difference::of(
+                [std::slice::from_ref(&whole), std::slice::from_ref(&profile)],
+                None,
+                |width| Threshold::new(width, None, None),
+            )
+            .map(|difference| difference.to_string())
         });
         self.add("difference", difference);
     }
@@ -102,7 +113,7 @@ impl Seen {
         self.histograms(&recording);
         for target in Target::ALL {
             let mut out = Vec::new();
-            let written = export::write(&recording, target, &mut out);
+            let written = export::write(&recording, target, &Selection::default(), &mut out);
             self.add(target.name(), written.map_err(|e| e.to_string()));
         }
         self.pictures(&recording, whole);

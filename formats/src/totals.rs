@@ -99,6 +99,9 @@ pub struct Totals {
     pub processes: Option<Workload>,
     /// What the run took from outside and cannot be the same everywhere.
     pub outside: Vec<String>,
+    /// It ended because all its processes waited for what could not come any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_ever: bool,
 }
 
 impl Totals {
@@ -196,6 +199,7 @@ mod tests {
             workload: Counted::default(),
             processes: None,
             outside: vec!["the file a".into()],
+            waits_for_ever: true,
         }
     }
 }

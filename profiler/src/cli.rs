@@ -6,14 +6,13 @@ use std::process::ExitCode;
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Libraries, Pattern, Profile, Request, Scope, Type};
 use beamline_formats::table::{By, Sort};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::input::{self, Input};
 use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
-use crate::units::ms;
-use crate::{ci, export, flamegraph, histogram, html, record, report};
+use crate::{ci, defaults, export, flamegraph, histogram, html, manual, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -24,6 +23,8 @@ EXAMPLES:
   Count the words that two modules allocate, in a table for each process, the largest first:
     beamline profile --type call_memory --pattern json --pattern lists:map/2 \\
         --by process --sort words:desc -- mix test
+  Measure one call of a function, with all that it calls:
+    beamline profile --type call_time --from my_server:init/1 --until my_server:init/1 -- mix test
   Run a program on Beamline's runtime, and measure nothing:
     beamline run -- elixir -e 'IO.puts(1 + 1)'
 ";
@@ -31,18 +32,38 @@ EXAMPLES:
 const RECORD_EXAMPLES: &str = "\
 EXAMPLES:
   Record the calls, returns, processes, time slices and collections of a test run, and report them:
-    beamline record --stream -o run.stream -- mix test
+    beamline record -o run.stream -- mix test
     beamline report run.stream --flamegraph run.svg
-  Record messages, and keep the newest 1 GiB of records:
+  Record messages, and keep only the newest 1 GiB of records:
     beamline record --events messages,processes --ring 1GiB -o run.ring -- erl -s server
+  Keep what happened in the ten seconds before a process failed:
+    beamline record --dump-on exit:_ --keep 10s -o failed.ring -- erl -s server
 ";
 
 /// Profile Erlang and Elixir programs on a BEAM runtime that has tracing built in.
 #[derive(Debug, Parser)]
-#[command(name = "beamline", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "beamline", version = version(), after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
+    /// Take no defaults of options from beamline.toml. Its tables [profile] and [record] have the long options of these
+    /// commands as keys.
+    #[arg(long = defaults::NO_CONFIG, global = true)]
+    no_config: bool,
     #[command(subcommand)]
     command: Verb,
+}
+
+/// The version, the commit that it is built from, and the releases of Erlang/OTP that it runs.
+fn version() -> String {
+    let commit = match env!("BEAMLINE_COMMIT") {
+        "" => String::new(),
+        commit => format!("commit {commit}, "),
+    };
+    let (oldest, tested) = (
+        beamline_runtime_otp_home::OLDEST_RELEASE,
+        beamline_runtime_otp_home::TESTED_RELEASE,
+    );
+    let number = env!("CARGO_PKG_VERSION");
+    format!("{number} ({commit}Erlang/OTP {oldest} or later, tested with {tested})")
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +98,12 @@ enum Verb {
     /// Write a recording as one HTML page: report, flame graph, timeline, messages and histograms.
     #[command(after_help = html::EXAMPLES)]
     Html(html::Arguments),
+    /// Print what a shell needs to complete commands and options.
+    #[command(after_help = manual::COMPLETIONS_EXAMPLES)]
+    Completions(manual::CompletionsArguments),
+    /// Write manual pages.
+    #[command(after_help = manual::MAN_EXAMPLES)]
+    Man(manual::ManArguments),
     /// Print the generic instructions of a .beam file.
     Disasm {
         /// The .beam file.
@@ -133,22 +160,24 @@ struct OutputArgs {
     #[arg(long, value_name = "N|all")]
     top: Option<Top>,
     /// Sort the table by module, function, calls, measurement (or time, words), per_call or
-    /// percent. The largest row comes last, where a terminal shows it. With :desc, it comes first.
-    #[arg(long, value_name = "COLUMN[:asc|:desc]", default_value = "percent")]
-    sort: Sort,
-    /// Print one table for all processes, or a table for each process.
-    #[arg(long, default_value = "total", value_parser = named(By::ALL, By::name, By::about))]
-    by: By,
+    /// percent. The largest row comes last, where a terminal shows it. With :desc, it comes first [default: percent; a
+    /// recording has its functions as this table only with --sort or --by].
+    #[arg(long, value_name = "COLUMN[:asc|:desc]")]
+    sort: Option<Sort>,
+    /// Print one table for all processes, or a table for each process [default: total].
+    #[arg(long, value_parser = named(By::ALL, By::name, By::about))]
+    by: Option<By>,
     /// Draw a flame graph of the call paths to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
-    /// Choose what the width of a frame shows [default: what the profile measured; for a recording, time].
-    #[arg(long, value_parser = named(Width::ALL, Width::name, Width::about))]
+    /// Choose what the width of a frame of the flame graph shows [default: what the profile measured; for a recording, time].
+    #[arg(long, requires = "flamegraph", value_parser = named(Width::ALL, Width::name, Width::about))]
     width: Option<Width>,
     /// Write the profile, or the report of a recording, as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Save the profile to this file, for `beamline report` and other commands.
+    /// Save the profile to this file, for `beamline report` and other commands. Of a recording, these are the call paths
+    /// with their calls, time and words.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -175,7 +204,17 @@ impl From<&OutputArgs> for report::Options {
 /// command line.
 #[must_use]
 pub fn run(arguments: &[String]) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let command = match defaults::with_defaults(Cli::command(), arguments) {
+        Ok(command) => command,
+        Err(message) => {
+            report::error(&message);
+            return ExitCode::from(2);
+        }
+    };
+    let cli = match command
+        .try_get_matches_from(arguments)
+        .and_then(|found| Cli::from_arg_matches(&found))
+    {
         Ok(cli) => cli,
         Err(e) => {
             match usage_error(&e) {
@@ -197,6 +236,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Histogram(args) => histogram::run(&args),
         Verb::Ci(args) => ci::run(&args),
         Verb::Html(args) => html::run(&args),
+        Verb::Completions(args) => manual::completions(&args, Cli::command()),
+        Verb::Man(args) => manual::man(&args, Cli::command()),
         Verb::Disasm { file, specific } => disasm(&file, specific),
         Verb::Bifs { list: _ } => bifs(),
     };
@@ -213,6 +254,7 @@ fn usage_error(error: &clap::Error) -> Option<String> {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        ErrorKind::UnknownArgument => return Some(unknown_option(error)),
         _ => {}
     }
     let text = error.render().to_string();
@@ -223,6 +265,30 @@ fn usage_error(error: &clap::Error) -> Option<String> {
     let line = lines.join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
     Some(format!("{line}; see --help"))
+}
+
+/// Names an option that there is not, and what was meant by it, if something is near.
+fn unknown_option(error: &clap::Error) -> String {
+    use clap::error::{ContextKind, ContextValue};
+    let texts = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(all)) => all.clone(),
+        _ => Vec::new(),
+    };
+    let option = texts(ContextKind::InvalidArg).join(" ");
+    let near = texts(ContextKind::SuggestedArg);
+    let near: Vec<String> = near.iter().map(|one| format!("'{one}'")).collect();
+    let what = match option.starts_with('-') {
+        true => "unknown option",
+        false => "unexpected argument",
+    };
+    match near.is_empty() {
+        true => format!("{what} '{option}'; see --help"),
+        false => format!(
+            "{what} '{option}'; there is {}; see --help",
+            near.join(", ")
+        ),
+    }
 }
 
 /// Prints and writes the report, prints an error for each part that failed, and returns whether none did.
@@ -245,12 +311,11 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
         call_tree: args.output.flamegraph.is_some()
             || args.output.json.is_some()
             || args.output.output.is_some(),
-        delay_ms: ms(args.span.delay),
-        duration_ms: args.span.duration.map(ms),
+        span: args.span.span(),
         folder: PathBuf::new(),
         libraries: Libraries::default(),
     };
-    let ended = launch::run(&args.run.launch(What::Profile(request)))?;
+    let ended = launch::run(&args.run.launch(What::Profile(Box::new(request))))?;
     let all_written = match &ended.profile {
         Some(profile) => {
             let options = report::Options {
@@ -331,7 +396,6 @@ fn bifs() -> Result<ExitCode, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -345,7 +409,7 @@ mod tests {
     #[test]
     fn arguments_become_options() {
         let line = "beamline profile --type call_memory --pattern lists:seq/2 --pattern m \
-                    --sort words:desc --by process --width time -o p -- erl -noshell -- --by";
+                    --sort words:desc --by process --flamegraph f --width time -o p -- erl -noshell -- --by";
         let Ok(Verb::Profile(args)) = parse(line).map(|cli| cli.command) else {
             panic!("not parsed");
         };
@@ -354,7 +418,8 @@ mod tests {
         assert_eq!(patterns, ["lists:seq/2", "m"]);
         assert_eq!(args.run.command, ["erl", "-noshell", "--", "--by"]);
         let options = report::Options::from(&args.output);
-        assert!(options.sort.descending && options.by == By::Process);
+        assert!(options.sort.is_some_and(|sort| sort.descending));
+        assert_eq!(options.by, Some(By::Process));
         assert_eq!(options.width, Some(Width::Time));
         assert_eq!(options.output, Some("p".into()));
     }
@@ -371,7 +436,7 @@ mod tests {
                 "beamline profile --pattern a:b/c -- erl",
                 "the arity 'c' is not 0 to 255",
             ),
-            ("beamline profile --sort x -- erl", "'x' is no column"),
+            ("beamline profile --sort x -- erl", "'x' is not a column"),
             ("beamline bifs", "--list"),
         ] {
             let error = parse(line).expect_err(line);
@@ -394,7 +459,10 @@ mod tests {
                     "unrecognized subcommand 'profil' tip: a similar subcommand exists: 'profile'; see --help",
                 ),
             ),
-            ("beamline profile --sort x -- erl", Some("'x' is no column")),
+            (
+                "beamline profile --sort x -- erl",
+                Some("'x' is not a column"),
+            ),
             ("beamline --help", None),
             ("beamline --version", None),
         ] {

@@ -1,14 +1,14 @@
 //! Moves records from the rings of a running command into streams.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use beamline_formats::ring::{Drain, Error, Request};
+use beamline_formats::ring::{Drain, Error, Request, lock, numbered};
 
 use crate::report;
 
@@ -22,14 +22,14 @@ pub(crate) struct Drains {
 }
 
 impl Drains {
-    /// Starts the thread. It drains every ring of `request` as soon as the ring exists. The first ring's stream goes to
-    /// `output`; another ring's goes to a file of this name with the suffix of its ring.
-    pub(crate) fn start(request: &Request, output: &Path) -> Drains {
+    /// Starts the thread. It drains every ring of `request` as soon as the ring exists, into the file that the ring lies
+    /// beside.
+    pub(crate) fn start(request: &Request) -> Drains {
         let has_ended = Arc::new(AtomicBool::new(false));
         let mut work = Work {
             request: request.clone(),
-            output: output.to_owned(),
             drains: HashMap::new(),
+            held: Vec::new(),
             written: Vec::new(),
         };
         let ended = has_ended.clone();
@@ -54,9 +54,10 @@ impl Drains {
 
 struct Work {
     request: Request,
-    output: PathBuf,
-    /// The drain of each ring; `None` after an error.
-    drains: HashMap<PathBuf, Option<Drain>>,
+    /// The stream of each ring; none after an error.
+    drains: HashMap<PathBuf, (PathBuf, Option<Drain>)>,
+    /// The locks of further streams. The command has that of the first.
+    held: Vec<File>,
     written: Vec<PathBuf>,
 }
 
@@ -64,11 +65,11 @@ impl Work {
     fn take(&mut self) -> bool {
         self.look();
         let mut any = false;
-        for (ring, drain) in &mut self.drains {
+        for (stream, drain) in self.drains.values_mut() {
             match drain.as_mut().map(Drain::take) {
                 Some(Ok(more)) => any |= more,
                 Some(Err(error)) => {
-                    say(&output_of(&self.request, &self.output, ring), &error);
+                    say(stream, &error);
                     *drain = None;
                 }
                 None => {}
@@ -79,33 +80,39 @@ impl Work {
 
     /// Begins to drain the rings that are new.
     fn look(&mut self) {
-        let Ok(rings) = self.request.files() else {
+        let Ok(rings) = self.request.rings() else {
             return;
         };
-        for ring in rings {
+        for (number, ring) in rings {
             if self.drains.contains_key(&ring) {
                 continue;
             }
-            let output = output_of(&self.request, &self.output, &ring);
-            let drain = Drain::begin(&ring, &output);
-            if let Err(error) = &drain {
-                say(&output, error);
-            } else {
-                self.written.push(output);
+            let stream = numbered(&self.request.file, number);
+            let drain = self.begin(&ring, &stream, number == 1);
+            match &drain {
+                Ok(_) => self.written.push(stream.clone()),
+                Err(error) => say(&stream, error),
             }
-            self.drains.insert(ring, drain.ok());
+            self.drains.insert(ring, (stream, drain.ok()));
         }
+    }
+
+    fn begin(&mut self, ring: &Path, stream: &Path, is_first: bool) -> Result<Drain, Error> {
+        if !is_first {
+            self.held.push(lock(stream)?);
+        }
+        Drain::begin(ring, stream)
     }
 
     fn finish(mut self) -> Vec<PathBuf> {
         self.look();
-        for (ring, drain) in self.drains {
+        for (ring, (stream, drain)) in self.drains {
             match drain.map(Drain::finish) {
                 Some(Ok(())) => {
                     // The stream has all records of the ring. If the ring cannot be removed, it stays.
                     let _ = fs::remove_file(&ring);
                 }
-                Some(Err(error)) => say(&output_of(&self.request, &self.output, &ring), &error),
+                Some(Err(error)) => say(&stream, &error),
                 None => {}
             }
         }
@@ -113,18 +120,9 @@ impl Work {
     }
 }
 
-/// The file of a ring's stream.
-fn output_of(request: &Request, output: &Path, ring: &Path) -> PathBuf {
-    let part = request.file.as_os_str().len();
-    let ring = ring.as_os_str().to_string_lossy();
-    let mut name = output.as_os_str().to_owned();
-    name.push(ring.get(part..).unwrap_or_default());
-    PathBuf::from(name)
-}
-
 fn say(file: &Path, error: &Error) {
     report::error(&format!(
-        "{}: {error}; the recording has no records from here on",
-        file.display()
+        "{file}: {error}; what the recording lacks from here on is in {file}.part, as far as there was room",
+        file = file.display()
     ));
 }

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::choice::Choice;
-use beamline_formats::flamegraph::{self, By, Chart, Difference, Drawing, Shape, Width};
+use beamline_formats::flamegraph::{
+    self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
+};
 use beamline_formats::profile::{Pattern, Profile};
 use beamline_formats::ring::{Losses, Recording};
 use clap::Args;
 
 use crate::input::{self, Input};
 use crate::options::named;
-use crate::report;
+use crate::report::{self, Top};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -33,6 +35,8 @@ EXAMPLES:
     beamline record --stream -o before.stream -- mix test
     beamline record --stream -o after.stream -- mix test
     beamline diff before.stream after.stream -o diff.svg
+  Tell changes from chance, with five runs of each side:
+    beamline diff a1.stream b1.stream --before a[2-5].stream --after b[2-5].stream
 ";
 
 /// The options that choose frames.
@@ -63,6 +67,13 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse::<f64>().ok();
     let number = number.filter(|number| (0.0..100.0).contains(number));
     number.ok_or_else(|| format!("'{text}' is not 0 to 100"))
+}
+
+/// A change in percent, which can be more than the whole.
+fn change(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>().ok();
+    let number = number.filter(|number| (0.0..1e9).contains(number));
+    number.ok_or_else(|| format!("'{text}' is no percentage"))
 }
 
 impl ShapeArgs {
@@ -100,6 +111,22 @@ pub(crate) struct DiffArguments {
     /// Draw a differential flame graph to this file.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
+    /// Count only changes of at least this percentage of what it was [default: 25 of times, 1 of counts].
+    #[arg(long, value_name = "PERCENT", value_parser = change)]
+    threshold: Option<f64>,
+    /// Count only changes of at least this percentage of the whole run [default: 1 of times, 0.1 of counts].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    share: Option<f64>,
+    /// List at most this many functions in each table [default: 15].
+    #[arg(long, value_name = "N|all")]
+    top: Option<Top>,
+    /// More files of the older version. With five on each side, a change also has to be more than chance (the rank test of
+    /// Mann and Whitney, p < 0.01).
+    #[arg(long = "before", value_name = "FILE", num_args = 1..)]
+    more_before: Vec<PathBuf>,
+    /// More files of the newer version.
+    #[arg(long = "after", value_name = "FILE", num_args = 1..)]
+    more_after: Vec<PathBuf>,
     /// Print JSON: the calls, own time and total time (in nanoseconds) or words of each function.
     #[arg(long)]
     json: bool,
@@ -183,26 +210,55 @@ fn lines(losses: &Losses) -> Vec<String> {
     losses.to_string().lines().map(str::to_owned).collect()
 }
 
-/// Compares two runs.
+/// The files of one side, their profiles and what is missing in them.
+struct Side {
+    profiles: Vec<Profile>,
+    losses: Vec<(PathBuf, Losses)>,
+}
+
+impl Side {
+    fn read(first: &Path, more: &[PathBuf], width: Option<Width>) -> Result<Side, String> {
+        let mut side = Side {
+            profiles: Vec::new(),
+            losses: Vec::new(),
+        };
+        for path in std::iter::once(first).chain(more.iter().map(PathBuf::as_path)) {
+            let (profile, losses) = profile(path, width)?;
+            side.profiles.push(profile);
+            side.losses
+                .extend(losses.map(|losses| (path.to_owned(), losses)));
+        }
+        Ok(side)
+    }
+}
+
+/// Compares the runs of two versions.
 pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
-    input::keep(&[&args.before, &args.after], args.output.as_deref())?;
+    let files = [&args.before, &args.after].into_iter();
+    let files = files.chain(&args.more_before).chain(&args.more_after);
+    let files: Vec<&Path> = files.map(PathBuf::as_path).collect();
+    input::keep(&files, args.output.as_deref())?;
     let width = args.shape.width;
-    let (before, after) = (profile(&args.before, width)?, profile(&args.after, width)?);
-    let shape = args.shape.shape(report::width(&after.0));
-    let difference = Difference::of(&before.0, &after.0, Some(shape.width))?;
+    let before = Side::read(&args.before, &args.more_before, width)?;
+    let after = Side::read(&args.after, &args.more_after, width)?;
+    let shown = after.profiles.first().map_or(Width::Time, report::width);
+    let shape = args.shape.shape(shown);
+    let threshold = |width| Threshold::new(width, args.threshold, args.share);
+    let sides = [&before.profiles[..], &after.profiles[..]];
+    let difference = Difference::of(sides, Some(shape.width), threshold)?;
+    let difference = difference.with_top(args.top.map(|top| match top {
+        Top::All => usize::MAX,
+        Top::Rows(rows) => rows,
+    }));
     if let Some(path) = &args.output {
-        let files = format!("{} → {}", args.before.display(), args.after.display());
-        let drawing = drawing(&args.shape, &after.0, after.1.as_ref(), shape, Some(files))?;
-        report::write(path, |out| {
-            flamegraph::draw_difference(&before.0, &after.0, &drawing, out)
-        })?;
+        draw_diff(args, [&before, &after], shape, path)?;
     }
     if args.json {
         report::stream(|out| difference.write_json(out).map_err(|e| e.to_string()))?;
     } else {
         let mut text = String::new();
-        for (path, (_, losses)) in [(&args.before, &before), (&args.after, &after)] {
-            for line in losses.iter().flat_map(lines) {
+        for (path, losses) in before.losses.iter().chain(&after.losses) {
+            for line in lines(losses) {
                 text.push_str(&format!("{}: {line}\n", path.display()));
             }
         }
@@ -210,6 +266,29 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
         report::print(&format!("{text}{gap}{difference}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Draws the difference between the typical run of each side.
+fn draw_diff(
+    args: &DiffArguments,
+    [before, after]: [&Side; 2],
+    shape: Shape,
+    path: &Path,
+) -> Result<(), String> {
+    let width = shape.width;
+    let typical = |side: &Side| flamegraph::typical(&side.profiles, width).cloned();
+    let (Some(old), Some(new)) = (typical(before), typical(after)) else {
+        return Ok(());
+    };
+    let files = format!("{} → {}", args.before.display(), args.after.display());
+    let losses = after.losses.first().map(|(_, losses)| losses);
+    let mut drawing = drawing(&args.shape, &new, losses, shape, Some(files))?;
+    drawing.subtitle.push_str("; ");
+    drawing.subtitle.push_str(LEGEND);
+    let threshold = Threshold::new(width, args.threshold, args.share);
+    report::write(path, |out| {
+        flamegraph::draw_difference(&old, &new, &drawing, threshold, out)
+    })
 }
 
 #[cfg(test)]

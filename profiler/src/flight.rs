@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use beamline_formats::ring::{Dump, Error, Request, Trigger, Watch, Why, Window, monotonic_ns};
+use beamline_formats::ring::{
+    Dump, Error, Request, Trigger, Watch, Why, Window, monotonic_ns, numbered,
+};
 use signal_hook::SigId;
 use signal_hook::consts::SIGUSR1;
 
-use crate::report;
+use crate::{ending, report};
 
 /// How long the thread sleeps between two looks at the rings.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -51,20 +53,18 @@ pub(crate) struct Limits {
 /// The thread that watches the rings.
 pub(crate) struct Flight {
     has_ended: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<PathBuf>>,
+    thread: JoinHandle<usize>,
     signal: Option<SigId>,
 }
 
 impl Flight {
-    /// Starts the thread. It watches every ring of `request` as soon as the ring exists. The first dump of the first ring
-    /// goes to `output`. A dump of another ring goes to a file of this name with the suffix of its ring, and the name of
-    /// a later dump ends in its number.
+    /// Starts the thread. It watches every ring of `request` as soon as the ring exists. The first dump goes to the file
+    /// of `request`, and each later one, of whichever ring, to a numbered file that was not there before.
     ///
     /// # Errors
     /// When the handler of the signal cannot be installed.
     pub(crate) fn start(
         request: &Request,
-        output: &Path,
         limits: Limits,
         on_signal: bool,
     ) -> Result<Flight, String> {
@@ -76,11 +76,11 @@ impl Flight {
         let has_ended = Arc::new(AtomicBool::new(false));
         let mut work = Work {
             request: request.clone(),
-            output: output.to_owned(),
             limits,
             rings: HashMap::new(),
             unusable: HashSet::new(),
-            written: Vec::new(),
+            number: 0,
+            written: 0,
         };
         let ended = has_ended.clone();
         let thread = thread::spawn(move || {
@@ -98,8 +98,8 @@ impl Flight {
         })
     }
 
-    /// Ends the thread after the command's end, and returns the dumps.
-    pub(crate) fn finish(self) -> Vec<PathBuf> {
+    /// Ends the thread after the command's end, and returns the number of dumps.
+    pub(crate) fn finish(self) -> usize {
         self.has_ended.store(true, Ordering::Release);
         // The panic hook has printed a panic of the thread.
         let written = self.thread.join().unwrap_or_default();
@@ -126,11 +126,13 @@ struct Watched {
 
 struct Work {
     request: Request,
-    output: PathBuf,
     limits: Limits,
     rings: HashMap<PathBuf, Watched>,
     unusable: HashSet<PathBuf>,
-    written: Vec<PathBuf>,
+    /// The number of the newest dump's file.
+    number: u32,
+    /// How many dumps are whole.
+    written: usize,
 }
 
 impl Work {
@@ -159,10 +161,10 @@ impl Work {
 
     /// Watches the rings that are new.
     fn find(&mut self) {
-        let Ok(rings) = self.request.files() else {
+        let Ok(rings) = self.request.rings() else {
             return;
         };
-        for ring in rings {
+        for (_, ring) in rings {
             if self.rings.contains_key(&ring) || self.unusable.contains(&ring) {
                 continue;
             }
@@ -192,7 +194,7 @@ impl Work {
             return;
         }
         watched.dumps += 1;
-        let output = self.output_of(ring, watched.dumps);
+        let output = self.next_output();
         match Dump::begin(ring, &output, why, at_ns, self.limits.window) {
             Ok(dump) => watched.dump = Some((dump, output)),
             Err(error) => fail(watched, &output, &error),
@@ -212,25 +214,27 @@ impl Work {
 
     fn end(&mut self, watched: &mut Watched, dump: Dump, output: PathBuf) {
         match dump.finish() {
-            Ok(()) => self.written.push(output),
+            Ok(()) => {
+                self.written += 1;
+                ending::tell(&output);
+            }
             Err(error) => fail(watched, &output, &error),
         }
     }
 
-    fn output_of(&self, ring: &Path, number: usize) -> PathBuf {
-        let part = self.request.file.as_os_str().len();
-        let ring = ring.as_os_str().to_string_lossy();
-        let mut name = self.output.as_os_str().to_owned();
-        name.push(ring.get(part..).unwrap_or_default());
-        if number > 1 {
-            name.push(format!("-{number}"));
+    fn next_output(&mut self) -> PathBuf {
+        loop {
+            self.number += 1;
+            let output = numbered(&self.request.file, self.number);
+            if self.number == 1 || !output.exists() {
+                return output;
+            }
         }
-        PathBuf::from(name)
     }
 
     /// Ends the dumps that are being written. An emulator that has not ended its recording was killed, so its last
     /// records are kept too.
-    fn finish(mut self) -> Vec<PathBuf> {
+    fn finish(mut self) -> usize {
         let mut rings: Vec<_> = std::mem::take(&mut self.rings).into_iter().collect();
         rings.sort_by(|a, b| a.0.cmp(&b.0));
         for (ring, mut watched) in rings {
@@ -253,7 +257,6 @@ impl Work {
                 let _ = fs::remove_file(&ring);
             }
         }
-        self.written.sort();
         self.written
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             None => all = Some(read),
         }
     }
-    let all = all.ok_or("no file is named")?;
+    let all = all.ok_or("give at least one file")?;
     if let Some(path) = &args.svg {
         let title = args.files.join(" ");
         report::write(path, |out| all.draw(&title, out).map_err(|e| e.to_string()))?;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         (true, _) => all.write_json(&mut text),
         (_, true) => all.write_hgrm(&mut text),
         _ => {
-            text = all.to_string().into_bytes();
+            text = all.to_text(report::columns()).into_bytes();
             Ok(())
         }
     };

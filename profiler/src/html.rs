@@ -13,7 +13,7 @@ pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
   Show everything about a run in one file:
     beamline record --events calls,returns,messages,processes,scheduling,gc,system \\
-        --stream -o run.stream -- mix test
+        -o run.stream -- mix test
     beamline html run.stream -o run.html
 ";
 
@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
     /// Write the page to this file.
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
-    /// Show at most this many call paths, time slices, collections, messages and other events each. The page
-    /// keeps the largest call paths, the longest time slices and collections, and the newest of the others.
+    /// Show at most this many call paths, calls, time slices, collections, messages and other events each. The page
+    /// keeps the largest call paths, the longest calls, time slices and collections, and the newest of the others.
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most: u32,

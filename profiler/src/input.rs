@@ -14,7 +14,7 @@ use crate::report;
 pub(crate) fn recording(path: &Path, what: &str) -> Result<Recording, String> {
     if Profile::is_one(path) {
         return Err(format!(
-            "{}: {what} is made from a recording, and this is a profile: use beamline record",
+            "{}: {what} needs a recording, and this is a profile: make one with beamline record",
             path.display()
         ));
     }
@@ -39,7 +39,7 @@ pub(crate) fn open(path: &Path) -> Result<Input, String> {
     }
     let recording = Recording::open(path).map_err(|e| match e {
         Error::Foreign => format!(
-            "{}: neither a recording of beamline record nor a profile of beamline profile --output",
+            "{}: neither a recording (beamline record) nor a profile (beamline profile --output)",
             path.display()
         ),
         e => format!("{}: {e}", path.display()),

@@ -4,13 +4,15 @@
 //! of files.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `report` `units` ◀ `drains` `emulator` `flight` `input` `launch` ◀ `options`
+//! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options`
 //! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
 
 mod ci;
 pub mod cli;
+mod defaults;
 mod drains;
 mod emulator;
+mod ending;
 mod export;
 mod flamegraph;
 mod flight;
@@ -19,6 +21,7 @@ mod histogram;
 mod html;
 mod input;
 pub mod launch;
+mod manual;
 mod options;
 mod record;
 pub mod report;

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use beamline_formats::profile::{Pattern, Span};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::launch::{Launch, Mode, What};
-use crate::units::{span, time};
+use crate::units::{ms, span, time};
 
 /// A command to be run on Beamline's runtime.
 #[derive(Debug, Args)]
@@ -19,12 +20,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) deterministic: bool,
     /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam, .exs or .escript file.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
@@ -48,19 +44,41 @@ impl RunArgs {
 pub(crate) struct SpanArgs {
     /// Begin this time after the emulator's start, such as 500ms, 30s or 5m.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "0s")]
-    pub(crate) delay: Duration,
+    delay: Duration,
     /// End after this time. The program goes on.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) duration: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["until", "by_signal"])]
+    duration: Option<Duration>,
+    /// Begin with the first call of this function, in whichever process: M:F/A, or as Elixir writes it Mod.fun/1.
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["delay", "by_signal"])]
+    from: Option<Pattern>,
+    /// End when the first call of this function returns that was made in the time measured. The program goes on. With the
+    /// same function as --from, one call is measured.
+    #[arg(long, value_name = "FUNCTION", conflicts_with = "by_signal")]
+    until: Option<Pattern>,
+    /// Begin when this program receives SIGUSR2 (kill -USR2 PID), and end at the next one. The program goes on.
+    #[arg(long, conflicts_with = "delay")]
+    by_signal: bool,
 }
 
 impl SpanArgs {
+    /// What they ask for.
+    pub(crate) fn span(&self) -> Span {
+        Span {
+            delay_ms: ms(self.delay),
+            duration_ms: self.duration.map(ms),
+            from: self.from.clone(),
+            until: self.until.clone(),
+            by_signal: self.by_signal,
+        }
+    }
+
     /// Says what is wrong with them, if anything.
     pub(crate) fn check(&self, run: &RunArgs) -> Result<(), String> {
-        let is_whole = self.delay.is_zero() && self.duration.is_none();
-        match run.deterministic && !is_whole {
+        let is_outside = !self.delay.is_zero() || self.duration.is_some() || self.by_signal;
+        match run.deterministic && is_outside {
             true => Err(
-                "--delay and --duration are times outside of the program: leave out --deterministic"
+                "--delay, --duration and --by-signal are times outside of the program: leave out --deterministic, or \
+                 use --from and --until"
                     .into(),
             ),
             false => Ok(()),

@@ -1,5 +1,8 @@
 //! `beamline record` records the events of a command. This module also reports on the recordings it wrote.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -10,16 +13,16 @@ use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Libraries, Pattern};
 use beamline_formats::ring::{
     COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
-    WhenFull, Window, least_bytes, reserve,
+    WhenFull, Window, least_bytes, lock, part_of,
 };
 use clap::Args;
 
 use crate::drains::Drains;
 use crate::flight::{DumpOn, Flight, Limits};
-use crate::launch::{self, What};
+use crate::launch::{self, Ended, What};
 use crate::options::{RunArgs, SpanArgs, named};
-use crate::report;
 use crate::units::{ms, size, span, time};
+use crate::{ending, report};
 
 /// Rows of each list of a report, but those of functions.
 const ROWS: usize = 15;
@@ -45,14 +48,16 @@ pub(crate) struct Arguments {
     /// the modules below it); _ or * stand for any. Can be repeated [default: all].
     #[arg(long = "pattern", value_name = "PATTERN")]
     patterns: Vec<Pattern>,
-    /// Set the size of the ring of records, such as 512KiB, 64MiB or 2GiB.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
-    ring: u64,
-    /// Choose what happens when the ring is full [default: overwrite; with --stream: wait].
+    /// Keep only the newest records, in a ring of this size, such as 512KiB, 64MiB or 2GiB. With --dump-on, this is the
+    /// room for what happened before the event; with --stream, for records that are on their way into FILE [default
+    /// there: 64MiB].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    ring: Option<u64>,
+    /// Choose what happens when there is no room [default: wait; with --ring or --dump-on: overwrite].
     #[arg(long, value_parser = named(WhenFull::ALL, WhenFull::name, WhenFull::about))]
     when_full: Option<WhenFull>,
-    /// Write a compressed recording of any length while the program runs. Until the program ends, the ring
-    /// is beside it in FILE.part.
+    /// Keep all records, compressed while the program runs. This is the default without --ring and --dump-on. Until the
+    /// program ends, the newest records are beside FILE in FILE.part. If Beamline is killed, FILE is read with FILE.part.
     #[arg(long)]
     stream: bool,
     /// Count these in each time slice of a process and in the whole run, at most four: instructions, cycles,
@@ -73,14 +78,14 @@ pub(crate) struct Arguments {
     /// With --dump-on, keep the records of this time after the event.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "1s", requires = "dump_on")]
     keep_after: Duration,
-    /// With --dump-on, write at most N files for each emulator: FILE, FILE-2, FILE-3 and so on.
+    /// With --dump-on, write at most N files for each emulator: run.ring, run-2.ring, run-3.ring and so on.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "dump_on")]
     dumps: u16,
     #[command(flatten)]
     span: SpanArgs,
-    /// Write the recording to this file, and replace what the file held. If the command starts several
-    /// emulators, the first one gets this file; each other one gets a file with its OS process number at the end of
-    /// the name.
+    /// Write the recording to this file, and replace what the file held. If the command starts several emulators, the first
+    /// one gets this file, and each other one a numbered file that is new: run-2.stream beside run.stream. If this file
+    /// cannot be written, the command is not started.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -232,38 +237,68 @@ fn triggers(args: &Arguments) -> Vec<Trigger> {
     events.collect()
 }
 
+/// What becomes of the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// All go into a stream.
+    All,
+    /// The newest stay in the ring.
+    Newest,
+    /// Those around events go into files of their own.
+    Around,
+}
+
+impl Keeps {
+    fn of(args: &Arguments) -> Keeps {
+        if !args.dump_on.is_empty() {
+            Keeps::Around
+        } else if args.ring.is_some() && !args.stream {
+            Keeps::Newest
+        } else {
+            Keeps::All
+        }
+    }
+}
+
 /// What happens when the ring is full, or what is wrong with the options that say so.
 fn when_full(args: &Arguments) -> Result<WhenFull, String> {
-    let is_flight = !args.dump_on.is_empty();
+    let keeps = Keeps::of(args);
+    let is_flight = keeps == Keeps::Around;
     if is_flight && args.stream {
         return Err("--dump-on and --stream exclude each other: --stream keeps everything".into());
     }
     if is_flight && !matches!(args.when_full, None | Some(WhenFull::Overwrite)) {
         return Err("--dump-on needs --when-full overwrite, which keeps the newest records".into());
     }
-    Ok(match (args.when_full, args.stream) {
-        (Some(WhenFull::Wait), false) => {
-            return Err("--when-full wait needs --stream, which makes room in the ring".into());
+    Ok(match (args.when_full, keeps) {
+        (Some(WhenFull::Wait), Keeps::Newest) => {
+            return Err(
+                "--when-full wait excludes --ring, in which nobody makes room: leave one out, or add --stream"
+                    .into(),
+            );
         }
         (Some(chosen), _) => chosen,
-        (None, true) => WhenFull::Wait,
-        (None, false) => WhenFull::Overwrite,
+        (None, Keeps::All) => WhenFull::Wait,
+        (None, _) => WhenFull::Overwrite,
     })
 }
 
-/// Says what is wrong with the file that the options ask for, if anything.
-fn check_file(args: &Arguments) -> Result<(), String> {
-    if args.output == Path::new("-") {
+/// Bytes of a ring unless `--ring` says it.
+const RING_BYTES: u64 = 64 << 20;
+
+/// Bytes of the ring, or what is wrong with the file and the ring that the options ask for.
+fn ring_bytes(args: &Arguments) -> Result<u64, String> {
+    if args.output == Path::new("-") || report::descriptor(&args.output).is_some() {
         return Err("a recording cannot go to standard output: give a file".into());
     }
-    let least = least_bytes(1);
-    if args.ring < least {
+    let (bytes, least) = (args.ring.unwrap_or(RING_BYTES), least_bytes(1));
+    if bytes < least {
         let least = least / 1024;
         return Err(format!(
             "--ring is too small: it needs {least} KiB, and more for each scheduler"
         ));
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// What the arguments ask for, or what is wrong with them.
@@ -295,25 +330,21 @@ fn request(args: &Arguments) -> Result<Request, String> {
         );
     }
     let when_full = when_full(args)?;
-    check_file(args)?;
+    let ring_bytes = ring_bytes(args)?;
     let file = std::path::absolute(&args.output);
     let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;
     Ok(Request {
-        file: if args.stream || !args.dump_on.is_empty() {
-            with_suffix(&file, ".part")
-        } else {
-            file
-        },
+        file,
+        is_apart: Keeps::of(args) != Keeps::Newest,
         token: chance::token(),
         events,
         system,
         counters,
         triggers,
         patterns: args.patterns.clone(),
-        ring_bytes: args.ring,
+        ring_bytes,
         when_full,
-        delay_ms: ms(args.span.delay),
-        duration_ms: args.span.duration.map(ms),
+        span: args.span.span(),
         folder: PathBuf::new(),
         libraries: Libraries::default(),
         host: host(),
@@ -322,10 +353,44 @@ fn request(args: &Arguments) -> Result<Request, String> {
     })
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
+/// The locks of the files that a recording is made in. The emulator that writes a ring locks it, so this process locks
+/// only files made from rings.
+fn reserve(request: &Request) -> Result<Option<File>, Error> {
+    request.remove_earlier()?;
+    if !request.is_apart {
+        drop(lock(&request.file)?);
+        has_room(request)?;
+        return Ok(None);
+    }
+    let file = lock(&request.file)?;
+    drop(lock(&part_of(&request.file))?);
+    has_room(request)?;
+    Ok(Some(file))
+}
+
+/// Whether the disk has room for the ring, beside what the ring replaces.
+fn has_room(request: &Request) -> Result<(), Error> {
+    let replaced = match request.is_apart {
+        true => part_of(&request.file),
+        false => request.file.clone(),
+    };
+    let replaced = std::fs::metadata(replaced).map_or(0, |file| file.blocks() * 512);
+    let disk = rustix::fs::statvfs(&request.file).map_err(io::Error::from)?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free.saturating_add(replaced) < request.ring_bytes {
+        return Err(Error::Io(rustix::io::Errno::NOSPC.into()));
+    }
+    Ok(())
+}
+
+/// Removes what was made of a file that nothing was written to.
+fn remove_empty(request: &Request) {
+    for made in [part_of(&request.file), request.file.clone()] {
+        if std::fs::metadata(&made).is_ok_and(|file| file.is_file() && file.len() == 0) {
+            // If it cannot be removed, it stays.
+            let _ = std::fs::remove_file(made);
+        }
+    }
 }
 
 /// Runs a command and records it.
@@ -338,57 +403,64 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(2));
         }
     };
-    let shown = args.output.display();
-    let is_flight = !args.dump_on.is_empty();
-    // The emulator that writes a ring locks it. This process locks the files made from rings while the command runs.
-    let reserved = reserve(&request.file).and_then(|ring| {
-        drop(ring);
-        let is_made_of_it = args.stream || is_flight;
-        is_made_of_it.then(|| reserve(&args.output)).transpose()
+    let reserved = reserve(&request).map_err(|error| {
+        remove_empty(&request);
+        let shown = args.output.display();
+        format!("{shown}: {error}; the program was not started")
     });
-    let launch = |what| launch::run(&args.run.launch(what));
-    let _output = match reserved {
-        Ok(output) => output,
-        Err(Error::Busy) => return Err(format!("{shown}: {}", Error::Busy)),
-        Err(error) => {
-            let unrecorded = "the program runs and is not recorded";
-            report::error(&format!("{shown}: {error}; {unrecorded}"));
-            return Ok(launch(What::Run)?.exit_code());
+    let _held = reserved?;
+    let launched = || launch::run(&args.run.launch(What::Record(Box::new(request.clone()))));
+    let (ended, files) = match Keeps::of(args) {
+        Keeps::All => {
+            let drains = Drains::start(&request);
+            let ended = launched();
+            (ended, drains.finish())
+        }
+        Keeps::Around => {
+            let on_signal = args.dump_on.contains(&DumpOn::Signal);
+            let flight = Flight::start(&request, limits(args), on_signal)?;
+            let ended = launched();
+            let dumps = flight.finish();
+            remove_empty(&request);
+            return Ok(flight_ended(&ended?, dumps));
+        }
+        Keeps::Newest => {
+            let ended = launched();
+            let files = request.rings().map_err(|e| e.to_string())?;
+            (ended, files.into_iter().map(|(_, file)| file).collect())
         }
     };
-    let what = What::Record(Box::new(request.clone()));
-    let (ended, files) = if args.stream {
-        let drains = Drains::start(&request, &args.output);
-        let ended = launch(what);
-        (ended, drains.finish())
-    } else if is_flight {
-        let on_signal = args.dump_on.contains(&DumpOn::Signal);
-        let flight = Flight::start(&request, &args.output, limits(args), on_signal)?;
-        let ended = launch(what);
-        (ended, flight.finish())
-    } else {
-        let ended = launch(what);
-        let files = request.files().map_err(|e| format!("{shown}: {e}"))?;
-        (ended, files)
-    };
-    for made in [&request.file, &args.output] {
-        if std::fs::metadata(made).is_ok_and(|file| file.len() == 0) {
-            // This process made the file and wrote nothing to it. If it cannot be removed, it stays.
-            let _ = std::fs::remove_file(made);
-        }
-    }
-    let ended = ended?;
-    for file in &files {
-        report::progress(&format!("wrote {}", file.display()));
-    }
-    if files.is_empty() && is_flight {
+    remove_empty(&request);
+    Ok(recording_ended(&ended?, &files))
+}
+
+fn flight_ended(ended: &Ended, dumps: usize) -> ExitCode {
+    if dumps == 0 {
         report::error("no event that --dump-on names happened: no recording was written");
-    } else if files.is_empty() && ended.status.success() {
-        report::error(
-            "nothing was recorded: the command started no emulator, or the emulator could not record",
-        );
     }
-    Ok(ended.exit_code_of_patterns())
+    ended.exit_code_of_patterns()
+}
+
+/// Tells of each recording. A program that went well and of which nothing was recorded is an error.
+fn recording_ended(ended: &Ended, files: &[PathBuf]) -> ExitCode {
+    let records: u64 = files.iter().map(|file| ending::tell(file)).sum();
+    let means_nothing = ended.tell_patterns();
+    if !ended.status.success() {
+        return ended.exit_code();
+    }
+    if means_nothing {
+        return ExitCode::from(2);
+    }
+    if records > 0 {
+        return ended.exit_code();
+    }
+    report::error(match files.is_empty() {
+        true => {
+            "nothing was recorded: the command started no emulator, or the emulator could not record"
+        }
+        false => "nothing was recorded: none of the events happened in the time that was recorded",
+    });
+    ExitCode::from(1)
 }
 
 fn limits(args: &Arguments) -> Limits {
@@ -401,17 +473,31 @@ fn limits(args: &Arguments) -> Limits {
     }
 }
 
-/// Prints the report of a recording and writes the files that `options` name.
+/// Prints the report of a recording and writes the files that `options` name. With an order of rows, or processes apart,
+/// the functions are a table as of a profile.
 pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode, String> {
     let fail = |error: Error| format!("{}: {error}", file.display());
     let recording = Recording::open(file).map_err(fail)?;
+    let width = options.width.unwrap_or(Width::Time);
+    let lacks = match options.flamegraph {
+        Some(_) => recording.lacks(width.picture(), width.needs()),
+        None => None,
+    };
+    let needs_calls = options.output.is_some() || options.is_table();
+    let lacks = lacks.or_else(|| {
+        let needs = [Group::Calls, Group::Returns];
+        needs_calls.then(|| recording.lacks("a table of functions", &needs))?
+    });
+    if let Some(line) = lacks {
+        return Err(format!("{}: {line}", file.display()));
+    }
     let (summary, profile) = Summary::of(&recording, ROWS).map_err(fail)?;
     let mut errors: Vec<String> = Vec::new();
-    if options.output.is_some() {
-        errors.push("--output saves a profile; a recording is a file already".into());
-    }
-    let view = options.view(&profile);
-    errors.extend(report::print(&summary.shown(&view).to_string()).err());
+    let text = match options.is_table() {
+        true => format!("{}{}", summary.losses, options.tables(&profile)),
+        false => summary.shown(&options.view(&profile)).to_string(),
+    };
+    errors.extend(report::print(&text).err());
     if let Some(path) = &options.json {
         let written = report::write(path, |out| {
             serde_json::to_writer_pretty(&mut *out, &summary).map_err(|e| e.to_string())?;
@@ -419,15 +505,7 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
         });
         errors.extend(written.err());
     }
-    if let Some(path) = &options.flamegraph {
-        let width = options.width.unwrap_or(Width::Time);
-        let lacks = recording.lacks(width.picture(), width.needs());
-        let drawn = match lacks {
-            Some(line) => Err(format!("{}: {line}", file.display())),
-            None => report::write(path, |out| report::draw(&profile, options, out)),
-        };
-        errors.extend(drawn.err());
-    }
+    errors.extend(report::write_files(&profile, options));
     for error in &errors {
         report::error(error);
     }

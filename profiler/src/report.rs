@@ -40,12 +40,21 @@ pub fn print(text: &str) -> Result<(), String> {
 
 /// Writes to standard output; a reader that went away is no error.
 pub(crate) fn stream(to: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> Result<(), String> {
-    let mut out = Output::new(BufWriter::new(io::stdout().lock()));
+    let done = stream_to(io::stdout().lock(), to);
+    done.map_err(|e| format!("standard output: {e}"))?
+}
+
+/// The same to any output. The outer error is one of writing.
+fn stream_to(
+    out: impl Write,
+    to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+) -> io::Result<Result<(), String>> {
+    let mut out = Output::new(BufWriter::new(out));
     let done = to(&mut out).and_then(|()| text(out.flush()));
     match out.error {
-        Some(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Some(e) => Err(format!("standard output: {e}")),
-        None => done,
+        Some(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(Ok(())),
+        Some(e) => Err(e),
+        None => Ok(done),
     }
 }
 
@@ -90,10 +99,10 @@ pub struct Options {
     pub scope: Option<Scope>,
     /// The most rows of a table; none: those for which a terminal has room, or all.
     pub top: Option<Top>,
-    /// The order of the table's rows.
-    pub sort: Sort,
-    /// One table or one for each process.
-    pub by: By,
+    /// The order of the table's rows; none: by their share.
+    pub sort: Option<Sort>,
+    /// One table or one for each process; none: one.
+    pub by: Option<By>,
     /// Where the flame graph goes.
     pub flamegraph: Option<PathBuf>,
     /// What its widths show; none is what the profile measured.
@@ -127,21 +136,49 @@ impl FromStr for Top {
             ("all", _) => Ok(Top::All),
             (_, Ok(rows)) if rows > 0 => Ok(Top::Rows(rows)),
             _ => Err(format!(
-                "'{text}' is no number of rows: use 1 or more, or all"
+                "'{text}' is not a number of rows; use 1 or more, or all"
             )),
         }
     }
 }
 
+/// The columns of the terminal that standard output is: `COLUMNS` if it is set, else what the terminal says.
+#[must_use]
+pub(crate) fn columns() -> Option<usize> {
+    let out = io::stdout();
+    if !out.is_terminal() {
+        return None;
+    }
+    let set = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let size = || {
+        let size = rustix::termios::tcgetwinsize(&out).ok();
+        size.map(|size| usize::from(size.ws_col))
+    };
+    let columns = set.filter(|columns| *columns > 0).or_else(size);
+    Some(columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS))
+}
+
 impl Options {
+    /// Whether functions are asked for as a table, also where something else is shown by itself.
+    pub(crate) fn is_table(&self) -> bool {
+        self.sort.is_some() || self.by.is_some()
+    }
+
+    /// The tables of a profile.
+    pub(crate) fn tables<'p>(&self, profile: &'p Profile) -> Tables<'p> {
+        Tables {
+            profile,
+            by: self.by.unwrap_or_default(),
+            sort: self.sort.unwrap_or_default(),
+            view: self.view(profile),
+        }
+    }
+
     /// What the tables of a profile show. Where nothing of the program was called, that is said.
     pub(crate) fn view(&self, profile: &Profile) -> View {
-        let out = io::stdout();
-        let columns = out.is_terminal().then(|| {
-            let size = rustix::termios::tcgetwinsize(&out).ok();
-            let columns = size.map(|size| usize::from(size.ws_col));
-            columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS)
-        });
+        let columns = columns();
         let scope = self.scope.clone().unwrap_or_else(|| {
             let (scope, has_none) = Scope::of_profile(profile);
             if has_none {
@@ -167,28 +204,32 @@ impl Options {
 /// # Errors
 /// One line for each thing that could not be written; the others are.
 pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
-    let tables = Tables {
-        profile,
-        by: options.by,
-        sort: options.sort,
-        view: options.view(profile),
-    };
     let mut errors = Vec::new();
-    errors.extend(print(&tables.to_string()).err());
-    if let Some(path) = &options.flamegraph {
-        errors.extend(write(path, |out| draw(profile, options, out)).err());
-    }
+    errors.extend(print(&options.tables(profile).to_string()).err());
     if let Some(path) = &options.json {
         errors.extend(write(path, |out| text(json::write(profile, out))).err());
     }
-    if let Some(path) = &options.output {
-        errors.extend(write(path, |out| text(profile.write(out).map(|_| ()))).err());
-    }
+    errors.extend(write_files(profile, options));
     if errors.is_empty() {
         Ok(())
     } else {
         Err(errors)
     }
+}
+
+/// Writes the flame graph and the profile itself, if they are asked for; gives one line for each that could not be written.
+pub(crate) fn write_files(profile: &Profile, options: &Options) -> Vec<String> {
+    let mut errors = Vec::new();
+    if let Some(path) = &options.flamegraph {
+        errors.extend(write(path, |out| draw(profile, options, out)).err());
+    }
+    if let Some(path) = &options.output {
+        let written = write_binary(path, "a profile", |out| {
+            text(profile.write(out).map(|_| ()))
+        });
+        errors.extend(written.err());
+    }
+    errors
 }
 
 fn text(result: io::Result<()>) -> Result<(), String> {
@@ -203,22 +244,77 @@ pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
+/// Where an output goes.
+enum To {
+    /// To standard output.
+    Standard,
+    /// To standard error.
+    Error,
+    /// To what is open already, or is no file: it is written as it is.
+    Opened(File),
+    /// To a file that appears when it is whole.
+    File,
+}
+
+impl To {
+    /// Where this name leads. `-` is standard output. A name of a descriptor of this process (`/dev/stdout`, `/dev/fd/3`,
+    /// `/proc/self/fd/3`) is what the descriptor is open to, also where that is a file.
+    fn of(path: &Path) -> io::Result<To> {
+        if path == Path::new("-") {
+            return Ok(To::Standard);
+        }
+        match descriptor(path) {
+            Some(1) => return Ok(To::Standard),
+            Some(2) => return Ok(To::Error),
+            Some(_) => return Ok(To::Opened(File::options().append(true).open(path)?)),
+            None => {}
+        }
+        if path.exists() && !path.is_file() {
+            return Ok(To::Opened(File::options().write(true).open(path)?));
+        }
+        Ok(To::File)
+    }
+
+    fn is_terminal(&self) -> bool {
+        match self {
+            To::Standard => io::stdout().is_terminal(),
+            To::Error => io::stderr().is_terminal(),
+            To::Opened(file) => file.is_terminal(),
+            To::File => false,
+        }
+    }
+}
+
+/// More links are not followed, as the system does.
+const LINKS_MAX: usize = 40;
+
+/// The descriptor of this process that a name leads to.
+pub(crate) fn descriptor(path: &Path) -> Option<u32> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let folder = path.parent()?.canonicalize().ok()?;
+        let own = Path::new("/proc/self").canonicalize().ok()?;
+        if folder == own.join("fd") {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = folder.join(std::fs::read_link(&path).ok()?);
+    }
+    None
+}
+
 /// Writes a file that appears when it is whole; a device or a pipe is written as it is. `-` is standard output.
 pub(crate) fn write(
     path: &Path,
     to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
 ) -> Result<(), String> {
-    if path == Path::new("-") {
-        return stream(to);
-    }
     let fail = |e: io::Error| format!("{}: {e}", path.display());
-    if path.exists() && !path.is_file() {
-        let file = File::options().write(true).open(path);
-        let mut out = Output::new(BufWriter::new(file.map_err(fail)?));
-        let done = to(&mut out).and_then(|()| text(out.flush()));
-        return out.error.map_or(done, |e| Err(fail(e)));
-    }
-    let mut out = Output::new(AtomicFile::create(path).map_err(fail)?);
+    let file = match To::of(path).map_err(fail)? {
+        To::Standard => return stream(to),
+        To::Error => return stream_to(io::stderr().lock(), to).map_err(fail)?,
+        To::Opened(file) => return stream_to(file, to).map_err(fail)?,
+        To::File => AtomicFile::create(path).map_err(fail)?,
+    };
+    let mut out = Output::new(file);
     let done = to(&mut out);
     if let Some(e) = out.error {
         return Err(fail(e));
@@ -227,6 +323,22 @@ pub(crate) fn write(
     out.out.commit().map_err(fail)?;
     progress(&format!("wrote {}", path.display()));
     Ok(())
+}
+
+/// The same of what is no text, and so not for a terminal. `what` says what it is.
+pub(crate) fn write_binary(
+    path: &Path,
+    what: &str,
+    to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+) -> Result<(), String> {
+    let is_terminal = To::of(path).is_ok_and(|to| to.is_terminal());
+    if is_terminal {
+        return Err(format!(
+            "{}: {what} is no text for a terminal: give a file",
+            path.display()
+        ));
+    }
+    write(path, to)
 }
 
 /// What the widths of a flame graph show unless it is said.
@@ -241,7 +353,7 @@ pub(crate) fn draw(
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let shape = Shape {
-        by: match options.by {
+        by: match options.by.unwrap_or_default() {
             By::Total => flamegraph::By::None,
             By::Process => flamegraph::By::Process,
         },

@@ -102,7 +102,6 @@ impl Place {
         };
         let good = write(results("w", "w.erl"), "a.json");
         write(results("v", "w.erl"), "workload.json");
-        write(results("w", "other.erl"), "program.json");
         let newer = good.replacen("\"version\": 1", "\"version\": 9", 1);
         assert_ne!(newer, good);
         fs::write(place.file("newer.json"), newer).expect("writable");
@@ -182,8 +181,8 @@ fn with(commands: &[&str], file: &str, place: &Place, expect: &str) {
 #[test]
 fn files_that_are_no_recordings_and_no_profiles_are_refused() {
     let place = Place::new();
-    let neither = "neither a recording of beamline record nor a profile";
-    let no_recording = "not a recording of beamline record";
+    let neither = "neither a recording (beamline record) nor a profile";
+    let no_recording = "not a recording (beamline record)";
     for (file, either, recording) in [
         ("empty", "the file is empty", "the file is empty"),
         ("foreign", neither, no_recording),
@@ -193,7 +192,7 @@ fn files_that_are_no_recordings_and_no_profiles_are_refused() {
         ("folder", "Is a directory", "Is a directory"),
         ("cut.ring", "copy it again", "copy it again"),
         ("newer.ring", "use a newer beamline", "use a newer beamline"),
-        ("corrupt.ring", "is damaged", "make it anew"),
+        ("corrupt.ring", "is damaged", "make it again"),
     ] {
         with(&EITHER, file, &place, either);
         with(&RECORDING, file, &place, recording);
@@ -201,7 +200,7 @@ fn files_that_are_no_recordings_and_no_profiles_are_refused() {
     for (file, either) in [
         ("cut.profile", "the profile is damaged: section"),
         ("newer.profile", "use the beamline that made it"),
-        ("corrupt.profile", "; make it anew"),
+        ("corrupt.profile", "; make it again"),
     ] {
         with(&EITHER, file, &place, either);
     }
@@ -209,7 +208,7 @@ fn files_that_are_no_recordings_and_no_profiles_are_refused() {
         .into_iter()
         .chain(["export FILE --to jsonl -o out"])
     {
-        let expect = "is made from a recording, and this is a profile: use beamline record";
+        let expect = "needs a recording, and this is a profile: make one with beamline record";
         place.fails(&command.replace("FILE", "a.profile"), 1, expect);
     }
 }
@@ -230,12 +229,6 @@ fn files_that_are_no_results_are_refused() {
     ] {
         with(&RESULTS, file, &place, expect);
     }
-    for (file, expect) in [
-        ("workload.json", "is not in the baseline"),
-        ("program.json", "other.erl"),
-    ] {
-        place.fails(&format!("ci compare {file} a.json --junit out"), 1, expect);
-    }
     let not_run = "the workload w is not in the result";
     place.fails("ci accept --result workload.json", 1, not_run);
     for (file, expect) in [
@@ -253,28 +246,31 @@ fn files_that_are_no_results_are_refused() {
 fn what_is_asked_for_and_not_there_is_told_with_what_is_near() {
     let place = Place::new();
     for (line, expect) in [
-        ("flamegraph a.ring --only m:fob -o out", "there is m:fib"),
-        ("flamegraph a.profile --only m:fob -o out", "there is m:fib"),
+        ("flamegraph a.ring --only m:fob -o out", "similar: m:fib"),
+        ("flamegraph a.profile --only m:fob -o out", "similar: m:fib"),
         (
             "flamegraph a.ring --chart --only m:fob -o out",
-            "there is m:fib",
+            "similar: m:fib",
         ),
         (
             "flamegraph a.ring --hide-below m:fib/2 -o out",
-            "there is m:fib/1",
+            "similar: m:fib/1",
         ),
         (
             "flamegraph a.ring --only <0.77.0> -o out",
-            "no function or process of it",
+            "no function or process matches",
         ),
-        ("diff a.ring a.ring --only m:mai -o out", "there is m:main"),
-        ("histogram a.ring m:fob --svg out", "there is m:fib"),
+        ("diff a.ring a.ring --only m:mai -o out", "similar: m:main"),
+        ("histogram a.ring m:fob --svg out", "similar: m:fib"),
         (
             "histogram a.ring <0.77.0> --by process --svg out",
-            "no process of it",
+            "no process matches",
         ),
         ("flamegraph a.profile --width words -o out", "call_memory"),
-        ("flamegraph a.profile --chart -o out", "use beamline record"),
+        (
+            "flamegraph a.profile --chart -o out",
+            "with beamline record",
+        ),
         (
             "flamegraph a.ring --chart --reverse -o out",
             "in order of time",
@@ -296,11 +292,11 @@ fn wrong_arguments_are_one_line() {
     for (line, expect) in [
         (
             "record --events call -o out -- x.erl",
-            "there are calls, returns",
+            "the groups are calls, returns",
         ),
         (
             "record --events calls,foo -o out -- x.erl",
-            "'foo' is no kind of event",
+            "'foo' is not a group of events",
         ),
         (
             "record --ring x -o out -- x.erl",
@@ -325,8 +321,9 @@ fn wrong_arguments_are_one_line() {
             "profile --type speed -- x.erl",
             "call_count, call_time, call_memory",
         ),
-        ("report a.ring --sort x", "'x' is no column"),
+        ("report a.ring --sort x", "'x' is not a column"),
         ("record -o - -- erl", "cannot go to standard output"),
+        ("report a.ring --width time", "--flamegraph <FILE.svg>"),
         ("flamegraph a.ring", "--output <FILE.svg>"),
         ("flamegraph a.ring --width gas -o out", "calls, time"),
         (
@@ -346,6 +343,51 @@ fn wrong_arguments_are_one_line() {
         ("ci compare a.json", "<NEW>"),
         ("ci judge", "unrecognized subcommand"),
         ("repord a.ring", "similar subcommands exist"),
+    ] {
+        place.fails(line, 2, expect);
+    }
+}
+
+#[test]
+fn a_mistyped_option_is_told_with_the_one_that_was_meant() {
+    let place = Place::new();
+    for (line, expect) in [
+        (
+            "profile --tpye call_time -- x.erl",
+            "option '--tpye'; there is '--type'",
+        ),
+        (
+            "profile --tpye=call_time x.erl",
+            "option '--tpye'; there is '--type'",
+        ),
+        (
+            "record --streem -o out -- x.erl",
+            "option '--streem'; there is '--stream'",
+        ),
+        (
+            "record --outptu out -- x.erl",
+            "option '--outptu'; there is '--output'",
+        ),
+        (
+            "record -o out --xyz -- x.erl",
+            "unknown option '--xyz'; see --help",
+        ),
+        (
+            "run --deterministc x.erl",
+            "'--deterministc'; there is '--deterministic'",
+        ),
+        ("profile -z -- x.erl", "unknown option '-z'; see --help"),
+        (
+            "flamegraph a.ring --ouput out",
+            "'--ouput'; there is '--output'",
+        ),
+        ("export a.ring --too folded", "'--too'; there is '--to'"),
+        (
+            "histogram --off gc-pause a.ring",
+            "'--off'; there is '--of'",
+        ),
+        ("html a.ring --outpt out", "'--outpt'; there is '--output'"),
+        ("ci check --confg x", "unknown option '--confg'"),
     ] {
         place.fails(line, 2, expect);
     }

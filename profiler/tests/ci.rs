@@ -62,7 +62,7 @@ fn a_change_that_does_more_fails_the_check() {
     let same = ci(&project, &["check"]);
     assert_eq!(code(&same), Some(0), "{}", text(&same.stdout));
     let told = text(&same.stdout);
-    assert!(told.contains("1 workloads, no regression"), "{told}");
+    assert!(told.contains("1 workload, no regression"), "{told}");
     // Lists twice as long.
     project.write(
         "work.erl",
@@ -85,6 +85,8 @@ fn a_change_that_does_more_fails_the_check() {
             "--github",
             "--flamegraphs",
             "pictures",
+            "--flamegraphs-url",
+            "https://example.net/7/",
         ],
     );
     let told = text(&worse.stdout);
@@ -96,7 +98,8 @@ fn a_change_that_does_more_fails_the_check() {
     );
     for (name, expect) in [
         ("c.md", "**regression**"),
-        ("c.md", "](pictures/work.svg)"),
+        ("c.md", "](https://example.net/7/work.svg)"),
+        ("c.md", "```mermaid\nflowchart LR\n"),
         ("pictures/work.svg", "work:step/1"),
         ("c.xml", "<failure"),
         ("c.json", "\"regression\": true"),
@@ -127,41 +130,227 @@ fn a_pattern_that_names_nothing_is_told_with_what_is_near() {
     let told = text(&output.stderr);
     assert_eq!(code(&output), Some(1), "{told}");
     for expect in [
-        "wrok:step is no function of a module that was loaded; near it: work:step\n",
-        "the workload called no function that its patterns match (wrok:step)\n",
+        "wrok:step matches no function of any loaded module; similar: work:step
+",
+        "the workload work: it called no function that its patterns match (wrok:step)
+",
     ] {
         assert!(told.contains(expect), "{told}");
     }
     assert_eq!(told.lines().count(), 2, "{told}");
 }
 
-/// The workload would fail if it ran.
+/// A result as `beamline ci run` writes it, of workloads that did next to nothing.
+fn baseline(workloads: &[(&str, &str)]) -> String {
+    let totals = r#"{"reductions":1,"words":1,"messages":1,"collections":1,"processes":1}"#;
+    let workloads: Vec<String> = workloads
+        .iter()
+        .map(|(name, command)| {
+            format!(
+                r#"{{"name":"{name}","command":["{command}"],"otp":"29","totals":{totals},"functions":[]}}"#
+            )
+        })
+        .collect();
+    let workloads = workloads.join(",");
+    format!(
+        r#"{{"version":1,"beamline":"0","machine":{{"processor":"","cores":1}},"workloads":[{workloads}]}}"#
+    )
+}
+
+const QUICK: &str = "-module(work).\n-export([main/0]).\nmain() -> ok.\n";
+
 #[test]
-fn a_baseline_of_something_else_is_told_before_anything_runs() {
+fn what_cannot_be_compared_has_a_row_and_the_rest_is_compared() {
+    let Some(project) = project() else {
+        return;
+    };
+    project.write("work.erl", QUICK);
+    let workload = |name: &str, command: &str| {
+        format!("[[workload]]\nname = \"{name}\"\ncommand = [\"{command}\"]\n")
+    };
+    let workloads = [
+        workload("changed", "work.erl"),
+        workload("failing", "none.erl"),
+        workload("new", "work.erl"),
+    ];
+    let of = [("gone", "x"), ("changed", "x"), ("failing", "none.erl")];
+    project.write("beamline-baseline.json", &baseline(&of));
+    project.write(
+        "beamline.toml",
+        &format!("missing = \"warn\"\n{}", workloads.concat()),
+    );
+    let files = ["--markdown", "c.md", "--json", "c.json", "--junit", "c.xml"];
+    let output = ci(
+        &project,
+        &[&["check"][..], &files, &["-o", "r.json"]].concat(),
+    );
+    let told = text(&output.stdout);
+    assert_eq!(code(&output), Some(1), "{told}{}", text(&output.stderr));
+    for expect in [
+        "workload  changed: the baseline ran 'x', this is 'work.erl'",
+        "workload  FAILED: none.erl: no such file",
+        "workload  new: the baseline does not have it",
+        "workload  gone: the baseline has it, and it was not run",
+        "\n1 workload failed\n",
+    ] {
+        assert!(told.contains(expect), "{expect}: {told}");
+    }
+    for (name, expect) in [
+        ("c.md", "**failed**"),
+        ("c.json", "\"gone\""),
+        ("c.xml", "<error"),
+    ] {
+        let written = fs::read_to_string(project.file(name)).expect(name);
+        assert!(written.contains(expect), "{name}: {written}");
+    }
+    // A baseline is not made of what failed.
+    let before = fs::read(project.file("beamline-baseline.json")).expect("there");
+    let accepted = ci(&project, &["accept", "--result", "r.json"]);
+    assert_eq!(code(&accepted), Some(1), "{}", text(&accepted.stdout));
+    let after = fs::read(project.file("beamline-baseline.json")).expect("there");
+    assert_eq!(before, after);
+    // Without the failing one, what is missing has the code that the file says.
+    for (missing, exit) in [("warn", 0), ("fail", 3)] {
+        let only = [&workloads[0][..], &workloads[2]].concat();
+        project.write("beamline.toml", &format!("missing = \"{missing}\"\n{only}"));
+        let output = ci(&project, &["check"]);
+        assert_eq!(code(&output), Some(exit), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn the_setup_is_not_counted_and_the_rest_says_how_it_runs() {
+    let Some(project) = project() else {
+        return;
+    };
+    let program = "-module(work).\n-export([main/0]).\nmain() ->\n    {ok, <<\"2\">>} = file:read_file(\"n\"),\n    \
+                   \"here\" = os:getenv(\"WHERE\"),\n    [X || X <- lists:seq(1, 100)].\n";
+    fs::create_dir(project.file("sub")).expect("made");
+    project.write("sub/work.erl", program);
+    let config = "[[workload]]\nname = \"work\"\ncwd = \"sub\"\nenv = { WHERE = \"here\" }\n\
+                  setup = [[\"sh\", \"-c\", \"printf 1 > n\"], [\"erl\", \"-noinput\", \"-eval\", \
+                  'file:write_file(\"n\", \"2\"), halt().']]\ncommand = [\"work.erl\"]\n";
+    project.write("beamline.toml", config);
+    let output = ci(&project, &["run", "-o", "r.json"]);
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    let result = fs::read(project.file("r.json")).expect("written");
+    let result: Value = serde_json::from_slice(&result).expect("JSON");
+    let work = &result["workloads"][0];
+    assert!(work["unsteady"].is_null(), "{work}");
+    let functions = work["functions"].as_array().expect("functions").iter();
+    let reductions = functions.filter_map(|f| f["reductions"].as_u64());
+    assert!(reductions.sum::<u64>() >= 100, "{work}");
+    project.write("beamline.toml", &config.replace("printf 1 > n", "exit 4"));
+    let output = ci(&project, &["run"]);
+    let told = text(&output.stderr);
+    assert_eq!(code(&output), Some(1), "{told}");
+    assert!(
+        told.contains("the workload work: its setup: 'sh -c exit 4' failed"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_workload_that_prepares_something_is_counted_without_that() {
+    let Some(project) = project() else {
+        return;
+    };
+    let program = "-module(work).\n-export([main/0]).\nmain() ->\n    case filelib:is_file(\"built\") of\n        \
+                   true -> ok;\n        false -> lists:sort(lists:seq(1, 100000)), file:write_file(\"built\", \"\")\n    end.\n";
+    project.write("work.erl", program);
+    project.write(
+        "beamline.toml",
+        "[[workload]]\nname = \"work\"\ncommand = [\"work.erl\"]\n",
+    );
+    let accepted = ci(&project, &["accept"]);
+    assert_eq!(code(&accepted), Some(0), "{}", text(&accepted.stderr));
+    let told = text(&accepted.stderr);
+    assert!(
+        told.contains("its first run prepared what the next ones found"),
+        "{told}"
+    );
+    let same = ci(&project, &["check"]);
+    let told = text(&same.stdout);
+    assert_eq!(code(&same), Some(0), "{told}");
+    assert!(
+        told.contains("reductions") && !told.contains("unsteady"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_workload_in_which_nobody_goes_on_is_told_and_fails() {
     let Some(project) = project() else {
         return;
     };
     project.write(
-        "beamline.toml",
-        "[[workload]]\nname = \"x\"\ncommand = [\"none.erl\"]\n",
+        "work.erl",
+        "-module(work).\n-export([main/0]).\nmain() ->\n    register(waiter, self()), receive never -> ok end.\n",
     );
-    let totals = r#"{"reductions":1,"words":1,"messages":1,"collections":1,"processes":1}"#;
-    for (name, expect) in [
-        ("y", "the workload x is not in the baseline"),
-        (
-            "x",
-            "the workload x of the baseline ran 'a.erl 1', this one 'none.erl'",
-        ),
+    project.write(
+        "beamline.toml",
+        "[[workload]]\nname = \"work\"\ncommand = [\"work.erl\"]\n\
+         [[workload]]\nname = \"idle\"\ncommand = [\"erl\", \"-noinput\", \"-s\", \"erlang\", \"date\"]\n",
+    );
+    let output = ci(&project, &["run"]);
+    let told = text(&output.stderr);
+    assert_eq!(code(&output), Some(1), "{told}");
+    for expect in [
+        "can wake them (waiter <0.",
+        "the workload work: 'work.erl': all processes wait for ever\n",
+        "the workload idle: 'erl -noinput -s erlang date': all processes wait for ever\n",
     ] {
-        let baseline = format!(
-            r#"{{"version":1,"beamline":"0","machine":{{"processor":"","cores":1}},"workloads":[
-            {{"name":"{name}","command":["a.erl","1"],"otp":"29","totals":{totals},"functions":[]}}]}}"#
-        );
-        project.write("beamline-baseline.json", &baseline);
-        let output = ci(&project, &["check"]);
-        let told = text(&output.stderr);
-        assert_eq!(code(&output), Some(1), "{told}");
-        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
+        assert!(told.contains(expect), "{expect}: {told}");
+    }
+}
+
+/// Processes whose command line has this text.
+fn running(text: &str) -> usize {
+    let all = fs::read_dir("/proc").expect("processes").flatten();
+    let lines = all.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines
+        .filter(|line| String::from_utf8_lossy(line).contains(text))
+        .count()
+}
+
+#[test]
+fn signals_and_timeouts_end_all_that_was_started() {
+    let Some(project) = project() else {
+        return;
+    };
+    // A program that leaves the group of the workload, and is known by its argument.
+    let mark = format!("86{}", beamline_formats::chance::os_pid());
+    let command = format!("setsid sleep {mark} & sleep {mark}");
+    let config = |timeout: &str| {
+        format!(
+            "[[workload]]\nname = \"work\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\n{timeout}"
+        )
+    };
+    project.write("beamline.toml", &config("timeout = \"1s\"\n"));
+    let output = ci(&project, &["run"]);
+    let told = text(&output.stderr);
+    assert_eq!(code(&output), Some(1), "{told}");
+    assert!(
+        told.contains("it ran longer than its timeout of 1s"),
+        "{told}"
+    );
+    let sleep = format!("sleep\0{mark}");
+    assert_eq!(running(&sleep), 0);
+    project.write("beamline.toml", &config(""));
+    for signal in ["TERM", "INT"] {
+        let mut command = project.beamline(&["ci", "run"]);
+        let mut child = command.spawn().expect("starts");
+        while running(&sleep) < 2 {
+            std::thread::yield_now();
+        }
+        let pid = child.id().to_string();
+        let kill = std::process::Command::new("kill")
+            .args(["-s", signal, &pid])
+            .status();
+        assert!(kill.expect("kill runs").success());
+        let status = child.wait().expect("it ends");
+        assert!(!status.success(), "{status}");
+        assert_eq!(running(&sleep), 0);
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod browser;
 mod made;
+#[path = "made/server.rs"]
+mod server;
 #[path = "made/tokens.rs"]
 mod tokens;
 
@@ -12,6 +14,7 @@ use serde_json::json;
 
 use browser::Browser;
 use made::{EVIL, record};
+use server::record_server;
 use tokens::record_tokens;
 
 struct Place {
@@ -56,6 +59,19 @@ impl Place {
     }
 }
 
+/// The parts of the page.
+const PARTS: [&str; 9] = [
+    "overview",
+    "flame",
+    "functions",
+    "timeline",
+    "chart",
+    "messages",
+    "processes",
+    "histograms",
+    "keys",
+];
+
 /// What needs a browser: `--skip in_a_browser` leaves it out.
 mod in_a_browser {
     use super::*;
@@ -64,6 +80,7 @@ mod in_a_browser {
     fn the_flame_graph_is_searched_and_zoomed_with_keys() {
         let mut browser = Browser::start();
         browser.open(&Place::new().page(20));
+        browser.focus("flame");
         assert_eq!(browser.detail("flame"), "all: 176.90 µs, 100.0 % of all");
         browser.key("/");
         assert_eq!(browser.text("document.activeElement.id"), "search");
@@ -118,11 +135,9 @@ mod in_a_browser {
         browser.focus("timeline");
         let all = browser.picture("timeline");
         browser.key("ArrowRight");
-        assert!(
-            browser
-                .detail("timeline")
-                .contains("Turn at 0.000000 s, 5.95 µs, on Scheduler 1; from m:main/1 to m:main/1")
-        );
+        assert!(browser.detail("timeline").contains(
+            "Time slice at 0.000000 s, 5.95 µs, on Scheduler 1; from m:main/1 to m:main/1"
+        ));
         browser.key("ArrowRight");
         assert!(
             browser
@@ -155,9 +170,9 @@ mod in_a_browser {
         let mut browser = Browser::start();
         browser.open(&Place::new().page_of_tokens(10));
         let tools = "document.querySelector('#messages .tools').textContent";
+        browser.focus("messages");
         // Four messages and a text printed for each request.
         assert!(browser.text(tools).ends_with("50 messages with a token"));
-        browser.focus("messages");
         let sent = "<0.20.0> m:client/1 → <0.21.0> m:server/1, sent at 0.000001 s, in the queue 200 ns later, \
                     taken 300 ns later, label {order,0}buy";
         assert_eq!(browser.detail("messages"), sent);
@@ -235,11 +250,14 @@ mod in_a_browser {
         );
         let functions = browser.text("document.getElementById('overview').textContent");
         assert!(functions.contains(&format!("m:'{EVIL}'/1")));
-        assert_eq!(
-            browser.value("document.querySelectorAll('#histograms img').length >= 5"),
-            true
-        );
-        let drawn = "[...document.querySelectorAll('#histograms img')].every((img) => img.complete && img.naturalWidth > 0)";
+        browser.show("functions");
+        let functions = browser.text("document.getElementById('functions').textContent");
+        assert!(functions.contains(&format!("m:'{EVIL}'/1")));
+        browser.show("histograms");
+        let number = "document.querySelectorAll('#histograms canvas').length >= 5";
+        assert_eq!(browser.value(number), true);
+        let drawn = "[...document.querySelector('#histograms canvas').getContext('2d')\
+                     .getImageData(0, 0, 300, 150).data].some((byte) => byte > 0)";
         assert_eq!(browser.value(drawn), true);
         browser.finish();
     }
@@ -276,12 +294,13 @@ mod in_a_browser {
                 ("accent", "ground", 4.5),
                 ("focus", "ground", 3.0),
                 ("warn-ink", "warn-ground", 4.5),
-                ("turn", "canvas", 3.0),
+                ("slice", "canvas", 3.0),
                 ("minor", "canvas", 3.0),
                 ("major", "canvas", 3.0),
                 ("system", "canvas", 3.0),
                 ("process", "canvas", 3.0),
                 ("port", "canvas", 3.0),
+                ("found", "canvas", 3.0),
             ] {
                 let contrast = browser.value(&format!("{CONTRAST}('{ink}', '{ground}')"));
                 let is_enough = contrast.as_f64().is_some_and(|contrast| contrast >= least);
@@ -289,15 +308,304 @@ mod in_a_browser {
             }
         }
         assert_ne!(grounds[0], grounds[1]);
-        for width in [360, 800, 1920] {
+        for width in [360, 390, 800, 1280, 1920] {
             let metrics =
                 json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false});
             browser.call("Emulation.setDeviceMetricsOverride", metrics);
-            browser.settle();
-            let fits =
-                "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-            assert_eq!(browser.value(fits), true, "{width}");
+            for part in PARTS {
+                browser.show(part);
+                let wide = format!(
+                    "[document.documentElement, ...document.querySelectorAll('#{part} *, .top *')]\
+                     .filter((one) => one.tagName !== 'SELECT' && one.scrollWidth > one.clientWidth && one.clientWidth > 0 \
+                     && getComputedStyle(one).display !== 'inline').map((one) => one.outerHTML.slice(0, 99)).join()"
+                );
+                assert_eq!(browser.text(&wide), "", "{part} at {width}");
+            }
         }
+        browser.finish();
+    }
+
+    /// The text of the row of a list in which this is.
+    fn row(browser: &mut Browser, part: &str, name: &str) -> String {
+        browser.text(&format!(
+            "[...document.querySelectorAll('#{part} tbody tr')].map((row) => row.textContent)\
+             .find((row) => row.includes('{name}')) ?? 'none'"
+        ))
+    }
+
+    #[test]
+    fn all_parts_follow_a_stretch_of_the_time() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page(20));
+        browser.focus("flame");
+        let whole = browser.detail("flame");
+        let picture = browser.picture("flame");
+        // Somebody drags over the first half of the strip.
+        let strip = browser.value(
+            "(({left, top, width}) => [left, top, width])(document.getElementById('strip').getBoundingClientRect())",
+        );
+        let [left, top, width] = [0, 1, 2].map(|at| strip[at].as_f64().expect("a number"));
+        for (kind, share) in [
+            ("mousePressed", 0.0),
+            ("mouseMoved", 0.3),
+            ("mouseMoved", 0.5),
+            ("mouseReleased", 0.5),
+        ] {
+            let at = json!({"type": kind, "x": left + 1.0 + share * (width - 2.0), "y": top + 9.0, "button": "left", "buttons": 1, "clickCount": 1});
+            browser.call("Input.dispatchMouseEvent", at);
+        }
+        browser.settle();
+        let stretch = browser.text("document.getElementById('stretch-text').textContent");
+        assert!(
+            stretch.starts_with("0.000000 s to 0.000101 s: 101.0"),
+            "{stretch}"
+        );
+        let half = browser.detail("flame");
+        assert!(half.starts_with("all: 90.94 µs") && half != whole, "{half}");
+        assert_ne!(browser.picture("flame"), picture);
+        browser.show("functions");
+        let fib = row(&mut browser, "functions", "m:fib/1");
+        assert!(
+            fib.starts_with("15.04 µs") && fib.contains("20.04 µs11"),
+            "{fib}"
+        );
+        browser.show("histograms");
+        let first = browser.text("document.querySelector('#histograms .about').textContent");
+        assert!(
+            first.starts_with("20 of 40; half of them at most 511 ns"),
+            "{first}"
+        );
+        let row_ = row(&mut browser, "histograms", "m:fib/1");
+        assert!(row_.starts_with("10"), "{row_}");
+        browser.show("processes");
+        let sent = row(&mut browser, "processes", "<0.9.0>");
+        assert!(sent.contains("1010"), "{sent}");
+        browser.show("overview");
+        let overview = row(&mut browser, "overview", "m:fib/1");
+        assert!(overview.starts_with("15.04 µs"), "{overview}");
+        browser.show("messages");
+        let messages = browser.text("document.querySelector('#messages .tools').textContent");
+        assert!(messages.ends_with("20 messages"), "{messages}");
+        // With keys: the whole again, a tenth, and its end.
+        browser.value("document.getElementById('strip').focus()");
+        browser.key("Escape");
+        browser.show("flame");
+        assert_eq!(browser.detail("flame"), whole);
+        browser.value("document.getElementById('strip').focus()");
+        browser.key("ArrowRight");
+        let tenth = browser.text("document.getElementById('stretch-text').textContent");
+        assert!(tenth.starts_with("0.000000 s to 0.000020 s"), "{tenth}");
+        browser.key("+");
+        let less = browser.text("document.getElementById('stretch-text').textContent");
+        assert!(less.starts_with("0.000005 s to 0.000015 s"), "{less}");
+        browser.finish();
+    }
+
+    #[test]
+    fn a_function_has_callers_callees_and_its_calls_on_the_timeline() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page(20));
+        browser.show("functions");
+        let names = "[...document.querySelectorAll('#functions tbody .function')].map((one) => one.textContent).join()";
+        let sorted = browser.text(names);
+        assert_eq!(sorted, format!("m:main/1,m:fib/1,m:'{EVIL}'/1"));
+        // By calls, and then the other way round.
+        let calls = "[...document.querySelectorAll('#functions th button')].find((one) => one.textContent === 'Calls').click()";
+        browser.value(calls);
+        browser.value(calls);
+        assert!(browser.text(names).starts_with("m:main/1,"));
+        let order = "document.querySelector('#functions th[aria-sort=ascending]').textContent";
+        assert_eq!(browser.text(order), "Calls");
+        browser.choose("functions-filter", "FIB");
+        assert_eq!(browser.text(names), "m:fib/1");
+        let before = browser.picture("stretch");
+        browser.value("document.querySelector('#functions tbody .function').click()");
+        browser.settle();
+        let of = |browser: &mut Browser, title: &str| {
+            browser.text(&format!("document.querySelector('#one-function table[aria-label={title}] tbody').textContent"))
+        };
+        assert_eq!(of(&mut browser, "Callers"), "40.00 µs100.0 %20m:main/1");
+        assert_eq!(
+            of(&mut browser, "Callees"),
+            format!("10.00 µs100.0 %20m:'{EVIL}'/1")
+        );
+        assert_ne!(browser.picture("stretch"), before);
+        browser.value("[...document.querySelectorAll('#one-function button')].find((one) => one.textContent.includes('timeline')).click()");
+        browser.settle();
+        let detail = browser.detail("timeline");
+        assert!(
+            detail.ends_with("Call of m:fib/1 at 0.000001 s, 2.00 µs; own 1.50 µs"),
+            "{detail}"
+        );
+        browser.value("document.getElementById('unmark').click()");
+        assert!(!browser.detail("timeline").contains("Call of"));
+        browser.finish();
+    }
+
+    #[test]
+    fn a_view_is_shared_by_its_address() {
+        let mut browser = Browser::start();
+        let address = Place::new();
+        let page = address.page(20);
+        browser.open(&page);
+        browser.focus("flame");
+        browser.keys(&["ArrowDown", "ArrowDown", "Enter"]);
+        let down = browser.picture("flame");
+        browser.choose("flame-direction", "up");
+        let up = browser.picture("flame");
+        assert_ne!(up, down);
+        browser.choose("flame-kind", "inverted");
+        browser.focus("flame");
+        // What costs stands first, and its caller on it.
+        browser.keys(&["ArrowUp"]);
+        assert!(browser.detail("flame").starts_with("m:main/1: 136.90 µs"));
+        browser.keys(&["ArrowRight", "ArrowUp"]);
+        let caller = browser.detail("flame");
+        assert!(caller.starts_with("m:main/1: 30.00 µs"), "{caller}");
+        browser.key("Enter");
+        browser.value("document.getElementById('strip').focus()");
+        browser.key("ArrowRight");
+        browser.focus("flame");
+        // The address follows after a moment.
+        browser.value("new Promise((done) => { const look = () => location.hash.includes('from=') ? done() : setTimeout(look, 10); look(); })");
+        let hash = browser.text("location.hash");
+        for part in [
+            "tab=flame",
+            "from=0",
+            "to=24",
+            "graph=inverted",
+            "direction=up",
+            "zoom=1.0",
+        ] {
+            assert!(hash.contains(part), "{part} in {hash}");
+        }
+        let (picture, detail) = (browser.picture("flame"), browser.detail("flame"));
+        // The same in another window.
+        let mut other = Browser::start();
+        other.open(&format!("{page}{hash}"));
+        other.focus("flame");
+        assert_eq!(
+            (other.picture("flame"), other.detail("flame")),
+            (picture, detail)
+        );
+        // Somebody changes the address.
+        other.value("location.hash = '#tab=processes'");
+        other.settle();
+        assert_eq!(
+            other.value("document.getElementById('processes').hidden"),
+            false
+        );
+        other.show("flame");
+        assert!(other.detail("flame").starts_with("all: 176.90 µs"));
+        browser.finish();
+        other.finish();
+    }
+
+    #[test]
+    fn the_call_chart_is_walked_with_keys() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page(20));
+        browser.focus("chart");
+        assert_eq!(browser.detail("chart"), "<0.9.0> m:main/1: 41 calls");
+        browser.key("ArrowRight");
+        let all = browser.picture("chart");
+        let detail = browser.detail("chart");
+        assert!(
+            detail.starts_with("m:main/1: called at 0.000000 s, 201.90 µs; own 141.90 µs"),
+            "{detail}"
+        );
+        browser.key("ArrowDown");
+        assert!(
+            browser
+                .detail("chart")
+                .starts_with("m:fib/1: called at 0.000001 s, 2.00 µs; own 1.50 µs")
+        );
+        browser.key("ArrowDown");
+        assert!(
+            browser
+                .detail("chart")
+                .starts_with(&format!("m:'{EVIL}'/1: called at 0.000002 s, 500 ns"))
+        );
+        browser.keys(&["ArrowRight", "Enter"]);
+        let near = browser.picture("chart");
+        browser.keys(&["Escape", "ArrowUp", "ArrowUp"]);
+        assert!(browser.detail("chart").starts_with("m:main/1"));
+        assert!(near != all && browser.picture("chart") == all);
+        browser.finish();
+    }
+
+    #[test]
+    fn calls_are_paired_with_answers_and_boot_is_hidden() {
+        let mut browser = Browser::start();
+        let place = Place::new();
+        record_server(&place.file("a.ring"), 30);
+        browser.open(&place.page_of_it());
+        browser.focus("messages");
+        // Of the server and the four clients that it hears most of.
+        let tools = "document.querySelector('#messages .tools').textContent";
+        assert!(
+            browser.text(tools).ends_with("40 messages"),
+            "{}",
+            browser.text(tools)
+        );
+        let detail = browser.detail("messages");
+        assert!(
+            detail.contains("answered 4.00 µs later Go to the answer (r)"),
+            "{detail}"
+        );
+        browser.key("r");
+        let detail = browser.detail("messages");
+        assert!(
+            detail.contains("the answer, 4.00 µs after the call"),
+            "{detail}"
+        );
+        browser.choose("message-process", "0");
+        assert!(browser.text(tools).ends_with("60 messages"));
+        let table = "document.querySelector('#messages tbody').textContent";
+        assert_eq!(
+            browser.text(table),
+            "304.00 µs4.00 µs4.00 µs<0.20.0> server:init/1"
+        );
+
+        browser.focus("flame");
+        let all = browser.detail("flame");
+        browser.value("document.getElementById('boot').click()");
+        browser.settle();
+        let hidden = browser.detail("flame");
+        assert!(hidden.starts_with("all: ") && hidden != all, "{hidden}");
+        browser.choose("search", "init:boot");
+        assert_eq!(
+            browser.text("document.getElementById('found').textContent"),
+            "nothing found"
+        );
+        browser.choose("search", "proc_lib");
+        let found = browser.text("document.getElementById('found').textContent");
+        // Its caller stays, though it is of a library.
+        assert!(found.starts_with("1 function, 100"), "{found}");
+        browser.finish();
+    }
+
+    #[test]
+    fn parts_are_tabs_whose_headings_and_columns_are_seen() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page(20));
+        for (number, part) in (1..).zip(PARTS) {
+            browser.key(&format!("{number}"));
+            let shown = "[...document.querySelectorAll('main section')].filter((one) => !one.hidden).map((one) => one.id).join()";
+            assert_eq!(browser.text(shown), part);
+            let heading = format!(
+                "((top, title) => title.getBoundingClientRect().top >= top.getBoundingClientRect().bottom)\
+                 (document.querySelector('.top'), document.querySelector('#{part} h2'))"
+            );
+            assert_eq!(browser.value(&heading), true, "{part}");
+            let heads = format!(
+                "[...document.querySelectorAll('#{part} th')].every((one) => one.textContent.trim() !== '')"
+            );
+            assert_eq!(browser.value(&heads), true, "{part}");
+        }
+        browser.value("document.getElementById('tab-overview').click(); document.getElementById('tab-overview').focus()");
+        browser.keys(&["ArrowRight", "ArrowRight"]);
+        assert_eq!(browser.text("document.activeElement.id"), "tab-functions");
         browser.finish();
     }
 
@@ -306,13 +614,18 @@ mod in_a_browser {
         let mut browser = Browser::start();
         let place = Place::new();
         browser.open(&place.page(25_000));
+        browser.show("messages");
         assert!(
             browser
                 .text("document.querySelector('#messages .tools').textContent")
                 .ends_with("50\u{202f}000 messages")
         );
         browser.focus("timeline");
-        assert!(browser.detail("timeline").contains("25\u{202f}001 turns"));
+        assert!(
+            browser
+                .detail("timeline")
+                .contains("25\u{202f}001 time slices")
+        );
         browser.focus("messages");
         browser.key("End");
         assert!(browser.detail("messages").contains("sent at 0.249993"));

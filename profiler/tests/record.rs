@@ -2,11 +2,12 @@
 
 mod place;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use beamline_formats::ring::{Event, NameId, Recording, Why};
+use beamline_formats::ring::{Event, NameId, Recording, Why, part_of};
 use place::{Place, WORK, errors};
 use serde_json::Value;
 
@@ -24,7 +25,8 @@ fn a_recording_has_every_call() {
     };
     for (options, name) in [
         (&["--ring", "64MiB"][..], "a.ring"),
-        (&["--stream", "--ring", "256KiB"], "a.stream"),
+        (&["--stream", "--ring", "256KiB"], "b.stream"),
+        (&[], "a.stream"),
     ] {
         let mut arguments = vec!["record", "--pattern", "work", "-o", name];
         arguments.extend(options);
@@ -32,11 +34,18 @@ fn a_recording_has_every_call() {
         let output = place.run(&arguments);
         assert!(output.status.success(), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("610"));
+        let told = errors(&output);
+        assert_eq!(told.lines().count(), 1, "{told}");
+        let expect = format!(" records, nothing lost; next: beamline report {name}\n");
+        assert!(
+            told.starts_with(&format!("beamline: {name}: ")) && told.ends_with(&expect),
+            "{told}"
+        );
         let report = place.report(name);
         assert_eq!(calls(&report, "work:fib/1"), Some(1973 + 177), "{name}");
         assert_eq!(report["losses"], Value::Array(Vec::new()));
         assert_eq!(report["has_ended"], Value::Bool(true));
-        assert!(!place.file("a.stream.part").exists());
+        assert!(!place.file(&format!("{name}.part")).exists());
     }
     let output = place.run(&["flamegraph", "a.stream", "--width", "calls", "-o", "b.svg"]);
     assert!(output.status.success(), "{output:?}");
@@ -60,6 +69,7 @@ fn a_small_ring_says_what_it_lost() {
         let arguments = ["record", "--ring", "64KiB", "--when-full", when_full];
         let output = place.run(&[&arguments[..], &["-o", "b.ring", "--", "work.erl"]].concat());
         assert!(output.status.success(), "{output:?}");
+        assert!(errors(&output).contains(" records, LOST: "), "{output:?}");
         let output = place.run(&["report", "b.ring"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let first = text.lines().next().unwrap_or_default();
@@ -109,6 +119,14 @@ fn tokens_are_recorded() {
     let lines = place.printed(&["export", "t.ring", "--to", "jsonl"]);
     let values = lines.lines().map(serde_json::from_str);
     let values: Vec<Value> = values.collect::<Result<_, _>>().expect("JSON");
+    let columns = &values[0]["columns"];
+    // The values of a line, by their columns.
+    let named = |line: &Value| -> Option<BTreeMap<String, Value>> {
+        let names = columns[line[0].as_str()?].as_array()?.iter();
+        let names = names.filter_map(|name| name.as_str().map(str::to_owned));
+        Some(names.zip(line.as_array()?.iter().cloned()).collect())
+    };
+    let values: Vec<BTreeMap<String, Value>> = values.iter().filter_map(named).collect();
     let seen = |event: &'static str| values.iter().filter(move |value| value["event"] == event);
     let (sent, received) = (seen("seq_send"), seen("seq_receive"));
     let pairs: Vec<_> = sent.zip(received).collect();
@@ -124,7 +142,10 @@ fn tokens_are_recorded() {
     let printed: Vec<_> = seen("seq_print").collect();
     assert_eq!(printed.len(), 1, "{lines}");
     assert_eq!(printed[0]["text"], "here");
-    let serials: Vec<_> = values.iter().filter_map(|v| v["serial"].as_u64()).collect();
+    let serials: Vec<_> = values
+        .iter()
+        .filter_map(|v| v.get("serial")?.as_u64())
+        .collect();
     assert_eq!(serials, [1, 1, 2, 3, 3], "{lines}");
 }
 
@@ -150,10 +171,15 @@ fn a_flight_recorder_keeps_what_was_before_something() {
         "--keep-after",
         "0s",
     ];
-    let arguments = ["-o", "k.ring", "--", "work.erl", "crash", "k.ring-2"];
+    let arguments = ["-o", "k.ring", "--", "work.erl", "crash", "k-2.ring"];
     let output = place.run(&[&options[..], &arguments].concat());
     assert!(output.status.success(), "{output:?}");
-    for name in ["k.ring", "k.ring-2"] {
+    let told = errors(&output);
+    for name in ["k.ring", "k-2.ring"] {
+        assert!(
+            told.contains(&format!("next: beamline report {name}\n")),
+            "{told}"
+        );
         let line = kept(&place, name);
         assert!(line.starts_with("Kept around exit of <0."), "{line}");
         assert!(
@@ -201,16 +227,16 @@ fn a_flight_recorder_keeps_the_end_of_who_is_killed() {
     }
     kill_emulator(&place.file("s.ring.part"));
     running.wait().expect("it ends");
-    for (name, why) in [("s.ring", Why::Signal), ("s.ring-2", Why::Killed)] {
+    for (name, why) in [("s.ring", Why::Signal), ("s-2.ring", Why::Killed)] {
         let recording = Recording::open(&place.file(name)).expect("a recording");
         assert_eq!(recording.kept().map(|kept| kept.why), Some(why), "{name}");
     }
-    let recording = Recording::open(&place.file("s.ring-2")).expect("a recording");
+    let recording = Recording::open(&place.file("s-2.ring")).expect("a recording");
     assert!(check_calls(&recording) > 0);
 }
 
 #[test]
-fn turns_are_counted() {
+fn slices_are_counted() {
     let Some(place) = Place::new(WORK) else {
         return;
     };
@@ -227,11 +253,11 @@ fn turns_are_counted() {
     let counters = &report["counters"];
     assert_eq!(counters["names"].as_array().map(Vec::len), Some(2));
     let clock = |counted: &Value| counted[0].as_u64().expect("a number");
-    let (run, turns) = (clock(&counters["run"]), clock(&counters["turns"]));
-    assert!(run > turns && turns > 0, "{counters}");
+    let (run, slices) = (clock(&counters["run"]), clock(&counters["slices"]));
+    assert!(run > slices && slices > 0, "{counters}");
     let rows = counters["by_path"].as_array().expect("a list");
     let paths: u64 = rows.iter().map(|row| clock(&row["counted"])).sum();
-    assert!(0 < paths && paths <= turns, "{counters}");
+    assert!(0 < paths && paths <= slices, "{counters}");
     let path = "work:main/1;work:fib/1";
     assert!(rows.iter().any(|row| row["what"] == path), "{counters}");
     let text = place.printed(&["report", "u.ring"]);
@@ -248,13 +274,18 @@ fn counters_are_there_on_every_machine() {
     assert!(output.status.success(), "{output:?}");
     let names = &place.report("v.ring")["counters"]["names"];
     let text = errors(&output);
-    let expect = match text.lines().count() {
+    let counted: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("next: "))
+        .collect();
+    let text = counted.join("\n");
+    let expect = match counted.len() {
         0 => ["instructions", "cycles", "cache-misses"],
         _ => ["task-clock", "page-faults", "context-switches"],
     };
     assert_eq!(*names, Value::from(expect.to_vec()), "{text}");
     assert!(
-        text.is_empty() || text.contains("are counted instead\n"),
+        text.is_empty() || text.ends_with("are counted instead"),
         "{text}"
     );
 }
@@ -273,34 +304,91 @@ fn a_pattern_of_nothing_is_named() {
         "work:fib",
     ];
     for command in [
-        &["record", "-o", "h.ring"][..],
+        &["record", "-o", "h.stream"][..],
         &["profile", "--type", "call_count"],
         &["profile", "--type", "call_time"],
     ] {
         let output = place.run(&[command, &patterns, &["--", "work.erl"]].concat());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let nothing = "is no function of a module that was loaded; near it";
+        let nothing = "matches no function of any loaded module; similar";
         let expect = format!(
-            "beamline: work:fob/1 {nothing}: work:fib/1\nbeamline: no function of work:ever was called\n"
+            "beamline: work:fob/1 {nothing}: work:fib/1\nbeamline: no function that work:ever matches was called\n"
         );
-        assert_eq!(errors(&output), expect);
+        let told = errors(&output);
+        let told: Vec<&str> = told.split_inclusive('\n').collect();
+        let told = told.iter().filter(|line| !line.contains("next: beamline"));
+        assert_eq!(told.copied().collect::<String>(), expect);
     }
 }
 
 #[test]
-fn what_cannot_be_recorded_runs_all_the_same() {
+fn the_exit_code_says_whether_something_was_recorded() {
     let Some(place) = Place::new(WORK) else {
         return;
     };
-    let halt = ["--", "erl", "-noshell", "-eval", "halt(3)."];
-    for arguments in [
-        &["record", "-o", "no/such/folder"][..],
-        &["record", "--ring", "1048576TiB", "-o", "c.ring"],
+    let not_started = "; the program was not started\n";
+    let nothing = "nothing was recorded";
+    let mark = [
+        "erl",
+        "-noshell",
+        "-eval",
+        "file:write_file(\"ran\", []), halt(3).",
+    ];
+    for (options, command, code, expect, runs) in [
+        // A file that cannot be opened.
+        (
+            &["-o", "no/such/folder"][..],
+            &mark[..],
+            1,
+            not_started,
+            false,
+        ),
+        (&["-o", "."], &mark, 1, not_started, false),
+        (&["-o", "/dev/null"], &mark, 1, not_started, false),
+        (
+            &["-o", "c.ring", "--ring", "1048576TiB"],
+            &mark,
+            1,
+            not_started,
+            false,
+        ),
+        (&["-o", "/dev/stdout"], &mark, 2, "give a file", false),
+        // A program that failed keeps its own code.
+        (&["-o", "c.ring"], &mark, 3, " records, ", true),
+        (
+            &["-o", "c.ring"],
+            &["sh", "-c", "exit 4"],
+            4,
+            nothing,
+            false,
+        ),
+        // One that succeeded does not, if nothing was recorded.
+        (&["-o", "c.ring"], &["true"], 1, nothing, false),
+        (
+            &["-o", "c.ring", "--delay", "1h"],
+            &["work.erl"],
+            1,
+            nothing,
+            false,
+        ),
+        (
+            &["-o", "c.ring", "--dump-on", "SIGUSR1"],
+            &["true"],
+            0,
+            "no event",
+            false,
+        ),
     ] {
-        let output = place.run(&[arguments, &halt].concat());
-        assert_eq!(output.status.code(), Some(3), "{output:?}");
-        assert!(errors(&output).contains("the program runs and is not recorded"));
-        assert!(!place.file("c.ring").exists());
+        let _ = fs::remove_file(place.file("ran"));
+        let output = place.run(&[&["record"], options, &["--"], command].concat());
+        let told = errors(&output);
+        assert_eq!(output.status.code(), Some(code), "{options:?} {told}");
+        // Of a program that failed, nobody need be told that it was not recorded.
+        assert!(code == 4 || told.contains(expect), "{options:?} {told}");
+        assert_eq!(place.file("ran").exists(), runs, "{options:?}");
+        let is_left = |name: &str| place.file(name).exists();
+        assert!(!is_left("c.ring.part"), "{options:?}");
+        let _ = fs::remove_file(place.file("c.ring"));
     }
 }
 
@@ -325,7 +413,7 @@ fn run_in_small(place: &Place, mounted: &str, command: &[&str]) -> Option<Output
 }
 
 #[test]
-fn a_full_disk_and_a_read_only_folder_stop_no_program() {
+fn with_a_full_disk_or_a_read_only_folder_no_program_is_started() {
     let Some(place) = Place::new(WORK) else {
         return;
     };
@@ -347,9 +435,8 @@ fn a_full_disk_and_a_read_only_folder_stop_no_program() {
         let output = run_in_small(&place, mounted, &[&command[..], &halt].concat());
         let output = output.expect("it was mounted before");
         let text = errors(&output);
-        assert_eq!(output.status.code(), Some(3), "{mounted} {option}: {text}");
-        let is_said =
-            text.contains(expect) && text.contains("the program runs and is not recorded");
+        assert_eq!(output.status.code(), Some(1), "{mounted} {option}: {text}");
+        let is_said = text.contains(expect) && text.contains("the program was not started");
         assert!(
             is_said && text.lines().count() == 1,
             "{mounted} {option}: {text}"
@@ -368,19 +455,22 @@ fn a_wrong_command_line_is_refused() {
             &["--events", "gc", "--pattern", "lists"],
             "add calls to --events",
         ),
-        (&["--when-full", "wait"], "needs --stream"),
+        (
+            &["--when-full", "wait", "--ring", "1MiB"],
+            "excludes --ring",
+        ),
         (&["--dump-on", "SIGUSR1", "--stream"], "exclude each other"),
         (
             &["--dump-on", "long_gc", "--when-full", "stop"],
             "which keeps the newest",
         ),
-        (&["--dump-on", "rain"], "there are long_gc, "),
+        (&["--dump-on", "rain"], "use long_gc, "),
         (&["--keep", "3s"], "--dump-on"),
-        (&["--counters", "heat"], "there are instructions, "),
+        (&["--counters", "heat"], "the counters are instructions, "),
         (&["--counters", "cycles,cycles"], "cycles twice"),
-        (&["--events", "speed"], "'speed' is no kind of event"),
+        (&["--events", "speed"], "'speed' is not a group of events"),
         (&["--ring", "much"], "whole number"),
-        (&["--duration", "3"], "not a unit of time"),
+        (&["--duration", "3"], "has no unit"),
         (&["--system", "long_gc"], "whole number"),
         (&["--system", "long_message_queue=9:3"], "two numbers"),
         (&["--system", "heat=3"], "not a system event"),
@@ -404,7 +494,15 @@ fn a_recording_ends_and_the_program_goes_on() {
             {ok, <<_:592/binary, Ended:64/little, _/binary>>} = file:read(Page, 4096), file:close(Page),
             Ended =:= 1 orelse Wait() end,
         Wait(), erlang:display(after_it), halt(4).";
-    let options = ["record", "--events", "processes", "--duration", "50ms"];
+    let options = [
+        "record",
+        "--ring",
+        "1MiB",
+        "--events",
+        "processes",
+        "--duration",
+        "50ms",
+    ];
     let arguments = ["-o", "w.ring", "--", "erl", "-noshell", "-eval", program];
     let output = place.run(&[&options[..], &arguments].concat());
     assert_eq!(output.status.code(), Some(4), "{output:?}");
@@ -419,15 +517,18 @@ fn two_recordings_into_one_file_are_refused() {
     let Some(place) = Place::new(WORK) else {
         return;
     };
-    let arguments = ["record", "-o", "e.ring", "--", "work.erl", "ever"];
-    let mut first = place.beamline(&arguments);
-    let mut first = first.spawn().expect("it starts");
-    wait_for(&place.file("e.ring"));
-    let output = place.run(&["record", "-o", "e.ring", "--", "work.erl"]);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(errors(&output).contains("another recording"), "{output:?}");
-    kill_emulator(&place.file("e.ring"));
-    first.wait().expect("it ends");
+    for (ring, options) in [("e.ring", &["--ring", "1MiB"][..]), ("e.ring.part", &[])] {
+        let command = [&["record", "-o", "e.ring"], options, &["--", "work.erl"]].concat();
+        let mut first = place.beamline(&[&command[..], &["ever"]].concat());
+        let mut first = first.spawn().expect("it starts");
+        wait_for(&place.file(ring));
+        let output = place.run(&command);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(errors(&output).contains("another recording"), "{output:?}");
+        kill_emulator(&place.file(ring));
+        first.wait().expect("it ends");
+        fs::remove_file(place.file("e.ring")).expect("it is there");
+    }
 }
 
 /// Waits until a recording is there.
@@ -438,12 +539,7 @@ fn wait_for(file: &Path) {
 }
 
 fn kill_emulator(file: &Path) {
-    let pid = Recording::open(file).expect("a recording").os_pid();
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    let pid = pid.expect("a process number");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    kill(Recording::open(file).expect("a recording").os_pid());
 }
 
 /// Calls and returns of each process are those of `ever`, which calls `fib(5)` again and again.
@@ -475,35 +571,101 @@ fn check_calls(recording: &Recording) -> u64 {
     records
 }
 
+/// Who is killed while a program is recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Killed {
+    Program,
+    Recorder,
+    Both,
+}
+
 #[test]
 fn who_is_killed_leaves_a_recording() {
     let Some(place) = Place::new(WORK) else {
         return;
     };
     let mut records = 0;
-    for round in 0..6_u64 {
-        let name = ["f.ring", "f.stream"][round as usize % 2];
+    for (round, (who, options)) in [
+        (Killed::Program, &["--ring", "1MiB"][..]),
+        (Killed::Both, &["--ring", "1MiB"]),
+        (Killed::Program, &["--stream", "--ring", "1MiB"]),
+        (Killed::Recorder, &["--stream", "--ring", "1MiB"]),
+        (Killed::Both, &["--stream", "--ring", "1MiB"]),
+        (Killed::Program, &[]),
+        (Killed::Recorder, &[]),
+        (Killed::Both, &[]),
+        (Killed::Both, &["--dump-on", "SIGUSR1"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("f{round}.ring");
         let mut arguments = vec!["record", "--events", "calls,returns", "--pattern", "work"];
-        arguments.extend(["--ring", "1MiB", "-o", name]);
-        if name == "f.stream" {
-            arguments.push("--stream");
-        }
-        arguments.extend(["--", "work.erl", "ever"]);
-        let _ = fs::remove_file(place.file(name));
+        arguments.extend(options);
+        arguments.extend(["-o", &name, "--", "work.erl", "ever"]);
         let mut command = place.beamline(&arguments);
         let mut running = command.spawn().expect("it starts");
-        let ring = if name == "f.stream" {
-            "f.stream.part"
-        } else {
-            name
+        let file = place.file(&name);
+        let ring = match options {
+            ["--ring", ..] => file.clone(),
+            _ => part_of(&file),
         };
-        wait_for(&place.file(ring));
-        std::thread::sleep(std::time::Duration::from_millis(300 + 37 * round));
-        kill_emulator(&place.file(ring));
+        wait_for(&ring);
+        std::thread::sleep(std::time::Duration::from_millis(200 + 37 * round as u64));
+        let killed = Recording::open(&ring).expect("a ring").os_pid();
+        if who != Killed::Program {
+            running.kill().expect("it runs");
+            running.wait().expect("it ends");
+        }
+        kill(killed);
         running.wait().expect("it ends");
-        let recording = Recording::open(&place.file(name)).expect("a recording");
-        assert!(!recording.has_ended());
+        while who != Killed::Program && Path::new(&format!("/proc/{killed}")).exists() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let recording = Recording::open(&file).expect("a recording");
+        assert!(!recording.has_ended(), "{who:?} {options:?}");
         records += check_calls(&recording);
+        let told = place.printed(&["report", &name]);
+        let is_stream = matches!(options, ["--stream", ..] | []);
+        let is_whole = told.starts_with("Nothing was lost.\n");
+        assert!(is_whole || !is_stream, "{who:?} {options:?} {told}");
     }
     assert!(records > 1000, "{records}");
+}
+
+fn kill(pid: u64) {
+    let pid = i32::try_from(pid).ok();
+    let pid = pid.and_then(rustix::process::Pid::from_raw);
+    let pid = pid.expect("a process number");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+}
+
+#[test]
+fn further_files_are_numbered_and_told() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let program = "os:cmd(\"erl -noshell -eval 'halt().'\"), halt().";
+    let command = ["--", "erl", "-noshell", "-eval", program];
+    let run = |options: &[&str]| {
+        let output = place.run(&[&["record", "-o", "m.stream"], options, &command].concat());
+        assert!(output.status.success(), "{output:?}");
+        errors(&output)
+    };
+    place.write("m-2.stream", "mine");
+    for options in [&[][..], &["--ring", "1MiB"]] {
+        let told = run(options);
+        assert_eq!(told.lines().count(), 2, "{told}");
+        for name in ["m.stream", "m-3.stream"] {
+            assert!(told.contains(&format!("beamline: {name}: ")), "{told}");
+            Recording::open(&place.file(name)).expect("a recording");
+        }
+        assert!(
+            !place.file("m-4.stream").exists(),
+            "the earlier ones are replaced"
+        );
+        assert!(!place.file("m.stream.part").exists());
+        let kept = fs::read(place.file("m-2.stream")).expect("it stays");
+        assert_eq!(kept, b"mine");
+    }
 }

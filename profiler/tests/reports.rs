@@ -74,10 +74,19 @@ fn recordings_are_written_for_other_programs() {
         assert!(file.is_ok_and(|file| file.len() > 0), "{target}");
     }
     let lines = place.printed(&["export", "a.ring", "--to", "jsonl"]);
-    let calls = lines.matches(r#""event":"call","function":"work:fib/1""#);
-    assert_eq!(calls.count(), 1973 + 177);
+    let is_call =
+        |line: &&str| line.starts_with(r#"["call","#) && line.ends_with(r#""work:fib/1"]"#);
+    assert_eq!(lines.lines().filter(is_call).count(), 1973 + 177);
     let dash = place.printed(&["export", "a.ring", "--to", "jsonl", "-o", "-"]);
     assert!(dash == lines && !place.file("-").exists());
+    // A name that ends in .gz asks for compression, and a part of the recording can be chosen.
+    let to = ["export", "a.ring", "--to", "jsonl", "-o", "a.jsonl.gz"];
+    place.printed(&[&to[..], &["--only", "work:exit_later"]].concat());
+    let file = fs::File::open(place.file("a.jsonl.gz")).expect("it was written");
+    let mut part = String::new();
+    let mut gunzip = flate2::read::GzDecoder::new(file);
+    std::io::Read::read_to_string(&mut gunzip, &mut part).expect("gzip");
+    assert!(part.len() < lines.len() && part.contains("work:exit_later"));
 }
 
 #[test]
@@ -115,6 +124,11 @@ fn pictures_are_made_of_recordings() {
         assert!(svg.contains("work"), "{options:?}");
         fs::remove_file(place.file("g.svg")).expect("it is there");
     }
+    let mut ranked = vec!["diff", "a.ring", "a.ring", "--top", "3", "--before"];
+    ranked.extend(["a.ring"; 4]);
+    ranked.push("--after");
+    ranked.extend(["a.ring"; 4]);
+    assert!(place.printed(&ranked).contains("Nothing has changed."));
     let same = place.printed(&["diff", "a.ring", "a.ring", "-o", "d.svg"]);
     assert!(same.contains("Nothing has changed."), "{same}");
     assert!(place.file("d.svg").exists());
@@ -142,7 +156,7 @@ fn what_cannot_be_made_is_one_line_and_no_file() {
     record(&place, MOST, "a.ring");
     fs::write(place.file("text.ring"), "no recording").expect("writable");
     fs::write(place.file("empty.ring"), "").expect("writable");
-    let returns = "is made from calls and returns, and there is no returns in it: record it with";
+    let returns = "needs calls and returns, but the recording has no returns: record with";
     for (line, expect) in [
         ("histogram calls.ring", returns),
         ("export calls.ring --to pprof -o out", returns),
@@ -153,22 +167,22 @@ fn what_cannot_be_made_is_one_line_and_no_file() {
         ("export text.ring --to jsonl -o out", "neither a recording"),
         (
             "flamegraph a.ring --only work:fob -o out",
-            "there is work:fib",
+            "similar: work:fib",
         ),
         (
             "flamegraph a.ring --width words -o out",
-            "a flame graph of words is made from calls and returns and words, and there is no words in it: \
-             record it with --events calls,returns,words,messages,processes,scheduling,gc",
+            "a flame graph of words needs calls, returns and words, but the recording has no words: \
+             record with --events calls,returns,words,messages,processes,scheduling,gc",
         ),
         (
             "diff a.ring a.ring --width reductions -o out",
-            "there is no reductions in it",
+            "the recording has no reductions",
         ),
         (
             "report a.ring --width words --flamegraph out",
-            "a.ring: a flame graph of words is made from",
+            "a.ring: a flame graph of words needs",
         ),
-        ("histogram a.ring --of words", "there is no words in it"),
+        ("histogram a.ring --of words", "the recording has no words"),
         ("diff a.ring empty.ring -o out", "the file is empty"),
     ] {
         let text = failed(&place, line, 1);

@@ -11,6 +11,8 @@
     reason = "processes are taken from and put to their resting place"
 )]
 
+mod dirty;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -198,6 +200,9 @@ impl Scheduler {
         let next = self.machine.timers.next_ns(self.id);
         let goes_on_outside = outside::has_programs() || poll::is_waited_for();
         if next != u64::MAX && !goes_on_outside && clock::advance_to(next) {
+            if !poll::is_any_watched() {
+                totals::time_has_jumped();
+            }
             self.machine.parking.retract(self.id);
             return;
         }
@@ -245,7 +250,10 @@ impl Scheduler {
             None => shared.run_state.end_run(again),
         };
         if end == EndRun::Requeue {
-            self.queues.place(process);
+            match outcome {
+                Outcome::Dirty(dirty) => dirty::place(dirty, process),
+                _ => self.queues.place(process),
+            }
         }
         used
     }

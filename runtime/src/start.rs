@@ -14,6 +14,7 @@ use crate::bif;
 use crate::heap::Heap;
 use crate::hooks;
 use crate::loader::{debug, load, module};
+use crate::nif;
 use crate::port;
 use crate::process::{self, SpawnOptions};
 use crate::sched;
@@ -96,6 +97,7 @@ pub fn root() -> Option<&'static Path> {
 
 /// What is written before the machine ends, in this order.
 const AT_END: &[fn()] = &[
+    nif::library::at_halt,
     trace::totals::write_at_end,
     trace::profile::write_at_end,
     trace::record::end,
@@ -114,6 +116,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
             .unwrap_or_default(),
     );
     let arguments: Vec<String> = arguments.iter().map(|one| paths::told_text(one)).collect();
+    bif::system_emulator::set_arguments(with_program(&arguments));
     let mut flags = parse(&arguments)?;
     flags.schedulers = processors::schedulers(flags.schedulers);
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
@@ -143,7 +146,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         trace::totals::start(request, otp_version(root));
     }
     preload(root)?;
-    bif::os::handle_signals();
+    bif::os::handle_signals(trace::is_measured());
     sched::clock::start_now();
     first_process(&flags.init);
     scheduler::start();
@@ -195,6 +198,15 @@ fn tell_release(root: &Path) {
         let otp = release.to_string();
         bif::system::set_release(bif::system::Release { otp, erts });
     }
+}
+
+/// The arguments behind the emulator's own name.
+fn with_program(arguments: &[String]) -> Vec<String> {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = paths::told_text(&program.to_string_lossy());
+    std::iter::once(program)
+        .chain(arguments.iter().cloned())
+        .collect()
 }
 
 fn parse(arguments: &[String]) -> Result<Flags, StartError> {

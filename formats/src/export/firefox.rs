@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Error, no_calls, quoted};
 use crate::paths::{Paths, ROOT};
+use crate::ring::part::Part;
 use crate::ring::spool::{self, Calls, Item, WAITS};
 use crate::ring::{Id, NameId, Recording};
 
@@ -208,8 +209,12 @@ fn meta(recording: &Recording, last_ns: u64) -> serde_json::Value {
     })
 }
 
-pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
-    let (spool, last) = spool::calls(recording, usize::MAX)?;
+pub(super) fn write(
+    recording: &Recording,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let (spool, last) = spool::calls(recording, part, usize::MAX)?;
     let processes = spool.processes();
     if processes.is_empty() {
         return Err(no_calls());

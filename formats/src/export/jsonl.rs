@@ -1,18 +1,26 @@
 //! Writes every record as a line of JSON. The first line describes the recording, and the last says what is missing.
+//!
+//! A line is an array, and the first line names the columns of each event. With the names in every line, a recording of
+//! calls would take twice the room. Each line can be read by itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::{Error, quoted};
+use crate::ring::part::Part;
 use crate::ring::{Description, Event, Id, Kind, NameId, Names, Record, Recording, Value};
+
+/// The columns of all events. Those of an event's own follow.
+const COLUMNS: [&str; 4] = ["event", "ns", "scheduler", "who"];
 
 #[derive(Serialize)]
 struct First<'a> {
     recording: &'a Description,
     start_unix_ns: u64,
     os_pid: u64,
+    columns: BTreeMap<&'static str, Vec<&'static str>>,
 }
 
 /// Texts as JSON has them, each made once.
@@ -49,34 +57,53 @@ impl Texts<'_> {
         record: &Record<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        write!(out, "{{\"ns\":{},\"scheduler\":", record.time_ns)?;
+        match record.event {
+            Event::Unknown { kind, .. } => write!(out, "[\"kind {kind}\"")?,
+            known => write!(out, "[\"{}\"", known.kind().map_or("", Kind::name))?,
+        }
+        write!(out, ",{},", record.time_ns)?;
         match recording.scheduler(record.segment) {
             Some(scheduler) => write!(out, "{scheduler}")?,
             None => write!(out, "null")?,
         }
-        write!(out, ",\"who\":{},\"event\":", self.id(record.subject))?;
-        match record.event {
-            Event::Unknown { kind, .. } => write!(out, "\"kind {kind}\"")?,
-            known => write!(out, "\"{}\"", known.kind().map_or("", Kind::name))?,
-        }
-        for (field, value) in record.event.values() {
-            write!(out, ",\"{field}\":")?;
+        write!(out, ",{}", self.id(record.subject))?;
+        let values = record.event.values();
+        let is_known = |(_, value): &(_, Value<'_>)| {
+            !matches!(value, Value::Id(Id::None) | Value::Name(NameId::NONE))
+        };
+        let length = values.iter().rposition(is_known).map_or(0, |last| last + 1);
+        for (_, value) in &values[..length] {
+            write!(out, ",")?;
             match value {
                 Value::Number(number) => write!(out, "{number}")?,
-                Value::Id(id) => out.write_all(self.id(id).as_bytes())?,
-                Value::Name(name) => out.write_all(self.name(name).as_bytes())?,
+                Value::Id(id) => out.write_all(self.id(*id).as_bytes())?,
+                Value::Name(name) => out.write_all(self.name(*name).as_bytes())?,
                 Value::Text(text) => serde_json::to_writer(&mut *out, text)?,
             }
         }
-        writeln!(out, "}}")
+        writeln!(out, "]")
     }
 }
 
-pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+/// The columns of each event.
+fn columns() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let columns = |kind: &Kind| {
+        let own = kind.fields().iter().map(|(name, _)| *name);
+        (kind.name(), COLUMNS.into_iter().chain(own).collect())
+    };
+    Kind::ALL.iter().map(columns).collect()
+}
+
+pub(super) fn write(
+    recording: &Recording,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let first = First {
         recording: recording.description(),
         start_unix_ns: recording.unix_ns(),
         os_pid: recording.os_pid(),
+        columns: columns(),
     };
     serde_json::to_writer(&mut *out, &first)?;
     writeln!(out)?;
@@ -85,8 +112,10 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
         of_names: HashMap::new(),
         of_ids: HashMap::new(),
     };
-    let losses = recording.scan(|record| {
-        texts.line(recording, record, out)?;
+    let losses = part.scan(recording, |record, is_made| {
+        if !is_made {
+            texts.line(recording, record, out)?;
+        }
         Ok::<(), Error>(())
     })?;
     serde_json::to_writer(&mut *out, &losses)?;

@@ -10,18 +10,25 @@ mod jsonl;
 mod perfetto;
 mod pprof;
 mod proto;
+mod selection;
 mod speedscope;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use crate::flamegraph::{self, Shape, Width};
-use crate::histogram::{By, Histograms, Of, Request};
+use crate::histogram::{By, Measure, Of, Request};
 use crate::profile::{Node, Profile, Type};
-use crate::ring::{self, Group, Recording};
+use crate::ring::part::Part;
+use crate::ring::{self, Group, Recording, Span, Spans, Step};
+
+pub use selection::Selection;
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +86,7 @@ impl Target {
             Target::Folded => "Folded stacks, with nanoseconds: for flame graph programs",
             Target::Speedscope => "Calls of each process in order of time: for speedscope.app",
             Target::Perfetto => {
-                "Turns, calls, collections and messages in order of time: for ui.perfetto.dev"
+                "Time slices, calls, collections and messages in order of time: for ui.perfetto.dev"
             }
             Target::Firefox => "Calls of each process in order of time: for profiler.firefox.com",
             Target::Callgrind => {
@@ -87,8 +94,14 @@ impl Target {
             }
             Target::Pprof => "Call paths: for pprof",
             Target::Hdr => "Histograms of call times: an interval log of HdrHistogram",
-            Target::Jsonl => "Every record as a line of JSON",
+            Target::Jsonl => "Every record as a line of JSON: for jq and scripts",
         }
+    }
+
+    /// Whether it is no text.
+    #[must_use]
+    pub fn is_binary(self) -> bool {
+        matches!(self, Target::Perfetto | Target::Pprof)
     }
 
     /// Groups of events without which there is nothing to write.
@@ -141,54 +154,67 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// Writes a recording for a program.
+/// Writes what is selected of a recording for a program.
 ///
 /// # Errors
 /// See [`Error`].
-pub fn write(recording: &Recording, target: Target, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write(
+    recording: &Recording,
+    target: Target,
+    selection: &Selection,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if let Some(line) = recording.lacks(target.name(), target.needs()) {
         return Err(Error::Missing(line));
     }
+    selection.check(recording)?;
+    let part = &selection.part(recording);
     match target {
         Target::Folded | Target::Callgrind | Target::Pprof => {
-            let profile = recording.profile()?;
+            let profile = recording.profile_of(part)?;
             if profile.nodes.is_empty() {
                 return Err(no_calls());
             }
-            let start = recording.unix_ns();
+            let start = recording.unix_ns().saturating_add(part.begin_ns);
             paths(&profile, target, start, out)
         }
-        Target::Speedscope => speedscope::write(recording, out),
-        Target::Firefox => firefox::write(recording, out),
-        Target::Perfetto => perfetto::write(recording, out),
-        Target::Hdr => hdr(recording, out),
-        Target::Jsonl => jsonl::write(recording, out),
+        Target::Speedscope => speedscope::write(recording, part, out),
+        Target::Firefox => firefox::write(recording, part, out),
+        Target::Perfetto => perfetto::write(recording, part, out),
+        Target::Hdr => hdr(recording, part, out),
+        Target::Jsonl => jsonl::write(recording, part, out),
     }
 }
 
-/// Writes the call paths of a profile for a program.
+/// Writes what is selected of the call paths of a profile for a program.
 ///
 /// # Errors
 /// See [`Error`]; the profile has no call paths, or the program wants to know the order of time.
-pub fn write_profile(profile: &Profile, target: Target, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_profile(
+    profile: &Profile,
+    target: Target,
+    selection: &Selection,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     match target {
         Target::Folded | Target::Callgrind | Target::Pprof => {
             if profile.nodes.is_empty() {
                 return Err(Error::Missing(
-                    "there is no call path in it: profile it with --output".into(),
+                    "it has no call paths: write the profile with beamline profile --output".into(),
                 ));
             }
-            paths(profile, target, 0, out)
+            let selected = selection.of_profile(profile)?;
+            paths(&selected, target, 0, out)
         }
         _ => Err(Error::Missing(format!(
-            "{} is made from a recording, and this is a profile: use beamline record",
+            "{} needs a recording, and this is a profile: make one with beamline record",
             target.name()
         ))),
     }
 }
 
 fn no_calls() -> Error {
-    Error::Missing("there is no call in it: nothing to write".into())
+    Error::Missing("it has no calls, so there is nothing to write".into())
 }
 
 fn paths(
@@ -210,15 +236,30 @@ fn paths(
     Ok(())
 }
 
-fn hdr(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+fn hdr(recording: &Recording, part: &Part<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let request = Request {
         of: Of::CallTime,
         by: By::Function,
         only: None,
     };
-    let all = Histograms::read(recording, &request).map_err(Error::Missing)?;
+    let mut measure = Measure::new(recording, &request);
+    let mut spans = Spans::new().with_calls(recording);
+    let losses = part.scan(recording, |record, _| {
+        spans.add(record, |span| {
+            // The time of a call that was open when the part began is not known in whole.
+            let is_cut = |start_ns| part.begin_ns > 0 && start_ns <= part.begin_ns;
+            match span {
+                Span::Call(Step::End(call)) if is_cut(call.start_ns) => {}
+                span => _ = measure.add(record, span),
+            }
+            Ok::<(), Error>(())
+        })
+    })?;
+    let all = measure.finish(&spans, losses).map_err(Error::Missing)?;
     let start = UNIX_EPOCH + Duration::from_nanos(recording.unix_ns());
-    let length = Duration::from_nanos(recording.end_ns().unwrap_or(0));
+    let end_ns = part.end_ns.or(recording.end_ns()).unwrap_or(0);
+    let start = start + Duration::from_nanos(part.begin_ns);
+    let length = Duration::from_nanos(end_ns.saturating_sub(part.begin_ns));
     all.write_log(out, start, length).map_err(Error::Missing)
 }
 
@@ -274,6 +315,23 @@ fn costs(profile: &Profile) -> Vec<Cost> {
 /// Calls that are deeper in the stack are part of the one at this depth: programs that show calls one in the other have
 /// no room for more.
 const DEEPEST: usize = 500;
+
+/// Has `write` write through gzip. Exports repeat themselves, so the fastest compression takes most of the room away.
+///
+/// # Errors
+/// Those of `write`, or that the end cannot be written.
+pub fn compressed<E: From<io::Error>>(
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    // The encoder wants larger pieces than a line.
+    let encoder = GzEncoder::new(out, Compression::fast());
+    let mut out = BufWriter::with_capacity(1 << 16, encoder);
+    write(&mut out)?;
+    let encoder = out.into_inner().map_err(|error| error.into_error())?;
+    encoder.finish()?.flush()?;
+    Ok(())
+}
 
 /// A text as JSON has it, with its quotes.
 fn quoted(text: &str) -> String {

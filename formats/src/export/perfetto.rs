@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use super::proto::Message;
 use super::{DEEPEST, Error};
+use crate::ring::part::Part;
 use crate::ring::spool::process_text;
 use crate::ring::{
     Activation, Group, Id, Kind, NameId, Names, Passing, Record, Recording, Span, Spans, Step,
@@ -189,10 +190,10 @@ impl Trace<'_> {
     }
 
     /// A time slice begins or ends on a scheduler's own track.
-    fn turn(&mut self, recording: &Recording, record: &Record<'_>, span: &Span) -> io::Result<()> {
+    fn slice(&mut self, recording: &Recording, record: &Record<'_>, span: &Span) -> io::Result<()> {
         let track = record.segment as u64 + EMULATOR + 1;
         match span {
-            Span::TurnBegins { instead_of, .. } => {
+            Span::SliceBegins { instead_of, .. } => {
                 if self.known_schedulers.insert(track) {
                     let name = match recording.scheduler(record.segment) {
                         Some(number) => format!("Scheduler {number}"),
@@ -207,7 +208,7 @@ impl Trace<'_> {
                 let event = Message::new().text(field::EVENT_NAME, &text);
                 self.begin(record.time_ns, track, event)
             }
-            Span::TurnEnds {
+            Span::SliceEnds {
                 on_scheduler: Some(_),
                 ..
             } => self.end(record.time_ns, track),
@@ -229,7 +230,12 @@ impl Trace<'_> {
         let track = self.track(record.subject)?;
         let (is_major, words) = match *span {
             Span::CollectionBegins { is_major, used } => (is_major, used),
-            Span::CollectionEnds { .. } => return self.end(record.time_ns, track),
+            Span::CollectionEnds {
+                collection: Some(_),
+                ..
+            } => return self.end(record.time_ns, track),
+            // It had begun before the first record: what is open is something else.
+            Span::CollectionEnds { .. } => return Ok(()),
             _ => return self.instant(record, kind, None),
         };
         let name = match is_major {
@@ -284,7 +290,11 @@ impl Trace<'_> {
     }
 }
 
-pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+pub(super) fn write(
+    recording: &Recording,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let mut trace = Trace {
         out,
         names: recording.names(),
@@ -297,7 +307,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
     trace.emulator(recording)?;
     let mut last = 0;
     let mut spans = Spans::new().with_calls(recording).with_messages(recording);
-    recording.scan(|record| {
+    part.scan(recording, |record, _| {
         last = record.time_ns;
         spans.add(record, |span| {
             let Some(kind) = record.event.kind() else {
@@ -305,7 +315,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Er
             };
             match (kind.group(), span) {
                 (_, Span::Call(step)) => trace.call(record, step)?,
-                (Group::Scheduling, _) => trace.turn(recording, record, span)?,
+                (Group::Scheduling, _) => trace.slice(recording, record, span)?,
                 (Group::Gc, _) => trace.collection(record, kind, span)?,
                 (_, Span::Message(passing)) => trace.instant(record, kind, Some(*passing))?,
                 _ => trace.instant(record, kind, None)?,

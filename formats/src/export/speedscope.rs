@@ -4,11 +4,16 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use super::{Error, no_calls, quoted};
+use crate::ring::part::Part;
 use crate::ring::{NameId, Recording, spool};
 
-pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> Result<(), Error> {
+pub(super) fn write(
+    recording: &Recording,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let names = recording.names();
-    let (spool, last) = spool::calls(recording, super::DEEPEST)?;
+    let (spool, last) = spool::calls(recording, part, super::DEEPEST)?;
     let processes = spool.processes();
     if processes.is_empty() {
         return Err(no_calls());

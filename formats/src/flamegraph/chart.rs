@@ -6,6 +6,7 @@ use inferno::flamegraph::color::PaletteMap;
 use rustc_hash::FxHashMap;
 
 use super::fold::{self, Function, Process};
+use super::svg::Tick;
 use super::{By, Drawing, Shape, Width, paint};
 use crate::paths::{Paths, ROOT};
 use crate::profile::Profile;
@@ -18,6 +19,9 @@ use crate::ring::{
 
 /// Parts of the time within which calls are drawn in the order of their first: of less than a pixel.
 const PARTS: u64 = 4000;
+
+/// The room of a moment on the axis, as a share of the whole.
+const TICK: f64 = 0.075;
 
 /// Paths of a process in order of time.
 struct Parts {
@@ -64,6 +68,48 @@ impl Parts {
     }
 }
 
+/// The most moments of a process.
+const MOMENTS: usize = 128;
+
+/// When a process came to what is shown of it, at equal distances.
+#[derive(Debug)]
+struct Moments {
+    step_ns: u64,
+    /// What was shown before, and when that was.
+    all: Vec<(u64, u64)>,
+}
+
+impl Default for Moments {
+    fn default() -> Moments {
+        Moments {
+            step_ns: 1_000,
+            all: Vec::new(),
+        }
+    }
+}
+
+impl Moments {
+    /// After `before` nanoseconds that are shown, there are as many more from a moment on.
+    fn add(&mut self, before: u64, since_ns: u64, length: u64) {
+        loop {
+            let next = self.all.len() as u64 * self.step_ns;
+            if next >= before.saturating_add(length) {
+                return;
+            }
+            let at = since_ns + next.saturating_sub(before);
+            self.all.push((next, at));
+            if self.all.len() > MOMENTS {
+                let mut at = 0;
+                self.all.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.step_ns *= 2;
+            }
+        }
+    }
+}
+
 /// A process, as far as its calls are known.
 struct Lane {
     id: Id,
@@ -78,6 +124,8 @@ struct Lane {
     since_ns: Option<u64>,
     /// The path that took time last, and how much: more may follow.
     last: (u32, u64),
+    shown_ns: u64,
+    moments: Moments,
 }
 
 impl Lane {
@@ -92,6 +140,8 @@ impl Lane {
             waits: false,
             since_ns: None,
             last: (ROOT, 0),
+            shown_ns: 0,
+            moments: Moments::default(),
         }
     }
 
@@ -114,6 +164,8 @@ struct Shown<'r> {
     /// Of each process paths and their times, in order: of one path that is gone on with once.
     spool: Spool,
     total_ns: u64,
+    /// With what is not chosen.
+    all_ns: u64,
 }
 
 impl Shown<'_> {
@@ -124,9 +176,15 @@ impl Shown<'_> {
         let since = lane.since_ns.replace(now).unwrap_or(now);
         let length = now.saturating_sub(since);
         let is_meant = lane.waits == (self.shape.width == Width::Wait);
-        if length == 0 || !is_meant || lane.path == ROOT || !self.is_shown(lane) {
+        if length == 0 || !is_meant || lane.path == ROOT {
             return Ok(());
         }
+        self.all_ns = self.all_ns.saturating_add(length);
+        if !self.is_shown(lane) {
+            return Ok(());
+        }
+        lane.moments.add(lane.shown_ns, since, length);
+        lane.shown_ns = lane.shown_ns.saturating_add(length);
         self.total_ns = self.total_ns.saturating_add(length);
         if lane.last.0 != lane.path {
             self.put(lane)?;
@@ -193,6 +251,7 @@ impl<'r> Lanes<'r> {
                 functions: FxHashMap::default(),
                 spool: Spool::new()?,
                 total_ns: 0,
+                all_ns: 0,
             },
             last_ns: 0,
         })
@@ -243,8 +302,9 @@ impl<'r> Lanes<'r> {
         done
     }
 
-    /// The chart as folded stacks, in order of time; and what all processes are called.
-    fn finish(mut self) -> Result<(Vec<String>, Vec<Process>), String> {
+    /// The chart as folded stacks, in order of time; what all processes are called; the axis; and how long all is that
+    /// could have been chosen.
+    fn finish(mut self) -> Result<Finished, String> {
         let fail = |e: Error| e.to_string();
         for lane in &mut self.all {
             self.shown.settle(lane, self.last_ns).map_err(fail)?;
@@ -255,9 +315,13 @@ impl<'r> Lanes<'r> {
         let processes = self.all.iter().map(|lane| lane.id);
         let processes = processes.map(|id| (id.to_string(), names.process_text(id)));
         fold::check(shape, functions(names), processes)?;
-        let part_ns = self.shown.total_ns.div_ceil(PARTS).max(1);
+        let total_ns = self.shown.total_ns.max(1);
+        let part_ns = total_ns.div_ceil(PARTS).max(1);
         let (mut lines, mut processes) = (Vec::new(), Vec::new());
+        let (mut axis, mut before) = (Vec::new(), 0);
         for lane in self.all {
+            axis.extend(ticks(&lane, before, total_ns));
+            before += lane.shown_ns;
             let mut parts = Parts::new(part_ns);
             let each = |(length, path)| {
                 parts.add(path, length);
@@ -272,8 +336,38 @@ impl<'r> Lanes<'r> {
             }
             processes.push(lane.process);
         }
-        Ok((lines, processes))
+        Ok(Finished {
+            lines,
+            processes,
+            axis,
+            all_ns: self.shown.all_ns,
+        })
     }
+}
+
+/// What the lanes of a chart become.
+struct Finished {
+    lines: Vec<String>,
+    processes: Vec<Process>,
+    axis: Vec<Tick>,
+    all_ns: u64,
+}
+
+/// The places of the axis below a process: as far from each other as texts need.
+fn ticks(lane: &Lane, before: u64, total_ns: u64) -> Vec<Tick> {
+    #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
+    let share = |ns: u64| (before + ns) as f64 / total_ns as f64;
+    let end = share(lane.shown_ns);
+    let (mut ticks, mut free) = (Vec::new(), 0.0);
+    for (shown_ns, at_ns) in &lane.moments.all {
+        let place = share(*shown_ns);
+        if place >= free && place + TICK <= end {
+            free = place + TICK;
+            let text = crate::name::time(*at_ns);
+            ticks.push(Tick { share: place, text });
+        }
+    }
+    ticks
 }
 
 impl Sink for Lanes<'_> {
@@ -289,10 +383,12 @@ fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
 }
 
 /// The calls of a recording in order of time: what each process did while it ran, or with [`Width::Wait`] while it did
-/// not. A function that calls itself, directly or not, is one frame.
+/// not. The axis below them tells when that was. A function that calls itself, directly or not, is one frame.
 pub struct Chart {
     shape: Shape,
     lines: Vec<String>,
+    axis: Vec<Tick>,
+    all_ns: u64,
     palette: PaletteMap,
     /// The run, without its calls.
     pub run: Profile,
@@ -313,7 +409,7 @@ impl Chart {
         }
         if !matches!(shape.width, Width::Time | Width::Wait) || shape.is_reversed {
             return Err(
-                "a chart is in order of time: it has no --reverse, and --width is time or wait"
+                "--chart shows calls in order of time: leave out --reverse, and use --width time or wait"
                     .into(),
             );
         }
@@ -328,11 +424,13 @@ impl Chart {
             runs: vec![recording.run(losses.since_ns, lanes.last_ns)],
             ..Profile::default()
         };
-        let (lines, processes) = lanes.finish()?;
-        let palette = super::palette(&shape, functions(recording.names()), processes);
+        let done = lanes.finish()?;
+        let palette = super::palette(&shape, functions(recording.names()), done.processes);
         Ok(Chart {
             shape,
-            lines,
+            lines: done.lines,
+            axis: done.axis,
+            all_ns: done.all_ns,
             palette,
             run,
             losses,
@@ -344,10 +442,14 @@ impl Chart {
     /// # Errors
     /// One line: there is nothing to draw, or `out` refuses a write.
     pub fn draw<W: Write>(self, drawing: &Drawing, out: W) -> Result<(), String> {
-        let drawing = Drawing {
+        let mut drawing = Drawing {
             shape: self.shape,
             ..drawing.clone()
         };
-        paint(self.lines, self.palette, &drawing, true, out)
+        drawing.tell_part(&self.lines, self.all_ns);
+        drawing
+            .subtitle
+            .push_str("; the axis has the time since the recording began");
+        paint(self.lines, self.palette, &drawing, Some(&self.axis), out)
     }
 }

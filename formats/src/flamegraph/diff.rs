@@ -1,4 +1,4 @@
-//! Compares two profiles: what has got better, and what has got worse.
+//! Compares two profiles, or several of each side: what has got better, and what has got worse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,12 +9,50 @@ use serde::Serialize;
 use super::{Drawing, Width, fold, paint_difference};
 use crate::name::{self, time};
 use crate::profile::{Function, Profile, Type};
+use crate::rank::{SIGNIFICANT, median, p_value};
 
-/// Rows of each table.
+/// What the colours and edges of a differential flame graph mean.
+pub const LEGEND: &str =
+    "red with a full edge is more than before, blue with a broken edge is less, white is the same";
+
+/// Rows of each table, unless it is said.
 const ROWS: usize = 15;
 
+/// Profiles of each side from which on the rank test can tell a change from chance.
+const RANKED: usize = 5;
+
+/// The least change that counts. Two runs of one program differ by less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Threshold {
+    /// In percent of what it was before.
+    pub change: f64,
+    /// In percent of the whole.
+    pub share: f64,
+}
+
+impl Threshold {
+    /// What is said, else what fits the cost: times differ by chance, and counts by a little where processes run at once.
+    #[must_use]
+    pub fn new(width: Width, change: Option<f64>, share: Option<f64>) -> Threshold {
+        let usual = match width {
+            Width::Time | Width::Wait => (25.0, 1.0),
+            Width::Calls | Width::Words | Width::Reductions => (1.0, 0.1),
+        };
+        Threshold {
+            change: change.unwrap_or(usual.0),
+            share: share.unwrap_or(usual.1),
+        }
+    }
+
+    /// Does a change reach it, of a whole of this cost?
+    fn is_reached(self, [before, after]: [u64; 2], whole: u64) -> bool {
+        let change = before.abs_diff(after) as f64 * 100.0;
+        change > 0.0 && change >= self.change * before as f64 && change >= self.share * whole as f64
+    }
+}
+
 /// The cost of a function before and after.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Change {
     /// As Erlang writes it.
     pub function: String,
@@ -24,24 +62,52 @@ pub struct Change {
     pub own: [u64; 2],
     /// Time in it and in all it called, or words, before and after.
     pub total: [u64; 2],
+    /// How probable such a difference is by chance, where there are enough profiles to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p: Option<f64>,
+    /// Whether it is more than the threshold and more than chance.
+    pub changed: bool,
+    /// Whether it is more than the threshold, and nothing says that it is more than chance.
+    pub perhaps: bool,
 }
 
 impl Change {
+    /// What the widths show.
+    fn cost(&self, width: Width) -> [u64; 2] {
+        match width {
+            Width::Calls => self.calls,
+            Width::Time | Width::Words | Width::Reductions | Width::Wait => self.own,
+        }
+    }
+
+    /// Is a difference in time what a difference in calls brings? Times of one run alone prove nothing: another program may
+    /// have had the processor.
+    fn is_explained(&self) -> bool {
+        let [before, after] = self.calls;
+        if before == 0 || after == 0 {
+            return before != after;
+        }
+        let per_call = [0, 1].map(|side| self.own[side] as f64 / self.calls[side] as f64);
+        let ratio = per_call[1] / per_call[0].max(f64::MIN_POSITIVE);
+        before.abs_diff(after) as f64 >= before as f64 / 100.0 && (0.67..=1.5).contains(&ratio)
+    }
+
     /// How much more it is after, of what the widths show.
     fn more(&self, width: Width) -> i128 {
-        let [before, after] = if width == Width::Calls {
-            self.calls
-        } else {
-            self.own
-        };
+        let [before, after] = self.cost(width);
         i128::from(after) - i128::from(before)
     }
 }
 
-/// The difference between two profiles.
+/// The difference between two profiles, or between the medians of several.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
     width: Width,
+    threshold: Threshold,
+    /// Profiles of each side.
+    profiles: [usize; 2],
+    #[serde(skip)]
+    top: usize,
     /// Time or words of all, before and after; calls where nothing else was measured.
     pub sum: [u64; 2],
     /// Each function, what got worse most first.
@@ -74,69 +140,131 @@ fn costs(profile: &Profile, width: Width) -> BTreeMap<&Function, [u64; 3]> {
     costs
 }
 
+/// Have all profiles measured the same, and call paths?
+fn check(sides: [&[Profile]; 2]) -> Result<(), String> {
+    let kind = |profile: &Profile| profile.kind().map_or("nothing", Type::name);
+    let mut first = None;
+    for (profiles, which) in sides.into_iter().zip(["first", "second"]) {
+        for profile in profiles {
+            let first = *first.get_or_insert(profile);
+            if first.kind() != profile.kind() {
+                return Err(format!(
+                    "the first file measured {}, and the second {}: compare files of one type",
+                    kind(first),
+                    kind(profile)
+                ));
+            }
+            if profile.nodes.is_empty() {
+                return Err(format!(
+                    "the {which} file has no call paths, so there is nothing to compare"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What has become of a function: the medians of each side.
+fn change(
+    function: &Function,
+    costs: &[Vec<BTreeMap<&Function, [u64; 3]>>; 2],
+    width: Width,
+) -> Change {
+    let values = |side: usize, which: usize| -> Vec<u64> {
+        let profiles = costs[side].iter();
+        profiles
+            .map(|costs| costs.get(function).map_or(0, |costs| costs[which]))
+            .collect()
+    };
+    let medians = |which| [0, 1].map(|side| median(&values(side, which)).unwrap_or(0));
+    let shown = match width {
+        Width::Calls => 0,
+        Width::Time | Width::Words | Width::Reductions | Width::Wait => 1,
+    };
+    let is_ranked = costs.iter().all(|profiles| profiles.len() >= RANKED);
+    Change {
+        function: name::mfa(&function.module, &function.name, function.arity),
+        calls: medians(0),
+        own: medians(1),
+        total: medians(2),
+        p: is_ranked.then(|| p_value(&values(0, shown), &values(1, shown))),
+        ..Change::default()
+    }
+}
+
+/// The one of several profiles whose cost is the median.
+#[must_use]
+pub fn typical(profiles: &[Profile], width: Width) -> Option<&Profile> {
+    let cost = |profile: &Profile| -> u64 {
+        let nodes = profile.nodes.iter().map(|node| width.cost(node));
+        nodes.fold(0, u64::saturating_add)
+    };
+    let mut sorted: Vec<&Profile> = profiles.iter().collect();
+    sorted.sort_by_key(|profile| cost(profile));
+    sorted.get(sorted.len() / 2).copied()
+}
+
 /// What widths show unless it is said.
 fn width_of(profile: &Profile) -> Width {
     profile.kind().map_or(Width::Time, Width::of)
 }
 
 impl Difference {
-    /// Compares two profiles; of what is told by `width`, or by what was measured.
+    /// Compares profiles of the older and of the newer side; of what is told by `width`, or by what was measured.
     ///
     /// # Errors
     /// One line when they have not measured the same, or have no call paths.
     pub fn of(
-        before: &Profile,
-        after: &Profile,
+        sides: [&[Profile]; 2],
         width: Option<Width>,
+        threshold: impl FnOnce(Width) -> Threshold,
     ) -> Result<Difference, String> {
-        let kind = |profile: &Profile| profile.kind().map_or("nothing", Type::name);
-        if before.kind() != after.kind() {
-            return Err(format!(
-                "the first has measured {}, the second {}: compare what has measured the same",
-                kind(before),
-                kind(after)
-            ));
-        }
-        for (profile, which) in [(before, "first"), (after, "second")] {
-            if profile.nodes.is_empty() {
-                return Err(format!(
-                    "the {which} has no call path: there is nothing to compare"
-                ));
-            }
-        }
-        let width = width.unwrap_or(width_of(before));
-        let costs = [costs(before, width), costs(after, width)];
-        let all: BTreeSet<&Function> = costs
-            .iter()
-            .flat_map(|costs| costs.keys().copied())
-            .collect();
-        let mut sum = [0_u64; 2];
-        let mut functions = Vec::new();
+        check(sides)?;
+        let width = width.unwrap_or_else(|| sides[0].first().map_or(Width::Time, width_of));
+        let threshold = threshold(width);
+        let costs = sides.map(|profiles| profiles.iter().map(|p| costs(p, width)).collect());
+        let costs: [Vec<BTreeMap<&Function, [u64; 3]>>; 2] = costs;
+        let all = costs.iter().flatten().flat_map(BTreeMap::keys).copied();
+        let all: BTreeSet<&Function> = all.collect();
+        let mut functions: Vec<Change> = Vec::new();
         for function in all {
-            let [before, after] =
-                [0, 1].map(|at| costs[at].get(function).copied().unwrap_or_default());
-            let change = Change {
-                function: name::mfa(&function.module, &function.name, function.arity),
-                calls: [before[0], after[0]],
-                own: [before[1], after[1]],
-                total: [before[2], after[2]],
-            };
-            let which = if width == Width::Calls {
-                change.calls
-            } else {
-                change.own
-            };
-            for (sum, of) in sum.iter_mut().zip(which) {
+            functions.push(change(function, &costs, width));
+        }
+        let mut sum = [0_u64; 2];
+        for function in &functions {
+            for (sum, of) in sum.iter_mut().zip(function.cost(width)) {
                 *sum = sum.saturating_add(of);
             }
-            functions.push(change);
+        }
+        let whole = sum[0].max(sum[1]);
+        for function in &mut functions {
+            let is_proved = match (function.p, width) {
+                (Some(p), _) => p < SIGNIFICANT,
+                (None, Width::Time | Width::Wait) => function.is_explained(),
+                (None, Width::Calls | Width::Words | Width::Reductions) => true,
+            };
+            let is_reached = threshold.is_reached(function.cost(width), whole);
+            function.changed = is_reached && is_proved;
+            function.perhaps = is_reached && !is_proved && function.p.is_none();
         }
         functions.sort_by_key(|change| std::cmp::Reverse(change.more(width)));
         Ok(Difference {
             width,
+            threshold,
+            profiles: sides.map(<[Profile]>::len),
+            top: ROWS,
             sum,
             functions,
         })
+    }
+
+    /// The same, with at most so many rows in each table.
+    #[must_use]
+    pub fn with_top(self, top: Option<usize>) -> Difference {
+        Difference {
+            top: top.unwrap_or(self.top),
+            ..self
+        }
     }
 
     /// Writes it as JSON.
@@ -149,7 +277,8 @@ impl Difference {
     }
 }
 
-/// Draws the second profile, with the colour of what has become more (red) and less (blue) since the first.
+/// Draws the second profile, with the colour of what has become more (red) and less (blue) since the first, by at least
+/// this much.
 ///
 /// # Errors
 /// One line: nothing that was chosen is there, or `out` refuses a write.
@@ -157,6 +286,7 @@ pub fn draw_difference<W: Write>(
     before: &Profile,
     after: &Profile,
     drawing: &Drawing,
+    threshold: Threshold,
     out: W,
 ) -> Result<(), String> {
     let shape = &drawing.shape;
@@ -165,8 +295,15 @@ pub fn draw_difference<W: Write>(
     }
     let [before, after] = [before, after].map(|profile| fold::costs(profile, shape));
     let stacks: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let whole =
+        |costs: &BTreeMap<String, u64>| costs.values().fold(0, |a: u64, b| a.saturating_add(*b));
+    let whole = whole(&before).max(whole(&after));
     let lines = stacks.into_iter().map(|stack| {
-        let [before, after] = [&before, &after].map(|costs| costs.get(stack).copied().unwrap_or(0));
+        let costs = [&before, &after].map(|costs| costs.get(stack).copied().unwrap_or(0));
+        let [before, after] = match threshold.is_reached(costs, whole) {
+            true => costs,
+            false => [costs[1]; 2],
+        };
         format!("{stack} {before} {after}")
     });
     paint_difference(lines.collect(), drawing, out)
@@ -257,22 +394,73 @@ impl fmt::Display for Difference {
             signed(self.width, self.sum),
             percent(self.sum)
         )?;
-        let worse = self
-            .functions
-            .iter()
-            .filter(|change| change.more(self.width) > 0);
-        let better = self
-            .functions
-            .iter()
-            .rev()
-            .filter(|change| change.more(self.width) < 0);
-        let (worse, better): (Vec<_>, Vec<_>) =
-            (worse.take(ROWS).collect(), better.take(ROWS).collect());
-        self.table(f, "Worse", &worse)?;
-        self.table(f, "Better", &better)?;
+        let changed = || self.functions.iter().filter(|change| change.changed);
+        let worse: Vec<_> = changed().filter(|c| c.more(self.width) > 0).collect();
+        let better: Vec<_> = changed().rev().filter(|c| c.more(self.width) < 0).collect();
+        for (title, rows) in [("Worse", &worse), ("Better", &better)] {
+            let shown = &rows[..rows.len().min(self.top)];
+            self.table(f, title, shown)?;
+            if rows.len() > shown.len() {
+                writeln!(f, "and {} more; see --top", rows.len() - shown.len())?;
+            }
+        }
         if worse.is_empty() && better.is_empty() {
             writeln!(f, "\nNothing has changed.")?;
         }
-        Ok(())
+        self.perhaps(f)?;
+        self.unlisted(f)
+    }
+}
+
+/// Rows of what may be chance.
+const PERHAPS_ROWS: usize = 5;
+
+impl Difference {
+    /// Times that differ although the calls do not say why.
+    fn perhaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.functions.iter().filter(|change| change.perhaps);
+        let mut rows: Vec<&Change> = rows.collect();
+        rows.sort_by_key(|change| std::cmp::Reverse(change.more(self.width).unsigned_abs()));
+        let shown = &rows[..rows.len().min(self.top).min(PERHAPS_ROWS)];
+        let title = "Perhaps chance: other times for as many calls, of one run each";
+        self.table(f, title, shown)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let more = match rows.len() - shown.len() {
+            0 => String::new(),
+            more => format!("and {more} more; "),
+        };
+        writeln!(
+            f,
+            "{more}five files of each side tell a change from chance (--before, --after)"
+        )
+    }
+
+    /// What is below the threshold, and what the threshold is.
+    fn unlisted(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let differ = self.functions.iter();
+        let differ = differ
+            .filter(|change| !change.changed && !change.perhaps && change.more(self.width) != 0);
+        let count = differ.count();
+        if count == 0 {
+            return Ok(());
+        }
+        let functions = if count == 1 {
+            "function differs"
+        } else {
+            "functions differ"
+        };
+        let Threshold { change, share } = self.threshold;
+        let [before, after] = self.profiles;
+        let by = if before.min(after) >= RANKED {
+            " or no more than chance"
+        } else {
+            ""
+        };
+        writeln!(
+            f,
+            "{count} {functions} by less than {change} % of what it was or {share} % of the whole{by}; see --threshold and --share"
+        )
     }
 }

@@ -1,13 +1,10 @@
 //! Compares two results: what changed between them, and which changes the limits forbid.
 
-use std::collections::BTreeMap;
-
 use super::limits::{Limit, Limits, Metric, TimeLimit};
-use super::rank::p_value;
+use super::missing::{self, Kind, Note, Pair};
 use super::results::{FunctionCount, Results, Times, Workload};
-
-/// A difference in time is believed below this probability of chance.
-const SIGNIFICANT: f64 = 0.01;
+use crate::flamegraph::Width;
+use crate::rank::{SIGNIFICANT, median, p_value};
 
 /// The verdict of the limits on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +64,9 @@ pub struct TimeChange {
 pub struct Compared {
     /// Its name.
     pub name: String,
-    /// Its own metrics.
+    /// What could not be compared of it.
+    pub notes: Vec<Note>,
+    /// Its own metrics; none if it could not be compared.
     pub totals: Vec<Change>,
     /// Functions that changed, or that a limit says something of; the largest changes first.
     pub functions: Vec<Change>,
@@ -82,11 +81,45 @@ pub struct Compared {
 pub struct Comparison {
     /// Each workload.
     pub workloads: Vec<Compared>,
+    /// What could not be compared and is of no one workload.
+    pub notes: Vec<Note>,
     /// What to know of the comparison as a whole.
     pub remarks: Vec<String>,
 }
 
 impl Compared {
+    /// Of nothing but what is said of it as a whole.
+    fn uncompared(name: &str, note: Note) -> Compared {
+        Compared {
+            name: name.to_owned(),
+            notes: vec![note],
+            totals: Vec::new(),
+            functions: Vec::new(),
+            time: None,
+            outside: Vec::new(),
+        }
+    }
+
+    /// Everything that fails the check.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = String> {
+        let notes = self.notes.iter().filter(|note| note.fails);
+        notes.map(Note::told).chain(self.regressions())
+    }
+
+    /// What a picture of it shows: the metric of the first function that does more than allowed, else that of the
+    /// workload.
+    #[must_use]
+    pub fn width(&self) -> Option<Width> {
+        let changes = self.functions.iter().chain(&self.totals);
+        let failed = changes.filter(|change| change.verdict.is_regression());
+        let widths = failed.map(|change| match change.metric {
+            Metric::Calls => Width::Calls,
+            Metric::Words | Metric::Collections => Width::Words,
+            Metric::Reductions | Metric::Messages | Metric::Processes => Width::Reductions,
+        });
+        widths.into_iter().next()
+    }
+
     /// Everything that is more than allowed; of time only where it counts.
     pub(crate) fn regressions(&self) -> impl Iterator<Item = String> {
         let counted = self.totals.iter().chain(&self.functions);
@@ -120,51 +153,29 @@ impl Compared {
 }
 
 impl Comparison {
-    /// Is there anything that is more than allowed?
+    /// Does anything fail the check?
     #[must_use]
     pub fn is_regression(&self) -> bool {
-        self.workloads
-            .iter()
-            .any(|workload| workload.regressions().next().is_some())
+        let failures = |workload: &Compared| workload.failures().next().is_some();
+        self.workloads.iter().any(failures) || self.notes.iter().any(|note| note.fails)
+    }
+
+    /// How many workloads ran to no good end.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        let notes = self.workloads.iter().flat_map(|workload| &workload.notes);
+        notes.filter(|note| note.kind == Kind::Failed).count()
     }
 }
 
-/// What a baseline has of the workload of this name, which runs this command.
-///
-/// # Errors
-/// One line: it does not have it, or of another command.
-pub fn before<'b>(
-    base: &'b Results,
-    name: &str,
-    command: &[String],
-) -> Result<&'b Workload, String> {
-    let before = base.workload(name).ok_or_else(|| {
-        format!("the workload {name} is not in the baseline: add it with 'beamline ci accept'")
-    })?;
-    if before.command != command {
-        return Err(format!(
-            "the workload {name} of the baseline ran '{}', this one '{}': make a new baseline with 'beamline ci accept'",
-            before.command.join(" "),
-            command.join(" ")
-        ));
-    }
-    Ok(before)
-}
-
-/// Compares results with a baseline, within the limits of each workload.
-///
-/// # Errors
-/// One line: the two are not of the same workloads.
+/// Compares results with a baseline, within the limits of each workload. `limits` is asked for those of a workload by its
+/// name, and by no name for those that are common to all.
 pub fn compare(
     base: &Results,
     new: &Results,
-    limits: impl Fn(&str) -> Limits,
-) -> Result<Comparison, String> {
+    limits: impl Fn(Option<&str>) -> Limits,
+) -> Comparison {
     let mut remarks = Vec::new();
-    let gone = base.workloads.iter().map(|workload| &workload.name);
-    for name in gone.filter(|name| new.workload(name).is_none()) {
-        remarks.push(format!("the workload {name} of the baseline was not run"));
-    }
     if base.beamline != new.beamline {
         remarks.push(format!(
             "the baseline was made by Beamline {}, this result by {}",
@@ -174,22 +185,51 @@ pub fn compare(
     let mut workloads = Vec::new();
     for workload in &new.workloads {
         let name = &workload.name;
-        let before = before(base, name, &workload.command)?;
-        if before.otp != workload.otp {
-            remarks.push(format!(
-                "{name}: the baseline ran on OTP {}, this on OTP {}; counts of OTP's own functions may differ",
-                before.otp, workload.otp
-            ));
+        let (before, limits) = (base.workload(name), limits(Some(name)));
+        if let Some(note) = missing::of_workload(before, Some(workload), limits.missing) {
+            workloads.push(Compared::uncompared(name, note));
+            continue;
         }
+        let Some(before) = before else { continue };
+        remarks.extend(remarks_of(before, workload));
         let same_machine = base.machine == new.machine;
-        workloads.push(compare_workload(
-            before,
-            workload,
-            &limits(name),
-            same_machine,
+        workloads.push(compare_workload(before, workload, &limits, same_machine));
+    }
+    let common = limits(None);
+    for gone in &base.workloads {
+        let now = new.workload(&gone.name);
+        if now.is_none()
+            && let Some(note) = missing::of_workload(Some(gone), None, common.missing)
+        {
+            workloads.push(Compared::uncompared(&gone.name, note));
+        }
+    }
+    let ran = new.workloads.iter();
+    let ran = ran.filter(|workload| workload.failure.is_none());
+    let notes = missing::unused(&common.common_functions, ran, common.missing);
+    Comparison {
+        workloads,
+        notes,
+        remarks,
+    }
+}
+
+fn remarks_of(base: &Workload, new: &Workload) -> Vec<String> {
+    let name = &new.name;
+    let mut remarks = Vec::new();
+    if base.otp != new.otp {
+        remarks.push(format!(
+            "{name}: the baseline ran on OTP {}, this on OTP {}; counts of OTP's own functions may differ",
+            base.otp, new.otp
         ));
     }
-    Ok(Comparison { workloads, remarks })
+    // Older baselines do not say what was counted.
+    if !base.patterns.is_empty() && base.patterns != new.patterns {
+        remarks.push(format!(
+            "{name}: its patterns have changed; functions are compared that both the old and the new ones choose"
+        ));
+    }
+    remarks
 }
 
 fn compare_workload(
@@ -207,10 +247,27 @@ fn compare_workload(
         new,
         verdict: judge(base, new, limits.total(*metric)),
     });
+    let pairs = missing::pairs(base, new);
+    let one = || std::iter::once(new);
+    let mut notes = missing::unused(&limits.functions, one(), limits.missing);
+    notes.extend(
+        pairs
+            .iter()
+            .filter_map(|pair| missing::of_function(pair, limits)),
+    );
+    if let Some(why) = &new.unsteady {
+        notes.push(Note::new(
+            Kind::Unsteady,
+            "workload",
+            why.clone(),
+            limits.missing,
+        ));
+    }
     Compared {
         name: new.name.clone(),
+        notes,
         totals: totals.collect(),
-        functions: compare_functions(base, new, limits),
+        functions: compare_functions(&pairs, limits),
         time: compare_times(&base.times, &new.times, limits.time(), same_machine),
         outside: new.outside.clone(),
     }
@@ -250,34 +307,21 @@ pub(super) fn growth(base: u64, new: u64) -> String {
     format!("{percent:+.2}%")
 }
 
-fn compare_functions(base: &Workload, new: &Workload, limits: &Limits) -> Vec<Change> {
-    let mut both: BTreeMap<&str, [Option<&FunctionCount>; 2]> = BTreeMap::new();
-    for (side, workload) in [base, new].into_iter().enumerate() {
-        for count in &workload.functions {
-            both.entry(&count.function).or_default()[side] = Some(count);
-        }
+fn count_of(count: &FunctionCount, metric: Metric) -> Option<u64> {
+    match metric {
+        Metric::Calls => Some(count.calls),
+        Metric::Words => Some(count.words),
+        Metric::Reductions => count.reductions,
+        Metric::Messages | Metric::Collections | Metric::Processes => None,
     }
-    let mut changes = Vec::new();
-    for (function, [base, new]) in both {
-        for metric in Metric::OF_FUNCTIONS {
-            let read = |count: Option<&FunctionCount>| match metric {
-                Metric::Words => count.map_or(0, |count| count.words),
-                _ => count.map_or(0, |count| count.calls),
-            };
-            let (base, new) = (read(base), read(new));
-            let limit = limits.function(function, metric);
-            if base == new && limit.is_none() {
-                continue;
-            }
-            changes.push(Change {
-                function: Some(function.to_owned()),
-                metric,
-                base,
-                new,
-                verdict: judge(base, new, limit.unwrap_or_default()),
-            });
-        }
-    }
+}
+
+fn compare_functions(pairs: &[Pair<'_>], limits: &Limits) -> Vec<Change> {
+    let each = pairs.iter().flat_map(|pair| {
+        let metrics = Metric::OF_FUNCTIONS.into_iter();
+        metrics.filter_map(|metric| compare_function(pair, metric, limits))
+    });
+    let mut changes: Vec<Change> = each.collect();
     changes.sort_by_key(|change| {
         let first = !change.verdict.is_regression();
         (first, std::cmp::Reverse(change.new.abs_diff(change.base)))
@@ -285,15 +329,29 @@ fn compare_functions(base: &Workload, new: &Workload, limits: &Limits) -> Vec<Ch
     changes
 }
 
-fn median(values: &[u64]) -> Option<u64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let middle = sorted.len() / 2;
-    let high = *sorted.get(middle)?;
-    Some(if sorted.len().is_multiple_of(2) {
-        u64::midpoint(sorted[middle - 1], high)
-    } else {
-        high
+/// `None` where there is nothing to tell, and where one side has not counted it.
+fn compare_function(pair: &Pair<'_>, metric: Metric, limits: &Limits) -> Option<Change> {
+    let read = |count: Option<&FunctionCount>| count.map_or(Some(0), |c| count_of(c, metric));
+    let (base, new) = (read(pair.base)?, read(pair.new)?);
+    let was = pair.base.map_or(pair.function, |base| &base.function);
+    let limit = match pair.base {
+        // Of what is new, only an entry for it speaks.
+        None => limits.said(pair.function, metric),
+        Some(_) => {
+            let limit = limits.function(pair.function, metric);
+            limit.or_else(|| limits.function(was, metric))
+        }
+    };
+    let verdict = judge(base, new, limit.unwrap_or_default());
+    if verdict == Verdict::Same && limits.said(pair.function, metric).is_none() {
+        return None;
+    }
+    Some(Change {
+        function: Some(pair.function.to_owned()),
+        metric,
+        base,
+        new,
+        verdict,
     })
 }
 

@@ -34,7 +34,7 @@ impl Metric {
         Metric::Processes,
     ];
     /// The metrics of a function.
-    pub(crate) const OF_FUNCTIONS: [Metric; 2] = [Metric::Calls, Metric::Words];
+    pub(crate) const OF_FUNCTIONS: [Metric; 3] = [Metric::Calls, Metric::Words, Metric::Reductions];
 
     /// Its name.
     #[must_use]
@@ -73,7 +73,7 @@ impl TryFrom<String> for Percent {
         let number = text.strip_suffix('%').and_then(|n| n.trim().parse().ok());
         match number.filter(|n: &f64| (0.0..=1e6).contains(n)) {
             Some(number) => Ok(Percent(number)),
-            None => Err(format!("'{text}' is no percent such as \"2.5%\"")),
+            None => Err(format!("'{text}' is not a percentage such as \"2.5%\"")),
         }
     }
 }
@@ -145,8 +145,11 @@ impl Default for TimeLimit {
     }
 }
 
-/// What a metric of a workload may grow by where nothing is said.
-const DEFAULT_SOFT: Percent = Percent(1.0);
+/// What a metric of a workload, or of a function of its patterns, may grow by where nothing is said.
+const DEFAULT: Limit = Limit {
+    soft: Some(Percent(1.0)),
+    hard: None,
+};
 
 /// The limits of a workload's own metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -164,6 +167,55 @@ pub struct WorkloadLimits {
     pub processes: Option<Limit>,
     /// Times.
     pub time: Option<TimeLimit>,
+    /// Each function of the workload's patterns.
+    pub functions: Option<GatedLimits>,
+}
+
+/// The limits of every function that a workload's patterns choose.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GatedLimits {
+    /// Whether these functions have limits at all.
+    pub gate: bool,
+    /// Calls.
+    pub calls: Limit,
+    /// Own words.
+    pub words: Limit,
+    /// Own reductions.
+    pub reductions: Limit,
+}
+
+impl Default for GatedLimits {
+    fn default() -> Self {
+        GatedLimits {
+            gate: true,
+            calls: DEFAULT,
+            words: DEFAULT,
+            reductions: DEFAULT,
+        }
+    }
+}
+
+impl GatedLimits {
+    fn of(&self, metric: Metric) -> Option<Limit> {
+        match metric {
+            Metric::Calls => Some(self.calls),
+            Metric::Words => Some(self.words),
+            Metric::Reductions => Some(self.reductions),
+            Metric::Messages | Metric::Collections | Metric::Processes => None,
+        }
+    }
+}
+
+/// What follows where something is missing that a baseline or a limit speaks of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Missing {
+    /// The check fails.
+    #[default]
+    Fail,
+    /// It is told.
+    Warn,
 }
 
 impl WorkloadLimits {
@@ -189,6 +241,19 @@ pub struct FunctionLimits {
     pub calls: Option<Limit>,
     /// Own words.
     pub words: Option<Limit>,
+    /// Own reductions.
+    pub reductions: Option<Limit>,
+}
+
+impl FunctionLimits {
+    fn of(&self, metric: Metric) -> Option<Limit> {
+        match metric {
+            Metric::Calls => self.calls,
+            Metric::Words => self.words,
+            Metric::Reductions => self.reductions,
+            Metric::Messages | Metric::Collections | Metric::Processes => None,
+        }
+    }
 }
 
 /// All limits of one workload: its own, else the common ones.
@@ -198,8 +263,14 @@ pub struct Limits {
     pub common: WorkloadLimits,
     /// Of this one.
     pub own: WorkloadLimits,
-    /// Of functions, this workload's before those of all; the first pattern that fits counts.
+    /// Of functions, this workload's own; the first pattern that fits counts.
     pub functions: Vec<FunctionLimits>,
+    /// Of functions, those of all workloads, which come after its own.
+    pub common_functions: Vec<FunctionLimits>,
+    /// The workload's patterns: each function that fits one has a limit.
+    pub gated: Vec<Pattern>,
+    /// What follows where something is missing.
+    pub missing: Missing,
 }
 
 impl Limits {
@@ -207,10 +278,7 @@ impl Limits {
     #[must_use]
     pub fn total(&self, metric: Metric) -> Limit {
         let said = self.own.of(metric).or(self.common.of(metric));
-        said.unwrap_or(Limit {
-            soft: Some(DEFAULT_SOFT),
-            hard: None,
-        })
+        said.unwrap_or(DEFAULT)
     }
 
     /// The limit of times.
@@ -219,18 +287,43 @@ impl Limits {
         self.own.time.or(self.common.time).unwrap_or_default()
     }
 
-    /// The limit of a metric of a function; `None` where the limits say nothing of it.
+    /// What an entry for functions says to a metric of this one; `None` where no entry does.
     #[must_use]
-    pub fn function(&self, function: &str, metric: Metric) -> Option<Limit> {
+    pub fn said(&self, function: &str, metric: Metric) -> Option<Limit> {
         let one: Pattern = function.parse().ok()?;
         let (module, name, arity) = one.function()?;
-        self.functions
-            .iter()
-            .filter(|limits| limits.pattern.matches(module, name, arity.into()))
-            .find_map(|limits| match metric {
-                Metric::Calls => limits.calls,
-                Metric::Words => limits.words,
-                _ => None,
-            })
+        let mut entries = self.functions.iter().chain(&self.common_functions);
+        entries.find_map(|entry| {
+            let fits = entry.pattern.matches(module, name, arity.into());
+            entry.of(metric).filter(|_| fits)
+        })
     }
+
+    /// The limit that a function has because the workload's patterns choose it.
+    fn gated(&self, function: &str, metric: Metric) -> Option<Limit> {
+        let limits = self.own.functions.or(self.common.functions);
+        let limits = limits.unwrap_or_default();
+        let is_gated = limits.gate && self.gated.iter().any(|pattern| fits(pattern, function));
+        limits.of(metric).filter(|_| is_gated)
+    }
+
+    /// The limit of a metric of a function; `None` where there is none.
+    #[must_use]
+    pub fn function(&self, function: &str, metric: Metric) -> Option<Limit> {
+        let said = self.said(function, metric);
+        said.or_else(|| self.gated(function, metric))
+    }
+
+    /// Has any metric of this function a limit?
+    pub(super) fn has_function(&self, function: &str) -> bool {
+        let mut metrics = Metric::OF_FUNCTIONS.iter();
+        metrics.any(|metric| self.function(function, *metric).is_some())
+    }
+}
+
+/// Does a pattern mean this function, as Erlang or Elixir writes it?
+pub(super) fn fits(pattern: &Pattern, function: &str) -> bool {
+    let one = function.parse::<Pattern>();
+    let one = one.as_ref().ok().and_then(Pattern::function);
+    one.is_some_and(|(module, name, arity)| pattern.matches(module, name, arity.into()))
 }

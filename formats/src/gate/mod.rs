@@ -5,14 +5,17 @@
 
 mod compare;
 mod limits;
+mod missing;
 pub mod output;
 mod picture;
-mod rank;
 mod results;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Change, Compared, Comparison, TimeChange, Verdict, before, compare};
-pub use limits::{FunctionLimits, Limit, Limits, Metric, Percent, TimeLimit, WorkloadLimits};
-pub use picture::draw_difference;
+pub use compare::{Change, Compared, Comparison, TimeChange, Verdict, compare};
+pub use limits::{
+    FunctionLimits, GatedLimits, Limit, Limits, Metric, Missing, Percent, TimeLimit, WorkloadLimits,
+};
+pub use missing::{Kind, Note};
+pub use picture::{PathChange, Picture, draw_difference};
 pub use results::{FunctionCount, Machine, PathCount, Results, Times, Workload};

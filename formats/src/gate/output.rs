@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::compare::{Change, Compared, Comparison, TimeChange, Verdict, growth};
+use super::missing::{Kind, Note};
+use super::picture::Picture;
 use super::results::Results;
 
 /// Functions that moved, listed of each workload; the rest is counted.
@@ -28,7 +30,7 @@ fn what(change: &Change) -> String {
 }
 
 /// Groups of three digits: `1_234_567`.
-fn number(n: u64) -> String {
+pub(super) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -80,34 +82,68 @@ fn time_row(time: &TimeChange) -> Row {
     ]
 }
 
+/// What a note is told as.
+fn note_verdict(note: &Note) -> String {
+    let kind = note.kind.name();
+    match (note.kind, note.fails) {
+        (Kind::Failed, _) => format!("FAILED: {}", note.why),
+        (_, true) => format!("REGRESSION: {kind}: {}", note.why),
+        (_, false) => format!("{kind}: {}", note.why),
+    }
+}
+
+fn note_row(note: &Note) -> Row {
+    let none = String::new;
+    [
+        note.what.clone(),
+        none(),
+        none(),
+        none(),
+        note_verdict(note),
+    ]
+}
+
 /// The rows of a workload, and how many functions are not among them.
 fn rows(workload: &Compared) -> (Vec<Row>, usize) {
     let told = |change: &&Change| change.verdict != Verdict::Same;
     let moved: Vec<&Change> = workload.functions.iter().filter(told).collect();
     let listed = moved.iter().take(MOVED).copied();
-    let mut rows: Vec<Row> = workload
-        .totals
-        .iter()
-        .chain(listed)
-        .map(count_row)
-        .collect();
+    let mut rows: Vec<Row> = workload.notes.iter().map(note_row).collect();
+    rows.extend(workload.totals.iter().chain(listed).map(count_row));
     rows.extend(workload.time.as_ref().map(time_row));
     (rows, moved.len().saturating_sub(MOVED))
+}
+
+/// So many of something, in English.
+fn count(n: usize, one: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {one}s"),
+    }
 }
 
 /// The last line: yes or no.
 #[must_use]
 pub fn summary(comparison: &Comparison) -> String {
-    let count: usize = comparison
-        .workloads
-        .iter()
-        .map(|workload| workload.regressions().count())
-        .sum();
-    match count {
-        0 => format!("{} workloads, no regression", comparison.workloads.len()),
-        1 => "1 regression".to_owned(),
-        n => format!("{n} regressions"),
+    let workloads = &comparison.workloads;
+    let failures: usize = workloads.iter().map(|w| w.failures().count()).sum();
+    let common = comparison.notes.iter().filter(|note| note.fails).count();
+    let failed = comparison.failed();
+    let regressions = failures + common - failed;
+    let mut parts = Vec::new();
+    if regressions > 0 {
+        parts.push(count(regressions, "regression"));
     }
+    if failed > 0 {
+        parts.push(format!("{} failed", count(failed, "workload")));
+    }
+    if parts.is_empty() {
+        parts.push(format!(
+            "{}, no regression",
+            count(workloads.len(), "workload")
+        ));
+    }
+    parts.join(", ")
 }
 
 /// Tables for a terminal.
@@ -117,35 +153,46 @@ pub fn text(comparison: &Comparison) -> String {
     for remark in &comparison.remarks {
         let _ = writeln!(out, "note: {remark}");
     }
+    for note in &comparison.notes {
+        let _ = writeln!(out, "{}  {}", note.what, note_verdict(note));
+    }
     for workload in &comparison.workloads {
-        let (rows, more) = rows(workload);
-        let width = |column: usize| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.max().unwrap_or(0)
-        };
-        let widths = [width(0), width(1), width(2), width(3)];
-        let _ = writeln!(out, "{}", workload.name);
-        for [what, base, new, growth, verdict] in &rows {
-            let [a, b, c, d] = widths;
-            let _ = writeln!(
-                out,
-                "  {what:<a$}  {base:>b$} → {new:>c$}  {growth:>d$}  {verdict}"
-            );
-        }
-        if more > 0 {
-            let _ = writeln!(out, "  and {more} more counts of functions changed");
-        }
-        if !workload.outside.is_empty() {
-            let _ = writeln!(out, "  from outside: {}", workload.outside.join(", "));
-        }
+        text_of(&mut out, workload);
     }
     let _ = writeln!(out, "{}", summary(comparison));
     out
 }
 
-/// Markdown for a pull request; `pictures` are files with a differential flame graph, by workload.
+fn text_of(out: &mut String, workload: &Compared) {
+    let (rows, more) = rows(workload);
+    let width = |column: usize| {
+        let cells = rows.iter().filter(|row| !row[1].is_empty() || column == 0);
+        let cells = cells.map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths = [width(0), width(1), width(2), width(3)];
+    let _ = writeln!(out, "{}", workload.name);
+    for [what, base, new, growth, verdict] in &rows {
+        let [a, b, c, d] = widths;
+        let _ = match base.is_empty() {
+            true => writeln!(out, "  {what:<a$}  {verdict}"),
+            false => writeln!(
+                out,
+                "  {what:<a$}  {base:>b$} → {new:>c$}  {growth:>d$}  {verdict}"
+            ),
+        };
+    }
+    if more > 0 {
+        let _ = writeln!(out, "  and {more} more counts of functions changed");
+    }
+    if !workload.outside.is_empty() {
+        let _ = writeln!(out, "  from outside: {}", workload.outside.join(", "));
+    }
+}
+
+/// Markdown for a pull request, with the pictures of its workloads.
 #[must_use]
-pub fn markdown(comparison: &Comparison, pictures: &[(String, String)]) -> String {
+pub fn markdown(comparison: &Comparison, pictures: &[Picture]) -> String {
     let mut out = String::new();
     let verdict = match comparison.is_regression() {
         true => "❌",
@@ -155,32 +202,66 @@ pub fn markdown(comparison: &Comparison, pictures: &[(String, String)]) -> Strin
     for remark in &comparison.remarks {
         let _ = writeln!(out, "> {}\n", escaped(remark));
     }
+    for note in &comparison.notes {
+        let _ = writeln!(
+            out,
+            "- {}: {}",
+            escaped(&note.what),
+            bold(&note_verdict(note))
+        );
+    }
+    if !comparison.notes.is_empty() {
+        out.push('\n');
+    }
     for workload in &comparison.workloads {
-        let (rows, more) = rows(workload);
-        let _ = writeln!(out, "#### {}\n", escaped(&workload.name));
-        let _ = writeln!(out, "| what | base | now | change | |");
-        let _ = writeln!(out, "|---|---:|---:|---:|---|");
-        for [what, base, new, growth, verdict] in &rows {
-            let bold = |text: &str| match text.strip_prefix("REGRESSION") {
-                Some(rest) => format!("**regression**{}", escaped(rest)),
-                None => escaped(text),
-            };
-            let (what, verdict) = (escaped(what), bold(verdict));
-            let _ = writeln!(out, "| {what} | {base} | {new} | {growth} | {verdict} |");
-        }
-        let _ = writeln!(out);
-        if more > 0 {
-            let _ = writeln!(out, "{more} more counts of functions changed.\n");
-        }
-        if !workload.outside.is_empty() {
-            let taken: Vec<String> = workload.outside.iter().map(|o| escaped(o)).collect();
-            let _ = writeln!(out, "Taken from outside: {}.\n", taken.join(", "));
-        }
-        for (_, file) in pictures.iter().filter(|(name, _)| *name == workload.name) {
-            let _ = writeln!(out, "[Differential flame graph]({file})\n");
-        }
+        let mut pictures = pictures.iter();
+        let picture = pictures.find(|picture| picture.workload == workload.name);
+        markdown_of(&mut out, workload, picture);
     }
     out
+}
+
+/// A verdict, with what fails in bold.
+fn bold(verdict: &str) -> String {
+    for (word, shown) in [("REGRESSION", "**regression**"), ("FAILED", "**failed**")] {
+        if let Some(rest) = verdict.strip_prefix(word) {
+            return format!("{shown}{}", escaped(rest));
+        }
+    }
+    escaped(verdict)
+}
+
+fn markdown_of(out: &mut String, workload: &Compared, picture: Option<&Picture>) {
+    let (rows, more) = rows(workload);
+    let _ = writeln!(out, "#### {}\n", escaped(&workload.name));
+    let _ = writeln!(out, "| what | base | now | change | |");
+    let _ = writeln!(out, "|---|---:|---:|---:|---|");
+    for [what, base, new, growth, verdict] in &rows {
+        let (what, verdict) = (escaped(what), bold(verdict));
+        let _ = writeln!(out, "| {what} | {base} | {new} | {growth} | {verdict} |");
+    }
+    let _ = writeln!(out);
+    if more > 0 {
+        let _ = writeln!(out, "{more} more counts of functions changed.\n");
+    }
+    if !workload.outside.is_empty() {
+        let taken: Vec<String> = workload.outside.iter().map(|o| escaped(o)).collect();
+        let _ = writeln!(out, "Taken from outside: {}.\n", taken.join(", "));
+    }
+    let Some(picture) = picture else { return };
+    let unit = picture.width.title().to_lowercase();
+    if !picture.paths.is_empty() {
+        let _ = writeln!(
+            out,
+            "<details><summary>Call paths whose own {unit} changed most</summary>\n\n{}\n</details>\n",
+            picture.mermaid()
+        );
+    }
+    let _ = writeln!(
+        out,
+        "[Differential flame graph of {unit}]({})\n",
+        picture.link
+    );
 }
 
 /// Characters with a meaning in Markdown's tables are told as they are.
@@ -223,9 +304,18 @@ pub fn json(comparison: &Comparison) -> serde_json::Value {
             "reason": reason(&time.verdict),
         })
     };
+    let note = |note: &Note| {
+        json!({
+            "kind": note.kind,
+            "what": note.what,
+            "why": note.why,
+            "fails": note.fails,
+        })
+    };
     let workload = |workload: &Compared| {
         json!({
             "name": workload.name,
+            "notes": workload.notes.iter().map(note).collect::<Vec<_>>(),
             "totals": workload.totals.iter().map(change).collect::<Vec<_>>(),
             "functions": workload.functions.iter().map(change).collect::<Vec<_>>(),
             "time": workload.time.as_ref().map(time),
@@ -235,7 +325,9 @@ pub fn json(comparison: &Comparison) -> serde_json::Value {
     json!({
         "regression": comparison.is_regression(),
         "summary": summary(comparison),
+        "failed": comparison.failed(),
         "remarks": comparison.remarks,
+        "notes": comparison.notes.iter().map(note).collect::<Vec<_>>(),
         "workloads": comparison.workloads.iter().map(workload).collect::<Vec<_>>(),
     })
 }
@@ -245,39 +337,71 @@ pub fn json(comparison: &Comparison) -> serde_json::Value {
 pub fn junit(comparison: &Comparison) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for workload in &comparison.workloads {
-        let changes: Vec<&Change> = workload.totals.iter().chain(&workload.functions).collect();
-        let mut cases: Vec<(String, Option<String>)> = changes
-            .iter()
-            .map(|change| (what(change), failure(&change.verdict, change)))
-            .collect();
-        if let Some(time) = &workload.time {
-            let [_, base, new, growth, verdict] = time_row(time);
-            let fails = time.gates && time.verdict.is_regression();
-            let why = fails.then(|| format!("{base} → {new}, {growth}: {verdict}"));
-            cases.push(("time".to_owned(), why));
-        }
-        let failures = cases.iter().filter(|(_, why)| why.is_some()).count();
-        let name = xml(&workload.name);
-        let _ = writeln!(
-            out,
-            "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{failures}\">",
-            cases.len()
-        );
-        for (case, why) in &cases {
-            let case = xml(case);
-            let _ = match why {
-                None => writeln!(out, "    <testcase classname=\"{name}\" name=\"{case}\"/>"),
-                Some(why) => writeln!(
-                    out,
-                    "    <testcase classname=\"{name}\" name=\"{case}\"><failure message=\"{}\"/></testcase>",
-                    xml(why)
-                ),
-            };
-        }
-        out.push_str("  </testsuite>\n");
+        suite(&mut out, &workload.name, &cases(workload));
+    }
+    if !comparison.notes.is_empty() {
+        let cases: Vec<Case> = comparison.notes.iter().map(note_case).collect();
+        suite(&mut out, "limits", &cases);
     }
     out.push_str("</testsuites>\n");
     out
+}
+
+/// A test case: its name, and the element and the text of what failed.
+type Case = (String, Option<(&'static str, String)>);
+
+fn note_case(note: &Note) -> Case {
+    let element = match note.kind {
+        Kind::Failed => "error",
+        _ => "failure",
+    };
+    let name = match note.kind {
+        Kind::Failed => format!("{} runs", note.what),
+        kind => format!("{} {}", note.what, kind.name()),
+    };
+    (name, note.fails.then(|| (element, note.why.clone())))
+}
+
+fn cases(workload: &Compared) -> Vec<Case> {
+    let mut cases: Vec<Case> = workload.notes.iter().map(note_case).collect();
+    let changes = workload.totals.iter().chain(&workload.functions);
+    cases.extend(changes.map(|change| {
+        let why = failure(&change.verdict, change);
+        (what(change), why.map(|why| ("failure", why)))
+    }));
+    if let Some(time) = &workload.time {
+        let [_, base, new, growth, verdict] = time_row(time);
+        let fails = time.gates && time.verdict.is_regression();
+        let why = fails.then(|| format!("{base} → {new}, {growth}: {verdict}"));
+        cases.push(("time".to_owned(), why.map(|why| ("failure", why))));
+    }
+    cases
+}
+
+fn suite(out: &mut String, name: &str, cases: &[Case]) {
+    let count = |element: &str| {
+        let failed = cases.iter().filter_map(|(_, why)| why.as_ref());
+        failed.filter(|(of, _)| *of == element).count()
+    };
+    let (failures, errors) = (count("failure"), count("error"));
+    let name = xml(name);
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\">",
+        cases.len()
+    );
+    for (case, why) in cases {
+        let case = xml(case);
+        let _ = match why {
+            None => writeln!(out, "    <testcase classname=\"{name}\" name=\"{case}\"/>"),
+            Some((element, why)) => writeln!(
+                out,
+                "    <testcase classname=\"{name}\" name=\"{case}\"><{element} message=\"{}\"/></testcase>",
+                xml(why)
+            ),
+        };
+    }
+    out.push_str("  </testsuite>\n");
 }
 
 fn failure(verdict: &Verdict, change: &Change) -> Option<String> {
@@ -315,15 +439,31 @@ pub fn github(comparison: &Comparison, file: &str) -> String {
     };
     let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
     for workload in &comparison.workloads {
-        for regression in workload.regressions() {
+        for failure in workload.failures() {
             let _ = writeln!(
                 out,
                 "::error file={},title={}::{}",
                 property(file),
                 property(&format!("{} regressed", workload.name)),
-                data(&regression)
+                data(&failure)
             );
         }
+    }
+    let notes = comparison.workloads.iter().flat_map(|w| &w.notes);
+    let warnings = notes
+        .filter(|note| !note.fails)
+        .map(|note| ("warning", note));
+    let common = comparison.notes.iter().map(|note| match note.fails {
+        true => ("error", note),
+        false => ("warning", note),
+    });
+    for (level, note) in common.chain(warnings) {
+        let _ = writeln!(
+            out,
+            "::{level} file={}::{}",
+            property(file),
+            data(&note.told())
+        );
     }
     for remark in &comparison.remarks {
         let _ = writeln!(out, "::notice file={}::{}", property(file), data(remark));
@@ -335,7 +475,8 @@ pub fn github(comparison: &Comparison, file: &str) -> String {
 #[must_use]
 pub fn benchmark_action(results: &Results) -> serde_json::Value {
     let mut rows = Vec::new();
-    for workload in &results.workloads {
+    let ran = results.workloads.iter();
+    for workload in ran.filter(|workload| workload.failure.is_none()) {
         for (metric, value) in workload.totals.metrics() {
             rows.push(json!({
                 "name": format!("{}: {metric}", workload.name),

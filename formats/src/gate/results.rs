@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::name;
-use crate::profile::{AtomicFile, Profile};
+use crate::profile::{AtomicFile, Pattern, Profile};
 use crate::totals::Counted;
 
 /// The version this crate writes, and the only one it reads.
@@ -42,6 +42,15 @@ pub struct Workload {
     pub name: String,
     /// What was run.
     pub command: Vec<String>,
+    /// Which functions were counted; all if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<Pattern>,
+    /// Why there are no counts, where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// How its two runs differ, where they have not done the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsteady: Option<String>,
     /// The OTP release whose libraries ran.
     pub otp: String,
     /// In all, in a deterministic run without breakpoints.
@@ -59,7 +68,7 @@ pub struct Workload {
     pub times: Times,
 }
 
-/// The calls and words of a function.
+/// The calls, words and reductions of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCount {
     /// As Erlang writes it: `lists:map/2`.
@@ -68,9 +77,12 @@ pub struct FunctionCount {
     pub calls: u64,
     /// Own words allocated.
     pub words: u64,
+    /// Own reductions; older results have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reductions: Option<u64>,
 }
 
-/// The calls and words of a call path.
+/// The calls, words and reductions of a call path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathCount {
     /// Functions, the caller first, with `;` between them.
@@ -79,6 +91,9 @@ pub struct PathCount {
     pub calls: u64,
     /// Own words allocated.
     pub words: u64,
+    /// Own reductions.
+    #[serde(default)]
+    pub reductions: u64,
 }
 
 /// Times of normal runs, in nanoseconds.
@@ -175,41 +190,52 @@ impl Workload {
             let f = &profile.functions[function as usize];
             name::mfa(&f.module, &f.name, f.arity)
         };
-        let mut functions: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let mut functions: BTreeMap<String, [u64; 3]> = BTreeMap::new();
         let counts = profile.counts.iter();
         for count in counts.filter(|count| count.process.is_some_and(|at| own[at as usize])) {
-            let sum = functions.entry(mfa(count.function)).or_default();
-            *sum = (sum.0 + count.cost.calls, sum.1 + count.cost.words);
+            let sums = functions.entry(mfa(count.function)).or_default();
+            add(sums, [count.cost.calls, count.cost.words, 0]);
         }
         let mut names: Vec<String> = Vec::with_capacity(profile.nodes.len());
-        let mut paths: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        let mut paths: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
         for node in &profile.nodes {
             names.push(match node.parent {
                 Some(parent) => format!("{};{}", names[parent as usize], mfa(node.function)),
                 None => mfa(node.function),
             });
         }
-        for (node, path) in profile.nodes.iter().zip(&names) {
-            if own[node.process as usize] {
-                let sum = paths.entry(path).or_default();
-                *sum = (sum.0 + node.cost.calls, sum.1 + node.cost.words);
+        let nodes = profile.nodes.iter().zip(&names);
+        for (node, path) in nodes.filter(|(node, _)| own[node.process as usize]) {
+            let (cost, reductions) = (&node.cost, node.reductions);
+            let sums = paths.entry(path).or_default();
+            add(sums, [cost.calls, cost.words, reductions]);
+            if let Some(sums) = functions.get_mut(&mfa(node.function)) {
+                add(sums, [0, 0, reductions]);
             }
         }
+        let functions = functions.into_iter();
         self.functions = functions
-            .into_iter()
-            .map(|(function, (calls, words))| FunctionCount {
+            .map(|(function, [calls, words, reductions])| FunctionCount {
                 function,
                 calls,
                 words,
+                reductions: Some(reductions),
             })
             .collect();
+        let paths = paths.into_iter();
         self.paths = paths
-            .into_iter()
-            .map(|(path, (calls, words))| PathCount {
+            .map(|(path, [calls, words, reductions])| PathCount {
                 path: path.to_owned(),
                 calls,
                 words,
+                reductions,
             })
             .collect();
+    }
+}
+
+fn add(sums: &mut [u64; 3], more: [u64; 3]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(more);
     }
 }

@@ -23,6 +23,7 @@ fn workload(name: &str, reductions: u64, functions: &[(&str, u64, u64)]) -> Work
                 function: function.into(),
                 calls,
                 words,
+                reductions: Some(calls * 10),
             })
             .collect(),
         ..Workload::default()
@@ -50,7 +51,7 @@ fn verdict(base: u64, new: u64, limit: Option<Limit>) -> Verdict {
         },
         ..Limits::default()
     };
-    let comparison = compare(&base, &new, |_| limits.clone()).unwrap();
+    let comparison = compare(&base, &new, |_| limits.clone());
     comparison.workloads[0].totals[0].verdict.clone()
 }
 
@@ -103,10 +104,11 @@ fn functions_that_moved_are_told_and_gate_where_a_pattern_says() {
             pattern: "m:f".parse().unwrap(),
             calls: soft(0.0),
             words: soft(10.0),
+            reductions: None,
         }],
         ..Limits::default()
     };
-    let comparison = compare(&base, &new, |_| limits.clone()).unwrap();
+    let comparison = compare(&base, &new, |_| limits.clone());
     let moved: Vec<(&str, &str, u64, u64, bool)> = comparison.workloads[0]
         .functions
         .iter()
@@ -121,6 +123,8 @@ fn functions_that_moved_are_told_and_gate_where_a_pattern_says() {
         moved,
         [
             ("m:f/1", "words", 10, 12, true),
+            ("'M':'it''s'/0", "reductions", 0, 10, false),
+            ("m:gone/0", "reductions", 10, 0, false),
             ("'M':'it''s'/0", "calls", 0, 1, false),
             ("m:gone/0", "calls", 1, 0, false),
             ("m:f/1", "calls", 5, 5, false),
@@ -147,7 +151,7 @@ fn timed(base: &[u64], new: &[u64], interleaved: bool, limit: TimeLimit) -> Time
     };
     let (base, mut new) = (results(vec![before]), results(vec![after]));
     new.machine.cores = usize::from(interleaved);
-    let comparison = compare(&base, &new, |_| limits.clone()).unwrap();
+    let comparison = compare(&base, &new, |_| limits.clone());
     comparison.workloads[0].time.clone().unwrap()
 }
 
@@ -188,21 +192,170 @@ fn times_need_a_rank_test_and_an_effect() {
     assert!(timed(&fast, &fast, true, hard).verdict.is_regression());
 }
 
+/// Limits of the functions of these patterns.
+fn gated(pattern: &str) -> Limits {
+    Limits {
+        gated: vec![pattern.parse().unwrap()],
+        ..Limits::default()
+    }
+}
+
 #[test]
-fn results_of_other_workloads_are_refused() {
-    let base = results(vec![workload("w", 1, &[])]);
-    let other = results(vec![workload("v", 1, &[])]);
-    let no_limits = |_: &str| Limits::default();
-    let error = compare(&base, &other, no_limits).unwrap_err();
-    assert!(error.contains("v is not in the baseline"), "{error}");
-    let mut changed = workload("w", 1, &[]);
-    changed.command.push("x".into());
-    let error = compare(&base, &results(vec![changed]), no_limits).unwrap_err();
-    assert!(error.contains("ran 'sort.erl 10', this one"), "{error}");
-    let mut newer = workload("w", 1, &[]);
+fn functions_of_the_patterns_have_limits_unless_it_is_said_otherwise() {
+    let of = |functions: &[(&str, u64, u64)]| results(vec![workload("w", 1, functions)]);
+    let base = of(&[("m:f/1", 1000, 10), ("other:g/0", 5, 5)]);
+    let changed = |limits: &Limits, f: (&str, u64, u64)| {
+        let new = of(&[f, ("other:g/0", 50, 50)]);
+        let compared = compare(&base, &new, |_| limits.clone()).workloads.remove(0);
+        compared.regressions().collect::<Vec<String>>()
+    };
+    let free = GatedLimits {
+        gate: false,
+        ..GatedLimits::default()
+    };
+    let wide = GatedLimits {
+        calls: soft(50.0).unwrap(),
+        reductions: soft(50.0).unwrap(),
+        ..GatedLimits::default()
+    };
+    let with = |functions: GatedLimits| Limits {
+        common: WorkloadLimits {
+            functions: Some(functions),
+            ..WorkloadLimits::default()
+        },
+        ..gated("m")
+    };
+    for (limits, f, expect) in [
+        (gated("m"), ("m:f/1", 1010, 10), 0),
+        (gated("m"), ("m:f/1", 1450, 10), 2),
+        (gated("m"), ("m:f/1", 1000, 11), 1),
+        (with(wide), ("m:f/1", 1450, 11), 1),
+        (with(free), ("m:f/1", 1450, 11), 0),
+        (Limits::default(), ("m:f/1", 1450, 11), 0),
+    ] {
+        let told = changed(&limits, f);
+        assert_eq!(told.len(), expect, "{limits:?} {f:?}: {told:?}");
+    }
+}
+
+fn notes(comparison: &Comparison) -> Vec<(Kind, &str, bool)> {
+    let notes = comparison.workloads.iter().flat_map(|w| &w.notes);
+    let all = notes.chain(&comparison.notes);
+    all.map(|note| (note.kind, note.what.as_str(), note.fails))
+        .collect()
+}
+
+#[test]
+fn what_is_missing_is_told_and_fails_as_is_said() {
+    let base = [("m:gone/3", 5, 1), ("m:old/1", 7, 1), ("m:one/0", 1, 1)];
+    let new = [
+        ("m:-one/0-fun-0-/0", 9, 9),
+        ("m:new/1", 7, 1),
+        ("m:one/0", 1, 1),
+    ];
+    let base = results(vec![workload("w", 1, &base)]);
+    let new = results(vec![workload("w", 1, &new)]);
+    let entry = |pattern: &str| FunctionLimits {
+        pattern: pattern.parse().unwrap(),
+        calls: soft(0.0),
+        words: None,
+        reductions: None,
+    };
+    for missing in [Missing::Fail, Missing::Warn] {
+        let limits = Limits {
+            functions: vec![entry("m:one/0"), entry("m:onne/0")],
+            common_functions: vec![entry("nobody:f")],
+            missing,
+            ..gated("m")
+        };
+        let comparison = compare(&base, &new, |_| limits.clone());
+        let fails = missing == Missing::Fail;
+        assert_eq!(
+            notes(&comparison),
+            [
+                (Kind::Unused, "limit of m:onne/0", fails),
+                (Kind::Gone, "m:gone/3", fails),
+                (Kind::Renamed, "m:new/1", false),
+                (Kind::Unused, "limit of nobody:f", fails),
+            ]
+        );
+        assert_eq!(comparison.is_regression(), fails);
+        let text = output::text(&comparison);
+        assert!(text.contains("near it: m:one/0"), "{text}");
+        assert!(text.contains("it was m:old/1 in the baseline"), "{text}");
+    }
+}
+
+#[test]
+fn a_function_with_a_new_name_keeps_its_limits() {
+    let base = results(vec![workload("w", 1, &[("m:fib/1", 100, 0)])]);
+    let new = results(vec![workload("w", 1, &[("m:fib2/1", 145, 0)])]);
+    let comparison = compare(&base, &new, |_| gated("m:fib"));
+    assert_eq!(notes(&comparison), [(Kind::Renamed, "m:fib2/1", false)]);
+    let compared = &comparison.workloads[0];
+    assert_eq!(compared.width(), Some(Width::Reductions));
+    assert_eq!(compared.regressions().count(), 2, "{compared:?}");
+}
+
+#[test]
+fn other_workloads_are_compared_beside_those_that_cannot_be() {
+    let named = |names: &[&str]| names.iter().map(|name| workload(name, 100, &[])).collect();
+    let base = results(named(&["gone", "changed", "failing", "same"]));
+    let mut new: Vec<Workload> = named(&["changed", "failing", "new", "same"]);
+    new[0].command.push("x".into());
+    new[1].failure = Some("'x' failed: exit status: 7".into());
+    new[3].totals.reductions = 200;
+    let new = results(new);
+    for missing in [Missing::Fail, Missing::Warn] {
+        let limits = Limits {
+            missing,
+            ..Limits::default()
+        };
+        let comparison = compare(&base, &new, |_| limits.clone());
+        let fails = missing == Missing::Fail;
+        let kinds: Vec<(Kind, bool)> = notes(&comparison)
+            .into_iter()
+            .map(|(kind, _, fails)| (kind, fails))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                (Kind::Changed, fails),
+                (Kind::Failed, true),
+                (Kind::New, fails),
+                (Kind::Gone, fails)
+            ]
+        );
+        assert_eq!(comparison.failed(), 1);
+        let (regressions, text) = (if fails { 4 } else { 1 }, output::text(&comparison));
+        let expect = match regressions {
+            1 => "\n1 regression, 1 workload failed\n".to_owned(),
+            n => format!("\n{n} regressions, 1 workload failed\n"),
+        };
+        assert!(text.ends_with(&expect), "{text}");
+        assert!(
+            text.contains("FAILED: 'x' failed: exit status: 7"),
+            "{text}"
+        );
+        assert!(output::junit(&comparison).contains("errors=\"1\""));
+        assert!(output::markdown(&comparison, &[]).contains("**failed**"));
+        assert_eq!(output::json(&comparison)["failed"], 1);
+        assert!(output::github(&comparison, "f").contains("new"));
+    }
+}
+
+#[test]
+fn what_was_not_the_same_before_is_remarked() {
+    let mut older = workload("w", 1, &[("m:f/0", 1, 1), ("n:f/0", 1, 1)]);
+    older.patterns = vec!["_".parse().unwrap()];
+    let base = results(vec![older]);
+    let mut newer = workload("w", 1, &[("m:f/0", 1, 1)]);
     newer.otp = "29.2".into();
-    let comparison = compare(&base, &results(vec![newer]), no_limits).unwrap();
-    assert_eq!(comparison.remarks.len(), 1, "{:?}", comparison.remarks);
+    newer.patterns = vec!["m".parse().unwrap()];
+    let comparison = compare(&base, &results(vec![newer]), |_| gated("_"));
+    assert_eq!(comparison.remarks.len(), 2, "{:?}", comparison.remarks);
+    // What the new patterns do not choose is not gone.
+    assert_eq!(notes(&comparison), []);
 }
 
 #[test]
@@ -241,11 +394,11 @@ fn damaged_results_are_errors_or_compared() {
             };
         }
         let read = Results::parse(&String::from_utf8_lossy(&bytes));
-        let told = read.and_then(|read| {
-            let comparison = compare(&good, &read, |_: &str| Limits::default())?;
-            Ok(output::text(&comparison)
+        let told = read.map(|read| {
+            let comparison = compare(&good, &read, |_| Limits::default());
+            output::text(&comparison)
                 + &output::markdown(&comparison, &[])
-                + &output::junit(&comparison))
+                + &output::junit(&comparison)
         });
         match told {
             Ok(told) => compared += usize::from(!told.is_empty()),
@@ -265,7 +418,7 @@ fn example() -> Comparison {
     base.times.runs_ns = vec![5_000_000; 3];
     new.times.runs_ns = vec![5_100_000; 3];
     let (base, new) = (results(vec![base]), results(vec![new]));
-    compare(&base, &new, |_| Limits::default()).unwrap()
+    compare(&base, &new, |_| Limits::default())
 }
 
 #[test]
@@ -273,13 +426,14 @@ fn the_table_for_a_terminal() {
     let text = output::text(&example());
     let expect = "\
 a<b> & \"c\"
-  reductions     1_000 →  1_100  +10.00%  REGRESSION: +10.00%, at most +1% allowed
-  words          1_000 →  1_000       0%  same
-  messages           4 →      4       0%  same
-  collections        2 →      2       0%  same
-  processes          0 →      0       0%  same
-  m:f/1 calls        5 →      9  +80.00%  allowed
-  time, median  5.0 ms → 5.1 ms   +2.00%  same (p = 0.05), advice only, not measured in turns
+  reductions         1_000 →  1_100  +10.00%  REGRESSION: +10.00%, at most +1% allowed
+  words              1_000 →  1_000       0%  same
+  messages               4 →      4       0%  same
+  collections            2 →      2       0%  same
+  processes              0 →      0       0%  same
+  m:f/1 reductions      50 →     90  +80.00%  allowed
+  m:f/1 calls            5 →      9  +80.00%  allowed
+  time, median      5.0 ms → 5.1 ms   +2.00%  same (p = 0.05), advice only, not measured in turns
   from outside: file x|y
 1 regression
 ";
@@ -289,8 +443,16 @@ a<b> & \"c\"
 #[test]
 fn outputs_for_programs_are_well_formed() {
     let comparison = example();
+    let picture = Picture {
+        workload: "a<b> & \"c\"".into(),
+        width: Width::Reductions,
+        link: "a.svg".into(),
+        paths: Vec::new(),
+    };
     let junit = output::junit(&comparison);
-    assert!(junit.contains("name=\"a&lt;b&gt; &amp; &quot;c&quot;\" tests=\"7\" failures=\"1\""));
+    assert!(junit.contains(
+        "name=\"a&lt;b&gt; &amp; &quot;c&quot;\" tests=\"8\" failures=\"1\" errors=\"0\""
+    ));
     assert!(junit.contains("<failure message=\"1000 → 1100: +10.00%, at most +1% allowed\"/>"));
     let github = output::github(&comparison, "beamline.toml");
     assert_eq!(
@@ -301,7 +463,7 @@ fn outputs_for_programs_are_well_formed() {
     let json = output::json(&comparison);
     assert_eq!(json["regression"], true);
     assert_eq!(json["workloads"][0]["totals"][0]["verdict"], "regression");
-    let markdown = output::markdown(&comparison, &[("a<b> & \"c\"".into(), "a.svg".into())]);
+    let markdown = output::markdown(&comparison, &[picture]);
     assert!(markdown.contains("| reductions | 1_000 | 1_100 | +10.00% | **regression**: +10.00%"));
     assert!(markdown.contains("file x\\|y") && markdown.contains("](a.svg)"));
     let mut results = results(vec![workload("w", 7, &[])]);
@@ -318,13 +480,14 @@ fn a_picture_shows_what_has_become_more() {
         path: path.into(),
         calls,
         words,
+        reductions: calls,
     };
     let mut base = workload("w", 1, &[]);
     let mut new = workload("w", 1, &[]);
     base.paths = vec![path("m:main/0", 1, 10), path("m:main/0;m:f/1", 4, 40)];
     new.paths = vec![path("m:main/0", 1, 10), path("m:main/0;m:f/1;m:g/2", 9, 90)];
     let (base, new) = (results(vec![base]), results(vec![new]));
-    for width in [Width::Words, Width::Calls] {
+    for width in [Width::Words, Width::Calls, Width::Reductions] {
         let mut out = Vec::new();
         draw_difference(&base, &new, "w", width, &mut out).unwrap();
         let svg = String::from_utf8(out).unwrap();
@@ -333,4 +496,44 @@ fn a_picture_shows_what_has_become_more() {
     }
     let error = draw_difference(&base, &new, "none", Width::Words, Vec::new()).unwrap_err();
     assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn a_diagram_shows_the_paths_that_changed_most() {
+    let path = |path: &str, words| PathCount {
+        path: path.into(),
+        calls: 1,
+        words,
+        reductions: 0,
+    };
+    let mut base = workload("w", 1, &[]);
+    let mut new = workload("w", 1, &[]);
+    base.paths = vec![
+        path("a:a/0;b:b/0;c:c/0;d:d/0;e:e/0", 8),
+        path("a:a/0;m:'\"'/0", 9),
+    ];
+    new.paths = vec![
+        path("a:a/0;b:b/0;c:c/0;d:d/0;e:e/0", 16),
+        path("a:a/0;m:'\"'/0", 3),
+    ];
+    let (base, new) = (results(vec![base]), results(vec![new]));
+    let picture = Picture::new(&base, &new, "w", Width::Words, "w.svg".into());
+    let expect = "\
+```mermaid
+flowchart LR
+  n0[\"b:b/0\"]
+  n1[\"c:c/0\"]
+  n0 --> n1
+  n2[\"d:d/0\"]
+  n1 --> n2
+  n3[\"e:e/0<br/>8 → 16 words<br/>+100.00%\"]
+  n2 --> n3
+  style n3 stroke-width:4px
+  n4[\"a:a/0\"]
+  n5[\"m:'#34;'/0<br/>9 → 3 words<br/>-66.67%\"]
+  n4 --> n5
+  style n5 stroke-dasharray:5 5
+```
+";
+    assert_eq!(picture.mermaid(), expect);
 }

@@ -12,7 +12,7 @@ use crate::ring::{
 };
 
 /// Reductions of a time slice; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
-const TURN_REDUCTIONS: u64 = 4000;
+const SLICE_REDUCTIONS: u64 = 4000;
 
 /// The process or function that a value is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl<'r> Measure<'r> {
         self.request.of
     }
 
-    fn value(&mut self, id: Id, function: NameId, value: u64) {
+    fn value(&mut self, id: Id, function: NameId, value: u64) -> u64 {
         let key = match self.request.by {
             By::Function => Key::Function(function),
             By::Process => Key::Process(id),
@@ -81,17 +81,18 @@ impl<'r> Measure<'r> {
                 Key::Process(id) => only.has_process(names, id),
             })
         });
+        value
     }
 
-    fn since(&mut self, record: &Record<'_>, start_ns: u64, function: NameId) {
+    fn since(&mut self, record: &Record<'_>, start_ns: u64, function: NameId) -> u64 {
         let value = record.time_ns.saturating_sub(start_ns);
-        self.value(record.subject, function, value);
+        self.value(record.subject, function, value)
     }
 
-    /// Follows what a record means.
-    pub(crate) fn add(&mut self, record: &Record<'_>, span: &Span) {
-        match (self.request.of, *span) {
-            (_, Span::Call(Step::End(call))) => self.call(record, &call),
+    /// Follows what a record means. The result is the value that it has given, if it has.
+    pub(crate) fn add(&mut self, record: &Record<'_>, span: &Span) -> Option<u64> {
+        let value = match (self.request.of, *span) {
+            (_, Span::Call(Step::End(call))) => return self.call(record, &call),
             (
                 Of::GcPause,
                 Span::CollectionEnds {
@@ -101,28 +102,28 @@ impl<'r> Measure<'r> {
             ) => self.since(record, collection.start_ns, collection.within),
             (
                 Of::RunSlice,
-                Span::TurnEnds {
-                    turn: Some(turn), ..
+                Span::SliceEnds {
+                    slice: Some(slice), ..
                 },
-            ) if !turn.is_of_port() => self.since(record, turn.start_ns, turn.from),
+            ) if !slice.is_of_port() => self.since(record, slice.start_ns, slice.from),
             (Of::QueueWait, _) => {
-                if let Some((start_ns, function)) = self.waiting.add(record) {
-                    self.since(record, start_ns, function);
-                }
+                let (start_ns, function) = self.waiting.add(record)?;
+                self.since(record, start_ns, function)
             }
             (Of::MessageLatency, Span::Message(Passing::Ends(sent))) => {
-                self.since(record, sent.at_ns, NameId::NONE);
+                self.since(record, sent.at_ns, NameId::NONE)
             }
-            _ => {}
-        }
+            _ => return None,
+        };
+        Some(value)
     }
 
-    fn call(&mut self, record: &Record<'_>, call: &Activation) {
+    fn call(&mut self, record: &Record<'_>, call: &Activation) -> Option<u64> {
         match self.request.of {
-            Of::CallTime => self.since(record, call.start_ns, call.function),
-            Of::OwnTime => self.value(record.subject, call.function, call.own_ns),
-            Of::Words => self.value(record.subject, call.function, call.own_words()),
-            _ => {}
+            Of::CallTime => Some(self.since(record, call.start_ns, call.function)),
+            Of::OwnTime => Some(self.value(record.subject, call.function, call.own_ns)),
+            Of::Words => Some(self.value(record.subject, call.function, call.own_words())),
+            _ => None,
         }
     }
 
@@ -131,8 +132,8 @@ impl<'r> Measure<'r> {
             Of::CallTime | Of::OwnTime | Of::Words => spans.open_calls(),
             Of::GcPause => spans.open_collections(),
             Of::RunSlice => {
-                let open = spans.open_turns();
-                open.iter().filter(|turn| !turn.is_of_port()).count()
+                let open = spans.open_slices();
+                open.iter().filter(|slice| !slice.is_of_port()).count()
             }
             Of::QueueWait => self.waiting.since.len(),
             Of::MessageLatency => return spans.open_messages(),
@@ -160,7 +161,7 @@ impl<'r> Measure<'r> {
         }
         if rows.is_empty() {
             return Err(format!(
-                "there is nothing in it to make {} of",
+                "the recording has no data for {}",
                 request.of.name()
             ));
         }
@@ -198,7 +199,7 @@ impl Waiting {
             } => {
                 let before = self.reductions.insert(id, reductions).unwrap_or(0);
                 self.since.remove(&id);
-                if reductions.saturating_sub(before) >= TURN_REDUCTIONS {
+                if reductions.saturating_sub(before) >= SLICE_REDUCTIONS {
                     self.since.insert(id, (record.time_ns, function));
                 } else {
                     self.out.insert(id, function);
@@ -236,7 +237,7 @@ impl Histograms {
     /// One line: a damaged block, events that were not recorded, nothing that was asked for.
     pub fn read(recording: &Recording, request: &Request) -> Result<Histograms, String> {
         if (request.of, request.by) == (Of::MessageLatency, By::Function) {
-            return Err("message-latency is known by process only: use --by process".into());
+            return Err("message-latency is measured by process only: use --by process".into());
         }
         if let Some(line) = missing(recording, request) {
             return Err(line);

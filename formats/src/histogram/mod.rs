@@ -92,7 +92,7 @@ impl Of {
             Of::GcPause => "Collections, from begin to end",
             Of::RunSlice => "From when a scheduler starts to run a process to when it stops",
             Of::QueueWait => {
-                "From when a process is ready (a message has come, or its turn was over) to when it runs"
+                "From when a process is ready (a message has come, or its time slice was over) to when it runs"
             }
             Of::MessageLatency => {
                 "From when a message is sent to when it is in the receiver's queue"
@@ -108,7 +108,7 @@ impl Of {
             Of::OwnTime => "Own time of calls",
             Of::Words => "Own words of calls",
             Of::GcPause => "Collections",
-            Of::RunSlice => "Turns on a scheduler",
+            Of::RunSlice => "Time slices on a scheduler",
             Of::QueueWait => "Waiting for a scheduler",
             Of::MessageLatency => "Time from send to the receiver's queue",
         }

@@ -10,6 +10,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use serde::Serialize;
 
 use super::{By, Histograms, Of, Row};
+use crate::profile::View;
 use crate::ring::Losses;
 
 /// Rows that are shown.
@@ -39,20 +40,51 @@ struct Json<'a> {
     rows: Vec<Row>,
 }
 
-fn head(f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
-    writeln!(
-        f,
-        "{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}  {what}",
-        "COUNT", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "MAX"
-    )
+/// Columns of numbers: their heads, and the value of a row.
+type Number = (&'static str, fn(&Row) -> u64);
+
+const NUMBERS: [Number; 6] = [
+    ("50 %", |row| row.p50),
+    ("90 %", |row| row.p90),
+    ("99 %", |row| row.p99),
+    ("99.9 %", |row| row.p99_9),
+    ("99.99 %", |row| row.p99_99),
+    ("MAX", |row| row.max),
+];
+
+/// A terminal with fewer columns than this has no room for all percentiles beside the names.
+const WIDE: usize = 100;
+
+/// The table of percentiles on a terminal of so many columns, or in a file.
+struct Table {
+    view: View,
 }
 
-fn line(f: &mut fmt::Formatter<'_>, of: Of, row: &Row) -> fmt::Result {
-    write!(f, "{:>10}", row.count)?;
-    for value in [row.p50, row.p90, row.p99, row.p99_9, row.p99_99, row.max] {
-        write!(f, " {:>10}", of.text(value))?;
+impl Table {
+    fn numbers(&self) -> impl Iterator<Item = &'static Number> {
+        let is_narrow = self.view.columns.is_some_and(|columns| columns < WIDE);
+        let is_shown =
+            move |(name, _): &&Number| !is_narrow || !matches!(*name, "99.9 %" | "99.99 %");
+        NUMBERS.iter().filter(is_shown)
     }
-    writeln!(f, "  {}", row.name)
+
+    fn head(&self, f: &mut impl fmt::Write, what: &str) -> fmt::Result {
+        write!(f, "{:>10}", "COUNT")?;
+        for (name, _) in self.numbers() {
+            write!(f, " {name:>10}")?;
+        }
+        writeln!(f, "  {what}")
+    }
+
+    fn line(&self, f: &mut impl fmt::Write, of: Of, row: &Row) -> fmt::Result {
+        write!(f, "{:>10}", row.count)?;
+        let mut before = 12;
+        for (_, value) in self.numbers() {
+            write!(f, " {:>10}", of.text(value(row)))?;
+            before += 11;
+        }
+        writeln!(f, "  {}", self.view.cut(&row.name, before))
+    }
 }
 
 /// The plot's range that a value is in, and the least value of a range.
@@ -73,7 +105,7 @@ fn start_of(range: u32) -> u64 {
 }
 
 /// How many values there are in each range: a bar for each.
-fn plot(f: &mut fmt::Formatter<'_>, of: Of, histogram: &Histogram<u64>) -> fmt::Result {
+fn plot(f: &mut impl fmt::Write, of: Of, histogram: &Histogram<u64>) -> fmt::Result {
     let mut counts: Vec<u64> = vec![0; 64 * STEPS as usize];
     for value in histogram.iter_recorded() {
         let at = range_of(value.value_iterated_to()) as usize;
@@ -133,38 +165,60 @@ fn plot(f: &mut fmt::Formatter<'_>, of: Of, histogram: &Histogram<u64>) -> fmt::
 
 impl fmt::Display for Histograms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_text(f, None)
+    }
+}
+
+impl Histograms {
+    /// As text for a terminal of so many columns; with none, for a file.
+    #[must_use]
+    pub fn to_text(&self, columns: Option<usize>) -> String {
+        let mut text = String::new();
+        // A String takes all.
+        let _ = self.write_text(&mut text, columns);
+        text
+    }
+
+    fn write_text(&self, f: &mut impl fmt::Write, columns: Option<usize>) -> fmt::Result {
+        let table = Table {
+            view: View {
+                columns,
+                ..View::default()
+            },
+        };
         for losses in &self.losses {
-            losses.fmt(f)?;
+            write!(f, "{losses}")?;
         }
         if self.open > 0 {
-            writeln!(
-                f,
-                "{} had begun and not ended: they are not in it.",
-                self.open
-            )?;
+            let are = if self.open == 1 { "is" } else { "are" };
+            writeln!(f, "{} had not ended, and {are} left out.", self.open)?;
         }
         let rows = self.rows();
         let all = self.all();
         writeln!(f, "\n{}", self.of.title())?;
-        head(f, &self.by.name().to_uppercase())?;
+        table.head(f, &self.by.name().to_uppercase())?;
         for row in rows.iter().take(ROWS) {
-            line(f, self.of, row)?;
+            table.line(f, self.of, row)?;
         }
         if rows.len() > ROWS {
-            writeln!(f, "{:>76}  and {} more", "", rows.len() - ROWS)?;
+            let before = 10 + 11 * table.numbers().count();
+            writeln!(f, "{:>before$}  and {} more", "", rows.len() - ROWS)?;
         }
         if rows.len() > 1 {
-            line(f, self.of, &Row::of("all of them", &all))?;
+            table.line(f, self.of, &Row::of("all", &all))?;
         }
         let name = match rows.as_slice() {
             [row] => &row.name,
-            _ => "all of them",
+            _ => "all",
         };
-        let how = match self.of {
-            Of::Words => "allocated so many and more",
-            _ => "took so long and longer",
+        let what = match self.of {
+            Of::Words => "allocated at least this many words",
+            _ => "took at least this long",
         };
-        writeln!(f, "\nHow many {how}, up to the next line: {name}")?;
+        writeln!(
+            f,
+            "\nNumber that {what}, and less than the next line: {name}"
+        )?;
         plot(f, self.of, &all.histogram())
     }
 }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::follow::{Life, LongCollection, LongTurn, Mark, Message};
-use super::sinks::Sinks;
-use crate::flamegraph;
-use crate::histogram::{Histograms, Of, Row};
-use crate::name;
-use crate::profile::{Node, Profile};
-use crate::ring::{End, Error, Group, Id, NameId, Names, Recording, Summary};
+use super::clock::Sizes;
+use super::flame::{self, Flame};
+use super::follow::{Life, LongCall, LongCollection, LongSlice, Longest, Mark, Message};
+use super::sinks::{Measured, Sinks};
+use super::tables::{Tables, missing};
+use crate::histogram::{Of, Row};
+use crate::ring::{End, Error, Group, Id, Recording, Summary};
 
 /// Rows of each table of the report.
 const ROWS: usize = 15;
@@ -35,8 +35,11 @@ pub struct Page {
     texts: Vec<String>,
     processes: Processes,
     schedulers: Vec<Scheduler>,
+    /// How long a part of the time is, of which each has its own costs and sizes.
+    part_ns: u64,
     flame: Flame,
-    turns: Turns,
+    calls: Calls,
+    slices: Slices,
     collections: Collections,
     marks: Marks,
     messages: Messages,
@@ -59,7 +62,7 @@ struct Processes {
     born_ns: Vec<Option<u64>>,
     ended_ns: Vec<Option<u64>>,
     reason: Vec<u32>,
-    turns: Vec<u64>,
+    slices: Vec<u64>,
     busy_ns: Vec<u64>,
     collections: Vec<u64>,
     gc_ns: Vec<u64>,
@@ -67,33 +70,24 @@ struct Processes {
     received: Vec<u64>,
 }
 
-/// Call paths: those that cost most in whatever way.
+/// The longest calls. Time is until the end of the recording, where a call did not end before.
 #[derive(Default, Serialize)]
-struct Flame {
-    /// Why there are none; or empty.
+struct Calls {
     missing: String,
     left: u64,
-    function: Vec<u32>,
-    color: Vec<String>,
-    process: Vec<u32>,
-    /// Index of the caller, and 1; 0 is none.
-    parent: Vec<u32>,
-    /// Of which function it is.
-    of: Vec<u32>,
-    widths: Vec<Width>,
-}
-
-/// A cost that can be the width of a frame.
-#[derive(Serialize)]
-struct Width {
-    name: &'static str,
-    is_time: bool,
+    left_ns: u64,
+    start: Vec<u64>,
+    ns: Vec<u64>,
     own: Vec<u64>,
-    total: Vec<u64>,
+    /// Empty where words were not recorded.
+    words: Vec<u64>,
+    process: Vec<u32>,
+    /// The text of its name.
+    function: Vec<u32>,
 }
 
 #[derive(Default, Serialize)]
-struct Turns {
+struct Slices {
     missing: String,
     left: u64,
     left_ns: u64,
@@ -155,80 +149,14 @@ struct Messages {
 struct Histogram {
     name: &'static str,
     title: &'static str,
+    about: &'static str,
     is_time: bool,
     /// Why there is none; or empty.
     missing: String,
     rows: Vec<Row>,
     left: usize,
-    svg: String,
-}
-
-/// Texts and processes by number.
-struct Tables<'r> {
-    names: &'r Names,
-    texts: Vec<String>,
-    text_of: HashMap<String, u32>,
-    name_of: HashMap<NameId, u32>,
-    processes: Vec<Id>,
-    process_of: HashMap<Id, u32>,
-}
-
-/// An index: there are never more things of a kind than it can count.
-fn index(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
-}
-
-impl<'r> Tables<'r> {
-    fn new(names: &'r Names) -> Tables<'r> {
-        Tables {
-            names,
-            texts: Vec::new(),
-            text_of: HashMap::new(),
-            name_of: HashMap::new(),
-            processes: Vec::new(),
-            process_of: HashMap::new(),
-        }
-    }
-
-    fn text(&mut self, text: &str) -> u32 {
-        if let Some(known) = self.text_of.get(text) {
-            return *known;
-        }
-        let number = index(self.texts.len());
-        self.texts.push(text.to_owned());
-        self.text_of.insert(text.to_owned(), number);
-        number
-    }
-
-    fn name(&mut self, name: NameId) -> u32 {
-        if let Some(known) = self.name_of.get(&name) {
-            return *known;
-        }
-        let text = match name {
-            NameId::NONE => "?".to_owned(),
-            name => self.names.text(name),
-        };
-        let number = self.text(&text);
-        self.name_of.insert(name, number);
-        number
-    }
-
-    fn process(&mut self, id: Id) -> u32 {
-        let new = index(self.processes.len());
-        let number = *self.process_of.entry(id).or_insert(new);
-        if number == new {
-            self.processes.push(id);
-        }
-        number
-    }
-
-    /// Of a process its number and 1; of anything else 0.
-    fn process_or_none(&mut self, id: Id) -> u32 {
-        match id {
-            Id::Process(_) | Id::Port(_) => self.process(id) + 1,
-            Id::None | Id::Name(_) => 0,
-        }
-    }
+    /// Of all rows, in parts of the time.
+    sizes: Option<Sizes>,
 }
 
 /// Each number as the difference to the one before it.
@@ -236,17 +164,6 @@ fn differences(numbers: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut last = 0;
     let difference = |number: u64| number.saturating_sub(std::mem::replace(&mut last, number));
     numbers.map(difference).collect()
-}
-
-/// What was not recorded of that which `what` is made of, and how to get it; empty where all was.
-fn missing(recording: &Recording, what: &str, needs: &[Group]) -> String {
-    let Some((missing, events)) = recording.lacking(needs) else {
-        return String::new();
-    };
-    let missing = missing.join(" and no ");
-    format!(
-        "No {what} can be shown: there is no {missing} in the recording. Record it with --events {events}."
-    )
 }
 
 impl Page {
@@ -257,8 +174,11 @@ impl Page {
     /// When a block is damaged.
     pub fn read(recording: &Recording, file: &str, most: usize) -> Result<Page, Error> {
         let Sinks {
+            clock,
             summary,
             profile,
+            in_parts,
+            calls,
             follow,
             histograms: measured,
         } = Sinks::of(recording, ROWS, most)?;
@@ -267,9 +187,9 @@ impl Page {
         let span = (summary.losses.since_ns, summary.end_ns);
         let names = recording.names();
         let mut tables = Tables::new(names);
-        let turns = turns(
+        let slices = slices(
             recording,
-            &follow.turns.sorted(|turn| turn.start_ns),
+            &follow.slices.sorted(|slice| slice.start_ns),
             &mut tables,
         );
         let collections = follow.collections.sorted(|collection| collection.start_ns);
@@ -288,11 +208,13 @@ impl Page {
             since_ns: span.0,
             end_ns: span.1,
             schedulers: schedulers(recording, &follow.use_ns),
-            flame: flame(recording, &profile, most, &mut tables),
-            turns: Turns {
-                left: follow.turns.left,
-                left_ns: follow.turns.left_ns,
-                ..turns
+            part_ns: clock.part_ns(),
+            flame: Flame::of(recording, &profile, most, in_parts, &mut tables),
+            calls: self::calls(recording, &calls, &mut tables),
+            slices: Slices {
+                left: follow.slices.left,
+                left_ns: follow.slices.left_ns,
+                ..slices
             },
             collections: Collections {
                 missing: missing(recording, "collections", &[Group::Gc]),
@@ -340,22 +262,44 @@ fn schedulers(recording: &Recording, use_ns: &[Vec<u64>]) -> Vec<Scheduler> {
         .collect()
 }
 
-fn turns(recording: &Recording, turns: &[&LongTurn], tables: &mut Tables<'_>) -> Turns {
-    let mut out = Turns {
-        missing: missing(recording, "turns", &[Group::Scheduling]),
-        start: differences(turns.iter().map(|turn| turn.start_ns)),
-        ..Turns::default()
+fn slices(recording: &Recording, slices: &[&LongSlice], tables: &mut Tables<'_>) -> Slices {
+    let mut out = Slices {
+        missing: missing(recording, "time slices", &[Group::Scheduling]),
+        start: differences(slices.iter().map(|slice| slice.start_ns)),
+        ..Slices::default()
     };
-    for turn in turns {
-        out.ns.push(turn.ns);
-        out.process.push(tables.process(turn.who));
-        out.scheduler.push(turn.segment);
-        out.from.push(tables.name(turn.from));
-        out.to.push(match turn.to {
+    for slice in slices {
+        out.ns.push(slice.ns);
+        out.process.push(tables.process(slice.who));
+        out.scheduler.push(slice.segment);
+        out.from.push(tables.name(slice.from));
+        out.to.push(match slice.to {
             End::In(name) => tables.name(name),
             End::Exited => tables.text("its end"),
             End::Open => tables.text("the end of the recording"),
         });
+    }
+    out
+}
+
+fn calls(recording: &Recording, longest: &Longest<LongCall>, tables: &mut Tables<'_>) -> Calls {
+    let has_words = recording.has(Group::Words);
+    let calls = longest.sorted(|call| call.start_ns);
+    let mut out = Calls {
+        missing: flame::needs(recording),
+        left: longest.left,
+        left_ns: longest.left_ns,
+        start: differences(calls.iter().map(|call| call.start_ns)),
+        ..Calls::default()
+    };
+    for call in calls {
+        out.ns.push(call.ns);
+        out.own.push(call.own_ns);
+        if has_words {
+            out.words.push(call.own_words);
+        }
+        out.process.push(tables.process(call.who));
+        out.function.push(tables.name(call.function));
     }
     out
 }
@@ -447,7 +391,7 @@ fn processes(lives: &HashMap<Id, Life>, tables: &mut Tables<'_>) -> Processes {
         out.born_ns.push(life.born_ns);
         out.ended_ns.push(life.ended_ns);
         out.reason.push(tables.text(&life.reason));
-        out.turns.push(life.turns);
+        out.slices.push(life.slices);
         out.busy_ns.push(life.busy_ns);
         out.collections.push(life.collections);
         out.gc_ns.push(life.gc_ns);
@@ -457,137 +401,33 @@ fn processes(lives: &HashMap<Id, Life>, tables: &mut Tables<'_>) -> Processes {
     out
 }
 
-type CostOf = fn(&Node) -> u64;
-
-/// Names, whether they are times, and costs of the widths that there may be.
-const WIDTHS: [(&str, bool, CostOf); 5] = [
-    ("time", true, |node| node.cost.time_ns),
-    ("calls", false, |node| node.cost.calls),
-    ("words", false, |node| node.cost.words),
-    ("reductions", false, |node| node.reductions),
-    ("wait", true, |node| node.wait_ns),
-];
-
-/// Of each node its cost and that of all below it.
-fn totals(nodes: &[Node], cost: CostOf) -> Vec<u64> {
-    let mut totals: Vec<u64> = nodes.iter().map(cost).collect();
-    // Children come after their parents.
-    for at in (0..nodes.len()).rev() {
-        if let Some(parent) = nodes[at].parent {
-            totals[parent as usize] = totals[parent as usize].saturating_add(totals[at]);
-        }
-    }
-    totals
-}
-
-/// The nodes that are shown, in their order: those with the largest share in anything.
-fn shown(nodes: &[Node], totals: &[Vec<u64>], most: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..nodes.len()).collect();
-    if nodes.len() <= most {
-        return shown;
-    }
-    let mut share = vec![0.0_f64; nodes.len()];
-    for totals in totals {
-        let roots = nodes.iter().zip(totals);
-        let all = roots
-            .filter(|(node, _)| node.parent.is_none())
-            .fold(0_u64, |sum, (_, total)| sum.saturating_add(*total));
-        for (share, total) in share.iter_mut().zip(totals) {
-            #[expect(clippy::cast_precision_loss, reason = "of two shares the larger")]
-            let of = *total as f64 / all.max(1) as f64;
-            *share = share.max(of);
-        }
-    }
-    // A caller's share is never less than that of what it calls, and it comes first: it is there too.
-    shown.sort_by(|a, b| share[*b].total_cmp(&share[*a]).then_with(|| a.cmp(b)));
-    shown.truncate(most);
-    shown.sort_unstable();
-    shown
-}
-
-fn flame(recording: &Recording, profile: &Profile, most: usize, tables: &mut Tables<'_>) -> Flame {
-    let missing = missing(recording, "flame graph", &[Group::Calls, Group::Returns]);
-    if !missing.is_empty() {
-        return Flame {
-            missing,
-            ..Flame::default()
-        };
-    }
-    let nodes = &profile.nodes;
-    let totals = WIDTHS.map(|(_, _, cost)| totals(nodes, cost));
-    let shown = shown(nodes, &totals, most);
-    let mut numbers = vec![0; nodes.len()];
-    for (number, at) in (1..).zip(&shown) {
-        numbers[*at] = number;
-    }
-    let processes: Vec<u32> = profile
-        .processes
-        .iter()
-        .map(|process| tables.process(process.pid.parse().unwrap_or_default()))
-        .collect();
-    let mut out = Flame {
-        left: (nodes.len() - shown.len()) as u64,
-        ..Flame::default()
-    };
-    for function in &profile.functions {
-        let text = name::mfa(&function.module, &function.name, function.arity);
-        out.function.push(tables.text(&text));
-        out.color
-            .push(flamegraph::css_color(&function.module, &function.name));
-    }
-    for at in &shown {
-        let node = &nodes[*at];
-        out.process.push(processes[node.process as usize]);
-        out.parent
-            .push(node.parent.map_or(0, |parent| numbers[parent as usize]));
-        out.of.push(node.function);
-    }
-    for ((name, is_time, cost), totals) in WIDTHS.into_iter().zip(totals) {
-        if totals.iter().any(|total| *total > 0) {
-            out.widths.push(Width {
-                name,
-                is_time,
-                own: shown.iter().map(|at| cost(&nodes[*at])).collect(),
-                total: shown.iter().map(|at| totals[*at]).collect(),
-            });
-        }
-    }
-    out
-}
-
 /// What was measured, of each of [`Of::ALL`] for which the recording has what it needs.
-fn histograms(
-    recording: &Recording,
-    mut measured: Vec<(Of, Result<Histograms, String>)>,
-) -> Vec<Histogram> {
+fn histograms(recording: &Recording, mut measured: Vec<Measured>) -> Vec<Histogram> {
     let of = |of: Of| {
         let what = if of == Of::Words { "words" } else { "times" };
         let empty = Histogram {
             name: of.name(),
             title: of.title(),
+            about: of.about(),
             is_time: of.unit() == "ns",
             missing: missing(recording, what, of.needs()),
             rows: Vec::new(),
             left: 0,
-            svg: String::new(),
+            sizes: None,
         };
-        let Some(at) = measured.iter().position(|(other, _)| *other == of) else {
+        let Some(at) = measured.iter().position(|other| other.of == of) else {
             return empty;
         };
-        let (_, measured) = measured.swap_remove(at);
-        let drawn = measured.and_then(|measured| {
-            let mut svg = Vec::new();
-            measured.draw("", &mut svg).map_err(|e| e.to_string())?;
-            Ok((measured.rows(), String::from_utf8_lossy(&svg).into_owned()))
-        });
-        match drawn {
-            Ok((mut rows, svg)) => {
+        let Measured { all, sizes, .. } = measured.swap_remove(at);
+        match all {
+            Ok(measured) => {
+                let mut rows = measured.rows();
                 let left = rows.len().saturating_sub(HISTOGRAM_ROWS);
                 rows.truncate(HISTOGRAM_ROWS);
                 Histogram {
                     rows,
                     left,
-                    svg,
+                    sizes: Some(sizes),
                     ..empty
                 }
             }

@@ -4,13 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use crate::ring::{End, Event, Group, Id, Kind, NameId, Names, Passing, Record, Span, Turn, Value};
+use super::clock::{Clock, PARTS};
+use crate::ring::{
+    Activation, End, Event, Group, Id, Kind, NameId, Names, Passing, Record, Slice, Span, Value,
+};
 
 /// Longer texts are cut.
 const TEXT_MAX: usize = 160;
-
-/// Parts of the time for which the schedulers' use is told.
-pub(super) const PARTS: usize = 240;
 
 /// The beginning of a text.
 fn cut(text: &str) -> String {
@@ -22,7 +22,7 @@ fn cut(text: &str) -> String {
 
 /// A time slice that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LongTurn {
+pub(super) struct LongSlice {
     pub(super) ns: u64,
     pub(super) start_ns: u64,
     pub(super) who: Id,
@@ -40,6 +40,31 @@ pub(super) struct LongCollection {
     pub(super) is_major: bool,
     pub(super) reclaimed: u64,
     pub(super) used: u64,
+}
+
+/// A call that has ended, or goes on at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LongCall {
+    pub(super) ns: u64,
+    pub(super) start_ns: u64,
+    pub(super) who: Id,
+    pub(super) function: NameId,
+    pub(super) own_ns: u64,
+    pub(super) own_words: u64,
+}
+
+impl LongCall {
+    /// A call of a process that ends now.
+    pub(super) fn of(who: Id, call: &Activation, now: u64) -> LongCall {
+        LongCall {
+            ns: now.saturating_sub(call.start_ns),
+            start_ns: call.start_ns,
+            who,
+            function: call.function,
+            own_ns: call.own_ns,
+            own_words: call.own_words(),
+        }
+    }
 }
 
 /// An event that takes no time.
@@ -146,7 +171,13 @@ pub(super) trait Lasting: Ord {
     fn ns(&self) -> u64;
 }
 
-impl Lasting for LongTurn {
+impl Lasting for LongSlice {
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+}
+
+impl Lasting for LongCall {
     fn ns(&self) -> u64 {
         self.ns
     }
@@ -168,7 +199,7 @@ pub(super) struct Longest<T> {
 }
 
 impl<T: Lasting> Longest<T> {
-    fn new(most: usize) -> Longest<T> {
+    pub(super) fn new(most: usize) -> Longest<T> {
         Longest {
             most,
             all: BinaryHeap::new(),
@@ -177,14 +208,20 @@ impl<T: Lasting> Longest<T> {
         }
     }
 
-    fn add(&mut self, value: T) {
-        self.all.push(Reverse(value));
-        if self.all.len() > self.most
-            && let Some(Reverse(shortest)) = self.all.pop()
-        {
-            self.left += 1;
-            self.left_ns = shortest.ns();
+    pub(super) fn add(&mut self, value: T) {
+        if self.all.len() < self.most {
+            self.all.push(Reverse(value));
+            return;
         }
+        self.left += 1;
+        // Most are shorter than all that are kept.
+        let left = match self.all.peek_mut() {
+            Some(mut shortest) if shortest.0 < value => {
+                std::mem::replace(&mut *shortest, Reverse(value)).0
+            }
+            _ => value,
+        };
+        self.left_ns = self.left_ns.max(left.ns());
     }
 
     /// In order of time.
@@ -235,7 +272,7 @@ pub(super) struct Life {
     pub(super) born_ns: Option<u64>,
     pub(super) ended_ns: Option<u64>,
     pub(super) reason: String,
-    pub(super) turns: u64,
+    pub(super) slices: u64,
     pub(super) busy_ns: u64,
     pub(super) collections: u64,
     pub(super) gc_ns: u64,
@@ -246,38 +283,31 @@ pub(super) struct Life {
 /// Follows the records of a recording, and keeps what the page shows one by one.
 pub(super) struct Follow<'r> {
     names: &'r Names,
-    pub(super) turns: Longest<LongTurn>,
+    pub(super) slices: Longest<LongSlice>,
     pub(super) collections: Longest<LongCollection>,
     pub(super) marks: Newest<Mark>,
     pub(super) messages: Newest<Message>,
     pub(super) lives: HashMap<Id, Life>,
     /// Time in which each scheduler ran processes, in each part of the time.
     pub(super) use_ns: Vec<Vec<u64>>,
-    first_ns: u64,
-    part_ns: u64,
+    clock: Clock,
     /// Numbers of messages by their numbers on the way.
     sent: HashMap<u64, u64>,
     tokens: Tokens,
 }
 
 impl<'r> Follow<'r> {
-    /// Keeps `most` of each kind of thing; the recording is from `first_ns` to `end_ns`.
-    pub(super) fn new(
-        names: &'r Names,
-        segments: usize,
-        most: usize,
-        (first_ns, end_ns): (u64, u64),
-    ) -> Follow<'r> {
+    /// Keeps `most` of each kind of thing.
+    pub(super) fn new(names: &'r Names, segments: usize, most: usize, clock: Clock) -> Follow<'r> {
         Follow {
             names,
-            turns: Longest::new(most),
+            slices: Longest::new(most),
             collections: Longest::new(most),
             marks: Newest::new(most),
             messages: Newest::new(most),
             lives: HashMap::new(),
             use_ns: vec![vec![0; PARTS]; segments],
-            first_ns,
-            part_ns: (end_ns.saturating_sub(first_ns) / PARTS as u64).max(1),
+            clock,
             sent: HashMap::new(),
             tokens: Tokens::default(),
         }
@@ -291,12 +321,12 @@ impl<'r> Follow<'r> {
         match (kind.group(), *span) {
             (
                 _,
-                Span::TurnEnds {
-                    turn: Some(turn),
+                Span::SliceEnds {
+                    slice: Some(slice),
                     end,
                     ..
                 },
-            ) => self.turn(&turn, record.time_ns, end),
+            ) => self.slice(&slice, record.time_ns, end),
             (_, Span::CollectionEnds { .. }) => self.collection(record, span),
             (Group::Gc | Group::Ports | Group::System, Span::Moment) => self.mark(record, kind),
             (Group::Messages, Span::Message(passing)) => self.message(record, Some(passing)),
@@ -317,37 +347,32 @@ impl<'r> Follow<'r> {
         self.lives.entry(who).or_default()
     }
 
-    fn turn(&mut self, turn: &Turn, now: u64, to: End) {
-        let ns = now.saturating_sub(turn.start_ns);
-        let life = self.life(turn.who);
-        life.turns += 1;
+    fn slice(&mut self, slice: &Slice, now: u64, to: End) {
+        let ns = now.saturating_sub(slice.start_ns);
+        let life = self.life(slice.who);
+        life.slices += 1;
         life.busy_ns = life.busy_ns.saturating_add(ns);
-        if matches!(turn.who, Id::Process(_)) {
-            self.spread(turn.segment, turn.start_ns, now);
+        if matches!(slice.who, Id::Process(_)) {
+            self.spread(slice.segment, slice.start_ns, now);
         }
-        self.turns.add(LongTurn {
+        self.slices.add(LongSlice {
             ns,
-            start_ns: turn.start_ns,
-            who: turn.who,
-            segment: turn.segment,
-            from: turn.from,
+            start_ns: slice.start_ns,
+            who: slice.who,
+            segment: slice.segment,
+            from: slice.from,
             to,
         });
     }
 
     /// Adds a span to the parts of the time that it is in.
     fn spread(&mut self, segment: usize, from: u64, to: u64) {
-        let (first, width) = (self.first_ns, self.part_ns);
-        let part = |ns: u64| usize::try_from(ns.saturating_sub(first) / width).unwrap_or(PARTS);
+        let clock = self.clock;
         let Some(parts) = self.use_ns.get_mut(segment) else {
             return;
         };
-        let last = part(to).min(PARTS - 1);
-        for (at, busy_ns) in parts.iter_mut().enumerate().take(last + 1).skip(part(from)) {
-            let begin = first + at as u64 * width;
-            // What the division left over belongs to the last part.
-            let end = if at == PARTS - 1 { to } else { begin + width };
-            *busy_ns += to.min(end).saturating_sub(from.max(begin));
+        for (part, ns) in clock.pieces(0, from, to) {
+            parts[part] += ns;
         }
     }
 
@@ -516,9 +541,9 @@ impl<'r> Follow<'r> {
     }
 
     /// Ends the time slices that have not ended.
-    pub(super) fn finish(&mut self, open: &[Turn], end_ns: u64) {
-        for turn in open {
-            self.turn(turn, end_ns, End::Open);
+    pub(super) fn finish(&mut self, open: &[Slice], end_ns: u64) {
+        for slice in open {
+            self.slice(slice, end_ns, End::Open);
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Writes a recording as one page for a browser. The page holds everything it shows and loads nothing from a network.
 //!
-//! [`Page::read`] takes the page's data out of a recording: the report, call paths, time slices, collections, single
-//! events, messages and histograms. It keeps a limited number of the things that a recording may have very many of, and
+//! [`Page::read`] takes the page's data out of a recording: the report, call paths with their costs in parts of the time,
+//! calls, time slices, collections, single events, messages and histograms. It keeps a limited number of the things that a recording may have very many of, and
 //! the page says what was left out. [`Page::write`] puts the data into the page as JSON, which the page's own script
 //! draws. Names and texts come from programs and are never taken for HTML: the JSON holds no `<`, and the script makes
 //! text of them.
 
+mod clock;
 mod data;
+mod flame;
 mod follow;
+mod parts;
 mod sinks;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -19,12 +23,20 @@ pub use data::Page;
 /// The page: what stands in the places of these marks, in their order.
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 15] = [
+    include_str!("page/name.js"),
     include_str!("page/base.js"),
+    include_str!("page/link.js"),
+    include_str!("page/tabs.js"),
+    include_str!("page/costs.js"),
+    include_str!("page/stretch.js"),
     include_str!("page/overview.js"),
     include_str!("page/flame.js"),
+    include_str!("page/functions.js"),
     include_str!("page/timeline.js"),
+    include_str!("page/chart.js"),
     include_str!("page/messages.js"),
+    include_str!("page/processes.js"),
     include_str!("page/histograms.js"),
     include_str!("page/start.js"),
 ];

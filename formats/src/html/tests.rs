@@ -36,14 +36,14 @@ fn the_page_has_what_happened() {
         page["losses"],
         serde_json::json!([
             "Nothing was lost.",
-            "The recording has no end: the emulator was killed, or runs still."
+            "The recording has no end: the emulator was killed, or is still running."
         ])
     );
-    let turns = &page["turns"];
-    assert_eq!(turns["missing"], "");
-    assert_eq!(numbers(&turns["start"])[..3], [100, 12_900, 2_000]);
-    assert_eq!(numbers(&turns["ns"])[..3], [12_400, 1_500, 7_500]);
-    assert_eq!(numbers(&turns["ns"]).len(), 21);
+    let slices = &page["slices"];
+    assert_eq!(slices["missing"], "");
+    assert_eq!(numbers(&slices["start"])[..3], [100, 12_900, 2_000]);
+    assert_eq!(numbers(&slices["ns"])[..3], [12_400, 1_500, 7_500]);
+    assert_eq!(numbers(&slices["ns"]).len(), 21);
     let collections = &page["collections"];
     assert_eq!(numbers(&collections["ns"]), [700; 10]);
     assert_eq!(numbers(&collections["major"]), [0; 10]);
@@ -89,13 +89,109 @@ fn call_paths_have_their_widths() {
     assert_eq!(total[1..], own[1..]);
 }
 
+/// Of each cell the path and what else is in a column.
+fn cells(flame: &Value, width: usize) -> Vec<(usize, i64, i64)> {
+    let cells = &flame["cells"];
+    let (own, below) = (numbers(&cells["own"]), numbers(&cells["below"]));
+    let counts = own.iter().zip(&below).enumerate();
+    let paths = counts.flat_map(|(path, (own, below))| {
+        let number = usize::try_from(own + below).expect("a number");
+        std::iter::repeat_n(path, number)
+    });
+    let columns = numbers(&cells["part"]);
+    let columns = columns.into_iter().zip(numbers(&cells["costs"][width]));
+    let cells = paths.zip(columns);
+    cells
+        .map(|(path, (part, cost))| (path, part, cost))
+        .collect()
+}
+
+#[test]
+fn parts_of_the_time_have_all_of_the_costs() {
+    let page = data(&html(&sample::varied(), MOST));
+    let flame = &page["flame"];
+    assert_eq!(flame["cells"]["factor"], 1);
+    let widths = flame["widths"].as_array().expect("a list");
+    assert_eq!(widths.len(), 5);
+    for (at, width) in widths.iter().enumerate() {
+        let cells = cells(flame, at);
+        for (path, own) in numbers(&width["own"]).into_iter().enumerate() {
+            let of_path = cells.iter().filter(|(of, _, _)| *of == path);
+            let sum: i64 = of_path.map(|(_, _, cost)| cost).sum();
+            assert_eq!(sum, own, "{}", width["name"]);
+        }
+        let own: Vec<i64> = numbers(&flame["costs"][at]["own"]);
+        assert_eq!(
+            own.iter().sum::<i64>(),
+            numbers(&width["own"]).iter().sum::<i64>()
+        );
+    }
+    // No part has more time than it is long, on each of two processes.
+    let part_ns = page["part_ns"].as_i64().expect("a number");
+    for part in 0..240 {
+        let cells = cells(flame, 0).into_iter().filter(|(_, of, _)| *of == part);
+        let sum: i64 = cells.map(|(_, _, cost)| cost).sum();
+        assert!(sum <= 2 * part_ns, "{part}: {sum}");
+    }
+    // Every call is there: the longest first to be kept.
+    let calls = &page["calls"];
+    assert_eq!(
+        (numbers(&calls["ns"]).len(), &calls["left"]),
+        (41, &0.into())
+    );
+    assert!(numbers(&flame["is_app"]).iter().all(|is_app| *is_app == 1));
+}
+
+#[test]
+fn too_many_cells_make_parts_wider() {
+    let whole = data(&html(&sample::varied(), MOST));
+    let page = data(&html(&sample::varied(), 2));
+    let flame = &page["flame"];
+    let factor = flame["cells"]["factor"].as_u64().expect("a number");
+    assert!(factor > 1, "{factor}");
+    let sum = |page: &Value| {
+        let cells = cells(&page["flame"], 0);
+        cells.iter().map(|(_, _, cost)| cost).sum::<i64>()
+    };
+    // A path that begins with what is left out is left out as well.
+    let left = numbers(&whole["flame"]["widths"][0]["own"]);
+    let times: Vec<i64> = numbers(&flame["widths"][0]["total"]);
+    assert!(
+        sum(&page) <= sum(&whole) && sum(&page) >= times[0],
+        "{left:?}"
+    );
+    // Functions count what is left out.
+    assert_eq!(flame["costs"], whole["flame"]["costs"]);
+    assert_eq!(page["calls"]["left"], 39);
+}
+
+#[test]
+fn histograms_have_sizes_over_time() {
+    let page = data(&html(&sample::varied(), MOST));
+    for histogram in page["histograms"].as_array().expect("a list") {
+        let sizes = &histogram["sizes"];
+        let rows = histogram["rows"].as_array().expect("a list").iter();
+        let count: i64 = rows
+            .map(|row| row["count"].as_i64().expect("a number"))
+            .sum();
+        assert_eq!(
+            numbers(&sizes["count"]).iter().sum::<i64>(),
+            count,
+            "{}",
+            histogram["name"]
+        );
+        let buckets: i64 = numbers(&sizes["buckets"]).iter().sum();
+        assert_eq!(buckets, numbers(&sizes["bucket"]).len() as i64);
+    }
+}
+
 #[test]
 fn what_is_too_much_is_left_out_and_counted() {
     let page = data(&html(&sample::varied(), 2));
-    assert_eq!(page["turns"]["left"], 19);
+    assert_eq!(page["slices"]["left"], 19);
     // The longest two, in order of time.
-    assert_eq!(numbers(&page["turns"]["ns"]), [12_400, 97_500]);
-    assert_eq!(page["turns"]["left_ns"], 7_500);
+    assert_eq!(numbers(&page["slices"]["ns"]), [12_400, 97_500]);
+    assert_eq!(page["slices"]["left_ns"], 7_500);
     assert_eq!(
         (&page["collections"]["left"], &page["messages"]["left"]),
         (&8.into(), &18.into())
@@ -142,17 +238,17 @@ fn what_was_not_recorded_is_said() {
     let page = data(&html(&sample, MOST));
     for (part, events) in [
         ("flame", "calls,returns,gc"),
-        ("turns", "scheduling,gc"),
+        ("slices", "scheduling,gc"),
         ("messages", "messages,gc"),
     ] {
         let missing = page[part]["missing"].as_str().expect("a text");
         // With what is there already: what is named takes the place of the usual events.
-        let is_said = missing.ends_with(&format!("Record it with --events {events}."));
+        let is_said = missing.ends_with(&format!("Record with --events {events}."));
         assert!(is_said, "{missing}");
     }
     assert_eq!(
-        page["turns"]["missing"],
-        "No turns can be shown: there is no scheduling in the recording. Record it with --events scheduling,gc."
+        page["slices"]["missing"],
+        "No time slices can be shown: the recording has no scheduling. Record with --events scheduling,gc."
     );
     assert_eq!(page["collections"]["missing"], "");
     let of = |name: &str| {
@@ -162,11 +258,11 @@ fn what_was_not_recorded_is_said() {
             .expect(name)["missing"]
             .clone()
     };
-    assert_eq!(of("gc-pause"), "there is nothing in it to make gc-pause of");
+    assert_eq!(of("gc-pause"), "the recording has no data for gc-pause");
 }
 
 #[test]
-fn turns_that_do_not_end_and_messages_that_are_not_matched_are_shown() {
+fn slices_that_do_not_end_and_messages_that_are_not_matched_are_shown() {
     let mut sample = Sample::new(&[Group::Scheduling, Group::Messages]);
     let (a, b) = (process(9), process(10));
     let text = "{[alias|#Ref<0.1.2.3>],ok}";
@@ -205,8 +301,8 @@ fn turns_that_do_not_end_and_messages_that_are_not_matched_are_shown() {
     );
     let page = data(&html(&sample, MOST));
     assert_eq!(numbers(&page["messages"]["ns"]), [50, -2, -3, -1]);
-    assert_eq!(numbers(&page["turns"]["ns"]), [500, 0]);
-    let to = numbers(&page["turns"]["to"])[0] as usize;
+    assert_eq!(numbers(&page["slices"]["ns"]), [500, 0]);
+    let to = numbers(&page["slices"]["to"])[0] as usize;
     assert_eq!(page["texts"][to], "the end of the recording");
 }
 

@@ -78,12 +78,12 @@ impl Matched {
         let pattern = &self.pattern;
         match &self.outcome {
             Outcome::Called => None,
-            Outcome::NotCalled => Some(format!("no function of {pattern} was called")),
+            Outcome::NotCalled => Some(format!("no function that {pattern} matches was called")),
             Outcome::MeansNothing { near } if near.is_empty() => Some(format!(
-                "{pattern} is no function of a module that was loaded, and there is none like it"
+                "{pattern} matches no function of any loaded module, and nothing is similar"
             )),
             Outcome::MeansNothing { near } => Some(format!(
-                "{pattern} is no function of a module that was loaded; near it: {}",
+                "{pattern} matches no function of any loaded module; similar: {}",
                 near.join(", ")
             )),
         }
@@ -119,9 +119,9 @@ mod tests {
         let told = Matched::read_all(folder.path()).expect("readable");
         let told: Vec<_> = told.iter().map(|matched| matched.told()).collect();
         let expect = [
-            Some("no function of a was called".to_owned()),
+            Some("no function that a matches was called".to_owned()),
             None,
-            Some("c is no function of a module that was loaded; near it: d, e".to_owned()),
+            Some("c matches no function of any loaded module; similar: d, e".to_owned()),
         ];
         assert_eq!(told, expect);
         std::fs::write(folder.path().join("3.patterns"), "{").expect("writable");

@@ -23,7 +23,7 @@ impl Profile {
                 && a != b
             {
                 return Err(format!(
-                    "a profile of type {} cannot be joined to one of type {}",
+                    "a profile of type {} cannot be merged with one of type {}",
                     b.name(),
                     a.name()
                 ));

@@ -11,6 +11,7 @@ mod origin;
 mod pattern;
 mod reader;
 mod request;
+mod span;
 mod view;
 mod writer;
 
@@ -22,6 +23,7 @@ pub use pattern::{ParsePatternError, Pattern};
 pub use reader::ReadError;
 pub use request::Request;
 pub(crate) use request::files_in;
+pub use span::Span;
 pub use view::{LeftOut, Rest, Scope, View};
 pub use writer::{AtomicFile, Writer};
 

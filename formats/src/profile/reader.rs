@@ -43,11 +43,11 @@ impl ReadError {
             ("file", 0) => self.reason.clone(),
             ("file", VERSION_AT) => {
                 format!(
-                    "a profile of {}: use the beamline that made it, or make it anew",
+                    "a profile of {}: use the beamline that made it, or make it again",
                     self.reason
                 )
             }
-            _ => format!("the profile is damaged: {self}; make it anew"),
+            _ => format!("the profile is damaged: {self}; make it again"),
         }
     }
 }
@@ -367,7 +367,7 @@ fn patterns(cursor: &mut Cursor<'_>) -> Result<Vec<Pattern>, ReadError> {
     for _ in 0..cursor.number()? {
         match cursor.text()?.parse() {
             Ok(pattern) => patterns.push(pattern),
-            Err(_) => return cursor.fail("a pattern is none"),
+            Err(_) => return cursor.fail("a pattern is malformed"),
         }
     }
     Ok(patterns)

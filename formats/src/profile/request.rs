@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Libraries, Pattern, Type};
+use super::{Libraries, Pattern, Span, Type};
 use crate::variable::Variable;
 
 /// What an emulator measures, and where its profile file goes.
@@ -18,10 +18,8 @@ pub struct Request {
     pub patterns: Vec<Pattern>,
     /// Whether call paths are recorded as well.
     pub call_tree: bool,
-    /// What is measured before this many milliseconds does not count.
-    pub delay_ms: u64,
-    /// The profile ends after so many milliseconds more; none: with the emulator.
-    pub duration_ms: Option<u64>,
+    /// The part of the run that is measured.
+    pub span: Span,
     /// The folder for profile files, and for what is told of patterns.
     pub folder: PathBuf,
     /// Where modules are that are not the program's own.

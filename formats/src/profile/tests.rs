@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::layout::{SECTION_HEAD, checksum};
 use super::*;
-use crate::export::{self, Target};
-use crate::flamegraph::{self, Difference, Drawing, Shape, Width};
+use crate::export::{self, Selection, Target};
+use crate::flamegraph::{self, Difference, Drawing, Shape, Threshold, Width};
 use crate::json;
 use crate::table::{By, Sort, Tables};
 
@@ -160,7 +160,7 @@ fn show(profile: &Profile) {
     assert!(!tables.to_string().is_empty());
     json::write(profile, &mut out).expect("a Vec takes all");
     for target in [Target::Folded, Target::Callgrind, Target::Pprof] {
-        let _ = export::write_profile(profile, target, &mut out);
+        let _ = export::write_profile(profile, target, &Selection::default(), &mut out);
     }
     let drawing = Drawing {
         shape: Shape::new(Width::Time),
@@ -169,8 +169,19 @@ fn show(profile: &Profile) {
         min_width: 0.01,
     };
     let _ = flamegraph::draw(profile, &drawing, &mut out);
-    let _ = flamegraph::draw_difference(&sample(), profile, &drawing, &mut out);
-    let _ = Difference::of(&sample(), profile, None).map(|difference| difference.to_string());
+    let _ = flamegraph::draw_difference(
+        &sample(),
+        profile,
+        &drawing,
+        Threshold::new(Width::Time, None, None),
+        &mut out,
+    );
+    let _ = Difference::of(
+        [&[sample()], std::slice::from_ref(profile)],
+        None,
+        |width| Threshold::new(width, None, None),
+    )
+    .map(|difference| difference.to_string());
 }
 
 /// Payloads changed under a checksum that is right: the reader's own checks are all there is.
@@ -308,7 +319,7 @@ fn merging_joins_functions_and_keeps_processes_apart() {
     let error = Profile::merge([sample(), counted]).expect_err("two types");
     assert_eq!(
         error,
-        "a profile of type call_count cannot be joined to one of type call_time"
+        "a profile of type call_count cannot be merged with one of type call_time"
     );
 }
 
@@ -320,8 +331,13 @@ fn a_request_survives_its_environment_variable() {
             .map(|p| p.parse().expect("a pattern"))
             .to_vec(),
         call_tree: true,
-        delay_ms: 3,
-        duration_ms: Some(4),
+        span: Span {
+            delay_ms: 3,
+            duration_ms: Some(4),
+            from: Some("a:b/1".parse().expect("a pattern")),
+            until: None,
+            by_signal: true,
+        },
         folder: "/a folder".into(),
         libraries: Libraries::default(),
     };

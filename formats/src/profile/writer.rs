@@ -23,20 +23,17 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file that will be named `path`.
+    /// Starts a file that will be named `path`, or that what the link `path` points to will be replaced by.
     ///
     /// # Errors
-    /// What the operating system says of creating `path` with `.tmp` added.
+    /// What the operating system says of creating the file with `.tmp` added to its name.
     pub fn create(path: &Path) -> io::Result<Self> {
+        let path = target(path)?;
         let mut tmp = path.as_os_str().to_owned();
         tmp.push(".tmp");
         let tmp = PathBuf::from(tmp);
         let out = Some(BufWriter::new(File::create(&tmp)?));
-        Ok(Self {
-            out,
-            path: path.to_owned(),
-            tmp,
-        })
+        Ok(Self { out, path, tmp })
     }
 
     /// Gives the file its name; what was there before is replaced.
@@ -49,6 +46,22 @@ impl AtomicFile {
         }
         fs::rename(&self.tmp, &self.path)
     }
+}
+
+/// More links are not followed, as the system does.
+const LINKS_MAX: usize = 40;
+
+/// What a link points to in the end, also where that is not there yet; a file itself.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if !path.is_symlink() {
+            return Ok(path);
+        }
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        path = folder.join(fs::read_link(&path)?);
+    }
+    Err(rustix::io::Errno::LOOP.into())
 }
 
 impl Write for AtomicFile {

@@ -16,6 +16,7 @@ use super::event::{Event, Group};
 use super::id::{Id, NameId};
 use super::losses::Losses;
 use super::names::Names;
+use super::part::Part;
 use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
 use super::shares::Shares;
@@ -24,14 +25,43 @@ use crate::paths::{Paths, ROOT};
 use crate::profile::{Cost, Count, Function, Header, Node, Origin, Process, Profile, Type};
 
 /// The cost of a path.
-#[derive(Clone, Copy, Default)]
-struct Costs {
-    calls: u64,
-    time_ns: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Costs {
+    pub(crate) calls: u64,
+    pub(crate) time_ns: u64,
     /// Time in which the process did not run.
-    wait_ns: u64,
-    words: i64,
-    reductions: i64,
+    pub(crate) wait_ns: u64,
+    pub(crate) words: i64,
+    pub(crate) reductions: i64,
+}
+
+/// What a process is in, and since when nobody has paid for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unpaid {
+    /// The process.
+    pub(crate) caller: usize,
+    /// Its path.
+    pub(crate) path: usize,
+    /// It runs.
+    pub(crate) is_running: bool,
+    /// Since when.
+    pub(crate) since_ns: u64,
+}
+
+/// Whether a process runs after a record; `None` where the record tells nothing of calls.
+fn runs_after(event: &Event<'_>) -> Option<bool> {
+    match event {
+        Event::Call { .. }
+        | Event::TailCall { .. }
+        | Event::Return { .. }
+        | Event::Unwind { .. }
+        | Event::In { .. }
+        | Event::Words { .. }
+        | Event::Reductions { .. }
+        | Event::Counted { .. } => Some(true),
+        Event::Out { .. } | Event::OutExited {} | Event::Exit { .. } => Some(false),
+        _ => None,
+    }
 }
 
 /// A process, as far as its calls are known.
@@ -130,7 +160,7 @@ pub(crate) struct Callers {
     /// Whose record came last.
     last: usize,
     /// The recording tells whether a process runs.
-    has_turns: bool,
+    has_slices: bool,
     /// The recording has the counter values of time slices.
     has_counters: bool,
     /// The reductions of call paths are known.
@@ -152,7 +182,7 @@ impl Callers {
             all: Vec::new(),
             known: FxHashMap::default(),
             last: 0,
-            has_turns: recording.has(Group::Scheduling),
+            has_slices: recording.has(Group::Scheduling),
             has_counters: recording.has(Group::Counters),
             has_reductions: recording.has(Group::Reductions),
             last_ns: 0,
@@ -165,7 +195,7 @@ impl Callers {
             let new = self.all.len();
             self.last = *self.known.entry(id).or_insert(new);
             if self.last == new {
-                let mut caller = Caller::new(!self.has_turns);
+                let mut caller = Caller::new(!self.has_slices);
                 caller.shares = self.has_counters.then(Box::default);
                 self.all.push((id, caller));
             }
@@ -173,24 +203,50 @@ impl Callers {
         &mut self.all[self.last].1
     }
 
-    fn add(&mut self, record: &Record<'_>) {
+    /// What a process pays for with this record, if that began before `begin_ns`.
+    #[inline]
+    pub(crate) fn unpaid(&mut self, record: &Record<'_>, begin_ns: u64) -> Option<Unpaid> {
+        runs_after(&record.event)?;
+        let caller = self.of(record.subject);
+        let (path, since_ns) = (caller.current as usize, caller.since_ns);
+        let (is_running, is_in) = (caller.is_running, path < caller.costs.len());
+        (is_in && since_ns < begin_ns).then_some(Unpaid {
+            caller: self.last,
+            path,
+            is_running,
+            since_ns,
+        })
+    }
+
+    /// The costs of all paths of each process that has had a record since.
+    pub(crate) fn since(&self, since_ns: u64) -> impl Iterator<Item = (usize, &[Costs])> {
+        let all = self.all.iter().enumerate();
+        let all = all.filter(move |(_, (_, caller))| caller.since_ns >= since_ns);
+        all.map(|(at, (_, caller))| (at, caller.costs.as_slice()))
+    }
+
+    /// Of each process the index that the first of its paths has in the profile.
+    pub(crate) fn first_nodes(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|at| self.all[*at].0);
+        let (mut first, mut next) = (vec![0; order.len()], 0);
+        for at in order {
+            first[at] = next;
+            next += self.all[at].1.paths.len();
+        }
+        first
+    }
+
+    /// Follows a record.
+    pub(crate) fn add(&mut self, record: &Record<'_>) {
         self.last_ns = record.time_ns;
-        let runs = match record.event {
-            Event::Call { .. }
-            | Event::TailCall { .. }
-            | Event::Return { .. }
-            | Event::Unwind { .. }
-            | Event::In { .. }
-            | Event::Words { .. }
-            | Event::Reductions { .. }
-            | Event::Counted { .. } => true,
-            Event::Out { .. } | Event::OutExited {} | Event::Exit { .. } => false,
-            _ => return,
+        let Some(runs) = runs_after(&record.event) else {
+            return;
         };
-        let (has_turns, has_reductions) = (self.has_turns, self.has_reductions);
+        let (has_slices, has_reductions) = (self.has_slices, self.has_reductions);
         let caller = self.of(record.subject);
         caller.charge(record.time_ns);
-        if has_turns {
+        if has_slices {
             // Who calls runs, even if the record of that is lost.
             caller.is_running = runs;
         }
@@ -333,6 +389,29 @@ impl Recording {
     /// When a block is damaged.
     pub fn profile(&self) -> Result<Profile, Error> {
         self.profile_and_losses().map(|(profile, _)| profile)
+    }
+
+    /// The same of a part of it.
+    ///
+    /// # Errors
+    /// When a block is damaged.
+    pub(crate) fn profile_of(&self, part: &Part<'_>) -> Result<Profile, Error> {
+        if part.is_whole() {
+            return self.profile();
+        }
+        let mut callers = Callers::new(self);
+        let losses = part.scan(self, |record, _| {
+            callers.add(record);
+            Ok::<(), Error>(())
+        })?;
+        let since = losses.since_ns.max(part.begin_ns);
+        let (mut profile, _) = callers.finish(self, since);
+        if let Some(end_ns) = part.end_ns {
+            let length = end_ns.saturating_sub(since);
+            let runs = profile.runs.iter_mut();
+            runs.for_each(|run| run.run_ns = run.run_ns.min(length));
+        }
+        Ok(profile)
     }
 
     /// The same, with what is missing.

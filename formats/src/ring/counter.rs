@@ -80,7 +80,10 @@ impl FromStr for Counter {
         let found = Counter::ALL.iter().find(|counter| counter.name() == text);
         found.copied().ok_or_else(|| {
             let names: Vec<&str> = Counter::ALL.iter().map(|counter| counter.name()).collect();
-            format!("'{text}' is no counter; there are {}", names.join(", "))
+            format!(
+                "'{text}' is not a counter; the counters are {}",
+                names.join(", ")
+            )
         })
     }
 }

@@ -26,7 +26,7 @@ pub struct Counters {
     /// The values of all threads of the emulator, if the recording has ended.
     pub run: Option<Vec<u64>>,
     /// The values of all time slices of processes.
-    pub turns: Vec<u64>,
+    pub slices: Vec<u64>,
     /// The functions with the highest values of the first counter. Each time slice is shared out by own time.
     pub by_function: Vec<CounterCost>,
     /// The call paths with the highest values of the first counter.
@@ -36,13 +36,13 @@ pub struct Counters {
 /// The sums of the counter values in records.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sums {
-    pub(super) turns: Counted,
+    pub(super) slices: Counted,
     pub(super) run: Option<Counted>,
 }
 
 impl Sums {
     pub(super) fn add(&mut self, more: &Sums) {
-        add(&mut self.turns, &more.turns);
+        add(&mut self.slices, &more.slices);
         self.run = self.run.or(more.run);
     }
 }
@@ -77,7 +77,7 @@ impl Counters {
         top: usize,
     ) -> Option<Counters> {
         let names = recording.description().settings.counters.clone();
-        let count = names.len().min(sums.turns.len());
+        let count = names.len().min(sums.slices.len());
         if count == 0 {
             return None;
         }
@@ -93,7 +93,7 @@ impl Counters {
         let by_path = most.into_iter().map(|at| (path(profile, at), paths[at]));
         Some(Counters {
             run: sums.run.map(|run| run[..count].to_vec()),
-            turns: sums.turns[..count].to_vec(),
+            slices: sums.slices[..count].to_vec(),
             by_function: best(functions, top, count),
             by_path: best(by_path, top, count),
             names,
@@ -135,13 +135,16 @@ impl fmt::Display for Counters {
         if let Some(run) = &self.run {
             self.write_row(f, run, "all threads of the emulator")?;
         }
-        self.write_row(f, &self.turns, "turns of processes")?;
+        self.write_row(f, &self.slices, "time slices of processes")?;
         for (title, rows) in [
             ("functions", &self.by_function),
             ("call paths", &self.by_path),
         ] {
             if !rows.is_empty() {
-                writeln!(f, "\nCounted, by {title}: each turn shared out by own time")?;
+                writeln!(
+                    f,
+                    "\nCounters by {title} (a time slice's are shared out by own time)"
+                )?;
             }
             for row in rows {
                 self.write_row(f, &row.counted, &row.what)?;

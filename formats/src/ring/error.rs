@@ -49,7 +49,7 @@ impl fmt::Display for Error {
             ),
             Error::Settings(text) => write!(f, "{text}"),
             Error::Empty => write!(f, "the file is empty: nothing was recorded into it"),
-            Error::Foreign => write!(f, "not a recording of beamline record"),
+            Error::Foreign => write!(f, "not a recording (beamline record)"),
             Error::Newer { version } => write!(
                 f,
                 "a recording of format {version}, and this program reads format {} at most: \
@@ -58,7 +58,7 @@ impl fmt::Display for Error {
             ),
             Error::Truncated { length, expected } => write!(
                 f,
-                "the recording is cut: {length} bytes of {expected}; copy it again from where it was made"
+                "the recording is cut off: {length} bytes of {expected}; copy it again from where it was made"
             ),
             Error::Overwritten => write!(
                 f,
@@ -68,7 +68,7 @@ impl fmt::Display for Error {
             Error::Corrupt { what, at } => {
                 write!(
                     f,
-                    "the recording is damaged: {what} at byte {at}; make it anew"
+                    "the recording is damaged: {what} at byte {at}; make it again"
                 )
             }
         }

@@ -262,7 +262,7 @@ events! {
     51 = PortOut, "port_out", Ports, { command: NameId };
     /// A collection has taken so long.
     56 = LongGc, "long_gc", System, { ms: u64 };
-    /// A turn has taken so long; it began and ended in these functions.
+    /// A time slice has taken so long; it began and ended in these functions.
     57 = LongSchedule, "long_schedule", System, { ms: u64, from: NameId, to: NameId };
     /// The message queue is long (1), or no longer so (0); so many messages are in it.
     58 = LongMessageQueue, "long_message_queue", System, { is_long: u64, messages: u64 };
@@ -276,7 +276,7 @@ events! {
     65 = SeqReceive, "seq_receive", Seq, { from: Id, label: NameId, last: u64, serial: u64; text };
     /// It prints, with the token it has.
     66 = SeqPrint, "seq_print", Seq, { label: NameId, last: u64, serial: u64; text };
-    /// Its turn, which ends now, has taken so much of what is counted, in the order in which it was asked for.
+    /// Its time slice, which ends now, has taken so much of what is counted, in the order in which it was asked for.
     72 = Counted, "counted", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
     /// All threads of the emulator have, since the recording was begun: it ends now.
     73 = CountedAll, "counted_all", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
@@ -356,7 +356,7 @@ impl std::str::FromStr for Group {
         let found = Group::ALL.into_iter().find(|group| group.name() == text);
         found.ok_or_else(|| {
             let names = Group::ALL.map(Group::name).join(", ");
-            format!("'{text}' is no kind of event; there are {names}")
+            format!("'{text}' is not a group of events; the groups are {names}")
         })
     }
 }

@@ -146,7 +146,7 @@ impl WhenFull {
 names!(WhenFull {
     Overwrite = "overwrite", "New records overwrite the oldest";
     Stop = "stop", "The recording stops";
-    Wait = "wait", "The program waits until there is room again; needs --stream";
+    Wait = "wait", "The program waits until there is room again; not with --ring or --dump-on";
 });
 
 /// A running check of words: what follows depends on all that went before.

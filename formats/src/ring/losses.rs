@@ -89,13 +89,13 @@ impl Losses {
             let since = time(self.since_ns);
             writeln!(
                 f,
-                "LOST: what was from {from} to {since}: the ring had no room for it; use a larger --ring"
+                "LOST: everything from {from} to {since}, for which the ring had no room; use a larger --ring"
             )?;
         }
         if kept.is_cut {
             writeln!(
                 f,
-                "LOST: what came after {to}: it was overwritten before it could be kept"
+                "LOST: everything after {to}, which was overwritten before it could be kept"
             )?;
         }
         Ok(())
@@ -120,7 +120,7 @@ impl fmt::Display for Losses {
         if self.is_cut {
             writeln!(
                 f,
-                "LOST: what came after the end of this stream: its disk was full, or who wrote it was killed"
+                "LOST: everything after the end of this recording: its disk was full, or its recorder was killed"
             )?;
         } else if self.losses.is_empty() && self.names_lost == 0 && !misses {
             writeln!(f, "Nothing was lost.")?;
@@ -143,18 +143,18 @@ impl fmt::Display for Losses {
             let since = time(self.since_ns);
             let advice = match self.kept {
                 Some(_) => "",
-                None => "; --stream keeps all, a larger --ring more",
+                None => "; a larger --ring keeps more, and without --ring all is kept",
             };
             writeln!(
                 f,
-                "Calls and times are those from {since} on, since when nothing is missing{advice}."
+                "Calls and times count from {since} on; nothing is missing since then{advice}."
             )?;
         }
         let runs = self.kept.is_some_and(|kept| kept.why != Why::Killed);
         if !self.has_ended && !runs && !self.is_cut {
             writeln!(
                 f,
-                "The recording has no end: the emulator was killed, or runs still."
+                "The recording has no end: the emulator was killed, or is still running."
             )?;
         }
         Ok(())

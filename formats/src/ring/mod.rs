@@ -11,6 +11,7 @@
 //! * [`Summary`] is what a person wants to know first.
 
 pub(crate) mod batch;
+mod beside;
 pub(crate) mod calls;
 mod counter;
 mod counters;
@@ -24,6 +25,7 @@ mod layout;
 mod losses;
 mod map;
 mod names;
+pub(crate) mod part;
 pub(crate) mod pass;
 mod prefault;
 mod reader;
@@ -37,6 +39,7 @@ pub(crate) mod spool;
 mod stacks;
 mod stream;
 pub(crate) mod summary;
+mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
 mod time;
@@ -44,6 +47,7 @@ mod total;
 mod trigger;
 mod writer;
 
+pub use beside::{numbered, part_of};
 pub use counter::{COUNTERS_MAX, Counted, Counter};
 pub use counters::{CounterCost, Counters};
 pub use description::{Description, Host, Settings};
@@ -57,9 +61,10 @@ pub use losses::{Losses, Lost};
 pub use names::{Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
-pub use spans::{Collection, End, Span, Spans, Turn};
+pub use spans::{Collection, End, Slice, Span, Spans};
 pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
 pub use summary::{FunctionCost, Longest, Shown, Summary, Use};
+pub use tally::Tally;
 pub use trigger::Trigger;
-pub use writer::{Anchor, Clock, Ring, RingOptions, Segment, least_bytes, reserve};
+pub use writer::{Anchor, Clock, Ring, RingOptions, Segment, least_bytes, lock};

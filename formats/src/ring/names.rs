@@ -38,10 +38,12 @@ entries! {
     3 = Process;
     /// A process or port with a name: its id, the name.
     4 = Registered;
-    /// A label of sequential tracing: its text.
+    /// A label of sequential tracing or of a process: its text.
     5 = Label;
     /// A module that is not the program's own: its name, the number of its origin.
     6 = Module;
+    /// A process with a label of `proc_lib`: its id, the label.
+    7 = Labelled;
 }
 
 /// A name to be written to the file.
@@ -74,7 +76,14 @@ pub enum Name<'a> {
         /// The name, an atom.
         name: NameId,
     },
-    /// A label of sequential tracing, as Erlang writes it.
+    /// A process that has got a label.
+    Labelled {
+        /// Itself.
+        id: Id,
+        /// The label.
+        label: NameId,
+    },
+    /// A label of sequential tracing or of a process, as Erlang writes it.
     Label(&'a str),
     /// A module that is not the program's own.
     Module {
@@ -123,6 +132,10 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             out.extend([id.word(), word(name)]);
             (Entry::Registered, 16)
         }
+        Name::Labelled { id, label } => {
+            out.extend([id.word(), word(label)]);
+            (Entry::Labelled, 16)
+        }
         Name::Module { name, origin } => {
             out.extend([word(name), origin.number()]);
             (Entry::Module, 16)
@@ -157,6 +170,8 @@ pub struct Process {
     pub function: NameId,
     /// The last name it had.
     pub name: NameId,
+    /// The last label it had.
+    pub label: NameId,
 }
 
 /// All names of a recording.
@@ -236,6 +251,9 @@ impl Names {
             Entry::Registered => {
                 self.processes.entry(id(0)?).or_default().name = name(1)?;
             }
+            Entry::Labelled => {
+                self.processes.entry(id(0)?).or_default().label = name(1)?;
+            }
             Entry::Module => {
                 let module = self.atom(name(0)?).to_owned();
                 // A newer writer may know more origins.
@@ -296,18 +314,24 @@ impl Names {
         self.processes.get(&id).copied()
     }
 
-    /// A process's registered name, or the function it started in; empty where neither is known.
+    /// A process's registered name, or its label, or the function it started in; empty where none is known.
     #[must_use]
     pub(crate) fn process_text(&self, id: Id) -> String {
         match self.process(id) {
             Some(process) if process.name != NameId::NONE => {
                 crate::name::module(self.atom(process.name))
             }
+            Some(process) if process.label != NameId::NONE => self.text(process.label),
             Some(process) if process.function != NameId::NONE => {
                 self.function_text(process.function)
             }
             _ => String::new(),
         }
+    }
+
+    /// The processes and ports of which something is known, in no order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Id> {
+        self.processes.keys().copied()
     }
 
     /// The process or port of each registered name, where it is known: the newest of both.

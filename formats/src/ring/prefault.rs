@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_block_is_asked_for_once_and_before_its_turn() {
+    fn each_block_is_asked_for_once_and_before_its_slice() {
         for blocks in [2, LEAD, LEAD + 1, 3 * LEAD + 7] {
             let place = Place {
                 label: 1,

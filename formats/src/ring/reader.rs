@@ -3,9 +3,10 @@
 //! The reader believes nothing in the file before a check says that it was written so. Only the names make the memory
 //! in use depend on the length of the recording.
 
+mod joined;
 mod merged;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use super::event::{Event, FIELDS_MAX, Group, KINDS, Kind};
 use super::id::Id;
 use super::layout::{
     BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, TABLE_MAX, WhenFull,
-    block, block_is_whole, header, kind, read_places, row, segment, whole_words, words_of,
+    block, block_is_whole, header, kind, read_places, row, segment, words_of,
 };
 use super::names::Names;
 use super::stream::{self, Frames, Run};
@@ -57,6 +58,8 @@ pub struct Recording {
     time: Timebase,
     /// It is a stream without its last part.
     is_cut: bool,
+    /// The ring beside the stream that its newest records are in.
+    ring: Option<File>,
 }
 
 #[derive(Clone, Debug)]
@@ -195,8 +198,16 @@ impl Recording {
         let file = File::open(path)?;
         let mut start = [0; stream::MAGIC.len()];
         if file.read_exact_at(&mut start, 0).is_ok() && start == stream::MAGIC {
-            return Recording::of_stream(file);
+            return Recording::of_stream(file)?.joined(path);
         }
+        match file.metadata()?.len() {
+            // Who was to fill it was killed before.
+            0 => Recording::of_ring(joined::beside(path).unwrap_or(file)),
+            _ => Recording::of_ring(file),
+        }
+    }
+
+    fn of_ring(file: File) -> Result<Recording, Error> {
         let length = file.metadata()?.len();
         let header = Header::read(&read_at(&file, 0, length.min(PAGE as u64))?)?;
         let expected = header.word(header::LENGTH);
@@ -246,6 +257,7 @@ impl Recording {
         let mut recording = Recording {
             time: Timebase::new(Anchor::default(), 0, None),
             is_cut: false,
+            ring: None,
             file,
             header,
             description,
@@ -283,41 +295,6 @@ impl Recording {
         Ok(Timebase::new(start, word(header::NS_PER_4G), last))
     }
 
-    /// Has blocks of a segment in `buffer`, among them the one with this sequence; gives that of the first.
-    fn load(&self, info: &SegmentInfo, sequence: u64, buffer: &mut Vec<u64>) -> Result<u64, Error> {
-        if let Some(runs) = &info.runs {
-            let at = runs.partition_point(|run| run.first + run.blocks <= sequence);
-            let Some(run) = runs.get(at).filter(|run| run.first <= sequence) else {
-                let what = "a frame";
-                return Err(Error::Corrupt { what, at: 0 });
-            };
-            Frames::load(&self.file, run, buffer)?;
-            return Ok(run.first);
-        }
-        // As many as follow in the file.
-        let to_wrap = info.place.blocks - (sequence - 1) % info.place.blocks;
-        let blocks = READ_BLOCKS.min(to_wrap).min(info.head - sequence + 1);
-        let at = info.place.block_at(sequence);
-        let bytes = read_at(&self.file, at, blocks * PAGE as u64)?;
-        whole_words(&bytes, buffer);
-        Ok(sequence)
-    }
-
-    /// Whether somebody records into the file, newer records over older ones.
-    fn is_being_overwritten(&self) -> bool {
-        if self.when_full() != Some(WhenFull::Overwrite) {
-            return false;
-        }
-        match self.file.try_lock_shared() {
-            Ok(()) => {
-                // It stays locked until the file is closed if this fails, which is soon.
-                let _ = self.file.unlock();
-                false
-            }
-            Err(error) => matches!(error, TryLockError::WouldBlock),
-        }
-    }
-
     /// What is known besides records.
     #[must_use]
     pub fn description(&self) -> &Description {
@@ -336,9 +313,13 @@ impl Recording {
     pub fn lacks(&self, what: &str, needs: &[Group]) -> Option<String> {
         let (missing, events) = self.lacking(needs)?;
         let all: Vec<&str> = needs.iter().map(|group| group.name()).collect();
+        let (last, first) = all.split_last()?;
+        let all = match first {
+            [] => (*last).to_owned(),
+            first => format!("{} and {last}", first.join(", ")),
+        };
         Some(format!(
-            "{what} is made from {}, and there is no {} in it: record it with --events {events}",
-            all.join(" and "),
+            "{what} needs {all}, but the recording has no {}: record with --events {events}",
             missing.join(" and no "),
         ))
     }
@@ -497,6 +478,11 @@ impl Recording {
     /// When a block is damaged.
     pub fn merged(&self) -> Result<Merged<'_>, Error> {
         Merged::new(self)
+    }
+
+    /// The records of each segment as its writer has counted them.
+    pub(super) fn written(&self) -> Vec<Counts> {
+        self.segments.iter().map(|info| *info.written).collect()
     }
 
     /// Has each segment read by `read`, on all cores; the results are in the order of the segments.
@@ -680,6 +666,17 @@ impl<'r> SegmentReader<'r> {
             fields: &self.raw.fields,
             text: &self.text,
         }
+    }
+
+    /// Counts the records from here to the end.
+    pub(super) fn counts(mut self) -> Result<Counts, Error> {
+        let mut counts = [0; KINDS];
+        while self.advance()? {
+            if let Some(count) = counts.get_mut(usize::from(self.raw.kind)) {
+                *count += 1;
+            }
+        }
+        Ok(counts)
     }
 
     fn corrupt(&self, what: &'static str) -> Error {

@@ -1,15 +1,20 @@
 //! The request that tells an emulator what to record. The command hands it over in an environment variable.
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::beside::{number_of, numbered, part_of};
 use super::counter::Counter;
 use super::event::Group;
 use super::layout::WhenFull;
 use super::trigger::Trigger;
+use super::writer::{Ring, RingOptions, lock};
 use super::{Error, Host, Recording};
-use crate::profile::{Libraries, Pattern};
+use crate::profile::{Libraries, Pattern, Span};
 use crate::variable::Variable;
 
 /// Which system events are recorded: from these limits on; 0 is none.
@@ -34,6 +39,9 @@ pub struct System {
 pub struct Request {
     /// Where the recording goes.
     pub file: PathBuf,
+    /// The ring is no recording by itself: its records are taken out of it, and it is beside the recording
+    /// ([`part_of`]).
+    pub is_apart: bool,
     /// Marks what is recorded in one run.
     pub token: u64,
     /// What is recorded.
@@ -50,10 +58,8 @@ pub struct Request {
     pub counters: Vec<Counter>,
     /// The triggers of a flight recorder. The emulator notes in the ring's header that one has happened.
     pub triggers: Vec<Trigger>,
-    /// Nothing is recorded before this many milliseconds.
-    pub delay_ms: u64,
-    /// The recording ends after so many milliseconds more; `None` ends it with the emulator.
-    pub duration_ms: Option<u64>,
+    /// The part of the run that is recorded.
+    pub span: Span,
     /// The folder for what is told of patterns.
     pub folder: PathBuf,
     /// Where modules are that are not the program's own.
@@ -71,59 +77,113 @@ impl Variable for Request {
 }
 
 impl Request {
-    /// Where the emulator with this process number records: into the file, or beside it, where another of
-    /// the same run has taken that.
-    #[must_use]
-    pub fn free_file(&self, os_pid: u32) -> PathBuf {
-        let taken = Recording::token_of(&self.file) == Some(self.token);
-        if taken {
-            self.file_beside(os_pid)
-        } else {
-            self.file.clone()
+    /// Makes the ring of an emulator. The first emulator of a run has the file, and each other one a numbered file that
+    /// was not there before.
+    ///
+    /// # Errors
+    /// The ring's file, and why there can be no ring in it.
+    pub fn create_ring(&self, options: &RingOptions) -> Result<Arc<Ring>, (PathBuf, Error)> {
+        for number in 1..=FILES_MAX {
+            let ring = self.ring(number);
+            let made = match number {
+                1 => self.lock_first(&ring),
+                _ => self.create_new(&ring, number),
+            };
+            let made = made.and_then(|file| {
+                file.map(|file| Ring::within(file, &ring, options))
+                    .transpose()
+            });
+            match made {
+                Ok(Some(ring)) => return Ok(ring),
+                Ok(None) => {}
+                Err(error) => return Err((ring, error)),
+            }
+        }
+        Err((self.ring(FILES_MAX), Error::Busy))
+    }
+
+    /// The first ring's file; none where another emulator of this run has it.
+    fn lock_first(&self, ring: &Path) -> Result<Option<std::fs::File>, Error> {
+        let file = match lock(ring) {
+            Ok(file) => file,
+            Err(Error::Busy) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok((Recording::token_of(ring) != Some(self.token)).then_some(file))
+    }
+
+    /// Another ring's file; none where the number is taken.
+    fn create_new(&self, ring: &Path, number: u32) -> Result<Option<std::fs::File>, Error> {
+        let mut options = OpenOptions::new();
+        let made = options.read(true).write(true).create_new(true).open(ring);
+        let file = match made {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if self.is_apart && numbered(&self.file, number).exists() {
+            std::fs::remove_file(ring)?;
+            return Ok(None);
+        }
+        // Only who waits for it to appear could have it now, and waits until it is a ring.
+        file.try_lock().map_err(|_| Error::Busy)?;
+        Ok(Some(file))
+    }
+
+    /// The file of a ring.
+    fn ring(&self, number: u32) -> PathBuf {
+        let file = numbered(&self.file, number);
+        match self.is_apart {
+            true => part_of(&file),
+            false => file,
         }
     }
 
-    /// Where the emulator with this process number records when another has the file.
-    #[must_use]
-    pub fn file_beside(&self, os_pid: u32) -> PathBuf {
-        self.beside(&os_pid.to_string())
-    }
-
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.file.clone().into_os_string();
-        name.push(".");
-        name.push(suffix);
-        PathBuf::from(name)
-    }
-
-    /// All recordings of this run: the file, and those beside it in order of their names.
+    /// The rings of this run that are there, with their numbers, which begin at 1.
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
-        let ours = |path: &Path| Recording::token_of(path) == Some(self.token);
-        let mut files: Vec<PathBuf> = Vec::new();
+    pub fn rings(&self) -> Result<Vec<(u32, PathBuf)>, Error> {
         let folder = match self.file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let prefix = self.beside("");
-        let prefix = prefix.file_name().map(|name| name.to_os_string());
+        let mut rings = Vec::new();
         for entry in std::fs::read_dir(folder)? {
-            let name = entry?.file_name();
-            let is_beside = prefix.as_ref().is_some_and(|prefix| {
-                let (name, prefix) = (name.as_encoded_bytes(), prefix.as_encoded_bytes());
-                name.starts_with(prefix) && name[prefix.len()..].iter().all(u8::is_ascii_digit)
-            });
-            let path = self.file.with_file_name(&name);
-            if is_beside && ours(&path) {
-                files.push(path);
+            let path = self.file.with_file_name(entry?.file_name());
+            let number = number_of(&self.file, &path, self.is_apart);
+            let number = number.filter(|_| Recording::token_of(&path) == Some(self.token));
+            rings.extend(number.map(|number| (number, path)));
+        }
+        rings.sort();
+        Ok(rings)
+    }
+
+    /// Removes what the run left whose recording is in the file now: its numbered files, and rings beside them.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when somebody records into the file; or the folder cannot be read, or a file not be removed.
+    pub fn remove_earlier(&self) -> Result<(), Error> {
+        if !self.file.is_file() {
+            return Ok(());
+        }
+        // Nobody records into them now, nor begins to.
+        let _held = lock(&self.file)?;
+        let token = |file: &Path| Recording::open(file).ok().map(|old| old.token());
+        let (Some(earlier), Some(folder)) = (token(&self.file), self.file.parent()) else {
+            return Ok(());
+        };
+        for entry in std::fs::read_dir(folder)? {
+            let path = self.file.with_file_name(entry?.file_name());
+            let number = |is_apart| number_of(&self.file, &path, is_apart);
+            let is_other = path != self.file && (number(true).or(number(false))).is_some();
+            if is_other && token(&path) == Some(earlier) {
+                std::fs::remove_file(&path)?;
             }
         }
-        files.sort();
-        if ours(&self.file) {
-            files.insert(0, self.file.clone());
-        }
-        Ok(files)
+        Ok(())
     }
 }
+
+/// More files are not made for one run.
+const FILES_MAX: u32 = 10_000;

@@ -137,12 +137,12 @@ impl Sample {
         self.write(at_ns, id, Event::Reductions { total });
     }
 
-    pub(crate) fn turn_begins(&mut self, at_ns: u64, id: Id) {
+    pub(crate) fn slice_begins(&mut self, at_ns: u64, id: Id) {
         let function = NameId::NONE;
         self.write(at_ns, id, Event::In { function });
     }
 
-    pub(crate) fn turn_ends(&mut self, at_ns: u64, id: Id, reductions: u64) {
+    pub(crate) fn slice_ends(&mut self, at_ns: u64, id: Id, reductions: u64) {
         let event = Event::Out {
             function: NameId::NONE,
             messages: 0,
@@ -174,9 +174,9 @@ fn round(sample: &mut Sample, at: u64, round: u64) {
     sample.back(at + 2_000, a);
     let (to, text) = (b, "{go,1}");
     sample.write(at + 2_100, a, Event::Send { to, text });
-    sample.turn_ends(at + 2_500, a, 100 * (round + 1));
+    sample.slice_ends(at + 2_500, a, 100 * (round + 1));
     sample.write(at + 2_600, b, Event::Receive { text });
-    sample.turn_begins(at + 3_000, b);
+    sample.slice_begins(at + 3_000, b);
     sample.words(at + 3_100, b, 7 * round);
     sample.call(at + 3_100, b, "loop");
     let (need, used) = (10, 500);
@@ -187,9 +187,9 @@ fn round(sample: &mut Sample, at: u64, round: u64) {
     sample.write(at + 4_000, b, Event::Send { to, text });
     sample.words(at + 4_100, b, 7 * round + 3);
     sample.write(at + 4_100, b, Event::TailCall { function: again });
-    sample.turn_ends(at + 4_500, b, 70 * (round + 1));
+    sample.slice_ends(at + 4_500, b, 70 * (round + 1));
     sample.write(at + 4_600, a, Event::Receive { text });
-    sample.turn_begins(at + 5_000, a);
+    sample.slice_begins(at + 5_000, a);
 }
 
 /// Two processes that call, wait, collect, send and receive: every kind of thing that reports are made of.
@@ -209,7 +209,7 @@ pub(crate) fn varied() -> Sample {
     sample.start(a, "main", Some("boss"));
     sample.start(b, "server", None);
     let function = sample.function("main");
-    sample.turn_begins(100, a);
+    sample.slice_begins(100, a);
     sample.words(1_000, a, 0);
     sample.reductions(1_000, a, 0);
     sample.call(1_000, a, "main");

@@ -7,7 +7,7 @@ use super::counter::{Counted, add};
 #[derive(Default)]
 pub(super) struct Shares {
     /// The time of this slice, by path.
-    turn_ns: Vec<u64>,
+    slice_ns: Vec<u64>,
     touched: Vec<usize>,
     outside_ns: u64,
     /// The values that each path has got.
@@ -21,26 +21,26 @@ impl Shares {
             self.outside_ns = self.outside_ns.saturating_add(ns);
             return;
         };
-        if self.turn_ns.len() <= path {
-            self.turn_ns.resize(path + 1, 0);
+        if self.slice_ns.len() <= path {
+            self.slice_ns.resize(path + 1, 0);
         }
-        if self.turn_ns[path] == 0 && ns > 0 {
+        if self.slice_ns[path] == 0 && ns > 0 {
             self.touched.push(path);
         }
-        self.turn_ns[path] = self.turn_ns[path].saturating_add(ns);
+        self.slice_ns[path] = self.slice_ns[path].saturating_add(ns);
     }
 
     /// The time slice ends with these counter values.
     pub(super) fn share(&mut self, counted: &Counted) {
-        let ns = self.touched.iter().map(|path| self.turn_ns[*path]);
+        let ns = self.touched.iter().map(|path| self.slice_ns[*path]);
         let all = ns.fold(u128::from(self.outside_ns), |all, ns| all + u128::from(ns));
-        if self.paths.len() < self.turn_ns.len() {
-            self.paths.resize(self.turn_ns.len(), Counted::default());
+        if self.paths.len() < self.slice_ns.len() {
+            self.paths.resize(self.slice_ns.len(), Counted::default());
         }
         // What is left by rounding goes to the next ones, so that no slice is worth more or less than it was.
         let (mut given, mut passed) = (Counted::default(), 0_u128);
         for path in self.touched.drain(..) {
-            passed += u128::from(std::mem::take(&mut self.turn_ns[path]));
+            passed += u128::from(std::mem::take(&mut self.slice_ns[path]));
             let mut part = Counted::default();
             for (at, part) in part.iter_mut().enumerate() {
                 let until = u128::from(counted[at]) * passed / all.max(1);
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_shared_out_by_time() {
+    fn a_time_slice_is_shared_out_by_time() {
         let mut shares = Shares::default();
         shares.spend(Some(0), 30);
         shares.spend(Some(2), 50);

@@ -8,11 +8,11 @@ use super::id::{Id, NameId};
 use super::in_transit::{InTransit, Passing};
 use super::losses::Losses;
 use super::reader::{Record, Recording};
-use super::stacks::{Stacks, Step};
+use super::stacks::{Activation, Stacks, Step};
 
 /// A time slice in which a process or a port runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct Slice {
     /// The process or port.
     pub who: Id,
     /// When it began, since the recording was begun.
@@ -25,7 +25,7 @@ pub struct Turn {
     pub is_exiting: bool,
 }
 
-impl Turn {
+impl Slice {
     /// It is a port that runs.
     #[must_use]
     pub(crate) fn is_of_port(&self) -> bool {
@@ -61,18 +61,18 @@ pub enum Span {
     /// A call begins or ends.
     Call(Step),
     /// A process or a port begins to run.
-    TurnBegins {
+    SliceBegins {
         /// The time slice.
-        turn: Turn,
+        slice: Slice,
         /// The time slice on the same scheduler of which no end was seen.
-        instead_of: Option<Turn>,
+        instead_of: Option<Slice>,
     },
     /// It runs no more.
-    TurnEnds {
+    SliceEnds {
         /// Its time slice, if the recording has the beginning of it.
-        turn: Option<Turn>,
+        slice: Option<Slice>,
         /// The time slice that the scheduler began last. Where threads share a segment, it can be another's.
-        on_scheduler: Option<Turn>,
+        on_scheduler: Option<Slice>,
         /// How it ends.
         end: End,
     },
@@ -103,9 +103,9 @@ pub enum Span {
 /// Follows the spans of a recording.
 #[derive(Default)]
 pub struct Spans {
-    running: HashMap<Id, Turn>,
+    running: HashMap<Id, Slice>,
     /// By segment.
-    on_scheduler: HashMap<usize, Turn>,
+    on_scheduler: HashMap<usize, Slice>,
     collecting: HashMap<Id, Collection>,
     calls: Option<Stacks>,
     messages: Option<InTransit>,
@@ -157,7 +157,7 @@ impl Spans {
         };
         let span = match kind.group() {
             Group::Calls | Group::Returns | Group::Words | Group::Reductions => return Ok(()),
-            Group::Scheduling | Group::Ports => self.turn(record),
+            Group::Scheduling | Group::Ports => self.slice(record),
             Group::Gc => self.collection(record),
             _ => {
                 let passing = self.messages.as_mut().and_then(|all| all.add(record));
@@ -167,40 +167,40 @@ impl Spans {
         each(&span)
     }
 
-    fn turn(&mut self, record: &Record<'_>) -> Span {
+    fn slice(&mut self, record: &Record<'_>) -> Span {
         match record.event {
-            Event::In { function } => self.turn_begins(record, function, false),
-            Event::InExiting {} => self.turn_begins(record, NameId::NONE, true),
-            Event::PortIn { command } => self.turn_begins(record, command, false),
-            Event::Out { function, .. } => self.turn_ends(record, End::In(function)),
-            Event::OutExiting {} | Event::OutExited {} => self.turn_ends(record, End::Exited),
-            Event::PortOut { command } => self.turn_ends(record, End::In(command)),
+            Event::In { function } => self.slice_begins(record, function, false),
+            Event::InExiting {} => self.slice_begins(record, NameId::NONE, true),
+            Event::PortIn { command } => self.slice_begins(record, command, false),
+            Event::Out { function, .. } => self.slice_ends(record, End::In(function)),
+            Event::OutExiting {} | Event::OutExited {} => self.slice_ends(record, End::Exited),
+            Event::PortOut { command } => self.slice_ends(record, End::In(command)),
             _ => Span::Moment,
         }
     }
 
-    fn turn_begins(&mut self, record: &Record<'_>, from: NameId, is_exiting: bool) -> Span {
-        let turn = Turn {
+    fn slice_begins(&mut self, record: &Record<'_>, from: NameId, is_exiting: bool) -> Span {
+        let slice = Slice {
             who: record.subject,
             start_ns: record.time_ns,
             segment: record.segment,
             from,
             is_exiting,
         };
-        self.running.insert(turn.who, turn);
+        self.running.insert(slice.who, slice);
         // A port runs within the time slice of a process, or between two.
         let is_port = matches!(record.event, Event::PortIn { .. });
         let instead_of = match is_port {
             true => None,
-            false => self.on_scheduler.insert(turn.segment, turn),
+            false => self.on_scheduler.insert(slice.segment, slice),
         };
-        Span::TurnBegins { turn, instead_of }
+        Span::SliceBegins { slice, instead_of }
     }
 
-    fn turn_ends(&mut self, record: &Record<'_>, end: End) -> Span {
+    fn slice_ends(&mut self, record: &Record<'_>, end: End) -> Span {
         let is_port = matches!(record.event, Event::PortOut { .. });
-        Span::TurnEnds {
-            turn: self.running.remove(&record.subject),
+        Span::SliceEnds {
+            slice: self.running.remove(&record.subject),
             on_scheduler: match is_port {
                 true => None,
                 false => self.on_scheduler.remove(&record.segment),
@@ -238,9 +238,9 @@ impl Spans {
 
     /// The time slices that have not ended, in order of the processes and ports that run.
     #[must_use]
-    pub(crate) fn open_turns(&self) -> Vec<Turn> {
-        let mut open: Vec<Turn> = self.running.values().copied().collect();
-        open.sort_unstable_by_key(|turn| turn.who);
+    pub(crate) fn open_slices(&self) -> Vec<Slice> {
+        let mut open: Vec<Slice> = self.running.values().copied().collect();
+        open.sort_unstable_by_key(|slice| slice.who);
         open
     }
 
@@ -248,6 +248,12 @@ impl Spans {
     #[must_use]
     pub(crate) fn open_collections(&self) -> usize {
         self.collecting.len()
+    }
+
+    /// The calls that have not ended, of each process the newest first; their own time is that until `now`.
+    pub(crate) fn calls_left(&mut self, now: u64) -> impl Iterator<Item = (Id, Activation)> {
+        let calls = self.calls.as_mut().into_iter();
+        calls.flat_map(move |calls| calls.open(now))
     }
 
     /// How many calls have not ended.
@@ -315,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_of_processes_and_of_schedulers() {
+    fn slices_are_of_processes_and_of_schedulers() {
         let [a, b, port] = [Id::Process(1), Id::Process(2), Id::Port(1)];
         let command = NameId(8);
         let (seen, spans) = spans(&[
@@ -327,21 +333,21 @@ mod tests {
             (6, b, Event::OutExited {}),
             (7, b, Event::InExiting {}),
         ]);
-        let turn = |who, start_ns, from| Turn {
+        let slice = |who, start_ns, from| Slice {
             who,
             start_ns,
             segment: 0,
             from,
             is_exiting: from == NameId::NONE,
         };
-        let begins = |turn, instead_of| Span::TurnBegins { turn, instead_of };
-        let ends = |turn, on_scheduler, end| Span::TurnEnds {
-            turn,
+        let begins = |slice, instead_of| Span::SliceBegins { slice, instead_of };
+        let ends = |slice, on_scheduler, end| Span::SliceEnds {
+            slice,
             on_scheduler,
             end,
         };
-        let (of_a, of_b, of_port) = (turn(a, 1, F), turn(b, 2, F), turn(port, 3, command));
-        let last = turn(b, 7, NameId::NONE);
+        let (of_a, of_b, of_port) = (slice(a, 1, F), slice(b, 2, F), slice(port, 3, command));
+        let last = slice(b, 7, NameId::NONE);
         let expect = [
             begins(of_a, None),
             begins(of_b, Some(of_a)),
@@ -352,7 +358,7 @@ mod tests {
             begins(last, None),
         ];
         assert_eq!(seen, expect);
-        assert_eq!(spans.open_turns(), [last]);
+        assert_eq!(spans.open_slices(), [last]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use rustc_hash::FxHashMap;
 
+use super::part;
 use super::{Error, Event, Id, NameId, Names, Recording, Stacks, Step};
 
 /// Bytes of an item.
@@ -206,10 +207,14 @@ impl Calls {
     }
 }
 
-/// The calls of each process, and when the last record was.
+/// The calls of each process in a part of a recording, and when its last record was.
 ///
 /// Calls that are deeper in the stack than `deepest` are part of the one at that depth.
-pub(crate) fn calls(recording: &Recording, deepest: usize) -> Result<(Calls, u64), Error> {
+pub(crate) fn calls(
+    recording: &Recording,
+    part: &part::Part<'_>,
+    deepest: usize,
+) -> Result<(Calls, u64), Error> {
     let mut spool = Calls {
         spool: Spool::new()?,
         deepest,
@@ -218,7 +223,7 @@ pub(crate) fn calls(recording: &Recording, deepest: usize) -> Result<(Calls, u64
     let mut stacks = Stacks::new(recording);
     let mut waiting: HashSet<Id> = HashSet::new();
     let mut last = 0;
-    recording.scan(|record| {
+    part.scan(recording, |record, _| {
         let (id, at_ns) = (record.subject, record.time_ns);
         last = at_ns;
         let wait = |is_end| Item {

@@ -31,6 +31,12 @@ impl Activation {
     pub fn own_words(&self) -> u64 {
         sum(self.words)
     }
+
+    /// It was made in tail position, and another call is below it in its row.
+    #[must_use]
+    pub(super) fn is_tail(&self) -> bool {
+        self.is_tail
+    }
 }
 
 /// The beginning or the end of a call.
@@ -113,7 +119,7 @@ pub struct Stacks {
     /// Whose record came last.
     last: usize,
     /// Whether a process runs is known.
-    has_turns: bool,
+    has_slices: bool,
 }
 
 impl Stacks {
@@ -124,7 +130,7 @@ impl Stacks {
             all: Vec::new(),
             known: FxHashMap::default(),
             last: 0,
-            has_turns: recording.has(Group::Scheduling),
+            has_slices: recording.has(Group::Scheduling),
         }
     }
 
@@ -135,7 +141,7 @@ impl Stacks {
             if self.last == new {
                 let stack = Stack {
                     calls: Vec::new(),
-                    is_running: !self.has_turns,
+                    is_running: !self.has_slices,
                     since_ns: 0,
                     words_so_far: Total::default(),
                 };
@@ -165,10 +171,10 @@ impl Stacks {
             Event::Out { .. } | Event::Exit { .. } | Event::OutExited {} => false,
             _ => return,
         };
-        let has_turns = self.has_turns;
+        let has_slices = self.has_slices;
         let stack = self.of(record.subject);
         stack.charge(now);
-        if has_turns {
+        if has_slices {
             // Who calls runs, even if the record of that is lost.
             stack.is_running = runs;
         }
@@ -217,7 +223,7 @@ mod tests {
             all: Vec::new(),
             known: FxHashMap::default(),
             last: 0,
-            has_turns: true,
+            has_slices: true,
         };
         let mut steps = Vec::new();
         for (time_ns, event) in records {

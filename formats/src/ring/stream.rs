@@ -342,9 +342,16 @@ pub(super) struct Run {
     pub(super) first: u64,
     /// How many.
     pub(super) blocks: u64,
-    /// Where the frame's payload is, and its length.
-    at: u64,
-    packed: u64,
+    pub(super) found: Found,
+}
+
+/// Where the blocks of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// In the frame that begins at this byte of the stream, with a payload of this length.
+    Frame { at: u64, packed: u64 },
+    /// In the ring beside the stream, from this byte on.
+    Ring { at: u64 },
 }
 
 /// The contents of a stream.
@@ -472,8 +479,10 @@ impl Frames {
                 runs.push(Run {
                     first: head.sequence,
                     blocks,
-                    at,
-                    packed: head.packed,
+                    found: Found::Frame {
+                        at,
+                        packed: head.packed,
+                    },
                 });
             }
             None => {}
@@ -481,16 +490,21 @@ impl Frames {
         Ok(())
     }
 
-    /// The blocks of a run, into `buffer`.
-    pub(super) fn load(file: &File, run: &Run, buffer: &mut Vec<u64>) -> Result<(), Error> {
-        let head = Head::read(file, run.at)?;
-        if head.packed != run.packed {
-            return Err(corrupt(run.at));
+    /// So many blocks of the frame at `at`, into `buffer`.
+    pub(super) fn load(
+        file: &File,
+        (at, packed): (u64, u64),
+        blocks: u64,
+        buffer: &mut Vec<u64>,
+    ) -> Result<(), Error> {
+        let head = Head::read(file, at)?;
+        if head.packed != packed {
+            return Err(corrupt(at));
         }
-        let bytes = payload(file, run.at, &head)?;
+        let bytes = payload(file, at, &head)?;
         whole_words(&bytes, buffer);
-        if buffer.len() as u64 != run.blocks * BLOCK_WORDS as u64 {
-            return Err(corrupt(run.at));
+        if buffer.len() as u64 != blocks * BLOCK_WORDS as u64 {
+            return Err(corrupt(at));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::id::{Id, NameId};
 use super::losses::Losses;
 use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
-use super::spans::{Collection, End, Span, Spans, Turn};
+use super::spans::{Collection, End, Slice, Span, Spans};
 use crate::name;
 use crate::name::time;
 use crate::profile::{Function, LeftOut, Node, Origin, Profile, Rest, View};
@@ -29,7 +29,7 @@ pub struct Use {
     /// Time in which it ran processes.
     pub busy_ns: u64,
     /// Time slices of processes.
-    pub turns: u64,
+    pub slices: u64,
 }
 
 /// The cost of a function.
@@ -112,7 +112,7 @@ pub struct Summary {
     /// The longest collections.
     pub collections: Vec<Longest>,
     /// The longest time slices.
-    pub turns: Vec<Longest>,
+    pub slices: Vec<Longest>,
     /// The longest message queues.
     pub queues: Vec<Longest>,
     /// System events: of each kind those with the largest numbers.
@@ -162,9 +162,9 @@ impl Top {
 /// The overview of one segment.
 struct Seen {
     busy_ns: u64,
-    turns: u64,
+    slices: u64,
     collections: Top,
-    long_turns: Top,
+    long_slices: Top,
     /// By what they tell: a number of words is not more than one of milliseconds.
     system: BTreeMap<&'static str, Top>,
     sums: Sums,
@@ -176,9 +176,9 @@ impl Seen {
     fn new(top: usize) -> Seen {
         Seen {
             busy_ns: 0,
-            turns: 0,
+            slices: 0,
             collections: Top::new(top),
-            long_turns: Top::new(top),
+            long_slices: Top::new(top),
             system: BTreeMap::new(),
             sums: Sums::default(),
             queues: HashMap::new(),
@@ -188,12 +188,12 @@ impl Seen {
     fn add(&mut self, record: &Record<'_>, span: &Span) {
         match *span {
             // Whoever is being ended does nothing.
-            Span::TurnEnds {
-                on_scheduler: Some(turn),
+            Span::SliceEnds {
+                on_scheduler: Some(slice),
                 end,
                 ..
-            } if turn.who == record.subject && !turn.is_exiting => {
-                self.turn_ends(record, &turn, end);
+            } if slice.who == record.subject && !slice.is_exiting => {
+                self.slice_ends(record, &slice, end);
             }
             Span::CollectionEnds {
                 collection: Some(collection),
@@ -205,7 +205,7 @@ impl Seen {
         match record.event {
             Event::Out { messages, .. } => self.queue(record, messages),
             Event::LongGc { ms } => self.system(record, ms, "ms in a collection"),
-            Event::LongSchedule { ms, .. } => self.system(record, ms, "ms in a turn"),
+            Event::LongSchedule { ms, .. } => self.system(record, ms, "ms in a time slice"),
             Event::LongMessageQueue { is_long, messages } if is_long != 0 => {
                 self.system(record, messages, "messages in the queue");
             }
@@ -215,7 +215,7 @@ impl Seen {
                 second,
                 third,
                 fourth,
-            } => counter::add(&mut self.sums.turns, &[first, second, third, fourth]),
+            } => counter::add(&mut self.sums.slices, &[first, second, third, fourth]),
             Event::CountedAll {
                 first,
                 second,
@@ -227,19 +227,19 @@ impl Seen {
         }
     }
 
-    fn turn_ends(&mut self, record: &Record<'_>, turn: &Turn, end: End) {
+    fn slice_ends(&mut self, record: &Record<'_>, slice: &Slice, end: End) {
         let to = match end {
             End::In(function) => function,
             End::Exited | End::Open => NameId::NONE,
         };
-        let value = record.time_ns.saturating_sub(turn.start_ns);
+        let value = record.time_ns.saturating_sub(slice.start_ns);
         self.busy_ns = self.busy_ns.saturating_add(value);
-        self.turns += 1;
-        self.long_turns.add(Long {
-            at_ns: turn.start_ns,
+        self.slices += 1;
+        self.long_slices.add(Long {
+            at_ns: slice.start_ns,
             value,
-            process: turn.who,
-            functions: (turn.from, to),
+            process: slice.who,
+            functions: (slice.from, to),
             what: "",
         });
     }
@@ -375,7 +375,7 @@ impl Summary {
                 false => Vec::new(),
             },
             collections: longest(recording, top, |seen| seen.collections.all.clone(), seen),
-            turns: longest(recording, top, |seen| seen.long_turns.all.clone(), seen),
+            slices: longest(recording, top, |seen| seen.long_slices.all.clone(), seen),
             queues: queues(recording, top, seen),
             system: system(recording, top, seen),
             counters: Counters::of(recording, &sums, &profile, &counted, top),
@@ -389,11 +389,11 @@ fn uses(recording: &Recording, seen: &[Seen]) -> Vec<Use> {
         Some(Use {
             scheduler: recording.scheduler(index)?,
             busy_ns: seen.busy_ns,
-            turns: seen.turns,
+            slices: seen.slices,
         })
     });
     let uses: Vec<Use> = uses.collect();
-    if uses.iter().all(|of| of.turns == 0) {
+    if uses.iter().all(|of| of.slices == 0) {
         return Vec::new();
     }
     uses
@@ -537,12 +537,12 @@ impl Summary {
             let permille = u128::from(of.busy_ns) * 1000 / u128::from(length);
             writeln!(
                 f,
-                "Scheduler {} ran processes for {} ({}.{} %), in {} turns",
+                "Scheduler {} ran processes for {} ({}.{} %), in {} time slices",
                 of.scheduler,
                 time(of.busy_ns),
                 permille / 10,
                 permille % 10,
-                of.turns
+                of.slices
             )?;
         }
         Ok(())
@@ -676,10 +676,10 @@ impl fmt::Display for Shown<'_> {
         {
             ""
         } else {
-            ", with waiting, as turns were not recorded"
+            " (with waiting: time slices were not recorded)"
         };
         let own = format!("Most own time{note}");
-        let total = format!("Most time in all{note}");
+        let total = format!("Most total time{note}");
         for part in [
             (own.as_str(), &summary.by_own[..]),
             (total.as_str(), &summary.by_total),
@@ -693,7 +693,7 @@ impl fmt::Display for Shown<'_> {
             .iter()
             .try_for_each(|counters| counters.fmt(f))?;
         write_longest(f, "Longest collections", &summary.collections, time)?;
-        write_longest(f, "Longest turns", &summary.turns, time)?;
+        write_longest(f, "Longest time slices", &summary.slices, time)?;
         let messages = |n| format!("{n} messages");
         write_longest(f, "Longest message queues", &summary.queues, messages)?;
         write_longest(f, "System events", &summary.system, |n| n.to_string())
@@ -780,7 +780,7 @@ mod tests {
         for (events, expect) in [
             (
                 &[Group::Calls, Group::Returns][..],
-                "Most own time, with waiting, as turns were not recorded\n",
+                "Most own time (with waiting: time slices were not recorded)\n",
             ),
             (
                 &[Group::Calls, Group::Returns, Group::Scheduling],

@@ -93,7 +93,7 @@ impl FromStr for Trigger {
         found.map(|(trigger, _)| trigger.clone()).ok_or_else(|| {
             let names: Vec<&str> = PLAIN.iter().map(|(_, kind)| kind.name()).collect();
             let names = names.join(", ");
-            format!("nothing can be waited for that is '{text}'; there are {names}, exit:REASON")
+            format!("'{text}' is not an event to wait for; use {names}, exit:REASON")
         })
     }
 }

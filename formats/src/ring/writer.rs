@@ -96,15 +96,28 @@ impl Ring {
     /// # Errors
     /// See [`Error`]: somebody else records into it, there is no room, settings that cannot be met.
     pub fn create(path: &Path, options: &RingOptions) -> Result<Arc<Ring>, Error> {
-        let description = serde_json::to_vec(&options.description)
-            .map_err(|error| Error::Settings(error.to_string()))?;
-        let plan = Plan::of(options, description.len() as u64)?;
-        let file = lock(path)?;
-        let made = Ring::fill(&file, options, &plan, &description);
-        let (map, used) = made.inspect_err(|_| {
+        let description = describe(options)?;
+        // Settings that cannot be met leave the file as it is.
+        Plan::of(options, description.len() as u64)?;
+        Ring::within(lock(path)?, path, options)
+    }
+
+    /// The same in a file that this process has locked.
+    pub(super) fn within(
+        file: File,
+        path: &Path,
+        options: &RingOptions,
+    ) -> Result<Arc<Ring>, Error> {
+        Ring::make(file, options).inspect_err(|_| {
             // What is left of it would be no recording; where even that fails, it stays.
             let _ = std::fs::remove_file(path);
-        })?;
+        })
+    }
+
+    fn make(file: File, options: &RingOptions) -> Result<Arc<Ring>, Error> {
+        let description = describe(options)?;
+        let plan = Plan::of(options, description.len() as u64)?;
+        let (map, used) = Ring::fill(&file, options, &plan, &description)?;
         let names = NameRoom {
             first: used,
             used: 0,
@@ -165,7 +178,10 @@ impl Ring {
         let count = room.count.checked_add(1);
         // There may be a label and a process for each request: they leave half of the room to the program's text.
         let limit = match name {
-            Name::Label(_) | Name::Process { .. } | Name::Registered { .. } => room.words / 2,
+            Name::Label(_)
+            | Name::Process { .. }
+            | Name::Registered { .. }
+            | Name::Labelled { .. } => room.words / 2,
             Name::Atom(_) | Name::Function { .. } | Name::Module { .. } => room.words,
         };
         let Some(count) = count.filter(|_| room.used + room.buffer.len() <= limit) else {
@@ -233,19 +249,21 @@ impl Ring {
     }
 }
 
-/// Sees to it that a recording can be made in this file, which is empty then; nobody else can record into it
-/// as long as the result is kept.
-///
-/// # Errors
-/// [`Error::Busy`] when another recording is made in it; or the file cannot be written.
-pub fn reserve(path: &Path) -> Result<File, Error> {
-    let file = lock(path)?;
-    file.set_len(0)?;
-    Ok(file)
+fn describe(options: &RingOptions) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(&options.description).map_err(|error| Error::Settings(error.to_string()))
 }
 
-/// Opens a file and locks it against other recordings.
-fn lock(path: &Path) -> Result<File, Error> {
+/// Opens a file, which need not be there, so that nobody else can record into it as long as the result is kept. What the
+/// file holds stays until the recording begins.
+///
+/// # Errors
+/// [`Error::Busy`] when another recording is made in it; or the file cannot be written, or is a device or a pipe.
+pub fn lock(path: &Path) -> Result<File, Error> {
+    let is_other = |there: std::fs::Metadata| !there.is_file() && !there.is_dir();
+    if path.metadata().is_ok_and(is_other) {
+        let text = "a recording cannot go to a device or a pipe: give a file";
+        return Err(Error::Settings(text.into()));
+    }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.open(path)?;

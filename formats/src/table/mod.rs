@@ -1,7 +1,8 @@
 //! The table of functions, byte for byte as OTP's `tprof` prints it.
 //!
 //! Source: `tprof.erl`, `inspect/3` and `format/2`, OTP 29. Differs: `tprof` leaves equal rows in the order of a map;
-//! here they are in the order of module, function and arity. A [`View`] that leaves functions out adds rows with their
+//! here they are in the order of module, function and arity. Tables of processes name what each process is, and are in the
+//! order of their shares, as rows are. A [`View`] that leaves functions out adds rows with their
 //! totals, and on a terminal the functions are the last column.
 
 use std::cmp::Reverse;
@@ -68,7 +69,7 @@ impl FromStr for Sort {
             "percent" => Column::Percent,
             other => {
                 return Err(format!(
-                    "'{other}' is no column; columns are module, function, calls, \
+                    "'{other}' is not a column; the columns are module, function, calls, \
                      measurement (or time, words), per_call, percent"
                 ));
             }
@@ -76,7 +77,7 @@ impl FromStr for Sort {
         let descending = match direction {
             "ascending" | "asc" => false,
             "descending" | "desc" => true,
-            other => return Err(format!("'{other}' is no direction; use asc or desc")),
+            other => return Err(format!("'{other}' is not a direction; use asc or desc")),
         };
         Ok(Sort { column, descending })
     }
@@ -278,6 +279,24 @@ impl Tables<'_> {
         writeln!(f, "{}", self.view.cut(name, before))
     }
 
+    /// A process's pid and what it is: its registered name, its label or the function that it began in.
+    fn process_title(&self, index: usize) -> String {
+        let Some(process) = self.profile.processes.get(index) else {
+            return "of unknown pid".to_owned();
+        };
+        let mut title = process.pid.clone();
+        if self.profile.runs.len() > 1 {
+            let os_pid = self.profile.runs[process.run as usize].os_pid;
+            title = format!("{title} (OS process {os_pid})");
+        }
+        if process.name.is_empty() {
+            return title;
+        }
+        // What stands around it on a line.
+        let before = title.chars().count() + "****** Process   --  100.00% of total *** ".len();
+        format!("{title} {}", self.view.cut(&process.name, before))
+    }
+
     fn processes(&self, f: &mut fmt::Formatter<'_>, kind: Type) -> fmt::Result {
         let profile = self.profile;
         let none = profile.processes.len();
@@ -288,25 +307,19 @@ impl Tables<'_> {
         if tables.iter().all(Vec::is_empty) {
             return writeln!(f, "Trace is empty");
         }
-        let mut out_of_scope = 0;
-        for (i, rows) in tables.into_iter().enumerate() {
-            if rows.is_empty() {
-                continue;
-            }
-            if !rows.iter().any(|row| self.is_in_scope(row)) {
-                out_of_scope += 1;
-                continue;
-            }
+        let mut tables: Vec<(usize, Vec<Row>)> = tables.into_iter().enumerate().collect();
+        tables.retain(|(_, rows)| !rows.is_empty());
+        let all = tables.len();
+        tables.retain(|(_, rows)| rows.iter().any(|row| self.is_in_scope(row)));
+        let out_of_scope = all - tables.len();
+        tables.sort_by_key(|(_, rows)| sum(rows));
+        if self.sort.descending {
+            tables.reverse();
+        }
+        for (i, rows) in tables {
             let share = two_decimals(percent(sum(&rows), total));
-            let mut title = "of unknown pid".to_owned();
-            if let Some(process) = profile.processes.get(i) {
-                title.clone_from(&process.pid);
-                if profile.runs.len() > 1 {
-                    let os_pid = profile.runs[process.run as usize].os_pid;
-                    title = format!("{title} (OS process {os_pid})");
-                }
-            }
             writeln!(f)?;
+            let title = self.process_title(i);
             writeln!(f, "****** Process {title}  --  {share}% of total *** ")?;
             self.table(f, kind, rows)?;
         }

@@ -134,6 +134,22 @@ lists:seq/2      5         28      5.60  [100.00]
                            28            [ 100.0]
 ";
     check(&timed, By::Process, "percent", apart);
+    // The order of the tables is that of their rows, and each says what the process is.
+    let mut named = timed.clone();
+    named.processes[1].name = "my_server".to_owned();
+    let tables = Tables {
+        profile: &named,
+        by: By::Process,
+        sort: "percent:desc".parse().expect("a column"),
+        view: View::default(),
+    };
+    let text = tables.to_string();
+    let titles: Vec<&str> = text.lines().filter(|line| line.starts_with('*')).collect();
+    let expect = [
+        "****** Process <0.91.0> my_server  --  87.50% of total *** ",
+        "****** Process <0.90.0>  --  12.50% of total *** ",
+    ];
+    assert_eq!(titles, expect);
     let joined = "\
 FUNCTION         CALLS  TIME (us)  PER CALL  [    %]
 lists:seq/2          7         31      4.43  [96.88]

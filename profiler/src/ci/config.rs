@@ -1,11 +1,15 @@
 //! Reads `beamline.toml`, which names the workloads of a project and their limits.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use beamline_formats::gate::{FunctionLimits, Limits, WorkloadLimits};
+use beamline_formats::gate::{FunctionLimits, Limits, Missing, WorkloadLimits};
 use beamline_formats::profile::Pattern;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::units::time;
 
 /// The file, as it is written.
 #[derive(Debug, Deserialize)]
@@ -14,12 +18,21 @@ struct Written {
     /// The file of the accepted results, relative to this file.
     #[serde(default = "default_baseline")]
     baseline: PathBuf,
+    /// What follows where something is missing that the baseline or a limit speaks of.
+    #[serde(default)]
+    missing: Missing,
     #[serde(default)]
     limits: WorkloadLimits,
     #[serde(default)]
     functions: Vec<FunctionLimits>,
     #[serde(default)]
     workload: Vec<WorkloadWritten>,
+    /// Defaults of options (`crate::defaults`).
+    #[serde(default, rename = "profile")]
+    _profile: IgnoredAny,
+    /// The same.
+    #[serde(default, rename = "record")]
+    _record: IgnoredAny,
 }
 
 fn default_baseline() -> PathBuf {
@@ -31,6 +44,11 @@ fn default_baseline() -> PathBuf {
 struct WorkloadWritten {
     name: String,
     command: Vec<String>,
+    setup: Option<Setup>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    timeout: Option<String>,
+    cwd: Option<PathBuf>,
     #[serde(default)]
     patterns: Vec<Pattern>,
     #[serde(default)]
@@ -43,6 +61,26 @@ struct WorkloadWritten {
     functions: Vec<FunctionLimits>,
 }
 
+/// One command, or several.
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "setup is a command such as [\"mix\", \"compile\"], or a list of commands"
+)]
+enum Setup {
+    One(Vec<String>),
+    Several(Vec<Vec<String>>),
+}
+
+impl Setup {
+    fn commands(self) -> Vec<Vec<String>> {
+        match self {
+            Setup::One(command) => vec![command],
+            Setup::Several(commands) => commands,
+        }
+    }
+}
+
 /// The contents of `beamline.toml`.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -52,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) baseline: PathBuf,
     /// At least one; no two have the same name.
     pub(crate) workloads: Vec<Workload>,
+    /// The limits of what is no workload of this file.
+    pub(crate) common: Limits,
 }
 
 /// A workload that is to be run.
@@ -59,7 +99,15 @@ pub(crate) struct Config {
 pub(crate) struct Workload {
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
-    /// The functions whose calls and words are counted. An empty list means all.
+    /// What is run before it, and not counted.
+    pub(crate) setup: Vec<Vec<String>>,
+    /// Variables of its environment, and of its setup's.
+    pub(crate) env: Vec<(String, String)>,
+    /// How long one run may take.
+    pub(crate) timeout: Option<Duration>,
+    /// Where it runs, from the folder of the file.
+    pub(crate) cwd: PathBuf,
+    /// The functions that are counted. An empty list means all.
     pub(crate) patterns: Vec<Pattern>,
     /// Runs whose time does not count, before the others.
     pub(crate) warm_up: u32,
@@ -69,6 +117,13 @@ pub(crate) struct Workload {
 }
 
 impl Config {
+    /// The limits of a workload, or those that are common to all.
+    pub(crate) fn limits(&self, name: Option<&str>) -> Limits {
+        let mut workloads = self.workloads.iter();
+        let found = workloads.find(|workload| Some(workload.name.as_str()) == name);
+        found.map_or_else(|| self.common.clone(), |workload| workload.limits.clone())
+    }
+
     /// Reads the file.
     ///
     /// # Errors
@@ -108,14 +163,20 @@ impl Config {
         }
         let mut names = HashSet::new();
         let mut workloads = Vec::new();
+        let common = Limits {
+            common: written.limits,
+            common_functions: written.functions,
+            missing: written.missing,
+            ..Limits::default()
+        };
         for workload in written.workload {
             if !names.insert(workload.name.clone()) {
                 return Err(format!(": two workloads are named '{}'", workload.name));
             }
             let limits = Limits {
-                common: written.limits.clone(),
                 own: workload.limits.clone(),
-                functions: [&workload.functions[..], &written.functions[..]].concat(),
+                functions: workload.functions.clone(),
+                ..common.clone()
             };
             let name = workload.name.clone();
             let workload = Workload::new(workload, limits);
@@ -125,6 +186,7 @@ impl Config {
             baseline: folder.join(written.baseline),
             folder: folder.to_owned(),
             workloads,
+            common,
         })
     }
 }
@@ -145,13 +207,25 @@ impl Workload {
         if patterns.is_empty() {
             patterns.extend(own_module(file));
         }
+        let setup = written.setup.map_or(Vec::new(), Setup::commands);
+        if setup.iter().any(Vec::is_empty) {
+            return Err("a command of its setup is empty".to_owned());
+        }
+        let timeout = written.timeout.as_deref().map(time).transpose();
         Ok(Workload {
             name: written.name,
             command: written.command,
+            setup,
+            env: written.env.into_iter().collect(),
+            timeout: timeout.map_err(|e| format!("its timeout: {e}"))?,
+            cwd: written.cwd.unwrap_or_default(),
+            limits: Limits {
+                gated: patterns.clone(),
+                ..limits
+            },
             patterns,
             warm_up: written.warm_up,
             runs: written.runs,
-            limits,
         })
     }
 }
@@ -193,6 +267,10 @@ mod tests {
         name = "build"
         command = ["mix", "compile"]
         patterns = ["'Elixir.Enum':map/2"]
+        setup = ["mix", "deps.compile"]
+        env = { MIX_ENV = "prod" }
+        timeout = "90s"
+        cwd = "apps/web"
     "#;
 
     #[test]
@@ -203,6 +281,12 @@ mod tests {
             panic!("two workloads");
         };
         assert_eq!((sort.runs, sort.warm_up, build.runs), (5, 1, 0));
+        assert_eq!(build.setup, [["mix", "deps.compile"]]);
+        assert_eq!(build.env, [("MIX_ENV".into(), "prod".into())]);
+        assert_eq!(build.timeout, Some(Duration::from_secs(90)));
+        assert_eq!(build.cwd, Path::new("apps/web"));
+        assert_eq!(config.limits(Some("sort")).gated, sort.patterns);
+        assert_eq!(config.limits(None).missing, Missing::Fail);
         assert_eq!(sort.patterns[0].to_string(), "sort");
         assert_eq!(build.patterns[0].to_string(), "Enum.map/2");
         assert_eq!(
@@ -220,6 +304,7 @@ mod tests {
         assert_eq!(calls("json:encode/1").unwrap().hard, Some(9));
         assert_eq!(calls("json:decode/1").unwrap().soft, Some(Percent(0.0)));
         assert_eq!(calls("lists:map/2"), None);
+        assert_eq!(calls("sort:main/1").unwrap().soft, Some(Percent(1.0)));
     }
 
     #[test]
@@ -239,6 +324,22 @@ mod tests {
             (
                 "[[workload]]\nname=\"x\"\ncommand=[]",
                 ": the workload x: its command is empty",
+            ),
+            (
+                "[[workload]]\nname=\"x\"\ncommand=[\"a\"]\nsetup=[[]]",
+                ": the workload x: a command of its setup is empty",
+            ),
+            (
+                "[[workload]]\nname=\"x\"\ncommand=[\"a\"]\nsetup=\"mix\"",
+                ":4: setup is a command such as",
+            ),
+            (
+                "[[workload]]\nname=\"x\"\ncommand=[\"a\"]\ntimeout=\"5\"",
+                "its timeout: '5' has no unit; add us, ms, s, m or h",
+            ),
+            (
+                "missing = \"no\"\n[[workload]]\nname=\"x\"\ncommand=[\"a\"]",
+                ":1: unknown variant `no`, expected `fail` or `warn`",
             ),
             (
                 "[[workload]]\nname=\"../x\"\ncommand=[\"a\"]",

@@ -1,6 +1,7 @@
 //! `beamline ci`: runs the workloads of a project, compares their counts with a baseline, and fails on a regression.
 
 pub(crate) mod config;
+mod links;
 mod measure;
 
 use std::path::{Path, PathBuf};
@@ -8,13 +9,15 @@ use std::process::ExitCode;
 
 use beamline_formats::flamegraph::Width;
 use beamline_formats::gate::{
-    Comparison, Limits, Results, before, compare, draw_difference, output,
+    Comparison, Limits, Picture, Results, compare, draw_difference, output,
 };
 use clap::{Args, Subcommand};
 
 use config::Config;
+use links::Links;
 use measure::Runner;
 
+use crate::launch::Guard;
 use crate::{input, report};
 
 /// Exit code of a regression.
@@ -108,9 +111,14 @@ struct Outputs {
     /// Write the new result for benchmark-action (its tool customSmallerIsBetter).
     #[arg(long, value_name = "FILE.json")]
     benchmark_action: Option<PathBuf>,
-    /// Draw a differential flame graph of each workload's words by call path, as FOLDER/WORKLOAD.svg.
+    /// Draw a differential flame graph of each workload by call path, as FOLDER/WORKLOAD.svg: of the metric that exceeds
+    /// a limit, else of words.
     #[arg(long, value_name = "FOLDER")]
     flamegraphs: Option<PathBuf>,
+    /// Have the Markdown link to URL/FILE for each of these files [default: to the artifacts of the job, in jobs of GitHub and
+    /// GitLab; else to the file].
+    #[arg(long, value_name = "URL", requires = "flamegraphs")]
+    flamegraphs_url: Option<String>,
     /// Print annotations for GitHub workflows.
     #[arg(long)]
     github: bool,
@@ -121,10 +129,22 @@ struct Outputs {
 /// # Errors
 /// One line: what failed.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
-    match &args.verb {
+    let guard = Guard::new().map_err(|e| format!("signals: {e}"))?;
+    let done = run_verb(&args.verb, &guard);
+    if let (Err(line), Some(signal)) = (&done, guard.signal()) {
+        report::error(line);
+        // Returns for a signal that ends nothing; the shell's number stands for it then.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
+    }
+    done
+}
+
+fn run_verb(verb: &Verb, guard: &Guard) -> Result<ExitCode, String> {
+    match verb {
         Verb::Run { run, output } => {
             let config = Config::read(&run.config)?;
-            let results = runner(&config, run)?.run()?;
+            let results = runner(&config, run, guard)?.run()?;
             match output {
                 Some(path) => results.write(path)?,
                 None => {
@@ -132,50 +152,69 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
                     report::print(&(text.map_err(|e| e.to_string())? + "\n"))?;
                 }
             }
-            Ok(ExitCode::SUCCESS)
+            Ok(match tell_failures(&results) {
+                true => ExitCode::from(1),
+                false => ExitCode::SUCCESS,
+            })
         }
         Verb::Compare {
             base,
             new,
             config,
             outputs,
-        } => {
-            let file = config.as_deref().unwrap_or(Path::new("beamline.toml"));
-            let written = [
-                &outputs.markdown,
-                &outputs.json,
-                &outputs.junit,
-                &outputs.benchmark_action,
-            ];
-            input::keep(
-                &[base, new],
-                written.into_iter().flatten().map(PathBuf::as_path),
-            )?;
-            let config = config.as_deref().map(Config::read).transpose()?;
-            let (base, new) = (Results::read(base)?, Results::read(new)?);
-            let limits = |name: &str| {
-                config
-                    .as_ref()
-                    .map_or_else(Limits::default, |c| limits(c, name))
-            };
-            let comparison = compare(&base, &new, limits)?;
-            let told = Told {
-                comparison,
-                base,
-                new,
-            };
-            tell(&told, outputs, file)
-        }
+        } => compare_files([base, new], config.as_deref(), outputs),
         Verb::Check {
             run,
             output,
             outputs,
-        } => check(run, output.as_deref(), outputs),
-        Verb::Accept { run, result } => accept(run, result.as_deref()),
+        } => check(run, output.as_deref(), outputs, guard),
+        Verb::Accept { run, result } => accept(run, result.as_deref(), guard),
     }
 }
 
-fn runner<'a>(config: &'a Config, args: &RunArgs) -> Result<Runner<'a>, String> {
+/// Says which workloads failed, and how. Returns whether there are any.
+fn tell_failures(results: &Results) -> bool {
+    let mut any = false;
+    for workload in &results.workloads {
+        if let Some(failure) = &workload.failure {
+            report::error(&format!("the workload {}: {failure}", workload.name));
+            any = true;
+        }
+    }
+    any
+}
+
+fn compare_files(
+    [base, new]: [&Path; 2],
+    config: Option<&Path>,
+    outputs: &Outputs,
+) -> Result<ExitCode, String> {
+    let file = config.unwrap_or(Path::new("beamline.toml"));
+    let written = [
+        &outputs.markdown,
+        &outputs.json,
+        &outputs.junit,
+        &outputs.benchmark_action,
+    ];
+    input::keep(
+        &[base, new],
+        written.into_iter().flatten().map(PathBuf::as_path),
+    )?;
+    let config = config.map(Config::read).transpose()?;
+    let (base, new) = (Results::read(base)?, Results::read(new)?);
+    let limits = |name: Option<&str>| {
+        let config = config.as_ref();
+        config.map_or_else(Limits::default, |config| config.limits(name))
+    };
+    let told = Told {
+        comparison: compare(&base, &new, limits),
+        base,
+        new,
+    };
+    tell(&told, outputs, file)
+}
+
+fn runner<'a>(config: &'a Config, args: &RunArgs, guard: &Guard) -> Result<Runner<'a>, String> {
     if let Some(base) = args.base.as_deref().filter(|base| !base.is_dir()) {
         return Err(format!("{}: no such folder", base.display()));
     }
@@ -183,16 +222,16 @@ fn runner<'a>(config: &'a Config, args: &RunArgs) -> Result<Runner<'a>, String> 
         config,
         otp: args.otp.clone(),
         base: args.base.clone(),
+        guard: guard.clone(),
     })
 }
 
-fn limits(config: &Config, name: &str) -> Limits {
-    let mut workloads = config.workloads.iter();
-    let found = workloads.find(|workload| workload.name == name);
-    found.map_or_else(Limits::default, |workload| workload.limits.clone())
-}
-
-fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<ExitCode, String> {
+fn check(
+    args: &RunArgs,
+    output: Option<&Path>,
+    outputs: &Outputs,
+    guard: &Guard,
+) -> Result<ExitCode, String> {
     let config = Config::read(&args.config)?;
     if !config.baseline.exists() {
         return Err(format!(
@@ -201,14 +240,10 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
         ));
     }
     let base = Results::read(&config.baseline)?;
-    // A workload that cannot be compared need not run.
-    for workload in &config.workloads {
-        before(&base, &workload.name, &workload.command)?;
-    }
-    let runner = runner(&config, args)?;
+    let runner = runner(&config, args, guard)?;
     let mut new = runner.run()?;
-    let limits = |name: &str| limits(&config, name);
-    let mut comparison = compare(&base, &new, limits)?;
+    let limits = |name: Option<&str>| config.limits(name);
+    let mut comparison = compare(&base, &new, limits);
     let slower: Vec<String> = comparison
         .workloads
         .iter()
@@ -219,7 +254,7 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
         // A time may be slower by chance, so it must be slower twice.
         report::progress(&format!("slower, measured again: {}", slower.join(", ")));
         runner.time(&mut new, |name| slower.iter().any(|slow| slow == name))?;
-        comparison = compare(&base, &new, limits)?;
+        comparison = compare(&base, &new, limits);
     }
     if let Some(path) = output {
         new.write(path)?;
@@ -232,11 +267,11 @@ fn check(args: &RunArgs, output: Option<&Path>, outputs: &Outputs) -> Result<Exi
     tell(&told, outputs, &args.config)
 }
 
-fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
+fn accept(args: &RunArgs, result: Option<&Path>, guard: &Guard) -> Result<ExitCode, String> {
     let config = Config::read(&args.config)?;
     let results = match result {
         Some(path) => Results::read(path)?,
-        None => runner(&config, args)?.run()?,
+        None => runner(&config, args, guard)?.run()?,
     };
     for workload in &config.workloads {
         if results.workload(&workload.name).is_none() {
@@ -246,11 +281,22 @@ fn accept(args: &RunArgs, result: Option<&Path>) -> Result<ExitCode, String> {
             ));
         }
     }
+    if tell_failures(&results) {
+        return Err("nothing was accepted: a baseline needs workloads that succeed".to_owned());
+    }
+    for workload in &results.workloads {
+        if let Some(why) = &workload.unsteady {
+            report::error(&format!("the workload {}: {why}", workload.name));
+        }
+    }
     results.write(&config.baseline)?;
+    let accepted = match results.workloads.len() {
+        1 => "1 workload".to_owned(),
+        many => format!("{many} workloads"),
+    };
     report::print(&format!(
-        "{}: {} workloads accepted\n",
-        config.baseline.display(),
-        results.workloads.len()
+        "{}: accepted {accepted}\n",
+        config.baseline.display()
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -271,7 +317,11 @@ fn tell(told: &Told, outputs: &Outputs, config: &Path) -> Result<ExitCode, Strin
         report::print(&output::github(comparison, &file))?;
     }
     let pictures = match &outputs.flamegraphs {
-        Some(folder) => draw(told, folder)?,
+        Some(folder) => draw(
+            told,
+            folder,
+            &Links::new(outputs.flamegraphs_url.as_deref()),
+        )?,
         None => Vec::new(),
     };
     let json = |value: serde_json::Value| format!("{value:#}\n");
@@ -293,26 +343,42 @@ fn tell(told: &Told, outputs: &Outputs, config: &Path) -> Result<ExitCode, Strin
             report::write(path, write)?;
         }
     }
-    Ok(match comparison.is_regression() {
-        true => ExitCode::from(REGRESSION),
-        false => ExitCode::SUCCESS,
+    Ok(match (comparison.failed(), comparison.is_regression()) {
+        (0, false) => ExitCode::SUCCESS,
+        (0, true) => ExitCode::from(REGRESSION),
+        _ => ExitCode::from(1),
     })
 }
 
-/// Draws what changed in each workload that has call paths. Returns each workload's name and picture.
-fn draw(told: &Told, folder: &Path) -> Result<Vec<(String, String)>, String> {
+/// Draws what changed in each workload that has call paths on both sides.
+fn draw(told: &Told, folder: &Path, links: &Links) -> Result<Vec<Picture>, String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut pictures = Vec::new();
-    for workload in &told.new.workloads {
-        if workload.paths.iter().all(|path| path.words == 0) {
+    for compared in &told.comparison.workloads {
+        let name = &compared.name;
+        let both = [&told.base, &told.new].map(|results| results.workload(name));
+        let [Some(base), Some(new)] = both else {
+            continue;
+        };
+        let any = |of: fn(&beamline_formats::gate::PathCount) -> u64| {
+            [base, new].map(|side| side.paths.iter().any(|path| of(path) > 0))
+        };
+        let width = match compared.width().unwrap_or(Width::Words) {
+            // A baseline of an older version has none.
+            Width::Reductions if any(|path| path.reductions) == [true; 2] => Width::Reductions,
+            Width::Calls => Width::Calls,
+            _ if any(|path| path.words) == [false; 2] => Width::Calls,
+            _ => Width::Words,
+        };
+        if base.paths.is_empty() || new.paths.is_empty() {
             continue;
         }
-        let name = &workload.name;
         let path = folder.join(format!("{name}.svg"));
         report::write(&path, |out| {
-            draw_difference(&told.base, &told.new, name, Width::Words, out)
+            draw_difference(&told.base, &told.new, name, width, out)
         })?;
-        pictures.push((name.clone(), path.display().to_string()));
+        let link = links.to(&path);
+        pictures.push(Picture::new(&told.base, &told.new, name, width, link));
     }
     Ok(pictures)
 }

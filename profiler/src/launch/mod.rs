@@ -10,29 +10,30 @@ mod erl;
 mod erlc;
 mod escript;
 mod folder;
+mod guard;
 mod links;
 mod release;
 mod source_file;
+mod wait;
 
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use beamline_formats::chance::{self, Chance};
-use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request};
+use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request, Span};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
 use beamline_formats::variable::Variable as _;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use folder::Folder;
+pub use guard::Guard;
 use links::Links;
+use wait::wait;
 
 use crate::report;
 
@@ -113,7 +114,7 @@ impl Otp {
                 .map_err(|e| format!("{root}: {e}"))?
                 .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
                 .find(|name| name.starts_with("erts-"))
-                .ok_or_else(|| format!("{root}: no erts-VERSION in it"))?,
+                .ok_or_else(|| format!("{root}: it has no folder erts-VERSION"))?,
         };
         Ok(Self {
             root: root.to_owned(),
@@ -240,9 +241,20 @@ pub enum What {
     /// Nothing.
     Run,
     /// They count calls, time or words. [`run`] chooses the folder of the profiles.
-    Profile(Request),
+    Profile(Box<Request>),
     /// They record events.
     Record(Box<ring::Request>),
+}
+
+impl What {
+    /// Whether signals begin and end what they do.
+    fn is_by_signal(&self) -> bool {
+        match self {
+            What::Run => false,
+            What::Profile(request) => request.span.by_signal,
+            What::Record(request) => request.span.by_signal,
+        }
+    }
 }
 
 /// A command to run, the OTP to run it on, and what to record.
@@ -269,6 +281,12 @@ pub struct Mode {
     pub quiet: bool,
     /// Where it runs; here, if nowhere else.
     pub folder: Option<PathBuf>,
+    /// More variables of its environment.
+    pub variables: Vec<(String, String)>,
+    /// Ends all that it has started with it; without one, the command is sent the signals that ask for the end.
+    pub guard: Option<Guard>,
+    /// How long it may run, where there is a guard.
+    pub timeout: Option<Duration>,
 }
 
 /// The end of a command, and what its emulators recorded.
@@ -408,7 +426,7 @@ impl Place {
                 let request = Request {
                     folder: folder.to_owned(),
                     libraries: self.libraries(),
-                    ..request.clone()
+                    ..(**request).clone()
                 };
                 Some((Request::VARIABLE, request.to_variable()?))
             }
@@ -439,8 +457,13 @@ impl Place {
         all
     }
 
-    /// Runs a command to its end, with more variables in its environment.
-    fn run(&self, command: &[String], variables: &[(&str, String)]) -> Result<ExitStatus, String> {
+    /// Runs a command to its end, with more variables in its environment, and a file that is told of signals.
+    fn run(
+        &self,
+        command: &[String],
+        variables: &[(&str, String)],
+        switch: Option<PathBuf>,
+    ) -> Result<ExitStatus, String> {
         let (program, arguments) = command.split_first().ok_or("no command is given")?;
         let mut started = Command::new(on_path(program, &self.path));
         started
@@ -465,13 +488,39 @@ impl Place {
         if let Some(folder) = &self.mode.folder {
             started.current_dir(folder);
         }
+        let own = self.mode.variables.iter();
+        started.envs(own.map(|(name, value)| (name, value)));
         started.envs(variables.iter().map(|(name, value)| (name, value)));
-        wait(&mut started).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => format!(
-                "{program}: there is no such command on PATH, and no such file; what follows -- is the command"
-            ),
-            _ => format!("{program}: {e}"),
-        })
+        let measures = [Request::VARIABLE, ring::Request::VARIABLE];
+        let is_measured = variables.iter().any(|(name, _)| measures.contains(name));
+        self.wait(&mut started, is_measured, switch)
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => format!(
+                    "{program}: no such command on PATH, and no such file; the command follows --"
+                ),
+                _ => format!("{program}: {e}"),
+            })
+    }
+
+    fn wait(
+        &self,
+        started: &mut Command,
+        is_measured: bool,
+        switch: Option<PathBuf>,
+    ) -> io::Result<ExitStatus> {
+        let Some(guard) = &self.mode.guard else {
+            return wait(started, is_measured, switch);
+        };
+        match guard.run(started, self.mode.timeout)? {
+            guard::End::Own(status) => Ok(status),
+            guard::End::Late => Err(io::Error::other(format!(
+                "it was ended, because it ran longer than its timeout of {:?}",
+                self.mode.timeout.unwrap_or_default()
+            ))),
+            guard::End::Signal(signal) => Err(io::Error::other(format!(
+                "it was ended, because signal {signal} asked for the end"
+            ))),
+        }
     }
 }
 
@@ -494,7 +543,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
         source_file::Plan::Command(command) => command,
         source_file::Plan::Compile { compile, run } => {
             let begun = chance::now();
-            let status = place.run(&compile, &[])?;
+            let status = place.run(&compile, &[], None)?;
             if !status.success() {
                 return Ok(Ended {
                     status,
@@ -523,7 +572,8 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
         variables.push((Chance::VARIABLE, chance.to_variable()?));
     }
     let begun = chance::now();
-    let status = place.run(&command, &variables)?;
+    let switch = launch.what.is_by_signal().then(|| Span::switch(&folder));
+    let status = place.run(&command, &variables, switch)?;
     let time = begun.elapsed();
     let read = |folder: PathBuf| -> Result<Option<Profile>, String> {
         let files = Request::files(&folder)?;
@@ -585,37 +635,6 @@ fn on_path(program: &str, path: &str) -> PathBuf {
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
         .unwrap_or_else(|| PathBuf::from(program))
-}
-
-/// Starts a command and waits for its end, whatever signals come meanwhile.
-///
-/// The keys of a terminal (Ctrl-C, Ctrl-\) signal the command as well, so those are only outlived;
-/// the other signals that ask for an end are passed on.
-fn wait(command: &mut Command) -> io::Result<ExitStatus> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
-    let handle = signals.handle();
-    let mut child = command.spawn()?;
-    let pid = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    let forwarder = thread::spawn(move || {
-        for signal in signals.forever() {
-            let passed = match signal {
-                SIGTERM => rustix::process::Signal::TERM,
-                SIGHUP => rustix::process::Signal::HUP,
-                _ => continue,
-            };
-            if let Some(pid) = pid {
-                // A command that has just ended needs no signal any more.
-                let _ = rustix::process::kill_process(pid, passed);
-            }
-        }
-    });
-    let status = child.wait();
-    handle.close();
-    // The thread ends with its signals; a panic in it would be no reason to lose the profile.
-    let _ = forwarder.join();
-    status
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! A browser without a window, driven through the DevTools protocol.
+#![allow(dead_code, reason = "each program of tests uses its part of it")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -212,7 +213,24 @@ impl Browser {
         keys.iter().for_each(|key| self.key(key));
     }
 
+    /// Shows a part of the page.
+    pub(crate) fn show(&mut self, part: &str) {
+        self.value(&format!("document.getElementById('tab-{part}').click()"));
+        self.settle();
+    }
+
+    /// Has a field of the page be this, as if somebody had chosen or typed it.
+    pub(crate) fn choose(&mut self, id: &str, value: &str) {
+        self.value(&format!(
+            "{{ const field = document.getElementById('{id}'); field.value = '{value}'; \
+             ['input', 'change'].forEach((what) => field.dispatchEvent(new Event(what))); }}"
+        ));
+        self.settle();
+    }
+
+    /// Shows a part of the page, and goes to what it draws.
     pub(crate) fn focus(&mut self, part: &str) {
+        self.show(part);
         self.value(&format!("document.querySelector('#{part} .view').focus()"));
         self.settle();
     }

@@ -18,6 +18,9 @@ pub const ENV: &str = "BEAMLINE_OTP";
 /// The oldest OTP release whose code is loaded.
 pub const OLDEST_RELEASE: u32 = 27;
 
+/// The release whose own test suites run for every change.
+pub const TESTED_RELEASE: u32 = 29;
+
 /// Where an OTP was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {

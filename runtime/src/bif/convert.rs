@@ -412,6 +412,9 @@ fn port_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
 fn ref_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     let numbers = match a.view() {
         View::Ref(reference) => {
+            if let Some(magic) = reference.magic() {
+                magic.save();
+            }
             let mut numbers = reference.numbers().to_vec();
             if let Some(pid) = reference.pid() {
                 let word = pid.term().raw().0;

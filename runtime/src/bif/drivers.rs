@@ -5,6 +5,7 @@
 use super::{BifResult, Raise, badarg, bifs};
 use crate::port::driver;
 use crate::process::{Process, Signal, deliver, refs};
+use crate::term::atom::atom;
 use crate::term::{Term, View, am};
 use crate::value::iolist;
 
@@ -77,6 +78,9 @@ fn try_load_3<'p>(p: &'p Process, [path, name, options]: [Term<'p>; 3]) -> BifRe
     check_name(name)?;
     check_name(path)?;
     let name = text(name).ok_or_else(badarg)?;
+    if driver::is_linked_in(&name) {
+        return Ok(error(p, atom("linked_in_driver")));
+    }
     Ok(match driver::load(&name) {
         Some(true) => p.tuple(&[am::ok.term(), am::loaded.term()]),
         Some(false) => p.tuple(&[am::ok.term(), am::already_loaded.term()]),
@@ -88,6 +92,9 @@ fn try_unload_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult
     check_each(options, is_unload_option)?;
     check_name(name)?;
     let name = text(name).ok_or_else(badarg)?;
+    if driver::is_linked_in(&name) {
+        return Ok(error(p, atom("linked_in_driver")));
+    }
     Ok(match driver::unload(&name) {
         Some(true) => p.tuple(&[am::ok.term(), am::unloaded.term()]),
         Some(false) => p.tuple(&[am::ok.term(), am::pending_process.term()]),
@@ -100,9 +107,20 @@ fn loaded_drivers_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.tuple(&[am::ok.term(), p.list(&names)]))
 }
 
-/// Of a driver that is not there nothing is known.
-fn info_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(badarg().into())
+/// Of a driver that is linked in little is known, and nothing of one that is not.
+fn info_2<'p>(_p: &'p Process, [name, item]: [Term<'p>; 2]) -> BifResult<'p> {
+    let item = item.as_atom().ok_or_else(badarg)?.name();
+    if !text(name).is_some_and(|name| driver::is_linked_in(&name)) {
+        return Err(badarg().into());
+    }
+    match item {
+        "linked_in_driver" => Ok(Term::bool(true)),
+        "permanent" => Ok(Term::bool(false)),
+        "processes" | "driver_options" | "port_count" | "awaiting_load" | "awaiting_unload" => {
+            Ok(atom("linked_in_driver"))
+        }
+        _ => Err(badarg().into()),
+    }
 }
 
 fn format_error_int_1<'p>(p: &'p Process, [code]: [Term<'p>; 1]) -> BifResult<'p> {

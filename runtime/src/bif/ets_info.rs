@@ -1,9 +1,11 @@
 //! `ets:info/1,2`, which give information about a table.
 
+use std::io::Write as _;
+
 use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code;
 use crate::ets::registry::Handle;
-use crate::ets::{Objects, State, Table, WriteConcurrency, registry};
+use crate::ets::{Hash, Objects, State, Table, WriteConcurrency, registry};
 use crate::process::Process;
 use crate::term::{Atom, Term, am};
 
@@ -122,8 +124,95 @@ impl<'p> Shown<'p, '_> {
                 return p.tuple(&[routes, bases, depth].map(|n| p.unsigned(n as u64)));
             }
         };
+        let stats = Stats::of(hash);
+        p.tuple(&[
+            p.unsigned(stats.buckets as u64),
+            p.float(stats.average.into()),
+            p.float(stats.deviation.into()),
+            p.float(stats.expected.into()),
+            p.unsigned(stats.shortest as u64),
+            p.unsigned(stats.longest as u64),
+            p.unsigned(hash.kept() as u64),
+            p.unsigned(hash.locks() as u64),
+        ])
+    }
+
+    /// The table as ERTS prints it: what it is, and the objects of a hash table by bucket; of a compressed one their
+    /// keys.
+    fn text(&self) -> String {
+        let shown = |item| match self.item(item) {
+            Some(value) => value.display().to_string(),
+            None => String::new(),
+        };
+        let id = match self.table.options.named {
+            true => am::name,
+            false => am::id,
+        };
+        let mut text = format!("Table: {}\nName: {}\n", shown(id), shown(am::name));
+        match &self.state.objects {
+            Objects::Hash(hash) => {
+                text += &Stats::of(hash).text();
+                match self.state.fixes.any() {
+                    true => text += &format!("Fixed: {}\n", hash.kept()),
+                    false => text += "Fixed: false\n",
+                }
+                self.buckets(&mut text);
+            }
+            Objects::Tree(_) => {
+                text += &format!("Ordered set (AVL tree), Elements: {}\n", shown(am::size));
+            }
+        }
+        for (label, item) in [
+            ("Objects", am::size),
+            ("Words", am::memory),
+            ("Type", am::type_),
+            ("Protection", am::protection),
+            ("Compressed", am::compressed),
+            ("Write Concurrency", am::write_concurrency),
+            ("Read Concurrency", am::read_concurrency),
+        ] {
+            text += &format!("{label}: {}\n", shown(item));
+        }
+        text
+    }
+
+    /// A line for each bucket that has objects.
+    fn buckets(&self, text: &mut String) {
+        let options = &self.table.options;
+        for index in 0.. {
+            let Ok(objects) = self.state.objects.slot(index) else {
+                return;
+            };
+            let objects: Vec<_> = objects
+                .map(|object| self.p.copy_stored(object))
+                .filter_map(|object| match options.compressed {
+                    true => {
+                        let key = object.as_tuple()?.elements().get(options.keypos - 1)?;
+                        Some(format!("key={}", key.display()))
+                    }
+                    false => Some(object.display().to_string()),
+                })
+                .collect();
+            if !objects.is_empty() {
+                *text += &format!("{index}: [{}]\n", objects.join(","));
+            }
+        }
+    }
+}
+
+/// The lengths of a hash table's chains. ERTS calculates with single-precision numbers.
+struct Stats {
+    buckets: usize,
+    average: f32,
+    deviation: f32,
+    expected: f32,
+    shortest: usize,
+    longest: usize,
+}
+
+impl Stats {
+    fn of(hash: &Hash) -> Stats {
         let chains = hash.chains();
-        // ERTS calculates with single-precision numbers.
         let buckets = chains.len() as f32;
         let (mut sum, mut squares) = (0, 0);
         for length in &chains {
@@ -132,20 +221,22 @@ impl<'p> Shown<'p, '_> {
         }
         let average = sum as f32 / buckets;
         let variance = (squares as f32 - average * sum as f32) / buckets;
-        let deviation = variance.max(0.0).sqrt();
-        let expected = (f64::from(average) * (1.0 - 1.0 / f64::from(buckets))).sqrt() as f32;
-        let shortest = chains.iter().min().copied().unwrap_or(0);
-        let longest = chains.iter().max().copied().unwrap_or(0);
-        p.tuple(&[
-            p.unsigned(chains.len() as u64),
-            p.float(average.into()),
-            p.float(deviation.into()),
-            p.float(expected.into()),
-            p.unsigned(shortest as u64),
-            p.unsigned(longest as u64),
-            p.unsigned(hash.kept() as u64),
-            p.unsigned(hash.locks() as u64),
-        ])
+        Stats {
+            buckets: chains.len(),
+            average,
+            deviation: variance.max(0.0).sqrt(),
+            expected: (f64::from(average) * (1.0 - 1.0 / f64::from(buckets))).sqrt() as f32,
+            shortest: chains.iter().min().copied().unwrap_or(0),
+            longest: chains.iter().max().copied().unwrap_or(0),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "Buckets: {}\nChain Length Avg: {:.6}\nChain Length Max: {}\nChain Length Min: {}\n\
+             Chain Length Std Dev: {:.6}\nChain Length Expected Std Dev: {:.6}\n",
+            self.buckets, self.average, self.longest, self.shortest, self.deviation, self.expected
+        )
     }
 }
 
@@ -205,5 +296,12 @@ fn info_2<'p>(p: &'p Process, [id, item]: [Term<'p>; 2]) -> BifResult<'p> {
         state: &state,
     };
     let item = item.as_atom().ok_or_else(badarg)?;
+    if item.name() == "data" {
+        let text = shown.text();
+        // As in ERTS, a closed standard output is no error of the program's.
+        let mut out = std::io::stdout().lock();
+        let _written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        return Ok(am::true_.term());
+    }
     Ok(shown.item(item).ok_or_else(badarg)?)
 }

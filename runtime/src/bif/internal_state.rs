@@ -88,6 +88,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> GuardResult<'p> {
             let name = Atom::new("ptab_list_bif_info").term();
             p.tuple(&[&[name][..], &numbers].concat())
         }
+        "check_io_debug" => super::system_emulator::check_io_debug(p),
         "debugger_support" => Term::bool(debug::is_enabled()),
         "force_heap_frags" | "hashmap_collision_bonanza" | "scheduler_dump" => Term::bool(false),
         "memory" => super::memory::all(p),

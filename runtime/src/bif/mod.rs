@@ -53,6 +53,7 @@ mod records;
 mod send;
 mod seq_trace;
 pub(crate) mod system;
+pub(crate) mod system_emulator;
 mod system_monitor;
 mod system_profile;
 mod system_task;

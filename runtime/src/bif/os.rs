@@ -62,8 +62,12 @@ fn getpid_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.string(&names::told_pid().to_string()))
 }
 
-/// Sends `{notify, Signal}` to `erl_signal_server`, as ERTS does.
+/// Sends `{notify, Signal}` to `erl_signal_server`, as ERTS does. An interrupt asks for the program's end.
 fn notify(signal: &'static str) {
+    let signal = match signal == signal::INTERRUPT.0 {
+        true => "sigterm",
+        false => signal,
+    };
     let Some(Named::Process(server)) = registry::whereis(Atom::new("erl_signal_server")) else {
         return;
     };
@@ -72,11 +76,16 @@ fn notify(signal: &'static str) {
     deliver(server, Signal::message(message, server));
 }
 
-/// Has the signals that ERTS handles from its start told to `erl_signal_server`.
-pub(crate) fn handle_signals() {
+/// Has the signals that ERTS handles from its start told to `erl_signal_server`, and an interrupt of a run that is
+/// measured.
+pub(crate) fn handle_signals(is_measured: bool) {
     signal::start(notify);
     signal::set(libc::SIGTERM, Disposition::Handle);
     signal::set(libc::SIGUSR1, Disposition::Handle);
+    if is_measured {
+        // The first Ctrl-C lets the machine write what it has measured, and the second one ends it at once.
+        signal::set(signal::INTERRUPT.1, Disposition::HandleOnce);
+    }
 }
 
 fn set_signal_2<'p>(_p: &'p Process, [name, option]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -312,7 +312,16 @@ fn relations(p: &Process, name: Atom) -> Term<'_> {
     };
     let items: Vec<Term<'_>> = match name {
         am::links => relations.linked().map(|peer| peer.term()).collect(),
-        am::monitored_by => relations.targets.values().map(|pid| pid.term()).collect(),
+        am::monitored_by => {
+            let objects = relations
+                .watchers
+                .values()
+                .filter_map(|it| it.object.upgrade());
+            let processes = relations.targets.values().map(|pid| pid.term());
+            processes
+                .chain(objects.map(|object| p.magic_reference(object)))
+                .collect()
+        }
         am::monitors => {
             let targets = relations.origins.values().map(|origin| origin.target);
             targets.map(|target| monitored(p, target)).collect()

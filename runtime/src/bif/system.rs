@@ -44,7 +44,7 @@ pub(crate) fn set_release(release: Release) {
     let _ = RELEASE.set(release);
 }
 
-fn release() -> &'static Release {
+pub(crate) fn release() -> &'static Release {
     RELEASE.get_or_init(|| Release {
         otp: "29".into(),
         erts: "17.1".into(),
@@ -101,6 +101,7 @@ fn system_info_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
                 .or_else(|| feature_info(name))
                 .or_else(|| clock_info(p, name))
                 .or_else(|| tracing_info(p, name))
+                .or_else(|| super::system_emulator::info(p, name))
                 .ok_or_else(|| badarg().into())
         }
         View::Tuple(tuple) => match tuple.elements() {

@@ -58,12 +58,7 @@ fn unique_integer_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 /// The integer of a thread's count: below the count are as many bits as tell all threads apart.
 /// Source: `bld_unique_integer_term()` in `erl_bif_unique.c`.
-pub(super) fn make_unique_integer(
-    p: &Process,
-    thread: u64,
-    count: u64,
-    positive: bool,
-) -> Term<'_> {
+pub(crate) fn make_unique_integer(p: &Heap, thread: u64, count: u64, positive: bool) -> Term<'_> {
     let bits = u64::BITS - super::system::all_schedulers().leading_zeros();
     let number = i128::from(thread) | i128::from(count) << bits;
     let number = number + if positive { 1 } else { i128::from(FIRST) };

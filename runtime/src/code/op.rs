@@ -223,6 +223,8 @@ specific_ops! {
     ErrorHandler;
     /// Entry of a function that is a BIF.
     BifEntry[bif: BifRow];
+    /// Entry of a function whose body is a NIF: the head names it.
+    NifEntry;
     /// Entry of `erlang:apply/3`.
     ApplyEntry;
     /// Entry of `erlang:apply/2`.
@@ -617,8 +619,24 @@ pub(crate) mod entry {
     pub(crate) const MODULE: isize = -3;
     /// Function.
     pub(crate) const FUNCTION: isize = -2;
-    /// Arity.
+    /// Arity, and from bit [`NIF_SHIFT`] on the address of the [`Nif`](crate::code::nif::Nif) that is the body.
     pub(crate) const ARITY: isize = -1;
+    /// Where a NIF's address begins in the word of the arity.
+    const NIF_SHIFT: u32 = 8;
+    /// The arity in the word at [`ARITY`].
+    #[inline(always)]
+    pub(crate) const fn arity(word: u64) -> u8 {
+        word as u8
+    }
+    /// The NIF in the word at [`ARITY`]; null where there is none.
+    #[inline(always)]
+    pub(crate) const fn nif(word: u64) -> *const crate::code::nif::Nif {
+        (word >> NIF_SHIFT) as *const crate::code::nif::Nif
+    }
+    /// The word at [`ARITY`] of a function whose body is `nif`.
+    pub(crate) fn with_nif(arity: u8, nif: &crate::code::nif::Nif) -> u64 {
+        u64::from(arity) | ((std::ptr::from_ref(nif) as u64) << NIF_SHIFT)
+    }
     /// In an export's stub: where its code is.
     pub(crate) const TARGET: isize = 2;
     /// Words before the entry.

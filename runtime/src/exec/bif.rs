@@ -138,7 +138,7 @@ fn exclusive(p: &mut Process, call: fn(&mut Process) -> Next, caller: Option<Cod
 
 /// A BIF's end is a safepoint: its result in `x(0)`, or the `live` arguments of the call that it ends
 /// with, are all that is live beside the stack.
-fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
+pub(super) fn after_bif(p: &mut Process, ended: BifEnd, live: usize) -> BifEnd {
     if p.wants_collection()
         && let Err(exiting) = p.garbage_collect(0, live)
     {

@@ -294,7 +294,7 @@ impl Called {
         Called {
             module: atom(module),
             function: atom(function),
-            arity: arity as u8,
+            arity: head::arity(arity),
         }
     }
 }

@@ -11,4 +11,5 @@ pub(crate) mod bif;
 pub(crate) mod call;
 pub(crate) mod exception;
 pub(crate) mod guard;
+pub(crate) mod nif;
 pub(crate) mod raise;

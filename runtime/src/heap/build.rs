@@ -230,6 +230,16 @@ impl Heap {
         }
     }
 
+    /// Keeps a binary, whose one count this takes over, until the next collection, for who reads its bytes. 3 words.
+    ///
+    /// # Safety
+    /// H4: the caller gives the count.
+    pub(crate) unsafe fn hold(&self, binary: NonNull<Binary>) {
+        let ptr = self.alloc(size::BIN_REF);
+        // SAFETY: H1: three fresh words; H4: by contract.
+        unsafe { write_bin_ref(ptr, binary.as_ptr(), self.off_heap()) };
+    }
+
     /// The parts of `bytes` that end at these indices, each from where the one before ends, in one binary
     /// off-heap whatever its size. 3 words and 5 a part.
     pub(crate) fn off_heap_parts<'h>(&'h self, bytes: Vec<u8>, ends: &[usize]) -> Vec<Term<'h>> {

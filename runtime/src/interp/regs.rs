@@ -157,8 +157,8 @@ impl<'p> Regs<'p> {
             return GO;
         }
         // SAFETY: by contract.
-        let arity = unsafe { *entry.code().offset(head::ARITY) };
-        self.pause(Outcome::Yield, arity as usize)
+        let arity = head::arity(unsafe { *entry.code().offset(head::ARITY) });
+        self.pause(Outcome::Yield, usize::from(arity))
     }
 
     /// A BIF traps: the process goes on with this function in its next time slice, as under ERTS's JIT.
@@ -172,7 +172,7 @@ impl<'p> Regs<'p> {
         let (first, arity) = unsafe { (*entry.code(), *entry.code().offset(head::ARITY)) };
         // A BIF that is called by its entry costs what its work costs, and no call.
         self.fcalls -= i64::from(first as u16 != Op::BifEntry as u16);
-        self.pause(Outcome::Yield, arity as usize)
+        self.pause(Outcome::Yield, usize::from(head::arity(arity)))
     }
 
     /// Returns to an address.

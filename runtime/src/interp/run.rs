@@ -111,6 +111,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                     Op::FuncInfo => arm!(entries::func_info),
                     Op::ErrorHandler => arm!(entries::error_handler::<SAVES>),
                     Op::BifEntry => arm!(bifs::bif_entry),
+                    Op::NifEntry => arm!(bifs::nif_entry),
                     Op::ApplyEntry => arm!(entries::apply_entry::<SAVES>),
                     Op::ApplyFunEntry => arm!(entries::apply_fun_entry::<SAVES>),
                     Op::SpawnEntry => arm!(entries::spawn_entry::<SAVES>),

@@ -36,6 +36,10 @@ pub struct Module {
     literals: Mutex<LiteralArea>,
     /// Offsets of function entries, in words, ascending.
     pub functions: Vec<u32>,
+    /// Those that may get a NIF for their body, ascending; empty where all may.
+    pub(super) nifs: Vec<u32>,
+    /// Its library of NIFs, open as long as the code lives.
+    pub(crate) library: OnceLock<Box<dyn std::any::Any + Send + Sync>>,
     /// Exported functions: name, arity, offset of the entry.
     pub exports: Vec<(Atom, u8, u32)>,
     /// All functions but the exported ones.
@@ -94,6 +98,8 @@ impl Module {
             strings,
             literals: Mutex::new(LiteralArea::new()),
             functions: Vec::new(),
+            nifs: Vec::new(),
+            library: OnceLock::new(),
             exports: Vec::new(),
             locals: Vec::new(),
             lambdas: Vec::new(),
@@ -161,7 +167,7 @@ impl Module {
         Mfa {
             module: atom(head::MODULE),
             function: atom(head::FUNCTION),
-            arity: word(head::ARITY) as u8,
+            arity: head::arity(word(head::ARITY)),
         }
     }
     /// File, a string, and line of the instruction at `offset`: for the owner of `heap` in its time slice.
@@ -178,6 +184,11 @@ impl Module {
         let raw = *literal.get_or_init(made);
         // SAFETY: T1, H6: the module names it, and gives its literals to `release`.
         unsafe { Term::new(raw) }
+    }
+
+    /// May the function with this entry get a NIF for its body?
+    pub(crate) fn may_be_nif(&self, entry: u32) -> bool {
+        self.nifs.is_empty() || self.nifs.binary_search(&entry).is_ok()
     }
 
     /// Offset of the entry of a function, exported or not.

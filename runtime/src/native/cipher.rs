@@ -1,5 +1,6 @@
-//! The ciphers of `crypto`: AES by blocks, chained, and as a counter's stream. Source: `api_ng.c` and `cipher.c` of OTP
-//! 29's `crypto`, whose errors it raises; NIST SP 800-38A.
+//! The ciphers of `crypto`: AES by blocks, chained, and as a counter's stream; DES three times (EDE), chained, which
+//! encrypts debug information of modules. Source: `api_ng.c` and `cipher.c` of OTP 29's `crypto`, whose errors it
+//! raises; NIST SP 800-38A.
 
 use aes::cipher::consts::U16;
 use aes::cipher::{
@@ -8,6 +9,7 @@ use aes::cipher::{
 };
 use aes::{Aes128, Aes192, Aes256};
 use ctr::Ctr128BE;
+use des::TdesEde3;
 use parking_lot::Mutex;
 
 use super::crypto::raise;
@@ -27,8 +29,15 @@ bifs! {
     bif crypto:"ng_crypto_one_time_nif"/5 => ng_crypto_one_time_nif_5;
 }
 
-const BLOCK: usize = 16;
-type Block = Array<u8, U16>;
+/// Bytes of a block of AES, the largest one.
+const BLOCK_MAX: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Aes,
+    /// With three keys: encrypts, decrypts, encrypts.
+    TripleDes,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -43,31 +52,40 @@ enum Mode {
 /// A cipher as it is named.
 struct Kind {
     name: &'static str,
+    algorithm: Algorithm,
     mode: Mode,
     key_bytes: usize,
     /// OpenSSL's number for it, where it tells one.
     nid: Option<i64>,
 }
 
-const fn kind(name: &'static str, mode: Mode, key_bytes: usize, nid: Option<i64>) -> Kind {
+const fn aes(name: &'static str, mode: Mode, key_bytes: usize, nid: Option<i64>) -> Kind {
     Kind {
         name,
+        algorithm: Algorithm::Aes,
         mode,
         key_bytes,
         nid,
     }
 }
 
-const KINDS: [Kind; 9] = [
-    kind("aes_128_cbc", Mode::Cbc, 16, Some(419)),
-    kind("aes_192_cbc", Mode::Cbc, 24, Some(423)),
-    kind("aes_256_cbc", Mode::Cbc, 32, Some(427)),
-    kind("aes_128_ecb", Mode::Ecb, 16, Some(418)),
-    kind("aes_192_ecb", Mode::Ecb, 24, Some(422)),
-    kind("aes_256_ecb", Mode::Ecb, 32, Some(426)),
-    kind("aes_128_ctr", Mode::Ctr, 16, None),
-    kind("aes_192_ctr", Mode::Ctr, 24, None),
-    kind("aes_256_ctr", Mode::Ctr, 32, None),
+const KINDS: [Kind; 10] = [
+    aes("aes_128_cbc", Mode::Cbc, 16, Some(419)),
+    aes("aes_192_cbc", Mode::Cbc, 24, Some(423)),
+    aes("aes_256_cbc", Mode::Cbc, 32, Some(427)),
+    aes("aes_128_ecb", Mode::Ecb, 16, Some(418)),
+    aes("aes_192_ecb", Mode::Ecb, 24, Some(422)),
+    aes("aes_256_ecb", Mode::Ecb, 32, Some(426)),
+    aes("aes_128_ctr", Mode::Ctr, 16, None),
+    aes("aes_192_ctr", Mode::Ctr, 24, None),
+    aes("aes_256_ctr", Mode::Ctr, 32, None),
+    Kind {
+        name: "des_ede3_cbc",
+        algorithm: Algorithm::TripleDes,
+        mode: Mode::Cbc,
+        key_bytes: 24,
+        nid: Some(44),
+    },
 ];
 
 impl Kind {
@@ -75,11 +93,24 @@ impl Kind {
         let name = name.as_atom()?;
         KINDS.iter().find(|kind| kind.name == name.name())
     }
+    /// Bytes of the algorithm's blocks, whatever the mode makes of them.
+    fn cipher_bytes(&self) -> usize {
+        match self.algorithm {
+            Algorithm::Aes => BLOCK_MAX,
+            Algorithm::TripleDes => 8,
+        }
+    }
     fn iv_bytes(&self) -> usize {
-        if self.mode == Mode::Ecb { 0 } else { BLOCK }
+        match self.mode {
+            Mode::Ecb => 0,
+            Mode::Cbc | Mode::Ctr => self.cipher_bytes(),
+        }
     }
     fn block_bytes(&self) -> usize {
-        if self.mode == Mode::Ctr { 1 } else { BLOCK }
+        match self.mode {
+            Mode::Ctr => 1,
+            Mode::Ecb | Mode::Cbc => self.cipher_bytes(),
+        }
     }
 }
 
@@ -89,47 +120,64 @@ enum Engine {
     Stream(Box<dyn StreamCipher + Send>),
 }
 
-/// A cipher of blocks, each alone, or chained: then the first one is combined with `chain`, which becomes the block
+/// A cipher of whole blocks, each alone, or chained: then the first one is combined with `chain`, which becomes the block
 /// that the next one is combined with.
 trait Blocks: Send {
-    fn encrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]);
-    fn decrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]);
+    fn encrypt(&self, chain: Option<&mut [u8]>, bytes: &mut [u8]);
+    fn decrypt(&self, chain: Option<&mut [u8]>, bytes: &mut [u8]);
 }
 
-impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Send> Blocks
-    for C
-{
-    fn encrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]) {
+impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser + Send> Blocks for C {
+    fn encrypt(&self, chain: Option<&mut [u8]>, bytes: &mut [u8]) {
+        let (blocks, _) = Array::<u8, C::BlockSize>::slice_as_chunks_mut(bytes);
         let Some(chain) = chain else {
             return self.encrypt_blocks(blocks);
         };
-        let mut mode = cbc::Encryptor::inner_iv_init(self, chain);
+        let mut mode = cbc::Encryptor::inner_iv_init(self, block_of::<C>(chain));
         mode.encrypt_blocks(blocks);
-        *chain = mode.iv_state();
+        chain.copy_from_slice(&mode.iv_state());
     }
 
-    fn decrypt(&self, chain: Option<&mut Block>, blocks: &mut [Block]) {
+    fn decrypt(&self, chain: Option<&mut [u8]>, bytes: &mut [u8]) {
+        let (blocks, _) = Array::<u8, C::BlockSize>::slice_as_chunks_mut(bytes);
         let Some(chain) = chain else {
             return self.decrypt_blocks(blocks);
         };
-        let mut mode = cbc::Decryptor::inner_iv_init(self, chain);
+        let mut mode = cbc::Decryptor::inner_iv_init(self, block_of::<C>(chain));
         mode.decrypt_blocks(blocks);
-        *chain = mode.iv_state();
+        chain.copy_from_slice(&mode.iv_state());
     }
 }
 
+/// Bytes as a block of a cipher.
+///
+/// # Panics
+/// For another size than the blocks of the cipher have.
+fn block_of<C: BlockSizeUser>(bytes: &[u8]) -> &Array<u8, C::BlockSize> {
+    bytes.try_into().expect("a block of this size")
+}
+
+/// A cipher with a key.
+///
+/// # Panics
+/// For another size than its keys have.
+fn keyed<C: KeyInit>(key: &[u8]) -> C {
+    C::new_from_slice(key).expect("a key of this size")
+}
+
 impl Engine {
-    /// # Panics
-    /// For another size than AES keys have.
-    fn new(mode: Mode, key: &[u8], iv: &Block) -> Engine {
-        match key.len() {
-            16 => Engine::with(mode, Aes128::new_from_slice(key), iv),
-            24 => Engine::with(mode, Aes192::new_from_slice(key), iv),
-            _ => Engine::with(mode, Aes256::new_from_slice(key), iv),
+    fn new(kind: &Kind, key: &[u8], iv: &[u8]) -> Engine {
+        if kind.algorithm == Algorithm::TripleDes {
+            return Engine::Blocks(Box::new(keyed::<TdesEde3>(key)));
+        }
+        match kind.key_bytes {
+            16 => Engine::aes(kind.mode, keyed::<Aes128>(key), iv),
+            24 => Engine::aes(kind.mode, keyed::<Aes192>(key), iv),
+            _ => Engine::aes(kind.mode, keyed::<Aes256>(key), iv),
         }
     }
 
-    fn with<C, E: std::fmt::Debug>(mode: Mode, cipher: Result<C, E>, iv: &Block) -> Engine
+    fn aes<C>(mode: Mode, cipher: C, iv: &[u8]) -> Engine
     where
         C: BlockCipherEncrypt
             + BlockCipherDecrypt
@@ -137,10 +185,9 @@ impl Engine {
             + Send
             + 'static,
     {
-        let cipher = cipher.expect("a key of this size");
         match mode {
             Mode::Ctr => {
-                let core = ctr::CtrCore::inner_iv_init(cipher, iv);
+                let core = ctr::CtrCore::inner_iv_init(cipher, block_of::<C>(iv));
                 Engine::Stream(Box::new(Ctr128BE::from_core(core)))
             }
             Mode::Ecb | Mode::Cbc => Engine::Blocks(Box::new(cipher)),
@@ -175,8 +222,8 @@ struct State {
     engine: Engine,
     encrypt: bool,
     padding: Padding,
-    /// The block before.
-    chain: Block,
+    /// The block before; empty where blocks stand alone.
+    chain: Vec<u8>,
     /// Input that fills no block yet.
     rest: Vec<u8>,
     /// Bytes taken in.
@@ -187,14 +234,12 @@ struct State {
 
 impl State {
     fn new(kind: &'static Kind, key: &[u8], iv: &[u8], encrypt: bool, padding: Padding) -> State {
-        let mut chain = Block::default();
-        chain[..iv.len()].copy_from_slice(iv);
         State {
             kind,
-            engine: Engine::new(kind.mode, key, &chain),
+            engine: Engine::new(kind, key, iv),
             encrypt,
             padding,
-            chain,
+            chain: iv.to_vec(),
             rest: Vec::new(),
             size: 0,
             padded: -1,
@@ -209,10 +254,11 @@ impl State {
             return out;
         }
         self.rest.extend_from_slice(data);
-        let mut whole = self.rest.len() / BLOCK * BLOCK;
+        let block = self.kind.block_bytes();
+        let mut whole = self.rest.len() / block * block;
         // The last block may be all padding.
         if !self.encrypt && self.padding == Padding::Pkcs && whole == self.rest.len() {
-            whole = whole.saturating_sub(BLOCK);
+            whole = whole.saturating_sub(block);
         }
         let mut out: Vec<u8> = self.rest.drain(..whole).collect();
         self.work_on(&mut out);
@@ -224,12 +270,11 @@ impl State {
         let Engine::Blocks(cipher) = &self.engine else {
             return;
         };
-        let (blocks, _) = Block::slice_as_chunks_mut(bytes);
-        let chain = Some(&mut self.chain).filter(|_| self.kind.mode == Mode::Cbc);
+        let chain = Some(&mut self.chain[..]).filter(|_| self.kind.mode == Mode::Cbc);
         if self.encrypt {
-            cipher.encrypt(chain, blocks);
+            cipher.encrypt(chain, bytes);
         } else {
-            cipher.decrypt(chain, blocks);
+            cipher.decrypt(chain, bytes);
         }
     }
 
@@ -279,12 +324,13 @@ impl State {
             return self.rest.is_empty().then(Vec::new).ok_or(BAD);
         }
         let mut block = std::mem::take(&mut self.rest);
-        if block.len() != BLOCK {
+        let size = self.kind.block_bytes();
+        if block.len() != size {
             return Err(BAD);
         }
         self.work_on(&mut block);
-        let count = usize::from(block[BLOCK - 1]);
-        let text = BLOCK.checked_sub(count).filter(|text| *text < BLOCK);
+        let count = usize::from(block[size - 1]);
+        let text = size.checked_sub(count).filter(|text| *text < size);
         let text = text.ok_or(BAD)?;
         let is_padding = block[text..].iter().all(|byte| usize::from(*byte) == count);
         is_padding.then(|| block[..text].to_vec()).ok_or(BAD)
@@ -495,6 +541,30 @@ mod tests {
             assert_eq!(secret, unhex(expected), "{name}");
             let back = run(name, key, iv, &secret, (false, Padding::Undefined));
             assert_eq!(back, text, "{name}");
+        }
+    }
+
+    #[test]
+    fn vector_of_sp_800_67() {
+        let key = "0123456789abcdef23456789abcdef01456789abcdef0123";
+        let text = b"The qufck brown fox jump";
+        let alone = unhex("a826fd8ce53b855fcce21c8112256fe668d5c05dd9b6b900");
+        let kind = KINDS
+            .iter()
+            .find(|kind| kind.name == "des_ede3_cbc")
+            .unwrap();
+        let cipher = Engine::new(kind, &unhex(key), &[0; 8]);
+        let Engine::Blocks(cipher) = cipher else {
+            unreachable!("it has blocks");
+        };
+        let mut bytes = text.to_vec();
+        cipher.encrypt(None, &mut bytes);
+        assert_eq!(bytes, alone);
+        let iv = "f69f2445df4f9b17";
+        for padding in [Padding::Undefined, Padding::Pkcs] {
+            let secret = run("des_ede3_cbc", key, iv, text, (true, padding));
+            let back = run("des_ede3_cbc", key, iv, &secret, (false, padding));
+            assert_eq!(back, text, "{padding:?}");
         }
     }
 

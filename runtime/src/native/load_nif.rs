@@ -1,70 +1,83 @@
-//! `erlang:load_nif/2`. The modules of OTP that ERTS links in have their native functions here. Libraries in C are
-//! refused.
+//! `erlang:load_nif/2`. The modules of OTP that ERTS links in have their native functions here. Other libraries are
+//! opened.
 
 use super::{NIFS, atom, error};
-use crate::bif::{BifResult, badarg, bifs};
-use crate::process::Process;
-use crate::term::{Term, View, am};
+use crate::bif::{badarg, bifs};
+use crate::code::stubs::for_each_return;
+use crate::loader::module::{Module, module_at};
+use crate::nif::library;
+use crate::process::{Exception, Next, Process};
+use crate::sys::chance;
+use crate::term::{CodeAddress, Term, View, am};
+use crate::value::file_name::native_or_raw_name;
+use std::sync::Arc;
 
 bifs! {
-    bif erlang:"load_nif"/2 => load_nif_2;
+    xbif erlang:"load_nif"/2 => load_nif_2;
 }
 
-/// Libraries that are loaded from a file are known by its name: what ERTS links in has no directory.
-fn is_native(library: &[u8]) -> bool {
-    let library = library
-        .rsplit(|byte| *byte == b'/')
-        .next()
-        .unwrap_or(library);
-    NIFS.iter()
+/// Has the module native functions here?
+fn is_native(module: &str) -> bool {
+    let mut modules = NIFS
+        .iter()
         .flat_map(|family| family.iter())
-        .map(|bif| bif.module)
-        .filter(|&module| module != "erlang")
-        .any(|module| module.as_bytes() == library)
+        .map(|bif| bif.module);
+    module != "erlang" && modules.any(|other| other == module)
 }
 
-fn load_nif_2<'p>(p: &'p Process, [library, _info]: [Term<'p>; 2]) -> BifResult<'p> {
+/// `crypto` has some of its functions here, for those who lack its library or what that needs. In a virtual run all
+/// have these: what the library draws by chance would be of no rule.
+fn is_spare(module: &str) -> bool {
+    module == "crypto" && !chance::form().is_virtual()
+}
+
+/// Loads the library `name` for `code`, whose function has called.
+fn load<'p>(p: &'p Process, code: &Arc<Module>, name: &[u8], info: Term<'p>) -> Term<'p> {
+    let module = code.name.name();
+    if is_native(module) && !is_spare(module) {
+        return am::ok.term();
+    }
+    match library::load(p, code, name, info) {
+        Ok(()) => am::ok.term(),
+        Err(_) if is_spare(module) => am::ok.term(),
+        Err((reason, text)) => error(p, p.tuple(&[atom(reason), p.string(&text)])),
+    }
+}
+
+/// Where the call was made: the instruction, or under a breakpoint what the function returns to.
+fn caller(p: &Process) -> CodeAddress {
+    let mut caller = p.pc.get();
+    if caller.is_null() {
+        for_each_return(p, |address| {
+            caller = address.call();
+            false
+        });
+    }
+    caller
+}
+
+fn load_nif_2(p: &mut Process) -> Next {
+    let (code, process) = (module_at(caller(p)), &*p);
+    let (library, info) = (process.x(0), process.x(1));
     let name = match library.view() {
-        View::Cons(_) => crate::value::file_name::native_or_raw_name(library),
+        View::Cons(_) => native_or_raw_name(library),
         _ => None,
     };
-    let name = name.ok_or_else(badarg)?;
-    if is_native(&name) {
-        return Ok(am::ok.term());
-    }
-    let text = format!(
-        "Failed to load NIF library {}: libraries in C are not supported",
-        String::from_utf8_lossy(&name)
-    );
-    Ok(error(p, p.tuple(&[atom("notsup"), p.string(&text)])))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_built_in_loads() {
-        let p = &Process::new(233);
-        let load = |name: &str| {
-            load_nif_2(p, [p.string(name), Term::small(0)])
-                .ok()
-                .unwrap()
-        };
-        for name in ["prim_file", "prim_tty", "erl_tracer", "/lib/crypto"] {
-            assert!(load(name) == am::ok, "{name}");
+    let Some(name) = name else {
+        let exception = Exception::from_raise(process, &badarg());
+        p.exception = exception;
+        return Next::Raise;
+    };
+    let result = match &code {
+        Some((code, _)) => load(process, code, &name, info),
+        None => {
+            let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
+            error(
+                process,
+                process.tuple(&[atom("bad_lib"), process.string(text)]),
+            )
         }
-        for name in ["/lib/asn1rt_nif", "erlang", "prim_socket"] {
-            let refused = load(name).as_tuple().unwrap();
-            assert!(
-                refused
-                    .get(1)
-                    .as_tuple()
-                    .unwrap()
-                    .get(0)
-                    .same(atom("notsup"))
-            );
-        }
-        assert!(load_nif_2(p, [am::ok.term(), Term::NIL]).is_err());
-    }
+    };
+    process.set_x(0, result);
+    Next::Return
 }

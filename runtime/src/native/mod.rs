@@ -1,6 +1,6 @@
 //! Native functions of OTP's own modules: those that ERTS links in as NIFs (`prim_file`, `prim_buffer`, `prim_tty`,
-//! `zlib`, ...), and part of `crypto`. They are rows of the BIF table. The loader gives a module's function the native
-//! body where the table has one, so that `erlang:load_nif/2` has nothing left to do.
+//! `zlib`, `zstd`, ...), and part of `crypto`. They are rows of the BIF table. The loader gives a module's function the
+//! native body where the table has one, so that `erlang:load_nif/2` has nothing left to do.
 //!
 //! The objects behind the references that these functions return are magic binaries.
 
@@ -15,6 +15,7 @@ pub(crate) mod prim_file;
 pub(crate) mod prim_tty;
 mod terminfo;
 mod zlib;
+mod zstd;
 
 use crate::bif::{Bif, Raise, badarg};
 use crate::heap::{Heap, MagicBinary};
@@ -35,6 +36,7 @@ pub(crate) const NIFS: &[&[Bif]] = &[
     prim_file::TABLE,
     prim_tty::TABLE,
     zlib::TABLE,
+    zstd::TABLE,
 ];
 
 /// Buffers that one call takes from an I/O vector: `enif_inspect_iovec`'s bound in ERTS's own NIFs.
@@ -73,15 +75,7 @@ pub(crate) fn object<'h, T: 'static>(t: Term<'h>) -> Result<&'h T, Raise<'static
 
 /// A signed 64-bit integer.
 pub(crate) fn int64(t: Term<'_>) -> Option<i64> {
-    match t.view() {
-        View::Small(n) => Some(n),
-        View::Big(big) => match *big.limbs() {
-            [limb] if big.is_negative() => 0i64.checked_sub_unsigned(limb),
-            [limb] => i64::try_from(limb).ok(),
-            _ => None,
-        },
-        _ => None,
-    }
+    t.as_i64()
 }
 
 /// An unsigned 64-bit integer.

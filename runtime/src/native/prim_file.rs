@@ -193,7 +193,12 @@ impl Modes {
 fn open(path: &CString, modes: &Modes) -> OsResult<OwnedFd> {
     let permissions = if modes.directory { 0o777 } else { 0o666 };
     let mode = Mode::from_bits_truncate(permissions);
-    let fd = retry(|| fs::open(path, modes.flags(), mode))?;
+    let flags = modes.flags();
+    let open = || retry(|| fs::open(path, flags, mode));
+    let fd = match flags.contains(OFlags::CREATE) {
+        true => files::opening(path, flags.contains(OFlags::TRUNC), open)?,
+        false => open()?,
+    };
     if !modes.skip_type_check && !modes.directory {
         // A directory can be opened for reading, which other systems refuse.
         let is_dir = fs::fstat(&fd)
@@ -344,6 +349,7 @@ fn write_all(fd: &OwnedFd, pieces: &[Bits<'_>], mut offset: Option<u64>) -> OsRe
         offset = offset.map(|at| at + n as u64);
         IoSlice::advance_slices(&mut slices, n);
     }
+    files::written(fd);
     Ok(written)
 }
 
@@ -409,7 +415,9 @@ fn sync_nif_2<'p>(p: &'p Process, [handle, data_only]: [Term<'p>; 2]) -> BifResu
 fn truncate_nif_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResult<'p> {
     let truncate = with_fd(handle, |fd| {
         let here = fs::tell(fd)?;
-        Ok(fs::ftruncate(fd, here)?)
+        fs::ftruncate(fd, here)?;
+        files::written(fd);
+        Ok(())
     });
     done(p, truncate)
 }
@@ -418,9 +426,9 @@ fn allocate_nif_3<'p>(p: &'p Process, [handle, offset, length]: [Term<'p>; 3]) -
     let allocate = with_fd(handle, |fd| {
         numbers(&[offset, length])?;
         let (offset, length) = (position(offset)?, position(length)?);
-        Ok(retry(|| {
-            fs::fallocate(fd, FallocateFlags::empty(), offset, length)
-        })?)
+        retry(|| fs::fallocate(fd, FallocateFlags::empty(), offset, length))?;
+        files::written(fd);
+        Ok(())
     });
     done(p, allocate)
 }
@@ -588,27 +596,10 @@ fn set_time_nif_4<'p>(
     p: &'p Process,
     [name, accessed, modified, created]: [Term<'p>; 4],
 ) -> BifResult<'p> {
-    let time = |t| {
-        int64(t)
-            .map(|seconds| fs::Timespec {
-                tv_sec: files::stored(seconds),
-                tv_nsec: 0,
-            })
-            .ok_or_else(badarg)
-    };
-    let times = fs::Timestamps {
-        last_access: time(accessed)?,
-        last_modification: time(modified)?,
-    };
+    let time = |t| int64(t).ok_or_else(badarg);
+    let (accessed, modified) = (time(accessed)?, time(modified)?);
     time(created)?;
-    let set = || -> Result<(), Fail> {
-        Ok(fs::utimensat(
-            fs::CWD,
-            &path(name)?,
-            &times,
-            fs::AtFlags::empty(),
-        )?)
-    };
+    let set = || -> Result<(), Fail> { Ok(files::set_times(&path(name)?, accessed, modified)?) };
     done(p, set())
 }
 
@@ -654,7 +645,11 @@ fn two_paths<'p>(
 
 fn rename_nif_2<'p>(p: &'p Process, names: [Term<'p>; 2]) -> BifResult<'p> {
     two_paths(p, names, |old, new| {
-        files::unlinking(new, || fs::rename(old, new)).map_err(|errno| match errno {
+        let renamed = files::unlinking(new, || fs::rename(old, new));
+        if renamed.is_ok() {
+            files::name_changed(old);
+        }
+        renamed.map_err(|errno| match errno {
             Errno::NOTEMPTY => Errno::EXIST,
             _ if old.as_bytes() == b"/" => Errno::INVAL,
             _ => errno,
@@ -663,11 +658,19 @@ fn rename_nif_2<'p>(p: &'p Process, names: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn make_hard_link_nif_2<'p>(p: &'p Process, names: [Term<'p>; 2]) -> BifResult<'p> {
-    two_paths(p, names, |existing, new| fs::link(existing, new))
+    two_paths(p, names, |existing, new| {
+        fs::link(existing, new)?;
+        files::name_changed(new);
+        Ok(())
+    })
 }
 
 fn make_soft_link_nif_2<'p>(p: &'p Process, names: [Term<'p>; 2]) -> BifResult<'p> {
-    two_paths(p, names, |existing, new| fs::symlink(existing, new))
+    two_paths(p, names, |existing, new| {
+        fs::symlink(existing, new)?;
+        files::name_changed(new);
+        Ok(())
+    })
 }
 
 /// A call on one path.
@@ -682,7 +685,9 @@ fn one_path<'p>(
 
 fn make_dir_nif_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     one_path(p, name, |path| {
-        fs::mkdir(path, Mode::from_bits_truncate(0o777))
+        fs::mkdir(path, Mode::from_bits_truncate(0o777))?;
+        files::name_changed(path);
+        Ok(())
     })
 }
 

@@ -1,6 +1,6 @@
-//! Drivers, which do the work of ports. `streams` has the one of programs and descriptors. Drivers that OTP has as
-//! libraries in C and that tracing needs are here, too. A port of such a driver can be opened once `erl_ddll` has been
-//! asked to load it, as in OTP.
+//! Drivers, which do the work of ports. `streams` has the one of programs and descriptors. The others are opened by
+//! name: those that OTP links in, at any time; those that OTP has as libraries in C and that tracing needs, once
+//! `erl_ddll` has been asked to load them, as in OTP.
 //!
 //! A driver knows nothing of ports and processes. It is called under its port's lock with a [`Context`], through which
 //! it sends to the port's owner and says what it waits for.
@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::open::Error;
+use super::ram_file::RamFile;
 use super::trace_file::TraceFile;
 use super::trace_ip::TraceIp;
 use super::{Port, State};
@@ -135,24 +136,49 @@ impl Context<'_> {
     }
 }
 
-/// Starts a driver: its name, and how it opens a port with what follows the name in the command.
-type Row = (&'static str, fn(&[u8]) -> Result<Box<dyn Driver>, Error>);
+/// How a driver is opened.
+struct Opening<'a> {
+    /// What follows the driver's name in the command.
+    arguments: &'a [u8],
+    /// The owner gets binaries (`binary`).
+    binary: bool,
+}
+
+/// A driver: its name, whether it is linked in, and how it opens a port.
+type Row = (
+    &'static str,
+    bool,
+    fn(Opening<'_>) -> Result<Box<dyn Driver>, Error>,
+);
 
 const DRIVERS: &[Row] = &[
-    ("trace_file_drv", |arguments| {
-        Ok(Box::new(TraceFile::open(arguments)?))
+    ("ram_file_drv", true, |opening| {
+        Ok(Box::new(RamFile::new(opening.binary)))
     }),
-    ("trace_ip_drv", |arguments| {
-        Ok(Box::new(TraceIp::open(arguments)?))
+    ("trace_file_drv", false, |opening| {
+        Ok(Box::new(TraceFile::open(opening.arguments)?))
+    }),
+    ("trace_ip_drv", false, |opening| {
+        Ok(Box::new(TraceIp::open(opening.arguments)?))
     }),
 ];
+
+/// The driver of this name.
+fn find(name: &[u8]) -> Option<&'static Row> {
+    DRIVERS.iter().find(|row| row.0.as_bytes() == name)
+}
+
+/// Whether a driver of this name is linked in, so that it is neither loaded nor unloaded.
+pub(crate) fn is_linked_in(name: &[u8]) -> bool {
+    find(name).is_some_and(|row| row.1)
+}
 
 /// How often a driver has been loaded and not unloaded.
 static LOADED: Mutex<BTreeMap<&'static str, usize>> = Mutex::new(BTreeMap::new());
 
 /// Loads a driver; whether it was not loaded before. `None` where there is no such driver.
 pub(crate) fn load(name: &[u8]) -> Option<bool> {
-    let (name, _) = DRIVERS.iter().find(|row| row.0.as_bytes() == name)?;
+    let (name, ..) = find(name)?;
     let mut loaded = LOADED.lock();
     let times = loaded.entry(*name).or_default();
     *times += 1;
@@ -171,17 +197,19 @@ pub(crate) fn unload(name: &[u8]) -> Option<bool> {
     Some(last)
 }
 
-/// The drivers that are loaded.
+/// The drivers that are there: those that are loaded, and those that are linked in.
 pub(crate) fn loaded() -> Vec<&'static str> {
-    LOADED.lock().keys().copied().collect()
+    let linked_in = DRIVERS.iter().filter(|row| row.1).map(|row| row.0);
+    LOADED.lock().keys().copied().chain(linked_in).collect()
 }
 
 /// Starts the driver that a command names, if one does: its first word.
-pub(super) fn start(command: &[u8]) -> Option<Result<Box<dyn Driver>, Error>> {
+pub(super) fn start(command: &[u8], binary: bool) -> Option<Result<Box<dyn Driver>, Error>> {
     let word = command.split(|byte| *byte == b' ').next().unwrap_or(&[]);
-    let (name, start) = DRIVERS.iter().find(|row| row.0.as_bytes() == word)?;
-    let is_loaded = LOADED.lock().contains_key(name);
-    is_loaded.then(|| start(&command[name.len()..]))
+    let (name, linked_in, open) = find(word)?;
+    let is_there = *linked_in || LOADED.lock().contains_key(name);
+    let arguments = &command[name.len()..];
+    is_there.then(|| open(Opening { arguments, binary }))
 }
 
 /// A port that is not open, for a driver that is called without one: what it sends goes to nobody.
@@ -222,10 +250,17 @@ mod tests {
         assert!(load(b"no_such_drv").is_none() && unload(b"no_such_drv").is_none());
         let command = b"trace_file_drv and no more";
         assert!(load(b"trace_file_drv").is_some() && load(b"trace_file_drv") == Some(false));
-        assert!(matches!(start(command), Some(Err(Error::Badarg))));
+        assert!(matches!(start(command, true), Some(Err(Error::Badarg))));
         assert!(loaded().contains(&"trace_file_drv"));
-        assert!(start(b"trace_file_driver n /folder/x").is_none());
+        assert!(start(b"trace_file_driver n /folder/x", true).is_none());
         assert_eq!(unload(b"trace_file_drv"), Some(false));
         assert!(unload(b"trace_file_drv").is_some());
+    }
+
+    #[test]
+    fn a_driver_that_is_linked_in_is_always_there() {
+        assert!(is_linked_in(b"ram_file_drv") && !is_linked_in(b"trace_file_drv"));
+        assert!(loaded().contains(&"ram_file_drv"));
+        assert!(matches!(start(b"ram_file_drv", false), Some(Ok(_))));
     }
 }

@@ -11,6 +11,7 @@
 pub(crate) mod driver;
 mod framing;
 pub(crate) mod open;
+mod ram_file;
 pub(crate) mod signals;
 mod streams;
 mod trace_file;

@@ -237,10 +237,10 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     }
     let (name, ends) = match name {
         Name::Driver(command) => {
-            let driver = driver::start(&command).ok_or(Error::Badarg)??;
+            let driver = driver::start(&command, options.binary).ok_or(Error::Badarg)??;
             (command, Ends::of_driver(driver))
         }
-        Name::Command(command) if let Some(driver) = driver::start(&command) => {
+        Name::Command(command) if let Some(driver) = driver::start(&command, options.binary) => {
             (command, Ends::of_driver(driver?))
         }
         Name::Command(command) => {

@@ -163,6 +163,9 @@ impl Process {
             let (reference, reason) = (*reference, Message::copy_of(reason));
             deliver(*from, Signal::MonitorDown { reference, reason });
         }
+        for (_, watcher) in relations.watchers {
+            (watcher.told)();
+        }
         for (reference, origin) in &relations.origins {
             send_demonitor(&origin.target, *reference);
         }

@@ -90,7 +90,7 @@ pub use mailbox::WaitTimeout;
 pub(crate) use ops::is_of_old_incarnation;
 pub(crate) use ops::send_with;
 pub use ops::{NotSent, send_to};
-pub use outcome::Outcome;
+pub use outcome::{Dirty, Outcome};
 pub use raise::{
     BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badarith, badopt, notsup,
     system_limit, tagged,
@@ -106,7 +106,7 @@ pub(crate) use spawn::{
 
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::Mailbox;
-pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
+pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, Watcher};
 pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};

@@ -2,11 +2,22 @@
 
 use super::Exiting;
 
+/// The dirty schedulers that a native function runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dirty {
+    /// Those for long computations.
+    Cpu,
+    /// Those for calls that wait.
+    Io,
+}
+
 /// How a time slice of a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its time slice is used up: `pc` and `live` say where to go on.
     Yield,
+    /// It goes on on a dirty scheduler, at a NIF's entry; `live` says with which registers.
+    Dirty(Dirty),
     /// It waits ([`super::Process::wait`] says for what); `pc` and `live` say where to go on.
     Wait,
     /// It exits.

@@ -4,12 +4,13 @@
 
 use std::cell::RefMut;
 use std::collections::BTreeMap;
+use std::sync::Weak;
 
 use super::Process;
 use super::refs::RefNumbers;
 use super::signal::Peer;
 use super::suspension::Suspending;
-use crate::heap::Message;
+use crate::heap::{MagicBinary, Message};
 use crate::term::compare::eq_exact;
 use crate::term::{Atom, Pid, Port, Term};
 
@@ -59,6 +60,14 @@ pub(crate) struct Origin {
     pub(crate) priority: bool,
 }
 
+/// A monitor of an object.
+pub(crate) struct Watcher {
+    /// Called when the process exits.
+    pub(crate) told: Box<dyn FnOnce() + Send>,
+    /// The object.
+    pub(crate) object: Weak<MagicBinary>,
+}
+
 /// Links, monitors and aliases of a process.
 #[derive(Default)]
 pub(crate) struct Relations {
@@ -72,6 +81,8 @@ pub(crate) struct Relations {
     /// Others' monitors on this process.
     pub(crate) targets: BTreeMap<RefNumbers, Pid>,
     pub(crate) aliases: BTreeMap<RefNumbers, Alias>,
+    /// Monitors of objects on this process.
+    pub(crate) watchers: BTreeMap<RefNumbers, Watcher>,
     /// Processes this one suspends.
     pub(crate) suspending: BTreeMap<Pid, Suspending>,
 }

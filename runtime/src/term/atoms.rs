@@ -566,6 +566,10 @@ static_atoms! {
     long_message_queue,
     long_schedule,
     wordsize,
+    // Native functions.
+    ready_input,
+    ready_output,
+    select,
     // Packets.
     abs_path,
     absoluteURI,

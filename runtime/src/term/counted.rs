@@ -27,6 +27,8 @@ pub struct Binary {
     size: AtomicUsize,
     data: std::sync::atomic::AtomicPtr<u8>,
     capacity: AtomicUsize,
+    /// The object whose bytes they are; none where they are the binary's own.
+    object: Option<Arc<MagicBinary>>,
 }
 
 impl Binary {
@@ -53,9 +55,34 @@ impl Binary {
             size: AtomicUsize::new(size),
             data: Box::into_raw(data).cast::<u8>().into(),
             capacity: AtomicUsize::new(capacity),
+            object: None,
         });
         USED_BYTES.fetch_add(capacity, Ordering::Relaxed);
         NonNull::from(Box::leak(binary))
+    }
+
+    /// A binary of the `size` bytes at `data`, which belong to `object` and do not change as long as that lives.
+    #[must_use]
+    pub(crate) fn of_object(
+        object: Arc<MagicBinary>,
+        data: *const u8,
+        size: usize,
+    ) -> NonNull<Binary> {
+        let binary = Box::new(Binary {
+            refs: AtomicUsize::new(1),
+            writable: AtomicBool::new(false),
+            number: AtomicU32::new(0),
+            size: AtomicUsize::new(size),
+            data: data.cast_mut().into(),
+            capacity: AtomicUsize::new(size),
+            object: Some(object),
+        });
+        NonNull::from(Box::leak(binary))
+    }
+
+    /// The object whose bytes they are.
+    pub(crate) fn object(&self) -> Option<&MagicBinary> {
+        self.object.as_deref()
     }
 
     /// What tells it from others, to programs.
@@ -131,6 +158,9 @@ impl Binary {
         unsafe {
             if (*this).refs.fetch_sub(1, Ordering::AcqRel) == 1 {
                 let binary = Box::from_raw(this.cast_mut());
+                if binary.object.is_some() {
+                    return;
+                }
                 let capacity = binary.capacity();
                 USED_BYTES.fetch_sub(capacity, Ordering::Relaxed);
                 drop(Vec::from_raw_parts(
@@ -158,6 +188,14 @@ impl SharedBytes {
     pub fn from_vec(bytes: Vec<u8>) -> SharedBytes {
         let size = bytes.len();
         SharedBytes(Binary::from_vec(bytes, size))
+    }
+
+    /// Takes over the one count of a binary that nobody appends to.
+    ///
+    /// # Safety
+    /// BC1, BC2: the caller gives the count.
+    pub(crate) unsafe fn from_binary(binary: NonNull<Binary>) -> SharedBytes {
+        SharedBytes(binary)
     }
 
     /// The bytes.

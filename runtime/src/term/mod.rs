@@ -203,6 +203,20 @@ impl<'h> Term<'h> {
         }
     }
 
+    /// The integer it is, if that fits into 64 bits with a sign.
+    #[must_use]
+    pub(crate) fn as_i64(self) -> Option<i64> {
+        match self.view() {
+            View::Small(n) => Some(n),
+            View::Big(big) => match *big.limbs() {
+                [limb] if big.is_negative() => 0i64.checked_sub_unsigned(limb),
+                [limb] => i64::try_from(limb).ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The atom it is.
     #[inline(always)]
     #[must_use]

@@ -15,7 +15,7 @@
 
 use crate::term::CodeAddress;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
@@ -23,6 +23,7 @@ use super::call;
 use super::count::Counter;
 use super::frame::{self, Frame, Kind, of_small, small};
 use super::generations::Generations;
+use super::known;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::node::Arena;
 use super::record::{self, OnReturn};
@@ -55,7 +56,7 @@ pub(super) fn commit() {
 /// The breakpoint of one function, for all sessions.
 pub(super) struct Breakpoint {
     /// The entry's own first word.
-    pub(super) original: u64,
+    pub(super) original: AtomicU64,
     pub(super) generations: Generations<BpData>,
 }
 
@@ -148,6 +149,12 @@ impl BpData {
 }
 
 impl Breakpoint {
+    /// The word that stands at the entry in truth.
+    #[inline(always)]
+    pub(super) fn original(&self) -> u64 {
+        self.original.load(Ordering::Acquire)
+    }
+
     /// The data of the active generation; `None` when it is disabled.
     #[inline(always)]
     pub(super) fn active(&self) -> Option<&BpData> {
@@ -165,10 +172,10 @@ pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     // SAFETY: B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
     let breakpoint = unsafe { &*(*pc.code().offset(head::BREAKPOINT) as *const Breakpoint) };
     let Some(data) = breakpoint.active() else {
-        return Ok(breakpoint.original);
+        return Ok(breakpoint.original());
     };
     if p.resumed_call.replace(CodeAddress::NULL) == pc || p.flags.get().sensitive {
-        return Ok(breakpoint.original);
+        return Ok(breakpoint.original());
     }
     if data.begins {
         super::totals::begin(p);
@@ -193,7 +200,7 @@ pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     if sessions != 0 {
         measure(p, pc, data, sessions)?;
     }
-    Ok(breakpoint.original)
+    Ok(breakpoint.original())
 }
 
 /// The process goes on at `pc`: where that is an entry with a breakpoint, it is in the call already.
@@ -343,17 +350,19 @@ fn first_call(
     let together = meters(p).together.clone();
     let arena = Arc::new(Arena::new(p.pid(), initial, together));
     arena.note(p.shared().name(), p.reductions());
+    known::all(p)
+        .into_iter()
+        .for_each(|known| arena.known(known));
     bp.session.arenas.lock().push(arena.clone());
     // SAFETY: B1: `pc` is a function's entry.
     let (module, function, arity) = unsafe {
         (
             *pc.code().offset(head::MODULE),
             *pc.code().offset(head::FUNCTION),
-            *pc.code().offset(head::ARITY),
+            head::arity(*pc.code().offset(head::ARITY)),
         )
     };
-    let is_initial =
-        (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, u64::from(initial.2));
+    let is_initial = (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, initial.2);
     let meters = meters(p);
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();

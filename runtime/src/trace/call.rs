@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::breakpoint::{SessionBp, kind};
 use super::flags;
 use super::frame::{self, Frame, Kind, Returning, Unwound};
+use super::span;
 use super::spec;
 use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::code::op::entry as head;
@@ -44,7 +45,7 @@ pub(super) fn mfa_at(pc: CodeAddress) -> Mfa {
     Mfa {
         module: atom(head::MODULE),
         function: atom(head::FUNCTION),
-        arity: word(head::ARITY) as u8,
+        arity: head::arity(word(head::ARITY)),
     }
 }
 
@@ -116,6 +117,13 @@ fn call(p: &Process, mfa: Mfa, bp: &SessionBp, local: bool) -> OnReturn {
 
 /// A call by any process.
 fn meta_call(p: &Process, mfa: Mfa, bp: &SessionBp) -> OnReturn {
+    if span::is_mine(bp.session.id) {
+        let nobody = am::undefined.term();
+        return OnReturn {
+            returning: span::called(mfa).then_some((true, nobody)),
+            return_to: false,
+        };
+    }
     let Some(meta) = &bp.meta else {
         return OnReturn::NOTHING;
     };
@@ -208,6 +216,9 @@ fn listener(p: &Process, returning: &Returning) -> Option<(u32, TracerId)> {
 /// A traced call has returned, with its value in `x(0)`.
 pub(super) fn returned(p: &Process, returning: &Returning) {
     forget_frame(p);
+    if span::is_mine(returning.session) {
+        return span::returned();
+    }
     if let Some((flags, tracer)) = listener(p, returning) {
         let report = Report::new(Event::ReturnFrom, mfa_term(p, returning.mfa)).with(p.x(0));
         tracer.report(flags, p.pid().term(), &report);
@@ -268,7 +279,9 @@ pub(super) fn unwinding(p: &Process) {
     frame::unwound(p, |step| match step {
         Unwound::Frame(Frame::Returning(kind, returning)) => {
             forget_frame(p);
-            if kind == Kind::Exception
+            if span::is_mine(returning.session) {
+                span::returned();
+            } else if kind == Kind::Exception
                 && let Some((flags, tracer)) = listener(p, &returning)
             {
                 let mfa = mfa_term(p, returning.mfa);

@@ -332,7 +332,7 @@ impl Touched {
     fn uninstall(&self) {
         if !self.stays {
             // SAFETY: B1.
-            let original = unsafe { &*self.breakpoint }.original;
+            let original = unsafe { &*self.breakpoint }.original();
             self.place.uninstall(self.breakpoint, original);
             self.place.update_bif();
         }
@@ -574,7 +574,7 @@ pub(crate) fn unloaded(code: &Arc<Module>) {
         if let Some(breakpoint) = unsafe { place.breakpoint().as_ref() } {
             place.uninstall(
                 std::ptr::from_ref(breakpoint).cast_mut(),
-                breakpoint.original,
+                breakpoint.original(),
             );
         }
     }

@@ -228,8 +228,8 @@ pub(super) fn push(p: &mut Process, pc: CodeAddress, words: &[u64]) -> Result<()
     let need = words.len();
     if p.free_words() < need {
         // SAFETY: B1 of `breakpoint`: `pc` is a function's entry.
-        let arity = unsafe { *pc.code().offset(head::ARITY) } as usize;
-        p.garbage_collect(need, arity)?;
+        let arity = head::arity(unsafe { *pc.code().offset(head::ARITY) });
+        p.garbage_collect(need, arity.into())?;
     }
     let frame = p.stop.get().wrapping_sub(need);
     // SAFETY: H1, TF1: `need` words are free below the stack's top.

@@ -13,17 +13,19 @@ pub(crate) mod events;
 pub(crate) mod flags;
 mod frame;
 mod generations;
+mod known;
 mod meter;
 mod node;
 mod origin;
 mod permission;
-mod place;
+pub(crate) mod place;
 pub(crate) mod ports;
 mod probes;
 pub(crate) mod profile;
 pub(crate) mod record;
 pub(crate) mod seq;
 mod session;
+mod span;
 mod spec;
 mod staging;
 pub(crate) mod sysmon;
@@ -55,6 +57,11 @@ use crate::hash::{HashMap, HashSet};
 use crate::loader::module::Mfa;
 use crate::process::ProcShared;
 use crate::term::{Atom, Pid, Term, am};
+
+/// Whether this run is profiled or recorded.
+pub(crate) fn is_measured() -> bool {
+    profile::is_asked() || record::is_asked()
+}
 
 /// Kinds of breakpoint, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
+
+use super::known::Known;
+use crate::loader::module::Mfa;
 use crate::term::{Atom, Pid};
 
 /// The node that every path starts from: no traced function.
@@ -136,6 +140,8 @@ pub(super) struct Arena {
     pub(super) initial_call: (Atom, Atom, u8),
     /// As [`Atom::index`] plus one; 0 for none. The last name it had.
     name: AtomicU32,
+    /// What it is known by besides.
+    known: Mutex<(Option<String>, Option<Mfa>)>,
     /// Reductions of the process, as of its last time slice.
     reductions: AtomicU64,
     len: AtomicU32,
@@ -151,6 +157,7 @@ impl Arena {
             pid,
             initial_call,
             name: AtomicU32::new(0),
+            known: Mutex::default(),
             reductions: AtomicU64::new(0),
             len: AtomicU32::new(0),
             chunks: Default::default(),
@@ -207,6 +214,32 @@ impl Arena {
         }
         self.reductions.store(reductions, Ordering::Relaxed);
     }
+
+    /// Notes what the process is known by from now on.
+    pub(super) fn known(&self, known: Known) {
+        let mut all = self.known.lock();
+        match known {
+            Known::Label(text) => all.0 = Some(text),
+            Known::Call(called) => all.1 = Some(called),
+        }
+    }
+
+    /// Its label.
+    pub(super) fn label(&self) -> Option<String> {
+        self.known.lock().0.clone()
+    }
+
+    /// The function that it runs: what `proc_lib` began it with, or what it was started to call.
+    pub(super) fn runs(&self) -> Mfa {
+        let (module, function, arity) = self.initial_call;
+        let started = Mfa {
+            module,
+            function,
+            arity,
+        };
+        self.known.lock().1.unwrap_or(started)
+    }
+
     /// The name the process had last.
     pub(super) fn name(&self) -> Option<Atom> {
         self.name

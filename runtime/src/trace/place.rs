@@ -1,4 +1,5 @@
-//! The places of breakpoints: in a module's code, or in the stub of an export.
+//! The places of breakpoints: in a module's code, or in the stub of an export. Invariant B1 of `breakpoint.rs`.
+#![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -161,7 +162,7 @@ pub(super) fn new_breakpoint(place: &Place, both: *mut BpData) -> *mut Breakpoin
         Place::Export(_) => Op::JumpTarget.word(0, 0, 0),
     };
     let breakpoint = Box::into_raw(Box::new(Breakpoint {
-        original,
+        original: AtomicU64::new(original),
         generations: Generations::new(both),
     }));
     let before = place
@@ -171,6 +172,22 @@ pub(super) fn new_breakpoint(place: &Place, both: *mut BpData) -> *mut Breakpoin
         place.count().fetch_add(1, Ordering::Release);
     }
     breakpoint
+}
+
+/// Has the function of `code` with this entry begin with the instruction `word`, under a breakpoint or not. Under the
+/// lock for modifications.
+pub(crate) fn set_first_word(code: &Module, entry: u32, word: u64) {
+    let breakpoint =
+        code.word(entry, head::BREAKPOINT).load(Ordering::Acquire) as *const Breakpoint;
+    let first = code.word(entry, 0);
+    // SAFETY: B1: none is freed under the lock.
+    if let Some(breakpoint) = unsafe { breakpoint.as_ref() } {
+        breakpoint.original.store(word, Ordering::Release);
+        if Op::of(first.load(Ordering::Acquire)) == Op::Breakpoint {
+            return;
+        }
+    }
+    first.store(word, Ordering::Release);
 }
 
 /// Has the stub of `export`, which calls do not reach, go on to the code.

@@ -6,7 +6,7 @@ use crate::sys::stderr::complain;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use beamline_formats::name;
 use beamline_formats::profile::{Cost, Header, Request, Type, Writer};
@@ -19,7 +19,7 @@ use super::node::Arena;
 use super::origin::Origins;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;
-use super::{flags, node, unmatched};
+use super::{flags, node, span, unmatched};
 use crate::loader::module::Mfa;
 use crate::process;
 use crate::sys::chance::clock::outside_now;
@@ -63,8 +63,6 @@ pub(crate) fn start_from_environment(command: Vec<String>, otp: String) -> Resul
 
 /// Starts a profile. Only the first call does anything.
 pub(crate) fn start(request: Request, command: Vec<String>, otp: String) {
-    let delay = Duration::from_millis(request.delay_ms);
-    let duration = request.duration_ms.map(Duration::from_millis);
     let run = RUN.get_or_init(|| {
         let profiled = profiled(&request);
         let only_count = profiled.only_count;
@@ -90,20 +88,20 @@ pub(crate) fn start(request: Request, command: Vec<String>, otp: String) {
             ..Run::new(session, request)
         }
     });
-    if delay.is_zero() && duration.is_none() {
-        return;
-    }
-    std::thread::spawn(move || {
-        std::thread::sleep(delay);
-        if !delay.is_zero() {
-            run.forget();
-        }
-        if let Some(duration) = duration {
-            std::thread::sleep(duration);
+    let Request { span, folder, .. } = &run.request;
+    let switch = span::Switch {
+        begin: Box::new(move || run.forget()),
+        end: Box::new(move || {
             write_at_end();
             super::end_later(run.session.clone());
-        }
-    });
+        }),
+    };
+    span::follow(span, folder, switch);
+}
+
+/// Whether there is a profile of this run.
+pub(super) fn is_asked() -> bool {
+    RUN.get().is_some()
 }
 
 /// Which measures a request asks for, and of which functions.
@@ -166,7 +164,7 @@ impl Run {
     pub(super) fn new(session: Arc<Shared>, request: Request) -> Run {
         Run {
             session,
-            begun: AtomicBool::new(request.delay_ms == 0),
+            begun: AtomicBool::new(request.span.begins_at_once()),
             request,
             command: Vec::new(),
             otp: String::new(),
@@ -438,15 +436,22 @@ fn write_tree<W: io::Write>(
     Ok(())
 }
 
-fn pid_text(pid: Pid) -> String {
+pub(super) fn pid_text(pid: Pid) -> String {
     format!("<0.{}.{}>", pid.number(), pid.serial())
 }
 
-/// Its name, or what it was started to call.
+/// Its name, or its label, or what it was started to call.
 fn name_of(arena: &Arena) -> String {
     if let Some(name) = arena.name() {
         return name::stable(name.name()).to_owned();
     }
-    let (module, function, arity) = arena.initial_call;
-    name::mfa(name::stable(module.name()), function.name(), arity.into())
+    if let Some(label) = arena.label() {
+        return label;
+    }
+    let of = arena.runs();
+    name::mfa(
+        name::stable(of.module.name()),
+        of.function.name(),
+        of.arity.into(),
+    )
 }

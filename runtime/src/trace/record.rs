@@ -4,7 +4,7 @@
 //! Calls come from breakpoints of a kind of its own, which have no match specification. A frame of a kind of its own
 //! sees their returns, and a tail call stays one. All other events come as to any tracer.
 
-mod reports;
+pub(super) mod reports;
 mod spent;
 
 use crate::hash::HashMap;
@@ -14,11 +14,10 @@ use std::hash::Hash;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use beamline_formats::profile::{Origin, Pattern};
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Error, Event as RingEvent, Group, Id, Name, NameId, Request, Ring,
+    Anchor, Clock, Description, Event as RingEvent, Group, Id, Name, NameId, Request, Ring,
     RingOptions, Segment, Settings, System, Trigger,
 };
 use beamline_formats::variable::Variable as _;
@@ -26,20 +25,21 @@ use parking_lot::{Mutex, RwLock};
 
 use super::breakpoint::kind;
 use super::counters::{self, Counting};
+use super::known::{self, Known};
 use super::meter::Measures;
 use super::origin::Origins;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
-use super::{flags, sysmon, unmatched};
+use super::{flags, span, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 
 use crate::process::Process;
+use crate::sys::chance::clock;
 use crate::sys::chance::ticks::{self, Ticks};
-use crate::sys::chance::{clock, names};
 use crate::term::{Atom, Pid, Term, am};
 
 /// A run that is recorded.
@@ -84,6 +84,11 @@ fn namer() -> Option<&'static Recorder> {
     RECORDER.get().filter(|_| NAMES.load(Ordering::Relaxed))
 }
 
+/// Whether there is a recording of this run.
+pub(super) fn is_asked() -> bool {
+    RECORDER.get().is_some()
+}
+
 /// The segment that this thread writes.
 enum Own {
     Unknown,
@@ -110,17 +115,10 @@ pub(crate) fn start_from_environment(
     };
     request.counters = counters::available(&request.counters);
     request.libraries.add_elixir_of(&emulator);
-    let pid = names::own_pid();
-    let mut path = request.free_file(pid);
-    let mut made = create(&request, &path, emulator.clone(), otp.clone(), schedulers);
-    if matches!(made, Err(Error::Busy)) && path == request.file {
-        // Another emulator of this run was faster.
-        path = request.file_beside(pid);
-        made = create(&request, &path, emulator, otp, schedulers);
-    }
-    match made {
+    let options = ring_options(&request, emulator, otp, schedulers);
+    match request.create_ring(&options) {
         Ok(ring) => drop(begin(&request, ring, schedulers)),
-        Err(error) => {
+        Err((path, error)) => {
             let path = path.display();
             complain!("beamline: {path}: {error}; the program runs and is not recorded");
         }
@@ -135,14 +133,13 @@ fn anchor() -> Anchor {
     }
 }
 
-pub(super) fn create(
+pub(super) fn ring_options(
     request: &Request,
-    path: &std::path::Path,
     emulator: Vec<String>,
     otp: String,
     schedulers: usize,
-) -> Result<Arc<Ring>, Error> {
-    let options = RingOptions {
+) -> RingOptions {
+    RingOptions {
         schedulers: schedulers as u32,
         ring_bytes: request.ring_bytes,
         when_full: request.when_full,
@@ -170,8 +167,7 @@ pub(super) fn create(
                 when_full: request.when_full,
             },
         },
-    };
-    Ring::create(path, &options)
+    }
 }
 
 /// Records from now on; gives the session, unless there are too many.
@@ -211,7 +207,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
     };
     let recorder = RECORDER.get_or_init(|| recorder);
     NAMES.store(true, Ordering::Release);
-    ON.store(request.delay_ms == 0, Ordering::Release);
+    ON.store(request.span.begins_at_once(), Ordering::Release);
     if recorder.has(Group::Calls) {
         *session.on_load.lock() = Some(OnLoad::counting(kind::RECORD));
     }
@@ -224,28 +220,24 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
     session.new_processes.lock().change(true, processes, tracer);
     session.new_ports.lock().change(true, ports, tracer);
     flags::update_new();
-    let delay = Duration::from_millis(request.delay_ms);
-    let duration = request.duration_ms.map(Duration::from_millis);
-    if !delay.is_zero() || duration.is_some() {
-        let session = session.clone();
-        std::thread::spawn(move || last(delay, duration, session));
-    }
+    let ended = session.clone();
+    let switch = span::Switch {
+        begin: Box::new(begin_later),
+        end: Box::new(move || {
+            end();
+            super::end_later(ended.clone());
+        }),
+    };
+    span::follow(&request.span, &request.folder, switch);
     Some(session)
 }
 
-/// Waits for the delay and records for the duration.
-fn last(delay: Duration, duration: Option<Duration>, session: Arc<Shared>) {
-    std::thread::sleep(delay);
+/// Begins what was to be recorded later.
+fn begin_later() {
     ON.store(true, Ordering::SeqCst);
     if !NAMES.load(Ordering::SeqCst) {
         // The machine has ended the recording meanwhile.
         ON.store(false, Ordering::SeqCst);
-        return;
-    }
-    if let Some(duration) = duration {
-        std::thread::sleep(duration);
-        end();
-        super::end_later(session);
     }
 }
 
@@ -394,19 +386,26 @@ fn mfa_of((module, function, arity): (Atom, Atom, u8)) -> Mfa {
     }
 }
 
-/// `p` puts something into its dictionary: `proc_lib` does so with the call that a process is known by.
+/// `p` puts something into its dictionary: `proc_lib` does so with what a process is known by.
 #[inline]
 pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
-    if let Some(recorder) = namer()
-        && key
-            .as_atom()
-            .is_some_and(|key| key.name() == "$initial_call")
-        && let Some([module, function, arity]) = value.as_tuple().map(|call| call.elements())
-        && let (Some(module), Some(function)) = (module.as_atom(), function.as_atom())
-        && let Some(Ok(arity)) = arity.as_small().map(u8::try_from)
-    {
-        let called = mfa_of((module, function, arity));
-        recorder.begins_in(p.pid(), Some(p.parent.get()), called);
+    let recorder = namer();
+    if recorder.is_none() && p.meters.is_none() {
+        return;
+    }
+    let Some(known) = key.as_atom().and_then(|key| known::of(key, value)) else {
+        return;
+    };
+    known::note(p, &known);
+    match (recorder, known) {
+        (Some(recorder), Known::Call(called)) => {
+            recorder.begins_in(p.pid(), Some(p.parent.get()), called);
+        }
+        (Some(recorder), Known::Label(text)) => {
+            let (id, label) = (id_of(p.pid()), recorder.label_text(text));
+            recorder.ring.name(Name::Labelled { id, label });
+        }
+        (None, _) => {}
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::sys::chance::clock::outside_now;
 use std::time::Duration;
 
-use beamline_formats::profile::{Libraries, Request, Type};
+use beamline_formats::profile::{Libraries, Request, Span, Type};
 
 use super::*;
 use crate::loader::{load, module};
@@ -232,8 +232,7 @@ fn profile(
         kind,
         patterns: Vec::new(),
         call_tree,
-        delay_ms: 0,
-        duration_ms: None,
+        span: Span::default(),
         folder,
         libraries: Libraries::default(),
     };
@@ -498,6 +497,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
     let file = folder.path().join("run.ring");
     let request = Request {
         file: file.clone(),
+        is_apart: false,
         token: 1,
         events: vec![
             Group::Calls,
@@ -512,8 +512,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
         when_full: WhenFull::Stop,
         counters: Vec::new(),
         triggers: Vec::new(),
-        delay_ms: 0,
-        duration_ms: None,
+        span: Span::default(),
         folder: folder.path().to_owned(),
         libraries: Libraries::default(),
         host: Host::default(),
@@ -521,8 +520,9 @@ fn a_recording_has_the_call_paths_of_a_profile() {
         command: Vec::new(),
     };
     let schedulers = crate::sched::schedulers();
-    let ring = record::create(&request, &file, Vec::new(), String::new(), schedulers);
-    let session = record::begin(&request, ring.expect("room"), schedulers).expect("a slot");
+    let options = record::ring_options(&request, Vec::new(), String::new(), schedulers);
+    let ring = request.create_ring(&options).expect("room");
+    let session = record::begin(&request, ring, schedulers).expect("a slot");
     permission::with_permission(|| {
         let setting = Setting::default();
         let kinds = kind::RECORD;

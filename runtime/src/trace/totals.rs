@@ -12,12 +12,14 @@ use beamline_formats::totals::{Counted, Request, Totals, Workload};
 
 use super::breakpoint::kind;
 use super::meter::Measures;
+use super::profile::pid_text;
 use super::session::{self, OnLoad, Profiled};
 use crate::loader::module::Mfa;
 use crate::process::tally::{COLLECTIONS, MESSAGES, ON, is_on};
-use crate::process::{self, Process};
+use crate::process::{self, ProcShared, Process};
 use crate::sched::ptab::pin;
-use crate::sys::chance::{self, names, outside};
+use crate::sys::chance::{self, clock, names, outside};
+use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid};
 
@@ -170,6 +172,25 @@ fn account(p: &Process) {
         .is_some_and(|begun| has(&begun.processes, p.pid()))
     {
         run.workload.add(done);
+        LAST_RAN_NS.store(clock::monotonic_ns(), Ordering::Release);
+    }
+}
+
+/// When a process of the workload last ran.
+static LAST_RAN_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Without a run of any of its processes for so long in virtual time, a workload waits for ever: a `receive` waits for 50
+/// days at most. Servers of OTP have timers that never end, so there always is one.
+const FOR_EVER_NS: u64 = 100 * 24 * 3600 * 1_000_000_000;
+
+/// Virtual time has jumped, because no process can run, to the next timer; nothing outside is waited for.
+pub(crate) fn time_has_jumped() {
+    let begun = RUN.get().and_then(|run| run.begun.get());
+    let since_ns = clock::monotonic_ns().saturating_sub(LAST_RAN_NS.load(Ordering::Acquire));
+    if let Some(begun) = begun.filter(|_| since_ns > FOR_EVER_NS)
+        && !WAITS_FOR_EVER.swap(true, Ordering::AcqRel)
+    {
+        waits_for_ever(&begun.processes);
     }
 }
 
@@ -230,6 +251,41 @@ pub(crate) fn write_at_end() {
     }
 }
 
+/// No process of the workload can go on: tells so, and ends the machine.
+#[cold]
+fn waits_for_ever(workload: &Workload) {
+    let pin = pin();
+    let waiting = process::table()
+        .iter(&pin)
+        .filter(|shared| has(workload, shared.pid()));
+    let mut names: Vec<String> = waiting.map(named).collect();
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let mut waiting = names.join(", ");
+    if names.is_empty() {
+        waiting.push_str("the last of the workload has ended, and nobody halts the emulator");
+    } else if more > 0 {
+        waiting.push_str(&format!(" and {more} more"));
+    }
+    complain!(
+        "beamline: all processes wait for ever: no timer, no program and no descriptor can wake them ({waiting})"
+    );
+    halt::request(1);
+}
+
+/// Processes that are named of those that wait for ever.
+const NAMED: usize = 5;
+
+fn named(shared: &ProcShared) -> String {
+    let pid = pid_text(shared.pid());
+    match shared.name() {
+        Some(name) => format!("{} {pid}", name.name()),
+        None => pid,
+    }
+}
+
+static WAITS_FOR_EVER: AtomicBool = AtomicBool::new(false);
+
 impl Run {
     fn totals(&self) -> Totals {
         let made = process::processes_made();
@@ -243,6 +299,7 @@ impl Run {
                 .counted(begun.map_or(0, |begun| made - begun.made)),
             processes: begun.map(|begun| begun.processes.clone()),
             outside: outside::taken(),
+            waits_for_ever: WAITS_FOR_EVER.load(Ordering::Acquire),
         }
     }
 }

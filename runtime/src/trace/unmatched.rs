@@ -5,6 +5,7 @@ use std::path::Path;
 
 use beamline_formats::profile::{Matched, Outcome, Pattern};
 
+use super::span;
 use crate::loader::module::{Mfa, all_versions};
 use crate::sys::chance::names;
 use crate::sys::stderr::complain;
@@ -13,14 +14,16 @@ pub(super) fn is_meant(pattern: &Pattern, mfa: &Mfa) -> bool {
     pattern.matches(mfa.module.name(), mfa.function.name(), u32::from(mfa.arity))
 }
 
-/// Writes to a file in this folder what became of these patterns.
+/// Writes to a file in this folder what became of these patterns, and of those that begin and end the measuring.
 pub(super) fn tell(patterns: &[Pattern], folder: &Path, is_called: impl Fn(&Pattern) -> bool) {
-    if patterns.is_empty() {
+    let mut all: Vec<&Pattern> = patterns.iter().collect();
+    span::of_run().for_each(|pattern| all.push(pattern));
+    if all.is_empty() {
         return;
     }
-    let matched = patterns.iter().map(|pattern| Matched {
+    let matched = all.into_iter().map(|pattern| Matched {
         pattern: pattern.clone(),
-        outcome: match is_called(pattern) {
+        outcome: match span::came(pattern).unwrap_or_else(|| is_called(pattern)) {
             true => Outcome::Called,
             false => uncalled(pattern),
         },

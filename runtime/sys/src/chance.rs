@@ -17,6 +17,7 @@
 //! new one. Tables of the runtime's own (`hash.rs`) have one order in every form.
 
 pub mod clock;
+mod file_times;
 pub mod files;
 pub mod names;
 mod os;

@@ -1,7 +1,7 @@
 //! The interfaces to the operating system. Each module is one of them, made safe.
 //!
 //! Each module names only those before it:
-//! `chance` `errno` `halt` `libm` `locale` `pcre2` `signal` `spawn` `static_cell` `stderr` `time` `zlib`
+//! `chance` `errno` `halt` `libm` `locale` `pcre2` `signal` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
 //! ◀ `counters` `environment` `file` `memory`
 
 pub mod chance;
@@ -20,3 +20,4 @@ pub mod static_cell;
 pub mod stderr;
 pub mod time;
 pub mod zlib;
+pub mod zstd;

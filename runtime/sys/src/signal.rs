@@ -21,6 +21,8 @@ pub enum Disposition {
     Default,
     /// It is told to the function given to [`start`].
     Handle,
+    /// The same the first time; after that it does what the system does by default.
+    HandleOnce,
 }
 
 /// Signals that programs may name.
@@ -45,10 +47,14 @@ pub fn number(name: &str) -> Option<i32> {
     NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
 }
 
+/// The signal of a terminal's Ctrl-C, which programs may not name.
+pub const INTERRUPT: (&str, i32) = ("sigint", libc::SIGINT);
+
 /// The name of signal `number`.
 #[must_use]
 pub fn name(number: i32) -> Option<&'static str> {
-    NAMES.iter().find(|row| row.1 == number).map(|row| row.0)
+    let mut all = NAMES.iter().chain([&INTERRUPT]);
+    all.find(|row| row.1 == number).map(|row| row.0)
 }
 
 /// The writing end; -1 before [`start`].
@@ -101,17 +107,21 @@ pub fn set(signal: i32, disposition: Disposition) -> bool {
     let action = match disposition {
         Disposition::Ignore => libc::SIG_IGN,
         Disposition::Default => libc::SIG_DFL,
-        Disposition::Handle => {
+        Disposition::Handle | Disposition::HandleOnce => {
             assert!(PIPE.load(Ordering::Relaxed) >= 0, "signals are listened to");
             handler as *const () as libc::sighandler_t
         }
     };
+    let flags = match disposition {
+        Disposition::HandleOnce => libc::SA_RESTART | libc::SA_RESETHAND,
+        _ => libc::SA_RESTART,
+    };
     let mut new = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: G1, G2: a whole structure, with no flag but the restart of interrupted calls.
+    // SAFETY: G1, G2: a whole structure, with no flag that changes how the handler is called.
     unsafe {
         let new = new.assume_init_mut();
         new.sa_sigaction = action;
-        new.sa_flags = libc::SA_RESTART;
+        new.sa_flags = flags;
         libc::sigemptyset(&raw mut new.sa_mask);
         libc::sigaction(signal, new, std::ptr::null_mut()) == 0
     }
@@ -137,6 +147,18 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(*TOLD.lock().unwrap(), ["sigusr2"]);
+        let is_default = || {
+            let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: G2: the old action is read, and none is set.
+            unsafe {
+                libc::sigaction(libc::SIGUSR2, std::ptr::null(), now.as_mut_ptr());
+                now.assume_init().sa_sigaction == libc::SIG_DFL
+            }
+        };
+        assert!(set(libc::SIGUSR2, Disposition::HandleOnce) && !is_default());
+        // SAFETY: G2: the handler is installed.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert!(is_default());
         assert!(set(libc::SIGUSR2, Disposition::Ignore));
         assert!(!set(libc::SIGSTOP, Disposition::Ignore));
         assert_eq!(

@@ -21,3 +21,10 @@
 -define(STD_IMPORTANCE, 50).
 -define(HI_IMPORTANCE, 75).
 -define(MAX_IMPORTANCE, 99).
+
+%% How much of the log is written.
+-define(MIN_VERBOSITY, 0).
+-define(LOW_VERBOSITY, 25).
+-define(STD_VERBOSITY, 50).
+-define(HI_VERBOSITY, 75).
+-define(MAX_VERBOSITY, 100).

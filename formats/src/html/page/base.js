@@ -121,7 +121,7 @@ function makeView(label, height, draw) {
   return { element: view, redraw, width: () => view.clientWidth, isFocused: () => document.activeElement === view };
 }
 
-const fonts = { text: "12px system-ui, 'DejaVu Sans', Verdana, sans-serif", code: "12px ui-monospace, 'DejaVu Sans Mono', monospace" };
+const fonts = { small: "10.5px system-ui, 'DejaVu Sans', Verdana, sans-serif", text: "12px system-ui, 'DejaVu Sans', Verdana, sans-serif", code: "12px ui-monospace, 'DejaVu Sans Mono', monospace" };
 
 // As much of a text as has room, with the mark of what was cut.
 function fit(context, words, room) {
@@ -137,12 +137,82 @@ function fit(context, words, room) {
   return low > 0 ? `${words.slice(0, low)}…` : "";
 }
 
-// A table; columns are the name, how to show a row (as text or an element), and "number" or "name" for what it is.
+// As much of a function's name as has room: its module goes before the function does.
+function fitName(context, name, room) {
+  if (room < 12 || context.measureText(name).width <= room) return fit(context, name, room);
+  return fit(context, shortName(name), room);
+}
+
+const cutName = (name, most) => {
+  const short = name.length > most ? shortName(name) : name;
+  return short.length > most ? `${short.slice(0, most - 1)}…` : short;
+};
+
+// A table; columns are the name, how to show a row (as text or an element), and "number" or "name" for what it is. Where
+// there is no room for columns beside each other, the style shows a row as lines, each with the name of its column.
 function makeTable(caption, columns, rows) {
   const head = columns.map(([name, , kind]) => make("th", { scope: "col", class: kind || null }, name));
-  const body = rows.map((row) => make("tr", {}, columns.map(([, show, kind]) => make("td", { class: kind || null }, show(row)))));
+  const body = rows.map((row) => makeRow(columns, row));
   const table = make("table", { "aria-label": caption }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body));
   return make("div", { class: "wide" }, table);
+}
+
+const makeRow = (columns, row) =>
+  make("tr", {}, columns.map(([name, show, kind]) => make("td", { class: kind || null, "data-label": name }, show(row))));
+
+// A bar that shows a share.
+function makeBar(part, all) {
+  const fill = make("i", {});
+  fill.style.width = `${Math.min(100, 100 * part / Math.max(all, 1))}%`;
+  return make("span", { class: "bar", "aria-hidden": "true" }, fill);
+}
+
+const LIST_ROWS = 100;
+
+// A table that is sorted by the column whose head is chosen, and filtered by words: `columns` are as those of a table, with what
+// they are sorted by. It shows the first rows, and more when asked. `fill` gives it other rows.
+function makeList(id, caption, columns, words, sorted) {
+  const state = { rows: [], column: sorted, isUp: false, most: LIST_ROWS };
+  const filter = make("input", { type: "search", id: `${id}-filter`, autocomplete: "off", spellcheck: "false" });
+  const found = make("span", { class: "faint", "aria-live": "polite" });
+  const tbody = make("tbody");
+  const more = make("button", { type: "button", onclick: () => { state.most += 10 * LIST_ROWS; show(); } }, "Show more");
+  const heads = columns.map(([name, , kind], at) => make("th", { scope: "col", class: kind || null },
+    make("button", { type: "button", onclick: () => sort(at, state.column === at ? !state.isUp : kind === "name") }, name)));
+
+  function sort(column, isUp) {
+    [state.column, state.isUp] = [column, isUp];
+    link.set(`${id}-sort`, column === sorted && !isUp ? "" : `${isUp ? "-" : ""}${column + 1}`);
+    show();
+  }
+
+  function show() {
+    const wanted = filter.value.trim().toLowerCase();
+    const key = columns[state.column][3];
+    const sign = state.isUp ? 1 : -1;
+    const rows = state.rows.filter((row) => wanted === "" || words(row).toLowerCase().includes(wanted)).map((row) => [key(row), row]);
+    rows.sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0));
+    found.textContent = rows.length === state.rows.length ? `${count(rows.length)}` : `${count(rows.length)} of ${count(state.rows.length)}`;
+    heads.forEach((head, at) => head.setAttribute("aria-sort", at !== state.column ? "none" : state.isUp ? "ascending" : "descending"));
+    tbody.replaceChildren(...rows.slice(0, state.most).map(([, row]) => makeRow(columns, row)));
+    more.hidden = rows.length <= state.most;
+  }
+
+  filter.addEventListener("input", () => { link.set(`${id}-filter`, filter.value); show(); });
+  link.follow(() => {
+    filter.value = link.get(`${id}-filter`) ?? "";
+    const column = Number(link.get(`${id}-sort`) ?? sorted + 1);
+    const isKnown = Number.isInteger(column) && Math.abs(column) >= 1 && Math.abs(column) <= columns.length;
+    [state.column, state.isUp] = isKnown ? [Math.abs(column) - 1, column < 0] : [sorted, false];
+    show();
+  });
+  const sorting = make("select", { onchange: (event) => sort(Number(event.target.value), columns[event.target.value][2] === "name") },
+    columns.map(([name], at) => make("option", { value: String(at), selected: at === sorted }, name)));
+  const table = make("table", { "aria-label": caption }, make("thead", {}, make("tr", {}, heads)), tbody);
+  const element = make("div", {},
+    make("div", { class: "tools" }, make("label", {}, "Filter ", filter), found, make("label", { class: "narrow-only" }, "Order ", sorting)),
+    make("div", { class: "wide" }, table), more);
+  return { element, fill: (rows) => { state.rows = rows; show(); } };
 }
 
 // The steps of a scale: round numbers of which few fit.

@@ -1,47 +1,96 @@
-// The flame graph: who is called stands below the caller.
+// The flame graph: who is called stands below the caller, or above, as in the SVG; inverted, who calls.
 
-const ROW = 19;
+// A frame has its name, and its costs under it.
+const ROW = 31;
 
 // Frames that are narrower, in pixels, are not drawn.
 const NARROW = 0.4;
 
-// The call paths of a process, or of all: paths of the same functions are one. Index 0 is below all of them.
+// What is less than this share of all is not opened in an inverted graph: it would have as many frames as all paths
+// together have functions.
+const NOT_OPENED = 0.0005;
+
+// An empty tree of frames; the frame 0 is below all.
+function newTree() {
+  const { length: widths } = flame.widths;
+  const zero = () => Array.from({ length: widths }, () => [0]);
+  return { of: [-1], parent: [-1], depth: [0], children: [[]], own: zero(), total: zero(), processes: [new Set()], left: 0 };
+}
+
+function addFrame(tree, of, parent) {
+  const node = tree.of.length;
+  tree.of.push(of);
+  tree.parent.push(parent);
+  tree.depth.push(tree.depth[parent] + 1);
+  tree.children.push([]);
+  tree.processes.push(new Set());
+  tree.children[parent].push(node);
+  for (const sums_ of [...tree.own, ...tree.total]) sums_.push(0);
+  return node;
+}
+
+// The call paths of a process, or of all: paths of the same functions are one.
 function makeTree(process) {
-  const { flame } = data;
-  const widths = flame.widths.length;
-  const tree = { of: [-1], parent: [-1], depth: [0], children: [[]], own: [], total: [], processes: [new Set()] };
-  for (let width = 0; width < widths; width++) {
-    tree.own.push([0]);
-    tree.total.push([0]);
-  }
+  const costs = pathCosts();
+  const tree = newTree();
   const place = new Int32Array(flame.of.length).fill(-1);
-  const known = new Map();
+  const made = new Map();
   for (let at = 0; at < flame.of.length; at++) {
-    if (process >= 0 && flame.process[at] !== process) continue;
+    if (process >= 0 && flame.process[at] !== process || !isPathShown(at)) continue;
     const above = flame.parent[at] === 0 ? 0 : place[flame.parent[at] - 1];
     const key = above * flame.function.length + flame.of[at];
-    let node = known.get(key);
+    let node = made.get(key);
     if (node === undefined) {
-      node = tree.of.length;
-      known.set(key, node);
-      tree.of.push(flame.of[at]);
-      tree.parent.push(above);
-      tree.depth.push(tree.depth[above] + 1);
-      tree.children.push([]);
-      tree.processes.push(new Set());
-      tree.children[above].push(node);
-      for (let width = 0; width < widths; width++) {
-        tree.own[width].push(0);
-        tree.total[width].push(0);
-      }
+      node = addFrame(tree, flame.of[at], above);
+      made.set(key, node);
     }
     place[at] = node;
     tree.processes[node].add(flame.process[at]);
-    for (let width = 0; width < widths; width++) {
-      tree.own[width][node] += flame.widths[width].own[at];
-      tree.total[width][node] += flame.widths[width].total[at];
-      if (above === 0) tree.total[width][0] += flame.widths[width].total[at];
+    for (let width = 0; width < flame.widths.length; width++) {
+      tree.own[width][node] += costs.own[width][at];
+      tree.total[width][node] += costs.total[width][at];
+      if (above === 0) tree.total[width][0] += costs.total[width][at];
     }
+  }
+  return tree;
+}
+
+// The inverted graph: what costs stands beside the frame 0, and on it who called it. What a frame has of the total is
+// what the function below all others cost itself, called on this way.
+function makeInverted(process, width) {
+  const costs = pathCosts();
+  const tree = newTree();
+  const { length: widths } = flame.widths;
+  // Of a frame, the paths that cost something and the callers that they have come to.
+  let open = [[0, []]];
+  for (let at = 0; at < flame.of.length; at++) {
+    if (process >= 0 && flame.process[at] !== process || !isPathShown(at) || costs.own[width][at] <= 0) continue;
+    open[0][1].push([at, at]);
+    for (let each = 0; each < widths; each++) tree.total[each][0] += costs.own[each][at];
+  }
+  const least = tree.total[width][0] * NOT_OPENED;
+  while (open.length > 0) {
+    const next = [];
+    for (const [parent, all] of open) {
+      const made = new Map();
+      for (const [path, at] of all) {
+        const of = flame.of[at];
+        if (!made.has(of)) made.set(of, [addFrame(tree, of, parent), []]);
+        const [node, above] = made.get(of);
+        tree.processes[node].add(flame.process[path]);
+        for (let each = 0; each < widths; each++) {
+          tree.total[each][node] += costs.own[each][path];
+          if (parent === 0) tree.own[each][node] += costs.own[each][path];
+        }
+        if (flame.parent[at] > 0) above.push([path, flame.parent[at] - 1]);
+      }
+      for (const [node, above] of made.values()) {
+        if (above.length === 0) continue;
+        if (tree.total[width][node] >= least) next.push([node, above]);
+        else tree.left++;
+      }
+    }
+    open = next;
   }
   return tree;
 }
@@ -64,26 +113,20 @@ function layOut(tree, width) {
 
 function makeFlame() {
   const body = byId("flame-body");
-  const { flame } = data;
-  const problem = flame.missing || (flame.widths.length === 0 ? "No call has returned or taken any time." : "");
-  go.search = () => {};
-  if (problem) {
-    body.append(make("p", { class: "faint" }, problem));
+  if (!hasPaths) {
+    body.append(make("p", { class: "faint" }, flame.missing || "No call has returned or taken any time."));
     return;
   }
-  const state = { process: -1, width: 0, tree: null, lay: null, zoom: 0, at: 0, found: null, drawn: [] };
-  const functionText = (of) => (of < 0 ? "all" : text(flame.function[of]));
-  const units = { calls: ["call", "calls"], words: ["word", "words"], reductions: ["reduction", "reductions"] };
-  const value = (number) => {
-    const { is_time: isTime, name } = flame.widths[state.width];
-    return isTime ? time(number) : plural(number, ...units[name]);
-  };
+  const state = { process: -1, width: 0, isInverted: false, isUp: false, tree: null, lay: null, zoom: 0, at: 0, found: null, drawn: [] };
+  const value = (number) => costText(state.width, number);
 
   const search = make("input", { type: "search", id: "search", autocomplete: "off", spellcheck: "false", "aria-describedby": "found" });
   const foundText = make("span", { id: "found", class: "faint", "aria-live": "polite" });
-  const widthNames = { time: "time", calls: "calls", words: "words", reductions: "reductions", wait: "time of waiting" };
   const widthSelect = make("select", { id: "width" }, flame.widths.map((width, at) => make("option", { value: String(at) }, widthNames[width.name])));
   const processSelect = make("select", { id: "flame-process" }, make("option", { value: "-1" }, "all together"));
+  const kindSelect = make("select", { id: "flame-kind" }, make("option", { value: "" }, "callers first"), make("option", { value: "inverted" }, "inverted: what costs first"));
+  const directionSelect = make("select", { id: "flame-direction" }, make("option", { value: "" }, "downwards"), make("option", { value: "up" }, "upwards, as in SVG"));
+  const noteLeft = make("p", { class: "faint" });
   const out = make("button", { type: "button", id: "zoom-out", disabled: true }, "Zoom out");
   const detail = makeDetail();
   const view = makeView("Flame graph. Arrow keys go from frame to frame, Enter zooms in, Escape zooms out.",
@@ -99,16 +142,34 @@ function makeFlame() {
     processSelect.append(...all.map(([process]) => make("option", { value: String(process) }, processText(process))));
   }
 
-  function rebuild() {
-    state.tree = makeTree(state.process);
-    state.zoom = state.at = 0;
-    relayOut();
-  }
-
-  function relayOut() {
+  // The frames anew; what was zoomed into stays so, if it is still there.
+  function rebuild(zoom = way(state.zoom), at = way(state.at)) {
+    state.tree = state.isInverted ? makeInverted(state.process, state.width) : makeTree(state.process);
     state.lay = layOut(state.tree, state.width);
+    state.zoom = frameAt(zoom);
+    state.at = frameAt(at);
+    const { left } = state.tree;
+    noteLeft.textContent = left > 0 ? `The callers of ${plural(left, "frame", "frames")} of less than ${NOT_OPENED * 100} % each are not shown.` : "";
     find();
     show();
+  }
+
+  // The functions from the frame 0 to a frame, which are its way in another tree too.
+  function way(node) {
+    const functions = [];
+    for (let at = node; state.tree !== null && at > 0; at = state.tree.parent[at]) functions.unshift(state.tree.of[at]);
+    return functions;
+  }
+
+  // The frame of a way, as far as there is one.
+  function frameAt(functions) {
+    let node = 0;
+    for (const of of functions) {
+      const next = state.tree.children[node].find((child) => state.tree.of[child] === of);
+      if (next === undefined) return node;
+      node = next;
+    }
+    return node;
   }
 
   // What is found, and its share: of frames in each other the lowest counts.
@@ -158,6 +219,12 @@ function makeFlame() {
     return [state.lay.begin[state.zoom], Math.max(total[state.zoom], 1e-9)];
   };
 
+  // Where a frame is drawn, from the top of all.
+  function rowOf(node, width) {
+    const { depth } = state.tree;
+    return (state.isUp ? deepest(width) - depth[node] : depth[node]) * ROW;
+  }
+
   function draw(context, width, height, top) {
     const { tree, lay } = state;
     const total = tree.total[state.width];
@@ -171,10 +238,9 @@ function makeFlame() {
       const isAbove = above.has(node) && node !== state.zoom;
       const x = isAbove ? 0 : (lay.begin[node] - from) / length * width;
       const wide = isAbove ? width : total[node] / length * width;
-      const y = tree.depth[node] * ROW - top + 2;
+      const y = rowOf(node, width) - top + 2;
       if (wide < NARROW || x > width || x + wide < 0) return;
       if (y > -ROW && y < height) paint(context, node, x, y, wide, isAbove);
-      if (y >= height) return;
       for (const child of tree.children[node]) {
         if (!isAbove || above.has(child)) frame(child);
       }
@@ -186,7 +252,7 @@ function makeFlame() {
   function paint(context, node, x, y, wide, isAbove) {
     const { tree } = state;
     const of = tree.of[node];
-    const isFound = state.found && state.found[node] === 1;
+    const isFound = state.found ? state.found[node] === 1 : shown.marked >= 0 && of === shown.marked;
     context.globalAlpha = isAbove || (state.found && !isFound) ? 0.45 : 1;
     context.fillStyle = isFound ? colors.get("found") : of < 0 ? "#c9c7bf" : flame.color[of];
     const gap = wide > 3 ? 1 : 0;
@@ -198,7 +264,21 @@ function makeFlame() {
     const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
     const isFaded = isAbove || (state.found && !isFound);
     context.fillStyle = isFaded ? colors.get("ink") : isFound && !isDark ? "#ffffff" : "#111111";
-    context.fillText(fit(context, functionText(of), x + wide - left - 4), left, y + ROW / 2);
+    const room = x + wide - left - 4;
+    context.font = fonts.code;
+    context.fillText(fitName(context, functionText(of), room), left, y + 9.5);
+    context.font = fonts.small;
+    context.fillText(costsUnder(context, node, room), left, y + 22.5);
+  }
+
+  // What stands under the name: as much as has room.
+  function costsUnder(context, node, room) {
+    const { own, total } = state.tree;
+    const [mine, all] = [value(own[state.width][node]), value(total[state.width][node])];
+    const callsAt = widthAt("calls");
+    const calls = callsAt < 0 || callsAt === state.width || state.isInverted ? "" : `, ${plural(own[callsAt][node], "call", "calls")}`;
+    const texts = node === 0 || state.isInverted ? [all] : [`${mine} own, ${all} in all${calls}`, `${mine} own, ${all} in all`, `${mine} / ${all}`, all];
+    return texts.find((words) => context.measureText(words).width <= room) ?? "";
   }
 
   // The frame that is gone to is framed, however narrow it is.
@@ -209,7 +289,7 @@ function makeFlame() {
     const wide = isAbove ? width : tree.total[state.width][at] / length * width;
     context.lineWidth = view.isFocused() ? 3 : 1.5;
     context.strokeStyle = colors.get("ink");
-    context.strokeRect(x + 1, tree.depth[at] * ROW - top + 3, Math.max(wide - 3, 3), ROW - 3);
+    context.strokeRect(x + 1, rowOf(at, width) - top + 3, Math.max(wide - 3, 3), ROW - 3);
   }
 
   function show() {
@@ -228,14 +308,22 @@ function makeFlame() {
       const all = tree.processes[at];
       parts.push(all.size === 1 ? `; in ${processText([...all][0])}` : `; in ${plural(all.size, "process", "processes")}`);
     }
+    if (at !== 0) {
+      parts.push(" ",
+        make("button", { type: "button", onclick: () => go.function(tree.of[at]) }, "Callers and callees"), " ",
+        make("button", { type: "button", onclick: () => { mark(tree.of[at]); go.timeline(); } }, "Its calls on the timeline"));
+    }
     say(detail, parts);
     out.disabled = state.zoom === 0;
+    link.set("zoom", way(state.zoom).join("."));
+    link.set("search", search.value);
     view.redraw();
   }
 
   function scrollTo(node) {
-    const y = state.tree.depth[node] * ROW;
     const { element } = view;
+    if (view.width() === 0) return;
+    const y = rowOf(node, view.width());
     if (y < element.scrollTop) element.scrollTop = y;
     else if (y + ROW > element.scrollTop + element.clientHeight) element.scrollTop = y + ROW - element.clientHeight + 4;
   }
@@ -286,8 +374,8 @@ function makeFlame() {
     const { tree, at } = state;
     const total = tree.total[state.width];
     const goTo = {
-      ArrowUp: () => tree.parent[at],
-      ArrowDown: () => tree.children[at].find((child) => total[child] > 0) ?? -1,
+      [state.isUp ? "ArrowDown" : "ArrowUp"]: () => tree.parent[at],
+      [state.isUp ? "ArrowUp" : "ArrowDown"]: () => tree.children[at].find((child) => total[child] > 0) ?? -1,
       ArrowLeft: () => beside(-1),
       ArrowRight: () => beside(1),
       Home: () => 0,
@@ -301,6 +389,11 @@ function makeFlame() {
       zoom(at);
     } else if (event.key === "Escape") {
       escape();
+    } else if (event.key === "c" && at !== 0) {
+      go.function(tree.of[at]);
+    } else if (event.key === "t" && at !== 0) {
+      mark(tree.of[at]);
+      go.timeline();
     } else {
       return;
     }
@@ -313,6 +406,8 @@ function makeFlame() {
     } else if (search.value !== "") {
       search.value = "";
       find();
+    } else {
+      mark(-1);
     }
     show();
   }
@@ -339,8 +434,19 @@ function makeFlame() {
       event.preventDefault();
     }
   });
-  widthSelect.addEventListener("change", () => { state.width = Number(widthSelect.value); relayOut(); });
-  processSelect.addEventListener("change", () => { state.process = Number(processSelect.value); rebuild(); });
+  const choose_ = () => {
+    [state.width, state.process] = [Number(widthSelect.value), Number(processSelect.value)];
+    const wasInverted = state.isInverted;
+    [state.isInverted, state.isUp] = [kindSelect.value !== "", directionSelect.value !== ""];
+    link.set("width", state.width === 0 ? "" : flame.widths[state.width].name);
+    link.set("process", state.process < 0 ? "" : processes.id[state.process]);
+    link.set("graph", kindSelect.value);
+    link.set("direction", directionSelect.value);
+    if (wasInverted === state.isInverted) rebuild();
+    else rebuild([], []);
+    scrollTo(state.zoom);
+  };
+  for (const select_ of [widthSelect, processSelect, kindSelect, directionSelect]) select_.addEventListener("change", choose_);
   out.addEventListener("click", () => { zoom(0); view.element.focus(); });
   view.element.addEventListener("keydown", key);
   view.element.addEventListener("mousemove", (event) => {
@@ -355,26 +461,43 @@ function makeFlame() {
     if (node >= 0) zoom(node);
   });
   go.search = (words) => {
+    showTab("flame");
     search.value = words;
     find();
     const node = nextFound(1);
     if (node >= 0) select(node);
-    byId("flame").scrollIntoView();
+    showTab("flame");
     view.element.focus();
   };
 
   fillProcesses();
-  if (data.turns.missing !== "") {
-    body.append(make("p", { class: "faint" }, "Turns were not recorded: what calls waited is part of their time."));
+  if (data.slices.missing !== "") {
+    body.append(make("p", { class: "faint" }, "Time slices were not recorded: what calls waited is part of their time."));
   }
   body.append(
     make("div", { class: "tools" },
       make("label", {}, "Search ", search), foundText,
       make("label", {}, "Width ", widthSelect),
-      make("label", {}, "Process ", processSelect), out),
-    view.element, detail);
+      make("label", {}, "Process ", processSelect),
+      make("label", {}, "Graph ", kindSelect), make("label", {}, "Direction ", directionSelect), out),
+    view.element, detail, noteLeft);
   if (flame.left > 0) {
     body.append(make("p", { class: "warning" }, `${plural(flame.left, "call path", "call paths")} with the smallest shares are left out; what they cost is part of the frames above them.`));
   }
-  rebuild();
+  follow((what) => (what === "mark" ? show() : rebuild()));
+  link.follow(() => {
+    const process = processes.id.indexOf(link.get("process") ?? "");
+    const width = widthAt(link.get("width"));
+    processSelect.value = String(process);
+    [state.process, state.width] = [processSelect.value === "" ? -1 : process, Math.max(width, 0)];
+    processSelect.value = String(state.process);
+    widthSelect.value = String(state.width);
+    kindSelect.value = link.get("graph") === "inverted" ? "inverted" : "";
+    directionSelect.value = link.get("direction") === "up" ? "up" : "";
+    [state.isInverted, state.isUp] = [kindSelect.value !== "", directionSelect.value !== ""];
+    search.value = link.get("search") ?? "";
+    const zoom_ = (link.get("zoom") ?? "").split(".").filter((part) => part !== "").map(Number);
+    rebuild(zoom_, zoom_);
+    if (state.isUp) drawAll();
+  });
 }

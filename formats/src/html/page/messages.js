@@ -35,6 +35,35 @@ function placed(places, order) {
   return { ...places, wide, shown: order, last, x: (key) => x.get(key) ?? last };
 }
 
+// The busiest: so many processes are shown at first.
+const BUSIEST = 5;
+
+// Which message answers which: the first that comes back to the sender, from the receiver, with the reference that it
+// sent. So do gen_server:call/2 and all that is like it, and the protocol of input and output.
+function pairUp() {
+  const { messages } = data;
+  const number = messages.at.length;
+  const pairs = { reply: new Int32Array(number).fill(-1), call: new Int32Array(number).fill(-1), has: false };
+  const waiting = new Map();
+  const reference = data.texts.map(() => undefined);
+  for (let at = 0; at < number; at++) {
+    const index = messages.text[at];
+    if (reference[index] === undefined) reference[index] = text(index).match(/#Ref<[0-9.]+>/)?.[0] ?? null;
+    const key = reference[index];
+    if (key === null || messages.ns[at] === -4) continue;
+    const call = waiting.get(key);
+    // An alias has no process that it is known to belong to; its message has come to one.
+    const isBack = call !== undefined && messages.to[at] === messages.from[call] && (messages.from[at] === messages.to[call] || messages.from[at] === 0);
+    if (isBack) {
+      [pairs.reply[call], pairs.call[at], pairs.has] = [at, call, true];
+      waiting.delete(key);
+    } else if (call === undefined) {
+      waiting.set(key, at);
+    }
+  }
+  return pairs;
+}
+
 function makeMessages() {
   const body = byId("messages-body");
   const { messages } = data;
@@ -43,16 +72,23 @@ function makeMessages() {
     body.append(make("p", { class: "faint" }, messages.missing || none));
     return;
   }
-  messages.at = sums(messages.start);
+  const pairs = pairUp();
   const hasLabels = messages.label.length > 0;
-  const state = { all: [], now: 0, process: 0, label: 0, words: "", isByLabel: hasLabels, lanes: null, lanesOf: "" };
+  const state = { all: [], now: 0, process: 0, label: 0, words: "", busiest: new Set(), isByLabel: hasLabels, lanes: null, lanesOf: "" };
   const view = makeView(`Messages. Up and down go from message to message, ${hasLabels ? "left and right to those of the same label, " : ""}Enter shows those of its ${hasLabels ? "label or " : ""}receiver only, Escape shows all.`,
     () => HEAD + state.all.length * LINE + 4, draw);
   const detail = makeDetail();
   const search = make("input", { type: "search", id: "message-search", autocomplete: "off", spellcheck: "false" });
   const laneSelect = make("select", { id: "message-lanes" }, make("option", { value: "label" }, "labels of tokens"), make("option", { value: "process" }, "processes"));
   const labelSelect = make("select", { id: "message-label" }, make("option", { value: "0" }, "all"));
-  const select = make("select", { id: "message-process" }, make("option", { value: "0" }, "all"));
+  const select = make("select", { id: "message-process" }, make("option", { value: "-1" }, "the busiest"), make("option", { value: "0" }, "all"));
+  const callsOnly = make("input", { type: "checkbox", id: "calls-only" });
+  const counterpart = (at) => (pairs.reply[at] >= 0 ? pairs.reply[at] : pairs.call[at]);
+  // From when a call was sent to when its answer came, or else was sent.
+  const answerNs = (at) => {
+    const reply = pairs.reply[at];
+    return reply < 0 ? -1 : messages.at[reply] + Math.max(0, messages.ns[reply]) - messages.at[at];
+  };
   const found = make("span", { class: "faint", "aria-live": "polite" });
 
   // Who sends and receives is the number of a process and 1; 0 is nobody that is known.
@@ -66,6 +102,9 @@ function makeMessages() {
 
   function fillSelects() {
     const every = messages.start.map((_, at) => at);
+    const busy = byCount(countOf(every, whoOf)).filter(([who]) => who > 0);
+    state.busiest = new Set(busy.slice(0, BUSIEST).map(([who]) => who));
+    if (busy.length <= BUSIEST) select.options[0].remove();
     const known = (counts) => byCount(counts).filter(([key]) => key > 0).slice(0, 1000);
     const option = (name) => ([key, number]) => make("option", { value: String(key) }, `${name(key)} (${count(number)})`);
     select.append(...known(countOf(every, whoOf)).map(option(laneText)));
@@ -78,7 +117,10 @@ function makeMessages() {
     const { process, label } = state;
     state.all = [];
     for (let at = 0; at < messages.at.length; at++) {
-      if (process !== 0 && messages.from[at] !== process && messages.to[at] !== process) continue;
+      if (!isInShown(messages.at[at], messages.at[at])) continue;
+      if (callsOnly.checked && counterpart(at) < 0) continue;
+      if (process === -1 && !(state.busiest.has(messages.from[at]) && state.busiest.has(messages.to[at]))) continue;
+      if (process > 0 && messages.from[at] !== process && messages.to[at] !== process) continue;
       if (state.isByLabel && labelOf(at) === 0 || label !== 0 && labelOf(at) !== label) continue;
       if (isFound[messages.text[at]]) state.all.push(at);
     }
@@ -89,10 +131,11 @@ function makeMessages() {
   }
 
   // The lanes that have room: `ends` of a message are where its line begins and ends.
+  const answerRoom = pairs.has ? 88 : 0;
   function lanes(width) {
     if (state.lanesOf === String(width)) return state.lanes;
     const left = width < 600 ? 78 : 96;
-    const right = Math.max(110, Math.round(width * (width < 600 ? 0.3 : state.isByLabel ? 0.26 : 0.34)));
+    const right = Math.max(pairs.has ? 168 : 110, Math.round(width * (width < 600 ? 0.3 : state.isByLabel ? 0.26 : 0.34)));
     const room = width - left - right;
     state.lanes = { left, right, ...(state.isByLabel ? labelLanes(left, room) : processLanes(left, room)) };
     state.lanesOf = String(width);
@@ -199,7 +242,8 @@ function makeMessages() {
     }
     context.textAlign = "left";
     context.fillText("at", 6, 27);
-    context.fillText("message", width - lane.right + 8, 27);
+    context.fillText("message", width - lane.right + 8 + answerRoom, 27);
+    if (pairs.has) context.fillText("answer after", width - lane.right + 8, 27);
     context.fillRect(0, HEAD - 1, width, 1);
   }
 
@@ -207,7 +251,7 @@ function makeMessages() {
     const [from, to] = lane.ends(at);
     const ns = messages.ns[at];
     const hasCome = ns >= 0 || hasLabels && messages.taken[at] >= 0;
-    const color = colors.get(isPrint(at) ? "process" : ns === -3 ? "system" : hasCome ? "turn" : "faint");
+    const color = colors.get(isPrint(at) ? "process" : ns === -3 ? "system" : hasCome ? "slice" : "faint");
     context.strokeStyle = context.fillStyle = color;
     if (isPrint(at)) {
       context.beginPath();
@@ -219,7 +263,12 @@ function makeMessages() {
     context.fillStyle = colors.get("faint");
     context.fillText(fit(context, moment(messages.at[at]), lane.left - 10), 6, y);
     context.fillStyle = colors.get("ink");
-    context.fillText(fit(context, text(messages.text[at]), lane.right - 14), width - lane.right + 8, y);
+    context.fillText(fit(context, text(messages.text[at]), lane.right - 14 - answerRoom), width - lane.right + 8 + answerRoom, y);
+    if (pairs.reply[at] >= 0) context.fillText(fit(context, time(answerNs(at)), answerRoom - 6), width - lane.right + 8, y);
+    if (pairs.call[at] >= 0) {
+      context.fillStyle = colors.get("faint");
+      context.fillText("answer", width - lane.right + 8, y);
+    }
   }
 
   function drawArrow(context, from, to, y, isDashed) {
@@ -264,10 +313,47 @@ function makeMessages() {
       const label = labelOf(at) > 0 ? [", label ", make("b", {}, labelText(labelOf(at)))] : [];
       say(detail, [
         make("div", {}, make("b", {}, who), `, ${whenText(at)}`, ...label),
+        ...pairText(at),
         make("div", {}, text(messages.text[at])),
       ]);
     }
     view.redraw();
+  }
+
+  // The other message of a pair, and how long the answer took.
+  function pairText(at) {
+    const other = counterpart(at);
+    if (other < 0) return [];
+    const [call, isCall] = pairs.reply[at] >= 0 ? [at, true] : [other, false];
+    const words = isCall ? `answered ${time(answerNs(call))} later` : `the answer, ${time(answerNs(call))} after the call`;
+    return [make("div", {}, `${words} `, make("button", { type: "button", onclick: goToPair }, isCall ? "Go to the answer (r)" : "Go to the call (r)"))];
+  }
+
+  function goToPair() {
+    const other = counterpart(state.all[state.now] ?? 0);
+    const index = state.all.indexOf(other);
+    if (other >= 0 && index >= 0) goTo(index);
+    view.element.focus();
+  }
+
+  // Of each process that answers calls, how many and how fast.
+  function answerTable() {
+    const servers = new Map();
+    pairs.reply.forEach((reply, at) => {
+      if (reply < 0 || !isInShown(messages.at[at], messages.at[at])) return;
+      const key = messages.to[at] || messages.from[reply];
+      if (!servers.has(key)) servers.set(key, []);
+      servers.get(key).push(answerNs(at));
+    });
+    const rows = [...servers].map(([who, all]) => ({ who, all: all.sort((a, b) => a - b) })).sort((a, b) => b.all.length - a.all.length);
+    if (rows.length === 0) return [];
+    const at = (share) => ({ all }) => time(all[Math.min(all.length - 1, Math.floor(share * all.length))]);
+    const title = "Calls by the process that answers";
+    return [make("h3", {}, title), makeTable(title, [
+      ["Calls", ({ all }) => count(all.length), "number"],
+      ["50 %", at(0.5), "number"], ["99 %", at(0.99), "number"], ["Max", at(1), "number"],
+      ["Process", ({ who }) => make("button", { type: "button", onclick: () => only(who, 0) }, laneText(who)), "name"],
+    ], rows.slice(0, 20))];
   }
 
   function goTo(index) {
@@ -291,6 +377,7 @@ function makeMessages() {
   function only(process, label) {
     const at = state.all[state.now];
     [state.process, state.label] = [process, label];
+    link.set("messages", process === select.options[0].value * 1 ? "" : process > 0 ? processes.id[process - 1] : "all");
     select.value = String(process);
     labelSelect.value = String(label);
     fill();
@@ -317,6 +404,7 @@ function makeMessages() {
       ArrowLeft: hasLabels ? () => beside(-1) : undefined,
       ArrowRight: hasLabels ? () => beside(1) : undefined,
       Enter: narrow,
+      r: goToPair,
       Escape: () => {
         search.value = state.words = "";
         only(0, 0);
@@ -349,17 +437,32 @@ function makeMessages() {
     only(state.process, state.label);
   });
 
+  const answers = make("div");
+  callsOnly.addEventListener("change", () => only(state.process, state.label));
+  follow((what) => {
+    if (what !== "stretch") return;
+    only(state.process, state.label);
+    answers.replaceChildren(...answerTable());
+  });
   fillSelects();
+  answers.replaceChildren(...answerTable());
   const chooseLabels = hasLabels ? [make("label", {}, "Lanes ", laneSelect), make("label", {}, "Label ", labelSelect)] : [];
   body.append(
-    make("div", { class: "tools" }, make("label", {}, "Search ", search), ...chooseLabels, make("label", {}, "Process ", select), found),
-    view.element, detail);
+    make("div", { class: "tools" }, make("label", {}, "Search ", search), ...chooseLabels, make("label", {}, "Process ", select),
+      ...(pairs.has ? [make("label", {}, callsOnly, "Calls and answers only")] : []), found),
+    view.element, detail, answers);
   if (hasLabels) {
     body.append(make("p", { class: "faint" }, `A dot is printed text (seq_trace:print).${messages.is_traced_only ? " Messages without a token were not recorded." : ""}`));
   }
   if (messages.left > 0) {
     body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: the oldest ${plural(messages.left, "message", "messages")}, those before ${moment(messages.at[0])}.`));
   }
-  fill();
-  show();
+  link.follow(() => {
+    const id = link.get("messages");
+    const process = processes.id.indexOf(id ?? "") + 1;
+    state.process = id === null ? Number(select.options[0].value) : process;
+    select.value = String(state.process);
+    fill();
+    show();
+  });
 }

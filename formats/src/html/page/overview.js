@@ -1,8 +1,5 @@
 // What `beamline report` tells.
 
-// Other parts put here how to go to a function or to a place of the timeline.
-const go = {};
-
 function facts() {
   const { summary } = data;
   const { host } = summary;
@@ -18,48 +15,61 @@ function facts() {
   return make("dl", { class: "facts" }, rows.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
+const OVERVIEW_ROWS = 12;
+
 function schedulerUse() {
-  const { schedulers, end_ns: end } = data.summary;
-  if (schedulers.length === 0) return null;
-  const bar = (of) => {
-    const fill = make("i", {});
-    fill.style.width = `${Math.min(100, 100 * of.busy_ns / Math.max(end, 1))}%`;
-    return make("span", { class: "bar", "aria-hidden": "true" }, fill);
-  };
+  const { schedulers } = data;
+  const [from, to] = shownSpan();
+  const rows = data.summary.schedulers.map((of) => {
+    const use = schedulers.find(({ name }) => name === `Scheduler ${of.scheduler}`)?.use_ns.slice(shown.from, shown.to) ?? [];
+    return { ...of, busy: isAllShown() ? of.busy_ns : use.reduce((sum, ns) => sum + ns, 0) };
+  });
+  if (rows.length === 0) return null;
   const title = "Schedulers";
-  return make("div", { class: "narrow" }, make("h3", {}, title), makeTable(title, [
+  return make("div", {}, make("h3", {}, title), makeTable(title, [
     ["Scheduler", (of) => String(of.scheduler), "number"],
-    ["Ran processes", (of) => time(of.busy_ns), "number"],
-    ["of the time", (of) => percent(of.busy_ns, end), "number"],
-    ["", bar],
-    ["Turns", (of) => count(of.turns), "number"],
-  ], schedulers));
+    ["Ran processes", (of) => time(of.busy), "number"],
+    ["Share of the time", (of) => make("span", {}, makeBar(of.busy, to - from), ` ${percent(of.busy, to - from)}`), "share"],
+  ], rows));
 }
 
-function functionTable(title, rows, unit, show) {
+// The functions that cost most of a width, themselves or with what they call.
+function functionTable(title, width, kind) {
+  if (!hasPaths || width < 0) return null;
+  const costs = functionCosts();
+  const key = costs[kind][width];
+  const rows = [...key.keys()].filter((of) => key[of] > 0).sort((a, b) => key[b] - key[a]).slice(0, OVERVIEW_ROWS);
   if (rows.length === 0) return null;
-  const link = (row) => make("button", { type: "button", onclick: () => go.search(row.function) }, row.function);
+  const show = flame.widths[width].is_time ? time : count;
+  const callsAt = widthAt("calls");
   return make("div", {}, make("h3", {}, title), makeTable(title, [
-    ["Own", (row) => show(row[`own_${unit}`]), "number"],
-    ["Total", (row) => show(row[`total_${unit}`]), "number"],
-    ["Calls", (row) => count(row.calls), "number"],
-    ["Function", link, "name"],
+    ["Own", (of) => show(costs.own[width][of]), "number"],
+    ["With callees", (of) => show(costs.total[width][of]), "number"],
+    ...(callsAt < 0 ? [] : [["Calls", (of) => count(costs.own[callsAt][of]), "number"]]),
+    ["Function", functionButton, "name"],
   ], rows));
 }
 
 // A moment, which goes to its place in the timeline.
 const placeButton = (row, length) =>
-  make("button", { type: "button", onclick: () => go.place(row.process, row.at_ns, length) }, time(row.at_ns));
+  make("button", { type: "button", onclick: () => go.place(row.process, row.at_ns, length) }, moment(row.at_ns));
 
 const whoText = (row) => `${row.process} ${row.name}`.trim();
 
-function longestTable(title, column, rows, show, length) {
+// The longest of what the page keeps, in the stretch.
+function longestOf(column, what) {
+  const all = column.at.map((_, at) => at).filter((at) => isInShown(column.at[at], column.at[at] + column.ns[at]));
+  const rows = [...all].sort((a, b) => column.ns[b] - column.ns[a] || a - b).slice(0, OVERVIEW_ROWS);
+  return rows.map((at) => ({ at_ns: column.at[at], value: column.ns[at], process: processes.id[column.process[at]], name: text(processes.name[column.process[at]]), what: what(at) }));
+}
+
+function longestTable(title, column, rows, show, whatName) {
   if (rows.length === 0) return null;
   return make("div", {}, make("h3", {}, title), makeTable(title, [
     [column, (row) => show(row.value), "number"],
-    ["At", (row) => placeButton(row, length(row)), "number"],
+    ["At", (row) => placeButton(row, show === time ? row.value : 0), "number"],
+    ...(whatName === "" ? [] : [[whatName, (row) => row.what, "name"]]),
     ["Process", whoText, "name"],
-    ["", (row) => row.what],
   ], rows));
 }
 
@@ -74,17 +84,27 @@ function systemTable(rows) {
 }
 
 function makeOverview() {
-  const { summary } = data;
+  const { summary, slices, collections } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
   const losses = make("div", { class: isLost ? "warning" : null, id: "losses" }, data.losses.map((line) => make("p", {}, line)));
-  byId("overview-body").append(losses, facts(), schedulerUse() ?? "", make("div", { class: "tables" }, [
-    functionTable("Most own time", summary.by_own, "ns", time),
-    functionTable("Most time in all", summary.by_total, "ns", time),
-    functionTable("Most own words", summary.by_words ?? [], "words", count),
-    functionTable("Most own reductions", summary.by_reductions ?? [], "reductions", count),
-    longestTable("Longest collections", "Took", summary.collections, time, (row) => row.value),
-    longestTable("Longest turns", "Took", summary.turns, time, (row) => row.value),
-    longestTable("Longest message queues", "Messages", summary.queues, count, () => 0),
-    systemTable(summary.system),
-  ].filter((table) => table !== null)));
+  const tables = make("div", { class: "tables" });
+  const isIn = (row) => isInShown(row.at_ns, row.at_ns);
+  const isTime = hasPaths && flame.widths[0].is_time;
+  function fill() {
+    const fromTo = (at) => `${text(slices.from[at])} to ${text(slices.to[at])}`;
+    tables.replaceChildren(...[
+      functionTable(isTime ? "Most own time" : "Most", 0, "own"),
+      functionTable(isTime ? "Most time with callees" : "Most with callees", 0, "total"),
+      functionTable("Most own words", widthAt("words"), "own"),
+      functionTable("Most own reductions", widthAt("reductions"), "own"),
+      schedulerUse(),
+      longestTable("Longest collections", "Took", longestOf(collections, (at) => (collections.major[at] ? "major" : "minor")), time, "Kind"),
+      longestTable("Longest time slices", "Took", longestOf(slices, fromTo), time, "From and to"),
+      longestTable("Longest message queues", "Messages", summary.queues.filter(isIn), count, ""),
+      systemTable(summary.system.filter(isIn)),
+    ].filter((table) => table !== null));
+  }
+  byId("overview-body").append(losses, facts(), tables);
+  follow((what) => { if (what !== "mark") fill(); });
+  fill();
 }

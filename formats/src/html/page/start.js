@@ -1,21 +1,40 @@
 // Draws the page, and sees to the keys that work everywhere.
 
+for (const column of [data.calls, data.slices, data.collections, data.messages]) column.at = sums(column.start);
+data.marks.time = sums(data.marks.at);
 byId("command").textContent = data.command || data.file;
 byId("about").textContent = `${data.file}, recorded with Beamline ${data.beamline}`;
-makeOverview();
-makeFlame();
-makeTimeline();
-makeMessages();
-makeHistograms();
 
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, select, textarea")) return;
-  const isInMessages = event.target.closest("#messages") !== null;
-  const search = byId(isInMessages ? "message-search" : "search") || byId("message-search");
-  if (search === null) return;
-  search.focus();
-  search.select();
+makeStretch();
+makeTabs([
+  ["overview", "Overview", makeOverview],
+  ["flame", "Flame graph", makeFlame],
+  ["functions", "Functions", makeFunctions],
+  ["timeline", "Timeline", makeTimeline],
+  ["chart", "Call chart", makeChart],
+  ["messages", "Messages", makeMessages],
+  ["processes", "Processes", makeProcesses],
+  ["histograms", "Histograms", makeHistograms],
+  ["keys", "Keys", () => {}],
+]);
+
+// The search of the part that is shown, or else that of the flame graph.
+const SEARCHES = { flame: "search", functions: "functions-filter", timeline: "process-search", messages: "message-search", processes: "processes-filter" };
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  const number = Number(event.key);
+  if (event.key === "/") {
+    if (!SEARCHES[tabs.now]) showTab("flame");
+    const search = byId(SEARCHES[tabs.now]);
+    if (search === null) return;
+    search.focus();
+    search.select();
+  } else if (number >= 1 && number <= tabs.all.length) {
+    showTab(tabs.all[number - 1].id, true);
+  } else {
+    return;
+  }
   event.preventDefault();
 });
 

@@ -1,9 +1,9 @@
-// The timeline: a row for each process, with its turns, collections and single events.
+// The timeline: a row for each process, with its time slices, collections and single events.
 
 const AXIS = 24;
 const LANE = 22;
 
-const GROUPS = { turn: "turn", minor: "minor collection", major: "major collection", system: "system event", process: "event of a process", port: "event of a port" };
+const GROUPS = { slice: "time slice", found: "marked function", minor: "minor collection", major: "major collection", system: "system event", process: "event of a process", port: "event of a port" };
 const markColor = (group) => ({ system: "system", ports: "port", gc: "major" })[group] || "process";
 
 // The numbers of all things of each process, in order of time.
@@ -15,26 +15,23 @@ function byProcess(column) {
 
 function makeTimeline() {
   const body = byId("timeline-body");
-  const { turns, collections, marks } = data;
-  turns.at = sums(turns.start);
-  collections.at = sums(collections.start);
-  marks.time = sums(marks.at);
-  go.place = () => {};
-  const notes = [turns.missing, collections.missing].filter((note) => note !== "");
-  if (processCount === 0 || turns.at.length + collections.at.length + marks.time.length === 0) {
+  const { slices, collections, marks } = data;
+  const notes = [slices.missing, collections.missing].filter((note) => note !== "");
+  if (processCount === 0 || slices.at.length + collections.at.length + marks.time.length === 0) {
     body.append(make("p", { class: "faint" }, notes[0] || "There is nothing in the recording that has a place in time."));
     return;
   }
-  const of = { turn: byProcess(turns.process), collection: byProcess(collections.process), mark: byProcess(marks.process) };
+  const { calls } = data;
+  const of = { call: hasPaths ? byProcess(calls.process) : [], slice: byProcess(slices.process), collection: byProcess(collections.process), mark: byProcess(marks.process) };
   const first = Math.min(data.since_ns, data.end_ns);
   const last = Math.max(data.end_ns, first + 1);
-  const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", order: turns.missing === "" ? "busy" : "first" };
+  const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", order: slices.missing === "" ? "busy" : "first" };
 
   const view = makeView("Timeline. Up and down go from row to row, left and right from event to event, plus and minus zoom, Escape shows all.",
     () => AXIS + state.rows.length * LANE + 4, draw);
   const detail = makeDetail();
   const filter = make("input", { type: "search", id: "process-search", autocomplete: "off", spellcheck: "false" });
-  const order = make("select", {}, [["busy", "time of turns"], ["first", "first seen"], ["gc", "time of collections"], ["name", "name"]]
+  const order = make("select", {}, [["busy", "time running"], ["first", "first seen"], ["gc", "time of collections"], ["name", "name"]]
     .map(([value, name]) => make("option", { value, selected: value === state.order }, name)));
   const found = make("span", { class: "faint", "aria-live": "polite" });
 
@@ -44,7 +41,7 @@ function makeTimeline() {
       .filter(({ scheduler }) => data.schedulers[scheduler].use_ns.some((ns) => ns > 0));
     const words = state.filter.toLowerCase();
     const firstOf = (process) => Math.min(
-      turns.at[of.turn[process][0]] ?? Infinity, collections.at[of.collection[process][0]] ?? Infinity,
+      slices.at[of.slice[process][0]] ?? Infinity, collections.at[of.collection[process][0]] ?? Infinity,
       marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity);
     const keys = {
       first: firstOf,
@@ -54,7 +51,7 @@ function makeTimeline() {
     };
     const rows = [];
     for (let process = 0; process < processCount; process++) {
-      if (of.turn[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
+      if (of.slice[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
       if (words !== "" && !processText(process).toLowerCase().includes(words)) continue;
       rows.push({ process, key: keys[state.order](process), name: text(processes.name[process]) });
     }
@@ -80,6 +77,15 @@ function makeTimeline() {
       drawRow(context, state.rows[at], at, y, { width, left, scale, x });
     }
     drawAxis(context, width, height, left, x);
+    drawStretch(context, width, left, x);
+  }
+
+  // A bar on the axis shows the stretch of the whole page.
+  function drawStretch(context, width, left, x) {
+    if (isAllShown()) return;
+    const [from, to] = shownSpan().map((ns) => Math.min(width, Math.max(left, x(ns))));
+    context.fillStyle = colors.get("accent");
+    context.fillRect(from, AXIS - 3, Math.max(to - from, 1), 3);
   }
 
   function drawRow(context, row, at, y, where) {
@@ -108,7 +114,7 @@ function makeTimeline() {
   function drawUse(context, scheduler, y, { x }) {
     const { use_ns: parts } = data.schedulers[scheduler];
     const part = (last - first) / parts.length;
-    context.fillStyle = colors.get("turn");
+    context.fillStyle = colors.get("slice");
     parts.forEach((busy, at) => {
       const from = x(first + at * part);
       const tall = Math.min(1, busy / part) * (LANE - 4);
@@ -122,7 +128,11 @@ function makeTimeline() {
     const ended = processes.ended_ns[process] ?? last;
     context.fillStyle = colors.get("line");
     context.fillRect(x(born), y + LANE / 2 - 0.5, Math.max(x(ended) - x(born), 1), 1);
-    spans(context, of.turn[process], turns, () => "turn", y + 4, LANE - 8, where);
+    spans(context, of.slice[process], slices, () => "slice", y + 4, LANE - 8, where);
+    if (shown.marked >= 0 && hasPaths) {
+      const list_ = markedOf(process);
+      spans(context, list_, calls, () => "found", y + LANE - 8, 6, where);
+    }
     spans(context, of.collection[process], collections, (at) => (collections.major[at] ? "major" : "minor"), y + 8, LANE - 9, where);
     const list = of.mark[process];
     let lastX = -9;
@@ -150,6 +160,21 @@ function makeTimeline() {
       context.lineWidth = 2;
       context.strokeRect(Math.max(from - 1, left - 4), y + 2, Math.min(wide + 2, width - left + 8), LANE - 4);
     }
+  }
+
+  // The calls of the marked function that a process made and the page keeps. Of calls within each other the first is enough.
+  function markedOf(process) {
+    if (state.markedOf !== shown.marked) [state.markedOf, state.marked] = [shown.marked, new Map()];
+    if (!state.marked.has(process)) {
+      let end = -1;
+      const name = flame.function[shown.marked];
+      state.marked.set(process, of.call[process].filter((at) => {
+        if (calls.function[at] !== name || calls.at[at] + calls.ns[at] <= end) return false;
+        end = calls.at[at] + calls.ns[at];
+        return true;
+      }));
+    }
+    return state.marked.get(process);
   }
 
   // The first of a list of numbers whose time is not before a time.
@@ -224,12 +249,14 @@ function makeTimeline() {
   // Everything in a row, in order of time.
   function items(row) {
     if (row === undefined || row.process === undefined) return [];
-    if (row.items) return row.items;
+    if (row.items && row.itemsOf === shown.marked) return row.items;
+    row.itemsOf = shown.marked;
     const { process } = row;
     const spansOf = (list, column, kind) => list.map((at) => ({ process, kind, at, start: column.at[at], end: column.at[at] + column.ns[at] }));
     row.items = [
-      ...spansOf(of.turn[process], turns, "turn"),
+      ...spansOf(of.slice[process], slices, "slice"),
       ...spansOf(of.collection[process], collections, "collection"),
+      ...(shown.marked >= 0 && hasPaths ? spansOf(markedOf(process), calls, "call") : []),
       ...of.mark[process].map((at) => ({ process, kind: "mark", at, start: marks.time[at], end: marks.time[at] })),
     ].sort((a, b) => a.start - b.start || b.end - a.end);
     return row.items;
@@ -238,8 +265,11 @@ function makeTimeline() {
   function describe(item) {
     const { kind, at } = item;
     const when = `at ${moment(item.start)}`;
-    if (kind === "turn") {
-      return [make("b", {}, "Turn"), ` ${when}, ${time(turns.ns[at])}, on ${data.schedulers[turns.scheduler[at]].name}; from ${text(turns.from[at])} to ${text(turns.to[at])}`];
+    if (kind === "slice") {
+      return [make("b", {}, "Time slice"), ` ${when}, ${time(slices.ns[at])}, on ${data.schedulers[slices.scheduler[at]].name}; from ${text(slices.from[at])} to ${text(slices.to[at])}`];
+    }
+    if (kind === "call") {
+      return [make("b", {}, "Call"), ` of ${text(calls.function[at])} ${when}, ${time(calls.ns[at])}; own ${time(calls.own[at])}`];
     }
     if (kind === "collection") {
       return [make("b", {}, collections.major[at] ? "Major collection" : "Minor collection"),
@@ -260,7 +290,7 @@ function makeTimeline() {
     if (processes.parent[process] !== "") parts.push(`, made by ${processes.parent[process]}`);
     if (processes.born_ns[process] !== null) parts.push(` at ${moment(processes.born_ns[process])}`);
     if (processes.ended_ns[process] !== null) parts.push(`, ended at ${moment(processes.ended_ns[process])}: ${text(processes.reason[process])}`);
-    if (turns.missing === "") parts.push(`; ${plural(processes.turns[process], "turn", "turns")}, ${time(processes.busy_ns[process])}`);
+    if (slices.missing === "") parts.push(`; ${plural(processes.slices[process], "time slice", "time slices")}, ${time(processes.busy_ns[process])}`);
     if (collections.missing === "") parts.push(`; ${plural(processes.collections[process], "collection", "collections")}, ${time(processes.gc_ns[process])}`);
     if (data.messages.missing === "") parts.push(`; ${count(processes.sent[process])} messages sent, ${count(processes.received[process])} received`);
     return parts;
@@ -294,6 +324,14 @@ function makeTimeline() {
   function move(share) {
     const by = (state.to - state.from) * share;
     setSpan(state.from + by, state.to + by);
+  }
+
+  // The stretch of the whole page becomes what is shown here.
+  function select() {
+    const part = (ns) => (ns - data.since_ns) / data.part_ns;
+    state.isSelecting = true;
+    showStretch(part(state.from), part(state.to));
+    state.isSelecting = false;
   }
 
   function selectRow(at) {
@@ -338,6 +376,7 @@ function makeTimeline() {
       "-": () => zoom(2),
       a: () => move(-0.4),
       d: () => move(0.4),
+      s: select,
       Enter: () => {
         const { item } = state;
         if (!item) return;
@@ -364,7 +403,7 @@ function makeTimeline() {
     const { ns, row, isName } = place(event);
     if (row < 0 || row >= state.rows.length) return;
     state.row = row;
-    // The shortest of what is there: collections are within turns.
+    // The shortest of what is there: collections are within time slices.
     const near = 4 * (state.to - state.from) / view.width();
     const here = items(state.rows[row]).filter((item) => item.start - near <= ns && item.end + near >= ns);
     here.sort((a, b) => (a.end - a.start) - (b.end - b.start) || Math.abs(a.start - ns) - Math.abs(b.start - ns));
@@ -393,25 +432,47 @@ function makeTimeline() {
   }, { passive: false });
   filter.addEventListener("input", () => { state.filter = filter.value.trim(); fillRows(); show(); });
   order.addEventListener("change", () => { state.order = order.value; fillRows(); show(); });
-  go.place = (id, at, length) => {
-    if (filter.value !== "") {
+  const rowOf = (id) => {
+    if (filter.value !== "" && !state.rows.some(({ process }) => processes.id[process] === id)) {
       filter.value = state.filter = "";
       fillRows();
     }
-    const row = state.rows.findIndex(({ process }) => process !== undefined && processes.id[process] === id);
+    return state.rows.findIndex(({ process }) => process !== undefined && processes.id[process] === id);
+  };
+  go.place = (id, at, length) => {
+    showTab("timeline");
+    const row = rowOf(id);
     if (row < 0) return;
     selectRow(row);
     const half = Math.max(2 * length, (last - first) / 400);
     setSpan(at - half, at + length + half);
     const item = items(state.rows[row]).find((candidate) => candidate.start === at);
     if (item) selectItem(item);
-    byId("timeline").scrollIntoView();
+    view.element.focus();
+  };
+  go.process = (process) => {
+    showTab("timeline");
+    const row = rowOf(processes.id[process]);
+    if (row >= 0) selectRow(row);
+    view.element.focus();
+  };
+  // To the first call of the marked function in the stretch, in the process with most of them.
+  go.timeline = () => {
+    showTab("timeline");
+    const numbers = state.rows.map(({ process }) => (process === undefined ? 0 : markedOf(process).length));
+    const row = numbers.indexOf(Math.max(...numbers));
+    if (row < 0 || numbers[row] === 0) return view.element.focus();
+    selectRow(row);
+    const calls_ = items(state.rows[row]).filter(({ kind }) => kind === "call");
+    const call = calls_.find(({ start, end }) => isInShown(start, end));
+    if (call) selectItem(call);
     view.element.focus();
   };
 
   const button = (name, act) => make("button", { type: "button", onclick: act }, name);
   const used = (name) => ({
-    turn: turns.at.length > 0,
+    slice: slices.at.length > 0,
+    found: hasPaths,
     minor: collections.at.length > 0,
     major: collections.at.length > 0,
     system: marks.group.includes("system"),
@@ -427,13 +488,24 @@ function makeTimeline() {
     make("div", { class: "tools" },
       make("label", {}, "Processes ", filter), found,
       make("label", {}, "Order ", order),
-      button("Zoom in", () => zoom(0.5)), button("Zoom out", () => zoom(2)), button("All", () => setSpan(first, last))),
+      button("Zoom in", () => zoom(0.5)), button("Zoom out", () => zoom(2)), button("All", () => setSpan(first, last)),
+      button("Use as stretch", select)),
     legend, view.element, detail);
   const left = [];
-  if (turns.left > 0) left.push(`${plural(turns.left, "turn", "turns")} of at most ${time(turns.left_ns)}`);
+  if (slices.left > 0) left.push(`${plural(slices.left, "time slice", "time slices")} of at most ${time(slices.left_ns)}`);
   if (collections.left > 0) left.push(`${plural(collections.left, "collection", "collections")} of at most ${time(collections.left_ns)}`);
   if (marks.left > 0) left.push(`the oldest ${plural(marks.left, "single event", "single events")}`);
   if (left.length > 0) body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: ${left.join("; ")}. The sums of processes and schedulers count them.`));
+  if (hasPaths && calls.left > 0) body.append(make("p", { class: "faint" }, `Of a marked function the longest calls are shown here, and all that it cost in the strip above: ${plural(calls.left, "call", "calls")} of at most ${time(calls.left_ns)} are not on the page.`));
+  follow((what) => {
+    if (what === "stretch" && !state.isSelecting) setSpan(...shownSpan());
+    if (what === "mark") {
+      state.item = null;
+      show();
+    }
+    view.redraw();
+  });
   fillRows();
+  if (!isAllShown()) setSpan(...shownSpan());
   show();
 }

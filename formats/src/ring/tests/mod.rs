@@ -188,8 +188,11 @@ proptest! {
         ring.name(Name::Process { id, parent: Id::None, function });
         ring.name(Name::Registered { id, name: module });
         let label = ring.name(Name::Label(&texts[0]));
+        let labelled = Id::Process(10);
+        ring.name(Name::Labelled { id: labelled, label });
         let recording = open(&path);
         let names = recording.names();
+        prop_assert_eq!(names.process_text(labelled), names.text(label));
         for (atom, text) in atoms.iter().zip(&texts) {
             prop_assert_eq!(names.atom(*atom), names::cut(text, 1024));
         }
@@ -388,4 +391,68 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         return;
     }
     assert_eq!(&text[from..to], table(), "run the test with BLESS=1");
+}
+
+/// A request of a run whose recordings go into this file.
+fn request(file: &Path, token: u64, is_apart: bool) -> Request {
+    Request {
+        file: file.to_owned(),
+        is_apart,
+        token,
+        events: Vec::new(),
+        system: System::default(),
+        patterns: Vec::new(),
+        ring_bytes: 0,
+        when_full: WhenFull::Wait,
+        counters: Vec::new(),
+        triggers: Vec::new(),
+        span: crate::profile::Span::default(),
+        folder: PathBuf::new(),
+        libraries: crate::profile::Libraries::default(),
+        host: Host::default(),
+        beamline: String::new(),
+        command: Vec::new(),
+    }
+}
+
+#[test]
+fn each_emulator_of_a_run_has_a_file() {
+    let (folder, path) = place();
+    let file = |name: &str| folder.path().join(name);
+    let mine = "not of this run";
+    fs::write(file("a-2.ring"), mine).expect("writable");
+    for is_apart in [false, true] {
+        let request = request(&path, 77, is_apart);
+        let options = options(1, 4, WhenFull::Wait);
+        let make = || request.create_ring(&options).expect("a ring");
+        // The first one has ended when the third one begins.
+        let (first, second) = (make(), make());
+        drop(first);
+        let third = make();
+        let names = ["a.ring", "a-3.ring", "a-4.ring"].map(file);
+        let names = names.map(|name| if is_apart { part_of(&name) } else { name });
+        let expect: Vec<(u32, PathBuf)> = [1, 3, 4].into_iter().zip(names).collect();
+        assert_eq!(request.rings().expect("readable"), expect);
+        drop((second, third));
+        if is_apart {
+            assert_eq!(
+                fs::read(file("a-2.ring")).expect("readable"),
+                mine.as_bytes()
+            );
+            continue;
+        }
+        let next = Request {
+            token: 78,
+            ..request
+        };
+        let held = lock(&path).expect("writable");
+        assert!(matches!(next.remove_earlier(), Err(Error::Busy)));
+        drop(held);
+        assert!(file("a-3.ring").exists(), "nobody knows whose it is");
+        drop(create(&path, &options));
+        next.remove_earlier().expect("they are removed");
+        assert!(path.exists() && !file("a-3.ring").exists() && !file("a-4.ring").exists());
+        assert!(file("a-2.ring").exists());
+        fs::remove_file(&path).expect("it is there");
+    }
 }

@@ -48,7 +48,89 @@ fn a_stream_has_all_that_was_waited_for() {
     writable(&out).set_len(length - 8).expect("it gets shorter");
     let (summary, _) = Summary::of(&open(&out), 3).expect("whole");
     let text = summary.to_string();
-    assert!(text.starts_with("LOST: what came after the end"), "{text}");
+    assert!(text.starts_with("LOST: everything after the end"), "{text}");
+}
+
+/// Takes a part of what a ring gets into the stream beside it, and leaves the rest.
+fn left(folder: &Path, when_full: WhenFull, taken: u64, all: u64) -> PathBuf {
+    let blocks = if when_full == WhenFull::Wait { 80 } else { 20 };
+    let out = folder.join("left.stream");
+    let path = part_of(&out);
+    let ring = create(&path, &options(1, blocks, when_full));
+    let mut drain = Drain::begin(&path, &out).expect("a ring");
+    let mut writer = ring.segment(0).expect("free");
+    let mut write = |numbers: std::ops::Range<u64>| {
+        for at in numbers {
+            if at % 1000 == 0 {
+                ring.name(Name::Atom(&at.to_string()));
+            }
+            assert!(number(&mut writer, at));
+        }
+    };
+    write(0..taken);
+    while drain.take().expect("writable") {}
+    write(taken..all);
+    out
+}
+
+#[test]
+fn what_a_recorder_left_in_the_ring_is_read_with_the_stream() {
+    let (folder, _) = place();
+    for (taken, all) in [(1000, 2500), (0, 1500), (1500, 1500), (3000, 3500)] {
+        let out = left(folder.path(), WhenFull::Wait, taken, all);
+        let expect: Vec<u64> = (0..all).collect();
+        let recording = open(&out);
+        assert_eq!(numbers(&recording, 0), expect);
+        assert_eq!(recording.names().atom(NameId(1)), "0");
+        assert!(!recording.is_cut() && !recording.has_ended());
+        let found = recording.in_parallel(count).expect("readable");
+        assert_eq!(recording.losses(&found), []);
+        let tally = recording.tally().expect("readable");
+        assert_eq!((tally.records, tally.lost), (all, None));
+        // A frame that was being written counts for nothing.
+        let length = fs::metadata(&out).expect("it is there").len();
+        writable(&out)
+            .write_all_at(&[2; 40], length)
+            .expect("writable");
+        assert_eq!(numbers(&open(&out), 0), expect);
+    }
+}
+
+#[test]
+fn a_gap_between_stream_and_ring_is_told() {
+    let (folder, _) = place();
+    let (taken, all) = (2_000, 20_000);
+    let out = left(folder.path(), WhenFull::Overwrite, taken, all);
+    let recording = open(&out);
+    let numbers = numbers(&recording, 0);
+    let gap = numbers.windows(2).position(|pair| pair[0] + 1 != pair[1]);
+    let gap = gap.expect("some were overwritten");
+    assert!(numbers[gap] < taken && numbers.last() == Some(&(all - 1)));
+    let tally = recording.tally().expect("readable");
+    assert_eq!(tally.records, numbers.len() as u64);
+    let lost = all - tally.records;
+    let told = tally.lost.expect("some were lost");
+    assert!(
+        told.starts_with(&format!("LOST: {lost} records, ")),
+        "{told}"
+    );
+    let since = recording.whole_since_ns().expect("readable");
+    assert_eq!(since, 3 * numbers[gap + 1]);
+}
+
+#[test]
+fn only_the_ring_of_a_stream_is_read_with_it() {
+    let (folder, _) = place();
+    let out = left(folder.path(), WhenFull::Wait, 1000, 1000);
+    let mut other = options(1, 20, WhenFull::Wait);
+    other.token = 78;
+    drop(create(&part_of(&out), &other));
+    let recording = open(&out);
+    assert!(recording.is_cut() && recording.token() == 77);
+    fs::write(&out, "").expect("writable");
+    assert_eq!(open(&out).token(), 78);
+    fs::write(part_of(&out), "").expect("writable");
+    assert!(matches!(Recording::open(&out), Err(Error::Empty)));
 }
 
 #[test]
@@ -155,7 +237,7 @@ fn what_the_ring_had_no_room_for_is_lost() {
     let (summary, _) = Summary::of(&recording, 3).expect("whole");
     let text = summary.to_string();
     assert!(
-        text.contains("the ring had no room for it; use a larger --ring"),
+        text.contains("for which the ring had no room; use a larger --ring"),
         "{text}"
     );
     assert!(

@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
+use crate::code::op::entry as head;
 use crate::code::operand::Instruction;
 use crate::code::{Export, bif::Bif};
 use crate::exec::bif::{BifEnd, call_bif};
+use crate::exec::nif::call_nif;
 use crate::interp::regs::{GO, Go, Guarded, Regs, guarded, header};
 use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS};
 use crate::term::{CodeAddress, RawTerm, tag};
@@ -54,12 +56,7 @@ impl<I: Instruction> Site<I> {
 /// # Safety
 /// The contract of `arms/mod.rs`; `ended` is how the BIF ended just now.
 #[inline(always)]
-unsafe fn end<I: Instruction>(
-    r: &mut Regs<'_>,
-    site: Site<I>,
-    bif: &'static Bif,
-    ended: BifEnd,
-) -> Go {
+unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, ended: BifEnd) -> Go {
     if let BifEnd::Sleep = ended {
         return ControlFlow::Break(r.p.waits());
     }
@@ -91,7 +88,7 @@ unsafe fn end<I: Instruction>(
                 } else {
                     r.fcalls += site.cost;
                 }
-                r.pause_again(outcome, usize::from(bif.arity))
+                r.pause_again(outcome, arity)
             }
             BifEnd::Exit(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
             BifEnd::Sleep => unreachable!("a process that sleeps has left"),
@@ -121,7 +118,17 @@ arms! {
         r.swap_out();
         let ended = call_bif(r.p, bif, r.pc, None);
         let site = Site { call: None::<crate::code::op::read::BifEntry>, cost: -1, half_way: r.pc };
-        end(r, site, bif, ended)
+        end(r, site, bif.arity.into(), ended)
+    }
+
+    /// The entry of a function whose body is a NIF.
+    fn nif_entry(r, _i: NifEntry) {
+        r.p.resumed_call.set(CodeAddress::NULL);
+        r.swap_out();
+        let ended = call_nif(r.p, r.pc);
+        let arity = head::arity(*r.pc.code().offset(head::ARITY));
+        let site = Site { call: None::<crate::code::op::read::NifEntry>, cost: 0, half_way: r.pc };
+        end(r, site, arity.into(), ended)
     }
 
     /// `call_ext` of a BIF that costs a reduction.
@@ -158,7 +165,7 @@ arms! {
         }
         r.swap_out();
         let ended = call_bif(r.p, bif, r.pc, Some(r.pc));
-        end(r, Site { call: Some(i), cost: 1, half_way: CodeAddress::NULL }, bif, ended)
+        end(r, Site { call: Some(i), cost: 1, half_way: CodeAddress::NULL }, bif.arity.into(), ended)
     }
 
     /// A guard BIF without arguments.
@@ -245,6 +252,6 @@ unsafe fn call_site<I: Instruction>(
         r.swap_out();
         let ended = call_bif(r.p, bif, r.pc, Some(r.pc));
         let half_way = export.address();
-        end(r, Site { half_way, ..site }, bif, ended)
+        end(r, Site { half_way, ..site }, bif.arity.into(), ended)
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::trace) struct Passed<'t> {
 const PARTS: i64 = 24;
 const TEXT: usize = 120;
 
-fn text_of(term: Term<'_>) -> String {
+pub(in super::super) fn text_of(term: Term<'_>) -> String {
     let bytes = term.display_cut(PARTS).to_bytes();
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     text.truncate(text.floor_char_boundary(TEXT));
@@ -77,7 +77,11 @@ impl Recorder {
 
     /// The name of a label: its text, whatever term it is.
     fn label(&self, label: Term<'_>) -> NameId {
-        let text = text_of(label);
+        self.label_text(text_of(label))
+    }
+
+    /// The name of a label.
+    pub(super) fn label_text(&self, text: String) -> NameId {
         if let Some(name) = self.labels.read().get(&text) {
             return *name;
         }

@@ -1,79 +1,154 @@
 //! Tells programs the properties of files that neither they nor their users determine.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
 
 use beamline_formats::chance::Chance;
 use parking_lot::Mutex;
-use rustix::fs::{self, FileType, Stat};
+use rustix::fs::{self, FileType, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
 
-use super::clock::VIRTUAL_SYSTEM_NS;
+use super::clock::{self, VIRTUAL_SYSTEM_NS};
+use super::file_times::{Id, Moment, Times, stored};
 use super::form;
-
-/// Nanoseconds in a second.
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// The time of every file that the run has written, in seconds since 1970: when virtual time starts. It is later than that
-/// of any file from before, as programs compare the two.
-const WRITTEN_BY_RUN: i64 = VIRTUAL_SYSTEM_NS / SECOND_NS.cast_signed();
-
-/// The kernel stamps files by a clock that lags behind the one that programs read.
-const LAG_NS: u64 = 20_000_000;
 
 /// What a folder's own size is told to be: how much room it takes on a disk is its history.
 const FOLDER_BYTES: i64 = 4096;
 
 /// What is told of a file whose status is `stat`. In a virtual run:
 ///
-/// * its one time is that of its last change, or the same for all files that the run has written. Every reader changes
-///   the time of the last access, and every copy that of the inode;
+/// * its times are those of `file_times`;
 /// * inodes and devices have numbers in the order in which they are told of;
 /// * folders have one size.
 pub fn told(stat: Stat) -> Stat {
     match form() {
         Chance::Live => stat,
-        Chance::Virtual { begun_ns, .. } => told_virtually(stat, *begun_ns),
+        Chance::Virtual { begun_ns, .. } => told_virtually(stat, moment(*begun_ns)),
     }
 }
 
-fn told_virtually(mut stat: Stat, begun_ns: u64) -> Stat {
-    (stat.st_dev, stat.st_ino) = NUMBERS.lock().of((stat.st_dev, stat.st_ino));
-    let changed_ns =
-        i128::from(stat.st_mtime) * i128::from(SECOND_NS) + i128::from(stat.st_mtime_nsec);
-    let is_of_run = changed_ns >= i128::from(begun_ns.saturating_sub(LAG_NS));
-    if is_of_run || stat.st_mtime > WRITTEN_BY_RUN {
-        stat.st_mtime = WRITTEN_BY_RUN;
-    }
-    stat.st_atime = stat.st_mtime;
-    stat.st_ctime = stat.st_mtime;
+fn told_virtually(mut stat: Stat, moment: Moment) -> Stat {
+    TIMES.lock().tell(id(&stat), &mut stat, moment);
+    (stat.st_dev, stat.st_ino) = NUMBERS.lock().of(id(&stat));
     if is_folder(&stat) {
         stat.st_size = FOLDER_BYTES;
     }
     stat
 }
 
-/// What a file's time is set to when a program sets it to `seconds` since 1970. A time of the run is stored as a real one
-/// of the run, so that other programs do not find files of the future.
-pub fn stored(seconds: i64) -> i64 {
-    match form() {
-        Chance::Live => seconds,
-        Chance::Virtual { begun_ns, .. } => stored_virtually(seconds, *begun_ns),
+fn id(stat: &Stat) -> Id {
+    (stat.st_dev, stat.st_ino)
+}
+
+static TIMES: Mutex<Times> = Mutex::new(Times::new());
+
+fn moment(begun_ns: u64) -> Moment {
+    Moment {
+        begun_ns,
+        real_ns: clock::outside_system_ns(),
+        start_ns: VIRTUAL_SYSTEM_NS,
+        virtual_ns: VIRTUAL_SYSTEM_NS.saturating_add(clock::monotonic_ns().cast_signed()),
     }
 }
 
-fn stored_virtually(seconds: i64, begun_ns: u64) -> i64 {
-    match seconds >= WRITTEN_BY_RUN {
-        true => (begun_ns / SECOND_NS + 1).cast_signed(),
-        false => seconds,
+/// The program has written the open file `fd`.
+pub fn written(fd: &OwnedFd) {
+    match form() {
+        Chance::Live => {}
+        Chance::Virtual { begun_ns, .. } => note_written(fs::fstat(fd).ok(), *begun_ns),
     }
+}
+
+/// The program has added a name to the folder of `path`, or taken one out: that writes the folder.
+pub fn name_changed(path: &CStr) {
+    match form() {
+        Chance::Live => {}
+        Chance::Virtual { begun_ns, .. } => {
+            note_written(fs::stat(&*folder_of(path)).ok(), *begun_ns);
+        }
+    }
+}
+
+fn note_written(stat: Option<Stat>, begun_ns: u64) {
+    if let Some(stat) = stat {
+        TIMES.lock().written(id(&stat), &stat, moment(begun_ns));
+    }
+}
+
+fn folder_of(path: &CStr) -> CString {
+    let bytes = path.to_bytes();
+    let end = bytes
+        .iter()
+        .rposition(|&b| b != b'/')
+        .map_or(0, |at| at + 1);
+    let folder = match bytes[..end].iter().rposition(|&b| b == b'/') {
+        Some(0) => &b"/"[..],
+        Some(at) => &bytes[..at],
+        None if end == 0 && !bytes.is_empty() => b"/",
+        None => b".",
+    };
+    CString::new(folder).unwrap_or_default()
+}
+
+/// Opens the file at `path` with `open`, which makes it or cuts it to nothing if `is_emptied`.
+pub fn opening<E>(
+    path: &CStr,
+    is_emptied: bool,
+    open: impl FnOnce() -> Result<OwnedFd, E>,
+) -> Result<OwnedFd, E> {
+    match form() {
+        Chance::Live => open(),
+        Chance::Virtual { .. } => {
+            let is_new = fs::stat(path).is_err();
+            let fd = open()?;
+            if is_new || is_emptied {
+                written(&fd);
+            }
+            if is_new {
+                name_changed(path);
+            }
+            Ok(fd)
+        }
+    }
+}
+
+/// Sets the times of the file at `path`, in seconds since 1970.
+///
+/// # Errors
+/// What the system says.
+pub fn set_times(path: &CStr, accessed: i64, modified: i64) -> Result<(), Errno> {
+    match form() {
+        Chance::Live => {
+            let time = |tv_sec| Timespec { tv_sec, tv_nsec: 0 };
+            set_disk(path, [accessed, modified].map(time))
+        }
+        Chance::Virtual { begun_ns, .. } => {
+            set_virtually(path, accessed, modified, moment(*begun_ns))
+        }
+    }
+}
+
+fn set_virtually(path: &CStr, accessed: i64, modified: i64, moment: Moment) -> Result<(), Errno> {
+    set_disk(path, [accessed, modified].map(|time| stored(time, moment)))?;
+    if let Ok(stat) = fs::stat(path) {
+        let times = (accessed, modified);
+        TIMES.lock().set(id(&stat), &stat, times, moment);
+    }
+    Ok(())
+}
+
+fn set_disk(path: &CStr, [last_access, last_modification]: [Timespec; 2]) -> Result<(), Errno> {
+    let times = Timestamps {
+        last_access,
+        last_modification,
+    };
+    fs::utimensat(fs::CWD, path, &times, fs::AtFlags::empty())
 }
 
 fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
-
-/// A device and an inode.
-type Id = (u64, u64);
 
 /// The numbers that inodes and devices are told by.
 struct Numbers {
@@ -114,7 +189,6 @@ pub fn unlinking<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -> Resu
 }
 
 fn unlinking_virtually<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-    let id = |stat: &Stat| (stat.st_dev, stat.st_ino);
     let before = fs::lstat(path).ok();
     unlink()?;
     if let Some(before) = before {
@@ -122,8 +196,10 @@ fn unlinking_virtually<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -
         let is_gone = fs::lstat(path).map_or(true, |after| id(&after) != id(&before));
         if is_last && is_gone {
             NUMBERS.lock().inodes.remove(&id(&before));
+            TIMES.lock().forget(id(&before));
         }
     }
+    name_changed(path);
     Ok(())
 }
 
@@ -142,39 +218,54 @@ mod tests {
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
 
+    fn now() -> Moment {
+        Moment {
+            begun_ns: clock::outside_system_ns() - 1_000_000_000,
+            real_ns: clock::outside_system_ns(),
+            start_ns: VIRTUAL_SYSTEM_NS,
+            virtual_ns: VIRTUAL_SYSTEM_NS + 5_000_000_000,
+        }
+    }
+
     #[test]
-    fn files_from_before_keep_their_time_and_those_of_the_run_have_one() {
+    fn what_a_program_sets_reads_back_and_the_disk_has_a_real_date() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "x").unwrap();
-        let stat = fs::stat(&file).unwrap();
-        let written = stat.st_mtime;
-        let after = told_virtually(stat, (written as u64 + 100) * SECOND_NS);
-        let during = told_virtually(stat, (written as u64 - 100) * SECOND_NS);
-        assert_eq!((after.st_mtime, during.st_mtime), (written, WRITTEN_BY_RUN));
-        for told in [after, during] {
-            assert_eq!(
-                (told.st_atime, told.st_ctime),
-                (told.st_mtime, told.st_mtime)
+        let path = CString::new(file.as_os_str().as_bytes()).unwrap();
+        let start = VIRTUAL_SYSTEM_NS / 1_000_000_000;
+        for set in [1_000, start - 10, start, start + 3, start + 9999] {
+            set_virtually(&path, set + 1, set, now()).unwrap();
+            let disk = fs::stat(&*path).unwrap();
+            let told = told_virtually(disk, now());
+            assert_eq!((told.st_atime, told.st_mtime), (set + 1, set));
+            let real = clock::outside_system_ns() / 1_000_000_000;
+            assert!(
+                disk.st_mtime <= real.cast_signed(),
+                "{set}: {}",
+                disk.st_mtime
             );
-            assert_eq!(told.st_size, 1);
+            assert!(
+                disk.st_atime <= real.cast_signed(),
+                "{set}: {}",
+                disk.st_atime
+            );
         }
-        let told = told_virtually(fs::stat(folder.path()).unwrap(), 0);
+        let told = told_virtually(fs::stat(folder.path()).unwrap(), now());
         assert_eq!(told.st_size, FOLDER_BYTES);
     }
 
     #[test]
-    fn times_that_the_run_sets_are_told_as_its_own() {
-        let mut stat = fs::stat(".").unwrap();
-        let begun_ns = 1_800_000_000 * SECOND_NS + 5;
-        for (set, told) in [
-            (1_000, 1_000),
-            (WRITTEN_BY_RUN - 1, WRITTEN_BY_RUN),
-            (WRITTEN_BY_RUN, WRITTEN_BY_RUN),
-            (WRITTEN_BY_RUN + 10, WRITTEN_BY_RUN),
+    fn the_folder_of_a_path() {
+        for (path, folder) in [
+            (c"a", c"."),
+            (c"a/b", c"a"),
+            (c"/a", c"/"),
+            (c"/a/b/", c"/a"),
+            (c"/", c"/"),
+            (c"", c"."),
         ] {
-            (stat.st_mtime, stat.st_mtime_nsec) = (stored_virtually(set, begun_ns), 0);
-            assert_eq!(told_virtually(stat, begun_ns).st_mtime, told, "{set}");
+            assert_eq!(&*folder_of(path), folder, "{path:?}");
         }
     }
 
@@ -183,7 +274,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path =
             |name: &str| CString::new(folder.path().join(name).as_os_str().as_bytes()).unwrap();
-        let number = |name: &str| told_virtually(fs::lstat(&*path(name)).unwrap(), 0).st_ino;
+        let number = |name: &str| told_virtually(fs::lstat(&*path(name)).unwrap(), now()).st_ino;
         std::fs::write(folder.path().join("a"), "").unwrap();
         fs::link(&*path("a"), &*path("b")).unwrap();
         let a = number("a");

@@ -341,6 +341,52 @@ pub fn is_waited_for() -> bool {
     poller.is_some_and(|poller| poller.table.lock().others != 0)
 }
 
+/// What is watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Descriptors with watches.
+    pub descriptors: usize,
+    /// Memory of the table of watches.
+    pub bytes: usize,
+}
+
+/// How much is watched now.
+pub fn watched() -> Watched {
+    let Some(poller) = POLLER.get() else {
+        return Watched::default();
+    };
+    let table = poller.table.lock();
+    let rows = table.rows.iter();
+    Watched {
+        descriptors: rows.filter(|row| !row.watches.is_empty()).count(),
+        bytes: table.rows.len() * size_of::<Row>(),
+    }
+}
+
+/// Descriptors that the machine may have open.
+pub fn most_descriptors() -> usize {
+    match form() {
+        Chance::Live => {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+            let limit = limit.current.and_then(|limit| usize::try_from(limit).ok());
+            limit.unwrap_or(usize::MAX >> 8)
+        }
+        Chance::Virtual { .. } => VIRTUAL_DESCRIPTORS,
+    }
+}
+
+/// What a virtual run says of how many descriptors it may have open, whatever the machine allows.
+const VIRTUAL_DESCRIPTORS: usize = 1024;
+
+/// Is any descriptor watched?
+pub fn is_any_watched() -> bool {
+    let poller = POLLER.get();
+    poller.is_some_and(|poller| {
+        let table = poller.table.lock();
+        table.rows.iter().any(|row| !row.watches.is_empty())
+    })
+}
+
 fn poller() -> &'static Poller {
     static THREAD: Once = Once::new();
     let poller = POLLER.get_or_init(Poller::new);

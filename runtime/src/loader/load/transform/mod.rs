@@ -27,6 +27,7 @@ pub(super) fn module(tables: &Tables<'_>) -> Result<Module, LoadError> {
         e: Emitter::new(beam.label_count),
         lambdas: lambdas(tables),
         functions: Vec::with_capacity(beam.functions.len()),
+        nifs: Vec::new(),
         lines: Vec::new(),
         debug: debug::table(tables),
         on_load: None,
@@ -43,6 +44,7 @@ struct Transform<'a> {
     e: Emitter,
     lambdas: Vec<&'static FunEntry>,
     functions: Vec<u32>,
+    nifs: Vec<u32>,
     lines: Vec<(u32, u32)>,
     debug: Option<Box<DebugTable>>,
     on_load: Option<u32>,
@@ -79,6 +81,7 @@ impl Transform<'_> {
         module.locals = locals;
         module.lambdas = self.lambdas.into_iter().zip(offsets).collect();
         module.functions = self.functions;
+        module.nifs = self.nifs;
         if let Some(debug) = &mut self.debug {
             debug.items.sort_by_key(|item| item.row);
         }
@@ -121,7 +124,8 @@ impl Transform<'_> {
                 self.lines.push((self.e.here(), row));
             }
             Gen::DebugLine => self.debug_line(args)?,
-            Gen::ExecutableLine | Gen::IntCodeEnd | Gen::NifStart => {}
+            Gen::ExecutableLine | Gen::IntCodeEnd => {}
+            Gen::NifStart => self.nifs.extend(self.functions.last()),
             Gen::OnLoad => self.on_load = self.functions.last().copied(),
 
             Gen::Call => self.same(Op::Call, &args[1..])?,

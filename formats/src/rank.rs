@@ -1,5 +1,21 @@
 //! The rank test for times, which tells whether one version is slower than another or the difference is chance.
 
+/// A difference in time is believed below this probability of chance.
+pub(crate) const SIGNIFICANT: f64 = 0.01;
+
+/// The value in the middle; `None` of no values.
+pub(crate) fn median(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let middle = sorted.len() / 2;
+    let high = *sorted.get(middle)?;
+    Some(if sorted.len().is_multiple_of(2) {
+        u64::midpoint(sorted[middle - 1], high)
+    } else {
+        high
+    })
+}
+
 /// The probability that samples as far apart as these, or farther, come from one distribution: the two-sided
 /// test of Mann and Whitney, exact where no two values are equal and samples are small, else by the normal
 /// distribution with corrections for ties and continuity. 1 for an empty sample.

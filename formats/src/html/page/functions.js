@@ -1,0 +1,107 @@
+// All functions in a list; and of one its callers and what it calls.
+
+// Who calls a function and what it calls, with the time and calls of each.
+function relatives(of) {
+  const { total } = pathCosts();
+  const own = pathCosts().own;
+  const [timeAt, callsAt] = [0, widthAt("calls")];
+  const callers = new Map();
+  const callees = new Map();
+  const put = (map, key, path) => {
+    const row = map.get(key) ?? { of: key, cost: 0, calls: 0 };
+    row.cost += total[timeAt][path];
+    row.calls += callsAt >= 0 ? own[callsAt][path] : 0;
+    map.set(key, row);
+  };
+  for (let path = 0; path < flame.of.length; path++) {
+    if (!isPathShown(path)) continue;
+    const above = flame.parent[path] === 0 ? -1 : flame.of[flame.parent[path] - 1];
+    if (flame.of[path] === of) put(callers, above, path);
+    if (above === of) put(callees, flame.of[path], path);
+  }
+  const sorted = (map) => [...map.values()].filter((row) => row.cost > 0 || row.calls > 0).sort((a, b) => b.cost - a.cost || b.calls - a.calls);
+  return { callers: sorted(callers), callees: sorted(callees) };
+}
+
+// A function as a button that chooses it.
+const functionButton = (of) => make("button", { type: "button", class: "function", onclick: () => go.function(of) }, functionText(of));
+
+function makeFunctions() {
+  const body = byId("functions-body");
+  if (!hasPaths) {
+    body.append(make("p", { class: "faint" }, flame.missing || "No call has returned or taken any time."));
+    return;
+  }
+  const one = make("div", { id: "one-function", tabindex: "-1" });
+  const cost = (width, kind) => (row) => functionCosts()[kind][width][row.of];
+  const isTime = flame.widths[0].is_time;
+  const [own, total] = isTime ? ["Own time", "With callees"] : ["Own", "With callees"];
+  const show = (width) => (number) => (flame.widths[width].is_time ? time(number) : count(number));
+  const costColumn = (name, width, kind) => [name, (row) => show(width)(cost(width, kind)(row)), "number", cost(width, kind)];
+  const share = (row) => {
+    const part = cost(0, "own")(row);
+    return make("span", {}, makeBar(part, list.all), ` ${percent(part, list.all)}`);
+  };
+  const columns = [costColumn(own, 0, "own"), ["Share", share, "share", cost(0, "own")], costColumn(total, 0, "total")];
+  flame.widths.forEach(({ name }, width) => {
+    if (width === 0) return;
+    const title = { calls: "Calls", words: "Own words", reductions: "Own reductions", wait: "Waiting" }[name];
+    columns.push(costColumn(title, width, "own"));
+  });
+  columns.push(["Function", (row) => functionButton(row.of), "name", (row) => functionText(row.of)]);
+  const list = makeList("functions", "All functions", columns, (row) => functionText(row.of), 0);
+  const rows = flame.function.map((_, of) => ({ of }));
+
+  function fill() {
+    const costs = functionCosts();
+    list.all = costs.own[0].reduce((sum, number) => sum + number, 0);
+    list.fill(rows.filter(({ of }) => flame.widths.some((_, width) => costs.total[width][of] > 0)));
+  }
+
+  function relativeTable(title, all, none) {
+    if (all.length === 0) return make("div", {}, make("h3", {}, title), make("p", { class: "faint" }, none));
+    const sum = all.reduce((so, row) => so + row.cost, 0);
+    const columns_ = [
+      [isTime ? "Time" : "Cost", (row) => show(0)(row.cost), "number"],
+      ["Share", (row) => percent(row.cost, sum), "number"],
+      ["Calls", (row) => count(row.calls), "number"],
+      ["Function", (row) => (row.of < 0 ? "nobody: the path begins there" : functionButton(row.of)), "name"],
+    ];
+    const cut = all.slice(0, 50);
+    const more = all.length > cut.length ? [make("p", { class: "faint" }, `${plural(all.length - cut.length, "row", "rows")} with smaller costs are left out.`)] : [];
+    return make("div", {}, make("h3", {}, title), makeTable(title, columns_, cut), ...more);
+  }
+
+  function showOne() {
+    const of = shown.marked;
+    one.hidden = of < 0;
+    if (of < 0) return;
+    const { callers, callees } = relatives(of);
+    const costs = functionCosts();
+    const facts_ = flame.widths.map(({ name }, width) =>
+      `${widthNames[name]} ${show(width)(costs.own[width][of])} own, ${show(width)(costs.total[width][of])} with callees`);
+    one.replaceChildren(
+      make("h3", { class: "name" }, functionText(of)),
+      make("p", { class: "faint" }, facts_.join("; ")),
+      make("div", { class: "tools" },
+        make("button", { type: "button", onclick: () => go.search(functionText(of)) }, "In the flame graph"),
+        make("button", { type: "button", onclick: () => go.timeline() }, "Its calls on the timeline"),
+        make("button", { type: "button", onclick: () => mark(-1) }, "Close")),
+      make("div", { class: "tables" }, relativeTable("Callers", callers, "Nobody that was recorded calls it."), relativeTable("Callees", callees, "It calls nothing that was recorded.")));
+  }
+
+  go.function = (of) => {
+    mark(of);
+    showTab("functions");
+    one.scrollIntoView({ block: "nearest" });
+    one.focus();
+  };
+  follow((what) => {
+    if (what !== "mark") fill();
+    showOne();
+  });
+  body.append(one, list.element);
+  if (flame.left > 0) body.append(make("p", { class: "faint" }, "Callers, callees and stretches count the call paths of the flame graph; the costs of the whole time count all."));
+  fill();
+  showOne();
+}

@@ -1,0 +1,39 @@
+// What is shown stands in the address, so that a view can be shared: `#tab=flame&from=12&to=20`. A part sets its values
+// as they change, and follows them when somebody has changed the address.
+
+const link = {
+  values: new URLSearchParams(location.hash.slice(1)),
+  followers: [],
+  isAsked: false,
+  get(name) {
+    return this.values.get(name);
+  },
+  // The number of a value, if it is a whole one within limits.
+  number(name, from, to) {
+    const number = Number(this.values.get(name) ?? NaN);
+    return Number.isInteger(number) && number >= from && number <= to ? number : null;
+  },
+  // An empty value is what is shown at first, and needs no place.
+  set(name, value) {
+    if (value === "" || value === null || value === false) this.values.delete(name);
+    else this.values.set(name, String(value));
+    if (this.isAsked) return;
+    this.isAsked = true;
+    // Browsers refuse many changes of the address in a row.
+    setTimeout(() => this.write(), 150);
+  },
+  write() {
+    this.isAsked = false;
+    const words = this.values.toString();
+    history.replaceState(null, "", words === "" ? "#" : `#${words}`);
+  },
+  // Does it now, and again when the address is another.
+  follow(act) {
+    this.followers.push(act);
+    act();
+  },
+};
+addEventListener("hashchange", () => {
+  link.values = new URLSearchParams(location.hash.slice(1));
+  for (const act of [...link.followers]) act();
+});

@@ -1,0 +1,197 @@
+//! Libraries of NIFs, compiled against the headers of the OTP at hand.
+
+mod place;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
+use place::{Place, errors};
+
+/// The folder of `erl_nif.h`; none where the OTP at hand has come without headers.
+fn headers() -> Option<PathBuf> {
+    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
+    let folder = home.root.join("usr/include");
+    let found = folder.join("erl_nif.h").is_file();
+    if !found {
+        println!("skipped: the OTP has no erl_nif.h (Debian's package is erlang-dev)");
+    }
+    found.then_some(folder)
+}
+
+/// Compiles `source` to the library `name` in the place.
+fn compile(place: &Place, headers: &Path, source: &Path, name: &str, flags: &[&str]) {
+    let status = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-Wall", "-fPIC", "-shared"])
+        .args(flags)
+        .arg("-I")
+        .arg(headers)
+        .arg("-o")
+        .arg(place.file(name))
+        .arg(source)
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "{}", source.display());
+}
+
+/// A place with the module `calls` and its library.
+fn calls() -> Option<Place> {
+    let headers = headers()?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nif");
+    let place =
+        Place::new(&std::fs::read_to_string(tests.join("calls.erl")).expect("it is there"))?;
+    std::fs::rename(place.file("work.erl"), place.file("calls.erl")).expect("writable");
+    compile(&place, &headers, &tests.join("calls.c"), "calls.so", &[]);
+    place.printed(&["run", "--", "erlc", "calls.erl"]);
+    Some(place)
+}
+
+/// Runs `calls:main/1` as `options` of the command say.
+fn run_calls(place: &Place, options: &[&str]) -> String {
+    let folder = place.file(".");
+    let code = format!("calls:main([{:?}]), halt().", folder.display().to_string());
+    let program = ["--", "erl", "-noshell", "-pa", ".", "-eval", &code];
+    let arguments: Vec<&str> = options.iter().copied().chain(program).collect();
+    let output = place.run(&arguments);
+    assert!(output.status.success(), "{}", errors(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn functions_do_what_otp_says() {
+    let Some(place) = calls() else { return };
+    assert_eq!(run_calls(&place, &["run"]), "all is as it is to be\n");
+    assert_eq!(
+        run_calls(&place, &["run", "--deterministic"]),
+        "all is as it is to be\n"
+    );
+}
+
+#[test]
+fn native_functions_are_profiled() {
+    let Some(place) = calls() else { return };
+    let options = [
+        "profile",
+        "--type",
+        "call_time",
+        "--scope",
+        "all",
+        "--json",
+        "p.json",
+    ];
+    assert!(run_calls(&place, &options).starts_with("all is as it is to be\n"));
+    let profile = place.json("p.json").to_string();
+    for function in ["from_thread", "dirty_cpu", "steps"] {
+        assert!(profile.contains(function), "{function}");
+    }
+}
+
+/// Names of the functions that OTP's header declares.
+fn declared(headers: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(headers.join("erl_nif_api_funcs.h")).expect("it is there");
+    let name = |line: &str| {
+        let rest = line.strip_prefix("ERL_NIF_API_FUNC_DECL(")?;
+        let name = rest.split(',').nth(1)?.trim();
+        name.starts_with("enif_").then(|| name.to_owned())
+    };
+    let names = text.lines().filter_map(name);
+    // Those that are macros where `long` has 64 bits.
+    let macros = [
+        "enif_get_int64",
+        "enif_get_uint64",
+        "enif_make_int64",
+        "enif_make_uint64",
+    ];
+    names
+        .filter(|name| !macros.contains(&name.as_str()))
+        .collect()
+}
+
+#[test]
+fn the_program_exports_every_function_of_the_header() {
+    let Some(headers) = headers() else { return };
+    let ours: BTreeSet<String> = beamline_runtime::nif_functions()
+        .map(str::to_owned)
+        .collect();
+    let declared = declared(&headers);
+    assert!(declared.len() > 150, "the header is read");
+    assert_eq!(ours, declared);
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_beamline")])
+        .output()
+        .expect("nm");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let exported: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .collect();
+    let missing: Vec<&String> = declared
+        .iter()
+        .filter(|name| !exported.contains(name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// A library that is not to be loaded, and what OTP says of it.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "no_init",
+        "int nothing;",
+        "Failed to find library init function",
+    ),
+    (
+        "not_initialised",
+        "#include <stddef.h>\nvoid *nif_init(void) { return NULL; }",
+        "Library init-call unsuccessful",
+    ),
+    (
+        "other_name",
+        "#include <erl_nif.h>\nstatic ErlNifFunc f[] = {{0}};\nERL_NIF_INIT(other, f, NULL, NULL, NULL, NULL)",
+        "does not match calling module",
+    ),
+    (
+        "no_function",
+        "#include <erl_nif.h>\nstatic ERL_NIF_TERM g(ErlNifEnv *e, int n, const ERL_NIF_TERM a[]) { return a[0]; }\n\
+         static ErlNifFunc f[] = {{\"nothing\", 1, g, 0}};\nERL_NIF_INIT(calls, f, NULL, NULL, NULL, NULL)",
+        "Function not found calls:nothing/1",
+    ),
+    (
+        "not_declared",
+        "#include <erl_nif.h>\nstatic ERL_NIF_TERM g(ErlNifEnv *e, int n, const ERL_NIF_TERM a[]) { return a[0]; }\n\
+         static ErlNifFunc f[] = {{\"main\", 1, g, 0}};\nERL_NIF_INIT(calls, f, NULL, NULL, NULL, NULL)",
+        "Function not declared as nif calls:main/1",
+    ),
+    (
+        "too_new",
+        "#include <erl_nif.h>\n#undef ERL_NIF_MINOR_VERSION\n#define ERL_NIF_MINOR_VERSION 99\n\
+         static ErlNifFunc f[] = {{0}};\nERL_NIF_INIT(calls, f, NULL, NULL, NULL, NULL)",
+        "or newer. Either try to recompile",
+    ),
+];
+
+#[test]
+fn a_library_that_does_not_fit_is_refused_as_in_otp() {
+    let (Some(place), Some(headers)) = (calls(), headers()) else {
+        return;
+    };
+    for (name, source, text) in REFUSED {
+        place.write("bad.c", source);
+        compile(
+            &place,
+            &headers,
+            &place.file("bad.c"),
+            &format!("{name}.so"),
+            &["-w"],
+        );
+        let code = format!(
+            "{{error, {{_, Text}}}} = calls:init(\"./{name}\", 1), io:format(\"~ts\", [Text]), halt()."
+        );
+        let printed = place.printed(&["run", "--", "erl", "-noshell", "-pa", ".", "-eval", &code]);
+        assert!(printed.contains(text), "{name}: {printed}");
+    }
+    let whole = std::fs::read(place.file("calls.so")).expect("it was compiled");
+    std::fs::write(place.file("cut.so"), &whole[..whole.len() / 2]).expect("writable");
+    let code = "{error, {load_failed, _}} = calls:init(\"./cut\", 1), halt().";
+    place.printed(&["run", "--", "erl", "-noshell", "-pa", ".", "-eval", code]);
+}

@@ -1,0 +1,229 @@
+//! The tutorials of `docs/tutorials`: their files are written, their commands run, and what they show compared.
+//!
+//! A code block is a file if its first line has a name, as in ```` ```erlang load.erl ````. A block of `sh` has commands,
+//! and a block of `text` has lines that the commands before it print: digits, the number of spaces and what follows a
+//! line's last word do not count, and a line of `...` stands for any. A command that ends in `# exit code N` fails with it.
+//!
+//! With `BLESS=1`, the pictures that the pages show are written from what the commands drew.
+
+mod place;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use place::Place;
+
+fn pages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tutorials")
+}
+
+/// What a page has, in its order.
+#[derive(Debug)]
+enum Block {
+    File { name: String, text: String },
+    Commands(String),
+    Prints(String),
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else {
+            continue;
+        };
+        let inside: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let text = inside.join("\n") + "\n";
+        match info.split_once(' ') {
+            Some((_, name)) => blocks.push(Block::File {
+                name: name.to_owned(),
+                text,
+            }),
+            None if info == "sh" => blocks.push(Block::Commands(text)),
+            None if info == "text" => blocks.push(Block::Prints(text)),
+            None => {}
+        }
+    }
+    blocks
+}
+
+/// Names of pictures that a page shows.
+fn pictures(page: &str) -> Vec<&str> {
+    let links = page.split("](").skip(1);
+    let links = links.filter_map(|rest| rest.split(')').next());
+    links.filter(|link| link.ends_with(".svg")).collect()
+}
+
+/// A line without what differs from run to run.
+fn stable(line: &str) -> String {
+    let mut out = String::new();
+    for c in line.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        let is_twice = matches!(c, '0' | ' ') && out.ends_with(c);
+        if !is_twice {
+            out.push(c);
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// A folder that has `beamline`.
+fn bin(place: &Place) -> PathBuf {
+    let bin = place.file("bin");
+    fs::create_dir(&bin).expect("writable");
+    let beamline = Path::new(env!("CARGO_BIN_EXE_beamline"));
+    std::os::unix::fs::symlink(beamline, bin.join("beamline")).expect("writable");
+    bin
+}
+
+/// A command as it is run here: programs of OTP and Elixir run on Beamline.
+fn here(line: &str) -> String {
+    match line.split(' ').next() {
+        Some("erlc" | "mix") => format!("beamline run -- {line}"),
+        _ => line.to_owned(),
+    }
+}
+
+/// A person at a terminal who follows a page.
+struct Reader {
+    folder: PathBuf,
+    path: std::ffi::OsString,
+    home: PathBuf,
+    /// What the last commands printed.
+    printed: String,
+}
+
+impl Reader {
+    fn new(place: &Place) -> Reader {
+        let bin = bin(place);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path)));
+        let folder = place.file("here");
+        fs::create_dir(&folder).expect("writable");
+        Reader {
+            home: place.file("home"),
+            folder,
+            path: path.expect("a PATH"),
+            printed: String::new(),
+        }
+    }
+
+    fn run(&mut self, line: &str) {
+        if let Some(folder) = line.strip_prefix("cd ") {
+            self.folder = self.folder.join(folder);
+            assert!(self.folder.is_dir(), "{line}");
+            return;
+        }
+        let code = line.split_once("# exit code ");
+        let code = code.map_or(0, |(_, code)| code.parse().expect("a number"));
+        let output = Command::new("sh")
+            .args(["-c", &here(line)])
+            .current_dir(&self.folder)
+            .env("PATH", &self.path)
+            .env("HOME", &self.home)
+            .env("LC_ALL", "C.UTF-8")
+            .output()
+            .expect("there is a shell");
+        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+        self.printed
+            .push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+
+    fn follow(&mut self, block: &Block) {
+        match block {
+            Block::File { name, text } => {
+                let path = self.folder.join(name);
+                let folder = path.parent().expect("in a folder");
+                fs::create_dir_all(folder).expect("writable");
+                fs::write(path, text).expect("writable");
+            }
+            Block::Commands(lines) => {
+                self.printed.clear();
+                lines.lines().for_each(|line| self.run(line));
+            }
+            Block::Prints(lines) => {
+                let printed: Vec<String> = self.printed.lines().map(stable).collect();
+                for line in lines.lines().map(stable).filter(|line| line != "...") {
+                    let is_there = printed.iter().any(|one| one.starts_with(&line));
+                    assert!(is_there, "'{line}' is not printed: {}", self.printed);
+                }
+            }
+        }
+    }
+
+    /// Compares the pictures of a page with those that were drawn, or writes them.
+    fn check_pictures(&self, page: &str) {
+        for name in pictures(page) {
+            let drawn = fs::read_to_string(self.folder.join(name)).expect(name);
+            assert!(drawn.contains("<svg"), "{name}");
+            let shown = pages().join(name);
+            if std::env::var_os("BLESS").is_some() {
+                fs::write(&shown, &drawn).expect("writable");
+            }
+            let shown = fs::read_to_string(&shown).expect(name);
+            // What is wide in one of them is in the other: times are not the same twice.
+            for (one, other) in [(&shown, &drawn), (&drawn, &shown)] {
+                let there = frames(other, 0.0);
+                let missing = frames(one, 25.0);
+                let missing = missing.iter().find(|frame| !there.contains(frame));
+                assert_eq!(missing, None, "{name}: BLESS=1 writes it");
+            }
+        }
+    }
+}
+
+/// The functions of a flame graph whose frames have at least this part of it, in percent.
+fn frames(svg: &str, least: f64) -> Vec<String> {
+    let titles = svg.split("<title>").skip(1);
+    let titles = titles.filter_map(|rest| rest.split("</title>").next());
+    // The number of a process's pid is not the same on each machine.
+    let titles = titles.filter(|title| !title.starts_with("&lt;"));
+    let wide = titles.filter_map(|title| {
+        let (name, rest) = title.split_once(" (")?;
+        let percent = rest.split_once('%')?.0.rsplit([' ', ',']).next()?;
+        let is_wide = percent.parse::<f64>().ok()? >= least;
+        is_wide.then(|| name.to_owned())
+    });
+    wide.collect()
+}
+
+/// Follows a page from its beginning to its end.
+fn follow(name: &str) {
+    let Some(place) = Place::new("") else {
+        return;
+    };
+    let page = fs::read_to_string(pages().join(name)).expect("the page is there");
+    let blocks = blocks(&page);
+    let commands = blocks
+        .iter()
+        .filter(|block| matches!(block, Block::Commands(_)));
+    assert!(commands.count() > 1, "{name} has commands");
+    let mut reader = Reader::new(&place);
+    blocks.iter().for_each(|block| reader.follow(block));
+    reader.check_pictures(&page);
+}
+
+#[test]
+fn the_tutorial_of_a_mix_project_is_true() {
+    if !place::has_elixir() {
+        println!("skipped: there is no Elixir beside the OTP");
+        return;
+    }
+    follow("elixir.md");
+}
+
+#[test]
+fn the_tutorial_of_a_gen_server_is_true() {
+    follow("erlang.md");
+}
+
+#[test]
+fn the_tutorial_of_a_gate_is_true() {
+    follow("gate.md");
+}
+
+#[test]
+fn the_tutorial_of_two_runs_is_true() {
+    follow("compare.md");
+}

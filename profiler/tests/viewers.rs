@@ -1,0 +1,191 @@
+//! Exports are opened in the code of the tools that they are for: Speedscope in a browser, Perfetto's protocol buffers in
+//! Python. The tools come from their package registries; where a registry does not answer, a test says that it was
+//! skipped.
+
+mod browser;
+mod place;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use browser::Browser;
+use place::{Place, WORK};
+
+/// The folder in which packages are kept from one run of the tests to the next.
+fn packages(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("viewers")
+        .join(name);
+    fs::create_dir_all(&folder).expect("writable");
+    folder
+}
+
+/// What a package client prints, where there is one.
+fn client(program: &str, arguments: &[&str], folder: &Path) -> Option<Output> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(folder).stdin(Stdio::null());
+    command.output().ok()
+}
+
+/// Has a package client put a package into a folder, unless `file` is there; `None` where that does not go.
+fn install(name: &str, file: &str, program: &str, arguments: &[&str]) -> Option<PathBuf> {
+    let folder = packages(name);
+    if !folder.join(file).exists() {
+        client(program, arguments, &folder);
+    }
+    if !folder.join(file).exists() {
+        println!("skipped: {program} cannot install {name}");
+        return None;
+    }
+    Some(folder)
+}
+
+/// A recording of all that exports show.
+fn record(place: &Place) {
+    let events = "calls,returns,words,messages,processes,scheduling,gc";
+    let record = ["record", "--events", events, "-o", "a.ring"];
+    let rest = ["--pattern", "work", "--", "work.erl"];
+    let output = place.run(&[&record[..], &rest].concat());
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// What Speedscope says of a file: its title, and the text of the page.
+fn speedscope(page: &Path, place: &Place, name: &str) -> String {
+    let bytes = fs::read(place.file(name)).expect("it was written");
+    let script = format!(
+        "speedscope.loadFileFromBase64({name:?}, \"{}\")",
+        STANDARD.encode(bytes)
+    );
+    place.write("load.js", &script);
+    let mut browser = Browser::start();
+    // A dialog would stop the page.
+    let alert = "window.alert = (text) => { window.told = text; }";
+    let params = serde_json::json!({"source": alert});
+    browser.call("Page.addScriptToEvaluateOnNewDocument", params);
+    let script = place.file("load.js");
+    let address = format!(
+        "file://{}#localProfilePath={}",
+        page.display(),
+        script.display()
+    );
+    browser.open(&address);
+    browser.text(
+        "new Promise((done) => {
+            const look = () => {
+                const text = document.body.innerText + (window.told || '');
+                const has_ended = /went wrong|Unrecognized/.test(text);
+                if (document.title !== 'speedscope' || has_ended) done(document.title + '\\n' + text);
+                else setTimeout(look, 20);
+            };
+            look();
+        })",
+    )
+}
+
+#[test]
+fn speedscope_opens_an_export_in_a_browser() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let page = "node_modules/speedscope/dist/release/index.html";
+    let arguments = [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "speedscope@1.25.0",
+        "--prefix",
+    ];
+    let Some(folder) = install("speedscope", page, "npm", &arguments) else {
+        return;
+    };
+    record(&place);
+    for name in ["a.speedscope.json", "a.speedscope.json.gz"] {
+        place.printed(&["export", "a.ring", "--to", "speedscope", "-o", name]);
+        let told = speedscope(&folder.join(page), &place, name);
+        // The title is the name of the first process, or how many there are.
+        let (title, text) = told.split_once('\n').expect("two lines");
+        assert!(title.ends_with("speedscope"), "{name}: {told}");
+        assert!(
+            !text.contains("went wrong") && !text.contains("Unrecognized"),
+            "{name}: {told}"
+        );
+        assert!(told.contains("work"), "{name}: {told}");
+    }
+    // A file that is none is told as such: the test can fail.
+    place.write("none.json", "{\"none\": true}");
+    let told = speedscope(&folder.join(page), &place, "none.json");
+    assert!(
+        told.contains("Unrecognized") || told.contains("went wrong"),
+        "{told}"
+    );
+}
+
+/// Reads a trace with Perfetto's own description of it: prints packets, fields that it does not know, and names of tracks.
+const PERFETTO: &str = "
+import sys
+from google.protobuf.unknown_fields import UnknownFieldSet
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
+trace = perfetto.Trace()
+trace.ParseFromString(open(sys.argv[1], 'rb').read())
+def unknown(message):
+    count = len(UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            count += sum(map(unknown, value if hasattr(value, '__len__') else [value]))
+    return count
+depth, tracks = {}, set()
+for packet in trace.packet:
+    if packet.HasField('track_descriptor'):
+        descriptor = packet.track_descriptor
+        tracks.add(descriptor.uuid)
+        print('track', descriptor.name or descriptor.process.process_name)
+    if packet.HasField('track_event'):
+        event = packet.track_event
+        assert event.track_uuid in tracks, event
+        begins = event.type == event.TYPE_SLICE_BEGIN
+        ends = event.type == event.TYPE_SLICE_END
+        depth[event.track_uuid] = depth.get(event.track_uuid, 0) + begins - ends
+        assert depth[event.track_uuid] >= 0, event
+assert not any(depth.values()), depth
+print('unknown', sum(map(unknown, trace.packet)))
+";
+
+#[test]
+fn perfetto_knows_every_field_of_an_export() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let file = "perfetto/protos/perfetto/trace/perfetto_trace_pb2.py";
+    let arguments = ["-m", "pip", "install", "-q", "perfetto==0.59.1", "--target"];
+    let Some(folder) = install("perfetto", file, "python3", &arguments) else {
+        return;
+    };
+    record(&place);
+    let whole = ["export", "a.ring", "--to", "perfetto", "-o", "a.trace"];
+    let part = [
+        "export",
+        "a.ring",
+        "--to",
+        "perfetto",
+        "-o",
+        "part.trace",
+        "--only",
+        "work:fib/1",
+    ];
+    for (command, name) in [(&whole[..], "a.trace"), (&part, "part.trace")] {
+        place.printed(command);
+        let read = Command::new("python3")
+            .args(["-c", PERFETTO])
+            .arg(place.file(name))
+            .env("PYTHONPATH", &folder)
+            .output()
+            .expect("there is Python");
+        let text = String::from_utf8_lossy(&read.stdout);
+        assert!(read.status.success(), "{name}: {read:?}");
+        assert!(text.ends_with("unknown 0\n"), "{name}: {text}");
+        assert!(text.contains("track Scheduler "), "{name}: {text}");
+    }
+}

@@ -1,0 +1,287 @@
+//! Calls NIFs, and handles the ways in which they end.
+//!
+//! A NIF is called with an environment ([`Env`], which C knows as `ErlNifEnv`): the heap that its terms lie in and the
+//! process that called it. As a BIF does, a NIF builds in heap fragments where the heap is full, and nothing is
+//! collected while it runs. So every term that it has in hand stays where it is until it returns.
+//!
+//! A NIF that schedules another function to go on in (`enif_schedule_nif()`) rests as [`Resting`] work of its process,
+//! as does the result of a call on a dirty scheduler. The process stays at the entry of the function that was called.
+//!
+//! Source: `erl_nif.c` and `erl_nfunc_sched.c`, OTP 29. Invariants:
+//! - N1: a library does what `erl_nif.h` asks: it uses an environment as long as that lives, on the thread that it is
+//!   for, and gives it terms of its own.
+//! - N2: an environment's heap and process outlive it; nothing collects that heap meanwhile.
+#![expect(unsafe_code, reason = "libraries are called by address")]
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::bif::{BifEnd, after_bif};
+use super::call::Called;
+use super::exception::Current;
+use super::raise::raise;
+use crate::code::nif::{Body, Nif, delaying};
+use crate::code::op::entry as head;
+use crate::heap::Heap;
+use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
+use crate::sched;
+use crate::sys::chance;
+use crate::term::{Atom, CodeAddress, RawTerm, Term};
+
+/// Memory that an environment's owner has in hand until it is cleared.
+pub(crate) type Temporary = Box<[u64]>;
+
+/// What a library knows as `ErlNifEnv`.
+#[repr(C)]
+pub(crate) struct Env {
+    /// The library whose code runs with it; null where none does.
+    pub(crate) library: *const c_void,
+    heap: *const Heap,
+    /// The process that called; null in an environment of no process.
+    process: *const Process,
+    /// The reason of the exception that it has raised; no term where it has raised none.
+    pub(crate) exception: Cell<RawTerm>,
+    /// What the call goes on in.
+    pub(crate) scheduled: Cell<Option<Box<Scheduled>>>,
+    /// Memory to free when the call ends, or the environment is cleared.
+    pub(crate) temporaries: RefCell<SmallVec<[Temporary; 1]>>,
+}
+
+/// A function that a NIF's call goes on in.
+pub(crate) struct Scheduled {
+    pub(crate) body: Body,
+    pub(crate) dirty: Option<Dirty>,
+    pub(crate) args: SmallVec<[RawTerm; 8]>,
+}
+
+impl Env {
+    /// An environment for a call that `p` makes.
+    pub(crate) fn of_process(p: &Process, library: *const c_void) -> Env {
+        let heap: &Heap = p;
+        Env {
+            process: p,
+            ..Env::of_heap(heap, library)
+        }
+    }
+
+    /// An environment of no process, whose terms lie in `heap`.
+    pub(crate) fn of_heap(heap: *const Heap, library: *const c_void) -> Env {
+        Env {
+            library,
+            heap,
+            process: std::ptr::null(),
+            exception: Cell::new(RawTerm::NONE),
+            scheduled: Cell::new(None),
+            temporaries: RefCell::default(),
+        }
+    }
+
+    /// The heap that its terms lie in.
+    pub(crate) fn heap(&self) -> &Heap {
+        // SAFETY: N2.
+        unsafe { &*self.heap }
+    }
+
+    /// The process that called.
+    pub(crate) fn process(&self) -> Option<&Process> {
+        // SAFETY: N2.
+        unsafe { self.process.as_ref() }
+    }
+
+    /// What a call with it that has returned `result` has come to.
+    fn ended<'p>(self, result: RawTerm) -> Resting<'p> {
+        // SAFETY: N1: a term of the process that called.
+        let term = |raw| unsafe { Term::new(raw) };
+        let exception = self.exception.get();
+        if exception != RawTerm::NONE {
+            let reason = term(exception);
+            return Resting::Raise { reason };
+        }
+        if let Some(scheduled) = self.scheduled.take() {
+            let args = scheduled.args.iter().map(|arg| term(*arg)).collect();
+            let Scheduled { body, dirty, .. } = *scheduled;
+            return Resting::Next { args, body, dirty };
+        }
+        if result == RawTerm::NONE {
+            let reason = Atom::new("badreturn").term();
+            return Resting::Raise { reason };
+        }
+        let value = term(result);
+        Resting::Value { value }
+    }
+}
+
+/// A NIF's call between two time slices, or on its way to or from a dirty scheduler.
+enum Resting<'p> {
+    /// To go on in this function.
+    Next {
+        args: Vec<Term<'p>>,
+        body: Body,
+        dirty: Option<Dirty>,
+    },
+    /// Has returned this.
+    Value { value: Term<'p> },
+    /// Has raised this.
+    Raise { reason: Term<'p> },
+}
+
+work! {
+    enum Resting {
+        Next { args; body, dirty }
+        Value { value; }
+        Raise { reason; }
+    }
+}
+
+/// Calls the NIF that is the body of the function with the entry `at`, or goes on with its call. The arguments are in
+/// the registers.
+pub(crate) fn call_nif(p: &mut Process, at: CodeAddress) -> BifEnd {
+    let called = called_at(at);
+    loop {
+        let raised = match go_on(p, at, called.arity, from_ordinary) {
+            Ended::OnDirty(dirty) => return BifEnd::Again(Outcome::Dirty(dirty)),
+            Ended::Rests(next @ Resting::Next { .. }) => {
+                rest(p, next);
+                None
+            }
+            Ended::Rests(Resting::Value { value }) => {
+                p.set_x(0, value);
+                return after_bif(p, BifEnd::Return, 1);
+            }
+            Ended::Rests(Resting::Raise { reason }) => Some(raised(p, called, reason)),
+        };
+        if let Some(exception) = raised {
+            return raise_as(p, exception, called);
+        }
+        if let end @ BifEnd::Exit(_) = after_bif(p, BifEnd::Return, called.arity.into()) {
+            return end;
+        }
+        p.fcalls.set(p.fcalls.get() - 1);
+        if p.fcalls.get() <= 0 {
+            return BifEnd::Again(Outcome::Yield);
+        }
+    }
+}
+
+/// Keeps what a call has come to for the next time that the process is at the NIF's entry.
+fn rest<'p>(p: &'p Process, resting: Resting<'p>) {
+    let _yields = p.put_off(resting);
+}
+
+fn raise_as(p: &mut Process, exception: Exception, called: Called) -> BifEnd {
+    p.exception = exception;
+    match raise(p, Current::Function(called.mfa(), None)) {
+        Ok(handler) => BifEnd::Jump(handler),
+        Err(exiting) => BifEnd::Exit(exiting),
+    }
+}
+
+/// The exception of a NIF: its stack trace shows the function that was called with its arguments, whatever that has gone
+/// on in.
+fn raised(p: &Process, called: Called, reason: Term<'_>) -> Exception {
+    let mut exception = Exception::from_raise(p, &Raise::Error(reason));
+    let args: Vec<Term<'_>> = (0..usize::from(called.arity)).map(|i| p.x(i)).collect();
+    exception.args = p.list(&args).raw();
+    exception
+}
+
+/// How far a call has come on this thread.
+enum Ended<'p> {
+    Rests(Resting<'p>),
+    /// It goes on on a dirty scheduler.
+    OnDirty(Dirty),
+}
+
+/// Runs the NIF that is the body of the function with the entry `at`, or what its call goes on in, unless that is to run
+/// `elsewhere`.
+fn go_on(
+    p: &Process,
+    at: CodeAddress,
+    arity: u8,
+    elsewhere: impl Fn(Option<Dirty>) -> Option<Dirty>,
+) -> Ended<'_> {
+    let nif = nif_at(at);
+    let (body, dirty, next) = match p.take_work_if::<Resting<'_>>().map(|it| *it) {
+        None => (nif.body, nif.dirty, None),
+        Some(Resting::Next { args, body, dirty }) => (body, dirty, Some(args)),
+        Some(ended) => return Ended::Rests(ended),
+    };
+    match (elsewhere(dirty), next) {
+        (None, None) => Ended::Rests(call(p, nif, body, arity.into(), p.registers())),
+        (None, Some(args)) => Ended::Rests(call(p, nif, body, args.len(), args.as_ptr().cast())),
+        (Some(on), None) => Ended::OnDirty(on),
+        (Some(on), Some(args)) => {
+            rest(p, Resting::Next { args, body, dirty });
+            Ended::OnDirty(on)
+        }
+    }
+}
+
+/// Calls `body` for `nif` with the `arity` words at `args`.
+fn call<'p>(
+    p: &'p Process,
+    nif: &Nif,
+    body: Body,
+    arity: usize,
+    args: *const RawTerm,
+) -> Resting<'p> {
+    let _delays = nif
+        .delays_halt
+        .load(Ordering::Relaxed)
+        .then(delaying::Call::begin);
+    let env = Env::of_process(p, nif.library.as_ptr());
+    let this = std::ptr::from_ref(&env).cast_mut().cast();
+    // SAFETY: N1; P2, T1: the arguments are live registers, or terms of the process, which nothing collects.
+    let result = unsafe { body(this, arity as c_int, args) };
+    env.ended(result)
+}
+
+thread_local! {
+    /// The dirty schedulers that this thread is one of.
+    static DIRTY: Cell<Option<Dirty>> = const { Cell::new(None) };
+}
+
+/// Makes this thread a dirty scheduler.
+pub(crate) fn become_dirty(dirty: Dirty) {
+    DIRTY.set(Some(dirty));
+}
+
+/// The kind of this thread as `enif_thread_type()` tells it: 1 an ordinary scheduler, 2 and 3 a dirty CPU and a dirty
+/// I/O one, 0 another.
+pub(crate) fn kind_of_thread() -> c_int {
+    match (DIRTY.get(), sched::current_id()) {
+        (Some(Dirty::Cpu), _) => 2,
+        (Some(Dirty::Io), _) => 3,
+        (None, Some(_)) => 1,
+        (None, None) => 0,
+    }
+}
+
+/// Runs, on a dirty scheduler, what the process that stays at a NIF's entry waits for. What that gives rests in the
+/// process, for an ordinary scheduler.
+pub(crate) fn call_dirty(p: &Process) {
+    let at = p.pc.get();
+    if let Ended::Rests(resting) = go_on(p, at, called_at(at).arity, |_| None) {
+        rest(p, resting);
+    }
+}
+
+/// The dirty schedulers that a body is to run on, as an ordinary one sees it. In a virtual run it runs on the ordinary
+/// one: there is one scheduler, and its order is that of the run.
+fn from_ordinary(dirty: Option<Dirty>) -> Option<Dirty> {
+    dirty.filter(|_| !chance::form().is_virtual())
+}
+
+/// The NIF that is the body of the function with the entry `at`.
+fn nif_at(at: CodeAddress) -> &'static Nif {
+    // SAFETY: C3, I1: the head of a function that begins with `Op::NifEntry` names its NIF.
+    unsafe { &*head::nif(*at.code().offset(head::ARITY)) }
+}
+
+fn called_at(at: CodeAddress) -> Called {
+    // SAFETY: I1: a function's entry.
+    unsafe { Called::at(at) }
+}

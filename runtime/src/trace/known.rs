@@ -1,0 +1,57 @@
+//! What a process is known by besides its registered name: its label, or the call that `proc_lib` began it with. Both are
+//! in its dictionary.
+
+use super::meter::Meters;
+use super::record::reports::text_of;
+use crate::loader::module::Mfa;
+use crate::process::Process;
+use crate::term::{Atom, Term, am};
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// As `proc_lib:set_label/1` sets it, cut where it is long.
+    Label(String),
+    /// The function that a process of `proc_lib` runs.
+    Call(Mfa),
+}
+
+/// What a pair of the dictionary tells.
+pub(super) fn of(key: Atom, value: Term<'_>) -> Option<Known> {
+    if key == am::process_label {
+        return Some(Known::Label(text_of(value)));
+    }
+    if key.name() != "$initial_call" {
+        return None;
+    }
+    let [module, function, arity] = value.as_tuple()?.elements() else {
+        return None;
+    };
+    Some(Known::Call(Mfa {
+        module: module.as_atom()?,
+        function: function.as_atom()?,
+        arity: u8::try_from(arity.as_small()?).ok()?,
+    }))
+}
+
+/// Tells the profiles of a process, if there are any.
+pub(super) fn note(p: &Process, known: &Known) {
+    let meters = p.meters.as_deref().and_then(|all| all.downcast_ref());
+    let meters: Option<&Meters> = meters;
+    for meter in meters.into_iter().flat_map(|all| &all.meters) {
+        meter.arena.known(known.clone());
+    }
+}
+
+/// What the dictionary of a process tells.
+pub(super) fn all(p: &Process) -> Vec<Known> {
+    let dictionary = p.dictionary();
+    let pairs = dictionary.entries().iter();
+    let known = pairs.filter_map(|[key, pair]| {
+        let [_, value] = pair.as_tuple()?.elements() else {
+            return None;
+        };
+        of(key.as_atom()?, *value)
+    });
+    known.collect()
+}
