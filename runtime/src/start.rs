@@ -23,6 +23,7 @@ use crate::sched::run_queue::Priority;
 use crate::scheduler;
 use crate::sys::chance::{self, paths, processors};
 use crate::sys::halt;
+use crate::term::hash::hash_atoms_by_name;
 use crate::term::{Atom, Term, am, atom};
 use crate::trace;
 use crate::value::file_name::{self, NameEncoding, Untranslatable};
@@ -115,6 +116,9 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
             .map_err(StartError)?
             .unwrap_or_default(),
     );
+    if chance::form().is_virtual() {
+        hash_atoms_by_name();
+    }
     let arguments: Vec<String> = arguments.iter().map(|one| paths::told_text(one)).collect();
     bif::system_emulator::set_arguments(with_program(&arguments));
     let mut flags = parse(&arguments)?;

@@ -198,6 +198,13 @@ impl Atom {
         table().get(self.0 as usize).hash
     }
 
+    /// A number for its name, the same in every run; two names seldom share one.
+    #[must_use]
+    pub(crate) fn name_word(self) -> u64 {
+        let entry = table().get(self.0 as usize);
+        u64::from(entry.hash) << 32 | u64::from(entry.order)
+    }
+
     /// Order of names, as Erlang's term order has it (by code point, which UTF-8 keeps).
     #[must_use]
     pub(crate) fn cmp_name(self, other: Atom) -> std::cmp::Ordering {

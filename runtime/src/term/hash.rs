@@ -5,7 +5,7 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use internal::{internal_hash, salted_hash};
+pub(crate) use internal::{hash_atoms_by_name, internal_hash, salted_hash};
 pub(crate) use portable::phash2_some;
 pub use portable::{Paused, phash, phash2};
 

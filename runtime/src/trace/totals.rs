@@ -2,7 +2,8 @@
 //!
 //! A time slice of a process is accounted for when it ends. The workload begins where `init` does what the command line
 //! asks for: a breakpoint on `init:start_em/1` says so. From there on, that process is the workload's, and so are all
-//! processes that are made later. The work of booting, which is the same for every program, is not in its numbers.
+//! processes that are made later. The work of booting, which is the same for every program, is not in its numbers; the
+//! workload begins with a whole time slice, so what booting has found on the machine does not show in them.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -212,6 +213,8 @@ pub(super) fn begin(p: &mut Process) {
         return;
     }
     account(p);
+    // Where time slices end depends on how far this one is, and so do the reductions that a call gives up there.
+    p.new_slice();
     outside::forget();
     let newest = process::table()
         .iter(&pin())

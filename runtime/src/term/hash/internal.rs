@@ -3,11 +3,16 @@
 //! Terms that are `=:=` hash alike. The values are those of ERTS's release build for all terms that have no address or
 //! atom number in them, so that large maps iterate in OTP's own order.
 //! Source: `make_internal_hash()` in `erl_term_hashing.c`, OTP 29.
+//!
+//! The number of an atom depends on what the emulator has seen before, such as names of folders. In a deterministic run
+//! atoms therefore hash by their names, and large maps iterate in the same order on every machine.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
 use crate::hash::internal::{InternalHash, mix64};
-use crate::term::{Bits, Cons, External, Fun, Map, Record, Term, View, tag};
+use crate::term::{Atom, Bits, Cons, External, Fun, Map, Record, Term, View, tag};
 
 /// The type of a word, which is fed before the word.
 #[derive(Clone, Copy)]
@@ -35,6 +40,23 @@ enum Type {
     Float,
 }
 
+static ATOMS_BY_NAME: AtomicBool = AtomicBool::new(false);
+
+/// From now on, atoms hash by their names: call before any term is hashed.
+pub(crate) fn hash_atoms_by_name() {
+    ATOMS_BY_NAME.store(true, Ordering::Relaxed);
+}
+
+/// What is hashed of an immediate.
+#[inline]
+fn word(immediate: Term<'_>) -> u64 {
+    let word = immediate.raw().0;
+    if !ATOMS_BY_NAME.load(Ordering::Relaxed) {
+        return word;
+    }
+    immediate.as_atom().map_or(word, Atom::name_word)
+}
+
 /// The internal hash of a term.
 #[inline]
 #[must_use]
@@ -47,7 +69,7 @@ pub(crate) fn internal_hash(term: Term<'_>) -> u64 {
 #[must_use]
 pub(crate) fn salted_hash(term: Term<'_>, salt: u64) -> u64 {
     if term.raw().is_immed() {
-        return mix64(term.raw().0.wrapping_add(salt));
+        return mix64(word(term).wrapping_add(salt));
     }
     let mut walker = Walker {
         hash: InternalHash::new(salt),
@@ -96,7 +118,7 @@ impl<'h> Walker<'h> {
     /// An element: at once where it is an immediate, else when its turn comes.
     fn element(&mut self, term: Term<'h>) {
         if term.raw().is_immed() {
-            self.tag(Type::Immediate, term.raw().0);
+            self.tag(Type::Immediate, word(term));
         } else {
             self.hash.alpha(Type::ArrayElement as u64);
             self.pending.push(Pending::Term(term));
@@ -149,7 +171,7 @@ impl<'h> Walker<'h> {
             View::External(external) => self.external(external),
             View::Float(value) => self.tag(Type::Float, value.to_bits()),
             View::Small(_) | View::Atom(_) | View::Pid(_) | View::Port(_) | View::Nil => {
-                self.tag(Type::Immediate, term.raw().0);
+                self.tag(Type::Immediate, word(term));
             }
         }
     }
@@ -182,7 +204,7 @@ impl<'h> Walker<'h> {
             }
             self.hash
                 .alpha(halves(Type::Immediate as u64, Type::Car as u64));
-            self.hash.beta(head.raw().0);
+            self.hash.beta(word(head));
             match tail.as_cons() {
                 Some(next) => cell = next,
                 None => {
@@ -264,12 +286,12 @@ impl<'h> Walker<'h> {
                 .alpha(halves(Type::LocalFun as u64, env.len() as u64));
             self.hash
                 .beta(halves(u64::from(entry.index), u64::from(entry.old_uniq)));
-            self.tag(Type::Immediate, entry.module.raw().0);
+            self.tag(Type::Immediate, word(entry.module.term()));
             self.elements(env);
         } else if let Some(export) = fun.export() {
             // By names, not by the entry's address: the same in every run.
-            self.tag(Type::ExternalFun, export.module.raw().0);
-            self.tag(Type::Immediate, export.function.raw().0);
+            self.tag(Type::ExternalFun, word(export.module.term()));
+            self.tag(Type::Immediate, word(export.function.term()));
             self.hash.alpha(u64::from(export.arity));
         }
     }
@@ -287,7 +309,7 @@ impl<'h> Walker<'h> {
 
     fn external(&mut self, external: External<'h>) {
         let node = external.node();
-        let node = mix64(node.name.raw().0 ^ u64::from(node.creation) << 32);
+        let node = mix64(word(node.name.term()) ^ u64::from(node.creation) << 32);
         match external.kind() {
             tag::EXTERNAL_PID => {
                 self.tag(Type::ExternalPid, node);
