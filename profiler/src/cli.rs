@@ -150,7 +150,7 @@ struct ReportArgs {
 
 #[derive(Debug, Args)]
 struct OutputArgs {
-    /// Show these functions in tables: all, app (no functions of Erlang/OTP, Elixir or Mix's archives) or those of a pattern,
+    /// Show these functions in tables: all, app (no functions of Erlang/OTP, Elixir, Rebar3 or Mix's archives) or those of a pattern,
     /// such as Demo.*. A row has the sums of the others. Files have all functions [default: app; all if --pattern chose
     /// functions, or if no function of app was called].
     #[arg(long, value_name = "all|app|PATTERN")]

@@ -402,6 +402,28 @@ fn times_are_measured_in_turns_with_another_version() {
     }
 }
 
+/// A job's files are there on the first day too.
+#[test]
+fn without_a_baseline_a_check_still_writes_its_files() {
+    let Some(project) = project() else {
+        return;
+    };
+    let files = ["--markdown", "new.md", "--junit", "new.xml"];
+    let check = ci(
+        &project,
+        &[&["check", "--output", "new.json"], &files[..]].concat(),
+    );
+    assert_eq!(code(&check), Some(1), "{}", text(&check.stderr));
+    assert!(text(&check.stderr).contains("there is no baseline yet"));
+    let read = |name| std::fs::read_to_string(project.file(name)).expect("written");
+    assert!(read("new.md").contains("the baseline does not have it"));
+    assert!(read("new.xml").contains("<testsuite"));
+    let accept = ci(&project, &["accept", "--result", "new.json"]);
+    assert_eq!(code(&accept), Some(0), "{}", text(&accept.stderr));
+    let check = ci(&project, &["check"]);
+    assert_eq!(code(&check), Some(0), "{}", text(&check.stderr));
+}
+
 #[test]
 fn wrong_use_is_told_in_one_line() {
     let Some(project) = project() else {

@@ -269,9 +269,10 @@ late() -> ok.
     }
     place.write("work.erl", CALLS);
     for kind in ["call_count", "call_time", "call_memory"] {
-        let options = ["--delay", "1h", "--type", kind];
+        let options = ["--delay", "1h", "--type", kind, "--json", "a.json"];
         let (text, _, code) = tables(&place, &options, &["work.erl"]);
         assert_eq!((text.as_str(), code), ("Trace is empty\n", Some(0)));
+        assert_eq!(place.json("a.json")["functions"], serde_json::json!([]));
     }
     let record = ["record", "--delay", "1h", "-o", "a.ring", "--", "work.erl"];
     assert_eq!(place.run(&record).status.code(), Some(1));

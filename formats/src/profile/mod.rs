@@ -18,7 +18,7 @@ mod writer;
 pub use layout::VERSION;
 pub(crate) use layout::seal;
 pub use matched::{Matched, Outcome};
-pub use origin::{Libraries, Modules, Origin};
+pub use origin::{CodeFile, Libraries, Modules, Origin};
 pub use pattern::{ParsePatternError, Pattern};
 pub use reader::ReadError;
 pub use request::Request;

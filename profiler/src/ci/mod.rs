@@ -124,6 +124,19 @@ struct Outputs {
     github: bool,
 }
 
+impl Outputs {
+    fn has_files(&self) -> bool {
+        let files = [
+            &self.markdown,
+            &self.json,
+            &self.junit,
+            &self.benchmark_action,
+            &self.flamegraphs,
+        ];
+        files.into_iter().any(Option::is_some)
+    }
+}
+
 /// Runs the subcommand that the arguments name.
 ///
 /// # Errors
@@ -233,15 +246,22 @@ fn check(
     guard: &Guard,
 ) -> Result<ExitCode, String> {
     let config = Config::read(&args.config)?;
-    if !config.baseline.exists() {
-        return Err(format!(
-            "{}: there is no baseline yet: make one with 'beamline ci accept'",
-            config.baseline.display()
-        ));
+    let lacks_baseline = !config.baseline.exists();
+    let no_baseline = || {
+        let baseline = config.baseline.display();
+        format!("{baseline}: there is no baseline yet: make one with 'beamline ci accept'")
+    };
+    if lacks_baseline && output.is_none() && !outputs.has_files() {
+        return Err(no_baseline());
     }
-    let base = Results::read(&config.baseline)?;
     let runner = runner(&config, args, guard)?;
+    let baseline = (!lacks_baseline).then(|| Results::read(&config.baseline));
+    let baseline = baseline.transpose()?;
     let mut new = runner.run()?;
+    let base = baseline.unwrap_or_else(|| {
+        let (beamline, machine) = (new.beamline.clone(), new.machine.clone());
+        Results::new(beamline, machine, Vec::new())
+    });
     let limits = |name: Option<&str>| config.limits(name);
     let mut comparison = compare(&base, &new, limits);
     let slower: Vec<String> = comparison
@@ -264,7 +284,11 @@ fn check(
         base,
         new,
     };
-    tell(&told, outputs, &args.config)
+    let code = tell(&told, outputs, &args.config)?;
+    match lacks_baseline {
+        true => Err(no_baseline()),
+        false => Ok(code),
+    }
 }
 
 fn accept(args: &RunArgs, result: Option<&Path>, guard: &Guard) -> Result<ExitCode, String> {

@@ -52,8 +52,7 @@ impl Origins {
             return *first;
         }
         let mut files = files.iter();
-        let same =
-            files.find(|(_, path)| std::fs::read(path).is_ok_and(|file| is_of(&code, &file)));
+        let same = files.find(|(_, file)| file.read().is_ok_and(|file| is_of(&code, &file)));
         same.map_or(Origin::App, |(origin, _)| *origin)
     }
 }

@@ -55,7 +55,7 @@ static RUN: OnceLock<Run> = OnceLock::new();
 /// One line when what the environment asks for cannot be understood.
 pub(crate) fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
     if let Some(mut request) = Request::from_environment()? {
-        request.libraries.add_elixir_of(&command);
+        request.libraries.add_those_of(&command);
         start(request, command, otp);
     }
     Ok(())
@@ -141,10 +141,6 @@ pub(crate) fn write_at_end() {
         .unwrap_or_else(PoisonError::into_inner);
     if std::mem::replace(&mut *written, true) {
         return;
-    }
-    if !profile.begun.load(Ordering::Acquire) {
-        // The run was shorter than the delay.
-        profile.forget();
     }
     let path = profile.request.file(names::own_pid());
     if let Err(error) = profile.write_file() {
@@ -241,6 +237,10 @@ impl Run {
     }
 
     fn write_to<W: io::Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        if !self.begun.load(Ordering::Acquire) {
+            // The run was shorter than the delay. Processes still run, and what they do is not of it either.
+            return Ok(());
+        }
         let profiled = self.session.profile.as_ref().expect("a profile's session");
         let origins = Origins::new(&self.request.libraries);
         if profiled.only_count {

@@ -114,7 +114,7 @@ pub(crate) fn start_from_environment(
         return Ok(());
     };
     request.counters = counters::available(&request.counters);
-    request.libraries.add_elixir_of(&emulator);
+    request.libraries.add_those_of(&emulator);
     let options = ring_options(&request, emulator, otp, schedulers);
     match request.create_ring(&options) {
         Ok(ring) => drop(begin(&request, ring, schedulers)),
