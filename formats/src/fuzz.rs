@@ -120,7 +120,7 @@ pub fn baseline(bytes: &[u8]) {
     let text = serde_json::to_string(&results).expect("numbers and texts");
     assert_eq!(Results::parse(&text).as_ref(), Ok(&results));
     let comparison = compare(&results, &results, |_| Limits::default());
-    let told = output::text(&comparison) + &output::markdown(&comparison, &[]);
+    let told = output::text(&comparison, None) + &output::markdown(&comparison, &[]);
     let is_whole = comparison.workloads.iter().all(|w| w.notes.is_empty());
     assert!(!is_whole || !comparison.is_regression(), "{told}");
     let _ = output::json(&comparison);

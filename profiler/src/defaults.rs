@@ -52,6 +52,14 @@ fn apply(mut command: Command, text: &str) -> Result<Command, String> {
         let message = error.message().lines().next().unwrap_or_default();
         at(text, &error.span().unwrap_or_default(), message)
     })?;
+    for key in parsed.get_ref().keys() {
+        // The others are those of `beamline ci`, none of which is like a command.
+        let name = key.get_ref();
+        if let Some(near) = nearest(name, TABLES.into_iter()).filter(|near| near != name) {
+            let message = format!("there is no table {name}; did you mean [{near}]?");
+            return Err(at(text, &key.span(), &message));
+        }
+    }
     for name in TABLES {
         let Some(value) = parsed.get_ref().get(name) else {
             continue;
@@ -214,8 +222,8 @@ mod tests {
 
     #[test]
     fn the_file_gives_defaults_and_the_command_line_wins() {
-        let text = "[profile]\ntype = \"time\"\npattern = [\"a\", \"b\"]\noutput = \"o\"\n\
-                    deterministic = true\n[limits]\nwords = \"2%\"\n";
+        let text = "baseline = \"b\"\nmissing = \"fail\"\n[profile]\ntype = \"time\"\npattern = [\"a\", \"b\"]\n\
+                    output = \"o\"\ndeterministic = true\n[limits]\nwords = \"2%\"\n[[workload]]\n[[functions]]\n";
         let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             matches(text, &[]),
@@ -257,6 +265,10 @@ mod tests {
                 "beamline.toml:1: profile is not a table; write [profile]",
             ),
             ("[profile", "beamline.toml:1: "),
+            (
+                "baseline = \"b\"\n[proflie]\ntype = \"time\"",
+                "beamline.toml:2: there is no table proflie; did you mean [profile]?",
+            ),
         ] {
             let error = matches(text, &["--output=o"]).expect_err(text);
             assert!(error.starts_with(expect), "{error}");

@@ -250,6 +250,7 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
         Top::All => usize::MAX,
         Top::Rows(rows) => rows,
     }));
+    let difference = difference.with_columns(report::columns());
     if let Some(path) = &args.output {
         draw_diff(args, [&before, &after], shape, path)?;
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Drawing, Width, fold, paint_difference};
 use crate::name::{self, time};
-use crate::profile::{Function, Profile, Type};
+use crate::profile::{Function, Profile, Type, View};
 use crate::rank::{SIGNIFICANT, median, p_value};
 
 /// What the colours and edges of a differential flame graph mean.
@@ -108,6 +108,8 @@ pub struct Difference {
     profiles: [usize; 2],
     #[serde(skip)]
     top: usize,
+    #[serde(skip)]
+    view: View,
     /// Time or words of all, before and after; calls where nothing else was measured.
     pub sum: [u64; 2],
     /// Each function, what got worse most first.
@@ -253,6 +255,7 @@ impl Difference {
             threshold,
             profiles: sides.map(<[Profile]>::len),
             top: ROWS,
+            view: View::default(),
             sum,
             functions,
         })
@@ -265,6 +268,16 @@ impl Difference {
             top: top.unwrap_or(self.top),
             ..self
         }
+    }
+
+    /// The same, for a terminal with so many columns, or for none.
+    #[must_use]
+    pub fn with_columns(self, columns: Option<usize>) -> Difference {
+        let view = View {
+            columns,
+            ..self.view
+        };
+        Difference { view, ..self }
     }
 
     /// Writes it as JSON.
@@ -344,45 +357,97 @@ impl Difference {
         if rows.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n{title}")?;
-        if self.width == Width::Calls {
-            writeln!(
-                f,
-                "{:>12} {:>12} {:>12} {:>9}  FUNCTION",
-                "BEFORE", "AFTER", "CHANGE", ""
-            )?;
-            for row in rows {
-                let ([before, after], change) = (row.calls, signed(self.width, row.calls));
-                let percent = percent(row.calls);
-                writeln!(
-                    f,
-                    "{before:>12} {after:>12} {change:>12} {percent:>9}  {}",
-                    row.function
-                )?;
-            }
-            return Ok(());
+        let columns: &[Column] = match self.width {
+            Width::Calls => &CALLS,
+            _ => &COSTS,
+        };
+        let cells = |column: &Column| {
+            let cells = rows.iter().map(|row| (column.of)(self.width, row));
+            let cells: Vec<String> = std::iter::once(column.title.to_owned())
+                .chain(cells)
+                .collect();
+            let width = cells.iter().map(|cell| cell.chars().count()).max();
+            (cells, width.unwrap_or(0))
+        };
+        let mut all: Vec<(Vec<String>, usize)> = columns.iter().map(cells).collect();
+        let before = |all: &[(Vec<String>, usize)]| all.iter().map(|(_, width)| width + 2).sum();
+        // A narrow terminal has no room for all that a wide one shows.
+        while all.len() > CALLS.len() && !self.view.has_room_behind(before(&all)) {
+            all.pop();
         }
-        writeln!(
-            f,
-            "{:>12} {:>12} {:>12} {:>9} {:>12} {:>12} {:>9}  FUNCTION",
-            "OWN BEFORE", "AFTER", "CHANGE", "", "TOTAL", "CALLS", "PER CALL"
-        )?;
-        for row in rows {
-            let [before, after] = row.own.map(|own| number(self.width, own));
-            let (own, total) = (signed(self.width, row.own), signed(self.width, row.total));
-            let calls = signed(Width::Calls, row.calls);
-            let per_call = [0, 1].map(|at| row.own[at].saturating_mul(1000) / row.calls[at].max(1));
-            writeln!(
-                f,
-                "{before:>12} {after:>12} {own:>12} {:>9} {total:>12} {calls:>12} {:>9}  {}",
-                percent(row.own),
-                percent(per_call),
-                row.function
-            )?;
+        writeln!(f, "\n{title}")?;
+        let names = rows.iter().map(|row| row.function.to_string());
+        for (at, name) in std::iter::once("FUNCTION".to_owned())
+            .chain(names)
+            .enumerate()
+        {
+            for (cells, width) in &all {
+                write!(f, "{:>width$}  ", cells[at])?;
+            }
+            writeln!(f, "{}", self.view.cut(&name, before(&all)))?;
         }
         Ok(())
     }
 }
+
+/// A column of numbers.
+struct Column {
+    title: &'static str,
+    of: fn(Width, &Change) -> String,
+}
+
+const CALLS: [Column; 4] = [
+    Column {
+        title: "BEFORE",
+        of: |width, row| number(width, row.calls[0]),
+    },
+    Column {
+        title: "AFTER",
+        of: |width, row| number(width, row.calls[1]),
+    },
+    Column {
+        title: "CHANGE",
+        of: |width, row| signed(width, row.calls),
+    },
+    Column {
+        title: "",
+        of: |_, row| percent(row.calls),
+    },
+];
+
+/// The most telling first: a narrow terminal has no room for the last ones.
+const COSTS: [Column; 7] = [
+    Column {
+        title: "OWN BEFORE",
+        of: |width, row| number(width, row.own[0]),
+    },
+    Column {
+        title: "AFTER",
+        of: |width, row| number(width, row.own[1]),
+    },
+    Column {
+        title: "CHANGE",
+        of: |width, row| signed(width, row.own),
+    },
+    Column {
+        title: "",
+        of: |_, row| percent(row.own),
+    },
+    Column {
+        title: "TOTAL",
+        of: |width, row| signed(width, row.total),
+    },
+    Column {
+        title: "CALLS",
+        of: |_, row| signed(Width::Calls, row.calls),
+    },
+    Column {
+        title: "PER CALL",
+        of: |_, row| {
+            percent([0, 1].map(|at| row.own[at].saturating_mul(1000) / row.calls[at].max(1)))
+        },
+    },
+];
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -299,11 +299,17 @@ fn differences_are_found() {
         "Nothing has changed.",
         "Perhaps chance",
         "Time in all: 75.00 µs before, 127.50 µs after (+52.50 µs, +70.0 %)",
-        "+60.00 µs   +95.2 %",
+        "+60.00 µs  +95.2 %",
         "gone",
     ] {
         assert!(text.contains(expect), "{text}");
     }
+    let narrow = difference.with_columns(Some(80)).to_string();
+    assert!(
+        narrow.lines().all(|line| line.chars().count() <= 80),
+        "{narrow}"
+    );
+    assert!(narrow.contains("CHANGE") && !narrow.contains("PER CALL"));
     let mut out = Vec::new();
     let drawn = drawing(Shape::new(Width::Time));
     draw_difference(&before, &after, &drawn, of(0.0, 0.0), &mut out).expect("drawn");

@@ -8,6 +8,7 @@ use super::compare::{Change, Compared, Comparison, TimeChange, Verdict, growth};
 use super::missing::{Kind, Note};
 use super::picture::Picture;
 use super::results::Results;
+use crate::profile::View;
 
 /// Functions that moved, listed of each workload; the rest is counted.
 const MOVED: usize = 20;
@@ -146,9 +147,13 @@ pub fn summary(comparison: &Comparison) -> String {
     parts.join(", ")
 }
 
-/// Tables for a terminal.
+/// Tables, for a terminal with so many columns or for none.
 #[must_use]
-pub fn text(comparison: &Comparison) -> String {
+pub fn text(comparison: &Comparison, columns: Option<usize>) -> String {
+    let view = View {
+        columns,
+        ..View::default()
+    };
     let mut out = String::new();
     for remark in &comparison.remarks {
         let _ = writeln!(out, "note: {remark}");
@@ -157,29 +162,35 @@ pub fn text(comparison: &Comparison) -> String {
         let _ = writeln!(out, "{}  {}", note.what, note_verdict(note));
     }
     for workload in &comparison.workloads {
-        text_of(&mut out, workload);
+        text_of(&mut out, workload, &view);
     }
     let _ = writeln!(out, "{}", summary(comparison));
     out
 }
 
-fn text_of(out: &mut String, workload: &Compared) {
+fn text_of(out: &mut String, workload: &Compared, view: &View) {
     let (rows, more) = rows(workload);
     let width = |column: usize| {
-        let cells = rows.iter().filter(|row| !row[1].is_empty() || column == 0);
+        let cells = rows.iter().filter(|row| !row[1].is_empty());
         let cells = cells.map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
-    let widths = [width(0), width(1), width(2), width(3)];
+    let (b, c, d) = (width(1), width(2), width(3));
+    let others = b + c + d + "    →    ".chars().count() + "  allowed".len();
+    let names = rows.iter().map(|row| view.cut(&row[0], others));
+    let names: Vec<String> = names.collect();
+    let a = names.iter().map(|name| name.chars().count()).max();
+    let a = a.unwrap_or(0);
     let _ = writeln!(out, "{}", workload.name);
-    for [what, base, new, growth, verdict] in &rows {
-        let [a, b, c, d] = widths;
-        let _ = match base.is_empty() {
-            true => writeln!(out, "  {what:<a$}  {verdict}"),
-            false => writeln!(
-                out,
-                "  {what:<a$}  {base:>b$} → {new:>c$}  {growth:>d$}  {verdict}"
-            ),
+    for (what, [_, base, new, growth, verdict]) in names.iter().zip(&rows) {
+        let line = match base.is_empty() {
+            true => format!("  {what:<a$}"),
+            false => format!("  {what:<a$}  {base:>b$} → {new:>c$}  {growth:>d$}"),
+        };
+        let fits = line.chars().count() + 2 + verdict.chars().count();
+        let _ = match view.columns.is_some_and(|columns| columns < fits) {
+            true => writeln!(out, "{}\n    {verdict}", line.trim_end()),
+            false => writeln!(out, "{line}  {verdict}"),
         };
     }
     if more > 0 {

@@ -280,7 +280,7 @@ fn what_is_missing_is_told_and_fails_as_is_said() {
             ]
         );
         assert_eq!(comparison.is_regression(), fails);
-        let text = output::text(&comparison);
+        let text = output::text(&comparison, None);
         assert!(text.contains("near it: m:one/0"), "{text}");
         assert!(text.contains("it was m:old/1 in the baseline"), "{text}");
     }
@@ -327,7 +327,7 @@ fn other_workloads_are_compared_beside_those_that_cannot_be() {
             ]
         );
         assert_eq!(comparison.failed(), 1);
-        let (regressions, text) = (if fails { 4 } else { 1 }, output::text(&comparison));
+        let (regressions, text) = (if fails { 4 } else { 1 }, output::text(&comparison, None));
         let expect = match regressions {
             1 => "\n1 regression, 1 workload failed\n".to_owned(),
             n => format!("\n{n} regressions, 1 workload failed\n"),
@@ -396,7 +396,7 @@ fn damaged_results_are_errors_or_compared() {
         let read = Results::parse(&String::from_utf8_lossy(&bytes));
         let told = read.map(|read| {
             let comparison = compare(&good, &read, |_| Limits::default());
-            output::text(&comparison)
+            output::text(&comparison, None)
                 + &output::markdown(&comparison, &[])
                 + &output::junit(&comparison)
         });
@@ -423,7 +423,7 @@ fn example() -> Comparison {
 
 #[test]
 fn the_table_for_a_terminal() {
-    let text = output::text(&example());
+    let text = output::text(&example(), None);
     let expect = "\
 a<b> & \"c\"
   reductions         1_000 →  1_100  +10.00%  REGRESSION: +10.00%, at most +1% allowed
@@ -435,6 +435,32 @@ a<b> & \"c\"
   m:f/1 calls            5 →      9  +80.00%  allowed
   time, median      5.0 ms → 5.1 ms   +2.00%  same (p = 0.05), advice only, not measured in turns
   from outside: file x|y
+1 regression
+";
+    assert_eq!(text, expect);
+}
+
+#[test]
+fn a_narrow_terminal_has_verdicts_below_and_shorter_names() {
+    let function = "module_with_a_name:function_with_a_longer_name/3";
+    let mut base = workload("w", 1000, &[(function, 5, 0)]);
+    let mut new = workload("w", 1100, &[(function, 9, 0)]);
+    base.outside = Vec::new();
+    new.outside = Vec::new();
+    let comparison = compare(&results(vec![base]), &results(vec![new]), |_| {
+        Limits::default()
+    });
+    let text = output::text(&comparison, Some(80));
+    let expect = "\
+w
+  reductions                                     1_000 → 1_100  +10.00%
+    REGRESSION: +10.00%, at most +1% allowed
+  words                                          1_000 → 1_000       0%  same
+  messages                                           4 →     4       0%  same
+  collections                                        2 →     2       0%  same
+  processes                                          0 →     0       0%  same
+  module_with_a_name:fun…nger_name/3 reductions     50 →    90  +80.00%  allowed
+  module_with_a_name:fun…_a_longer_name/3 calls      5 →     9  +80.00%  allowed
 1 regression
 ";
     assert_eq!(text, expect);

@@ -73,6 +73,13 @@ pub struct View {
 const SHORTEST: usize = 24;
 
 impl View {
+    /// Whether a name of some length stands behind `before` columns without a line that is too long for the terminal.
+    #[must_use]
+    pub fn has_room_behind(&self, before: usize) -> bool {
+        self.columns
+            .is_none_or(|columns| before + SHORTEST <= columns)
+    }
+
     /// A name that stands behind `before` columns: cut in the middle where it is too long for the terminal.
     #[must_use]
     pub fn cut(&self, name: &str, before: usize) -> String {

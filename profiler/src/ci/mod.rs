@@ -335,7 +335,7 @@ struct Told {
 /// Prints the comparison and writes the files that `outputs` names. The exit code says whether there is a regression.
 fn tell(told: &Told, outputs: &Outputs, config: &Path) -> Result<ExitCode, String> {
     let comparison = &told.comparison;
-    report::print(&output::text(comparison))?;
+    report::print(&output::text(comparison, report::columns()))?;
     if outputs.github {
         let file = config.display().to_string();
         report::print(&output::github(comparison, &file))?;
