@@ -87,6 +87,30 @@ fn native_functions_are_profiled() {
     }
 }
 
+/// What `tracers.erl` prints on OTP 29 is in `tracers.txt`.
+#[test]
+fn tracer_modules_are_asked_and_told_as_in_otp() {
+    let (Some(place), Some(headers)) = (calls(), headers()) else {
+        return;
+    };
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nif");
+    for module in ["tracers.erl", "plain.erl"] {
+        std::fs::copy(tests.join(module), place.file(module)).expect("writable");
+    }
+    let source = tests.join("tracers.c");
+    let plain = ["-DMODULE=plain", "-DWITHOUT_CALL", "-Wno-unused-function"];
+    compile(&place, &headers, &source, "tracers.so", &[]);
+    compile(&place, &headers, &source, "plain.so", &plain);
+    place.printed(&["run", "--", "erlc", "tracers.erl", "plain.erl"]);
+    let folder = place.file("").canonicalize().expect("it is there");
+    let folder = folder.to_str().expect("UTF-8");
+    let code = format!("tracers:main([{folder:?}]), halt().");
+    let program = ["run", "--", "erl", "-noshell", "-pa", ".", "-eval", &code];
+    let expect = std::fs::read_to_string(tests.join("tracers.txt")).expect("it is there");
+    let told = place.printed(&program).replace(folder, "FOLDER");
+    assert_eq!(told, expect);
+}
+
 /// Names of the functions that OTP's header declares.
 fn declared(headers: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(headers.join("erl_nif_api_funcs.h")).expect("it is there");

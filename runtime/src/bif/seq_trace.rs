@@ -29,13 +29,13 @@ fn seq_trace_print_2<'p>(p: &'p Process, [label, info]: [Term<'p>; 2]) -> BifRes
 }
 
 /// `system_flag(sequential_tracer, _)`.
-pub(super) fn set_system_tracer<'p>(tracer: Term<'p>) -> BifResult<'p> {
+pub(super) fn set_system_tracer<'p>(p: &'p Process, tracer: Term<'p>) -> BifResult<'p> {
     let new = match tracer.view() {
         View::Atom(am::false_) => None,
         _ => Some(TracerId::of(tracer).ok_or_else(badarg)?),
     };
     let old = seq::set_system_tracer(new).ok_or_else(badarg)?;
-    Ok(system_tracer(old))
+    Ok(system_tracer(p, old))
 }
 
 /// `system_flag(reset_seq_trace, _)`: ERTS looks at no value.
@@ -45,8 +45,8 @@ pub(super) fn reset() -> Term<'static> {
 }
 
 /// The system tracer as it is told.
-pub(super) fn system_tracer(tracer: Option<TracerId>) -> Term<'static> {
-    tracer.map_or(Term::bool(false), TracerId::term)
+pub(super) fn system_tracer(p: &Process, tracer: Option<TracerId>) -> Term<'_> {
+    tracer.map_or(Term::bool(false), |tracer| tracer.told(p))
 }
 
 #[cfg(test)]

@@ -380,7 +380,7 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
 
 fn tracing_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     (name == "sequential_tracer").then(|| {
-        let tracer = super::seq_trace::system_tracer(crate::trace::seq::system_tracer());
+        let tracer = super::seq_trace::system_tracer(p, crate::trace::seq::system_tracer());
         p.tuple(&[atom(name), tracer])
     })
 }
@@ -456,7 +456,7 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
         "system_logger" => SystemLogger::of(value).ok_or_else(badarg)?.set().term(),
         "time_offset" if value.same(atom("finalize")) => process::time_offset::finalize().term(),
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
-        "sequential_tracer" => return super::seq_trace::set_system_tracer(value),
+        "sequential_tracer" => return super::seq_trace::set_system_tracer(p, value),
         "reset_seq_trace" => super::seq_trace::reset(),
         "microstate_accounting" | "cpu_topology" | "scheduler_bind_type" | "erts_alloc" => {
             return Err(notsup().into());

@@ -36,7 +36,7 @@ fn shown<'p>(p: &'p Process, profile: &Profile) -> Term<'p> {
         .into_iter()
         .filter(|(what, _)| profile.asked & what != 0);
     let names: Vec<Term<'_>> = set.map(|(_, name)| name.term()).collect();
-    p.tuple(&[receiver.term(), p.list(&names)])
+    p.tuple(&[receiver.told(p), p.list(&names)])
 }
 
 fn system_profile_2<'p>(p: &'p Process, [receiver, options]: [Term<'p>; 2]) -> BifResult<'p> {

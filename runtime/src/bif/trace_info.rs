@@ -136,7 +136,7 @@ fn info_flags<'p>(
             let set = all.filter(|(flag, _)| flags & flag != 0);
             Ok(p.list(&set.map(|(_, name)| name.term()).collect::<Vec<_>>()))
         }
-        am::tracer => Ok(tracer.map_or(Term::NIL, TracerId::term)),
+        am::tracer => Ok(tracer.map_or(Term::NIL, |tracer| tracer.told(p))),
         _ => Err(badarg().into()),
     }
 }
@@ -157,7 +157,7 @@ fn reported<'p>(p: &'p Process, at: &At) -> [Term<'p>; 4] {
     if !kinds.has(Kinds::META) {
         return [traced.term(), match_spec, no, no];
     }
-    let meta = at.meta.map_or(Term::NIL, TracerId::term);
+    let meta = at.meta.map_or(Term::NIL, |tracer| tracer.told(p));
     [traced.term(), match_spec, meta, source(&at.meta_spec)]
 }
 

@@ -15,6 +15,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
@@ -26,6 +27,7 @@ use super::raise::raise;
 use crate::code::nif::{Body, Nif, delaying};
 use crate::code::op::entry as head;
 use crate::heap::Heap;
+use crate::loader::module::Module;
 use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
 use crate::sched;
 use crate::sys::chance;
@@ -237,6 +239,42 @@ fn call<'p>(
     // SAFETY: N1; P2, T1: the arguments are live registers, or terms of the process, which nothing collects.
     let result = unsafe { body(this, arity as c_int, args) };
     env.ended(result)
+}
+
+/// A NIF that the machine calls itself. Its code, and with that its library, stay as long as this.
+pub(crate) struct Callable {
+    code: Arc<Module>,
+    entry: u32,
+}
+
+impl Callable {
+    /// The function of a module, if it is a NIF of a library.
+    pub(crate) fn of(code: &Arc<Module>, function: Atom, arity: u8) -> Option<Callable> {
+        let callable = Callable {
+            code: code.clone(),
+            entry: code.find(function, arity)?,
+        };
+        (!callable.nif().is_null()).then_some(callable)
+    }
+
+    fn nif(&self) -> *const Nif {
+        let word = self.code.word(self.entry, head::ARITY);
+        head::nif(word.load(Ordering::Acquire))
+    }
+
+    /// Calls it with an environment of no process, whose terms lie in `heap`. `None` where it raises an exception, or
+    /// returns no term.
+    pub(crate) fn call<'h>(&self, heap: &'h Heap, args: &[Term<'h>]) -> Option<Term<'h>> {
+        // SAFETY: C3: the head names it as long as the code lives.
+        let nif = unsafe { &*self.nif() };
+        let env = Env::of_heap(heap, nif.library.as_ptr());
+        let this = std::ptr::from_ref(&env).cast_mut().cast();
+        // SAFETY: N1; T1: the arguments are in hand, and `Term` is a word.
+        let result = unsafe { (nif.body)(this, args.len() as c_int, args.as_ptr().cast()) };
+        let has_raised = env.exception.get() != RawTerm::NONE;
+        // SAFETY: N1: a term of the environment, or one that it was given.
+        (!has_raised && result != RawTerm::NONE).then(|| unsafe { Term::new(result) })
+    }
 }
 
 thread_local! {

@@ -147,7 +147,7 @@ fn meta_call(p: &Process, mfa: Mfa, bp: &SessionBp) -> OnReturn {
     OnReturn {
         returning: matched
             .return_trace
-            .then_some((matched.exception_trace, tracer.term())),
+            .then_some((matched.exception_trace, tracer.to_stack())),
         return_to: false,
     }
 }
@@ -206,7 +206,7 @@ fn listener(p: &Process, returning: &Returning) -> Option<(u32, TracerId)> {
     if p.flags.get().sensitive {
         return None;
     }
-    if let Some(tracer) = TracerId::of(returning.tracer) {
+    if let Some(tracer) = TracerId::on_stack(returning.tracer) {
         return Some((META_FLAGS, tracer));
     }
     let r = p.shared().tracee.of_id(returning.session)?;

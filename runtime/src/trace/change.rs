@@ -568,6 +568,7 @@ fn replace(breakpoint: *mut Breakpoint, data: *mut BpData) {
 
 /// `code` is current no more, under the lock for modifications: nothing is traced of it, as in ERTS.
 pub(crate) fn unloaded(code: &Arc<Module>) {
+    super::tracer_module::unloaded(code.name);
     for &entry in &code.functions {
         let place = Place::Code(code.clone(), entry);
         // SAFETY: B1: none is freed under the lock.

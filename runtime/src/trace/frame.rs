@@ -63,7 +63,7 @@ fn kind_of(word: u64) -> Option<Kind> {
 #[derive(Clone, Copy)]
 pub(super) struct Returning {
     pub(super) mfa: Mfa,
-    /// `true` for the process's own, or the tracer.
+    /// `true` for the process's own, or the tracer (`TracerId::to_stack()`).
     pub(super) tracer: Term<'static>,
     pub(super) session: u64,
 }

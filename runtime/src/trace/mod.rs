@@ -35,6 +35,7 @@ mod system_event;
 pub(crate) mod tests;
 pub(crate) mod totals;
 pub(crate) mod tracer;
+mod tracer_module;
 mod unmatched;
 
 use std::sync::Arc;

@@ -54,10 +54,14 @@ fn age() -> u64 {
 
 /// The tracer that is told of tokens, if it is still there.
 pub(crate) fn system_tracer() -> Option<TracerId> {
+    // A tracer may be code in C, and is not asked under the lock.
+    let now = *SYSTEM_TRACER.lock();
+    let gone = now.filter(|tracer| !tracer.is_there(am::undefined.term()));
+    if gone.is_none() {
+        return now;
+    }
     let mut now = SYSTEM_TRACER.lock();
-    if let Some(tracer) = *now
-        && !tracer.is_there(am::undefined.term())
-    {
+    if *now == gone {
         *now = None;
     }
     *now

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::flags;
+use super::tracer_module::TracerModule;
 use crate::heap::{Heap, Message};
 pub(crate) use crate::process::event::Event;
 use crate::process::{self, Signal, ports};
@@ -125,6 +126,8 @@ pub(crate) enum TracerId {
     Port(Port),
     /// `erl_tracer` with what is neither, which is never there: a number of [`STRANGERS`].
     Stranger(u32),
+    /// Another module, in C, with its state.
+    Module(&'static TracerModule),
     /// Rust code that reads counters: it hears nothing, and is always there.
     Nobody,
     /// The recorder, which is always there too.
@@ -149,13 +152,13 @@ pub(crate) fn set_cpu_timestamp(on: bool) {
 impl TracerId {
     pub(super) const NOBODY: TracerId = TracerId::Nobody;
 
-    /// The tracer that a pid, a port or `{Module, State}` names. No module but `erl_tracer` is loaded.
+    /// The tracer that a pid, a port or `{Module, State}` names, if the module is a tracer module.
     pub(crate) fn of(term: Term<'_>) -> Option<TracerId> {
         match term.view() {
             View::Pid(pid) => Some(TracerId::Process(pid)),
             View::Port(port) => Some(TracerId::Port(port)),
             View::Tuple(tuple) => match *tuple.elements() {
-                [module, state] if module == am::erl_tracer => Some(TracerId::of_state(state)),
+                [module, state] => TracerId::of_module(module, state),
                 _ => None,
             },
             _ => None,
@@ -169,10 +172,15 @@ impl TracerId {
                 View::Pid(_) | View::Port(_) => Some(TracerId::of_state(to)),
                 _ => None,
             },
-            [name, module, state] if name == prefix && module == am::erl_tracer => {
-                Some(TracerId::of_state(state))
-            }
+            [name, module, state] if name == prefix => TracerId::of_module(module, state),
             _ => None,
+        }
+    }
+
+    fn of_module(module: Term<'_>, state: Term<'_>) -> Option<TracerId> {
+        match module.as_atom()? {
+            am::erl_tracer => Some(TracerId::of_state(state)),
+            module => TracerModule::of(module, state).map(TracerId::Module),
         }
     }
 
@@ -194,12 +202,36 @@ impl TracerId {
         }
     }
 
-    /// As it is told.
-    pub(crate) fn term(self) -> Term<'static> {
+    /// As it stands on stacks: an immediate. See [`TracerId::on_stack`].
+    pub(super) fn to_stack(self) -> Term<'static> {
+        match self {
+            TracerId::Module(module) => Term::small(module.number() as i64),
+            other => other.term(),
+        }
+    }
+
+    /// The tracer that stands on a stack.
+    pub(super) fn on_stack(term: Term<'_>) -> Option<TracerId> {
+        match term.view() {
+            View::Small(number) => {
+                let number = usize::try_from(number).ok()?;
+                TracerModule::of_number(number).map(TracerId::Module)
+            }
+            _ => TracerId::of(term),
+        }
+    }
+
+    /// As it is told, in this heap.
+    pub(crate) fn told(self, heap: &Heap) -> Term<'_> {
+        heap.copy_in(self.term())
+    }
+
+    fn term(self) -> Term<'static> {
         match self {
             TracerId::Process(pid) => pid.term(),
             TracerId::Port(port) => port.term(),
             TracerId::Stranger(number) => strangers().lock()[number as usize].term(),
+            TracerId::Module(module) => module.term(),
             TracerId::Nobody | TracerId::Recorder => am::undefined.term(),
         }
     }
@@ -211,6 +243,13 @@ impl TracerId {
 
     /// What it says to an event of `tracee`, one that is gone included.
     pub(super) fn wants(self, event: Event, tracee: Term<'_>) -> Verdict {
+        if let TracerId::Module(module) = self {
+            // ERTS asks for the status before calls only; a module may answer `remove` to anything.
+            return match event == Event::Call && !self.is_there(tracee) {
+                true => Verdict::Remove,
+                false => module.enabled(Question::Of(event), tracee),
+            };
+        }
         match self.enabled(Question::Of(event), tracee) {
             Verdict::Trace => Verdict::Trace,
             _ if self.is_there(tracee) => Verdict::Discard,
@@ -241,7 +280,8 @@ impl TracerId {
                     ports::command(port, bytes);
                 }
             }
-            TracerId::Stranger(_) | TracerId::Nobody | TracerId::Recorder => {}
+            TracerId::Stranger(_) | TracerId::Module(_) | TracerId::Nobody | TracerId::Recorder => {
+            }
         }
     }
 }
@@ -253,6 +293,7 @@ impl Tracer for TracerId {
             TracerId::Process(pid) => process::exists(pid),
             TracerId::Port(port) => ports::exists(port),
             TracerId::Stranger(_) => false,
+            TracerId::Module(module) => return module.enabled(question, tracee),
             TracerId::Nobody => return Verdict::Discard,
             TracerId::Recorder => return Verdict::Trace,
         };
@@ -277,6 +318,7 @@ impl Tracer for TracerId {
             TracerId::Process(_) | TracerId::Port(_) => {
                 self.tell(trace_message(event.tag(), tracee, message, options));
             }
+            TracerId::Module(module) => module.trace(event, tracee, message, options),
             TracerId::Stranger(_) | TracerId::Nobody => {}
         }
     }
