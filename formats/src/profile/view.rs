@@ -75,7 +75,7 @@ const SHORTEST: usize = 24;
 impl View {
     /// Whether a name of some length stands behind `before` columns without a line that is too long for the terminal.
     #[must_use]
-    pub fn has_room_behind(&self, before: usize) -> bool {
+    pub(crate) fn has_room_behind(&self, before: usize) -> bool {
         self.columns
             .is_none_or(|columns| before + SHORTEST <= columns)
     }
