@@ -54,6 +54,11 @@ impl DirtyCall {
         self.kind
     }
 
+    /// Whether it waits for a dirty scheduler.
+    pub(super) fn is_queued(&self) -> bool {
+        matches!(*self.stage.lock(), Stage::Queued(_))
+    }
+
     fn is_running(&self) -> bool {
         matches!(*self.stage.lock(), Stage::Running)
     }

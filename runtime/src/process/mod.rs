@@ -40,6 +40,7 @@
 mod code_hooks;
 pub(crate) mod dictionary;
 pub(crate) mod dirty;
+pub(crate) mod dirty_queues;
 #[cfg(all(test, not(loom)))]
 mod doom;
 pub(crate) mod event;
