@@ -238,10 +238,15 @@ impl Scheduler {
         if matches!(outcome, Outcome::Exit(_)) && p.terminate() {
             // `p` holds what is shared until it is dropped.
             shared.run_state.end_last_run();
-            drop(p);
+            p.free();
             return used;
         }
-        let again = outcome != Outcome::Wait || p.has_unhandled_signals();
+        let goes_on = !matches!(outcome, Outcome::Wait | Outcome::Dirty(_));
+        let again = goes_on || p.has_unhandled_signals();
+        let left = match outcome {
+            Outcome::Dirty(kind) => Some(p.leave(kind)),
+            _ => None,
+        };
         let place = sysprof::slice_ends(&p);
         // SAFETY: S1: its time slice ends with the next line.
         unsafe { shared.put_home(p) };
@@ -250,10 +255,10 @@ impl Scheduler {
             None => shared.run_state.end_run(again),
         };
         if end == EndRun::Requeue {
-            match outcome {
-                Outcome::Dirty(dirty) => dirty::place(dirty, process),
-                _ => self.queues.place(process),
-            }
+            self.queues.place(process);
+        }
+        if let Some(call) = left {
+            dirty::place(call);
         }
         used
     }
@@ -270,6 +275,7 @@ fn add(counter: &AtomicU64, n: u64) {
 /// P2: `x` points to [`X_REGISTERS`] words that outlive the time slice.
 unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     let lifted = p.shared().end_lift();
+    p.come_back();
     let was_exiting = p.is_exiting();
     let fetched = p.fetch_at_turn();
     if let Some(priority) = lifted
@@ -283,7 +289,12 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         }
         return Outcome::Exit(exiting);
     }
-    if p.is_suspended() || !p.is_ready() {
+    if p.is_suspended() {
+        // A call that has not begun is made again when it is resumed.
+        p.call_back();
+        return Outcome::Wait;
+    }
+    if p.is_away() || !p.is_ready() {
         return Outcome::Wait;
     }
     if lifted.is_some() {

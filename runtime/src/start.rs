@@ -3,6 +3,8 @@
 //! The arguments are those that OTP's `erlexec` hands to its emulator: emulator flags (`-S 2`, from `+S 2`), then `--`
 //! and what `init` reads.
 
+mod dirty;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -70,6 +72,7 @@ impl std::error::Error for StartError {}
 #[derive(Debug, PartialEq, Eq)]
 struct Flags {
     schedulers: usize,
+    dirty: dirty::Asked,
     processes: usize,
     atoms: usize,
     ports: usize,
@@ -139,6 +142,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     port::set_port_limit(flags.ports);
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
+    sched::set_dirty_schedulers(flags.dirty.numbers());
     sched::clock::set_time_warp(flags.time_warp);
     // Before any code: what is loaded from here on is counted from its first call.
     let command: Vec<String> = std::env::args().map(|one| paths::told_text(&one)).collect();
@@ -217,6 +221,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
     let cores = processors::available();
     let mut flags = Flags {
         schedulers: cores,
+        dirty: dirty::Asked::nothing(cores),
         processes: 1_048_576,
         atoms: 1_048_576,
         ports: 65_536,
@@ -262,6 +267,10 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         match name {
             "-S" if !attached.starts_with(['D', 'P']) => {
                 flags.schedulers = schedulers(value()?, cores)?
+            }
+            "-S" if attached.starts_with('D') => {
+                let next = || rest.next().map_or("", String::as_str);
+                flags.dirty.take(flag, next)?;
             }
             "-C" => flags.time_warp = time_warp(value()?)?,
             "-P" => flags.processes = number(flag, value()?)?.max(1024),
@@ -371,9 +380,6 @@ fn takes_value(flag: &str) -> bool {
         "-zdbbl",
         "-zdntgc",
         "-SP",
-        "-SDcpu",
-        "-SDPcpu",
-        "-SDio",
         "-dcg",
     ];
     WITH_VALUE.contains(&flag)

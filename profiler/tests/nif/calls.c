@@ -303,6 +303,30 @@ static ERL_NIF_TERM dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_make_tuple2(env, enif_make_int(env, enif_thread_type()), list);
 }
 
+/* Says that it is there, and waits: until its process is killed, or for so many milliseconds. Then it sends how it was
+   and the third argument, which a process that is gone sends to nobody, and an environment of its own does. */
+static ERL_NIF_TERM linger(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    ErlNifPid self, to;
+    int left = 0, alive;
+    if (!enif_get_local_pid(env, argv[0], &to) || !enif_get_int(env, argv[1], &left))
+        return enif_make_badarg(env);
+    enif_self(env, &self);
+    enif_send(env, &to, NULL, enif_make_tuple2(env, atom(env, "lingers"), enif_make_pid(env, &self)));
+    while ((alive = enif_is_current_process_alive(env)) && left-- > 0)
+        usleep(1000);
+    if (!alive) {
+        enif_send(env, &to, NULL, atom(env, "sent_by_nobody"));
+        usleep(100000);
+    }
+    ErlNifEnv *own = enif_alloc_env();
+    ERL_NIF_TERM copy = enif_make_copy(own, argv[2]);
+    enif_send(NULL, &to, own, enif_make_tuple3(own, atom(own, "lingered"), enif_make_int(own, alive), copy));
+    enif_free_env(own);
+    return enif_make_tuple2(env, argv[2], enif_make_int(env, enif_thread_type()));
+}
+
 static ERL_NIF_TERM queue(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)argc;
@@ -389,6 +413,7 @@ static ErlNifFunc funcs[] = {
     {"fail_later", 2, fail_later, 0},
     {"dirty_cpu", 1, dirty, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"dirty_io", 1, dirty, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"linger", 3, linger, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"queue", 1, queue, 0},
     {"data", 0, data, 0},
     {"give", 1, give, 0},

@@ -3,7 +3,8 @@
 -compile(nowarn_deprecated_catch).
 -export([main/1, init/2, give/1, data/0]).
 -nifs([numbers/1, texts/2, maps/1, binaries/1, external/1, raise/1, make_thing/1, thing_number/1, thing_bytes/1, watch/2,
-       unwatch/1, select_pipe/2, stop_pipe/1, from_thread/1, steps/1, fail_later/2, dirty_cpu/1, dirty_io/1, queue/1,
+       unwatch/1, select_pipe/2, stop_pipe/1, from_thread/1, steps/1, fail_later/2, dirty_cpu/1, dirty_io/1, linger/3,
+       queue/1,
        data/0, give/1]).
 
 -define(STUB, erlang:nif_error(not_loaded)).
@@ -25,6 +26,7 @@ steps(_) -> ?STUB.
 fail_later(_, _) -> ?STUB.
 dirty_cpu(_) -> ?STUB.
 dirty_io(_) -> ?STUB.
+linger(_, _, _) -> ?STUB.
 queue(_) -> ?STUB.
 data() -> ?STUB.
 give(_) -> ?STUB.
@@ -40,7 +42,7 @@ main([Folder]) ->
     {ok, 1} = give(1),
     40 = data(),
     [Test() || Test <- [fun terms/0, fun bytes/0, fun errors/0, fun things/0, fun monitors/0, fun selects/0, fun threads/0,
-                        fun scheduled/0, fun dirty/0, fun traced/0, fun collected/0]],
+                        fun scheduled/0, fun dirty/0, fun signals/0, fun traced/0, fun collected/0]],
     upgraded(Folder),
     io:format("all is as it is to be~n").
 
@@ -167,6 +169,70 @@ dirty() ->
     Many = [spawn_monitor(fun() -> {_, L} = dirty_cpu(I), exit(length(L)) end) || I <- lists:seq(1, 100)],
     [receive {'DOWN', Ref, process, Pid, 1000} -> ok end || {Pid, Ref} <- Many],
     ok.
+
+%% What a process hears while it runs a dirty NIF.
+signals() ->
+    Me = self(),
+    {Term, Type} = linger(Me, 0, [{Me}, <<0:800>>]),
+    [{Me}, <<0:800>>] = Term,
+    receive {lingers, Me} -> ok end,
+    receive {lingered, 1, Term} -> ok end,
+    %% A deterministic run has no dirty schedulers.
+    [asked() || Type =/= 1],
+    [killed() || Type =/= 1],
+    [suspended() || Type =/= 1],
+    ok.
+
+lingering(Milliseconds, After) ->
+    Me = self(),
+    {Pid, Ref} = spawn_monitor(fun() -> {_, 3} = linger(Me, Milliseconds, lists:seq(1, 100)), After() end),
+    receive {lingers, Pid} -> {Pid, Ref} end.
+
+asked() ->
+    {Pid, Ref} = lingering(300, fun() -> receive one -> process_info(self(), messages) end end),
+    {current_function, {calls, linger, 3}} = process_info(Pid, current_function),
+    {status, running} = process_info(Pid, status),
+    true = erts_internal:is_process_executing_dirty(Pid),
+    Pid ! one,
+    Pid ! {two, lists:seq(1, 1000)},
+    {messages, [one, {two, _}]} = process_info(Pid, messages),
+    true = link(Pid),
+    {links, [Linked]} = process_info(Pid, links),
+    Linked = self(),
+    true = unlink(Pid),
+    Other = spawn(fun() -> receive stop -> ok end end),
+    true = group_leader(Other, Pid),
+    {group_leader, Other} = process_info(Pid, group_leader),
+    Other ! stop,
+    true = is_process_alive(Pid),
+    false = erlang:check_process_code(Pid, lists),
+    async = erlang:garbage_collect(Pid, [{async, Ref}]),
+    receive {lingered, 1, L} -> 100 = length(L) end,
+    %% Not before: its terms stay where they are meanwhile.
+    receive {garbage_collect, Ref, true} -> ok end,
+    receive {'DOWN', Ref, process, Pid, normal} -> ok end,
+    receive {garbage_collect, Ref, true} -> error(too_early) after 0 -> ok end.
+
+killed() ->
+    {Pid, Ref} = lingering(10000, fun() -> exit(went_on) end),
+    exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, killed} -> ok end,
+    undefined = process_info(Pid),
+    false = is_process_alive(Pid),
+    false = lists:member(Pid, processes()),
+    [garbage_collect(P) || P <- processes()],
+    receive sent_by_nobody -> error(sent); {lingered, 0, L} -> L = lists:seq(1, 100) end.
+
+suspended() ->
+    {Pid, Ref} = lingering(300, fun() -> exit(went_on) end),
+    true = erlang:suspend_process(Pid, [asynchronous]),
+    {status, running} = process_info(Pid, status),
+    true = erlang:suspend_process(Pid),
+    {status, suspended} = process_info(Pid, status),
+    receive {lingered, 1, _} -> ok after 0 -> error(too_early) end,
+    true = erlang:resume_process(Pid),
+    true = erlang:resume_process(Pid),
+    receive {'DOWN', Ref, process, Pid, went_on} -> ok end.
 
 traced() ->
     Session = trace:session_create(calls, self(), []),

@@ -22,3 +22,4 @@ pub use machine::{
     Counters, Machine, become_scheduler, count_collection, current_id, machine, schedulers,
     schedulers_at_work, set_schedulers, thread_progress, timers, totals, wake_one, wall_time,
 };
+pub use machine::{DirtyNumbers, dirty_schedulers, set_dirty_schedulers};

@@ -1,5 +1,6 @@
 //! The data that scheduler threads share and that know no process: how they sleep, their timers, their counters.
 
+mod dirty;
 pub mod online;
 pub mod timers;
 pub mod wall_time;
@@ -10,6 +11,8 @@ use std::sync::atomic;
 
 use crossbeam_utils::CachePadded;
 
+use self::dirty::DirtySchedulers;
+pub use self::dirty::{DirtyNumbers, dirty_schedulers, set_dirty_schedulers};
 use self::online::Online;
 use self::timers::Timers;
 use self::wall_time::WallTime;
@@ -31,11 +34,13 @@ pub struct Machine {
     pub timers: Timers,
     /// Which of them run processes.
     pub online: Online,
+    /// Those for dirty work.
+    pub dirty: DirtySchedulers,
     /// What all of them have passed.
     pub progress: ThrPrgr,
     /// Of each, by its number.
     pub counters: Box<[CachePadded<Counters>]>,
-    /// How long they have worked.
+    /// How long they have worked, those for dirty work behind the others: for computations, then for I/O.
     pub wall_time: WallTime,
 }
 
@@ -74,6 +79,7 @@ pub fn machine() -> &'static Machine {
             0 => processors::available(),
             count => count,
         };
+        let dirty = DirtySchedulers::new(schedulers);
         Machine {
             schedulers,
             parking: Parking::new(schedulers),
@@ -81,7 +87,8 @@ pub fn machine() -> &'static Machine {
             online: Online::new(schedulers),
             progress: ThrPrgr::register(schedulers),
             counters: (0..schedulers).map(|_| CachePadded::default()).collect(),
-            wall_time: WallTime::new(schedulers),
+            wall_time: WallTime::new(schedulers, dirty.all()),
+            dirty,
         }
     })
 }
@@ -118,7 +125,7 @@ pub fn count_collection() {
 /// Schedulers that neither sleep for want of work nor are suspended; may be stale.
 #[inline]
 pub fn schedulers_at_work() -> usize {
-    schedulers().saturating_sub(machine().wall_time.idle_now())
+    machine().wall_time.at_work(schedulers())
 }
 
 /// Wakes a scheduler that has nothing to run, if there is one.

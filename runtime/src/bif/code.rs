@@ -15,7 +15,8 @@ use crate::loader::module::Module;
 use crate::loader::purge;
 use crate::loader::purge::Which;
 use crate::process::logger::log_error;
-use crate::process::{Process, refs};
+use crate::process::{Process, refs, work};
+use crate::sys::chance;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, am};
 
@@ -87,7 +88,17 @@ fn prepared<'p>(term: Term<'p>) -> Result<&'p Prepared, Raise<'p>> {
 /// Held from the look at what is prepared until it is taken: who is second finds nothing to finish.
 static FINISHING: Mutex<()> = Mutex::new(());
 
+/// New code is about to become current. ERTS waits for thread progress here, so that others run before. A virtual run
+/// has an order of its own.
+struct Staged;
+
+work! { Staged without terms }
+
 fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+    if !chance::form().is_virtual() && p.take_work_if::<Staged>().is_none() {
+        p.give_up_slice();
+        return Err(p.put_off(Staged).into());
+    }
     let _turn = FINISHING.lock();
     let mut all: Vec<Arc<Module>> = Vec::new();
     let mut duplicated: Vec<Atom> = Vec::new();

@@ -17,9 +17,6 @@ bifs! {
     bif erts_debug:"instructions"/0 => instructions_0;
     bif erts_debug:"interpreter_size"/0 => interpreter_size_0;
     bif erts_debug:"dist_ext_to_term"/2 => dist_ext_to_term_2;
-    bif erts_debug:"dirty_cpu"/2 => refused_2;
-    bif erts_debug:"dirty_io"/2 => refused_2;
-    bif erts_debug:"dirty"/3 => refused_3;
     bif erts_debug:"lcnt_control"/1 => lcnt_control_1;
     bif erts_debug:"lcnt_control"/2 => lcnt_control_2;
     bif erts_debug:"lcnt_collect"/0 => lcnt_0;
@@ -29,10 +26,6 @@ bifs! {
 }
 
 fn refused_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
-    Err(notsup().into())
-}
-
-fn refused_3<'p>(_p: &'p Process, _: [Term<'p>; 3]) -> BifResult<'p> {
     Err(notsup().into())
 }
 

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use super::{BifResult, Control, Raise, badarg, bifs, notsup};
 use crate::heap::Message;
 use crate::heap::release::{self, Batch};
+use crate::process::dirty::give_up;
 use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{self, Process, SYSTEM, Signal};
 use crate::sched;
@@ -44,7 +45,7 @@ fn check_caller(p: &Process) -> Result<(), Raise<'static>> {
 /// A switch that waits for thread progress.
 struct Switch {
     /// What processes have given up.
-    _given_up: Option<Batch>,
+    given_up: Option<Batch>,
     /// There is something under release now.
     any: bool,
     /// Every scheduler has passed a quiescent point since.
@@ -58,7 +59,10 @@ fn release_area_switch_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p>
     check_caller(p)?;
     let mut state = SWITCH.lock();
     match state.take() {
-        Some(switch) if switch.done => return Ok(Term::bool(switch.any)),
+        Some(switch) if switch.done => {
+            switch.given_up.into_iter().for_each(give_up);
+            return Ok(Term::bool(switch.any));
+        }
         Some(switch) => {
             // Woken by something else.
             *state = Some(switch);
@@ -71,7 +75,7 @@ fn release_area_switch_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p>
         return Ok(Term::bool(false));
     }
     *state = Some(Switch {
-        _given_up: given_up,
+        given_up,
         any,
         done: false,
     });

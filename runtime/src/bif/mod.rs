@@ -24,6 +24,7 @@ mod debug;
 mod debugger;
 mod decode_packet;
 pub(crate) mod dictionary;
+mod dirty;
 mod drivers;
 pub(crate) mod emulator;
 mod error;

@@ -285,7 +285,9 @@ fn count(p: &Process, name: Atom) -> usize {
 }
 
 pub(super) fn status(p: &Process, for_other: bool) -> Term<'static> {
-    let status = if p.is_suspended() {
+    let status = if p.runs_dirty() {
+        am::running
+    } else if p.is_suspended() {
         am::suspended
     } else if !for_other {
         am::running

@@ -13,8 +13,9 @@ use crate::code::entry::export;
 use crate::exec::exception;
 use crate::heap;
 use crate::port;
+use crate::process::dirty_queues::queue_of;
 use crate::process::logger::SystemLogger;
-use crate::process::{self, MaxHeap, Process, options};
+use crate::process::{self, Dirty, MaxHeap, Process, options};
 use crate::sched::clock::TimeWarp;
 use crate::sched::{self, online};
 use crate::sys::chance::{clock, processors};
@@ -64,12 +65,9 @@ const ARCHITECTURE: &str = if cfg!(target_os = "macos") {
     "x86_64-pc-linux-gnu"
 };
 
-/// I/O threads for dirty work, as many as ERTS starts.
-const DIRTY_IO_SCHEDULERS: i64 = 10;
-
 /// All schedulers, those for dirty work included.
 pub(super) fn all_schedulers() -> u64 {
-    2 * sched::schedulers() as u64 + DIRTY_IO_SCHEDULERS.unsigned_abs()
+    (sched::schedulers() + sched::dirty_schedulers().all()) as u64
 }
 
 /// Settings that `system_flag/2` changes.
@@ -175,10 +173,12 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "system_architecture" => p.string(ARCHITECTURE),
         "system_version" => {
             let Release { otp, erts } = release();
-            let n = sched::schedulers();
+            let (n, online) = (sched::schedulers(), sched::schedulers_online());
+            let dirty = sched::dirty_schedulers();
+            let (cpu, cpu_online, io) = (dirty.cpu, dirty.cpu_online(), dirty.io);
             p.string(&format!(
-                "Erlang/OTP {otp} [erts-{erts}] [beamline] [64-bit] [smp:{n}:{n}] \
-                 [ds:{n}:{n}:{DIRTY_IO_SCHEDULERS}]\n"
+                "Erlang/OTP {otp} [erts-{erts}] [beamline] [64-bit] [smp:{n}:{online}] \
+                 [ds:{cpu}:{cpu_online}:{io}]\n"
             ))
         }
         "driver_version" => p.string("3.3"),
@@ -247,22 +247,25 @@ fn all_bifs(p: &Process) -> Term<'_> {
 /// Schedulers and processors.
 fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
     let n = number(sched::schedulers());
-    let io = Term::small(DIRTY_IO_SCHEDULERS);
+    let dirty = sched::dirty_schedulers();
+    let (cpu, cpu_online, io) = (
+        number(dirty.cpu),
+        number(dirty.cpu_online()),
+        number(dirty.io),
+    );
     let online = number(sched::schedulers_online());
     let active = number(sched::schedulers_active());
     Some(match name {
         "schedulers_online" => number(sched::schedulers_online()),
         "schedulers_active" => number(sched::schedulers_active()),
-        "schedulers"
-        | "schedulers_total"
-        | "run_queues"
-        | "dirty_cpu_schedulers"
-        | "dirty_cpu_schedulers_online" => n,
+        "schedulers" | "schedulers_total" | "run_queues" => n,
+        "dirty_cpu_schedulers" => cpu,
+        "dirty_cpu_schedulers_online" => cpu_online,
         "dirty_io_schedulers" => io,
         "schedulers_state" => p.tuple(&[n, online, active]),
         "all_schedulers_state" => {
             let normal = p.tuple(&[am::normal.term(), n, online, active]);
-            let cpu = p.tuple(&[atom("dirty_cpu"), n, n, n]);
+            let cpu = p.tuple(&[atom("dirty_cpu"), cpu, cpu_online, cpu_online]);
             let io = p.tuple(&[atom("dirty_io"), io, io, io]);
             p.list(&[normal, cpu, io])
         }
@@ -497,11 +500,17 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
     let all = sched::schedulers();
     let count = value.as_index().filter(|n| (1..=all).contains(n));
     Some(match (name, count) {
-        ("schedulers_online", Some(n)) => Ok(number(online::set_schedulers_online(n))),
-        // There are no such threads: that all of them are online cannot be changed.
-        ("dirty_cpu_schedulers_online", Some(n)) if n == all => Ok(number(all)),
-        ("dirty_cpu_schedulers_online", Some(_)) => Err(notsup().into()),
-        ("schedulers_online" | "dirty_cpu_schedulers_online", None) => Err(badarg().into()),
+        ("schedulers_online", Some(n)) => {
+            // Before: it goes by how many were online.
+            set_dirty_cpu_online(sched::dirty_schedulers().cpu_online_with(n));
+            Ok(number(online::set_schedulers_online(n)))
+        }
+        ("dirty_cpu_schedulers_online", Some(n))
+            if n <= sched::dirty_schedulers().cpu && n <= sched::schedulers_online() =>
+        {
+            Ok(number(set_dirty_cpu_online(n)))
+        }
+        ("schedulers_online" | "dirty_cpu_schedulers_online", _) => Err(badarg().into()),
         ("multi_scheduling", _) => multi_scheduling(p, value),
         // On for as long as one of those lives who asked for it, whom a process counts.
         ("scheduler_wall_time", _) => match value.as_bool() {
@@ -513,6 +522,13 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
         },
         _ => return None,
     })
+}
+
+/// Sets how many dirty CPU schedulers are online; the old number.
+fn set_dirty_cpu_online(online: usize) -> usize {
+    let old = sched::dirty_schedulers().set_cpu_online(online);
+    queue_of(Dirty::Cpu).limits_changed();
+    old
 }
 
 fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
@@ -558,7 +574,6 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
     static RUNTIME: Since = Since(AtomicI64::new(0));
     static WALL_CLOCK: Since = Since(AtomicI64::new(0));
     let [switches, reductions, collections] = sched::totals();
-    let queues = process::run_queues::run_queue_lengths;
     Ok(match item.as_atom().ok_or_else(badarg)?.name() {
         "context_switches" => p.tuple(&[p.unsigned(switches), Term::small(0)]),
         "garbage_collection" => p.tuple(&[
@@ -573,18 +588,15 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
             RUNTIME.pair(p, (cpu.user_ns + cpu.system_ns) / 1_000_000)
         }
         "wall_clock" => WALL_CLOCK.pair(p, wall_clock_ms()),
-        "run_queue" | "total_run_queue_lengths" | "total_run_queue_lengths_all" => {
-            number(queues().iter().sum())
-        }
-        "total_active_tasks" | "total_active_tasks_all" => {
-            number(active_tasks(queues()).iter().sum())
-        }
-        // Behind the schedulers' queues come those of dirty work: none waits there.
-        "run_queue_lengths" => p.list(&queue_lengths(queues(), 1)),
-        "run_queue_lengths_all" => p.list(&queue_lengths(queues(), 2)),
-        "active_tasks" => p.list(&queue_lengths(active_tasks(queues()), 1)),
-        "active_tasks_all" => p.list(&queue_lengths(active_tasks(queues()), 2)),
-        "run_queues" => p.tuple(&queue_lengths(queues(), 2)),
+        "run_queue" | "total_run_queue_lengths" => total(&queue_lengths(&[Dirty::Cpu])),
+        "total_run_queue_lengths_all" => total(&queue_lengths(DIRTY)),
+        "total_active_tasks" => total(&active_tasks(&[Dirty::Cpu])),
+        "total_active_tasks_all" => total(&active_tasks(DIRTY)),
+        "run_queue_lengths" => p.list(&terms_of(&queue_lengths(&[Dirty::Cpu]))),
+        "run_queue_lengths_all" => p.list(&terms_of(&queue_lengths(DIRTY))),
+        "active_tasks" => p.list(&terms_of(&active_tasks(&[Dirty::Cpu]))),
+        "active_tasks_all" => p.list(&terms_of(&active_tasks(DIRTY))),
+        "run_queues" => p.tuple(&terms_of(&queue_lengths(DIRTY))),
         "io" => {
             let (input, output) = port::io_bytes();
             p.tuple(&[
@@ -592,39 +604,56 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
                 p.tuple(&[atom("output"), p.unsigned(output)]),
             ])
         }
-        "scheduler_wall_time" => wall_times(p, sched::schedulers()),
-        "scheduler_wall_time_all" => wall_times(p, all_schedulers() as usize - sched::schedulers()),
+        "scheduler_wall_time" => wall_times(p, sched::schedulers() + sched::dirty_schedulers().cpu),
+        "scheduler_wall_time_all" => wall_times(p, all_schedulers() as usize),
         // Not switched on, which `system_flag/2` refuses.
         "microstate_accounting" => am::undefined.term(),
         _ => return Err(badarg().into()),
     })
 }
 
-/// `[{Scheduler, Worked, Passed}]`, with `dirty` schedulers for dirty work, which never have any.
-fn wall_times(p: &Process, dirty: usize) -> Term<'_> {
-    let Some(mut times) = sched::wall_time::read() else {
+/// `[{Scheduler, Worked, Passed}]` of the first `count` schedulers: ordinary ones, then those for dirty work.
+fn wall_times(p: &Process, count: usize) -> Term<'_> {
+    let Some(times) = sched::wall_time::read() else {
         return am::undefined.term();
     };
-    let passed = times.first().map_or(0, |(_, passed)| *passed);
-    times.resize(times.len() + dirty, (0, passed));
     let row = |(index, (worked, passed))| {
         p.tuple(&[number(index + 1), p.unsigned(worked), p.unsigned(passed)])
     };
-    p.list(&times.into_iter().enumerate().map(row).collect::<Vec<_>>())
+    let rows = times.into_iter().take(count).enumerate().map(row);
+    p.list(&rows.collect::<Vec<_>>())
 }
 
-/// What each scheduler has to do: what waits, and what runs, which is in no queue.
-fn active_tasks(mut lengths: Vec<usize>) -> Vec<usize> {
+/// The kinds of dirty schedulers.
+const DIRTY: &[Dirty] = &[Dirty::Cpu, Dirty::Io];
+
+/// What waits for each scheduler, and behind these for the dirty ones of each kind.
+fn queue_lengths(dirty: &[Dirty]) -> Vec<usize> {
+    let mut lengths = process::run_queues::run_queue_lengths();
+    lengths.extend(dirty.iter().map(|kind| queue_of(*kind).len()));
+    lengths
+}
+
+/// The same with what runs, which is in no queue.
+fn active_tasks(dirty: &[Dirty]) -> Vec<usize> {
+    let mut lengths = queue_lengths(dirty);
+    let (ordinary, behind) = lengths.split_at_mut(sched::schedulers());
     let wall_time = &sched::machine().wall_time;
-    for (id, length) in lengths.iter_mut().enumerate() {
+    for (id, length) in ordinary.iter_mut().enumerate() {
         *length += usize::from(!wall_time.is_idle(id));
+    }
+    for (kind, length) in dirty.iter().zip(behind) {
+        *length += queue_of(*kind).running();
     }
     lengths
 }
 
-fn queue_lengths(mut lengths: Vec<usize>, dirty: usize) -> Vec<Term<'static>> {
-    lengths.resize(lengths.len() + dirty, 0);
-    lengths.into_iter().map(number).collect()
+fn terms_of(lengths: &[usize]) -> Vec<Term<'static>> {
+    lengths.iter().copied().map(number).collect()
+}
+
+fn total(lengths: &[usize]) -> Term<'static> {
+    number(lengths.iter().sum())
 }
 
 /// Milliseconds since the machine started.

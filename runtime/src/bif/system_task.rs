@@ -8,7 +8,7 @@ use crate::process::refs::make_ref;
 use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{
-    Process, REFERS_TO_OLD_CODE, Signal, ask_with, is_of_old_incarnation, options, send,
+    ProcShared, Process, REFERS_TO_OLD_CODE, Signal, ask_with, is_of_old_incarnation, options, send,
 };
 use crate::sys::stderr::complain;
 use crate::term::atom::atom;
@@ -193,14 +193,14 @@ impl<'p> Suspend<'p> {
     /// that holds `result`.
     fn confirm(&self, p: &'p Process, result: bool) -> Term<'p> {
         let (asker, reference) = (p.pid(), make_ref());
-        let signal = Signal::request(move |p| {
-            let is_alive = p.is_some();
-            let result = move || match is_alive {
-                true => Term::bool(result),
-                false => am::exited.term(),
+        let tell = move |p: Option<&mut Process>| {
+            let result = match p {
+                Some(_) => Term::bool(result),
+                None => am::exited.term(),
             };
-            reply(asker, reference, result());
-        });
+            reply(asker, reference, result);
+        };
+        let signal = Signal::request(move |p| when_it_stands(p, tell));
         crate::process::deliver(self.pid, signal);
         p.reference(reference)
     }
@@ -219,24 +219,43 @@ impl<'p> Suspend<'p> {
         if crate::process::lookup(self.pid, &guard).is_none() {
             return tell(am::badarg);
         }
-        let signal = Signal::request(move |p| {
+        let tell = move |p: Option<&mut Process>| {
             tell(match p {
                 None => am::exited,
                 Some(p) if p.is_suspended() => am::suspended,
                 Some(_) => am::not_suspended,
             });
-        });
+        };
+        let signal = Signal::request(move |p| when_it_stands(p, tell));
         crate::process::deliver(self.pid, signal);
     }
 }
 
-fn begin(p: Option<&mut Process>, suspended: Suspended) {
-    if let Some(p) = p {
+fn begin(mut p: Option<&mut Process>, suspended: Suspended) {
+    if let Some(p) = p.as_deref_mut() {
         if !p.is_suspended() {
             p.pause_timers();
         }
-        suspended.activate();
         p.psd().suspended.push(suspended);
+    }
+    when_it_stands(p, |p| {
+        if let Some(p) = p {
+            p.psd().suspended.iter().for_each(Suspended::activate);
+        }
+    });
+}
+
+/// Does `request` where a suspended process stands still: one that runs dirty does when it comes back.
+fn when_it_stands(
+    p: Option<&mut Process>,
+    request: impl FnOnce(Option<&mut Process>) + Send + 'static,
+) {
+    match p {
+        Some(p) if p.is_away() => {
+            p.call_back();
+            p.when_back(Box::new(request));
+        }
+        p => request(p),
     }
 }
 
@@ -298,13 +317,14 @@ fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResul
     Ok(p.reference(reference))
 }
 
-/// No process runs on a dirty scheduler as an Erlang process.
 fn is_process_executing_dirty_1<'p>(_: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
-    pid.as_pid().ok_or_else(badarg)?;
-    Ok(Term::bool(false))
+    let pid = pid.as_pid().ok_or_else(badarg)?;
+    let guard = crate::sched::ptab::pin();
+    let runs = crate::process::lookup(pid, &guard).is_some_and(ProcShared::is_dirty_running);
+    Ok(Term::bool(runs))
 }
 
-/// Only processes that handle the signals of dirty ones may ask, and there are none.
+/// Ordinary schedulers handle the signals of a process that runs dirty: no process may ask.
 fn check_dirty_process_code_2<'p>(_: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {
     Err(notsup().into())
 }

@@ -17,6 +17,7 @@ pub(crate) const FAMILIES: &[&[Bif]] = &[
     super::compare::TABLE,
     super::convert::TABLE,
     super::debug::TABLE,
+    super::dirty::TABLE,
     super::debugger::TABLE,
     super::decode_packet::TABLE,
     super::drivers::TABLE,

@@ -119,6 +119,7 @@ fn controlled(p: &Process, control: Control<'_>) -> (BifEnd, usize) {
         }
         Control::TrapTo(address) => BifEnd::Trap(address),
         Control::Wait => BifEnd::Again(Outcome::Wait),
+        Control::Dirty(dirty) => BifEnd::Again(Outcome::Dirty(dirty)),
         Control::Yield => BifEnd::Again(Outcome::Yield),
         Control::YieldWith(args) => {
             for (i, arg) in args.into_iter().enumerate() {

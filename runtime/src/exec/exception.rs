@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use smallvec::SmallVec;
 
+use super::call::Called;
 use crate::code::stubs::{self, for_each_return};
 use crate::heap::Heap;
 use crate::loader::module;
@@ -234,6 +235,12 @@ pub(crate) fn current_function(p: &Process) -> Option<Mfa> {
     frames(p, 1).first().map(|(mfa, _)| *mfa)
 }
 
+/// The BIF whose call on dirty schedulers `p` waits for, or stands in for.
+fn native_function(p: &Process, pc: CodeAddress) -> Option<(Mfa, Place<'_>)> {
+    // SAFETY: I1: it has left at a function's entry.
+    (p.is_away() || p.is_stand_in()).then(|| (unsafe { Called::at(pc) }.mfa(), None))
+}
+
 /// At most `depth` functions that it is in, and where in them.
 fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place<'_>); 1]> {
     let mut frames = SmallVec::new();
@@ -252,7 +259,7 @@ fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place<'_>); 1]> {
             None,
         ));
     } else if !pc.is_null() && depth > 0 {
-        frames.extend(lookup(p, pc));
+        frames.extend(lookup(p, pc).or_else(|| native_function(p, pc)));
     } else if p.stack_words() == 0 {
         frames.push((not_in_code(p), None));
     }

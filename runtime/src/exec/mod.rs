@@ -9,6 +9,7 @@ pub(crate) mod arith;
 mod arith_property;
 pub(crate) mod bif;
 pub(crate) mod call;
+pub(crate) mod dirty;
 pub(crate) mod exception;
 pub(crate) mod guard;
 pub(crate) mod nif;

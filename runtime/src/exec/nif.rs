@@ -5,7 +5,8 @@
 //! collected while it runs. So every term that it has in hand stays where it is until it returns.
 //!
 //! A NIF that schedules another function to go on in (`enif_schedule_nif()`) rests as [`Resting`] work of its process,
-//! as does the result of a call on a dirty scheduler. The process stays at the entry of the function that was called.
+//! as does the result of a call on a dirty scheduler. The process stays at the entry of the function that was called. A
+//! dirty scheduler makes the call for its stand-in (`process/dirty.rs`).
 //!
 //! Source: `erl_nif.c` and `erl_nfunc_sched.c`, OTP 29. Invariants:
 //! - N1: a library does what `erl_nif.h` asks: it uses an environment as long as that lives, on the thread that it is
@@ -22,6 +23,7 @@ use smallvec::SmallVec;
 
 use super::bif::{BifEnd, after_bif};
 use super::call::Called;
+use super::dirty::from_ordinary;
 use super::exception::Current;
 use super::raise::raise;
 use crate::code::nif::{Body, Nif, delaying};
@@ -29,8 +31,6 @@ use crate::code::op::entry as head;
 use crate::heap::Heap;
 use crate::loader::module::Module;
 use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
-use crate::sched;
-use crate::sys::chance;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
 /// Memory that an environment's owner has in hand until it is cleared.
@@ -277,40 +277,13 @@ impl Callable {
     }
 }
 
-thread_local! {
-    /// The dirty schedulers that this thread is one of.
-    static DIRTY: Cell<Option<Dirty>> = const { Cell::new(None) };
-}
-
-/// Makes this thread a dirty scheduler.
-pub(crate) fn become_dirty(dirty: Dirty) {
-    DIRTY.set(Some(dirty));
-}
-
-/// The kind of this thread as `enif_thread_type()` tells it: 1 an ordinary scheduler, 2 and 3 a dirty CPU and a dirty
-/// I/O one, 0 another.
-pub(crate) fn kind_of_thread() -> c_int {
-    match (DIRTY.get(), sched::current_id()) {
-        (Some(Dirty::Cpu), _) => 2,
-        (Some(Dirty::Io), _) => 3,
-        (None, Some(_)) => 1,
-        (None, None) => 0,
-    }
-}
-
 /// Runs, on a dirty scheduler, what the process that stays at a NIF's entry waits for. What that gives rests in the
-/// process, for an ordinary scheduler.
-pub(crate) fn call_dirty(p: &Process) {
+/// process.
+pub(super) fn call_dirty(p: &Process) {
     let at = p.pc.get();
     if let Ended::Rests(resting) = go_on(p, at, called_at(at).arity, |_| None) {
         rest(p, resting);
     }
-}
-
-/// The dirty schedulers that a body is to run on, as an ordinary one sees it. In a virtual run it runs on the ordinary
-/// one: there is one scheduler, and its order is that of the run.
-fn from_ordinary(dirty: Option<Dirty>) -> Option<Dirty> {
-    dirty.filter(|_| !chance::form().is_virtual())
 }
 
 /// The NIF that is the body of the function with the entry `at`.

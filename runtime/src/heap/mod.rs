@@ -410,6 +410,21 @@ impl Heap {
         message.root
     }
 
+    /// Takes over all that a heap without a block has: its terms are this heap's from now on.
+    pub(crate) fn adopt(&self, other: Heap) {
+        debug_assert!(other.block.start.is_null(), "it has fragments only");
+        self.off_heap.append(&other.off_heap);
+        let mut next = other.fragments.take();
+        while let Some(fragment) = next {
+            // SAFETY: H2: taken out of the chain of `other`, which has given its counts up.
+            let fragment = unsafe {
+                next = fragment.as_ref().next.get();
+                Fragment::from_raw(fragment)
+            };
+            self.push_fragment(fragment);
+        }
+    }
+
     /// A copy of `term`, of any heap, in this one.
     pub(crate) fn copy_in<'h>(&'h self, term: Term<'_>) -> Term<'h> {
         if term.raw().is_immed() {

@@ -16,6 +16,7 @@ use super::module::{self, MODIFICATION, Module, versions};
 use crate::code::entry;
 use crate::code::entry::FunEntry;
 use crate::code::stubs::for_each_return;
+use crate::process::dirty::give_up;
 use crate::process::suspension::NOBODY;
 use crate::process::suspension::resume;
 use crate::process::{Process, Signal, deliver};
@@ -132,7 +133,7 @@ pub(crate) fn complete(name: Atom) -> bool {
     let done = old.is_some();
     if let Some(old) = old {
         // Whoever looks up an address, or is at a breakpoint, may be there still.
-        sched::thread_progress().later(move || drop(old));
+        sched::thread_progress().later(move || give_up(old));
     }
     done
 }

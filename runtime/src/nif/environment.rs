@@ -66,7 +66,10 @@ fn pid_of(raw: RawTerm) -> Option<Pid> {
 /// Sends `message` to a process that is there; whether it is.
 fn send_message(env: Option<&Env>, to: Pid, message: Term<'_>) -> bool {
     match env.and_then(Env::process) {
-        Some(p) => exists(to) && send_to(p, to.term(), message).is_ok(),
+        // What exits sends nothing more.
+        Some(p) => {
+            !p.shared().orphans_call() && exists(to) && send_to(p, to.term(), message).is_ok()
+        }
         None => send(to, Signal::own(Message::copy_of(message), SYSTEM)).is_ok(),
     }
 }
@@ -143,7 +146,7 @@ api! {
     fn enif_is_pid_undefined(pid: *const RawTerm) -> c_int { c_int::from(*pid == am::undefined.raw()) }
     /// Is the process that called alive?
     fn enif_is_current_process_alive(e: *mut Env) -> c_int {
-        c_int::from(env(e).process().is_some_and(|p| exists(p.pid()) && !p.is_exiting()))
+        c_int::from(env(e).process().is_some_and(|p| !p.shared().orphans_call() && !p.is_exiting()))
     }
     /// Is the process alive?
     fn enif_is_process_alive(_e: *mut Env, pid: *const RawTerm) -> c_int {

@@ -252,7 +252,7 @@ api! {
     /// Its name.
     fn enif_thread_name(tid: *const Thread) -> *mut c_char { (*tid).name }
     /// The kind of this thread: 1 an ordinary scheduler, 2 a dirty CPU, 3 a dirty I/O one, 0 another.
-    fn enif_thread_type() -> c_int { crate::exec::nif::kind_of_thread() }
+    fn enif_thread_type() -> c_int { crate::exec::dirty::kind_of_thread() }
 
     /// Opens a library; null, and a text for `error`, where that fails.
     fn enif_dlopen(

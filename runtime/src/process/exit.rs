@@ -85,9 +85,12 @@ impl Process {
         self.end_receive_timer();
         if self.flags.get().terminating {
             probes().exiting(self, true);
-        } else if let Some(reason) = self.exit_reason() {
-            self.change_flags(|flags| flags.terminating = true);
-            happened(&self.shared, Event::Exit, reason);
+        } else {
+            self.leaves_orphan();
+            if let Some(reason) = self.exit_reason() {
+                self.change_flags(|flags| flags.terminating = true);
+                happened(&self.shared, Event::Exit, reason);
+            }
         }
         forget_blocker(self.pid().0);
         if !(GIVES_UP.get())(self) {

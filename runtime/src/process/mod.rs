@@ -39,6 +39,8 @@
 
 mod code_hooks;
 pub(crate) mod dictionary;
+pub(crate) mod dirty;
+pub(crate) mod dirty_queues;
 #[cfg(all(test, not(loom)))]
 mod doom;
 pub(crate) mod event;
@@ -173,6 +175,8 @@ pub(crate) struct Psd {
     /// What the BIF that runs goes on with.
     pub(crate) work: Option<AtRest>,
     system_tasks: system_tasks::SystemTasks,
+    /// What others have asked for that must wait until it comes back from dirty schedulers.
+    until_back: Option<dirty::UntilBack>,
     /// Its data of sequential tracing.
     pub(crate) seq: Option<Box<Seq>>,
 }
@@ -216,6 +220,8 @@ pub struct Process {
     pub(crate) long_queues: Vec<u64>,
     /// The entry with a breakpoint at which it goes on, in the same call.
     pub(crate) resumed_call: Cell<CodeAddress>,
+    /// The call on dirty schedulers that it waits for (D1).
+    dirty: Option<Arc<dirty::DirtyCall>>,
 }
 
 // SAFETY: P1: one thread at a time reaches a process; it moves between threads whole.
@@ -243,10 +249,14 @@ impl Process {
     }
 
     fn of(shared: Arc<ProcShared>, min_heap_words: usize, need_words: usize) -> Process {
-        let pid = shared.pid();
         let mut heap = Heap::new(min_heap_words.max(need_words));
         heap.min_heap_words = next_heap_size(min_heap_words, false);
         heap.max_gen_gcs = spawn::fullsweep_after();
+        Process::with_heap(shared, heap)
+    }
+
+    fn with_heap(shared: Arc<ProcShared>, heap: Heap) -> Process {
+        let pid = shared.pid();
         Process {
             heap,
             x: Cell::new(std::ptr::null_mut()),
@@ -273,6 +283,7 @@ impl Process {
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
             resumed_call: Cell::new(CodeAddress::NULL),
+            dirty: None,
         }
     }
 

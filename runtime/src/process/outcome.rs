@@ -16,7 +16,7 @@ pub enum Dirty {
 pub enum Outcome {
     /// Its time slice is used up: `pc` and `live` say where to go on.
     Yield,
-    /// It goes on on a dirty scheduler, at a NIF's entry; `live` says with which registers.
+    /// It goes on on a dirty scheduler, at the entry of a native function; `live` says with which registers.
     Dirty(Dirty),
     /// It waits ([`super::Process::wait`] says for what); `pc` and `live` say where to go on.
     Wait,

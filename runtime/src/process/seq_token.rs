@@ -32,6 +32,26 @@ pub(crate) struct Seq {
     pub(crate) next_mark: u32,
 }
 
+impl Seq {
+    /// For who acts in the place of the process and receives nothing.
+    pub(super) fn without_messages(&self) -> Seq {
+        Seq {
+            token: self.token.clone(),
+            carried: BTreeMap::new(),
+            ..*self
+        }
+    }
+
+    /// Takes over what has become of it there.
+    pub(super) fn takes_over(&mut self, other: Seq) {
+        *self = Seq {
+            carried: std::mem::take(&mut self.carried),
+            next_mark: self.next_mark,
+            ..other
+        };
+    }
+}
+
 /// The mark of a message in a queue: what the message does to the token of the process that takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(pub(crate) u32);

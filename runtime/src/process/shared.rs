@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -77,6 +77,10 @@ pub struct ProcShared {
     /// The scheduler that it runs on, counted from 1; 0 for any.
     bound: AtomicU16,
     system: bool,
+    /// A dirty scheduler runs its call.
+    dirty_running: AtomicBool,
+    /// It exits while it is away.
+    orphans_call: AtomicBool,
     home: UnsafeCell<Option<Box<Process>>>,
 }
 
@@ -110,6 +114,8 @@ impl ProcShared {
             timers: Mutex::default(),
             bound: AtomicU16::new(0),
             system,
+            dirty_running: AtomicBool::new(false),
+            orphans_call: AtomicBool::new(false),
             home: UnsafeCell::new(None),
         }
     }
@@ -125,6 +131,26 @@ impl ProcShared {
     #[must_use]
     pub(crate) fn is_system(&self) -> bool {
         self.system
+    }
+
+    /// Whether a dirty scheduler runs its call. May be stale.
+    #[must_use]
+    pub(crate) fn is_dirty_running(&self) -> bool {
+        self.dirty_running.load(Ordering::Acquire)
+    }
+
+    /// Whether it has exited, or begun to, and its call goes on.
+    #[must_use]
+    pub(crate) fn orphans_call(&self) -> bool {
+        self.orphans_call.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_orphan(&self) {
+        self.orphans_call.store(true, Ordering::Release);
+    }
+
+    pub(super) fn set_dirty_running(&self, runs: bool) {
+        self.dirty_running.store(runs, Ordering::Release);
     }
 
     /// Its priority.

@@ -66,6 +66,8 @@ pub(crate) struct SystemTasks {
     passed_low: u8,
     /// Collections that wait for the process to allow them.
     delayed: Vec<SystemTask>,
+    /// What waits for the process to come back from dirty schedulers.
+    until_back: Vec<SystemTask>,
     /// The process allows none.
     collections_off: bool,
 }
@@ -92,6 +94,14 @@ impl SystemTasks {
     }
 }
 
+impl SystemTasks {
+    /// The process is back: what has waited for that is due.
+    fn go_on(&mut self) {
+        let normal = &mut self.queues[Priority::Normal as usize];
+        normal.extend(self.until_back.drain(..));
+    }
+}
+
 impl Process {
     /// Puts a task in the queue of its priority.
     pub(crate) fn add_system_task(&mut self, task: SystemTask, priority: Priority) {
@@ -104,8 +114,18 @@ impl Process {
     /// # Errors
     /// When a collection kills the process; the tasks behind it are refused when it ends.
     pub(crate) fn run_system_tasks(&mut self) -> Result<(), Exiting> {
+        if !self.is_away() {
+            self.psd
+                .get_mut()
+                .iter_mut()
+                .for_each(|psd| psd.system_tasks.go_on());
+        }
         while let Some(task) = self.next_system_task() {
             let result = match task.task {
+                Task::Collect { .. } | Task::CopyLiterals if self.is_away() => {
+                    self.psd().system_tasks.until_back.push(task);
+                    continue;
+                }
                 Task::Collect { .. } if self.psd().system_tasks.collections_off => {
                     self.psd().system_tasks.delayed.push(task);
                     continue;
@@ -142,10 +162,10 @@ impl Process {
         while let Some(task) = self.next_system_task() {
             task.answer(false);
         }
-        let delayed = self.with_psd(|psd| psd.system_tasks.delayed.len());
-        if delayed.is_some_and(|count| count > 0) {
-            let delayed = std::mem::take(&mut self.psd().system_tasks.delayed);
-            delayed.iter().for_each(|task| task.answer(false));
+        if let Some(psd) = self.psd.get_mut() {
+            let tasks = &mut psd.system_tasks;
+            let waiting = tasks.delayed.drain(..).chain(tasks.until_back.drain(..));
+            waiting.for_each(|task| task.answer(false));
         }
     }
 }

@@ -163,6 +163,29 @@ pub(crate) fn scheduled_out(p: &Process) {
     }
 }
 
+/// A dirty scheduler begins to run the call that `p` stands in for.
+pub(crate) fn dirty_in(p: &Process) {
+    turns_dirty(p, Event::In);
+}
+
+/// It has run that call.
+pub(crate) fn dirty_out(p: &Process) {
+    turns_dirty(p, Event::Out);
+}
+
+/// Recordings tell of time slices on ordinary schedulers only.
+fn turns_dirty(p: &Process, event: Event) {
+    if p.shared().tracee.has(RUNNING) {
+        let me = p.pid().term();
+        for r in p.shared().tracee.asked(me, event, RUNNING) {
+            if r.tracer != TracerId::Recorder {
+                r.tracer
+                    .report(r.flags, me, &Report::new(event, current(p)));
+            }
+        }
+    }
+}
+
 /// The function that `p` is in; 0 where that cannot be said.
 fn current(p: &Process) -> Term<'_> {
     if p.pc.get().is_null() {

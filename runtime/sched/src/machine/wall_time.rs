@@ -39,10 +39,17 @@ pub struct WallTime {
 }
 
 impl WallTime {
-    /// None of `schedulers` is idle.
-    pub fn new(schedulers: usize) -> WallTime {
+    /// None of `schedulers` is idle, and all `dirty` ones behind them are.
+    pub fn new(schedulers: usize, dirty: usize) -> WallTime {
+        let idle = |since_ns| {
+            CachePadded::new(Mutex::new(Idle {
+                total_ns: 0,
+                since_ns,
+            }))
+        };
+        let ordinary = (0..schedulers).map(|_| idle(None));
         WallTime {
-            idle: (0..schedulers).map(|_| CachePadded::default()).collect(),
+            idle: ordinary.chain((0..dirty).map(|_| idle(Some(0)))).collect(),
             start: Mutex::new(None),
         }
     }
@@ -55,15 +62,22 @@ impl WallTime {
         result
     }
 
+    /// `work` is what scheduler `id`, which is idle, does.
+    pub fn work<T>(&self, id: usize, work: impl FnOnce() -> T) -> T {
+        self.idle[id].lock().end(monotonic_ns());
+        let result = work();
+        self.idle[id].lock().begin(monotonic_ns());
+        result
+    }
+
     /// Does scheduler `id` do nothing now?
     pub fn is_idle(&self, id: usize) -> bool {
         self.idle[id].lock().since_ns.is_some()
     }
 
-    /// How many schedulers do not work now.
-    pub(crate) fn idle_now(&self) -> usize {
-        let is_idle = |idle: &&CachePadded<Mutex<Idle>>| idle.lock().since_ns.is_some();
-        self.idle.iter().filter(is_idle).count()
+    /// How many of the first `schedulers` work now.
+    pub(crate) fn at_work(&self, schedulers: usize) -> usize {
+        (0..schedulers).filter(|id| !self.is_idle(*id)).count()
     }
 
     /// Switches the statistics on or off; whether they were on.
@@ -115,8 +129,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn dirty_schedulers_are_idle_but_for_their_calls() {
+        let times = WallTime::new(1, 1);
+        assert!(!times.is_idle(0) && times.is_idle(1) && times.at_work(1) == 1);
+        assert!(!times.switch(true, 200));
+        assert_eq!(times.read(300), Some(vec![(100, 100), (0, 100)]));
+        times.work(1, || assert!(!times.is_idle(1)));
+        assert!(times.is_idle(1));
+    }
+
+    #[test]
     fn time_asleep_is_no_work() {
-        let times = WallTime::new(2);
+        let times = WallTime::new(2, 0);
         times.idle[0].lock().begin(100);
         assert_eq!(times.read(150), None);
         assert!(!times.switch(true, 200));

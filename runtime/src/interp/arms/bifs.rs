@@ -82,7 +82,8 @@ unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, end
                 r.pause(Outcome::Yield, 1)
             }
             BifEnd::Again(outcome) => {
-                if outcome == Outcome::Yield && !site.half_way.is_null() {
+                if matches!(outcome, Outcome::Yield | Outcome::Dirty(_)) && !site.half_way.is_null()
+                {
                     site.push_return(r);
                     r.pc = site.half_way;
                 } else {

@@ -1,0 +1,69 @@
+//! Dirty schedulers: how many there are, and what is told of them.
+
+mod place;
+
+use place::{Place, errors};
+
+/// Has processes run on dirty schedulers, and prints what is told meanwhile.
+const PROGRAM: &str = r#"
+-module(work).
+-export([main/0]).
+
+main() ->
+    Numbers = [dirty_cpu_schedulers, dirty_cpu_schedulers_online, dirty_io_schedulers],
+    io:format("~w~n", [[erlang:system_info(I) || I <- Numbers]]),
+    false = erlang:system_flag(scheduler_wall_time, true),
+    Kinds = lists:duplicate(5, dirty_io) ++ lists:duplicate(2, dirty_cpu),
+    Me = self(),
+    Pids = [spawn(fun() -> erts_debug:Kind(alive_waitexitingonly, Me) end) || Kind <- Kinds],
+    %% As many are alive as have a scheduler: the others have never begun.
+    Alive = [receive {alive, Pid} -> Pid end || _ <- [1, 2, 3]],
+    [_, _ | Waiting] = erlang:statistics(run_queue_lengths_all),
+    [_, _ | Active] = erlang:statistics(active_tasks_all),
+    {Length, Length} = {length(erlang:statistics(run_queue_lengths)), length(erlang:statistics(active_tasks))},
+    io:format("~w ~w ~w~n", [Waiting, Active, Length]),
+    Times = lists:sort(erlang:statistics(scheduler_wall_time_all)),
+    io:format("~w ~w~n", [length(Times), length([I || {I, Worked, _} <- Times, I > 2, Worked > 0])]),
+    running = status(hd(Alive)),
+    [runnable = status(Pid) || Pid <- Pids -- Alive],
+    Refs = [monitor(process, Pid) || Pid <- Pids],
+    [exit(Pid, kill) || Pid <- Pids],
+    [receive {'DOWN', Ref, process, _, killed} -> ok end || Ref <- Refs],
+    receive {alive, _} -> error(has_begun) after 0 -> ok end,
+    2 = erlang:system_flag(schedulers_online, 1),
+    {'EXIT', {badarg, _}} = (catch erlang:system_flag(dirty_cpu_schedulers_online, 2)),
+    1 = erlang:system_flag(schedulers_online, 2),
+    %% It has followed.
+    2 = erlang:system_flag(dirty_cpu_schedulers_online, 2),
+    ok = erts_debug:dirty_cpu(reschedule, 1000),
+    halt().
+
+status(Pid) -> {status, Status} = process_info(Pid, status), Status.
+"#;
+
+#[test]
+fn there_are_as_many_dirty_schedulers_as_flags_say() {
+    let Some(place) = Place::new(PROGRAM) else {
+        return;
+    };
+    place.printed(&["run", "--", "erlc", "+nowarn_deprecated_catch", "work.erl"]);
+    let flags = ["+S", "2:2", "+SDcpu", "2:1", "+SDio", "2"];
+    let program = ["-noshell", "-pa", ".", "-run", "work", "main"];
+    let arguments = [&["run", "--", "erl"][..], &flags, &program].concat();
+    let output = place.run(&arguments);
+    assert!(output.status.success(), "{}", errors(&output));
+    let told = "[2,1,2]\n[1,3] [2,5] 3\n6 3\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), told);
+}
+
+#[test]
+fn flags_of_dirty_schedulers_are_checked() {
+    let Some(place) = Place::new(PROGRAM) else {
+        return;
+    };
+    let output = place.run(&[
+        "run", "--", "erl", "+SDio", "0", "-noshell", "-eval", "halt().",
+    ]);
+    assert!(!output.status.success());
+    assert!(errors(&output).contains("bad number of dirty I/O schedulers 0"));
+}

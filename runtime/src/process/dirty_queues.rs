@@ -1,0 +1,119 @@
+//! The queues of calls that wait for dirty schedulers, one for each kind.
+//!
+//! Source: `erl_process.c`, OTP 29. Differs: calls of all priorities wait in one queue.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Dirty;
+use super::dirty::DirtyCall;
+use crate::sched::{dirty_schedulers, schedulers};
+
+/// What waits for one kind of dirty schedulers, and what they do.
+struct Queue {
+    calls: VecDeque<Arc<DirtyCall>>,
+    /// Schedulers that have been started, and those of them that make no call.
+    started: usize,
+    idle: usize,
+}
+
+/// The queue of one kind of dirty schedulers.
+pub(crate) struct DirtyQueue {
+    kind: Dirty,
+    queue: Mutex<Queue>,
+    filled: Condvar,
+}
+
+static CPU: DirtyQueue = DirtyQueue::new(Dirty::Cpu);
+static IO: DirtyQueue = DirtyQueue::new(Dirty::Io);
+
+/// The queue of a kind.
+pub(crate) fn queue_of(kind: Dirty) -> &'static DirtyQueue {
+    match kind {
+        Dirty::Cpu => &CPU,
+        Dirty::Io => &IO,
+    }
+}
+
+impl DirtyQueue {
+    const fn new(kind: Dirty) -> DirtyQueue {
+        DirtyQueue {
+            kind,
+            queue: Mutex::new(Queue {
+                calls: VecDeque::new(),
+                started: 0,
+                idle: 0,
+            }),
+            filled: Condvar::new(),
+        }
+    }
+
+    /// How many schedulers of this kind there may be, and how many of them may make calls.
+    fn limits(&self) -> (usize, usize) {
+        let numbers = dirty_schedulers();
+        match self.kind {
+            Dirty::Cpu => (numbers.cpu, numbers.cpu_online()),
+            Dirty::Io => (numbers.io, numbers.io),
+        }
+    }
+
+    /// The account of this kind's scheduler `index`.
+    fn account(&self, index: usize) -> usize {
+        let before = match self.kind {
+            Dirty::Cpu => 0,
+            Dirty::Io => dirty_schedulers().cpu,
+        };
+        schedulers() + before + index
+    }
+
+    /// Queues a call. `start` is called with the number of a scheduler of this kind, from 0, which is to be started.
+    pub(crate) fn push(&self, call: Arc<DirtyCall>, start: impl FnOnce(usize)) {
+        let mut queue = self.queue.lock();
+        queue.calls.push_back(call);
+        if queue.idle < queue.calls.len() && queue.started < self.limits().0 {
+            start(queue.started);
+            queue.started += 1;
+            queue.idle += 1;
+        }
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// Scheduler `index` waits for a call and makes it, with `make`.
+    pub(crate) fn make_next(&self, index: usize, make: impl FnOnce(&DirtyCall)) {
+        let mut queue = self.queue.lock();
+        let call = loop {
+            let busy = queue.started - queue.idle;
+            if busy < self.limits().1
+                && let Some(call) = queue.calls.pop_front()
+            {
+                break call;
+            }
+            self.filled.wait(&mut queue);
+        };
+        queue.idle -= 1;
+        drop(queue);
+        let times = &crate::sched::machine().wall_time;
+        times.work(self.account(index), || make(&call));
+        self.queue.lock().idle += 1;
+    }
+
+    /// More of its schedulers are online than before, or fewer.
+    pub(crate) fn limits_changed(&self) {
+        self.filled.notify_all();
+    }
+
+    /// How many calls wait.
+    pub(crate) fn len(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.calls.iter().filter(|call| call.is_queued()).count()
+    }
+
+    /// How many calls are made now.
+    pub(crate) fn running(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.started - queue.idle
+    }
+}
