@@ -24,7 +24,6 @@ mod debug;
 mod debugger;
 mod decode_packet;
 pub(crate) mod dictionary;
-mod drivers;
 pub(crate) mod emulator;
 mod error;
 mod ets;

@@ -19,7 +19,6 @@ pub(crate) const FAMILIES: &[&[Bif]] = &[
     super::debug::TABLE,
     super::debugger::TABLE,
     super::decode_packet::TABLE,
-    super::drivers::TABLE,
     super::emulator::TABLE,
     super::internal_state::TABLE,
     super::dictionary::TABLE,
