@@ -23,11 +23,12 @@ impl Instance {
         if reason == am::killed {
             return self.stop();
         }
-        if self.queue.lock().size() > 0
-            && let Some(flush) = self.driver.entry.flush
-        {
-            // SAFETY: D1, D2.
-            unsafe { flush(self.data()) };
+        if self.queue.lock().size() > 0 {
+            self.is_silent.store(true, Ordering::Release);
+            if let Some(flush) = self.driver.entry.flush {
+                // SAFETY: D1, D2.
+                unsafe { flush(self.data()) };
+            }
         }
         self.end_if_flushed();
     }

@@ -58,6 +58,8 @@ pub(super) struct Instance {
     pub(super) mode: Mode,
     pub(super) input: Mutex<Input>,
     pub(super) phase: AtomicU8,
+    /// The port waits for its queue to be empty: nobody hears of the driver any more.
+    pub(super) is_silent: AtomicBool,
     /// The owner is to be told of the end.
     pub(super) asked: AtomicBool,
     pub(super) queue: Mutex<Queue>,
@@ -129,6 +131,7 @@ impl Instance {
             mode,
             input: Mutex::new(Input::new(mode.framing)),
             phase: AtomicU8::new(phase::OPEN),
+            is_silent: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             queue: Mutex::default(),
             timer: Mutex::default(),
@@ -258,7 +261,8 @@ impl Instance {
             let is_binary = self.control_flags.load(Ordering::Acquire) & CONTROL_BINARY != 0;
             // SAFETY: NF1: what the driver has answered.
             let bytes = unsafe { answer_of(answer, own, size, is_binary) };
-            Some((bytes, is_binary))
+            // Nothing at all is the empty list.
+            Some((bytes, is_binary && !answer.is_null()))
         });
         answered?
     }

@@ -35,10 +35,12 @@ mod terms;
 mod thread;
 mod timer;
 
-use std::ffi::c_void;
+use std::borrow::Cow;
+use std::ffi::{c_int, c_void};
 
 use crate::code::bif::Bif;
 use crate::nif::{Symbol, api};
+use crate::sys::errno;
 use crate::term::Atom;
 
 /// The tables of what OTP has in BIFs.
@@ -73,6 +75,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 fn latin1(name: &[u8]) -> Atom {
     let name: String = name.iter().map(|byte| char::from(*byte)).collect();
     Atom::new(&name)
+}
+
+/// The name of an error of the system, or its number where it has none.
+fn errno_id(error: c_int) -> Cow<'static, str> {
+    match errno::errno_name(error) {
+        "unknown" => Cow::Owned(format!("errno_{error}")),
+        name => Cow::Borrowed(name),
+    }
 }
 
 /// `ErlDrvPort`: a port's number.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use super::instance::{Instance, of};
 use super::{DrvPort, TermData, api};
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, Signal, Watcher, deliver, exists, send};
+use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, exists, send};
 use crate::term::{Pid, RawTerm, Term};
 
 /// `ErlDrvMonitor`: the numbers of a reference.
@@ -63,10 +63,10 @@ impl Instance {
             }
         });
         self.monitors.lock().0.insert(reference, pid);
+        let by = WatchedBy::Port(self.port.id);
         let request = Signal::request(move |p: Option<&mut Process>| match p {
             Some(p) => {
-                let object = Weak::new();
-                let watcher = Watcher { told, object };
+                let watcher = Watcher { told, by };
                 p.relations().watchers.insert(reference, watcher);
             }
             None => told(),

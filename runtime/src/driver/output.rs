@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::binary::{Counted, DrvBinary, IoVec, bytes_at, elements, holder};
-use super::instance::{Instance, of, phase};
-use super::{DrvPort, api};
+use super::instance::{Instance, of};
+use super::{DrvPort, api, errno_id};
 use crate::heap::Heap;
 use crate::port::framing::{Framing, Piece};
-use crate::sys::errno;
 use crate::term::atom::atom;
 use crate::term::{Term, am};
 
@@ -57,7 +56,7 @@ fn joined<'h>(heap: &'h Heap, is_binary: bool, parts: Vec<Part<'_>>) -> Term<'h>
 }
 
 fn deliver(this: &Arc<Instance>, header: &[u8], parts: Vec<Part<'_>>) -> c_int {
-    if this.phase.load(Ordering::Acquire) != phase::OPEN {
+    if this.is_silent.load(Ordering::Acquire) {
         return 0;
     }
     let size: usize = parts.iter().map(|part| part.bytes().len()).sum();
@@ -111,7 +110,7 @@ fn fail(port: DrvPort, reason: Term<'_>, eof: bool) -> c_int {
 
 /// The atom of an error of the system.
 fn posix(error: c_int) -> Term<'static> {
-    atom(errno::errno_name(error))
+    atom(&errno_id(error))
 }
 
 /// An atom with a name in Latin-1.

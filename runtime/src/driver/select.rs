@@ -48,6 +48,11 @@ impl Selected {
         }
     }
 
+    /// Does its port wait for anything?
+    fn is_wished(&self) -> bool {
+        self.read.is_on || self.write.is_on
+    }
+
     fn unwatch_all(&mut self) {
         for wish in [&mut self.read, &mut self.write] {
             wish.is_on = false;
@@ -153,17 +158,19 @@ fn select(this: &Instance, fd: RawFd, mode: c_int) {
     interests(mode).for_each(|interest| watch_wished(this, fd, interest));
 }
 
-/// Takes wishes back. With `USE` all, and the driver may close the descriptor.
+/// Takes wishes back. With `USE` all, and the driver may close the descriptor; not so with `QUIET` besides.
 fn deselect(this: &Arc<Instance>, fd: RawFd, mode: c_int) -> c_int {
+    let ends = mode & (USE | QUIET) == USE;
     {
         let mut all = SELECTED.lock();
         match all.get_mut(&fd) {
-            Some(selected) if selected.port != this.port.id.0 => return -1,
-            Some(selected) if mode & USE != 0 => {
+            Some(selected) if selected.port != this.port.id.0 && selected.is_wished() => return -1,
+            Some(selected) if ends => {
                 selected.unwatch_all();
                 all.remove(&fd);
             }
             Some(selected) => {
+                selected.is_used &= mode & USE == 0;
                 for interest in interests(mode) {
                     let wish = selected.wish(interest);
                     wish.is_on = false;
@@ -171,17 +178,14 @@ fn deselect(this: &Arc<Instance>, fd: RawFd, mode: c_int) -> c_int {
                         poll::unwatch(watch);
                     }
                 }
-                if !selected.is_used && !selected.read.is_on && !selected.write.is_on {
+                if !selected.is_used && !selected.is_wished() {
                     all.remove(&fd);
                 }
             }
             None => {}
         }
     }
-    if mode & USE != 0
-        && mode & QUIET == 0
-        && let Some(stop) = this.driver.entry.stop_select
-    {
+    if ends && let Some(stop) = this.driver.entry.stop_select {
         // SAFETY: D1: nobody waits for it any more.
         unsafe {
             stop(
@@ -206,7 +210,7 @@ impl Instance {
         };
         for (fd, is_used) in left {
             let quiet = if is_used { 0 } else { QUIET };
-            deselect(self, fd, USE | quiet);
+            deselect(self, fd, READ | WRITE | USE | quiet);
         }
     }
 }

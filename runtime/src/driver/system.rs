@@ -4,13 +4,12 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::ptr;
 
-use super::api;
+use super::{api, errno_id};
 use crate::nif::time::{
     enif_convert_time_unit, enif_monotonic_time, enif_system_info, enif_time_offset, getenv, text,
 };
 use crate::sched::clock::now_microseconds;
 use crate::sys::environment::set_variable;
-use crate::sys::errno;
 
 /// `ErlDrvNowData`.
 #[repr(C)]
@@ -64,7 +63,7 @@ api! {
     /// Versions, and what there is.
     fn driver_system_info(out: *mut u8, size: usize) { enif_system_info(out, size); }
     /// The name of an error of the system.
-    fn erl_errno_id(error: c_int) -> *const c_char { text(errno::errno_name(error)) }
+    fn erl_errno_id(error: c_int) -> *const c_char { text(&errno_id(error)) }
     /// Does nothing.
     fn null_func() -> c_int { 0 }
 

@@ -23,7 +23,7 @@ use crate::heap::Heap;
 use crate::port::open::Error;
 use crate::port::{Port, driver as native, linked};
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, SYSTEM, Signal, Watcher, deliver};
+use crate::process::{Process, SYSTEM, Signal, WatchedBy, Watcher, deliver};
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, am};
 
@@ -266,8 +266,8 @@ fn watch(p: &Process) {
     let pid = p.pid();
     if with(|table| table.watched.insert(pid)) {
         let told = Box::new(move || exited(pid));
-        let object = std::sync::Weak::new();
-        let watcher = Watcher { told, object };
+        let by = WatchedBy::Runtime;
+        let watcher = Watcher { told, by };
         p.relations().watchers.insert(make_ref(), watcher);
     }
 }
