@@ -47,7 +47,7 @@ use crate::term::Atom;
 pub(crate) const BIFS: &[&[Bif]] = &[ddll::TABLE];
 
 /// The tables of all families.
-static TABLES: [&[Symbol]; 13] = [
+static TABLES: [&[Symbol]; 15] = [
     binary::TABLE,
     instance::TABLE,
     job::TABLE,
@@ -58,7 +58,9 @@ static TABLES: [&[Symbol]; 13] = [
     select::TABLE,
     system::TABLE,
     table::TABLE,
+    terms::DATA,
     terms::TABLE,
+    thread::IN_C,
     thread::TABLE,
     timer::TABLE,
 ];

@@ -61,16 +61,6 @@ fn deliver(this: &Arc<Instance>, header: &[u8], parts: Vec<Part<'_>>) -> c_int {
     }
     let size: usize = parts.iter().map(|part| part.bytes().len()).sum();
     this.port.took_input(header.len() + size);
-    if matches!(this.mode.framing, Framing::Line(_)) {
-        let pieces: Vec<Piece> = {
-            let mut input = this.input.lock();
-            let header = std::iter::once(header);
-            let all = header.chain(parts.iter().map(Part::bytes));
-            all.flat_map(|bytes| input.push(bytes)).collect()
-        };
-        lines(this, pieces);
-        return 0;
-    }
     send(this, |heap| {
         let data = joined(heap, this.mode.binary, parts);
         heap.byte_list_with_tail(header, data)
@@ -78,8 +68,21 @@ fn deliver(this: &Arc<Instance>, header: &[u8], parts: Vec<Part<'_>>) -> c_int {
     0
 }
 
-/// Sends lines, and parts of them.
-fn lines(this: &Instance, pieces: impl IntoIterator<Item = Piece>) {
+/// Sends bytes: as they are, or in lines.
+fn deliver_bytes(this: &Arc<Instance>, header: &[u8], bytes: &[u8]) -> c_int {
+    if !matches!(this.mode.framing, Framing::Line(_)) {
+        return deliver(this, header, vec![Part::Bytes(bytes)]);
+    }
+    if !this.is_silent.load(Ordering::Acquire) {
+        this.port.took_input(header.len() + bytes.len());
+        let pieces = this.input.lock().push(bytes);
+        lines(this, header, pieces);
+    }
+    0
+}
+
+/// Sends lines, and parts of them, each behind the header.
+fn lines(this: &Instance, header: &[u8], pieces: impl IntoIterator<Item = Piece>) {
     for piece in pieces {
         let (tag, bytes) = match piece {
             Piece::Data(bytes) | Piece::Eol(bytes) => ("eol", bytes),
@@ -90,7 +93,7 @@ fn lines(this: &Instance, pieces: impl IntoIterator<Item = Piece>) {
                 true => heap.binary_from_vec(bytes),
                 false => heap.byte_list(&bytes),
             };
-            heap.tuple(&[atom(tag), data])
+            heap.tuple(&[atom(tag), heap.byte_list_with_tail(header, data)])
         });
     }
 }
@@ -98,7 +101,7 @@ fn lines(this: &Instance, pieces: impl IntoIterator<Item = Piece>) {
 /// Sends what is there of a line.
 pub(super) fn finish_line(this: &Instance) {
     let rest = this.input.lock().finish();
-    lines(this, rest);
+    lines(this, &[], rest);
 }
 
 /// The driver ends its port.
@@ -126,16 +129,12 @@ api! {
     /// Sends data.
     fn driver_output(port: DrvPort, data: *mut c_char, size: usize) -> c_int {
         let Some(this) = of(port) else { return -1 };
-        deliver(&this, &[], vec![Part::Bytes(bytes_at(data, size))])
+        deliver_bytes(&this, &[], bytes_at(data, size))
     }
     /// Sends a header, always as bytes, and data.
     fn driver_output2(port: DrvPort, header: *mut c_char, header_size: usize, data: *mut c_char, size: usize) -> c_int {
         let Some(this) = of(port) else { return -1 };
-        let parts = match data.is_null() {
-            true => Vec::new(),
-            false => vec![Part::Bytes(bytes_at(data, size))],
-        };
-        deliver(&this, bytes_at(header, header_size), parts)
+        deliver_bytes(&this, bytes_at(header, header_size), bytes_at(data, size))
     }
     /// The same with part of a binary.
     fn driver_output_binary(

@@ -230,10 +230,12 @@ unsafe fn send_from(
 
 /// `driver_term_nil`.
 #[unsafe(export_name = "driver_term_nil")]
-pub(super) static NIL: TermData = Term::NIL.raw().0;
+static NIL: TermData = Term::NIL.raw().0;
 
+/// The data of the interface.
 #[used]
-static NIL_IS_EXPORTED: &TermData = &NIL;
+pub(super) static DATA: &[super::Symbol] =
+    &[super::Symbol("driver_term_nil", (&raw const NIL).cast())];
 
 api! {
     /// The empty list.

@@ -11,7 +11,10 @@ unsafe extern "C" {
 
 /// The function of `support.c`.
 #[used]
-static IN_C: super::Symbol = super::Symbol("erl_drv_thread_exit", erl_drv_thread_exit as *const ());
+pub(super) static IN_C: &[super::Symbol] = &[super::Symbol(
+    "erl_drv_thread_exit",
+    erl_drv_thread_exit as *const (),
+)];
 
 api! {
     /// Memory.
