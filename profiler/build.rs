@@ -1,5 +1,5 @@
 //! Tells `beamline --version` the commit that it is built from, and has the program export the functions of `erl_nif.h`
-//! for the libraries that it opens.
+//! and `erl_driver.h` for the libraries that it opens.
 
 use std::process::Command;
 
@@ -21,5 +21,17 @@ fn main() {
     }
     let commit = git(&["rev-parse", "--short=10", "HEAD"]).unwrap_or_default();
     println!("cargo::rustc-env=BEAMLINE_COMMIT={commit}");
-    println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=enif_*");
+    for names in [
+        "enif_*",
+        "driver_*",
+        "erl_drv_*",
+        "*_driver_entry",
+        "set_*port*",
+        "get_port_flags",
+    ] {
+        println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={names}");
+    }
+    for name in ["erl_errno_id", "null_func", "dtrace_drvport_str"] {
+        println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
+    }
 }

@@ -8,5 +8,17 @@ fn main() {
         .extra_warnings(true)
         .compile("beamline_nif_support");
     // For tests of this crate; `profiler/build.rs` does the same for the program.
-    println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol=enif_*");
+    for names in [
+        "enif_*",
+        "driver_*",
+        "erl_drv_*",
+        "*_driver_entry",
+        "set_*port*",
+        "get_port_flags",
+    ] {
+        println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={names}");
+    }
+    for name in ["erl_errno_id", "null_func", "dtrace_drvport_str"] {
+        println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={name}");
+    }
 }

@@ -7,12 +7,12 @@ use crate::loader::purge;
 use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
-use crate::{bif as bifs, ets, native, port, trace};
+use crate::{bif as bifs, driver, ets, native, port, trace};
 
 /// Installs every hook. Before anything else is called; again it does nothing.
 pub fn install() {
     bif::FAMILIES.install(Families {
-        bifs: &[bifs::table::FAMILIES, native::BIFS],
+        bifs: &[bifs::table::FAMILIES, driver::BIFS, native::BIFS],
         overrides: bifs::table::OVERRIDES,
         nifs: native::NIFS,
     });

@@ -6,6 +6,7 @@
 
 mod bif;
 mod code;
+mod driver;
 mod ets;
 mod exec;
 mod external;
@@ -33,6 +34,7 @@ pub(crate) use beamline_runtime_sched as sched;
 pub(crate) use beamline_runtime_sys as sys;
 
 pub use code::bif::{Bif, all as bifs};
+pub use driver::names as driver_functions;
 pub use loader::disasm::Specific;
 pub use loader::load::prepare;
 pub use loader::module::{Mfa, Module, make_current};

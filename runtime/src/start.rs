@@ -76,6 +76,7 @@ struct Flags {
     processes: usize,
     atoms: usize,
     ports: usize,
+    async_threads: usize,
     /// The range of `+pc`.
     printable: Option<String>,
     /// The level of `+W`.
@@ -140,6 +141,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     atom::set_limit(flags.atoms);
     process::set_process_limit(flags.processes);
     port::set_port_limit(flags.ports);
+    port::pool::set_threads(flags.async_threads);
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
     sched::set_dirty_schedulers(flags.dirty.numbers());
@@ -225,6 +227,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         processes: 1_048_576,
         atoms: 1_048_576,
         ports: 65_536,
+        async_threads: 1,
         printable: None,
         warnings: None,
         time_warp: TimeWarp::Multi,
@@ -272,6 +275,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
                 let next = || rest.next().map_or("", String::as_str);
                 flags.dirty.take(flag, next)?;
             }
+            "-A" => flags.async_threads = number(flag, value()?)?.min(1024),
             "-C" => flags.time_warp = time_warp(value()?)?,
             "-P" => flags.processes = number(flag, value()?)?.max(1024),
             "-D" if attached.is_empty() => flags.debugging = true,
@@ -345,7 +349,6 @@ fn instrumentation(flag: &str, value: Option<&String>) -> Result<bool, StartErro
 fn takes_value(flag: &str) -> bool {
     const WITH_VALUE: &[&str] = &[
         "-a",
-        "-A",
         "-e",
         "-h",
         "-R",

@@ -25,7 +25,6 @@ mod debugger;
 mod decode_packet;
 pub(crate) mod dictionary;
 mod dirty;
-mod drivers;
 pub(crate) mod emulator;
 mod error;
 mod ets;

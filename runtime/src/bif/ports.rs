@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::bif::wait_for_port;
 use crate::code::bif::bifs;
+use crate::external::{DecodeOptions, EncodeOptions, decode, encode};
 use crate::heap::Message;
 use crate::port::open;
 use crate::port::open::Error;
-use crate::port::{Port, Refused, table};
+use crate::port::{Port, Refused, State, table};
 use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
@@ -72,7 +73,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     let Some(port) = port_of(port) else {
         return Ok(am::badarg.term());
     };
-    if force {
+    if force && !port.is_busy_softly() {
         return Ok(am::notsup.term());
     }
     let Ok(data) = iolist::to_vec(data) else {
@@ -81,7 +82,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     p.bump_reds((data.len() / 1024) as i64);
     let taken = {
         let _calls = sysprof::calls_port(p);
-        port.command_from(p, p.pid().term().raw(), data)
+        port.command_from(p, p.pid().term().raw(), data, force)
     };
     match taken {
         Ok(()) => Ok(true.into()),
@@ -123,7 +124,9 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
     };
     let _calls = sysprof::calls_port(p);
     let traced = port.traced();
-    let done = traced.controls(p.pid(), (command, &data), || port.control(command));
+    let done = traced.controls(p.pid(), (command, &data), || {
+        port.control(p.pid(), command, &data)
+    });
     Ok(match done {
         Some((answer, true)) => p.binary(&answer),
         Some((answer, false)) => p.byte_list(&answer),
@@ -131,12 +134,25 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
     })
 }
 
-/// No driver here has call operations.
-fn port_call_3<'p>(_p: &'p Process, [port, _, _]: [Term<'p>; 3]) -> BifResult<'p> {
-    if let Some(port) = port_of(port) {
-        port.traced().ran(am::call);
-    }
-    Ok(am::badarg.term())
+/// What drivers in C get and give is in the external format.
+fn port_call_3<'p>(p: &'p Process, [port, operation, data]: [Term<'p>; 3]) -> BifResult<'p> {
+    let operation = operation.as_u64().and_then(|n| u32::try_from(n).ok());
+    let (Some(port), Some(operation)) = (port_of(port), operation) else {
+        return Ok(am::badarg.term());
+    };
+    let Ok(mut data) = encode(data, EncodeOptions::default()) else {
+        return Ok(am::badarg.term());
+    };
+    let _calls = sysprof::calls_port(p);
+    let traced = port.traced();
+    let done = traced.calls(p.pid(), (operation, &mut data), |data| {
+        port.call(p.pid(), operation, data)
+    });
+    let answer = done.and_then(|answer| decode(p, &answer, DecodeOptions::default()).ok());
+    Ok(match answer {
+        Some((answer, _)) => p.tuple(&[am::ok.term(), answer]),
+        None => am::badarg.term(),
+    })
 }
 
 /// Items of `port_info/1`, behind the registered name.
@@ -186,9 +202,18 @@ fn slot(id: PortId) -> u64 {
     (id.0 % lines) * 8 + (id.0 / lines) % 8
 }
 
+/// Bytes that a port's driver has taken and not given on.
+fn queued_bytes(state: &State) -> usize {
+    match &state.linked {
+        Some(linked) => linked.queued_bytes(),
+        None => state.queued_bytes,
+    }
+}
+
 /// `{Item, Value}`; `None` for an item that there is not.
 fn info<'p>(p: &'p Process, port: &Port, item: &str) -> Option<Term<'p>> {
     let state = port.state.lock();
+    let linked = state.linked.as_ref();
     let value = match item {
         "registered_name" => match registry::name_of(Named::Port(port.id)) {
             Some(name) => name.term(),
@@ -209,10 +234,19 @@ fn info<'p>(p: &'p Process, port: &Port, item: &str) -> Option<Term<'p>> {
             None => am::undefined.term(),
         },
         "parallelism" => state.parallelism.into(),
-        "queue_size" => p.unsigned(state.queued_bytes as u64),
-        "memory" => p.unsigned((size_of::<Port>() + state.queued_bytes) as u64),
-        "locking" => atom("port_level"),
-        "monitors" => Term::NIL,
+        "queue_size" => p.unsigned(queued_bytes(&state) as u64),
+        "memory" => p.unsigned((size_of::<Port>() + queued_bytes(&state)) as u64),
+        "locking" => match linked.is_some_and(|linked| linked.is_locked_as_driver()) {
+            true => atom("driver_level"),
+            false => atom("port_level"),
+        },
+        "monitors" => {
+            let monitored = linked.map_or_else(Vec::new, |linked| linked.monitored());
+            let rows = monitored
+                .iter()
+                .map(|pid| p.tuple(&[am::process.term(), pid.term()]));
+            p.list(&rows.collect::<Vec<_>>())
+        }
         "monitored_by" => {
             let by = state.monitors.iter();
             let by: Vec<Term<'p>> = by.map(|(_, pid)| pid.term()).collect();

@@ -6,7 +6,7 @@ use super::process::{ask_and_await, reply};
 use super::{Next, bifs};
 use crate::heap::{Heap, Message};
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, options};
+use crate::process::{Class, Monitored, Process, Signal, WatchedBy, options};
 use crate::term::{Atom, Term, am, tag};
 
 bifs! {
@@ -315,14 +315,14 @@ fn relations(p: &Process, name: Atom) -> Term<'_> {
     let items: Vec<Term<'_>> = match name {
         am::links => relations.linked().map(|peer| peer.term()).collect(),
         am::monitored_by => {
-            let objects = relations
-                .watchers
-                .values()
-                .filter_map(|it| it.object.upgrade());
+            let watchers = relations.watchers.values();
+            let others = watchers.filter_map(|watcher| match &watcher.by {
+                WatchedBy::Object(object) => Some(p.magic_reference(object.upgrade()?)),
+                WatchedBy::Port(port) => Some(port.term()),
+                WatchedBy::Runtime => None,
+            });
             let processes = relations.targets.values().map(|pid| pid.term());
-            processes
-                .chain(objects.map(|object| p.magic_reference(object)))
-                .collect()
+            processes.chain(others).collect()
         }
         am::monitors => {
             let targets = relations.origins.values().map(|origin| origin.target);

@@ -290,7 +290,7 @@ fn scheduler_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "logical_processors_available" => number(processors::available()),
         "cpu_quota" => atom("unknown"),
         "context_reductions" => Term::small(process::CONTEXT_REDS),
-        "thread_pool_size" => Term::small(1),
+        "thread_pool_size" => number(port::pool::threads()),
         _ => return None,
     })
 }

@@ -20,7 +20,6 @@ pub(crate) const FAMILIES: &[&[Bif]] = &[
     super::dirty::TABLE,
     super::debugger::TABLE,
     super::decode_packet::TABLE,
-    super::drivers::TABLE,
     super::emulator::TABLE,
     super::internal_state::TABLE,
     super::dictionary::TABLE,

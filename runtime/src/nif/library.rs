@@ -86,7 +86,7 @@ unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
 }
 
 /// What `dlopen()` gave: open as long as this value.
-struct Handle(NonNull<c_void>);
+pub(crate) struct Handle(NonNull<c_void>);
 
 // SAFETY: the system guards its handles.
 unsafe impl Send for Handle {}
@@ -104,10 +104,10 @@ impl Drop for Handle {
 ///
 /// # Safety
 /// NF1.
-pub(super) unsafe fn open_named(name: *const c_char) -> *mut c_void {
+pub(crate) unsafe fn open_named(name: *const c_char) -> *mut c_void {
     // SAFETY: by contract.
     let name = OsStr::from_bytes(unsafe { bytes(name) });
-    open(name.as_bytes()).map_or(ptr::null_mut(), |handle| {
+    dl_open(name.as_bytes()).map_or(ptr::null_mut(), |handle| {
         let it = handle.0.as_ptr();
         std::mem::forget(handle);
         it
@@ -152,11 +152,35 @@ fn has_all_segments(file: &File) -> Option<bool> {
     Some((0..count).all(|index| is_there(index).is_some()))
 }
 
-fn open(name: &[u8]) -> Option<Handle> {
+fn dl_open(name: &[u8]) -> Option<Handle> {
     let file = CString::new([name, b".so"].concat()).ok()?;
     // SAFETY: a text that ends in zero.
     let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     NonNull::new(handle).map(Handle)
+}
+
+/// Opens the library `name` with its ending.
+///
+/// # Errors
+/// What the system says, without the file's name before it.
+pub(crate) fn open(name: &[u8]) -> Result<Handle, String> {
+    if !is_whole(name) {
+        return Err("file too short".to_owned());
+    }
+    dl_open(name).ok_or_else(|| {
+        let file = String::from_utf8_lossy(name).into_owned() + ".so";
+        let text = dl_error();
+        match text.strip_prefix(&file) {
+            Some(rest) => rest.trim_start_matches([':', ' ']).to_owned(),
+            None => text,
+        }
+    })
+}
+
+/// What an open library has under a name.
+pub(crate) fn symbol(handle: &Handle, name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: open, and a text that ends in zero.
+    NonNull::new(unsafe { libc::dlsym(handle.0.as_ptr(), name.as_ptr()) })
 }
 
 /// What the system says of the last failure.
@@ -358,7 +382,7 @@ pub(crate) fn load(
         let text = format!("Failed to load NIF library: '{name}.so: file too short'");
         return Err(("load_failed", text));
     }
-    let handle = open(name).ok_or_else(|| load_failed(name))?;
+    let handle = dl_open(name).ok_or_else(|| load_failed(name))?;
     let entry = entry_of(&handle)?;
     taints::add(code.name);
     // SAFETY: N1: the entry of a library that is open.

@@ -24,14 +24,14 @@ mod queue;
 mod read;
 mod resource;
 mod select;
-mod thread;
-mod time;
+pub(crate) mod thread;
+pub(crate) mod time;
 
 pub(crate) use crate::exec::nif::Env;
 use crate::term::{RawTerm, Term};
 
 /// The address of a function of the interface.
-struct Symbol(&'static str, *const ());
+pub(crate) struct Symbol(pub(crate) &'static str, pub(crate) *const ());
 
 // SAFETY: the address of a function does not change.
 unsafe impl Sync for Symbol {}
@@ -56,11 +56,11 @@ macro_rules! api {
         )*
         /// This family's functions.
         #[used]
-        pub(super) static TABLE: &[super::Symbol] =
+        pub(crate) static TABLE: &[super::Symbol] =
             &[$(super::Symbol(stringify!($name), $name as *const ())),*];
     };
 }
-use api;
+pub(crate) use api;
 
 /// The tables of all families.
 static TABLES: [&[Symbol]; 14] = [

@@ -14,7 +14,7 @@ use super::resource::{Resource, call_with_env};
 use super::{Env, api, env, term};
 use crate::heap::MagicBinary;
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, Signal, Watcher, deliver, exists, send};
+use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, exists, send};
 use crate::term::{Pid, RawTerm};
 
 /// `ErlNifMonitor`: the numbers of a reference.
@@ -79,6 +79,7 @@ fn fire(magic: &Arc<MagicBinary>, reference: RefNumbers, pid: Pid) {
 fn watch(magic: &Arc<MagicBinary>, reference: RefNumbers, pid: Pid) -> bool {
     let object = Arc::downgrade(magic);
     let weak = object.clone();
+    let by = WatchedBy::Object(object);
     let told = Box::new(move || {
         if let Some(magic) = weak.upgrade() {
             fire(&magic, reference, pid);
@@ -88,7 +89,7 @@ fn watch(magic: &Arc<MagicBinary>, reference: RefNumbers, pid: Pid) -> bool {
         Some(p) => {
             p.relations()
                 .watchers
-                .insert(reference, Watcher { told, object });
+                .insert(reference, Watcher { told, by });
         }
         None => told(),
     });

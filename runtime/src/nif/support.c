@@ -265,3 +265,8 @@ void enif_thread_exit(void *result)
 {
     pthread_exit(result);
 }
+
+void erl_drv_thread_exit(void *result)
+{
+    pthread_exit(result);
+}

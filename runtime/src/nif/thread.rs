@@ -7,7 +7,7 @@ use super::api;
 
 /// A lock with its name.
 #[repr(C)]
-pub(super) struct Named<T> {
+pub(crate) struct Named<T> {
     inner: T,
     name: *mut c_char,
 }
@@ -49,12 +49,12 @@ impl<T> Named<T> {
     }
 }
 
-type Mutex = Named<libc::pthread_mutex_t>;
-type Cond = Named<libc::pthread_cond_t>;
-type RwLock = Named<libc::pthread_rwlock_t>;
+pub(crate) type Mutex = Named<libc::pthread_mutex_t>;
+pub(crate) type Cond = Named<libc::pthread_cond_t>;
+pub(crate) type RwLock = Named<libc::pthread_rwlock_t>;
 
 /// A thread of a library's.
-pub(super) struct Thread {
+pub(crate) struct Thread {
     id: libc::pthread_t,
     name: *mut c_char,
 }

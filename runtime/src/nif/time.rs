@@ -50,8 +50,8 @@ struct SysInfo {
     dirty_scheduler_support: c_int,
 }
 
-/// The text of a version, which stays.
-fn text(version: &str) -> *const c_char {
+/// A text that stays, for libraries.
+pub(crate) fn text(version: &str) -> *const c_char {
     use std::sync::Mutex;
     static TEXTS: Mutex<Vec<&'static CStr>> = Mutex::new(Vec::new());
     let mut texts = TEXTS
@@ -78,7 +78,7 @@ fn sys_info() -> SysInfo {
         otp_release: text(&crate::bif::system::release().otp),
         thread_support: 1,
         smp_support: 1,
-        async_threads: 1,
+        async_threads: crate::port::pool::threads() as c_int,
         scheduler_threads: crate::sched::schedulers() as c_int,
         nif_major_version: major,
         nif_minor_version: minor,
@@ -88,7 +88,7 @@ fn sys_info() -> SysInfo {
 
 /// # Safety
 /// NF1.
-pub(super) unsafe fn getenv(key: *const c_char, value: *mut c_char, size: *mut usize) -> c_int {
+pub(crate) unsafe fn getenv(key: *const c_char, value: *mut c_char, size: *mut usize) -> c_int {
     // SAFETY: by contract.
     unsafe {
         let key = CStr::from_ptr(key).to_bytes();

@@ -5,12 +5,15 @@
 //! must hear while they hold the lock, so that it is heard in order. Nothing that may come back to the port is sent
 //! under the lock.
 //!
-//! Differs from ERTS: the caller of a command runs it, and a port that is sent `{Owner, {command, _}}` while it is busy
-//! queues it.
+//! A driver in C has locks of its own, and is called without the port's ([`linked`]).
+//!
+//! Differs from ERTS: the caller of a command runs it, so that no command waits in a queue between a process and a port.
 
 pub(crate) mod driver;
-mod framing;
+pub(crate) mod framing;
+pub(crate) mod linked;
 pub(crate) mod open;
+pub(crate) mod pool;
 mod ram_file;
 pub(crate) mod signals;
 mod streams;
@@ -25,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, MutexGuard};
 
 use driver::{Context, Driver, End};
+use linked::Linked;
 pub(crate) use open::open_forker;
 
 use crate::heap::{Heap, Message};
@@ -117,6 +121,8 @@ pub(crate) struct State {
 
     /// What is behind the port; `None` behind the one that starts programs, and behind one that is gone.
     driver: Option<Box<dyn Driver>>,
+    /// The same where it is one in C.
+    pub(crate) linked: Option<Arc<dyn Linked>>,
     /// The descriptors that the driver waits for.
     watches: Vec<(RawFd, Interest, WatchId)>,
     /// Queued bytes at which callers must wait, and below which they go on.
@@ -144,6 +150,7 @@ impl State {
             queued_bytes: 0,
             gone: false,
             driver: None,
+            linked: None,
             watches: Vec::new(),
             busy: open::BUSY_BYTES,
             is_busy: false,
@@ -192,7 +199,23 @@ impl Port {
         table().lookup(id.0)
     }
 
-    fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+    /// The driver in C behind it, as long as the port is open.
+    fn linked(&self) -> Option<Arc<dyn Linked>> {
+        self.state.lock().linked.clone()
+    }
+
+    /// Its owner.
+    pub(crate) fn owner(&self) -> Pid {
+        self.state.lock().owner
+    }
+
+    /// So many bytes have been read.
+    pub(crate) fn took_input(&self, bytes: usize) {
+        count(&INPUT_BYTES, &mut self.state.lock().input_bytes, bytes);
+    }
+
+    /// Sends a message.
+    pub(crate) fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
         let message = Heap::detached().into_message(build);
         self.traced().sent(to, message.term());
         let from = crate::process::SYSTEM;
@@ -256,17 +279,27 @@ impl Port {
 
     /// Has the driver take `data`. `caller` is woken when a busy port takes data again; without one,
     /// the data is taken whether the port is busy or not.
-    fn command(self: &Arc<Self>, data: Vec<u8>, caller: Option<Pid>) -> Result<(), Refused> {
+    fn command(
+        self: &Arc<Self>,
+        data: Vec<u8>,
+        caller: Option<Pid>,
+        force: bool,
+    ) -> Result<(), Refused> {
         let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
         if state.gone || state.closing.is_some() {
             return Err(Refused::Gone);
         }
-        if let Some(caller) = caller.filter(|_| state.is_busy) {
-            if !state.waiting.contains(&caller) {
-                state.waiting.push(caller);
+        if let Some(waits) = caller.filter(|_| state.is_busy && !force) {
+            if !state.waiting.contains(&waits) {
+                state.waiting.push(waits);
             }
             return Err(Refused::Busy);
+        }
+        if let Some(linked) = state.linked.clone() {
+            count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
+            drop(state);
+            return linked.command(caller, data);
         }
         // Shells are given their commands through a pipe. Both names of a run's folder are as long.
         let data = match state.os_pid {
@@ -279,13 +312,27 @@ impl Port {
     }
 
     /// `port_control/3`: the answer, and whether it is to be a binary. `None` where the port has no such command.
-    pub(crate) fn control(self: &Arc<Self>, command: u32) -> Option<(Vec<u8>, bool)> {
+    pub(crate) fn control(
+        self: &Arc<Self>,
+        caller: Pid,
+        command: u32,
+        data: &[u8],
+    ) -> Option<(Vec<u8>, bool)> {
         let _runs = sysprof::port_runs(self.id);
+        if let Some(linked) = self.linked() {
+            return linked.control(caller, command, data);
+        }
         let mut state = self.state.lock();
         let driver = state.driver.as_mut()?;
         let (done, binary) = (driver.control(command)?, driver.answers_binaries());
         let answer = self.drive(state, |_, _| done);
         Some((answer.unwrap_or(vec![0]), binary))
+    }
+
+    /// `port_call/3`: the answer in the external format. `None` where the port has no such operation.
+    pub(crate) fn call(&self, caller: Pid, operation: u32, data: &mut [u8]) -> Option<Vec<u8>> {
+        let _runs = sysprof::port_runs(self.id);
+        self.linked()?.call(caller, operation, data)
     }
 
     /// The program has ended.
@@ -311,6 +358,11 @@ impl Port {
         if state.gone || state.closing.is_some() {
             return;
         }
+        if let Some(linked) = state.linked.clone() {
+            drop(state);
+            linked.close(reason, asked);
+            return;
+        }
         if state.must_flush() {
             state.closing = Some((Message::copy_of(reason), asked));
             return;
@@ -324,6 +376,15 @@ impl Port {
         reason: Term<'_>,
         asked: bool,
     ) {
+        self.leave(&mut state, reason);
+        if asked {
+            self.tell_closed(state.owner);
+        }
+        state.driver = None;
+    }
+
+    /// Is gone for all who know it, whom it tells why.
+    pub(crate) fn leave(&self, state: &mut State, reason: Term<'_>) {
         state.gone = true;
         for (_, _, watch) in state.watches.drain(..) {
             poll::unwatch(watch);
@@ -344,15 +405,26 @@ impl Port {
             let reason = Message::copy_of(reason);
             deliver(pid, Signal::MonitorDown { reference, reason });
         }
-        if asked {
-            // What tracers hear is shorter, as in OTP.
-            self.traced().sent(state.owner, am::closed.term());
-            self.post(state.owner, |heap| {
-                heap.tuple(&[self.id.term(), am::closed.term()])
-            });
-        }
+        state.is_busy = false;
         wake(&mut state.waiting);
-        state.driver = None;
+    }
+
+    /// Tells who has asked for the end that it has come.
+    pub(crate) fn tell_closed(&self, owner: Pid) {
+        // What tracers hear is shorter, as in OTP.
+        self.traced().sent(owner, am::closed.term());
+        self.post(owner, |heap| {
+            heap.tuple(&[self.id.term(), am::closed.term()])
+        });
+    }
+
+    /// Says whether callers must wait.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        let mut state = self.state.lock();
+        state.is_busy = busy;
+        if !busy {
+            wake(&mut state.waiting);
+        }
     }
 }
 
@@ -370,8 +442,15 @@ fn wake(waiting: &mut Vec<Pid>) {
 pub(crate) fn flush() {
     let guard = pin();
     for port in table().iter(&guard) {
-        if let Some(driver) = &mut port.state.lock().driver {
-            driver.flush();
+        let linked = {
+            let mut state = port.state.lock();
+            if let Some(driver) = &mut state.driver {
+                driver.flush();
+            }
+            state.linked.clone()
+        };
+        if let Some(linked) = linked {
+            linked.close(am::killed.term(), false);
         }
     }
 }

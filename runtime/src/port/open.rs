@@ -11,6 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::driver::{self, Driver};
 use super::framing::Framing;
+use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{Port, State, table};
 use crate::process::Process;
@@ -72,6 +73,10 @@ struct PortOptions {
     exit_status: bool,
     parallelism: bool,
     busy: (usize, usize),
+    /// `busy_limits_port` is among them.
+    limits_port: bool,
+    /// `busy_limits_msgq` is, and does not disable them.
+    limits_queue: bool,
     environment: BTreeMap<Vec<u8>, Vec<u8>>,
     args: Option<Vec<Vec<u8>>>,
     arg0: Option<Vec<u8>>,
@@ -92,6 +97,8 @@ impl PortOptions {
             exit_status: false,
             parallelism: false,
             busy: BUSY_BYTES,
+            limits_port: false,
+            limits_queue: false,
             environment: environment::environment_copy(),
             args: None,
             arg0: None,
@@ -152,10 +159,14 @@ impl PortOptions {
             "arg0" => self.arg0 = Some(file_name::native_or_raw_name(value)?),
             "cd" => self.cd = Some(file_name::native_or_raw_name(value)?),
             "parallelism" => self.parallelism = value.as_bool()?,
-            "busy_limits_port" => self.busy = busy_limits(value)?,
+            "busy_limits_port" => {
+                self.busy = busy_limits(value)?;
+                self.limits_port = true;
+            }
             // There is no message queue between a process and a port.
             "busy_limits_msgq" => {
-                busy_limits(value)?;
+                let (high, _) = busy_limits(value)?;
+                self.limits_queue = high != usize::MAX;
             }
             _ => return None,
         }
@@ -235,6 +246,11 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     if !is_executable && (options.args.is_some() || options.arg0.is_some()) {
         return Err(Error::Badarg);
     }
+    if let Name::Driver(command) | Name::Command(command) = &name
+        && let Some(library) = linked::find(command)
+    {
+        return open_linked(p, &*library, command, &options);
+    }
     let (name, ends) = match name {
         Name::Driver(command) => {
             let driver = driver::start(&command, options.binary).ok_or(Error::Badarg)??;
@@ -282,6 +298,44 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         Ok(())
     });
     Ok(port.id)
+}
+
+/// Opens a port of a driver in C.
+fn open_linked(
+    p: &Process,
+    library: &dyn Library,
+    command: &[u8],
+    options: &PortOptions,
+) -> Result<PortId, Error> {
+    let limits_queue = options.limits_queue && !library.has_busy_queue();
+    if options.exit_status || options.limits_port || limits_queue {
+        return Err(Error::Badarg);
+    }
+    let port = insert(State {
+        parallelism: options.parallelism,
+        ..State::new(p.pid(), command.to_vec())
+    })?;
+    let name = &command[..command.len().min(MAX_ATOM_CHARS)];
+    port.traced().opened(p.pid(), name);
+    let mode = linked::Mode {
+        framing: options.mode().framing,
+        binary: options.binary,
+        eof: options.eof,
+    };
+    if let Err(e) = library.open(&port, command, mode, p.pid()) {
+        table().remove(port.id.0);
+        return Err(e);
+    }
+    p.link(port.peer(), false);
+    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
+    Ok(port.id)
+}
+
+/// A port that a driver opens in the name of `owner`: not linked yet. `None` where there are as many as may be.
+pub(crate) fn create(owner: Pid, name: &[u8]) -> Option<Arc<Port>> {
+    let port = insert(State::new(owner, name.to_vec())).ok()?;
+    port.traced().opened(owner, name);
+    Some(port)
 }
 
 /// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its

@@ -20,7 +20,7 @@ pub(crate) fn hooks() -> Hooks {
         command: |id, data| {
             if let Some(port) = Port::lookup(id) {
                 // One that is going takes no more, which is nobody's fault.
-                let _ = port.command(data, None);
+                let _ = port.command(data, None, false);
             }
         },
         exists: |id| Port::lookup(id).is_some(),
@@ -126,10 +126,11 @@ impl Port {
         p: &Process,
         from: RawTerm,
         data: Vec<u8>,
+        force: bool,
     ) -> Result<(), Refused> {
         let is_heard = self.tracee.has(flags::RECEIVE | flags::RUNNING_PORTS);
         let copy = is_heard.then(|| data.clone());
-        self.command(data, Some(p.pid()))?;
+        self.command(data, Some(p.pid()), force)?;
         if let Some(data) = copy {
             self.report_command(from, &data);
         }
@@ -149,10 +150,6 @@ impl Port {
             .received(Term::immed(from), |_| am::close.term());
         // It does not come to an end of that.
         self.traced().begins(am::close.term());
-    }
-
-    fn owner(&self) -> Pid {
-        self.state.lock().owner
     }
 }
 
@@ -196,7 +193,7 @@ fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(
         "command" => {
             let data = iolist::to_vec(*argument).ok()?;
             // A port that is going takes no more, which is nobody's fault.
-            if port.command_from(p, (*owner).raw(), data) == Err(Refused::Busy) {
+            if port.command_from(p, (*owner).raw(), data, false) == Err(Refused::Busy) {
                 return Some(Err(NotSent::Busy(port.id)));
             }
         }

@@ -60,12 +60,22 @@ pub(crate) struct Origin {
     pub(crate) priority: bool,
 }
 
-/// A monitor of an object.
+/// A monitor of who is no process.
 pub(crate) struct Watcher {
     /// Called when the process exits.
     pub(crate) told: Box<dyn FnOnce() + Send>,
-    /// The object.
-    pub(crate) object: Weak<MagicBinary>,
+    /// Whose it is.
+    pub(crate) by: WatchedBy,
+}
+
+/// Who has a [`Watcher`].
+pub(crate) enum WatchedBy {
+    /// A resource of a library.
+    Object(Weak<MagicBinary>),
+    /// A port.
+    Port(Port),
+    /// The runtime itself: programs do not see it.
+    Runtime,
 }
 
 /// Links, monitors and aliases of a process.

@@ -64,6 +64,7 @@ static_atoms! {
     apply,
     EXIT = "EXIT",
     DOWN = "DOWN",
+    UP = "UP",
     // Bit syntax.
     all,
     append,

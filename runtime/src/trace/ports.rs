@@ -96,20 +96,42 @@ impl Traced<'_> {
         (command, data): (u32, &[u8]),
         control: impl FnOnce() -> Option<(Vec<u8>, T)>,
     ) -> Option<(Vec<u8>, T)> {
-        self.begins(am::control.term());
-        self.received(from.term(), |heap| {
-            let order = [heap.unsigned(command.into()), heap.binary(data)];
-            heap.tuple(&[am::control.term(), heap.tuple(&order)])
-        });
+        self.begins_order(am::control, from, command, data);
         let done = control();
-        if let Some((answer, _)) = &done
+        let answer = done.as_ref().map(|(answer, _)| &answer[..]);
+        self.ends_order(am::control, from, answer);
+        done
+    }
+
+    /// The same of the call operation `operation`, whose data and answer are in the external format.
+    pub(crate) fn calls(
+        self,
+        from: Pid,
+        (operation, data): (u32, &mut [u8]),
+        call: impl FnOnce(&mut [u8]) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        self.begins_order(am::call, from, operation, data);
+        let done = call(data);
+        self.ends_order(am::call, from, done.as_deref());
+        done
+    }
+
+    fn begins_order(self, kind: Atom, from: Pid, number: u32, data: &[u8]) {
+        self.begins(kind.term());
+        self.received(from.term(), |heap| {
+            let order = [heap.unsigned(number.into()), heap.binary(data)];
+            heap.tuple(&[kind.term(), heap.tuple(&order)])
+        });
+    }
+
+    fn ends_order(self, kind: Atom, from: Pid, answer: Option<&[u8]>) {
+        if let Some(answer) = answer
             && self.tracee.has(flags::SEND)
         {
             let heap = Heap::detached();
-            let answer = heap.tuple(&[am::control.term(), heap.binary(answer)]);
+            let answer = heap.tuple(&[kind.term(), heap.binary(answer)]);
             self.sent(from, heap.tuple(&[self.id, answer]));
         }
-        self.ends(am::control.term());
-        done
+        self.ends(kind.term());
     }
 }

@@ -1,0 +1,168 @@
+//! Drivers, compiled against the headers of the OTP at hand.
+
+mod place;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
+use place::{Place, errors};
+
+/// The folder of `erl_driver.h`; none where the OTP at hand has come without headers.
+fn headers() -> Option<PathBuf> {
+    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
+    let folder = home.root.join("usr/include");
+    let found = folder.join("erl_driver.h").is_file();
+    if !found {
+        println!("skipped: the OTP has no erl_driver.h (Debian's package is erlang-dev)");
+    }
+    found.then_some(folder)
+}
+
+/// Compiles `source` to the library `name` in the place.
+fn compile(place: &Place, headers: &Path, source: &Path, name: &str, flags: &[&str]) {
+    let status = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-Wall", "-fPIC", "-shared"])
+        .args(flags)
+        .arg("-I")
+        .arg(headers)
+        .arg("-o")
+        .arg(place.file(name))
+        .arg(source)
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "{}", source.display());
+}
+
+/// A place with the module `drives` and its driver, which has these flags.
+fn drives(flags: &str) -> Option<Place> {
+    let headers = headers()?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver");
+    let place =
+        Place::new(&std::fs::read_to_string(tests.join("drives.erl")).expect("it is there"))?;
+    std::fs::rename(place.file("work.erl"), place.file("drives.erl")).expect("writable");
+    let source = tests.join("work_drv.c");
+    let flags = format!("-DFLAGS={flags}");
+    compile(&place, &headers, &source, "work_drv.so", &[&flags]);
+    place.printed(&["run", "--", "erlc", "drives.erl"]);
+    Some(place)
+}
+
+/// Runs `drives:main/1` as `options` of the command say.
+fn run_drives(place: &Place, options: &[&str]) -> String {
+    let folder = place.file(".");
+    let code = format!("drives:main([{:?}]), halt().", folder.display().to_string());
+    let program = ["--", "erl", "-noshell", "-pa", ".", "-eval", &code];
+    let arguments: Vec<&str> = options.iter().copied().chain(program).collect();
+    let output = place.run(&arguments);
+    assert!(output.status.success(), "{}", errors(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn drivers_do_what_otp_says() {
+    // One lock for all ports, or one for each.
+    for flags in ["0", "ERL_DRV_FLAG_USE_PORT_LOCKING"] {
+        let Some(place) = drives(flags) else { return };
+        let expected = "all is as it is to be\n";
+        assert_eq!(run_drives(&place, &["run"]), expected, "{flags}");
+        let options = ["run", "--deterministic"];
+        assert_eq!(run_drives(&place, &options), expected, "{flags}");
+    }
+}
+
+/// Names of the functions and data that OTP's header declares for Unix.
+fn declared(headers: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(headers.join("erl_driver.h")).expect("it is there");
+    let is_darwin = |line: &str| line.contains("stolen_main") || line.contains("steal_main");
+    let declarations = text
+        .split("\nEXTERN ")
+        .skip(1)
+        .filter(|declaration| !is_darwin(declaration.split('(').next().unwrap_or_default()));
+    let name = |declaration: &str| {
+        let head = declaration.split(['(', ';']).next()?;
+        let mut words = head.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let name = words.rfind(|word| !word.is_empty())?;
+        name.contains('_').then(|| name.to_owned())
+    };
+    declarations.filter_map(name).collect()
+}
+
+#[test]
+fn the_program_exports_all_that_the_header_declares() {
+    let Some(headers) = headers() else { return };
+    let declared = declared(&headers);
+    assert!(declared.len() > 100, "the header is read: {declared:?}");
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_beamline")])
+        .output()
+        .expect("nm");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let exported: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .collect();
+    let ours: BTreeSet<String> = beamline_runtime::driver_functions()
+        .map(str::to_owned)
+        .collect();
+    let missing: Vec<&String> = declared
+        .iter()
+        .filter(|name| !exported.contains(name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let untold: Vec<&String> = declared.difference(&ours).collect();
+    assert!(untold.is_empty(), "{untold:?}");
+}
+
+/// A library that is not to be loaded, and what OTP says of it.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("no_init", "int nothing;", "no_driver_init"),
+    (
+        "not_initialised",
+        "#include <erl_driver.h>\nDRIVER_INIT(none) { return NULL; }",
+        "driver_init_failed",
+    ),
+    (
+        "init_fails",
+        "#include <erl_driver.h>\nstatic int init(void) { return -1; }\n\
+         static ErlDrvEntry e = {.init = init, .driver_name = \"init_fails\", .extended_marker = ERL_DRV_EXTENDED_MARKER,\n\
+         .major_version = 3};\nDRIVER_INIT(none) { return &e; }",
+        "driver_init_failed",
+    ),
+    (
+        "other_name",
+        "#include <erl_driver.h>\nstatic ErlDrvEntry e = {.driver_name = \"another\",\n\
+         .extended_marker = ERL_DRV_EXTENDED_MARKER, .major_version = 3};\nDRIVER_INIT(none) { return &e; }",
+        "bad_driver_name",
+    ),
+    (
+        "too_new",
+        "#include <erl_driver.h>\nstatic ErlDrvEntry e = {.driver_name = \"too_new\",\n\
+         .extended_marker = ERL_DRV_EXTENDED_MARKER, .major_version = 3, .minor_version = 99};\n\
+         DRIVER_INIT(none) { return &e; }",
+        "driver_incorrect_version",
+    ),
+    (
+        "unmarked",
+        "#include <erl_driver.h>\nstatic ErlDrvEntry e = {.driver_name = \"unmarked\", .major_version = 3};\n\
+         DRIVER_INIT(none) { return &e; }",
+        "driver_incorrect_version",
+    ),
+];
+
+#[test]
+fn a_library_that_does_not_fit_is_refused_as_in_otp() {
+    let Some(headers) = headers() else { return };
+    let Some(place) = Place::new("") else { return };
+    for (name, source, reason) in REFUSED {
+        place.write("bad.c", source);
+        let library = format!("{name}.so");
+        compile(&place, &headers, &place.file("bad.c"), &library, &["-w"]);
+        let code = format!(
+            "{{error, Reason}} = erl_ddll:try_load(\".\", {name}, []), io:format(\"~p\", [Reason]), halt()."
+        );
+        let printed = place.printed(&["run", "--", "erl", "-noshell", "-eval", &code]);
+        assert_eq!(printed, *reason, "{name}");
+    }
+}
