@@ -219,23 +219,30 @@ fn with_program(arguments: &[String]) -> Vec<String> {
         .collect()
 }
 
+impl Flags {
+    /// Those of an emulator without arguments, on so many processors.
+    fn without_arguments(cores: usize) -> Flags {
+        Flags {
+            schedulers: cores,
+            dirty: dirty::Asked::nothing(cores),
+            processes: 1_048_576,
+            atoms: 1_048_576,
+            ports: 65_536,
+            async_threads: 1,
+            printable: None,
+            warnings: None,
+            time_warp: TimeWarp::Multi,
+            file_names: None,
+            debugging: false,
+            instrument_lines: None,
+            init: Vec::new(),
+        }
+    }
+}
+
 fn parse(arguments: &[String]) -> Result<Flags, StartError> {
     let cores = processors::available();
-    let mut flags = Flags {
-        schedulers: cores,
-        dirty: dirty::Asked::nothing(cores),
-        processes: 1_048_576,
-        atoms: 1_048_576,
-        ports: 65_536,
-        async_threads: 1,
-        printable: None,
-        warnings: None,
-        time_warp: TimeWarp::Multi,
-        file_names: None,
-        debugging: false,
-        instrument_lines: None,
-        init: Vec::new(),
-    };
+    let mut flags = Flags::without_arguments(cores);
     let mut rest = arguments.iter();
     while let Some(flag) = rest.next() {
         if flag == "--" {

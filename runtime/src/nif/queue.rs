@@ -192,8 +192,11 @@ api! {
     /// Puts a binary of the library's in it, but for its first bytes.
     fn enif_ioq_enq_binary(queue: *mut Queue, bin: *mut NifBinary, skip: usize) -> c_int {
         let bin = &mut *bin;
-        let Some(binary) = NonNull::new(ptr::replace(&raw mut bin.binary, ptr::null_mut())) else { return 0 };
-        let bytes = SharedBytes::from_binary(binary);
+        let bytes = match NonNull::new(ptr::replace(&raw mut bin.binary, ptr::null_mut())) {
+            Some(binary) => SharedBytes::from_binary(binary),
+            // A term's bytes, which stay the term's.
+            None => SharedBytes::from_vec(std::slice::from_raw_parts(bin.data, bin.size).to_vec()),
+        };
         if skip > bin.size {
             return 0;
         }
@@ -258,7 +261,8 @@ api! {
     fn enif_inspect_iovec(
         e: *mut Env, most: usize, list: RawTerm, tail: *mut RawTerm, out: *mut *mut IoVec,
     ) -> c_int {
-        let Some((list, rest)) = binaries(term(list), most) else { return 0 };
+        let Some((mut list, rest)) = binaries(term(list), most) else { return 0 };
+        list.retain(|t| t.as_bits().is_some_and(|bits| bits.bit_len() > 0));
         let env = e.as_ref();
         let made = vector(*out, list.len(), |bytes| match env {
             Some(env) => env.keep(&vec![0; bytes]),
