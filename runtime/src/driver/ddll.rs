@@ -1,7 +1,8 @@
 //! The BIFs of `erl_ddll`. Source: `erl_bif_ddll.c`, OTP 29.
 
+use super::dynamic::{LoadOptions, Refusal, Role, Status};
 use super::entry::text_of;
-use super::table::{self, Awaited, Info, LoadOptions, Refusal, Role, Status};
+use super::table::{self, Awaited, Info};
 use crate::code::bif::bifs;
 use crate::heap::Heap;
 use crate::port::driver;

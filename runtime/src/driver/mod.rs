@@ -3,7 +3,7 @@
 //! As in `nif/`, the functions have C's calling convention and their names in the header, the program exports them, and
 //! each family has a file with a table of its functions. [`names`] gives all.
 //!
-//! - `ddll`: the BIFs of `erl_ddll`; `table`: which drivers are loaded, by whom, and until when; `entry`: what a library
+//! - `ddll`: the BIFs of `erl_ddll`; `table`, `dynamic`: which drivers are loaded, by whom, and until when; `entry`: what a library
 //!   says of its driver.
 //! - `instance`: a driver's work for one port, and the calls into it; `close`: its end.
 //! - `output`, `terms`: what a driver sends; `binary`, `queue`: what it takes.
@@ -21,6 +21,7 @@
 mod binary;
 mod close;
 mod ddll;
+mod dynamic;
 mod entry;
 mod instance;
 mod job;
