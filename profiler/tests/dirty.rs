@@ -18,7 +18,7 @@ main() ->
     Pids = [spawn(fun() -> erts_debug:Kind(alive_waitexitingonly, Me) end) || Kind <- Kinds],
     %% As many are alive as have a scheduler: the others have never begun.
     Alive = [receive {alive, Pid} -> Pid end || _ <- [1, 2, 3]],
-    [_, _ | Waiting] = erlang:statistics(run_queue_lengths_all),
+    Waiting = waiting(4),
     [_, _ | Active] = erlang:statistics(active_tasks_all),
     {Length, Length} = {length(erlang:statistics(run_queue_lengths)), length(erlang:statistics(active_tasks))},
     io:format("~w ~w ~w~n", [Waiting, Active, Length]),
@@ -37,6 +37,14 @@ main() ->
     2 = erlang:system_flag(dirty_cpu_schedulers_online, 2),
     ok = erts_debug:dirty_cpu(reschedule, 1000),
     halt().
+
+%% The lengths of the dirty queues, once so many processes wait in them.
+waiting(Number) ->
+    [_, _ | Lengths] = erlang:statistics(run_queue_lengths_all),
+    case lists:sum(Lengths) of
+        Number -> Lengths;
+        _ -> erlang:yield(), waiting(Number)
+    end.
 
 status(Pid) -> {status, Status} = process_info(Pid, status), Status.
 "#;

@@ -9,9 +9,9 @@
 //! to is dropped.
 //!
 //! Source: `erl_process.c`, `erl_nif.c` (`execution_state()`, the shadow process), OTP 29. Invariants:
-//! - D1: while a process is away, nothing collects or frees its heap: the terms that its stand-in has in hand stay
+//! - DC1: while a process is away, nothing collects or frees its heap: the terms that its stand-in has in hand stay
 //!   where they are. Others may be built there, by who handles its signals.
-//! - D2: a stand-in is reached by one thread at a time: by who has taken it out of the call.
+//! - DC2: a stand-in is reached by one thread at a time: by who has taken it out of the call.
 
 use std::any::Any;
 use std::sync::{Arc, LazyLock, OnceLock};

@@ -134,7 +134,7 @@ impl Process {
     fn with_roots<R>(&mut self, live: usize, f: impl FnOnce(&mut Heap, &mut dyn Roots) -> R) -> R {
         debug_assert!(
             !self.is_away(),
-            "D1: nothing collects a process that is away"
+            "DC1: nothing collects a process that is away"
         );
         let live: &mut [RawTerm] = if live == 0 {
             &mut []

@@ -220,7 +220,7 @@ pub struct Process {
     pub(crate) long_queues: Vec<u64>,
     /// The entry with a breakpoint at which it goes on, in the same call.
     pub(crate) resumed_call: Cell<CodeAddress>,
-    /// The call on dirty schedulers that it waits for (D1).
+    /// The call on dirty schedulers that it waits for (DC1).
     dirty: Option<Arc<dirty::DirtyCall>>,
 }
 
