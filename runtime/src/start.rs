@@ -254,16 +254,16 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
                 "bad emulator argument {flag}: a flag was expected"
             )));
         }
-        if flag == "-pc" {
-            flags.printable = rest.next().cloned();
+        let mut text = |attached| match attached {
+            "" => rest.next().map_or("", String::as_str),
+            attached => attached,
+        };
+        if let Some(attached) = flag.strip_prefix("-pc") {
+            flags.printable = Some(text(attached).to_owned());
             continue;
         }
         if let Some(attached) = flag.strip_prefix("-fn") {
-            let value = match attached {
-                "" => rest.next().map_or("", String::as_str),
-                attached => attached,
-            };
-            flags.file_names = Some(file_names(value)?);
+            flags.file_names = Some(file_names(text(attached))?);
             continue;
         }
         let (name, attached) = flag.split_at(2);

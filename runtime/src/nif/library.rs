@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 
 use super::environment::Own;
 use super::resource::{self, Opened};
@@ -240,8 +240,7 @@ pub(crate) fn at_halt() {
 struct Ending {
     unload: Option<Unload>,
     private: *mut c_void,
-    /// Last: closed when all is done.
-    _handle: Option<Handle>,
+    handle: Option<Handle>,
 }
 
 // SAFETY: N1: the library guards its data.
@@ -251,11 +250,14 @@ unsafe impl Sync for Ending {}
 
 impl Drop for Ending {
     fn drop(&mut self) {
+        // A program that hears of the end from the library, and loads it again, gets a new one.
+        let _loading = LOADING.lock();
         if let Some(unload) = self.unload {
             let mut own = Own::new(ptr::null());
             // SAFETY: N1: the library's own function, with its data.
             unsafe { unload(own.env(), self.private) };
         }
+        drop(self.handle.take());
     }
 }
 
@@ -314,7 +316,7 @@ impl Drop for Library {
         let ending = Ending {
             unload: self.unload,
             private: self.private(),
-            _handle: handle,
+            handle,
         };
         if let Some(callback) = self.options.get_mut().on_unload_thread {
             ending.told_everywhere(callback);
@@ -349,8 +351,9 @@ fn bad_lib(text: String) -> Refusal {
     ("bad_lib", text)
 }
 
-/// Held while a library is loaded, so that a module gets one.
-static LOADING: Mutex<()> = Mutex::new(());
+/// Held while a library is loaded, so that a module gets one, and while one is unloaded and closed, which the loading of
+/// another may lead to.
+static LOADING: ReentrantMutex<()> = ReentrantMutex::new(());
 
 /// Loads the library in the file `name` for the module whose code calls `erlang:load_nif/2`: `code`, and where in it.
 ///
