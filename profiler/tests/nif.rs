@@ -87,6 +87,27 @@ fn native_functions_are_profiled() {
     }
 }
 
+#[test]
+fn a_library_that_is_loaded_again_has_new_data() {
+    let (Some(place), Some(headers)) = (calls(), headers()) else {
+        return;
+    };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nif/again.c");
+    compile(&place, &headers, &source, "again.so", &[]);
+    place.write(
+        "again.erl",
+        "-module(again).\n-export([init/1, count/0]).\n-nifs([count/0]).\n\
+         init(Owner) -> erlang:load_nif(\"./again\", Owner).\n\
+         count() -> erlang:nif_error(not_loaded).\n",
+    );
+    place.printed(&["run", "--", "erlc", "again.erl"]);
+    let code = "[begin {module, again} = code:load_file(again), ok = again:init(self()), 1 = again:count(), \
+                true = code:delete(again), false = code:purge(again), receive unloaded -> ok end end \
+                || _ <- lists:seq(1, 5)], io:format(\"new~n\"), halt().";
+    let program = ["run", "--", "erl", "-noshell", "-pa", ".", "-eval", code];
+    assert_eq!(place.printed(&program), "new\n");
+}
+
 /// What `tracers.erl` prints on OTP 29 is in `tracers.txt`.
 #[test]
 fn tracer_modules_are_asked_and_told_as_in_otp() {
