@@ -21,17 +21,8 @@ fn main() {
     }
     let commit = git(&["rev-parse", "--short=10", "HEAD"]).unwrap_or_default();
     println!("cargo::rustc-env=BEAMLINE_COMMIT={commit}");
-    for names in [
-        "enif_*",
-        "driver_*",
-        "erl_drv_*",
-        "*_driver_entry",
-        "set_*port*",
-        "get_port_flags",
-    ] {
+    println!("cargo::rerun-if-changed=../runtime/exports.rs");
+    for names in include!("../runtime/exports.rs") {
         println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={names}");
-    }
-    for name in ["erl_errno_id", "null_func", "dtrace_drvport_str"] {
-        println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
 }

@@ -8,17 +8,8 @@ fn main() {
         .extra_warnings(true)
         .compile("beamline_nif_support");
     // For tests of this crate; `profiler/build.rs` does the same for the program.
-    for names in [
-        "enif_*",
-        "driver_*",
-        "erl_drv_*",
-        "*_driver_entry",
-        "set_*port*",
-        "get_port_flags",
-    ] {
+    println!("cargo::rerun-if-changed=exports.rs");
+    for names in include!("exports.rs") {
         println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={names}");
-    }
-    for name in ["erl_errno_id", "null_func", "dtrace_drvport_str"] {
-        println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={name}");
     }
 }

@@ -1,63 +1,32 @@
 //! Drivers, compiled against the headers of the OTP at hand.
 
+mod library;
 mod place;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use beamline_runtime_otp_home::{self as otp_home, Lookup};
-use place::{Place, errors};
+use library::compile;
+use place::Place;
 
-/// The folder of `erl_driver.h`; none where the OTP at hand has come without headers.
+/// The folder of `erl_driver.h`, if it is there.
 fn headers() -> Option<PathBuf> {
-    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
-    let folder = home.root.join("usr/include");
-    let found = folder.join("erl_driver.h").is_file();
-    if !found {
-        println!("skipped: the OTP has no erl_driver.h (Debian's package is erlang-dev)");
-    }
-    found.then_some(folder)
-}
-
-/// Compiles `source` to the library `name` in the place.
-fn compile(place: &Place, headers: &Path, source: &Path, name: &str, flags: &[&str]) {
-    let status = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-Wall", "-fPIC", "-shared"])
-        .args(flags)
-        .arg("-I")
-        .arg(headers)
-        .arg("-o")
-        .arg(place.file(name))
-        .arg(source)
-        .status()
-        .expect("a C compiler");
-    assert!(status.success(), "{}", source.display());
+    library::headers("erl_driver.h")
 }
 
 /// A place with the module `drives` and its driver, which has these flags.
 fn drives(flags: &str) -> Option<Place> {
     let headers = headers()?;
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver");
-    let place =
-        Place::new(&std::fs::read_to_string(tests.join("drives.erl")).expect("it is there"))?;
-    std::fs::rename(place.file("work.erl"), place.file("drives.erl")).expect("writable");
-    let source = tests.join("work_drv.c");
+    let place = library::place_of("driver", "drives")?;
+    let source = library::tests("driver").join("work_drv.c");
     let flags = format!("-DFLAGS={flags}");
     compile(&place, &headers, &source, "work_drv.so", &[&flags]);
-    place.printed(&["run", "--", "erlc", "drives.erl"]);
     Some(place)
 }
 
 /// Runs `drives:main/1` as `options` of the command say.
 fn run_drives(place: &Place, options: &[&str]) -> String {
-    let folder = place.file(".");
-    let code = format!("drives:main([{:?}]), halt().", folder.display().to_string());
-    let program = ["--", "erl", "-noshell", "-pa", ".", "-eval", &code];
-    let arguments: Vec<&str> = options.iter().copied().chain(program).collect();
-    let output = place.run(&arguments);
-    assert!(output.status.success(), "{}", errors(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    library::run_main(place, "drives", options)
 }
 
 #[test]
@@ -94,22 +63,11 @@ fn the_program_exports_all_that_the_header_declares() {
     let Some(headers) = headers() else { return };
     let declared = declared(&headers);
     assert!(declared.len() > 100, "the header is read: {declared:?}");
-    let output = Command::new("nm")
-        .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_beamline")])
-        .output()
-        .expect("nm");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let exported: BTreeSet<&str> = text
-        .lines()
-        .filter_map(|line| line.split(' ').nth(2))
-        .collect();
     let ours: BTreeSet<String> = beamline_runtime::driver_functions()
         .map(str::to_owned)
         .collect();
-    let missing: Vec<&String> = declared
-        .iter()
-        .filter(|name| !exported.contains(name.as_str()))
-        .collect();
+    let exported = library::exported();
+    let missing: Vec<&String> = declared.difference(&exported).collect();
     assert!(missing.is_empty(), "{missing:?}");
     let untold: Vec<&String> = declared.difference(&ours).collect();
     assert!(untold.is_empty(), "{untold:?}");

@@ -32,21 +32,20 @@ fn start(place: &Place, command: &[&str], program: &str) -> Child {
     started
 }
 
+/// A place with the program, compiled.
+fn work() -> Option<Place> {
+    let place = Place::new(WORK)?;
+    place.printed(&["run", "--", "erlc", "work.erl"]);
+    Some(place)
+}
+
 fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).expect("it runs");
 }
 
 #[test]
 fn what_was_measured_is_there_after_an_interrupt() {
-    let Some(place) = Place::new(WORK) else {
-        return;
-    };
-    assert!(
-        place
-            .run(&["run", "--", "erlc", "work.erl"])
-            .status
-            .success()
-    );
+    let Some(place) = work() else { return };
     for (command, expect) in [
         (&["profile", "--scope", "all"][..], "work:fib/1"),
         (&["profile", "--type", "call_time"], "work:fib/1"),
@@ -68,15 +67,7 @@ fn what_was_measured_is_there_after_an_interrupt() {
 
 #[test]
 fn a_second_interrupt_ends_at_once() {
-    let Some(place) = Place::new(WORK) else {
-        return;
-    };
-    assert!(
-        place
-            .run(&["run", "--", "erlc", "work.erl"])
-            .status
-            .success()
-    );
+    let Some(place) = work() else { return };
     let child = start(&place, &["record", "-o", "b.stream"], IS_DEAF);
     interrupt(&child);
     // The emulator is told before the second one comes: signals that come together are one.

@@ -1,61 +1,31 @@
 //! Libraries of NIFs, compiled against the headers of the OTP at hand.
 
+mod library;
 mod place;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use beamline_runtime_otp_home::{self as otp_home, Lookup};
-use place::{Place, errors};
+use library::compile;
+use place::Place;
 
-/// The folder of `erl_nif.h`; none where the OTP at hand has come without headers.
+/// The folder of `erl_nif.h`, if it is there.
 fn headers() -> Option<PathBuf> {
-    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
-    let folder = home.root.join("usr/include");
-    let found = folder.join("erl_nif.h").is_file();
-    if !found {
-        println!("skipped: the OTP has no erl_nif.h (Debian's package is erlang-dev)");
-    }
-    found.then_some(folder)
-}
-
-/// Compiles `source` to the library `name` in the place.
-fn compile(place: &Place, headers: &Path, source: &Path, name: &str, flags: &[&str]) {
-    let status = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-Wall", "-fPIC", "-shared"])
-        .args(flags)
-        .arg("-I")
-        .arg(headers)
-        .arg("-o")
-        .arg(place.file(name))
-        .arg(source)
-        .status()
-        .expect("a C compiler");
-    assert!(status.success(), "{}", source.display());
+    library::headers("erl_nif.h")
 }
 
 /// A place with the module `calls` and its library.
 fn calls() -> Option<Place> {
     let headers = headers()?;
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nif");
-    let place =
-        Place::new(&std::fs::read_to_string(tests.join("calls.erl")).expect("it is there"))?;
-    std::fs::rename(place.file("work.erl"), place.file("calls.erl")).expect("writable");
-    compile(&place, &headers, &tests.join("calls.c"), "calls.so", &[]);
-    place.printed(&["run", "--", "erlc", "calls.erl"]);
+    let place = library::place_of("nif", "calls")?;
+    let source = library::tests("nif").join("calls.c");
+    compile(&place, &headers, &source, "calls.so", &[]);
     Some(place)
 }
 
 /// Runs `calls:main/1` as `options` of the command say.
 fn run_calls(place: &Place, options: &[&str]) -> String {
-    let folder = place.file(".");
-    let code = format!("calls:main([{:?}]), halt().", folder.display().to_string());
-    let program = ["--", "erl", "-noshell", "-pa", ".", "-eval", &code];
-    let arguments: Vec<&str> = options.iter().copied().chain(program).collect();
-    let output = place.run(&arguments);
-    assert!(output.status.success(), "{}", errors(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    library::run_main(place, "calls", options)
 }
 
 #[test]
@@ -92,7 +62,7 @@ fn a_library_that_is_loaded_again_has_new_data() {
     let (Some(place), Some(headers)) = (calls(), headers()) else {
         return;
     };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nif/again.c");
+    let source = library::tests("nif").join("again.c");
     compile(&place, &headers, &source, "again.so", &[]);
     place.write(
         "again.erl",
@@ -114,7 +84,7 @@ fn tracer_modules_are_asked_and_told_as_in_otp() {
     let (Some(place), Some(headers)) = (calls(), headers()) else {
         return;
     };
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nif");
+    let tests = library::tests("nif");
     for module in ["tracers.erl", "plain.erl"] {
         std::fs::copy(tests.join(module), place.file(module)).expect("writable");
     }
@@ -162,19 +132,8 @@ fn the_program_exports_every_function_of_the_header() {
     let declared = declared(&headers);
     assert!(declared.len() > 150, "the header is read");
     assert_eq!(ours, declared);
-    let output = Command::new("nm")
-        .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_beamline")])
-        .output()
-        .expect("nm");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let exported: BTreeSet<&str> = text
-        .lines()
-        .filter_map(|line| line.split(' ').nth(2))
-        .collect();
-    let missing: Vec<&String> = declared
-        .iter()
-        .filter(|name| !exported.contains(name.as_str()))
-        .collect();
+    let exported = library::exported();
+    let missing: Vec<&String> = declared.difference(&exported).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 

@@ -396,57 +396,28 @@ struct Column {
     of: fn(Width, &Change) -> String,
 }
 
+const fn column(title: &'static str, of: fn(Width, &Change) -> String) -> Column {
+    Column { title, of }
+}
+
 const CALLS: [Column; 4] = [
-    Column {
-        title: "BEFORE",
-        of: |width, row| number(width, row.calls[0]),
-    },
-    Column {
-        title: "AFTER",
-        of: |width, row| number(width, row.calls[1]),
-    },
-    Column {
-        title: "CHANGE",
-        of: |width, row| signed(width, row.calls),
-    },
-    Column {
-        title: "",
-        of: |_, row| percent(row.calls),
-    },
+    column("BEFORE", |width, row| number(width, row.calls[0])),
+    column("AFTER", |width, row| number(width, row.calls[1])),
+    column("CHANGE", |width, row| signed(width, row.calls)),
+    column("", |_, row| percent(row.calls)),
 ];
 
 /// The most telling first: a narrow terminal has no room for the last ones.
 const COSTS: [Column; 7] = [
-    Column {
-        title: "OWN BEFORE",
-        of: |width, row| number(width, row.own[0]),
-    },
-    Column {
-        title: "AFTER",
-        of: |width, row| number(width, row.own[1]),
-    },
-    Column {
-        title: "CHANGE",
-        of: |width, row| signed(width, row.own),
-    },
-    Column {
-        title: "",
-        of: |_, row| percent(row.own),
-    },
-    Column {
-        title: "TOTAL",
-        of: |width, row| signed(width, row.total),
-    },
-    Column {
-        title: "CALLS",
-        of: |_, row| signed(Width::Calls, row.calls),
-    },
-    Column {
-        title: "PER CALL",
-        of: |_, row| {
-            percent([0, 1].map(|at| row.own[at].saturating_mul(1000) / row.calls[at].max(1)))
-        },
-    },
+    column("OWN BEFORE", |width, row| number(width, row.own[0])),
+    column("AFTER", |width, row| number(width, row.own[1])),
+    column("CHANGE", |width, row| signed(width, row.own)),
+    column("", |_, row| percent(row.own)),
+    column("TOTAL", |width, row| signed(width, row.total)),
+    column("CALLS", |_, row| signed(Width::Calls, row.calls)),
+    column("PER CALL", |_, row| {
+        percent([0, 1].map(|at| row.own[at].saturating_mul(1000) / row.calls[at].max(1)))
+    }),
 ];
 
 impl fmt::Display for Difference {

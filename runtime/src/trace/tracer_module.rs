@@ -123,8 +123,14 @@ fn functions_of(module: Atom) -> Option<Arc<Functions>> {
     if let Some(known) = functions().read().get(&module) {
         return Some(known.clone());
     }
-    let found = Arc::new(Functions::of(&versions(module).current?)?);
+    let code = versions(module).current?;
+    let found = Arc::new(Functions::of(&code)?);
     functions().write().insert(module, found.clone());
+    // It may have gone before it was here to be forgotten.
+    let now = versions(module).current;
+    if now.is_none_or(|now| !Arc::ptr_eq(&now, &code)) {
+        unloaded(module);
+    }
     Some(found)
 }
 

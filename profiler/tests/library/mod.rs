@@ -1,0 +1,77 @@
+//! Libraries in C for tests, compiled against the headers of the OTP at hand.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
+
+use crate::place::{Place, errors};
+
+/// The folder of OTP's header `name`; none where the OTP at hand has come without headers.
+pub(crate) fn headers(name: &str) -> Option<PathBuf> {
+    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
+    let folder = home.root.join("usr/include");
+    let found = folder.join(name).is_file();
+    if !found {
+        println!("skipped: the OTP has no {name} (Debian's package is erlang-dev)");
+    }
+    found.then_some(folder)
+}
+
+/// Compiles `source` to the library `name` in the place.
+pub(crate) fn compile(place: &Place, headers: &Path, source: &Path, name: &str, flags: &[&str]) {
+    let status = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-Wall", "-fPIC", "-shared"])
+        .args(flags)
+        .arg("-I")
+        .arg(headers)
+        .arg("-o")
+        .arg(place.file(name))
+        .arg(source)
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "{}", source.display());
+}
+
+/// The names of what the program exports.
+pub(crate) fn exported() -> BTreeSet<String> {
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_beamline")])
+        .output()
+        .expect("nm");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|line| line.split(' ').nth(2));
+    names.map(str::to_owned).collect()
+}
+
+/// A place with this module, compiled, as a file of `folder` below the tests.
+pub(crate) fn place_of(folder: &str, module: &str) -> Option<Place> {
+    let source = tests(folder).join(format!("{module}.erl"));
+    let place = Place::new(&std::fs::read_to_string(source).expect("it is there"))?;
+    let file = format!("{module}.erl");
+    std::fs::rename(place.file("work.erl"), place.file(&file)).expect("writable");
+    place.printed(&["run", "--", "erlc", &file]);
+    Some(place)
+}
+
+/// A folder below the tests.
+pub(crate) fn tests(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(folder)
+}
+
+/// What `main/1` of `module` prints, called with the place's folder, as `options` of the command say.
+pub(crate) fn run_main(place: &Place, module: &str, options: &[&str]) -> String {
+    let folder = place.file(".");
+    let code = format!(
+        "{module}:main([{:?}]), halt().",
+        folder.display().to_string()
+    );
+    let program = ["--", "erl", "-noshell", "-pa", ".", "-eval", &code];
+    let arguments: Vec<&str> = options.iter().copied().chain(program).collect();
+    let output = place.run(&arguments);
+    assert!(output.status.success(), "{}", errors(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
