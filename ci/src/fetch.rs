@@ -2,7 +2,8 @@
 //!
 //! `.beam` files are the same on every machine, so packages of another suite than the machine's own
 //! are unpacked, never installed. Signatures are checked with the keys that the machine's apt
-//! trusts; `--unverified` is for machines whose keys are older than the suite's.
+//! trusts; `--unverified` is for machines whose keys are older than the suite's. Libraries of NIFs are for the machines of
+//! their suite; those that do not open here are compiled again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::apt::{self, Apt};
-use crate::otp_home::{self, Lookup, OtpHome};
-use crate::{outside, paths, run};
+use crate::otp_home::{self, Lookup, OtpHome, Source};
+use crate::{libraries, outside, paths, run};
 
 /// The OTP release that is fetched.
 const RELEASE: u32 = 29;
@@ -20,7 +21,8 @@ const RELEASE: u32 = 29;
 /// Suites that may have it, first one first.
 const SUITES: [&str; 2] = ["forky", "sid"];
 
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
+    "erlang-asn1",
     "erlang-base",
     "erlang-crypto",
     "erlang-dev",
@@ -59,8 +61,15 @@ pub(crate) fn otp() -> Result<OtpHome> {
     let lookup = lookup();
     match otp_home::find(&lookup) {
         Err(otp_home::NotFound::Nowhere) => fetched_otp(false),
+        Ok(found) if found.source == Source::Fetched => whole(found, false),
         found => Ok(found?),
     }
+}
+
+/// The fetched copy, its libraries compiled where the packages' own do not open.
+fn whole(otp: OtpHome, unverified: bool) -> Result<OtpHome> {
+    libraries::compile_those_that_do_not_open(&otp, || source(unverified))?;
+    Ok(otp)
 }
 
 fn lookup() -> Lookup {
@@ -77,7 +86,7 @@ fn fetched_otp(unverified: bool) -> Result<OtpHome> {
         ..Lookup::default()
     };
     if let Ok(found) = otp_home::find(&lookup) {
-        return Ok(found);
+        return whole(found, unverified);
     }
     fetch_otp(&dir, unverified).with_context(|| {
         format!(
@@ -86,7 +95,7 @@ fn fetched_otp(unverified: bool) -> Result<OtpHome> {
             otp_home::ENV
         )
     })?;
-    Ok(otp_home::find(&lookup)?)
+    whole(otp_home::find(&lookup)?, unverified)
 }
 
 fn fetch_otp(dir: &Path, unverified: bool) -> Result<()> {

@@ -16,6 +16,7 @@ mod fuzz;
 mod golden;
 mod instance;
 mod kills;
+mod libraries;
 mod loom;
 mod outside;
 mod paths;
