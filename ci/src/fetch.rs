@@ -102,19 +102,24 @@ fn fetch_otp(dir: &Path, unverified: bool) -> Result<()> {
     let (apt, version) = suite_with_release(unverified)?;
     eprintln!("fetching OTP {version} and Elixir");
     staged(dir, |stage| {
-        let debs = stage.join("debs");
-        fs::create_dir(&debs)?;
-        apt.download(&PACKAGES, &debs)?;
-        for deb in fs::read_dir(&debs)? {
-            let deb = deb?.path();
-            run::output(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(stage))?;
-        }
-        fs::remove_dir_all(&debs)?;
+        unpack(&apt, &PACKAGES, stage)?;
         match otp_home::release_of(&stage.join("usr/lib/erlang")) {
             Some(RELEASE) => Ok(()),
             other => bail!("the packages hold no OTP {RELEASE} but {other:?}"),
         }
     })
+}
+
+/// Downloads these packages and unpacks them in the directory `into`.
+pub(crate) fn unpack(apt: &Apt, packages: &[&str], into: &Path) -> Result<()> {
+    let debs = into.join("debs");
+    fs::create_dir(&debs)?;
+    apt.download(packages, &debs)?;
+    for deb in fs::read_dir(&debs)? {
+        let deb = deb?.path();
+        run::output(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(into))?;
+    }
+    Ok(fs::remove_dir_all(&debs)?)
 }
 
 /// The source tree of OTP, with its test suites, in the build folder; fetched if it is not there.
@@ -185,7 +190,7 @@ fn upstream(version: &str) -> &str {
 }
 
 /// Makes the directory `dir` whole or not at all: `fill` fills another one, which is then renamed.
-fn staged(dir: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn staged(dir: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let stage = dir.with_extension(format!("new-{}", outside::os_pid()));
     let _ = fs::remove_dir_all(&stage);
     fs::create_dir_all(&stage).with_context(|| format!("making {}", stage.display()))?;

@@ -18,6 +18,7 @@ mod instance;
 mod kills;
 mod libraries;
 mod loom;
+mod natives;
 mod outside;
 mod paths;
 mod pictures;
@@ -68,6 +69,8 @@ enum Task {
     Differ(differ::Options),
     /// Run the golden cases and compare each answer with OTP 29's
     Golden(golden::Options),
+    /// Run libraries of others in C, C++ and Rust, and compare what they do with OTP 29
+    Natives(natives::Options),
     /// Kill recorded programs and check every record that is left
     Kills(kills::Options),
     /// Run the models of lock-free code under loom
@@ -95,6 +98,7 @@ fn main() -> std::process::ExitCode {
         Task::Traces(options) => traces::main(&options),
         Task::Differ(options) => differ::main(&options),
         Task::Golden(options) => golden::main(&options),
+        Task::Natives(options) => natives::main(&options),
         Task::Kills(options) => kills::main(&options),
         Task::Loom => loom::main(),
         Task::Sanitize(options) => sanitize::main(&options),
