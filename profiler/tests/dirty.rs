@@ -75,3 +75,38 @@ fn flags_of_dirty_schedulers_are_checked() {
     assert!(!output.status.success());
     assert!(errors(&output).contains("bad number of dirty I/O schedulers 0"));
 }
+
+/// Each call on a dirty scheduler is hit by a message at some moment, after which nothing comes.
+const HIT: &str = r#"
+-module(work).
+-export([main/0]).
+
+main() ->
+    Workers = [spawn_monitor(fun() -> work(spawn_link(fun sender/0), 20000) end) || _ <- [1, 2]],
+    [receive {'DOWN', Ref, process, Pid, normal} -> ok end || {Pid, Ref} <- Workers],
+    halt().
+
+work(_Sender, 0) -> ok;
+work(Sender, Left) ->
+    Sender ! {self(), Left band 63},
+    erts_debug:dirty_cpu(wait, 0),
+    receive hit -> ok end,
+    work(Sender, Left - 1).
+
+sender() ->
+    receive {Worker, Delay} -> spin(Delay), Worker ! hit, sender() end.
+
+spin(0) -> ok;
+spin(Left) -> erlang:phash2(Left), spin(Left - 1).
+"#;
+
+#[test]
+fn a_call_that_ends_while_a_message_comes_is_not_forgotten() {
+    let Some(place) = Place::new(HIT) else {
+        return;
+    };
+    place.printed(&["run", "--", "erlc", "work.erl"]);
+    place.printed(&[
+        "run", "--", "erl", "-noshell", "-pa", ".", "-run", "work", "main",
+    ]);
+}

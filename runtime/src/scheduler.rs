@@ -13,6 +13,7 @@
 
 mod dirty;
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ struct Scheduler {
     id: usize,
     machine: &'static Machine,
     queues: &'static RunQueues,
+    /// A dirty scheduler has got a call from it since it slept.
+    has_handed_over: Cell<bool>,
 }
 
 fn run_scheduler(id: usize) {
@@ -76,6 +79,7 @@ fn run_scheduler(id: usize) {
         id,
         machine,
         queues,
+        has_handed_over: Cell::new(false),
     };
     let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
     let mut reds = 0;
@@ -177,16 +181,14 @@ impl Scheduler {
     }
 
     fn sleep(&self) {
-        match self.machine.timers.next_ns(self.id) {
-            u64::MAX => {
-                self.machine.parking.sleep(self.id, None);
-            }
-            next => {
-                let wait = next.saturating_sub(monotonic_ns());
-                self.machine
-                    .parking
-                    .sleep(self.id, Some(Duration::from_nanos(wait)));
-            }
+        let timeout = match self.machine.timers.next_ns(self.id) {
+            u64::MAX => None,
+            next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
+        };
+        if self.has_handed_over.take() {
+            self.machine.parking.look_and_sleep(self.id, timeout);
+        } else {
+            self.machine.parking.sleep(self.id, timeout);
         }
     }
 
@@ -244,7 +246,7 @@ impl Scheduler {
         let goes_on = !matches!(outcome, Outcome::Wait | Outcome::Dirty(_));
         let again = goes_on || p.has_unhandled_signals();
         let left = match outcome {
-            Outcome::Dirty(kind) => Some(p.leave(kind)),
+            Outcome::Dirty(kind) => Some(p.leave(kind, self.id)),
             _ => None,
         };
         let place = sysprof::slice_ends(&p);
@@ -259,6 +261,7 @@ impl Scheduler {
         }
         if let Some(call) = left {
             dirty::place(call);
+            self.has_handed_over.set(true);
         }
         used
     }
@@ -294,6 +297,8 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         p.call_back();
         return Outcome::Wait;
     }
+    // Again: the fetch has taken the wake-up of a call that has ended since the first look.
+    p.come_back();
     if p.is_away() || !p.is_ready() {
         return Outcome::Wait;
     }

@@ -31,6 +31,32 @@ const NOTIFIED: u32 = 2;
 /// Looks at the token before a thread sleeps: some 1 µs, less than a sleep and a wake-up cost.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
+/// How long threads that hand a call over to each other look for what comes next before they sleep: a short call comes
+/// back sooner than a thread falls asleep and wakes up.
+const SHORT_CALL: Duration = Duration::from_micros(20);
+
+/// Looks whether it `is_there`, as long as a short call takes; whether it is.
+pub fn look(mut is_there: impl FnMut() -> bool) -> bool {
+    if cfg!(loom) {
+        return is_there();
+    }
+    let begin = outside_now();
+    loop {
+        for _ in 0..LOOKS_A_TIME {
+            if is_there() {
+                return true;
+            }
+            spin_loop();
+        }
+        if outside_now().duration_since(begin) >= SHORT_CALL {
+            return false;
+        }
+    }
+}
+
+/// Looks between two looks at the clock.
+const LOOKS_A_TIME: u32 = 16;
+
 /// Why a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
@@ -163,6 +189,20 @@ impl Parking {
     /// Sleeps until woken or until `timeout` has passed. Scheduler `id` is no longer idle then.
     pub fn sleep(&self, id: usize, timeout: Option<Duration>) -> Woken {
         let woken = self.parkers[id].park(timeout);
+        self.end_sleep(id, woken)
+    }
+
+    /// The same for one that has just handed a call over: it stays awake for as long as a short one takes.
+    pub fn look_and_sleep(&self, id: usize, timeout: Option<Duration>) -> Woken {
+        let parker = &self.parkers[id];
+        let woken = match look(|| parker.take_token()) {
+            true => Woken::Notified,
+            false => parker.park(timeout),
+        };
+        self.end_sleep(id, woken)
+    }
+
+    fn end_sleep(&self, id: usize, woken: Woken) -> Woken {
         // Claimed by a waker whose token is still to come: the next sleep ends at once.
         let claimed = !self.claim(id);
         if claimed { Woken::Notified } else { woken }

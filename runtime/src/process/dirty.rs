@@ -42,6 +42,8 @@ enum Stage {
 /// A call, as its process and the dirty schedulers share it.
 pub(crate) struct DirtyCall {
     kind: Dirty,
+    /// The scheduler that its process has left.
+    from: usize,
     shared: Arc<ProcShared>,
     stage: Mutex<Stage>,
     /// What an exiting caller keeps.
@@ -85,7 +87,7 @@ impl DirtyCall {
             Stage::Running => {
                 *stage = Stage::Ended(stand_in);
                 drop(stage);
-                self.shared.wake();
+                self.shared.wake_near(self.from);
             }
             Stage::Orphaned(caller) => {
                 drop(stage);
@@ -141,11 +143,12 @@ impl DirtyCall {
 pub(super) struct UntilBack(Vec<Request>);
 
 impl Process {
-    /// Leaves for dirty schedulers. Its registers are at rest.
-    pub(crate) fn leave(&mut self, kind: Dirty) -> Arc<DirtyCall> {
+    /// Leaves scheduler `from` for dirty ones. Its registers are at rest.
+    pub(crate) fn leave(&mut self, kind: Dirty, from: usize) -> Arc<DirtyCall> {
         debug_assert!(self.dirty.is_none(), "a process makes one call at a time");
         let call = Arc::new(DirtyCall {
             kind,
+            from,
             shared: self.shared.clone(),
             stage: Mutex::new(Stage::Queued(Box::new(self.stand_in()))),
             kept: OnceLock::new(),

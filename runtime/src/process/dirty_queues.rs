@@ -9,7 +9,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Dirty;
 use super::dirty::DirtyCall;
+use crate::sched::parker::look;
 use crate::sched::{dirty_schedulers, schedulers};
+use crate::sync::{AtomicUsize, Ordering};
 
 /// What waits for one kind of dirty schedulers, and what they do.
 struct Queue {
@@ -24,6 +26,8 @@ pub(crate) struct DirtyQueue {
     kind: Dirty,
     queue: Mutex<Queue>,
     filled: Condvar,
+    /// How many calls wait, for who looks without the lock.
+    waiting: AtomicUsize,
 }
 
 static CPU: DirtyQueue = DirtyQueue::new(Dirty::Cpu);
@@ -47,6 +51,7 @@ impl DirtyQueue {
                 idle: 0,
             }),
             filled: Condvar::new(),
+            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -72,6 +77,7 @@ impl DirtyQueue {
     pub(crate) fn push(&self, call: Arc<DirtyCall>, start: impl FnOnce(usize)) {
         let mut queue = self.queue.lock();
         queue.calls.push_back(call);
+        self.waiting.store(queue.calls.len(), Ordering::Release);
         if queue.idle < queue.calls.len() && queue.started < self.limits().0 {
             start(queue.started);
             queue.started += 1;
@@ -83,6 +89,7 @@ impl DirtyQueue {
 
     /// Scheduler `index` waits for a call and makes it, with `make`.
     pub(crate) fn make_next(&self, index: usize, make: impl FnOnce(&DirtyCall)) {
+        look(|| self.waiting.load(Ordering::Acquire) > 0);
         let mut queue = self.queue.lock();
         let call = loop {
             let busy = queue.started - queue.idle;
@@ -94,6 +101,7 @@ impl DirtyQueue {
             self.filled.wait(&mut queue);
         };
         queue.idle -= 1;
+        self.waiting.store(queue.calls.len(), Ordering::Release);
         drop(queue);
         let times = &crate::sched::machine().wall_time;
         times.work(self.account(index), || make(&call));

@@ -41,6 +41,11 @@ pub(crate) fn enqueue(process: ProcRef) {
     run_queues().place(process);
 }
 
+/// The same from a thread that is no scheduler: in the queue of this scheduler, if it runs processes.
+pub(super) fn enqueue_near(process: ProcRef, scheduler: usize) {
+    run_queues().place_near(process, Some(scheduler));
+}
+
 /// A queued process has got a higher priority: it goes to where it stands now. One that does not wait in
 /// a queue is put at its place by who puts it there.
 pub(crate) fn promote(process: &ProcShared) {
@@ -79,6 +84,11 @@ impl RunQueues {
     /// Puts a process in the queue of the scheduler it is bound to, else of the one of this thread, else
     /// of any.
     pub(crate) fn place(&self, process: ProcRef) {
+        self.place_near(process, None);
+    }
+
+    /// The same; a thread that is no scheduler prefers this one.
+    fn place_near(&self, process: ProcRef, near: Option<usize>) {
         // SAFETY: S2: it is queued from here on.
         let shared = unsafe { process.get() };
         let (priority, limit) = (shared.run_priority(), self.machine.online.limit());
@@ -101,7 +111,8 @@ impl RunQueues {
             }
             return;
         }
-        let id = self.next_foreign.fetch_add(1, Ordering::Relaxed) % limit;
+        let next = || self.next_foreign.fetch_add(1, Ordering::Relaxed) % limit;
+        let id = near.filter(|id| *id < limit).unwrap_or_else(next);
         self.queues[id].push(priority, process);
         if !self.machine.parking.wake(id) {
             self.machine.parking.wake_one();

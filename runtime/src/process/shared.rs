@@ -300,13 +300,23 @@ impl ProcShared {
     /// Asks for a time slice of the process, on the scheduler of this thread if it is one.
     #[inline]
     pub(crate) fn wake(&self) {
-        let woken = if probe::asks(probe::PROCS) {
+        if self.becomes_queued() {
+            super::run_queues::enqueue(ProcRef(NonNull::from(self)));
+        }
+    }
+
+    /// The same by a thread that is no scheduler, with the scheduler that it ran on last.
+    pub(super) fn wake_near(&self, scheduler: usize) {
+        if self.becomes_queued() {
+            super::run_queues::enqueue_near(ProcRef(NonNull::from(self)), scheduler);
+        }
+    }
+
+    fn becomes_queued(&self) -> bool {
+        if probe::asks(probe::PROCS) {
             self.wake_profiled()
         } else {
             self.run_state.wake()
-        };
-        if woken {
-            super::run_queues::enqueue(ProcRef(NonNull::from(self)));
         }
     }
 
