@@ -16,7 +16,7 @@ use crate::{binary, fetch, outside, paths, run};
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Names of the rows to measure [default: all rows but those of --trace and --record]
+    /// Names of the rows to measure [default: all rows but those of --trace, --record and --native]
     rows: Vec<String>,
     /// Measure the cost of tracing: all rows whose names begin with trace_
     #[arg(long)]
@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// begin with record_
     #[arg(long)]
     record: bool,
+    /// Measure the cost of calls of native code: all rows whose names begin with native_
+    #[arg(long)]
+    native: bool,
     /// Compare with this beamline binary instead of with OTP, and print the geometric mean of the ratios
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -54,7 +57,9 @@ enum Measure {
     Profiled(&'static str),
     /// What a workload of `trace_work` says of itself.
     Trace,
-    /// The same where every call of `trace_work:pair/2` is recorded, which is nothing that OTP has: there nothing is
+    /// What a workload of `native_work` says of itself.
+    Native,
+    /// What a workload of `trace_work` says of itself where every call of `trace_work:pair/2` is recorded, which is nothing that OTP has: there nothing is
     /// traced.
     Recorded,
     /// fib(30), each call and return of it in a file: by this tool on OTP, by `beamline record` on Beamline.
@@ -105,6 +110,10 @@ const fn trace(name: &'static str, workload: &'static str, most: Most) -> Row {
     }
 }
 
+const fn native(name: &'static str, workload: &'static str, most: f64) -> Row {
+    row(name, workload, Measure::Native, most)
+}
+
 /// Calls and returns of fib(30).
 const FIB_EVENTS: f64 = 5_385_074.0;
 
@@ -115,7 +124,7 @@ const fn file(name: &'static str, tool: &'static str) -> Row {
     }
 }
 
-const ROWS: [Row; 23] = [
+const ROWS: [Row; 32] = [
     row("start", "", Measure::Start, 1.5),
     row("fib", "fib", Measure::Inside, 3.5),
     row("map_sum", "map_sum", Measure::Inside, 3.0),
@@ -159,6 +168,15 @@ const ROWS: [Row; 23] = [
     trace("trace_set_each", "set_each", Most::Ratio(1.0)),
     trace("trace_read", "read", Most::Ratio(1.0)),
     trace("trace_gap", "gap", Most::Ours(1e6)),
+    native("native_call", "nothing", 1.0),
+    native("native_list", "list", 1.0),
+    native("native_map", "map", 1.0),
+    native("native_inspect_binary", "inspect", 1.0),
+    native("native_dirty", "dirty", 1.0),
+    native("native_sends", "sends", 1.0),
+    native("native_discard", "discard", 0.6),
+    native("native_hash_64", "hash_64", 1.0),
+    native("native_hash_1M", "hash_1M", 1.0),
     file("record_fprof", "fprof"),
     file("record_dbg", "dbg"),
 ];
@@ -240,12 +258,12 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     }
     let dir = prepare(options)?;
     let file = match &options.beamline {
-        Some(file) => file.clone(),
+        Some(file) => existing(file)?,
         None => binary::beamline()?,
     };
     let ours = Runtime::beamline("Beamline", file, &dir)?;
     let other = match &options.against {
-        Some(file) => Runtime::beamline("before", file.clone(), &dir)?,
+        Some(file) => Runtime::beamline("before", existing(file)?, &dir)?,
         None => Runtime::otp(&options.otp, &dir)?,
     };
     let ratios = print_table(&rows, [&other, &ours], &dir, options.rounds.max(1));
@@ -257,6 +275,12 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         bail!("{} rows failed", rows.len() - ratios.len());
     }
     Ok(())
+}
+
+/// A binary that was named, wherever the commands run.
+fn existing(file: &std::path::Path) -> Result<PathBuf> {
+    let found = file.canonicalize();
+    found.with_context(|| format!("looking for {}", file.display()))
 }
 
 /// Measures and prints row by row; gives the ratios of those that could be measured.
@@ -299,7 +323,8 @@ fn wanted(options: &Options, row: &Row) -> bool {
     let is_asked = match row.measure {
         Measure::Trace | Measure::Recorded => options.trace,
         Measure::File(_) => options.record,
-        _ => !options.trace && !options.record && options.rows.is_empty(),
+        Measure::Native => options.native,
+        _ => !options.trace && !options.record && !options.native && options.rows.is_empty(),
     };
     named || is_asked
 }
@@ -308,7 +333,18 @@ fn wanted(options: &Options, row: &Row) -> bool {
 fn prepare(options: &Options) -> Result<PathBuf> {
     let dir = options.otp.folder("compare")?;
     let place = options.otp.place()?;
-    for workloads in ["compare_work.erl", "record_work.erl", "trace_work.erl"] {
+    if ROWS
+        .iter()
+        .any(|row| wanted(options, row) && matches!(row.measure, Measure::Native))
+    {
+        native_library(&dir)?;
+    }
+    for workloads in [
+        "compare_work.erl",
+        "native_work.erl",
+        "record_work.erl",
+        "trace_work.erl",
+    ] {
         let source = paths::workspace().join("benches/workloads").join(workloads);
         fs::copy(&source, dir.join(workloads)).context("copying the workloads")?;
         let mut erlc = place.command(&dir, &words(&options.otp.erlc))?;
@@ -330,6 +366,17 @@ fn prepare(options: &Options) -> Result<PathBuf> {
             .with_context(|| format!("copying {}", lists.display()))?;
     }
     Ok(dir)
+}
+
+/// Compiles what `native_work` calls. Both runtimes open the same file.
+fn native_library(dir: &std::path::Path) -> Result<()> {
+    let headers = fetch::otp()?.root.join("usr/include");
+    let source = paths::workspace().join("benches/workloads/native_work.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-fPIC", "-shared", "-o"]);
+    cc.arg(dir.join("native_work.so"));
+    cc.arg("-I").arg(headers).arg(source);
+    run::output(&mut cc).map(drop)
 }
 
 /// The medians of the other runtime and of ours.
@@ -403,6 +450,11 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             result(command.args(base).args(["-run", "compare_work"]).args(task))
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
+        Measure::Native => {
+            let mut command = runtime.place.command(dir, &runtime.erl)?;
+            command.args(base);
+            result(command.args(["-run", "native_work", "main", row.workload]))
+        }
         Measure::Trace | Measure::Recorded => {
             let words = match (&runtime.beamline, row.measure) {
                 (Some(build), Measure::Recorded) => {

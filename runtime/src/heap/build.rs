@@ -32,10 +32,24 @@ impl Heap {
 
     /// A list of `elements` that ends in `tail`. 2 words an element.
     pub(crate) fn list_with_tail<'h>(&'h self, elements: &[Term<'h>], tail: Term<'h>) -> Term<'h> {
-        elements
-            .iter()
-            .rev()
-            .fold(tail, |rest, &element| self.cons(element, rest))
+        let Some(last) = elements.len().checked_sub(1) else {
+            return tail;
+        };
+        let ptr = self.alloc(2 * elements.len());
+        for (at, element) in elements.iter().enumerate() {
+            // SAFETY: H1: two fresh words for each element.
+            unsafe {
+                let cell = ptr.add(2 * at);
+                let rest = match at == last {
+                    true => tail.raw(),
+                    false => RawTerm::list(cell.add(2)),
+                };
+                *cell = element.raw().0;
+                *cell.add(1) = rest.0;
+            }
+        }
+        // SAFETY: H1: they are filled.
+        unsafe { Term::new(RawTerm::list(ptr)) }
     }
 
     /// A proper list. 2 words an element.
@@ -415,6 +429,26 @@ impl Heap {
     /// A flat map of these sorted, distinct keys (a tuple) and their values. 3 words and the values.
     /// `maps` keeps the order; see `term::map`.
     pub(crate) fn flat_map<'h>(&'h self, keys: Term<'h>, values: &[Term<'h>]) -> Term<'h> {
+        self.flat_map_of(keys, values.iter().copied())
+    }
+
+    /// The map of at most 32 pairs whose keys ascend.
+    pub(crate) fn flat_map_of_ascending<'h>(&'h self, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
+        let keys = match pairs {
+            [] => super::literal::empty_tuple(),
+            _ => {
+                let header = tag::make_header(pairs.len(), tag::ARITYVAL);
+                self.thing(header, pairs.iter().map(|(key, _)| key.raw().0))
+            }
+        };
+        self.flat_map_of(keys, pairs.iter().map(|(_, value)| *value))
+    }
+
+    fn flat_map_of<'h>(
+        &'h self,
+        keys: Term<'h>,
+        values: impl ExactSizeIterator<Item = Term<'h>>,
+    ) -> Term<'h> {
         let ptr = self.alloc(tag::map::FLAT_WORDS + values.len());
         // SAFETY: H1: as many fresh words as are written.
         unsafe {
@@ -423,7 +457,6 @@ impl Heap {
             *ptr.add(2) = keys.raw().0;
             let first = ptr.add(tag::map::FLAT_WORDS);
             values
-                .iter()
                 .enumerate()
                 .for_each(|(i, v)| *first.add(i) = v.raw().0);
             self.boxed(ptr)

@@ -3,7 +3,10 @@
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 
+use smallvec::SmallVec;
+
 use super::{Env, api, env, term};
+use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Map, RawTerm, Term};
 use crate::value::map::{self, Changed};
 
@@ -95,7 +98,7 @@ api! {
         e: *mut Env, keys: *const RawTerm, values: *const RawTerm, count: usize, out: *mut RawTerm,
     ) -> c_int {
         let pair = |i| (term(*keys.add(i)), term(*values.add(i)));
-        let pairs: Vec<_> = (0..count).map(pair).collect();
+        let pairs: SmallVec<[_; SMALL_LIMIT]> = (0..count).map(pair).collect();
         let map = map::from_pairs(env(e).heap(), &pairs);
         give(out, Some(map).filter(|map| map.as_map().is_some_and(|map| map.len() == count)))
     }

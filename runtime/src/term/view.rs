@@ -201,7 +201,6 @@ as_kind! {
     as_pid Pid Pid, "pid of this node";
     as_port Port Port, "port of this node";
     as_external External External<'h>, "thing of another node";
-    as_bits Bits Bits<'h>, "bitstring";
 }
 
 impl<'h> Term<'h> {
@@ -211,6 +210,21 @@ impl<'h> Term<'h> {
     pub(crate) fn as_cons(self) -> Option<Cons<'h>> {
         let raw = self.raw();
         raw.is_list().then(|| Cons(raw.ptr(), PhantomData))
+    }
+
+    /// The bitstring it is. Not by [`Term::view`], which is slow for what is large.
+    #[inline]
+    #[must_use]
+    pub(crate) fn as_bits(self) -> Option<Bits<'h>> {
+        if !self.raw().is_boxed() {
+            return None;
+        }
+        let ptr: *const u64 = self.raw().ptr();
+        // SAFETY: T1: a boxed term points to a header, which tells whether a bitstring lies there.
+        unsafe {
+            let is_bits = matches!(*ptr & tag::HEADER_MASK, tag::HEAP_BITS | tag::SUB_BITS);
+            is_bits.then(|| Bits::at(ptr))
+        }
     }
 
     /// The bitstring it is, where its size is a whole number of bytes.

@@ -73,6 +73,10 @@ pub(super) fn remove<'h>(
 
 /// The map of at most 32 pairs, of equal keys the last.
 pub(super) fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
+    let ascend = |two: &[(Term<'h>, Term<'h>)]| cmp_flatmap_keys(two[0].0, two[1].0).is_lt();
+    if pairs.windows(2).all(ascend) {
+        return heap.flat_map_of_ascending(pairs);
+    }
     let (mut keys, mut values) = (Terms::new(), Terms::new());
     for &(key, value) in pairs {
         let mut at = keys.len();
