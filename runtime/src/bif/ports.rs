@@ -14,7 +14,6 @@ use crate::port::{Port, Refused, State, table};
 use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
-use crate::sched::ptab::pin;
 use crate::term::atom::atom;
 use crate::term::{Port as PortId, Term, View, am, tag};
 use crate::trace::sysprof;
@@ -270,7 +269,7 @@ fn port_get_data_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn ports_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let guard = pin();
-    let ports: Vec<Term<'p>> = table().iter(&guard).map(|port| port.id.term()).collect();
+    let ports = crate::port::all();
+    let ports: Vec<Term<'p>> = ports.iter().map(|port| port.term()).collect();
     Ok(p.list(&ports))
 }

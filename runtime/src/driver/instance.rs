@@ -312,6 +312,7 @@ impl Instance {
         let ready = match interest {
             Interest::Read => self.driver.entry.ready_input,
             Interest::Write => self.driver.entry.ready_output,
+            Interest::Error => None,
         };
         if let Some(ready) = ready {
             // SAFETY: D1, D2.

@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use driver::{Context, Driver, End};
 use linked::Linked;
@@ -56,6 +56,15 @@ static OUTPUT_BYTES: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn table() -> &'static PTab<Port> {
     static TABLE: OnceLock<PTab<Port>> = OnceLock::new();
     TABLE.get_or_init(|| PTab::new(PORT_LIMIT.load(Ordering::Relaxed)))
+}
+
+/// Read while the table changes, written while all of it is looked at.
+static CHANGES: RwLock<()> = RwLock::new(());
+
+/// The ports that there are at one moment.
+pub(crate) fn all() -> Vec<PortId> {
+    let _unchanged = CHANGES.write();
+    table().iter(&pin()).map(|port| port.id).collect()
 }
 
 /// Sets how many ports there may be (`+Q`), before there are any.
@@ -383,6 +392,12 @@ impl Port {
         state.driver = None;
     }
 
+    /// Is in the table no more.
+    fn remove(&self) {
+        let _change = CHANGES.read();
+        table().remove(self.id.0);
+    }
+
     /// Is gone for all who know it, whom it tells why.
     pub(crate) fn leave(&self, state: &mut State, reason: Term<'_>) {
         state.gone = true;
@@ -394,7 +409,7 @@ impl Port {
             self.traced().happened(Event::Unregister, name.term());
         }
         self.traced().happened(Event::Closed, reason);
-        table().remove(self.id.0);
+        self.remove();
         let me = self.peer();
         for peer in std::mem::take(&mut state.links) {
             if let Some(pid) = peer.pid() {

@@ -21,7 +21,7 @@ pub struct Program<'a> {
     pub env: &'a [CString],
     /// Where it runs; here, if there is none.
     pub cd: Option<&'a CStr>,
-    /// Descriptors of ours and the numbers they get there.
+    /// Descriptors of ours and the numbers they get there. It gets no others but standard input, output and error.
     pub fds: &'a [(&'a OwnedFd, RawFd)],
 }
 
@@ -36,6 +36,9 @@ const DEFAULT_SIGNALS: &[i32] = &[
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
+
+/// Standard error.
+const LAST_STANDARD_FD: RawFd = 2;
 
 /// Numbers that programs are given are below it.
 const FIRST_FREE_FD: RawFd = 10;
@@ -132,6 +135,17 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
             libc::posix_spawn_file_actions_adddup2(&raw mut actions.0, fd.as_raw_fd(), *to)
         })?;
     }
+    let given = |number: RawFd| fds.iter().any(|(_, to)| *to == number);
+    let last = fds.iter().map(|(_, to)| *to).max();
+    let last = last.unwrap_or(LAST_STANDARD_FD).max(LAST_STANDARD_FD);
+    for unused in (LAST_STANDARD_FD + 1..last).filter(|number| !given(*number)) {
+        // SAFETY: E2.
+        check(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut actions.0, unused) })?;
+    }
+    // SAFETY: E2.
+    check(unsafe {
+        libc::posix_spawn_file_actions_addclosefrom_np(&raw mut actions.0, last + 1)
+    })?;
     if let Some(cd) = program.cd {
         // SAFETY: E1, E2: the call copies the string.
         check(unsafe {
@@ -200,6 +214,30 @@ mod tests {
         let mut text = String::new();
         std::fs::File::from(read).read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), wait(pid)), ("value zero one\n/\n", 7));
+    }
+
+    #[test]
+    fn a_program_gets_no_other_descriptors() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        // One that a program would inherit.
+        let (leaks, _other_end) = pipe_with(PipeFlags::empty()).unwrap();
+        let script = format!(
+            "for n in 3 {}; do [ -e /proc/self/fd/$n ] && echo $n; done; echo end",
+            leaks.as_raw_fd()
+        );
+        let args = ["sh", "-c", &script].map(|word| CString::new(word).unwrap());
+        let program = Program {
+            path: c"/bin/sh",
+            args: &args,
+            env: &[],
+            cd: None,
+            fds: &[(&write, 1), (&write, 4)],
+        };
+        let pid = spawn(&program).unwrap();
+        drop(write);
+        let mut text = String::new();
+        std::fs::File::from(read).read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), wait(pid)), ("end\n", 0));
     }
 
     #[test]
