@@ -71,6 +71,9 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
         modules.push(suite.module.clone());
         dirs.push(suite.dir.clone());
     }
+    // A suite may be another's helper.
+    modules.sort_unstable();
+    modules.dedup();
     dirs.dedup();
     for dir in &dirs {
         copy_headers(&source.join(dir), &out)?;

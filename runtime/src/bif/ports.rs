@@ -102,11 +102,14 @@ fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(true.into())
 }
 
-fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'p> {
+fn port_connect_2<'p>(p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'p> {
     let (Some(port), Some(pid)) = (port_of(port), pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
     let connected = exists(pid) && port.connect(pid, true);
+    if connected {
+        port.report_connect(p.pid(), pid);
+    }
     Ok(if connected {
         true.into()
     } else {

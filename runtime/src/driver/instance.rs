@@ -419,6 +419,10 @@ impl Linked for Of {
         self.0.locked(|| self.0.close(reason, asked));
     }
 
+    fn wait(&self) {
+        self.0.locked(|| {});
+    }
+
     fn is_locked_as_driver(&self) -> bool {
         self.0.driver.lock.is_some()
     }

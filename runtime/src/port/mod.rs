@@ -287,12 +287,13 @@ impl Port {
     }
 
     /// Has the driver take `data`. `caller` is woken when a busy port takes data again; without one,
-    /// the data is taken whether the port is busy or not.
+    /// the data is taken whether the port is busy or not. `tell` tells tracers of it, before a driver in C does.
     fn command(
         self: &Arc<Self>,
         data: Vec<u8>,
         caller: Option<Pid>,
         force: bool,
+        tell: impl FnOnce(),
     ) -> Result<(), Refused> {
         let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
@@ -308,6 +309,7 @@ impl Port {
         if let Some(linked) = state.linked.clone() {
             count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
             drop(state);
+            tell();
             return linked.command(caller, data);
         }
         // Shells are given their commands through a pipe. Both names of a run's folder are as long.
@@ -317,6 +319,7 @@ impl Port {
         };
         count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
         self.drive(state, |driver, port| driver.output(port, data));
+        tell();
         Ok(())
     }
 
@@ -404,11 +407,11 @@ impl Port {
         for (_, _, watch) in state.watches.drain(..) {
             poll::unwatch(watch);
         }
+        self.traced().happened(Event::Closed, reason);
         if let Some(name) = registry::name_of(Named::Port(self.id)) {
             registry::unregister(name);
             self.traced().happened(Event::Unregister, name.term());
         }
-        self.traced().happened(Event::Closed, reason);
         self.remove();
         let me = self.peer();
         for peer in std::mem::take(&mut state.links) {

@@ -5,11 +5,14 @@
 //! - E2: the attributes and actions are initialised before use and destroyed once.
 #![expect(unsafe_code, reason = "posix_spawn is the C library's")]
 
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
+
+use parking_lot::Mutex;
 
 /// A program to start.
 pub struct Program<'a> {
@@ -55,6 +58,36 @@ fn check(error: libc::c_int) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::from_raw_os_error(error))
+    }
+}
+
+/// The programs that run, and the last ones that have ended, of which the system may still tell.
+struct Programs {
+    running: BTreeSet<i32>,
+    ended: VecDeque<i32>,
+}
+
+/// How many programs that have ended are known.
+const ENDED: usize = 64;
+
+static PROGRAMS: Mutex<Programs> = Mutex::new(Programs {
+    running: BTreeSet::new(),
+    ended: VecDeque::new(),
+});
+
+/// Is it a program that was started here?
+pub(crate) fn is_ours(pid: i32) -> bool {
+    let programs = PROGRAMS.lock();
+    programs.running.contains(&pid) || programs.ended.contains(&pid)
+}
+
+impl Programs {
+    fn end(&mut self, pid: i32) {
+        self.running.remove(&pid);
+        if self.ended.len() == ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(pid);
     }
 }
 
@@ -154,6 +187,8 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
     }
     let (args, env) = (pointers(program.args), pointers(program.env));
     let mut pid = 0;
+    // It is known before anybody asks for it.
+    let mut programs = PROGRAMS.lock();
     // SAFETY: E1, E2.
     check(unsafe {
         libc::posix_spawn(
@@ -165,12 +200,21 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
             env.as_ptr(),
         )
     })?;
+    programs.running.insert(pid);
+    // One of the same number has ended long ago.
+    programs.ended.retain(|ended| *ended != pid);
     Ok(pid)
 }
 
 /// Waits for the end of child `pid`; its exit status, 128 and the signal's number for one that was killed.
 #[must_use]
 pub fn wait(pid: i32) -> i32 {
+    let status = wait_for(pid);
+    PROGRAMS.lock().end(pid);
+    status
+}
+
+fn wait_for(pid: i32) -> i32 {
     let mut status = 0;
     loop {
         // SAFETY: `status` has room for what the call writes.
