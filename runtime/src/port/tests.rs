@@ -172,7 +172,10 @@ fn a_busy_port_makes_its_caller_wait() {
             taken += 1;
             assert!(taken < 1000, "a pipe is not endless");
         }
-        assert_eq!(port.command(chunk, Some(Pid(0)), false, || {}), Err(Refused::Busy));
+        assert_eq!(
+            port.command(chunk, Some(Pid(0)), false, || {}),
+            Err(Refused::Busy)
+        );
         // Without a caller it is taken nevertheless.
         assert_eq!(port.command(b"\nabc".to_vec(), None, false, || {}), Ok(()));
         taken

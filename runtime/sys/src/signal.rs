@@ -72,7 +72,11 @@ extern "C" fn handler(signal: libc::c_int, about: *const libc::siginfo_t, _: *co
         let saved = *errno;
         let [a, b, c, d] = (*about).si_pid().to_ne_bytes();
         let told: Told = [signal as u8, u8::from((*about).si_code > 0), a, b, c, d];
-        libc::write(PIPE.load(Ordering::Relaxed), told.as_ptr().cast(), told.len());
+        libc::write(
+            PIPE.load(Ordering::Relaxed),
+            told.as_ptr().cast(),
+            told.len(),
+        );
         *errno = saved;
     }
 }
@@ -82,7 +86,8 @@ extern "C" fn handler(signal: libc::c_int, about: *const libc::siginfo_t, _: *co
 fn news(told: &Told) -> Option<&'static str> {
     let &[signal, of_itself, a, b, c, d] = told;
     let process = i32::from_ne_bytes([a, b, c, d]);
-    let is_program = i32::from(signal) == libc::SIGCHLD && of_itself != 0 && spawn::is_ours(process);
+    let is_program =
+        i32::from(signal) == libc::SIGCHLD && of_itself != 0 && spawn::is_ours(process);
     name(signal.into()).filter(|_| !is_program)
 }
 

@@ -176,9 +176,7 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
         check(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut actions.0, unused) })?;
     }
     // SAFETY: E2.
-    check(unsafe {
-        libc::posix_spawn_file_actions_addclosefrom_np(&raw mut actions.0, last + 1)
-    })?;
+    check(unsafe { libc::posix_spawn_file_actions_addclosefrom_np(&raw mut actions.0, last + 1) })?;
     if let Some(cd) = program.cd {
         // SAFETY: E1, E2: the call copies the string.
         check(unsafe {
