@@ -290,8 +290,7 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         ..State::new(p.pid(), name)
     })?;
     port.traced().opened(p.pid(), &driver);
-    p.link(port.peer(), false);
-    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
+    link(p, &port);
     if let Some(pid) = os_pid {
         reap(&port, pid)?;
     }
@@ -300,6 +299,21 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         Ok(())
     });
     Ok(port.id)
+}
+
+/// Links `p` to the port that it opens, which does nothing for that.
+fn link(p: &Process, port: &Port) {
+    let mut state = port.state.lock();
+    if state.gone {
+        drop(state);
+        p.link(port.peer(), false);
+    } else {
+        state.links.insert(p.pid().into());
+        drop(state);
+        p.relations().link(port.peer(), false);
+        port.report_link(p.pid().into());
+    }
+    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
 }
 
 /// Opens a port of a driver in C.
@@ -328,8 +342,7 @@ fn open_linked(
         port.remove();
         return Err(e);
     }
-    p.link(port.peer(), false);
-    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
+    link(p, &port);
     Ok(port.id)
 }
 

@@ -52,8 +52,7 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
     match signal {
         Signal::Link { from } => {
             state.links.insert(from);
-            port.traced().ran(am::link);
-            port.traced().happened(Event::GettingLinked, from.term());
+            port.report_link(from);
         }
         Signal::Unlink { from, id } => {
             let was_linked = state.links.remove(&from);
@@ -149,6 +148,12 @@ impl Port {
             heap.tuple(&[am::command.term(), heap.binary(data)])
         });
         self.traced().ran(am::command);
+    }
+
+    /// It is linked to `peer`.
+    pub(super) fn report_link(&self, peer: Peer) {
+        self.traced().ran(am::link);
+        self.traced().happened(Event::GettingLinked, peer.term());
     }
 
     /// `from` has made `owner` its owner, by `port_connect/2`: as if by messages.
