@@ -91,6 +91,14 @@ impl Place {
         };
         path.context("the build folder's name is not UTF-8")
     }
+
+    /// A path as the commands see it, seen from outside.
+    pub(crate) fn outside(&self, path: &str) -> PathBuf {
+        match &self.chroot {
+            None => PathBuf::from(path),
+            Some(root) => root.join(path.trim_start_matches('/')),
+        }
+    }
 }
 
 /// A command line as words.
@@ -108,6 +116,7 @@ mod tests {
         let place = Place::new(Some(&dir)).unwrap();
         assert_eq!(place.inside(&dir.join("a/b")).unwrap(), "/a/b");
         assert!(place.inside(Path::new("/elsewhere")).is_err());
+        assert_eq!(place.outside("/a/b"), dir.join("a/b"));
         let open = Place::new(None).unwrap();
         assert_eq!(open.inside(Path::new("/elsewhere")).unwrap(), "/elsewhere");
     }

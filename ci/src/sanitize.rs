@@ -1,8 +1,8 @@
-//! `cargo xtask sanitize`: the runtime's tests under AddressSanitizer.
+//! `cargo xtask sanitize`: the runtime's tests, and those of libraries in C, under AddressSanitizer.
 
 use anyhow::Result;
 
-use crate::{paths, run};
+use crate::{fetch, paths, run};
 
 /// Options of `cargo xtask sanitize`.
 #[derive(clap::Args)]
@@ -18,9 +18,25 @@ const STACK_BYTES: &str = "33554432";
 /// process; and uses of frames that are left, as their stand-ins off the stack have PCRE2's guard take it for full.
 pub(crate) const ASAN_OPTIONS: &str = "detect_leaks=0:detect_stack_use_after_return=0";
 
-/// Builds the tests of the runtime and its crates in a folder of their own, and runs them.
+/// Builds the tests in a folder of their own, and runs them.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let mut tests = run::cargo_command(&["test", "--package", "beamline-runtime*", "--lib"]);
+    sanitized(&["--package", "beamline-runtime*", "--lib"], options)?;
+    // These run programs, for which the machine is built in the same way.
+    fetch::otp()?;
+    sanitized(
+        &["--package", "beamline", "--test", "nif", "--test", "driver"],
+        options,
+    )?;
+    println!(
+        "ThreadSanitizer was not run: it needs a standard library that is built with it; \
+         `cargo xtask loom` has models of the lock-free code"
+    );
+    Ok(())
+}
+
+fn sanitized(which: &[&str], options: &Options) -> Result<()> {
+    let mut tests = run::cargo_command(&["test"]);
+    tests.args(which);
     // With a name for the machine, build scripts are built without the sanitizer.
     tests.args(["--target", &run::host()?]);
     tests.args(&options.filter);
@@ -29,10 +45,5 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     tests.env("RUSTFLAGS", "-Zsanitizer=address");
     tests.env("CARGO_TARGET_DIR", paths::target().join("asan"));
     tests.env("RUST_MIN_STACK", STACK_BYTES);
-    run::status(tests.env("ASAN_OPTIONS", ASAN_OPTIONS))?;
-    println!(
-        "ThreadSanitizer was not run: it needs a standard library that is built with it; \
-         `cargo xtask loom` has models of the lock-free code"
-    );
-    Ok(())
+    run::status(tests.env("ASAN_OPTIONS", ASAN_OPTIONS))
 }

@@ -2,17 +2,16 @@
 //!
 //! Sources are copied out of OTP's tree and compiled one module at a time, so that one that does not
 //! compile costs itself alone. What is compiled already is kept while OTP's version and the
-//! compiling command stay the same. The suites' NIFs and drivers in C are not compiled: the cases
-//! that load them are in `expected_failures.toml`.
+//! compiling command stay the same. What they have in C is compiled by `native.rs`.
 
 use std::fs::{self, File, OpenOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Setup, Suite, listed, read};
+use super::{Setup, Suite, listed, native, read};
 use crate::paths;
 
 /// Modules of `ci/conformance/src` that every suite needs.
@@ -60,6 +59,7 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
         .into_iter()
         .map(|(dir, _)| dir)
         .collect();
+    let mut data = Vec::new();
     for suite in suites {
         copy(
             &source
@@ -67,17 +67,31 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
                 .join(format!("{}.erl", suite.module)),
             &out,
         )?;
-        let data = format!("{}_data", suite.module);
-        copy_tree(&source.join(&suite.dir).join(&data), &setup.dir.join(&data))?;
+        data.push(copy_data(setup, &source.join(&suite.dir), &suite.module)?);
         modules.push(suite.module.clone());
         dirs.push(suite.dir.clone());
     }
+    // A suite may be another's helper.
+    modules.sort_unstable();
+    modules.dedup();
     dirs.dedup();
     for dir in &dirs {
         copy_headers(&source.join(dir), &out)?;
     }
     compile(setup, "nopeer", ".", "peer")?;
-    compile_all(setup, &modules)
+    compile_all(setup, &modules)?;
+    native::build(setup, &data)
+}
+
+/// Copies a suite's folder of data and those that it takes files from; gives where the copy is, if there is one.
+fn copy_data(setup: &Setup, source: &Path, module: &str) -> Result<PathBuf> {
+    let data = format!("{module}_data");
+    for name in native::neighbours(&source.join(&data))? {
+        copy_tree(&source.join(&name), &setup.dir.join(&name))?;
+    }
+    let copy = setup.dir.join(&data);
+    copy_tree(&source.join(&data), &copy)?;
+    Ok(copy)
 }
 
 /// Empties the build folder when it was made from another OTP or by another command.

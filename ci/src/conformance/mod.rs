@@ -5,6 +5,7 @@
 
 mod build;
 mod compare;
+mod native;
 mod runner;
 
 use std::fs;
@@ -131,7 +132,7 @@ fn setup(options: &Options) -> Result<Setup> {
         dir: dir.canonicalize()?,
         place: Place::new(options.chroot.as_deref())?,
         erlc: command(&options.erlc, &["erlc"])?,
-        erl: command(&options.erl, &["erl", "-noshell"])?,
+        erl: command(&options.erl, &["erl", "-noinput"])?,
         jobs: options.jobs.max(1),
     })
 }

@@ -1,6 +1,7 @@
 //! Libraries in C for tests, compiled against the headers of the OTP at hand.
 
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -51,8 +52,31 @@ pub(crate) fn place_of(folder: &str, module: &str) -> Option<Place> {
     let place = Place::new(&std::fs::read_to_string(source).expect("it is there"))?;
     let file = format!("{module}.erl");
     std::fs::rename(place.file("work.erl"), place.file(&file)).expect("writable");
-    place.printed(&["run", "--", "erlc", &file]);
+    let compiled = place.file(&format!("{module}.beam"));
+    let kept = kept(&place, &file);
+    if std::fs::copy(&kept, &compiled).is_err() {
+        place.printed(&["run", "--", "erlc", &file]);
+        keep(&compiled, &kept);
+    }
     Some(place)
+}
+
+/// Where the module in `file` is kept once it is compiled: the compiler takes minutes where each of its safepoints is a
+/// collection.
+fn kept(place: &Place, file: &str) -> PathBuf {
+    let source = std::fs::read(place.file(file)).expect("it is there");
+    let home = otp_home::find(&Lookup::of_process(None)).expect("a place has an OTP");
+    let mut hasher = std::hash::DefaultHasher::new();
+    (source, home.root).hash(&mut hasher);
+    let name = format!("{file}-{:016x}.beam", hasher.finish());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Keeps a compiled module, for all tests that run now and later.
+fn keep(compiled: &Path, kept: &Path) {
+    let partial = kept.with_extension(format!("{}", std::process::id()));
+    std::fs::copy(compiled, &partial).expect("writable");
+    std::fs::rename(&partial, kept).expect("writable");
 }
 
 /// A folder below the tests.

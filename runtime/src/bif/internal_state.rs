@@ -18,6 +18,7 @@ use crate::process::{Exception, Process, Signal, exists, refs, send};
 use crate::sched::ptab::{PTab, PTabElement};
 use crate::sched::timers;
 use crate::sys::memory;
+use crate::term::atom::{MAX_ATOM_CACHE_INDEX, atom_cache_index};
 use crate::term::{Atom, Bits, Pid, Term, View, am, hash, tag};
 
 bifs! {
@@ -104,6 +105,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> GuardResult<'p> {
             Term::small(ets::TABLE_WORDS as i64),
             Term::small(ets::DIRECTORY_WORDS as i64),
         ]),
+        "max_atom_out_cache_index" => p.unsigned(MAX_ATOM_CACHE_INDEX.into()),
         "next_pid" => p.unsigned(crate::process::table().next_data()),
         "next_port" => p.unsigned(crate::port::table().next_data()),
         "unique_monotonic_integer_state" => p.unsigned(refs::monotonic_state()),
@@ -118,6 +120,10 @@ fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> GuardResult<'p> {
         "native_record_def" => of.as_record().ok_or_else(badarg)?.definition().term(),
         "channel_number" if of == am::nonode_at_nohost => Term::small(0),
         "channel_number" => am::undefined.term(),
+        "atom_out_cache_index" => {
+            let index = atom_cache_index(of.as_atom().ok_or_else(badarg)?);
+            p.unsigned(index.into())
+        }
         "internal_hash" => p.unsigned(hash::internal_hash(of)),
         "atom" => {
             let index = of.as_index().and_then(|index| u32::try_from(index).ok());

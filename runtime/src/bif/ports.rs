@@ -14,7 +14,6 @@ use crate::port::{Port, Refused, State, table};
 use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
-use crate::sched::ptab::pin;
 use crate::term::atom::atom;
 use crate::term::{Port as PortId, Term, View, am, tag};
 use crate::trace::sysprof;
@@ -103,11 +102,14 @@ fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(true.into())
 }
 
-fn port_connect_2<'p>(_p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'p> {
+fn port_connect_2<'p>(p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'p> {
     let (Some(port), Some(pid)) = (port_of(port), pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
     let connected = exists(pid) && port.connect(pid, true);
+    if connected {
+        port.report_connect(p.pid(), pid);
+    }
     Ok(if connected {
         true.into()
     } else {
@@ -270,7 +272,7 @@ fn port_get_data_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn ports_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let guard = pin();
-    let ports: Vec<Term<'p>> = table().iter(&guard).map(|port| port.id.term()).collect();
+    let ports = crate::port::all();
+    let ports: Vec<Term<'p>> = ports.iter().map(|port| port.term()).collect();
     Ok(p.list(&ports))
 }

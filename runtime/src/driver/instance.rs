@@ -312,6 +312,7 @@ impl Instance {
         let ready = match interest {
             Interest::Read => self.driver.entry.ready_input,
             Interest::Write => self.driver.entry.ready_output,
+            Interest::Error => None,
         };
         if let Some(ready) = ready {
             // SAFETY: D1, D2.
@@ -416,6 +417,10 @@ impl Linked for Of {
 
     fn close(&self, reason: Term<'_>, asked: bool) {
         self.0.locked(|| self.0.close(reason, asked));
+    }
+
+    fn wait(&self) {
+        self.0.locked(|| {});
     }
 
     fn is_locked_as_driver(&self) -> bool {

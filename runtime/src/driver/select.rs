@@ -45,6 +45,7 @@ impl Selected {
         match interest {
             Interest::Read => &mut self.read,
             Interest::Write => &mut self.write,
+            Interest::Error => unreachable!("a driver does not wait for errors alone"),
         }
     }
 

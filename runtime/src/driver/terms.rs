@@ -9,6 +9,7 @@ use crate::external::{DecodeOptions, decode};
 use crate::heap::Heap;
 use crate::port::Port;
 use crate::process::{SYSTEM, Signal, deliver, exists};
+use crate::sched;
 use crate::term::{Pid, RawTerm, Term};
 use crate::value::map;
 
@@ -187,7 +188,10 @@ unsafe fn send(from: Option<&Port>, to: Pid, data: *const TermData, count: c_int
     let Some(bytes) = bytes else { return -1 };
     if let Some(port) = from {
         port.took_input(bytes);
-        port.traced().sent(to, message.term());
+        // ERTS traces what its schedulers send.
+        if sched::current_id().is_some() {
+            port.traced().sent(to, message.term());
+        }
     }
     if !exists(to) {
         return 0;

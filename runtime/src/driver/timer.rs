@@ -55,6 +55,7 @@ impl Instance {
             }
             let traced = self.port.traced();
             traced.begins(am::timeout.term());
+            traced.timed_out();
             if let Some(timeout) = driver.entry.timeout {
                 // SAFETY: D1, D2.
                 unsafe { timeout(data) };

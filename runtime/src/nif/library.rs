@@ -431,12 +431,16 @@ fn of_module(module: &Module) -> Option<Arc<Library>> {
 }
 
 fn entry_of(handle: &Handle) -> Result<*const Entry, Refusal> {
-    // SAFETY: open, and a text that ends in zero.
-    let init = unsafe { libc::dlsym(handle.0.as_ptr(), c"nif_init".as_ptr()) };
-    if init.is_null() {
+    // Some systems have an underscore before the names of C. What is said of a missing one is of the last.
+    let find = |name: &CStr| {
+        // SAFETY: open, and a text that ends in zero.
+        let found = unsafe { libc::dlsym(handle.0.as_ptr(), name.as_ptr()) };
+        (!found.is_null()).then_some(found)
+    };
+    let Some(init) = find(c"nif_init").or_else(|| find(c"_nif_init")) else {
         let text = format!("Failed to find library init function: '{}'", dl_error());
         return Err(bad_lib(text));
-    }
+    };
     // SAFETY: N1: what `ERL_NIF_INIT` defines under this name.
     let init: unsafe extern "C" fn() -> *const Entry = unsafe { std::mem::transmute(init) };
     // SAFETY: N1.

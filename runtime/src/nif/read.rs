@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_double, c_int, c_long, c_uint, c_ulong};
 
 use super::{Env, api, term};
 use crate::heap::{Literals, size};
+use crate::term::atom::{MAX_ATOM_CACHE_INDEX, atom_cache_index};
 use crate::term::compare::{cmp, eq_exact};
 use crate::term::{Atom, RawTerm, Term, View, hash};
 
@@ -241,10 +242,12 @@ api! {
     fn enif_get_atom_length(_env: *mut Env, t: RawTerm, len: *mut c_uint, encoding: c_int) -> c_int {
         give(len, atom_text(t, encoding).map(|text| text.len() as c_uint))
     }
-    /// No atom has a place in a cache: there is no connection to another node.
-    fn enif_get_atom_cache_index(_env: *mut Env, _t: RawTerm, _index: *mut c_uint) -> c_int { 0 }
-    /// Places in the cache of atoms.
-    fn enif_max_atom_cache_index() -> c_uint { 2047 }
+    /// Where an atom is in the cache of a connection to another node.
+    fn enif_get_atom_cache_index(_env: *mut Env, t: RawTerm, index: *mut c_uint) -> c_int {
+        give(index, term(t).as_atom().map(atom_cache_index))
+    }
+    /// The highest of such places.
+    fn enif_max_atom_cache_index() -> c_uint { MAX_ATOM_CACHE_INDEX }
 
     /// A string with a zero behind it; how many bytes that are, as a negative number if it is cut.
     fn enif_get_string(_env: *mut Env, list: RawTerm, buf: *mut c_char, len: c_uint, encoding: c_int) -> c_int {

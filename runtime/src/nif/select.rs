@@ -1,9 +1,9 @@
 //! Messages about descriptors that are ready (`enif_select()`).
 //!
 //! A descriptor has one resource, from the first time that something is waited for until the resource stops it. The
-//! resource lives as long. It waits for data and for room, each for one process and one message, which is sent once.
-//! Differs from ERTS: errors alone (`ERL_NIF_SELECT_ERROR`) cannot be waited for, and are refused with
-//! `ERL_NIF_SELECT_NOTSUP`.
+//! resource lives as long. It waits for data, for room and for errors, each for one process and one message, which is
+//! sent once.
+//! Differs from ERTS: an error ends a wait for data or room too, where it is waited for by itself.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::RawFd;
@@ -33,7 +33,7 @@ mod told {
     pub(super) const INVALID_EVENT: c_int = c_int::MIN | 4;
     pub(super) const READ_CANCELLED: c_int = 16;
     pub(super) const WRITE_CANCELLED: c_int = 32;
-    pub(super) const NOTSUP: c_int = c_int::MIN | 128;
+    pub(super) const ERROR_CANCELLED: c_int = 64;
 }
 
 /// What is waited for on a descriptor.
@@ -42,6 +42,7 @@ struct Waits {
     _magic: Arc<MagicBinary>,
     read: Option<WatchId>,
     write: Option<WatchId>,
+    error: Option<WatchId>,
 }
 
 impl Waits {
@@ -49,6 +50,7 @@ impl Waits {
         match interest {
             Interest::Read => &mut self.read,
             Interest::Write => &mut self.write,
+            Interest::Error => &mut self.error,
         }
     }
 }
@@ -77,6 +79,7 @@ fn select_message(magic: &Arc<MagicBinary>, reference: RawTerm, interest: Intere
     let what = match interest {
         Interest::Read => am::ready_input,
         Interest::Write => am::ready_output,
+        Interest::Error => am::ready_error,
     };
     // SAFETY: N1.
     let reference = unsafe { term(reference) };
@@ -91,6 +94,7 @@ fn wait(fd: RawFd, magic: &Arc<MagicBinary>, interest: Interest, to: Pid, messag
         _magic: magic.clone(),
         read: None,
         write: None,
+        error: None,
     };
     let waits = table.entry(fd).or_insert_with(new);
     if let Some(before) = waits.of(interest).take() {
@@ -114,7 +118,7 @@ fn stop(fd: RawFd, resource: &Resource) {
     let waits = WAITS.lock().remove(&fd);
     for watch in waits
         .iter()
-        .flat_map(|waits| [waits.read, waits.write])
+        .flat_map(|waits| [waits.read, waits.write, waits.error])
         .flatten()
     {
         poll::unwatch(watch);
@@ -130,7 +134,11 @@ fn stop(fd: RawFd, resource: &Resource) {
 
 /// What is asked for of those that `mode` has.
 fn interests(mode: c_int) -> impl Iterator<Item = Interest> {
-    let all = [(READ, Interest::Read), (WRITE, Interest::Write)];
+    let all = [
+        (READ, Interest::Read),
+        (WRITE, Interest::Write),
+        (ERROR, Interest::Error),
+    ];
     all.into_iter()
         .filter(move |(bit, _)| mode & bit != 0)
         .map(|(_, interest)| interest)
@@ -157,9 +165,6 @@ unsafe fn select(
     if fd < 0 {
         return told::INVALID_EVENT;
     }
-    if mode & ERROR != 0 {
-        return told::NOTSUP;
-    }
     if mode & STOP != 0 {
         stop(fd, resource);
         return told::STOP_CALLED;
@@ -170,6 +175,7 @@ unsafe fn select(
             all | match interest {
                 Interest::Read => told::READ_CANCELLED,
                 Interest::Write => told::WRITE_CANCELLED,
+                Interest::Error => told::ERROR_CANCELLED,
             }
         });
     }
@@ -185,7 +191,7 @@ unsafe fn select(
 }
 
 api! {
-    /// Has `{select, Object, Reference, ready_input | ready_output}` sent when a descriptor is ready; or another message.
+    /// Has `{select, Object, Reference, ready_input | ready_output | ready_error}` sent when a descriptor is ready; or another message.
     fn enif_select(
         e: *mut Env, fd: c_int, mode: c_int, object: *mut c_void, pid: *const RawTerm, reference: RawTerm,
     ) -> c_int {

@@ -1,6 +1,8 @@
 //! Threads, locks and data of threads, as POSIX has them; memory; libraries.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+mod data;
+
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 use super::api;
@@ -203,19 +205,17 @@ api! {
     /// Its name.
     fn enif_rwlock_name(it: *mut RwLock) -> *mut c_char { it.as_ref().map_or(ptr::null_mut(), |it| it.name) }
 
-    /// A key of data that each thread has its own of.
+    /// A key of data that each thread has its own of: 0.
     fn enif_tsd_key_create(_name: *mut c_char, key: *mut c_int) -> c_int {
-        let mut made = 0;
-        let failed = libc::pthread_key_create(&raw mut made, None);
-        key.write(made as c_int);
-        failed
+        key.write(data::create());
+        0
     }
-    /// Its end.
-    fn enif_tsd_key_destroy(key: c_int) { libc::pthread_key_delete(key as c_uint); }
+    /// Its end. Data that threads have left under it are found under a later key of the same number.
+    fn enif_tsd_key_destroy(key: c_int) { data::destroy(key); }
     /// Sets this thread's data.
-    fn enif_tsd_set(key: c_int, data: *mut c_void) { libc::pthread_setspecific(key as c_uint, data); }
+    fn enif_tsd_set(key: c_int, data: *mut c_void) { data::set(key, data); }
     /// This thread's data.
-    fn enif_tsd_get(key: c_int) -> *mut c_void { libc::pthread_getspecific(key as c_uint) }
+    fn enif_tsd_get(key: c_int) -> *mut c_void { data::get(key) }
 
     /// Options of a thread: the size of its stack, in thousands of words.
     fn enif_thread_opts_create(_name: *mut c_char) -> *mut c_int { Box::into_raw(Box::new(-1)) }

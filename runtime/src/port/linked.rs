@@ -46,6 +46,8 @@ pub(crate) trait Linked: Send + Sync {
     fn call(&self, caller: Pid, operation: u32, data: &mut [u8]) -> Option<Vec<u8>>;
     /// Ends the port: when its queue is empty, or at once where the reason is `killed`. Its owner is told, if it `asked`.
     fn close(&self, reason: Term<'_>, asked: bool);
+    /// Waits until nobody calls it.
+    fn wait(&self);
     /// Has it one lock for all of its ports?
     fn is_locked_as_driver(&self) -> bool;
     /// Bytes in its queue.

@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use driver::{Context, Driver, End};
 use linked::Linked;
@@ -56,6 +56,15 @@ static OUTPUT_BYTES: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn table() -> &'static PTab<Port> {
     static TABLE: OnceLock<PTab<Port>> = OnceLock::new();
     TABLE.get_or_init(|| PTab::new(PORT_LIMIT.load(Ordering::Relaxed)))
+}
+
+/// Read while the table changes, written while all of it is looked at.
+static CHANGES: RwLock<()> = RwLock::new(());
+
+/// The ports that there are at one moment.
+pub(crate) fn all() -> Vec<PortId> {
+    let _unchanged = CHANGES.write();
+    table().iter(&pin()).map(|port| port.id).collect()
 }
 
 /// Sets how many ports there may be (`+Q`), before there are any.
@@ -278,12 +287,13 @@ impl Port {
     }
 
     /// Has the driver take `data`. `caller` is woken when a busy port takes data again; without one,
-    /// the data is taken whether the port is busy or not.
+    /// the data is taken whether the port is busy or not. `tell` tells tracers of it, before a driver in C does.
     fn command(
         self: &Arc<Self>,
         data: Vec<u8>,
         caller: Option<Pid>,
         force: bool,
+        tell: impl FnOnce(),
     ) -> Result<(), Refused> {
         let _runs = sysprof::port_runs(self.id);
         let mut state = self.state.lock();
@@ -299,6 +309,7 @@ impl Port {
         if let Some(linked) = state.linked.clone() {
             count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
             drop(state);
+            tell();
             return linked.command(caller, data);
         }
         // Shells are given their commands through a pipe. Both names of a run's folder are as long.
@@ -308,6 +319,7 @@ impl Port {
         };
         count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
         self.drive(state, |driver, port| driver.output(port, data));
+        tell();
         Ok(())
     }
 
@@ -383,18 +395,24 @@ impl Port {
         state.driver = None;
     }
 
+    /// Is in the table no more.
+    fn remove(&self) {
+        let _change = CHANGES.read();
+        table().remove(self.id.0);
+    }
+
     /// Is gone for all who know it, whom it tells why.
     pub(crate) fn leave(&self, state: &mut State, reason: Term<'_>) {
         state.gone = true;
         for (_, _, watch) in state.watches.drain(..) {
             poll::unwatch(watch);
         }
+        self.traced().happened(Event::Closed, reason);
         if let Some(name) = registry::name_of(Named::Port(self.id)) {
             registry::unregister(name);
             self.traced().happened(Event::Unregister, name.term());
         }
-        self.traced().happened(Event::Closed, reason);
-        table().remove(self.id.0);
+        self.remove();
         let me = self.peer();
         for peer in std::mem::take(&mut state.links) {
             if let Some(pid) = peer.pid() {

@@ -2,8 +2,10 @@
 //! in `sys_drivers.c`, OTP 29.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,7 +15,7 @@ use super::driver::{self, Driver};
 use super::framing::Framing;
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
-use super::{Port, State, table};
+use super::{CHANGES, Port, State, table};
 use crate::process::Process;
 use crate::sys::chance::{outside, paths};
 use crate::sys::environment;
@@ -288,8 +290,7 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         ..State::new(p.pid(), name)
     })?;
     port.traced().opened(p.pid(), &driver);
-    p.link(port.peer(), false);
-    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
+    link(p, &port);
     if let Some(pid) = os_pid {
         reap(&port, pid)?;
     }
@@ -298,6 +299,21 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         Ok(())
     });
     Ok(port.id)
+}
+
+/// Links `p` to the port that it opens, which does nothing for that.
+fn link(p: &Process, port: &Port) {
+    let mut state = port.state.lock();
+    if state.gone {
+        drop(state);
+        p.link(port.peer(), false);
+    } else {
+        state.links.insert(p.pid().into());
+        drop(state);
+        p.relations().link(port.peer(), false);
+        port.report_link(p.pid().into());
+    }
+    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
 }
 
 /// Opens a port of a driver in C.
@@ -323,11 +339,10 @@ fn open_linked(
         eof: options.eof,
     };
     if let Err(e) = library.open(&port, command, mode, p.pid()) {
-        table().remove(port.id.0);
+        port.remove();
         return Err(e);
     }
-    p.link(port.peer(), false);
-    crate::trace::events::happened(p.shared(), crate::trace::Event::Link, port.term());
+    link(p, &port);
     Ok(port.id)
 }
 
@@ -398,19 +413,52 @@ fn start(path: &[u8], args: &[Vec<u8>], options: &PortOptions) -> Result<Ends, E
     let cd = options.cd.as_deref().map(c_string).transpose()?;
     let path = c_string(path)?;
     outside::take(|| format!("program {}", path.to_string_lossy()));
-    let pid = spawn::spawn(&spawn::Program {
+    let (args, env) = (
+        args.collect::<Result<Vec<_>, _>>()?,
+        env.collect::<Result<Vec<_>, _>>()?,
+    );
+    let program = spawn::Program {
         path: &path,
-        args: &args.collect::<Result<Vec<_>, _>>()?,
-        env: &env.collect::<Result<Vec<_>, _>>()?,
+        args: &args,
+        env: &env,
         cd: cd.as_deref(),
         fds: &fds,
-    })?;
+    };
+    let pid = spawn::spawn(&program).or_else(|e| stand_in(&program, e))?;
     let input = from_program.map(|(read, _)| Descriptor::Own(read));
     let output = to_program.map(|(_, write)| Descriptor::Own(write));
     Ok(Ends {
         driver: Box::new(Streams::new(options.mode(), input, output)),
         os_pid: Some(pid),
     })
+}
+
+/// Starts what ends as ERTS's child does where the system does not let it go to its directory, or become the program:
+/// with the error's number. The port is open by then.
+///
+/// # Errors
+/// `refused`, where the system has no process to give.
+fn stand_in(program: &spawn::Program<'_>, refused: std::io::Error) -> std::io::Result<i32> {
+    const TELL: &str = "printf 'spawn: Could not cd to %s\\r\\n' \"$0\" >&2;";
+    let error = refused.raw_os_error();
+    let no_process = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+    let Some(error) = error.filter(|error| !no_process.contains(error)) else {
+        return Err(refused);
+    };
+    let is_there = |cd: &&CStr| Path::new(OsStr::from_bytes(cd.to_bytes())).is_dir();
+    let cd = program.cd.filter(|cd| !is_there(cd));
+    let script = format!("{} exit {error}", cd.map_or("", |_| TELL));
+    let script = CString::new(script).expect("a script has no zero");
+    let name = cd.unwrap_or(c"sh").to_owned();
+    let args = [c"sh".to_owned(), c"-c".to_owned(), script, name];
+    spawn::spawn(&spawn::Program {
+        path: c"/bin/sh",
+        args: &args,
+        env: &[],
+        cd: None,
+        fds: program.fds,
+    })
+    .map_err(|_| refused)
 }
 
 fn lent(input: RawFd, output: RawFd, options: &PortOptions) -> Result<Ends, Error> {
@@ -433,6 +481,7 @@ fn insert(state: State) -> Result<Arc<Port>, Error> {
             state: Mutex::new(state),
         })
     };
+    let _change = CHANGES.read();
     table().insert(make).map_err(|_| Error::SystemLimit)
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Port, Refused};
+use crate::heap::Heap;
 use crate::process::ports::Hooks;
 use crate::process::signal::ExitSignal;
 use crate::process::{NotSent, Peer, Process, Signal, deliver, exists};
@@ -20,7 +21,7 @@ pub(crate) fn hooks() -> Hooks {
         command: |id, data| {
             if let Some(port) = Port::lookup(id) {
                 // One that is going takes no more, which is nobody's fault.
-                let _ = port.command(data, None, false);
+                let _ = port.command(data, None, false, || {});
             }
         },
         exists: |id| Port::lookup(id).is_some(),
@@ -39,6 +40,11 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
         return Err(signal);
     };
     let _runs = sysprof::port_runs(to);
+    if matches!(signal, Signal::Monitor { .. }) {
+        // Behind the call that may end the port.
+        let linked = port.state.lock().linked.clone();
+        linked.iter().for_each(|linked| linked.wait());
+    }
     let mut state = port.state.lock();
     if state.gone {
         return Err(signal);
@@ -46,8 +52,7 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
     match signal {
         Signal::Link { from } => {
             state.links.insert(from);
-            port.traced().ran(am::link);
-            port.traced().happened(Event::GettingLinked, from.term());
+            port.report_link(from);
         }
         Signal::Unlink { from, id } => {
             let was_linked = state.links.remove(&from);
@@ -116,6 +121,7 @@ impl Port {
             // Not under the lock: a process that is gone answers at once.
             drop(state);
             deliver(pid, Signal::Link { from: self.peer() });
+            self.traced().happened(Event::GettingLinked, pid.term());
         }
         true
     }
@@ -130,11 +136,11 @@ impl Port {
     ) -> Result<(), Refused> {
         let is_heard = self.tracee.has(flags::RECEIVE | flags::RUNNING_PORTS);
         let copy = is_heard.then(|| data.clone());
-        self.command(data, Some(p.pid()), force)?;
-        if let Some(data) = copy {
-            self.report_command(from, &data);
-        }
-        Ok(())
+        self.command(data, Some(p.pid()), force, || {
+            if let Some(data) = copy {
+                self.report_command(from, &data);
+            }
+        })
     }
 
     fn report_command(&self, from: RawTerm, data: &[u8]) {
@@ -142,6 +148,23 @@ impl Port {
             heap.tuple(&[am::command.term(), heap.binary(data)])
         });
         self.traced().ran(am::command);
+    }
+
+    /// It is linked to `peer`.
+    pub(super) fn report_link(&self, peer: Peer) {
+        self.traced().ran(am::link);
+        self.traced().happened(Event::GettingLinked, peer.term());
+    }
+
+    /// `from` has made `owner` its owner, by `port_connect/2`: as if by messages.
+    pub(crate) fn report_connect(&self, from: Pid, owner: Pid) {
+        let connected = crate::term::atom::atom("connected");
+        self.traced().received(from.term(), |heap| {
+            heap.tuple(&[am::connect.term(), owner.term()])
+        });
+        let heap = Heap::detached();
+        self.traced()
+            .sent(from, heap.tuple(&[self.term(), connected]));
     }
 
     /// `from` has the port close.

@@ -206,6 +206,7 @@ impl Driver for Streams {
         match interest {
             Interest::Read => self.take_input(port),
             Interest::Write => self.write_queue(port),
+            Interest::Error => Ok(()),
         }
     }
 

@@ -172,6 +172,7 @@ impl Driver for TraceIp {
             Interest::Read if fd == self.listener.as_raw_fd() => self.accept(port),
             Interest::Read => self.read(port),
             Interest::Write => self.write_queue(port),
+            Interest::Error => {}
         }
         Ok(())
     }

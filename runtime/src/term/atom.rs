@@ -17,6 +17,16 @@ use super::{RawTerm, Term, tag};
 /// Longest name in characters.
 pub(crate) const MAX_ATOM_CHARS: usize = 255;
 
+/// Places in the cache of atoms that a connection to another node has. Source: `ERTS_USE_ATOM_CACHE_SIZE`.
+const ATOM_CACHE_PLACES: u32 = 2039;
+/// The highest of them.
+pub(crate) const MAX_ATOM_CACHE_INDEX: u32 = ATOM_CACHE_PLACES - 1;
+
+/// The place of an atom. Source: `atom2cix()`.
+pub(crate) fn atom_cache_index(atom: Atom) -> u32 {
+    atom.index() % ATOM_CACHE_PLACES
+}
+
 /// An interned name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Atom(u32);

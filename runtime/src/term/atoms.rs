@@ -568,6 +568,7 @@ static_atoms! {
     long_schedule,
     wordsize,
     // Native functions.
+    ready_error,
     ready_input,
     ready_output,
     select,

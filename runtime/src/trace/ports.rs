@@ -66,6 +66,14 @@ impl Traced<'_> {
         }
     }
 
+    /// The time of its timer is up.
+    pub(crate) fn timed_out(self) {
+        if self.tracee.has(flags::RECEIVE) {
+            let report = Report::new(Event::Receive, am::timeout.term());
+            self.tell(flags::RECEIVE, &report);
+        }
+    }
+
     /// It runs `command`, which takes no time.
     pub(crate) fn ran(self, command: Atom) {
         self.begins(command.term());

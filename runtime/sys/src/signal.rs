@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::spawn;
+
 /// What a signal does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
@@ -60,15 +62,33 @@ pub fn name(number: i32) -> Option<&'static str> {
 /// The writing end; -1 before [`start`].
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-extern "C" fn handler(signal: libc::c_int) {
-    // SAFETY: G1, G2: a byte from the stack into a pipe that is never closed.
+/// What the handler tells: the signal, whether the system has sent it of itself, and the process that it is about.
+type Told = [u8; 6];
+
+extern "C" fn handler(signal: libc::c_int, about: *const libc::siginfo_t, _: *const libc::c_void) {
+    // SAFETY: G1, G2: what the system tells of the signal, a few bytes from the stack into a pipe that is never closed.
     unsafe {
         let errno = libc::__errno_location();
         let saved = *errno;
-        let byte = signal as u8;
-        libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
+        let [a, b, c, d] = (*about).si_pid().to_ne_bytes();
+        let told: Told = [signal as u8, u8::from((*about).si_code > 0), a, b, c, d];
+        libc::write(
+            PIPE.load(Ordering::Relaxed),
+            told.as_ptr().cast(),
+            told.len(),
+        );
         *errno = saved;
     }
+}
+
+/// The name of the signal, if it is one to tell of. The end of a program that we have started is none: in ERTS another
+/// program starts them, which hears of their ends.
+fn news(told: &Told) -> Option<&'static str> {
+    let &[signal, of_itself, a, b, c, d] = told;
+    let process = i32::from_ne_bytes([a, b, c, d]);
+    let is_program =
+        i32::from(signal) == libc::SIGCHLD && of_itself != 0 && spawn::is_ours(process);
+    name(signal.into()).filter(|_| !is_program)
 }
 
 /// Starts the thread that calls `tell` with the name of each signal that is handled. The first call counts.
@@ -85,14 +105,13 @@ pub fn start(tell: fn(&'static str)) {
             .name("signals".into())
             .spawn(move || {
                 debug_assert!(read.as_raw_fd() >= 0);
-                let mut signals = [0u8; 64];
+                // Each is written whole, and so many are read whole.
+                let mut signals = [0; 16 * size_of::<Told>()];
                 while let Ok(n) =
                     rustix::io::retry_on_intr(|| rustix::io::read(&read, &mut signals))
                 {
-                    signals[..n]
-                        .iter()
-                        .filter_map(|&signal| name(signal.into()))
-                        .for_each(tell);
+                    let (told, _) = signals[..n].as_chunks();
+                    told.iter().filter_map(news).for_each(tell);
                 }
             })
             .expect("a thread can be started");
@@ -113,11 +132,12 @@ pub fn set(signal: i32, disposition: Disposition) -> bool {
         }
     };
     let flags = match disposition {
-        Disposition::HandleOnce => libc::SA_RESTART | libc::SA_RESETHAND,
-        _ => libc::SA_RESTART,
+        Disposition::HandleOnce => libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_RESETHAND,
+        Disposition::Handle => libc::SA_SIGINFO | libc::SA_RESTART,
+        Disposition::Ignore | Disposition::Default => libc::SA_RESTART,
     };
     let mut new = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: G1, G2: a whole structure, with no flag that changes how the handler is called.
+    // SAFETY: G1, G2: a whole structure, with the flag that the handler is called by.
     unsafe {
         let new = new.assume_init_mut();
         new.sa_sigaction = action;

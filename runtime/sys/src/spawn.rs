@@ -5,11 +5,14 @@
 //! - E2: the attributes and actions are initialised before use and destroyed once.
 #![expect(unsafe_code, reason = "posix_spawn is the C library's")]
 
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
+
+use parking_lot::Mutex;
 
 /// A program to start.
 pub struct Program<'a> {
@@ -21,7 +24,7 @@ pub struct Program<'a> {
     pub env: &'a [CString],
     /// Where it runs; here, if there is none.
     pub cd: Option<&'a CStr>,
-    /// Descriptors of ours and the numbers they get there.
+    /// Descriptors of ours and the numbers they get there. It gets no others but standard input, output and error.
     pub fds: &'a [(&'a OwnedFd, RawFd)],
 }
 
@@ -36,6 +39,9 @@ const DEFAULT_SIGNALS: &[i32] = &[
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
+
+/// Standard error.
+const LAST_STANDARD_FD: RawFd = 2;
 
 /// Numbers that programs are given are below it.
 const FIRST_FREE_FD: RawFd = 10;
@@ -52,6 +58,36 @@ fn check(error: libc::c_int) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::from_raw_os_error(error))
+    }
+}
+
+/// The programs that run, and the last ones that have ended, of which the system may still tell.
+struct Programs {
+    running: BTreeSet<i32>,
+    ended: VecDeque<i32>,
+}
+
+/// How many programs that have ended are known.
+const ENDED: usize = 64;
+
+static PROGRAMS: Mutex<Programs> = Mutex::new(Programs {
+    running: BTreeSet::new(),
+    ended: VecDeque::new(),
+});
+
+/// Is it a program that was started here?
+pub(crate) fn is_ours(pid: i32) -> bool {
+    let programs = PROGRAMS.lock();
+    programs.running.contains(&pid) || programs.ended.contains(&pid)
+}
+
+impl Programs {
+    fn end(&mut self, pid: i32) {
+        self.running.remove(&pid);
+        if self.ended.len() == ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(pid);
     }
 }
 
@@ -132,6 +168,15 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
             libc::posix_spawn_file_actions_adddup2(&raw mut actions.0, fd.as_raw_fd(), *to)
         })?;
     }
+    let given = |number: RawFd| fds.iter().any(|(_, to)| *to == number);
+    let last = fds.iter().map(|(_, to)| *to).max();
+    let last = last.unwrap_or(LAST_STANDARD_FD).max(LAST_STANDARD_FD);
+    for unused in (LAST_STANDARD_FD + 1..last).filter(|number| !given(*number)) {
+        // SAFETY: E2.
+        check(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut actions.0, unused) })?;
+    }
+    // SAFETY: E2.
+    check(unsafe { libc::posix_spawn_file_actions_addclosefrom_np(&raw mut actions.0, last + 1) })?;
     if let Some(cd) = program.cd {
         // SAFETY: E1, E2: the call copies the string.
         check(unsafe {
@@ -140,6 +185,8 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
     }
     let (args, env) = (pointers(program.args), pointers(program.env));
     let mut pid = 0;
+    // It is known before anybody asks for it.
+    let mut programs = PROGRAMS.lock();
     // SAFETY: E1, E2.
     check(unsafe {
         libc::posix_spawn(
@@ -151,12 +198,21 @@ pub fn spawn(program: &Program<'_>) -> io::Result<i32> {
             env.as_ptr(),
         )
     })?;
+    programs.running.insert(pid);
+    // One of the same number has ended long ago.
+    programs.ended.retain(|ended| *ended != pid);
     Ok(pid)
 }
 
 /// Waits for the end of child `pid`; its exit status, 128 and the signal's number for one that was killed.
 #[must_use]
 pub fn wait(pid: i32) -> i32 {
+    let status = wait_for(pid);
+    PROGRAMS.lock().end(pid);
+    status
+}
+
+fn wait_for(pid: i32) -> i32 {
     let mut status = 0;
     loop {
         // SAFETY: `status` has room for what the call writes.
@@ -200,6 +256,30 @@ mod tests {
         let mut text = String::new();
         std::fs::File::from(read).read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), wait(pid)), ("value zero one\n/\n", 7));
+    }
+
+    #[test]
+    fn a_program_gets_no_other_descriptors() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        // One that a program would inherit.
+        let (leaks, _other_end) = pipe_with(PipeFlags::empty()).unwrap();
+        let script = format!(
+            "for n in 3 {}; do [ -e /proc/self/fd/$n ] && echo $n; done; echo end",
+            leaks.as_raw_fd()
+        );
+        let args = ["sh", "-c", &script].map(|word| CString::new(word).unwrap());
+        let program = Program {
+            path: c"/bin/sh",
+            args: &args,
+            env: &[],
+            cd: None,
+            fds: &[(&write, 1), (&write, 4)],
+        };
+        let pid = spawn(&program).unwrap();
+        drop(write);
+        let mut text = String::new();
+        std::fs::File::from(read).read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), wait(pid)), ("end\n", 0));
     }
 
     #[test]

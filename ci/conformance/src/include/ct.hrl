@@ -5,6 +5,9 @@
 %% The value of a key of the test configuration.
 -define(config, test_server:lookup_config).
 
+%% A mark of old on statements.
+-define(line, ).
+
 %% A second node, named after the suite and the case.
 -define(CT_PEER(), ?CT_PEER([])).
 -define(CT_PEER(Options), test_server:start_peer(Options, ?MODULE, ?FUNCTION_NAME)).

@@ -43,6 +43,8 @@ pub enum Interest {
     Read,
     /// Room to write, or an error.
     Write,
+    /// An error, or that the other end has hung up.
+    Error,
 }
 
 impl Interest {
@@ -51,6 +53,7 @@ impl Interest {
         match self {
             Interest::Read => EventFlags::IN,
             Interest::Write => EventFlags::OUT,
+            Interest::Error => EventFlags::empty(),
         }
     }
 
@@ -123,8 +126,8 @@ impl Table {
         &mut self.rows[index]
     }
 
-    /// Has the kernel tell of the next event that a watch of the row waits for. Where it refuses to, they
-    /// are all due.
+    /// Has the kernel tell of the next event that a watch of the row waits for. Where it refuses to, what it would
+    /// tell is due.
     fn arm(&mut self, epoll: &OwnedFd, fd: RawFd) {
         let row = self.row(fd);
         row.armings = row.armings.wrapping_add(1);
@@ -141,8 +144,11 @@ impl Table {
             false => add().or_else(|e| if e == Errno::EXIST { modify() } else { Err(e) }),
         };
         row.is_registered = armed.is_ok();
-        if armed.is_err() {
-            self.make_due(fd, EventFlags::ERR);
+        match armed {
+            Ok(()) => {}
+            // A file: there is always data and room, and never an error to wait for.
+            Err(Errno::PERM) => self.make_due(fd, EventFlags::IN | EventFlags::OUT),
+            Err(_) => self.make_due(fd, EventFlags::ERR),
         }
     }
 
@@ -429,6 +435,7 @@ fn pollfd(fd: RawFd, interest: Interest) -> libc::pollfd {
     let events = match interest {
         Interest::Read => libc::POLLIN,
         Interest::Write => libc::POLLOUT,
+        Interest::Error => 0,
     };
     libc::pollfd {
         fd,
@@ -564,6 +571,21 @@ mod tests {
         theirs.write_all(b"x").unwrap();
         test.calls(&[1, 3]);
         test.watch(&ours, Interest::Write, 4);
+        test.calls(&[4]);
+    }
+
+    #[test]
+    fn an_error_is_waited_for_alone() {
+        let (test, (read, write)) = (Test::new(), pipe());
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        test.watch(&write, Interest::Error, 1);
+        test.watch(&file, Interest::Error, 2);
+        test.calls(&[]);
+        test.watch(&write, Interest::Write, 3);
+        test.calls(&[3]);
+        drop(read);
+        test.calls(&[1]);
+        test.watch(&NOT_OPEN, Interest::Error, 4);
         test.calls(&[4]);
     }
 
