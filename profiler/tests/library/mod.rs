@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use beamline_formats::chance;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
 
 use crate::place::{Place, errors};
@@ -74,7 +75,7 @@ fn kept(place: &Place, file: &str) -> PathBuf {
 
 /// Keeps a compiled module, for all tests that run now and later.
 fn keep(compiled: &Path, kept: &Path) {
-    let partial = kept.with_extension(format!("{}", std::process::id()));
+    let partial = kept.with_extension(format!("{}", chance::os_pid()));
     std::fs::copy(compiled, &partial).expect("writable");
     std::fs::rename(&partial, kept).expect("writable");
 }
