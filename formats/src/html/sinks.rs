@@ -129,7 +129,13 @@ impl<'r> Sinks<'r> {
             measures: measures(recording, &[Of::CallTime, Of::OwnTime, Of::Words], clock),
             longest: Longest::new(most),
         };
-        let others = [Of::GcPause, Of::RunSlice, Of::QueueWait, Of::MessageLatency];
+        let others = [
+            Of::GcPause,
+            Of::RunSlice,
+            Of::QueueWait,
+            Of::DirtyWait,
+            Of::MessageLatency,
+        ];
         let mut others = OfOthers {
             overview: Overview::new(recording, rows),
             follow: Follow::new(recording.names(), recording.segments(), most, clock),
