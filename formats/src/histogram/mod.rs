@@ -98,9 +98,7 @@ impl Of {
             Of::QueueWait => {
                 "From when a process is ready (a message has come, or its time slice was over) to when it runs"
             }
-            Of::DirtyWait => {
-                "From when a call is queued for a dirty scheduler to when one runs it"
-            }
+            Of::DirtyWait => "From when a call is queued for a dirty scheduler to when one runs it",
             Of::MessageLatency => {
                 "From when a message is sent to when it is in the receiver's queue"
             }

@@ -149,7 +149,8 @@ impl<'r> Sinks<'r> {
         let (callers, cells, shift) = paths.finish();
         let (mut summary, profile) = Summary::finish(recording, &read, callers, &others.overview)?;
         summary.keep(rows);
-        others.follow.finish(&others.spans.open_slices(), span.1);
+        let (slices, dirty) = (others.spans.open_slices(), others.spans.open_dirty());
+        others.follow.finish(&slices, &dirty, span.1);
         for (who, call) in calls.spans.calls_left(span.1) {
             calls.longest.add(LongCall::of(who, &call, span.1));
         }

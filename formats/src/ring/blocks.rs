@@ -169,7 +169,8 @@ pub(super) struct Natives(FxHashSet<NameId>);
 
 impl Natives {
     pub(super) fn of(recording: &Recording) -> Natives {
-        Natives(recording.names().natives().collect())
+        let natives = recording.names().natives();
+        Natives(natives.map(|(function, _)| function).collect())
     }
 
     pub(super) fn has(&self, function: NameId) -> bool {

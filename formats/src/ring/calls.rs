@@ -92,10 +92,9 @@ pub(crate) fn does_after(event: &Event<'_>) -> Option<Does> {
         | Event::Words { .. }
         | Event::Reductions { .. }
         | Event::Counted { .. } => Some(Does::Runs),
-        Event::Out { .. }
-        | Event::DirtyOut { .. }
-        | Event::OutExited {}
-        | Event::Exit { .. } => Some(Does::Waits),
+        Event::Out { .. } | Event::DirtyOut { .. } | Event::OutExited {} | Event::Exit { .. } => {
+            Some(Does::Waits)
+        }
         _ => None,
     }
 }

@@ -48,8 +48,8 @@ mod total;
 mod trigger;
 mod writer;
 
-pub use blocks::{Block, BlockCaller, LIMIT_NS};
 pub use beside::{numbered, part_of};
+pub use blocks::{Block, BlockCaller, LIMIT_NS};
 pub use counter::{COUNTERS_MAX, Counted, Counter};
 pub use counters::{CounterCost, Counters};
 pub use description::{Description, Host, Settings};

@@ -310,9 +310,10 @@ impl Names {
         self.natives.get(&function.0).copied()
     }
 
-    /// The functions that are native code, in no order.
-    pub(super) fn natives(&self) -> impl Iterator<Item = NameId> {
-        self.natives.keys().map(|function| NameId(*function))
+    /// The functions that are native code, with their kinds, in no order.
+    pub(crate) fn natives(&self) -> impl Iterator<Item = (NameId, Native)> {
+        let natives = self.natives.iter();
+        natives.map(|(function, native)| (NameId(*function), *native))
     }
 
     /// A function as its language writes it; `?` where it is not known.
@@ -339,6 +340,12 @@ impl Names {
     /// All functions: those that were called, and where processes were seen.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()
+    }
+
+    /// The same, each with its name.
+    pub(crate) fn functions_by_name(&self) -> impl Iterator<Item = (NameId, &Function)> {
+        let all = self.functions.iter();
+        all.map(|(name, function)| (NameId(*name), function))
     }
 
     /// A process, where something is known of it.

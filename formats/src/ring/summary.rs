@@ -283,7 +283,9 @@ impl Seen {
     }
 
     fn dirty_ends(&mut self, record: &Record<'_>, call: &DirtyCall) {
-        let Some(start_ns) = call.start_ns else { return };
+        let Some(start_ns) = call.start_ns else {
+            return;
+        };
         let none = DirtyUse {
             kind: call.kind,
             busy_ns: 0,
@@ -700,11 +702,7 @@ fn write_functions(
 }
 
 /// Writes the native functions that the view shows.
-fn write_natives(
-    f: &mut fmt::Formatter<'_>,
-    rows: &[FunctionCost],
-    view: &View,
-) -> fmt::Result {
+fn write_natives(f: &mut fmt::Formatter<'_>, rows: &[FunctionCost], view: &View) -> fmt::Result {
     let is_shown = |row: &&FunctionCost| {
         let of = &row.of;
         view.scope.has(row.origin, &of.module, &of.name, of.arity)
@@ -720,7 +718,11 @@ fn write_natives(
     }
     writeln!(f, " {:<9}  FUNCTION", "KIND")?;
     for row in rows {
-        for number in [time(row.own_ns), time(row.dirty_wait_ns), row.calls.to_string()] {
+        for number in [
+            time(row.own_ns),
+            time(row.dirty_wait_ns),
+            row.calls.to_string(),
+        ] {
             write!(f, "{number:>12} ")?;
         }
         let kind = row.native.map_or("", Native::name);
@@ -753,7 +755,11 @@ fn write_blocks(f: &mut fmt::Formatter<'_>, rows: &[Block], view: &View) -> fmt:
     }
     writeln!(f, " FUNCTION")?;
     for row in rows {
-        for number in [time(row.longest_ns), row.times.to_string(), time(row.total_ns)] {
+        for number in [
+            time(row.longest_ns),
+            row.times.to_string(),
+            time(row.total_ns),
+        ] {
             write!(f, "{number:>12} ")?;
         }
         writeln!(f, " {}", view.cut(&row.function, 3 * 13 + 1))?;
@@ -766,11 +772,19 @@ fn write_blocks(f: &mut fmt::Formatter<'_>, rows: &[Block], view: &View) -> fmt:
             who.trim_end()
         )?;
         for caller in row.callers.iter().take(CALLERS) {
-            let name = caller.function.as_deref().unwrap_or("nobody who was recorded");
+            let name = caller
+                .function
+                .as_deref()
+                .unwrap_or("nobody who was recorded");
             let (times, longest) = (caller.times, time(caller.longest_ns));
             writeln!(f, "{:40}called by {name}: {times}, at most {longest}", "")?;
         }
-        if let Some(more) = row.callers.len().checked_sub(CALLERS).filter(|more| *more > 0) {
+        if let Some(more) = row
+            .callers
+            .len()
+            .checked_sub(CALLERS)
+            .filter(|more| *more > 0)
+        {
             writeln!(f, "{:40}and by {more} more", "")?;
         }
     }
