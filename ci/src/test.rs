@@ -15,8 +15,8 @@ pub(crate) struct Options {
     no_browser: bool,
 }
 
-/// The workspace's own tests, the runtime's and those of libraries in C under `gc_zeal`, then the samples' counts,
-/// trace sessions under stress, the golden cases, libraries of others, and OTP's suites that are in the gate.
+/// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under
+/// stress, the golden cases, libraries of others, and OTP's suites that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if !options.quick {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
@@ -41,7 +41,6 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     if options.quick {
         return Ok(());
     }
-    libraries_under_zeal()?;
     samples::main(&samples::Options::of_test())?;
     stress::main(&stress::Options::of_test())?;
     golden::main(&golden::Options::of_test())?;
@@ -51,11 +50,4 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         eprintln!("libraries of others: skipped, there is no Debian mirror to fetch them from");
     }
     conformance::gate()
-}
-
-/// Tests of libraries in C, whose terms are not to move while the libraries have them in hand.
-fn libraries_under_zeal() -> Result<()> {
-    let zeal = ["--features", "beamline-runtime/gc_zeal"];
-    let tests = ["--package", "beamline", "--test", "nif", "--test", "driver"];
-    run::cargo(&[&["test"], &tests[..], &zeal[..]].concat())
 }

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use std::io::Write;
 
-use crate::profile::{Cost, Header, Origin, Pattern, Profile, Type};
+use crate::profile::{Cost, Header, Native, Origin, Pattern, Profile, Type};
 
 /// The schema's version, in the field `version`.
 pub const VERSION: u32 = 1;
@@ -40,6 +40,8 @@ struct Function<'a> {
     function: &'a str,
     arity: u32,
     origin: Origin,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Native>,
     #[serde(flatten)]
     total: Cost,
 }
@@ -111,6 +113,7 @@ pub fn write<W: Write>(profile: &Profile, mut out: W) -> std::io::Result<()> {
                 function: &f.name,
                 arity: f.arity,
                 origin: profile.origin(&f.module),
+                native: profile.native(f),
                 total,
             })
             .collect(),
@@ -161,6 +164,7 @@ mod tests {
             calls: 3,
             time_ns: 5,
             words: 7,
+            dirty_wait_ns: 9,
         };
         let profile = p::Profile {
             runs: vec![p::Header {
@@ -198,6 +202,7 @@ mod tests {
                 wait_ns: 0,
             }],
             origins: [("m".to_owned(), p::Origin::Otp)].into(),
+            natives: Default::default(),
         };
         let mut out = Vec::new();
         super::write(&profile, &mut out).expect("a Vec takes all");
@@ -206,12 +211,12 @@ mod tests {
             r#""runs":[{"os_pid":11,"command":["erl"],"host":"h","otp":"29.1","run_ns":9,"#,
             r#""processes":13,"patterns":["m:f/1"]}],"#,
             r#""functions":[{"module":"m","function":"f","arity":1,"origin":"otp","calls":3,"time_ns":5,"#,
-            r#""words":7}],"#,
+            r#""words":7,"dirty_wait_ns":9}],"#,
             r#""processes":[{"run":0,"pid":"<0.1.0>","name":"init","reductions":15,"calls":3,"#,
-            r#""time_ns":5,"words":7}],"#,
-            r#""counts":[{"function":0,"process":0,"calls":3,"time_ns":5,"words":7}],"#,
+            r#""time_ns":5,"words":7,"dirty_wait_ns":9}],"#,
+            r#""counts":[{"function":0,"process":0,"calls":3,"time_ns":5,"words":7,"dirty_wait_ns":9}],"#,
             r#""call_tree":[{"process":0,"parent":null,"function":0,"calls":3,"time_ns":5,"#,
-            r#""words":7,"reductions":17}]}"#,
+            r#""words":7,"dirty_wait_ns":9,"reductions":17}]}"#,
             "\n"
         );
         assert_eq!(String::from_utf8(out).expect("UTF-8"), expect);

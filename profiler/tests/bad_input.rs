@@ -31,6 +31,7 @@ fn profile() -> Profile {
         calls: 3,
         time_ns: 50,
         words: 0,
+        dirty_wait_ns: 0,
     };
     Profile {
         runs: vec![Header {
@@ -48,6 +49,7 @@ fn profile() -> Profile {
             name: "fib".into(),
             arity: 1,
         }],
+        natives: std::collections::BTreeMap::new(),
         processes: vec![Process {
             run: 0,
             pid: "<0.9.0>".into(),

@@ -246,7 +246,12 @@ impl Scheduler {
         let goes_on = !matches!(outcome, Outcome::Wait | Outcome::Dirty(_));
         let again = goes_on || p.has_unhandled_signals();
         let left = match outcome {
-            Outcome::Dirty(kind) => Some(p.leave(kind, self.id)),
+            Outcome::Dirty(kind) => {
+                if p.shared().tracee.has(crate::trace::events::RUNNING) {
+                    crate::trace::events::dirty_waits(&p, kind);
+                }
+                Some(p.leave(kind, self.id))
+            }
             _ => None,
         };
         let place = sysprof::slice_ends(&p);

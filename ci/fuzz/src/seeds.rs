@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beamline_formats::gate::Results;
-use beamline_formats::profile::{Cost, Header, Origin, Type, Writer};
+use beamline_formats::profile::{Cost, Header, Native, Origin, Type, Writer};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Ring, RingOptions, Settings,
     WhenFull, least_bytes,
@@ -199,13 +199,14 @@ fn profile(kind: Type) -> Vec<u8> {
         calls,
         time_ns: 5_000 * calls,
         words: 7 * calls,
+        dirty_wait_ns: 3 * calls,
     };
     let write = || -> std::io::Result<Vec<u8>> {
         let mut writer = Writer::new(Vec::new(), &header)?;
         let module = writer.module("lists", Origin::Otp)?;
         let functions = [
-            writer.function(module, "map", 2)?,
-            writer.function(module, "-map/2-fun-0-", 1)?,
+            writer.function(module, "map", 2, None)?,
+            writer.function(module, "-map/2-fun-0-", 1, Some(Native::DirtyIo))?,
         ];
         let process = writer.process("<0.1.0>", "init", 300)?;
         for (calls, function) in (3..).zip(functions) {

@@ -8,16 +8,36 @@ use serde_json::json;
 
 use super::{Error, no_calls, quoted};
 use crate::paths::{Paths, ROOT};
+use crate::profile::Native;
 use crate::ring::part::Part;
-use crate::ring::spool::{self, Calls, Item, WAITS};
-use crate::ring::{Id, NameId, Recording};
+use crate::ring::spool::{self, Calls, Item, WAITS, WAITS_DIRTY};
+use crate::ring::{Id, NameId, Names, Recording};
 
 /// The version of the format, and that of Gecko's own which it goes with.
 const VERSION: u32 = 48;
 const GECKO_VERSION: u32 = 27;
 
 /// Categories of frames, by their index.
-const CATEGORIES: [(&str, &str); 2] = [("Erlang", "blue"), ("Idle", "transparent")];
+const CATEGORIES: [(&str, &str); 6] = [
+    ("Erlang", "blue"),
+    ("Idle", "transparent"),
+    ("NIF", "yellow"),
+    ("NIF on a dirty CPU scheduler", "orange"),
+    ("NIF on a dirty I/O scheduler", "lightblue"),
+    ("Waits for a dirty scheduler", "grey"),
+];
+
+/// The category of a frame.
+fn category(names: &Names, function: NameId) -> usize {
+    match (function, names.native(function)) {
+        (WAITS, _) => 1,
+        (WAITS_DIRTY, _) => 5,
+        (_, None) => 0,
+        (_, Some(Native::Ordinary)) => 2,
+        (_, Some(Native::DirtyCpu)) => 3,
+        (_, Some(Native::DirtyIo)) => 4,
+    }
+}
 
 /// The call paths of a process, and its functions.
 struct Stacks {
@@ -133,7 +153,7 @@ fn samples(
 fn tables(out: &mut dyn Write, recording: &Recording, stacks: &Stacks) -> io::Result<()> {
     let names = recording.names();
     let frames = stacks.frames.len();
-    let category = |frame: usize| usize::from(stacks.frames[frame] == WAITS).to_string();
+    let category = |frame: usize| category(names, stacks.frames[frame]).to_string();
     let length = stacks.rows.len();
     write!(out, "\"stackTable\":{{")?;
     column(out, "frame", &stacks.rows, |row| row.0.to_string())?;

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Error, quoted};
+use crate::profile::Native;
 use crate::ring::part::Part;
 use crate::ring::{Description, Event, Id, Kind, NameId, Names, Record, Recording, Value};
 
@@ -21,6 +22,9 @@ struct First<'a> {
     start_unix_ns: u64,
     os_pid: u64,
     columns: BTreeMap<&'static str, Vec<&'static str>>,
+    /// The functions that are native code, each with its kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    natives: BTreeMap<String, Native>,
 }
 
 /// Texts as JSON has them, each made once.
@@ -85,6 +89,13 @@ impl Texts<'_> {
     }
 }
 
+fn natives(names: &Names) -> BTreeMap<String, Native> {
+    let natives = names.natives();
+    natives
+        .map(|(function, native)| (names.text(function), native))
+        .collect()
+}
+
 /// The columns of each event.
 fn columns() -> BTreeMap<&'static str, Vec<&'static str>> {
     let columns = |kind: &Kind| {
@@ -104,6 +115,7 @@ pub(super) fn write(
         start_unix_ns: recording.unix_ns(),
         os_pid: recording.os_pid(),
         columns: columns(),
+        natives: natives(recording.names()),
     };
     serde_json::to_writer(&mut *out, &first)?;
     writeln!(out)?;

@@ -300,12 +300,19 @@ const REDUCTIONS: Cost = Cost {
     of: |node| node.reductions,
 };
 
+const DIRTY_WAIT: Cost = Cost {
+    name: "dirty wait",
+    event: "DirtyWaitNanoseconds",
+    unit: "nanoseconds",
+    of: |node| node.cost.dirty_wait_ns,
+};
+
 /// What call paths cost: what was measured, then what else is known, but for calls.
 fn costs(profile: &Profile) -> Vec<Cost> {
     let (first, others) = match profile.kind() {
-        Some(Type::CallCount) => (CALLS, vec![TIME, WORDS, REDUCTIONS]),
-        Some(Type::CallMemory) => (WORDS, vec![TIME, REDUCTIONS]),
-        _ => (TIME, vec![WORDS, REDUCTIONS]),
+        Some(Type::CallCount) => (CALLS, vec![TIME, WORDS, REDUCTIONS, DIRTY_WAIT]),
+        Some(Type::CallMemory) => (WORDS, vec![TIME, REDUCTIONS, DIRTY_WAIT]),
+        _ => (TIME, vec![WORDS, REDUCTIONS, DIRTY_WAIT]),
     };
     let is_known = |cost: &Cost| profile.nodes.iter().any(|node| (cost.of)(node) > 0);
     let others = others.into_iter().filter(is_known);

@@ -1,4 +1,5 @@
 //! Writes a trace of Perfetto, `perfetto.protos.Trace`. Each scheduler has a track with the time slices of processes,
+//! each dirty scheduler one with the native functions that it runs,
 //! and each process has one with its calls and collections. A message is an arrow from where it is sent to where it is
 //! received.
 
@@ -7,6 +8,7 @@ use std::io::{self, Write};
 
 use super::proto::Message;
 use super::{DEEPEST, Error};
+use crate::profile::WAITS_FOR_DIRTY;
 use crate::ring::part::Part;
 use crate::ring::spool::process_text;
 use crate::ring::{
@@ -36,6 +38,7 @@ mod field {
     pub(super) const EVENT_TYPE: u64 = 9;
     pub(super) const EVENT_NAME_IID: u64 = 10;
     pub(super) const EVENT_TRACK: u64 = 11;
+    pub(super) const EVENT_CATEGORY: u64 = 22;
     pub(super) const EVENT_NAME: u64 = 23;
     pub(super) const EVENT_ANNOTATION: u64 = 4;
     pub(super) const EVENT_FLOWS: u64 = 47;
@@ -52,6 +55,9 @@ const INSTANT: u64 = 3;
 /// The emulator's own track, of which the others are part; those of schedulers come after it.
 const EMULATOR: u64 = 1;
 
+/// Tracks of dirty schedulers come after this, by their numbers.
+const DIRTY: u64 = 1 << 31;
+
 /// Tracks of processes are from here on, so that none is that of a scheduler.
 const PROCESSES: u64 = 1 << 32;
 
@@ -63,6 +69,8 @@ struct Trace<'r> {
     known_names: HashSet<NameId>,
     /// Slices that have begun and not ended, of each track that has such, with those that are too deep to be shown.
     open: BTreeMap<u64, usize>,
+    /// The tracks of processes that wait for a dirty scheduler.
+    waiting: HashSet<u64>,
     is_first: bool,
 }
 
@@ -173,7 +181,11 @@ impl Trace<'_> {
             return Ok(());
         }
         let iid = u64::from(function.0) + 1;
-        let event = Message::new()
+        let mut event = Message::new();
+        if let Some(native) = self.names.native(function) {
+            event = event.text(field::EVENT_CATEGORY, native.name());
+        }
+        let event = event
             .number(field::EVENT_NAME_IID, iid)
             .number(field::EVENT_TYPE, SLICE_BEGIN)
             .number(field::EVENT_TRACK, track);
@@ -193,7 +205,10 @@ impl Trace<'_> {
     fn slice(&mut self, recording: &Recording, record: &Record<'_>, span: &Span) -> io::Result<()> {
         let track = record.segment as u64 + EMULATOR + 1;
         match span {
-            Span::SliceBegins { instead_of, .. } => {
+            Span::SliceBegins { instead_of, slice } => {
+                if let Some(own) = self.tracks.get(&slice.who).copied() {
+                    self.waits_no_more(record.time_ns, own)?;
+                }
                 if self.known_schedulers.insert(track) {
                     let name = match recording.scheduler(record.segment) {
                         Some(number) => format!("Scheduler {number}"),
@@ -216,9 +231,54 @@ impl Trace<'_> {
         }
     }
 
+    /// A call for a dirty scheduler: its process waits, and then the scheduler runs it.
+    fn dirty(&mut self, record: &Record<'_>, span: &Span) -> io::Result<()> {
+        let (now, own) = (record.time_ns, self.track(record.subject)?);
+        match span {
+            Span::DirtyWaits(call) => {
+                let event = Message::new()
+                    .text(field::EVENT_CATEGORY, call.kind.name())
+                    .text(field::EVENT_NAME, WAITS_FOR_DIRTY);
+                self.begin(now, own, event)?;
+                self.waiting.insert(own);
+                Ok(())
+            }
+            Span::DirtyBegins(call) => {
+                self.waits_no_more(now, own)?;
+                let track = DIRTY + call.scheduler;
+                if self.known_schedulers.insert(track) {
+                    let name = format!(
+                        "{} scheduler {}",
+                        call.kind.name_of_schedulers(),
+                        call.scheduler
+                    );
+                    self.descriptor(track, &name)?;
+                }
+                let who = process_text(self.names, record.subject);
+                let who = annotation("process").text(field::ANNOTATION_TEXT, &who);
+                let event = Message::new()
+                    .text(field::EVENT_CATEGORY, call.kind.name())
+                    .text(field::EVENT_NAME, &self.names.function_text(call.function))
+                    .message(field::EVENT_ANNOTATION, &who);
+                self.begin(now, track, event)
+            }
+            Span::DirtyEnds(Some(call)) => self.end(now, DIRTY + call.scheduler),
+            _ => Ok(()),
+        }
+    }
+
+    /// What else a process does ends its waiting for a dirty scheduler.
+    fn waits_no_more(&mut self, at_ns: u64, track: u64) -> io::Result<()> {
+        if !self.waiting.is_empty() && self.waiting.remove(&track) {
+            self.end(at_ns, track)?;
+        }
+        Ok(())
+    }
+
     /// A call begins or ends on the track of its process.
     fn call(&mut self, record: &Record<'_>, step: &Step) -> io::Result<()> {
         let track = self.track(record.subject)?;
+        self.waits_no_more(record.time_ns, track)?;
         match step {
             Step::Begin(call) => self.begin_call(record.time_ns, track, call.function),
             Step::End(call) => self.end_call(record.time_ns, track, call),
@@ -302,6 +362,7 @@ pub(super) fn write(
         known_schedulers: HashSet::new(),
         known_names: HashSet::new(),
         open: BTreeMap::new(),
+        waiting: HashSet::new(),
         is_first: true,
     };
     trace.emulator(recording)?;
@@ -315,6 +376,9 @@ pub(super) fn write(
             };
             match (kind.group(), span) {
                 (_, Span::Call(step)) => trace.call(record, step)?,
+                (_, Span::DirtyWaits(_) | Span::DirtyBegins(_) | Span::DirtyEnds(_)) => {
+                    trace.dirty(record, span)?;
+                }
                 (Group::Scheduling, _) => trace.slice(recording, record, span)?,
                 (Group::Gc, _) => trace.collection(record, kind, span)?,
                 (_, Span::Message(passing)) => trace.instant(record, kind, Some(*passing))?,

@@ -96,10 +96,17 @@ pub(super) fn write(profile: &Profile, start_unix_ns: u64, out: &mut dyn Write) 
             .number(1, texts.of("process"))
             .number(2, texts.of(process.trim_end()));
         let values = costs.iter().map(|cost| (cost.of)(node));
-        let sample = Message::new()
+        let mut sample = Message::new()
             .numbers(1, path)
             .numbers(2, values)
             .message(3, &label);
+        let of = &profile.functions[node.function as usize];
+        if let Some(native) = profile.native(of) {
+            let label = Message::new()
+                .number(1, texts.of("native"))
+                .number(2, texts.of(native.name()));
+            sample = sample.message(3, &label);
+        }
         put(&mut out, Message::new().message(profile::SAMPLE, &sample))?;
     }
     put_functions(profile, &mut texts, &mut out)?;

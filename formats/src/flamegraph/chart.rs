@@ -9,10 +9,11 @@ use super::fold::{self, Function, Process};
 use super::svg::Tick;
 use super::{By, Drawing, Shape, Width, paint};
 use crate::paths::{Paths, ROOT};
-use crate::profile::Profile;
+use crate::profile::{Native, Profile};
 use crate::ring::batch::Batch;
+use crate::ring::calls::{Does, does_after};
 use crate::ring::pass::Sink;
-use crate::ring::spool::Spool;
+use crate::ring::spool::{Spool, WAITS_DIRTY};
 use crate::ring::{
     Error, Event, Group, Id, Losses, NameId, Names, Record, Recording, Stacks, Step,
 };
@@ -120,7 +121,7 @@ struct Lane {
     /// The paths that calls that have not ended were made from.
     below: Vec<u32>,
     path: u32,
-    waits: bool,
+    does: Does,
     since_ns: Option<u64>,
     /// The path that took time last, and how much: more may follow.
     last: (u32, u64),
@@ -137,11 +138,24 @@ impl Lane {
             stacks: Vec::new(),
             below: Vec::new(),
             path: ROOT,
-            waits: false,
+            does: Does::Runs,
             since_ns: None,
             last: (ROOT, 0),
             shown_ns: 0,
             moments: Moments::default(),
+        }
+    }
+
+    /// Its time slice has ended, and it runs no call on a dirty scheduler.
+    fn waits(&self) -> bool {
+        matches!(self.does, Does::Waits | Does::WaitsForDirty)
+    }
+
+    /// The path that its time belongs to.
+    fn place(&mut self) -> u32 {
+        match self.does {
+            Does::WaitsForDirty => self.paths.call(self.path, WAITS_DIRTY),
+            _ => self.path,
         }
     }
 
@@ -175,20 +189,21 @@ impl Shown<'_> {
     fn settle(&mut self, lane: &mut Lane, now: u64) -> Result<(), Error> {
         let since = lane.since_ns.replace(now).unwrap_or(now);
         let length = now.saturating_sub(since);
-        let is_meant = lane.waits == (self.shape.width == Width::Wait);
+        let is_meant = lane.waits() == (self.shape.width == Width::Wait);
         if length == 0 || !is_meant || lane.path == ROOT {
             return Ok(());
         }
         self.all_ns = self.all_ns.saturating_add(length);
-        if !self.is_shown(lane) {
+        let path = lane.place();
+        if !self.is_shown(lane, path) {
             return Ok(());
         }
         lane.moments.add(lane.shown_ns, since, length);
         lane.shown_ns = lane.shown_ns.saturating_add(length);
         self.total_ns = self.total_ns.saturating_add(length);
-        if lane.last.0 != lane.path {
+        if lane.last.0 != path {
             self.put(lane)?;
-            lane.last.0 = lane.path;
+            lane.last.0 = path;
         }
         lane.last.1 = lane.last.1.saturating_add(length);
         Ok(())
@@ -202,24 +217,25 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn is_shown(&mut self, lane: &mut Lane) -> bool {
-        let at = lane.path as usize;
+    fn is_shown(&mut self, lane: &mut Lane, path: u32) -> bool {
+        let at = path as usize;
         if lane.stacks.len() <= at {
             lane.stacks.resize(at + 1, None);
         }
         if lane.stacks[at].is_none() {
-            lane.stacks[at] = Some(self.stack(lane));
+            lane.stacks[at] = Some(self.stack(lane, path));
         }
         matches!(lane.stacks[at], Some(Some(_)))
     }
 
-    fn stack(&mut self, lane: &Lane) -> Option<String> {
+    fn stack(&mut self, lane: &Lane, path: u32) -> Option<String> {
         let (names, shape) = (self.names, self.shape);
-        let mut path: Vec<NameId> = lane.paths.path(lane.path).collect();
+        let mut path: Vec<NameId> = lane.paths.path(path).collect();
         path.reverse();
         for function in &path {
             let new = || match names.function(*function) {
                 Some(f) => Function::new(shape, &f.module, &f.name, u32::from(f.arity)),
+                None if *function == WAITS_DIRTY => Function::dirty_wait(),
                 None => Function::new(shape, "?", "?", 0),
             };
             self.functions.entry(*function).or_insert_with(new);
@@ -280,25 +296,22 @@ impl<'r> Lanes<'r> {
 
     /// A process that calls something runs; one that is in a call and runs no more waits.
     fn wait(&mut self, record: &Record<'_>) -> Result<(), Error> {
-        let waits = match record.event {
-            Event::Call { .. }
-            | Event::TailCall { .. }
-            | Event::Return { .. }
-            | Event::Unwind { .. }
-            | Event::Exit { .. }
-            | Event::In { .. } => false,
-            Event::Out { .. } => true,
-            _ => return Ok(()),
+        let does = match (record.event, does_after(&record.event)) {
+            // What it is in ends with it.
+            (Event::Exit { .. }, _) => Does::Runs,
+            (_, Some(does)) => does,
+            (_, None) => return Ok(()),
         };
         let Some(at) = self.known.get(&record.subject) else {
             return Ok(());
         };
         let lane = &mut self.all[*at];
-        if lane.waits == waits || waits && lane.path == ROOT {
+        let waits = matches!(does, Does::Waits | Does::WaitsForDirty);
+        if lane.does == does || waits && lane.path == ROOT {
             return Ok(());
         }
         let done = self.shown.settle(lane, record.time_ns);
-        lane.waits = waits;
+        lane.does = does;
         done
     }
 
@@ -376,10 +389,23 @@ impl Sink for Lanes<'_> {
     }
 }
 
-fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
+/// Module, name and arity.
+type MfaText<'a> = (&'a str, &'a str, u32);
+
+fn functions(names: &Names) -> Vec<MfaText<'_>> {
     let functions = names.functions();
     let functions = functions.map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
     functions.collect()
+}
+
+/// All functions, and which of them are native code.
+fn natives(names: &Names) -> Vec<(MfaText<'_>, Option<Native>)> {
+    let all = names.functions_by_name();
+    let all = all.map(|(name, f)| {
+        let function = (f.module.as_str(), f.name.as_str(), u32::from(f.arity));
+        (function, names.native(name))
+    });
+    all.collect()
 }
 
 /// The calls of a recording in order of time: what each process did while it ran, or with [`Width::Wait`] while it did
@@ -425,7 +451,7 @@ impl Chart {
             ..Profile::default()
         };
         let done = lanes.finish()?;
-        let palette = super::palette(&shape, functions(recording.names()), done.processes);
+        let palette = super::palette(&shape, natives(recording.names()), done.processes);
         Ok(Chart {
             shape,
             lines: done.lines,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{By, Shape};
+use super::{By, Shape, Width};
 use crate::choice::Choice;
 use crate::name;
-use crate::profile::{Pattern, Profile};
+use crate::profile::{Node, Pattern, Profile, WAITS_FOR_DIRTY};
 
 /// Frame names are joined by `;` in folded stacks, so none may contain one.
 pub(super) fn frame(text: &str) -> String {
@@ -37,6 +37,17 @@ impl Function {
                 .hide_below
                 .iter()
                 .any(|pattern| pattern.matches(module, name, arity)),
+        }
+    }
+}
+
+impl Function {
+    /// What stands above a function that waits for a dirty scheduler.
+    pub(super) fn dirty_wait() -> Function {
+        Function {
+            frame: WAITS_FOR_DIRTY.to_owned(),
+            is_first: false,
+            is_last: false,
         }
     }
 }
@@ -123,6 +134,15 @@ pub(super) fn processes(profile: &Profile, shape: &Shape) -> Vec<Process> {
         .collect()
 }
 
+/// What a path costs itself, and what it costs while it waits for a dirty scheduler.
+fn costs_of(width: Width, node: &Node) -> (u64, u64) {
+    let dirty = match width {
+        Width::Wait => node.cost.dirty_wait_ns.min(node.wait_ns),
+        _ => 0,
+    };
+    (width.cost(node) - dirty, dirty)
+}
+
 /// The cost of each path; paths that cost nothing are left out.
 pub(super) fn costs(profile: &Profile, shape: &Shape) -> BTreeMap<String, u64> {
     let functions: Vec<Function> = profile
@@ -131,11 +151,12 @@ pub(super) fn costs(profile: &Profile, shape: &Shape) -> BTreeMap<String, u64> {
         .map(|f| Function::new(shape, &f.module, &f.name, f.arity))
         .collect();
     let processes = processes(profile, shape);
+    let dirty_wait = Function::dirty_wait();
     let mut costs: BTreeMap<String, u64> = BTreeMap::new();
     let mut path = Vec::new();
     for node in &profile.nodes {
-        let cost = shape.width.cost(node);
-        if cost == 0 {
+        let (cost, dirty) = costs_of(shape.width, node);
+        if cost == 0 && dirty == 0 {
             continue;
         }
         path.clear();
@@ -147,9 +168,16 @@ pub(super) fn costs(profile: &Profile, shape: &Shape) -> BTreeMap<String, u64> {
             above = node.parent;
         }
         let process = &processes[node.process as usize];
-        if let Some(stack) = stack(shape, process, path.iter().rev().copied()) {
-            let sum = costs.entry(stack).or_default();
-            *sum = sum.saturating_add(cost);
+        let path = path.iter().rev().copied();
+        let mut add = |stack: Option<String>, cost: u64| {
+            if let Some(stack) = stack.filter(|_| cost > 0) {
+                let sum = costs.entry(stack).or_default();
+                *sum = sum.saturating_add(cost);
+            }
+        };
+        add(stack(shape, process, path.clone()), cost);
+        if dirty > 0 {
+            add(stack(shape, process, path.chain([&dirty_wait])), dirty);
         }
     }
     costs

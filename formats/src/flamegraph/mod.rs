@@ -6,6 +6,7 @@
 mod chart;
 mod diff;
 mod fold;
+mod native;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ use self::svg::Tick;
 use crate::choice::Choice;
 use crate::name;
 use crate::names::names;
-use crate::profile::{Node, Pattern, Profile, Type};
+use crate::profile::{Native, Node, Pattern, Profile, Type, WAITS_FOR_DIRTY};
 use crate::ring::Group;
 
 /// The cost that the width of a frame shows.
@@ -240,7 +241,10 @@ pub fn draw<W: Write>(profile: &Profile, drawing: &Drawing, out: W) -> Result<()
     fold::check_profile(profile, shape)?;
     let lines = folded(profile, shape);
     let functions = profile.functions.iter();
-    let functions = functions.map(|f| (f.module.as_str(), f.name.as_str(), f.arity));
+    let functions = functions.map(|f| {
+        let name = (f.module.as_str(), f.name.as_str(), f.arity);
+        (name, profile.native(f))
+    });
     let processes = fold::processes(profile, shape);
     let palette = palette(shape, functions, processes);
     let mut drawing = drawing.clone();
@@ -282,8 +286,9 @@ fn from_lines<W: Write>(
     let fail = |e: &dyn std::fmt::Display| format!("the flame graph: {e}");
     let mut drawn = Vec::new();
     let lines = lines.iter().map(String::as_str);
-    flamegraph::from_lines(options, lines, &mut drawn).map_err(|e| fail(&e))?;
-    let drawn = svg::finish(&String::from_utf8_lossy(&drawn), style, axis);
+    flamegraph::from_lines(options, lines.clone(), &mut drawn).map_err(|e| fail(&e))?;
+    let legend = native::legend(lines.clone(), options.palette_map.as_deref());
+    let drawn = svg::finish(&String::from_utf8_lossy(&drawn), style, axis, &legend);
     out.write_all(drawn.as_bytes()).map_err(|e| fail(&e))
 }
 
@@ -371,7 +376,7 @@ fn rgb(r: u8, g: u8, b: u8) -> Color {
 /// A colour for every frame: of functions the hue by the module, the shade by the name.
 fn palette<'a>(
     shape: &Shape,
-    functions: impl IntoIterator<Item = (&'a str, &'a str, u32)>,
+    functions: impl IntoIterator<Item = ((&'a str, &'a str, u32), Option<Native>)>,
     processes: impl IntoIterator<Item = fold::Process>,
 ) -> PaletteMap {
     let mut map = PaletteMap::default();
@@ -379,14 +384,15 @@ fn palette<'a>(
     for frame in processes.into_iter().filter_map(fold::Process::into_frame) {
         map.insert(frame, rgb(0xb8, 0xb8, 0xb0));
     }
-    for (module, function, arity) in functions {
+    for ((module, function, arity), native) in functions {
         if shape.by == By::Module {
             map.insert(fold::frame(&name::module(module)), color(module, ""));
         } else {
             let text = fold::frame(&name::mfa(module, function, arity));
-            map.insert(text, color(module, function));
+            map.insert(text, native.map_or(color(module, function), native::color));
         }
     }
+    map.insert(WAITS_FOR_DIRTY, native::DIRTY_WAIT.color());
     // The frame below all others has no name of its own.
     map.insert("", rgb(0xd6, 0xd3, 0xc8));
     map
@@ -402,8 +408,8 @@ fn color(module: &str, name: &str) -> Color {
 }
 
 /// The colour of a function's frames, as CSS writes it.
-pub(crate) fn css_color(module: &str, name: &str) -> String {
-    let color = color(module, name);
+pub(crate) fn css_color(module: &str, name: &str, native: Option<Native>) -> String {
+    let color = native.map_or(color(module, name), native::color);
     format!("#{:02x}{:02x}{:02x}", color.r, color.g, color.b)
 }
 

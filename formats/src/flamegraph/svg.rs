@@ -1,7 +1,9 @@
-//! What is changed in the SVG that is drawn: a style of ours, names that lose their module before their function, and the
-//! axis of a chart.
+//! What is changed in the SVG that is drawn: a style of ours, names that lose their module before their function, the
+//! axis of a chart, and the legend of native code.
 
 use std::fmt::Write as _;
+
+use super::native::{self, Look};
 
 /// How the drawing's own script takes the name of a frame, and what it does instead.
 const NAME: &str = r#"var txt = find_child(e, "title").textContent.replace(/\([^(]*\)$/,"");"#;
@@ -29,6 +31,18 @@ const AXIS_STYLE: &str = "\
 #unzoom:not(.hide) ~ #axis { display:none; }
 @media (prefers-color-scheme: dark) { #axis text { fill:#a3adb8; } #axis line { stroke:#a3adb8; } }
 ";
+
+/// Room for the legend below the frames, or below the axis.
+const LEGEND: u32 = 22;
+
+/// The style of the legend.
+const LEGEND_STYLE: &str = "\
+#legend text { font-size:11px; fill:#57606a; }
+@media (prefers-color-scheme: dark) { #legend text { fill:#a3adb8; } }
+";
+
+/// The width of a letter of the legend.
+const LETTER: usize = 7;
 
 /// A place on the axis: where it is, as a share of the whole, and what stands there.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,9 +145,9 @@ fn more(svg: &str, before: &str, attribute: &str, by: u32) -> String {
     format!("{}{}{}", &svg[..at], number + f64::from(by), &svg[end..])
 }
 
-/// Makes room below the frames, and draws the axis there.
-fn with_axis(svg: &str, ticks: &[Tick]) -> String {
-    let (old, new) = ("viewBox=\"0 0 1200 ", AXIS);
+/// Makes room below all that is drawn above the last lines of text, and puts there what `content` gives for its place.
+fn below(svg: &str, room: u32, content: impl FnOnce(u32) -> String) -> String {
+    let (old, new) = ("viewBox=\"0 0 1200 ", room);
     let height = svg
         .split_once(old)
         .and_then(|(_, rest)| rest.split_once('"'));
@@ -148,9 +162,17 @@ fn with_axis(svg: &str, ticks: &[Tick]) -> String {
         svg = more(&svg, id, " y=\"", new);
     }
     // Two lines of text are below the frames.
-    let top = height - 33;
+    let content = content(height - 33);
+    match svg.rsplit_once("</svg>") {
+        Some((before, after)) => format!("{before}{content}</svg>{after}"),
+        None => svg,
+    }
+}
+
+/// The axis of a chart, in its place.
+fn axis(ticks: &[Tick], top: u32) -> String {
     let mut axis =
-        format!("<svg id=\"axis\" x=\"10\" y=\"{top}\" width=\"1180\" height=\"{new}\">");
+        format!("<svg id=\"axis\" x=\"10\" y=\"{top}\" width=\"1180\" height=\"{AXIS}\">");
     for Tick { share, text } in ticks {
         let x = 100.0 * share;
         let text = escape(text);
@@ -159,21 +181,46 @@ fn with_axis(svg: &str, ticks: &[Tick]) -> String {
             "<line x1=\"{x:.4}%\" x2=\"{x:.4}%\" y1=\"0\" y2=\"6\"/><text x=\"{x:.4}%\" dx=\"3\" y=\"14\">{text}</text>"
         );
     }
-    match svg.rsplit_once("</svg>") {
-        Some((before, after)) => format!("{before}{axis}</svg></svg>{after}"),
-        None => svg,
+    axis.push_str("</svg>");
+    axis
+}
+
+/// What the frames of native code look like, in its place.
+fn legend(looks: &[Look], top: u32) -> String {
+    let mut legend = format!("<g id=\"legend\" transform=\"translate(10,{top})\">");
+    let mut x = 0;
+    for look in looks {
+        let (fill, text) = (look.fill(), look.text);
+        let _ = write!(
+            legend,
+            "<rect x=\"{x}.5\" y=\"4.5\" width=\"18\" height=\"11\" fill=\"{fill}\"/><text x=\"{}\" y=\"14\">{text}</text>",
+            x + 24
+        );
+        x += 24 + text.len() * LETTER + 24;
     }
+    legend.push_str("</g>");
+    legend
 }
 
 /// The drawing as we give it out.
-pub(super) fn finish(svg: &str, style: &str, axis: &[Tick]) -> String {
-    let axis_style = if axis.is_empty() { "" } else { AXIS_STYLE };
-    let svg = svg.replacen("</style>", &format!("{style}{axis_style}</style>"), 1);
-    let svg = shorten(&svg);
-    if axis.is_empty() {
-        return svg;
+pub(super) fn finish(svg: &str, style: &str, ticks: &[Tick], looks: &[Look]) -> String {
+    let mut style = style.to_owned();
+    if !ticks.is_empty() {
+        style.push_str(AXIS_STYLE);
     }
-    with_axis(&svg, axis)
+    if !looks.is_empty() {
+        style.push_str(&native::style());
+        style.push_str(LEGEND_STYLE);
+    }
+    let svg = svg.replacen("</style>", &format!("{style}</style>"), 1);
+    let mut svg = shorten(&svg);
+    if !ticks.is_empty() {
+        svg = below(&svg, AXIS, |top| axis(ticks, top));
+    }
+    if !looks.is_empty() {
+        svg = below(&svg, LEGEND, |top| legend(looks, top));
+    }
+    svg
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ fn sample() -> Profile {
             cost: Cost {
                 calls,
                 time_ns: calls * 1_500,
-                words: 0,
+                ..Cost::default()
             },
             reductions: 10 * calls,
             wait_ns: 0,

@@ -106,6 +106,9 @@ impl<'r> Measure<'r> {
                     slice: Some(slice), ..
                 },
             ) if !slice.is_of_port() => self.since(record, slice.start_ns, slice.from),
+            (Of::DirtyWait, Span::DirtyBegins(call)) => {
+                self.since(record, call.queued_ns, call.function)
+            }
             (Of::QueueWait, _) => {
                 let (start_ns, function) = self.waiting.add(record)?;
                 self.since(record, start_ns, function)
@@ -134,6 +137,10 @@ impl<'r> Measure<'r> {
             Of::RunSlice => {
                 let open = spans.open_slices();
                 open.iter().filter(|slice| !slice.is_of_port()).count()
+            }
+            Of::DirtyWait => {
+                let open = spans.open_dirty();
+                open.iter().filter(|call| call.start_ns.is_none()).count()
             }
             Of::QueueWait => self.waiting.since.len(),
             Of::MessageLatency => return spans.open_messages(),
@@ -204,6 +211,14 @@ impl Waiting {
                 } else {
                     self.out.insert(id, function);
                 }
+            }
+            // It waits for a dirty scheduler: a message does not make it ready, and the end of its call does.
+            Event::DirtyQueued { .. } => {
+                self.since.remove(&id);
+                self.out.remove(&id);
+            }
+            Event::DirtyOut { function } => {
+                self.since.insert(id, (record.time_ns, function));
             }
             Event::Receive { .. } => {
                 if let Some(function) = self.out.remove(&id) {

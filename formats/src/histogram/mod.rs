@@ -46,19 +46,22 @@ pub enum Of {
     /// From when a process that does not run is ready to (a message has come, or its time slice ended for want of
     /// reductions) to when a scheduler runs it.
     QueueWait,
+    /// From when a call is queued for a dirty scheduler to when one runs it.
+    DirtyWait,
     /// From when a message is sent to when it is in the receiver's queue.
     MessageLatency,
 }
 
 impl Of {
     /// All of them.
-    pub const ALL: [Of; 7] = [
+    pub const ALL: [Of; 8] = [
         Of::CallTime,
         Of::OwnTime,
         Of::Words,
         Of::GcPause,
         Of::RunSlice,
         Of::QueueWait,
+        Of::DirtyWait,
         Of::MessageLatency,
     ];
 
@@ -72,6 +75,7 @@ impl Of {
             Of::GcPause => "gc-pause",
             Of::RunSlice => "run-slice",
             Of::QueueWait => "queue-wait",
+            Of::DirtyWait => "dirty-wait",
             Of::MessageLatency => "message-latency",
         }
     }
@@ -94,6 +98,7 @@ impl Of {
             Of::QueueWait => {
                 "From when a process is ready (a message has come, or its time slice was over) to when it runs"
             }
+            Of::DirtyWait => "From when a call is queued for a dirty scheduler to when one runs it",
             Of::MessageLatency => {
                 "From when a message is sent to when it is in the receiver's queue"
             }
@@ -110,6 +115,7 @@ impl Of {
             Of::GcPause => "Collections",
             Of::RunSlice => "Time slices on a scheduler",
             Of::QueueWait => "Waiting for a scheduler",
+            Of::DirtyWait => "Waiting for a dirty scheduler",
             Of::MessageLatency => "Time from send to the receiver's queue",
         }
     }
@@ -121,7 +127,7 @@ impl Of {
             Of::CallTime | Of::OwnTime => &[Group::Calls, Group::Returns],
             Of::Words => &[Group::Calls, Group::Returns, Group::Words],
             Of::GcPause => &[Group::Gc],
-            Of::RunSlice => &[Group::Scheduling],
+            Of::RunSlice | Of::DirtyWait => &[Group::Scheduling],
             Of::QueueWait => &[Group::Scheduling, Group::Messages],
             Of::MessageLatency => &[Group::Messages],
         }
@@ -148,7 +154,7 @@ impl Of {
     #[must_use]
     pub fn by(self) -> By {
         match self {
-            Of::CallTime | Of::OwnTime | Of::Words => By::Function,
+            Of::CallTime | Of::OwnTime | Of::Words | Of::DirtyWait => By::Function,
             Of::GcPause | Of::RunSlice | Of::QueueWait | Of::MessageLatency => By::Process,
         }
     }

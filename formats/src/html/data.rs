@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::clock::Sizes;
 use super::flame::{self, Flame};
-use super::follow::{Life, LongCall, LongCollection, LongSlice, Longest, Mark, Message};
+use super::follow::{Life, LongCall, LongCollection, LongDirty, LongSlice, Longest, Mark, Message};
 use super::sinks::{Measured, Sinks};
 use super::tables::{Tables, missing};
 use crate::histogram::{Of, Row};
@@ -40,6 +40,7 @@ pub struct Page {
     flame: Flame,
     calls: Calls,
     slices: Slices,
+    dirty: Dirty,
     collections: Collections,
     marks: Marks,
     messages: Messages,
@@ -97,6 +98,20 @@ struct Slices {
     scheduler: Vec<usize>,
     from: Vec<u32>,
     to: Vec<u32>,
+}
+
+/// Calls on dirty schedulers: when they were queued, how long they took with their waiting, and how long they waited.
+#[derive(Default, Serialize)]
+struct Dirty {
+    left: u64,
+    left_ns: u64,
+    start: Vec<u64>,
+    ns: Vec<u64>,
+    wait: Vec<u64>,
+    process: Vec<u32>,
+    function: Vec<u32>,
+    /// Which scheduler.
+    scheduler: Vec<u32>,
 }
 
 #[derive(Default, Serialize)]
@@ -196,12 +211,7 @@ impl Page {
         let description = recording.description();
         Ok(Page {
             file: file.to_owned(),
-            losses: summary
-                .losses
-                .to_string()
-                .lines()
-                .map(str::to_owned)
-                .collect(),
+            losses: lines(&summary.losses.to_string()),
             beamline: description.beamline.clone(),
             command: description.command.join(" "),
             unix_ns: recording.unix_ns(),
@@ -215,6 +225,11 @@ impl Page {
                 left: follow.slices.left,
                 left_ns: follow.slices.left_ns,
                 ..slices
+            },
+            dirty: Dirty {
+                left: follow.dirty.left,
+                left_ns: follow.dirty.left_ns,
+                ..dirty(&follow.dirty.sorted(|call| call.start_ns), &mut tables)
             },
             collections: Collections {
                 missing: missing(recording, "collections", &[Group::Gc]),
@@ -248,6 +263,10 @@ impl Page {
     }
 }
 
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
 fn schedulers(recording: &Recording, use_ns: &[Vec<u64>]) -> Vec<Scheduler> {
     use_ns
         .iter()
@@ -278,6 +297,26 @@ fn slices(recording: &Recording, slices: &[&LongSlice], tables: &mut Tables<'_>)
             End::Exited => tables.text("its end"),
             End::Open => tables.text("the end of the recording"),
         });
+    }
+    out
+}
+
+fn dirty(calls: &[&LongDirty], tables: &mut Tables<'_>) -> Dirty {
+    let mut out = Dirty {
+        start: differences(calls.iter().map(|call| call.start_ns)),
+        ..Dirty::default()
+    };
+    for call in calls {
+        out.ns.push(call.ns);
+        out.wait.push(call.wait_ns);
+        out.process.push(tables.process(call.who));
+        out.function.push(tables.name(call.function));
+        let scheduler = format!(
+            "{} scheduler {}",
+            call.kind.name_of_schedulers(),
+            call.scheduler
+        );
+        out.scheduler.push(tables.text(&scheduler));
     }
     out
 }

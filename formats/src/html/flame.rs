@@ -8,7 +8,7 @@ use super::parts::InPart;
 use super::tables::{Tables, missing};
 use crate::flamegraph;
 use crate::name;
-use crate::profile::{Node, Origin, Profile};
+use crate::profile::{Native, Node, Origin, Profile};
 use crate::ring::calls::Costs;
 use crate::ring::{Group, Recording};
 
@@ -20,6 +20,8 @@ pub(super) struct Flame {
     left: u64,
     function: Vec<u32>,
     color: Vec<String>,
+    /// What kind of native code a function is, as numbers in files; 0 is none.
+    native: Vec<u64>,
     /// Whether a function is the program's own, and not a library's.
     is_app: Vec<u8>,
     /// What each function cost, that of paths that are left out too.
@@ -59,7 +61,7 @@ type CostOf = fn(&Node) -> u64;
 type InPartOf = fn(&Costs) -> i64;
 
 /// Names, whether they are times, and costs of the widths that there may be.
-const WIDTHS: [(&str, bool, CostOf, InPartOf); 5] = [
+const WIDTHS: [(&str, bool, CostOf, InPartOf); 6] = [
     (
         "time",
         true,
@@ -84,6 +86,12 @@ const WIDTHS: [(&str, bool, CostOf, InPartOf); 5] = [
         true,
         |node| node.wait_ns,
         |costs| signed(costs.wait_ns),
+    ),
+    (
+        "dirty_wait",
+        true,
+        |node| node.cost.dirty_wait_ns,
+        |costs| signed(costs.dirty_wait_ns),
     ),
 ];
 
@@ -257,8 +265,10 @@ impl Flame {
         for function in &profile.functions {
             let text = name::mfa(&function.module, &function.name, function.arity);
             self.function.push(tables.text(&text));
-            let color = flamegraph::css_color(&function.module, &function.name);
+            let native = profile.native(function);
+            let color = flamegraph::css_color(&function.module, &function.name, native);
             self.color.push(color);
+            self.native.push(native.map_or(0, Native::number));
             let is_app = profile.origin(&function.module) == Origin::App;
             self.is_app.push(u8::from(is_app));
         }

@@ -5,8 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use super::clock::{Clock, PARTS};
+use crate::profile::Native;
 use crate::ring::{
-    Activation, End, Event, Group, Id, Kind, NameId, Names, Passing, Record, Slice, Span, Value,
+    Activation, DirtyCall, End, Event, Group, Id, Kind, NameId, Names, Passing, Record, Slice,
+    Span, Value,
 };
 
 /// Longer texts are cut.
@@ -29,6 +31,33 @@ pub(super) struct LongSlice {
     pub(super) segment: usize,
     pub(super) from: NameId,
     pub(super) to: End,
+}
+
+/// A call that a dirty scheduler has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LongDirty {
+    /// With its waiting for the scheduler.
+    pub(super) ns: u64,
+    pub(super) start_ns: u64,
+    pub(super) wait_ns: u64,
+    pub(super) who: Id,
+    pub(super) function: NameId,
+    pub(super) kind: Native,
+    pub(super) scheduler: u64,
+}
+
+impl LongDirty {
+    fn of(call: &DirtyCall, now: u64) -> Option<LongDirty> {
+        Some(LongDirty {
+            ns: now.saturating_sub(call.queued_ns),
+            start_ns: call.queued_ns,
+            wait_ns: call.start_ns?.saturating_sub(call.queued_ns),
+            who: call.who,
+            function: call.function,
+            kind: call.kind,
+            scheduler: call.scheduler,
+        })
+    }
 }
 
 /// A collection that has ended.
@@ -183,6 +212,12 @@ impl Lasting for LongCall {
     }
 }
 
+impl Lasting for LongDirty {
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+}
+
 impl Lasting for LongCollection {
     fn ns(&self) -> u64 {
         self.ns
@@ -284,6 +319,7 @@ pub(super) struct Life {
 pub(super) struct Follow<'r> {
     names: &'r Names,
     pub(super) slices: Longest<LongSlice>,
+    pub(super) dirty: Longest<LongDirty>,
     pub(super) collections: Longest<LongCollection>,
     pub(super) marks: Newest<Mark>,
     pub(super) messages: Newest<Message>,
@@ -302,6 +338,7 @@ impl<'r> Follow<'r> {
         Follow {
             names,
             slices: Longest::new(most),
+            dirty: Longest::new(most),
             collections: Longest::new(most),
             marks: Newest::new(most),
             messages: Newest::new(most),
@@ -327,6 +364,10 @@ impl<'r> Follow<'r> {
                     ..
                 },
             ) => self.slice(&slice, record.time_ns, end),
+            (_, Span::DirtyEnds(Some(call))) => {
+                let call = LongDirty::of(&call, record.time_ns);
+                call.into_iter().for_each(|call| self.dirty.add(call));
+            }
             (_, Span::CollectionEnds { .. }) => self.collection(record, span),
             (Group::Gc | Group::Ports | Group::System, Span::Moment) => self.mark(record, kind),
             (Group::Messages, Span::Message(passing)) => self.message(record, Some(passing)),
@@ -540,10 +581,12 @@ impl<'r> Follow<'r> {
         });
     }
 
-    /// Ends the time slices that have not ended.
-    pub(super) fn finish(&mut self, open: &[Slice], end_ns: u64) {
+    /// Ends the time slices and the calls on dirty schedulers that have not ended.
+    pub(super) fn finish(&mut self, open: &[Slice], dirty: &[DirtyCall], end_ns: u64) {
         for slice in open {
             self.slice(slice, end_ns, End::Open);
         }
+        let dirty = dirty.iter().filter_map(|call| LongDirty::of(call, end_ns));
+        dirty.for_each(|call| self.dirty.add(call));
     }
 }

@@ -42,6 +42,7 @@ fn add(sum: &mut Costs, more: &Costs) {
     sum.calls = sum.calls.saturating_add(more.calls);
     sum.time_ns = sum.time_ns.saturating_add(more.time_ns);
     sum.wait_ns = sum.wait_ns.saturating_add(more.wait_ns);
+    sum.dirty_wait_ns = sum.dirty_wait_ns.saturating_add(more.dirty_wait_ns);
     sum.words = sum.words.wrapping_add(more.words);
     sum.reductions = sum.reductions.wrapping_add(more.reductions);
 }
@@ -51,6 +52,7 @@ fn difference(now: &Costs, before: &Costs) -> Costs {
         calls: now.calls.saturating_sub(before.calls),
         time_ns: now.time_ns.saturating_sub(before.time_ns),
         wait_ns: now.wait_ns.saturating_sub(before.wait_ns),
+        dirty_wait_ns: now.dirty_wait_ns.saturating_sub(before.dirty_wait_ns),
         words: now.words.wrapping_sub(before.words),
         reductions: now.reductions.wrapping_sub(before.reductions),
     }
@@ -157,10 +159,7 @@ impl InParts {
                 continue;
             }
             let mut costs = Costs::default();
-            match unpaid.is_running {
-                true => costs.time_ns = ns,
-                false => costs.wait_ns = ns,
-            }
+            costs.spend(unpaid.does, ns);
             add(&mut kept[path], &costs);
             add(self.cells.entry((caller, path, part)).or_default(), &costs);
         }

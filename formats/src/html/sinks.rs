@@ -129,7 +129,13 @@ impl<'r> Sinks<'r> {
             measures: measures(recording, &[Of::CallTime, Of::OwnTime, Of::Words], clock),
             longest: Longest::new(most),
         };
-        let others = [Of::GcPause, Of::RunSlice, Of::QueueWait, Of::MessageLatency];
+        let others = [
+            Of::GcPause,
+            Of::RunSlice,
+            Of::QueueWait,
+            Of::DirtyWait,
+            Of::MessageLatency,
+        ];
         let mut others = OfOthers {
             overview: Overview::new(recording, rows),
             follow: Follow::new(recording.names(), recording.segments(), most, clock),
@@ -143,7 +149,8 @@ impl<'r> Sinks<'r> {
         let (callers, cells, shift) = paths.finish();
         let (mut summary, profile) = Summary::finish(recording, &read, callers, &others.overview)?;
         summary.keep(rows);
-        others.follow.finish(&others.spans.open_slices(), span.1);
+        let (slices, dirty) = (others.spans.open_slices(), others.spans.open_dirty());
+        others.follow.finish(&slices, &dirty, span.1);
         for (who, call) in calls.spans.calls_left(span.1) {
             calls.longest.add(LongCall::of(who, &call, span.1));
         }

@@ -169,6 +169,11 @@ fn too_many_cells_make_parts_wider() {
 fn histograms_have_sizes_over_time() {
     let page = data(&html(&sample::varied(), MOST));
     for histogram in page["histograms"].as_array().expect("a list") {
+        if histogram["missing"] != "" {
+            // Nothing runs on dirty schedulers.
+            assert_eq!(histogram["name"], "dirty-wait");
+            continue;
+        }
         let sizes = &histogram["sizes"];
         let rows = histogram["rows"].as_array().expect("a list").iter();
         let count: i64 = rows

@@ -59,6 +59,9 @@ impl Profile {
             renamed.push(at);
         }
         self.origins.extend(other.origins);
+        for (function, native) in &other.natives {
+            self.add_native(function, *native);
+        }
         self.runs.extend(other.runs);
         self.processes
             .extend(other.processes.into_iter().map(|p| Process {

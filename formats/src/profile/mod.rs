@@ -7,6 +7,7 @@
 mod layout;
 mod matched;
 mod merge;
+mod native;
 mod origin;
 mod pattern;
 mod reader;
@@ -18,6 +19,7 @@ mod writer;
 pub use layout::VERSION;
 pub(crate) use layout::seal;
 pub use matched::{Matched, Outcome};
+pub use native::{Native, WAITS_FOR_DIRTY};
 pub use origin::{CodeFile, Libraries, Modules, Origin};
 pub use pattern::{ParsePatternError, Pattern};
 pub use reader::ReadError;
@@ -105,6 +107,8 @@ pub struct Cost {
     pub time_ns: u64,
     /// Own words allocated on the process heap.
     pub words: u64,
+    /// Time in nanoseconds in which a call waited for a dirty scheduler: it is no part of its time.
+    pub dirty_wait_ns: u64,
 }
 
 impl Cost {
@@ -113,6 +117,7 @@ impl Cost {
         self.calls = self.calls.saturating_add(other.calls);
         self.time_ns = self.time_ns.saturating_add(other.time_ns);
         self.words = self.words.saturating_add(other.words);
+        self.dirty_wait_ns = self.dirty_wait_ns.saturating_add(other.dirty_wait_ns);
     }
 }
 
@@ -142,7 +147,8 @@ pub struct Node {
     pub cost: Cost,
     /// Own reductions.
     pub reductions: u64,
-    /// Time in which the process was here and did not run, in nanoseconds: known of recordings, and not kept in files.
+    /// Time in which the process was here and did not run, in nanoseconds, its waiting for dirty schedulers included:
+    /// known of recordings, and not kept in files.
     pub wait_ns: u64,
 }
 
@@ -164,6 +170,8 @@ pub struct Profile {
     pub nodes: Vec<Node>,
     /// Modules of these functions that are not the program's own, with whose they are.
     pub origins: BTreeMap<String, Origin>,
+    /// Those of the functions that are native code.
+    pub natives: BTreeMap<Function, Native>,
 }
 
 impl Profile {
@@ -171,6 +179,18 @@ impl Profile {
     #[must_use]
     pub fn origin(&self, module: &str) -> Origin {
         self.origins.get(module).copied().unwrap_or_default()
+    }
+
+    /// What kind of native code a function is, if it is any.
+    #[must_use]
+    pub fn native(&self, function: &Function) -> Option<Native> {
+        self.natives.get(function).copied()
+    }
+
+    /// Notes that a function is native code. It is dirty if it ever was.
+    pub fn add_native(&mut self, function: &Function, native: Native) {
+        let known = self.natives.entry(function.clone()).or_insert(native);
+        *known = native.max(*known);
     }
 }
 

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use super::layout::{MAGIC, MODULE_MAX, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum};
-use super::{Cost, Count, Function, Header, Node, Origin, Pattern, Process, Profile, Type};
+use super::layout::{
+    MAGIC, MODULE_MAX, NATIVE_SINCE, OLDEST, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum,
+};
+use super::{Cost, Count, Function, Header, Native, Node, Origin, Pattern, Process, Profile, Type};
 use crate::name::stable;
 
 /// Why a profile file was refused: one line, with the section and the offset in the file.
@@ -83,11 +85,15 @@ impl Profile {
             return fail(bytes.len(), "ends within the version");
         };
         let version = u32::from_le_bytes(version);
-        if version != VERSION {
-            let reason = format!("version {version}, this program reads version {VERSION}");
+        if !(OLDEST..=VERSION).contains(&version) {
+            let reason =
+                format!("version {version}, this program reads versions {OLDEST} to {VERSION}");
             return fail(VERSION_AT, &reason);
         }
-        let mut state = State::default();
+        let mut state = State {
+            has_natives: version >= NATIVE_SINCE,
+            ..State::default()
+        };
         let mut at = 12;
         while at < bytes.len() {
             if state.ended {
@@ -216,12 +222,23 @@ impl<'a> Cursor<'a> {
         Ok(self.index(what, count.saturating_add(1))?.checked_sub(1))
     }
 
-    fn cost(&mut self) -> Result<Cost, ReadError> {
+    fn cost(&mut self, has_natives: bool) -> Result<Cost, ReadError> {
         Ok(Cost {
             calls: self.number()?,
             time_ns: self.number()?,
             words: self.number()?,
+            dirty_wait_ns: if has_natives { self.number()? } else { 0 },
         })
+    }
+
+    fn native(&mut self) -> Result<Option<Native>, ReadError> {
+        match self.number()? {
+            0 => Ok(None),
+            number => match Native::of(number) {
+                None => self.fail(&format!("unknown kind of native code {number}")),
+                native => Ok(native),
+            },
+        }
     }
 }
 
@@ -229,6 +246,8 @@ impl<'a> Cursor<'a> {
 struct State {
     profile: Profile,
     modules: Vec<(String, Origin)>,
+    /// The file tells of native code.
+    has_natives: bool,
     ended: bool,
 }
 
@@ -284,11 +303,17 @@ impl State {
                 if origin != Origin::App {
                     profile.origins.insert(module.clone(), origin);
                 }
-                profile.functions.push(Function {
+                let function = Function {
                     module,
                     name: cursor.text()?.to_owned(),
                     arity: cursor.small()?,
-                });
+                };
+                if self.has_natives
+                    && let Some(native) = cursor.native()?
+                {
+                    profile.add_native(&function, native);
+                }
+                profile.functions.push(function);
             }
             Tag::Processes => profile.processes.push(Process {
                 run: u32::try_from(profile.runs.len() - 1)
@@ -300,7 +325,7 @@ impl State {
             Tag::Counts => profile.counts.push(Count {
                 function: cursor.index("function", profile.functions.len())?,
                 process: cursor.optional("process", profile.processes.len())?,
-                cost: cursor.cost()?,
+                cost: cursor.cost(self.has_natives)?,
             }),
             Tag::Nodes => {
                 let process = cursor.index("process", profile.processes.len())?;
@@ -312,7 +337,7 @@ impl State {
                     process,
                     parent,
                     function: cursor.index("function", profile.functions.len())?,
-                    cost: cursor.cost()?,
+                    cost: cursor.cost(self.has_natives)?,
                     reductions: cursor.number()?,
                     wait_ns: 0,
                 });

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::layout::{SECTION_HEAD, checksum};
+use super::layout::{MAGIC, SECTION_HEAD, Tag, checksum};
 use super::*;
 use crate::export::{self, Selection, Target};
 use crate::flamegraph::{self, Difference, Drawing, Shape, Threshold, Width};
@@ -23,10 +23,11 @@ fn header(kind: Type) -> Header {
 }
 
 fn cost() -> impl Strategy<Value = Cost> {
-    (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(calls, time_ns, words)| Cost {
+    any::<[u64; 4]>().prop_map(|[calls, time_ns, words, dirty_wait_ns]| Cost {
         calls,
         time_ns,
         words,
+        dirty_wait_ns,
     })
 }
 
@@ -61,6 +62,7 @@ prop_compose! {
                 function: small(function), process: process.map(small), cost }).collect(),
             nodes: tree,
             origins: BTreeMap::new(),
+            natives: BTreeMap::new(),
         }
     }
 }
@@ -79,6 +81,7 @@ fn sample() -> Profile {
         calls: 300,
         time_ns: 5_000,
         words: 70,
+        dirty_wait_ns: 11,
     };
     let node = |parent, function| Node {
         process: 0,
@@ -104,6 +107,7 @@ fn sample() -> Profile {
         }],
         nodes: vec![node(None, 0), node(Some(0), 1)],
         origins: [("lists".to_owned(), Origin::Otp)].into(),
+        natives: [(function("map"), Native::DirtyIo)].into(),
     }
 }
 
@@ -242,7 +246,7 @@ fn errors_name_the_section_and_the_offset() {
     newer[8] = 9;
     assert_eq!(
         message(&newer),
-        "section file, offset 8: version 9, this program reads version 2"
+        "section file, offset 8: version 9, this program reads versions 2 to 3"
     );
     let end = bytes.len() - SECTION_HEAD - 5;
     let cut = message(&bytes[..end]);
@@ -287,9 +291,9 @@ fn the_file_appears_when_it_is_whole() {
 #[test]
 fn the_writer_refuses_indices_it_did_not_give() {
     let mut w = Writer::new(Vec::new(), &header(Type::CallTime)).expect("started");
-    w.function(0, "f", 1).expect_err("no module yet");
+    w.function(0, "f", 1, None).expect_err("no module yet");
     let m = w.module("m", Origin::App).expect("added");
-    let f = w.function(m, "f", 1).expect("added");
+    let f = w.function(m, "f", 1, None).expect("added");
     w.count(f, Some(0), Cost::default())
         .expect_err("no process yet");
     let p = w.process("<0.1.0>", "a", 0).expect("added");
@@ -368,4 +372,57 @@ fn a_module_has_a_name_as_long_as_atoms_are() {
     let error = Profile::decode(&bytes).expect_err("it is too long");
     assert_eq!(error.section, "MODS");
     assert_eq!(error.reason, "a module's name is too long");
+}
+
+/// A file of version 2, which tells nothing of native code.
+fn version_2() -> Vec<u8> {
+    let mut file = MAGIC.to_vec();
+    file.extend(2_u32.to_le_bytes());
+    // Texts of one letter, and numbers.
+    let head = [1, 0, 1, b'h', 2, b'2', b'9', 9, 7, 3, 0];
+    for (tag, payload) in [
+        (Tag::Head, &head[..]),
+        (Tag::Modules, &[1, b'm', 0]),
+        (Tag::Functions, &[0, 1, b'f', 1]),
+        (Tag::Processes, &[1, b'p', 1, b'n', 5]),
+        (Tag::Counts, &[0, 1, 3, 5, 7]),
+        (Tag::Nodes, &[0, 0, 0, 3, 5, 7, 4]),
+        (Tag::End, &[1, 1, 1, 1, 1]),
+    ] {
+        let length = u32::try_from(payload.len()).expect("short").to_le_bytes();
+        let tag = tag.name().as_bytes();
+        file.extend(tag);
+        file.extend(length);
+        file.extend(checksum(&[tag, &length, payload]).to_le_bytes());
+        file.extend(payload);
+    }
+    file
+}
+
+#[test]
+fn files_of_the_version_before_are_read() {
+    let profile = Profile::decode(&version_2()).expect("it is whole");
+    let cost = Cost {
+        calls: 3,
+        time_ns: 5,
+        words: 7,
+        dirty_wait_ns: 0,
+    };
+    assert_eq!(profile.counts[0].cost, cost);
+    assert_eq!(
+        (profile.nodes[0].cost, profile.nodes[0].reductions),
+        (cost, 4)
+    );
+    assert!(profile.natives.is_empty());
+}
+
+#[test]
+fn a_function_that_was_dirty_in_one_run_is() {
+    let (mut one, other) = (sample(), sample());
+    let map = one.functions[1].clone();
+    one.natives.insert(map.clone(), Native::Ordinary);
+    for profiles in [[one.clone(), other.clone()], [other, one]] {
+        let merged = Profile::merge(profiles).expect("of one type");
+        assert_eq!(merged.native(&map), Some(Native::DirtyIo));
+    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::layout::{
     MAGIC, MODULE_MAX, SECTION_FULL, SECTION_MAX, TEXT_MAX, Tag, VERSION, checksum, put_number,
 };
-use super::{Cost, Header, Origin, Profile, Type};
+use super::{Cost, Header, Native, Origin, Profile, Type};
 use crate::name::stable;
 
 /// A file that appears under its name only when it is whole.
@@ -194,12 +194,19 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the output returns.
-    pub fn function(&mut self, module: u32, name: &str, arity: u32) -> io::Result<u32> {
+    pub fn function(
+        &mut self,
+        module: u32,
+        name: &str,
+        arity: u32,
+        native: Option<Native>,
+    ) -> io::Result<u32> {
         known(module, self.modules)?;
         self.section(Tag::Functions)?;
         self.number(u64::from(module));
         self.text(name);
         self.number(u64::from(arity));
+        self.number(native.map_or(0, Native::number));
         next(&mut self.functions)
     }
 
@@ -327,6 +334,7 @@ impl<W: Write> Writer<W> {
         self.number(cost.calls);
         self.number(cost.time_ns);
         self.number(cost.words);
+        self.number(cost.dirty_wait_ns);
     }
 }
 
@@ -348,7 +356,8 @@ impl Profile {
                     *new.insert(writer.module(&function.module, origin)?)
                 }
             };
-            writer.function(index, &function.name, function.arity)?;
+            let native = self.native(function);
+            writer.function(index, &function.name, function.arity, native)?;
         }
         let mut run = 0;
         for process in &self.processes {

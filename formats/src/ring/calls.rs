@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::Error;
 use super::batch::Batch;
+use super::blocks::{Block, Blocks, Hold, Natives};
 use super::counter::Counted;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
@@ -31,6 +32,8 @@ pub(crate) struct Costs {
     pub(crate) time_ns: u64,
     /// Time in which the process did not run.
     pub(crate) wait_ns: u64,
+    /// The part of that in which it waited for a dirty scheduler.
+    pub(crate) dirty_wait_ns: u64,
     pub(crate) words: i64,
     pub(crate) reductions: i64,
 }
@@ -42,15 +45,45 @@ pub(crate) struct Unpaid {
     pub(crate) caller: usize,
     /// Its path.
     pub(crate) path: usize,
-    /// It runs.
-    pub(crate) is_running: bool,
+    /// What it does.
+    pub(crate) does: Does,
     /// Since when.
     pub(crate) since_ns: u64,
 }
 
-/// Whether a process runs after a record; `None` where the record tells nothing of calls.
-fn runs_after(event: &Event<'_>) -> Option<bool> {
+impl Costs {
+    /// Adds time in which the process did this.
+    pub(crate) fn spend(&mut self, does: Does, ns: u64) {
+        let add = |sum: &mut u64| *sum = sum.saturating_add(ns);
+        match does {
+            Does::Runs | Does::RunsDirty => add(&mut self.time_ns),
+            Does::Waits => add(&mut self.wait_ns),
+            Does::WaitsForDirty => {
+                add(&mut self.wait_ns);
+                add(&mut self.dirty_wait_ns);
+            }
+        }
+    }
+}
+
+/// What a process does between two records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Does {
+    /// An ordinary scheduler runs it.
+    Runs,
+    /// A dirty scheduler runs a call of it.
+    RunsDirty,
+    /// It does not run.
+    Waits,
+    /// It waits for a dirty scheduler.
+    WaitsForDirty,
+}
+
+/// What a process does after a record; `None` where the record tells nothing of that.
+pub(crate) fn does_after(event: &Event<'_>) -> Option<Does> {
     match event {
+        Event::DirtyQueued { .. } => Some(Does::WaitsForDirty),
+        Event::DirtyIn { .. } => Some(Does::RunsDirty),
         Event::Call { .. }
         | Event::TailCall { .. }
         | Event::Return { .. }
@@ -58,10 +91,20 @@ fn runs_after(event: &Event<'_>) -> Option<bool> {
         | Event::In { .. }
         | Event::Words { .. }
         | Event::Reductions { .. }
-        | Event::Counted { .. } => Some(true),
-        Event::Out { .. } | Event::OutExited {} | Event::Exit { .. } => Some(false),
+        | Event::Counted { .. } => Some(Does::Runs),
+        Event::Out { .. } | Event::DirtyOut { .. } | Event::OutExited {} | Event::Exit { .. } => {
+            Some(Does::Waits)
+        }
         _ => None,
     }
+}
+
+/// Whether a process is in another function after a record, or runs no more or anew.
+fn moves_on(event: &Event<'_>) -> bool {
+    !matches!(
+        event,
+        Event::Words { .. } | Event::Reductions { .. } | Event::Counted { .. }
+    )
 }
 
 /// A process, as far as its calls are known.
@@ -72,8 +115,11 @@ struct Caller {
     /// The nodes that calls that have not returned were made from.
     stack: Vec<u32>,
     current: u32,
-    is_running: bool,
+    does: Does,
     since_ns: u64,
+    /// Of each path, whether it ends in native code.
+    natives: Vec<bool>,
+    hold: Hold,
     reductions: u64,
     words_so_far: Total,
     reductions_so_far: Total,
@@ -82,14 +128,16 @@ struct Caller {
 }
 
 impl Caller {
-    fn new(is_running: bool) -> Caller {
+    fn new(does: Does) -> Caller {
         Caller {
             paths: Paths::default(),
             costs: Vec::new(),
             stack: Vec::new(),
             current: ROOT,
-            is_running,
+            does,
             since_ns: 0,
+            natives: Vec::new(),
+            hold: Hold::default(),
             reductions: 0,
             words_so_far: Total::default(),
             reductions_so_far: Total::default(),
@@ -98,22 +146,28 @@ impl Caller {
     }
 
     fn charge(&mut self, now: u64) {
-        if self.is_running
+        let passed = now.saturating_sub(self.since_ns);
+        if matches!(self.does, Does::Runs | Does::RunsDirty)
             && let Some(shares) = &mut self.shares
         {
             let path = (self.current != ROOT).then_some(self.current as usize);
-            shares.spend(path, now.saturating_sub(self.since_ns));
+            shares.spend(path, passed);
         }
         if let Some(path) = self.costs.get_mut(self.current as usize) {
-            let passed = now.saturating_sub(self.since_ns);
-            let sum = if self.is_running {
-                &mut path.time_ns
-            } else {
-                &mut path.wait_ns
-            };
-            *sum = sum.saturating_add(passed);
+            path.spend(self.does, passed);
+        }
+        if self.does == Does::Runs {
+            self.hold.runs(passed);
         }
         self.since_ns = now;
+    }
+
+    /// Where it is in native code that has held its scheduler for long, that is noted; another hold begins.
+    fn let_go(&mut self, id: Id, now: u64, blocks: &mut Blocks) {
+        if self.natives.get(self.current as usize) == Some(&true) {
+            blocks.add(id, &self.hold, self.paths.path(self.current));
+        }
+        self.hold.begin(now);
     }
 
     fn words(&mut self, total: u64) {
@@ -132,10 +186,11 @@ impl Caller {
     }
 
     /// Makes the node of a callee the current one.
-    fn enter(&mut self, function: NameId) {
+    fn enter(&mut self, function: NameId, natives: &Natives) {
         self.current = self.paths.call(self.current, function);
         if self.costs.len() < self.paths.len() {
             self.costs.resize(self.paths.len(), Costs::default());
+            self.natives.push(natives.has(function));
         }
         if let Some(path) = self.costs.get_mut(self.current as usize) {
             path.calls += 1;
@@ -166,6 +221,8 @@ pub(crate) struct Callers {
     /// The reductions of call paths are known.
     has_reductions: bool,
     last_ns: u64,
+    natives: Natives,
+    blocks: Blocks,
 }
 
 impl Sink for Callers {
@@ -186,34 +243,58 @@ impl Callers {
             has_counters: recording.has(Group::Counters),
             has_reductions: recording.has(Group::Reductions),
             last_ns: 0,
+            natives: Natives::of(recording),
+            blocks: Blocks::default(),
         }
     }
 
     fn of(&mut self, id: Id) -> &mut Caller {
+        let at = self.place(id);
+        &mut self.all[at].1
+    }
+
+    fn place(&mut self, id: Id) -> usize {
         // Records of one process come in a row, as long as it runs.
         if self.all.get(self.last).is_none_or(|(last, _)| *last != id) {
             let new = self.all.len();
             self.last = *self.known.entry(id).or_insert(new);
             if self.last == new {
-                let mut caller = Caller::new(!self.has_slices);
+                let mut caller = Caller::new(match self.has_slices {
+                    true => Does::Waits,
+                    false => Does::Runs,
+                });
                 caller.shares = self.has_counters.then(Box::default);
                 self.all.push((id, caller));
             }
         }
-        &mut self.all[self.last].1
+        self.last
+    }
+
+    /// A collection begins or ends.
+    fn collection(&mut self, record: &Record<'_>) {
+        let now = record.time_ns;
+        match record.event {
+            Event::GcMinorStart { .. } | Event::GcMajorStart { .. } => {
+                self.of(record.subject).hold.collection_begins(now);
+            }
+            Event::GcMinorEnd { .. } | Event::GcMajorEnd { .. } => {
+                self.of(record.subject).hold.collection_ends(now);
+            }
+            _ => {}
+        }
     }
 
     /// What a process pays for with this record, if that began before `begin_ns`.
     #[inline]
     pub(crate) fn unpaid(&mut self, record: &Record<'_>, begin_ns: u64) -> Option<Unpaid> {
-        runs_after(&record.event)?;
+        does_after(&record.event)?;
         let caller = self.of(record.subject);
         let (path, since_ns) = (caller.current as usize, caller.since_ns);
-        let (is_running, is_in) = (caller.is_running, path < caller.costs.len());
+        let (does, is_in) = (caller.does, path < caller.costs.len());
         (is_in && since_ns < begin_ns).then_some(Unpaid {
             caller: self.last,
             path,
-            is_running,
+            does,
             since_ns,
         })
     }
@@ -240,22 +321,30 @@ impl Callers {
     /// Follows a record.
     pub(crate) fn add(&mut self, record: &Record<'_>) {
         self.last_ns = record.time_ns;
-        let Some(runs) = runs_after(&record.event) else {
+        let Some(does) = does_after(&record.event) else {
+            self.collection(record);
             return;
         };
         let (has_slices, has_reductions) = (self.has_slices, self.has_reductions);
-        let caller = self.of(record.subject);
-        caller.charge(record.time_ns);
+        let (id, now) = (record.subject, record.time_ns);
+        let at = self.place(id);
+        let (natives, blocks) = (&self.natives, &mut self.blocks);
+        let caller = &mut self.all[at].1;
+        caller.charge(now);
+        // Without time slices it is not known what held a scheduler.
+        if has_slices && moves_on(&record.event) {
+            caller.let_go(id, now, blocks);
+        }
         if has_slices {
             // Who calls runs, even if the record of that is lost.
-            caller.is_running = runs;
+            caller.does = does;
         }
         match record.event {
             Event::Call { function } => {
                 caller.stack.push(caller.current);
-                caller.enter(function);
+                caller.enter(function, natives);
             }
-            Event::TailCall { function } => caller.enter(function),
+            Event::TailCall { function } => caller.enter(function, natives),
             Event::Return { .. } => caller.leave(1),
             Event::Unwind { calls } => caller.leave(calls),
             Event::Exit { .. } => caller.leave(u64::MAX),
@@ -278,6 +367,11 @@ impl Callers {
             }
             _ => {}
         }
+    }
+
+    /// What held ordinary schedulers for long.
+    pub(super) fn blocks(&mut self, recording: &Recording) -> Vec<Block> {
+        std::mem::take(&mut self.blocks).finish(recording)
     }
 
     /// As a profile, with what was counted for each of its nodes, if that was. Where the oldest records were
@@ -318,6 +412,9 @@ impl Callers {
                     if origin != Origin::App {
                         profile.origins.insert(function.module.clone(), origin);
                     }
+                    if let Some(native) = names.native(name) {
+                        profile.add_native(&function, native);
+                    }
                     profile.functions.push(function);
                     u32::try_from(profile.functions.len() - 1).unwrap_or(u32::MAX)
                 });
@@ -325,6 +422,7 @@ impl Callers {
                     calls: of_path.calls,
                     time_ns: of_path.time_ns,
                     words: sum(of_path.words),
+                    dirty_wait_ns: of_path.dirty_wait_ns,
                 };
                 costs.entry(function).or_default().add(cost);
                 profile.nodes.push(Node {
@@ -350,7 +448,7 @@ impl Callers {
     }
 }
 
-fn function_of(names: &Names, name: NameId) -> Function {
+pub(super) fn function_of(names: &Names, name: NameId) -> Function {
     match names.function(name) {
         Some(function) => Function {
             module: function.module.clone(),

@@ -8,6 +8,11 @@ use super::id::{Id, NameId};
 /// Numbers of kinds are below this.
 pub const KINDS: usize = 128;
 
+/// The number of dirty CPU schedulers in `dirty_queued` and `dirty_in`, and that of dirty I/O schedulers.
+pub const DIRTY_CPU: u64 = 1;
+/// See [`DIRTY_CPU`].
+pub const DIRTY_IO: u64 = 2;
+
 /// The most fields an event has.
 pub(super) const FIELDS_MAX: usize = 4;
 
@@ -242,6 +247,12 @@ events! {
     35 = OutExiting, "out_exiting", Scheduling, { };
     /// It is no more.
     36 = OutExited, "out_exited", Scheduling, { };
+    /// It waits for a dirty scheduler: 1 one for CPU work, 2 one for I/O.
+    37 = DirtyQueued, "dirty_queued", Scheduling, { kind: u64 };
+    /// A dirty scheduler starts to run its call of a native function: the scheduler's kind, and its number.
+    38 = DirtyIn, "dirty_in", Scheduling, { function: NameId, kind: u64, scheduler: u64 };
+    /// The dirty scheduler has run that; an ordinary one goes on with the process.
+    39 = DirtyOut, "dirty_out", Scheduling, { function: NameId };
     /// A minor collection begins: words needed, words in use.
     40 = GcMinorStart, "gc_minor_start", Gc, { need: u64, used: u64 };
     /// It ends: words given back, words in use.

@@ -12,6 +12,7 @@
 
 pub(crate) mod batch;
 mod beside;
+mod blocks;
 pub(crate) mod calls;
 mod counter;
 mod counters;
@@ -48,12 +49,13 @@ mod trigger;
 mod writer;
 
 pub use beside::{numbered, part_of};
+pub use blocks::{Block, BlockCaller, LIMIT_NS};
 pub use counter::{COUNTERS_MAX, Counted, Counter};
 pub use counters::{CounterCost, Counters};
 pub use description::{Description, Host, Settings};
 pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
 pub use error::Error;
-pub use event::{Event, Group, KINDS, Kind, Value, table};
+pub use event::{DIRTY_CPU, DIRTY_IO, Event, Group, KINDS, Kind, Value, table};
 pub use id::{Id, NameId};
 pub use in_transit::{InTransit, Passing, Sent};
 pub use layout::{VERSION, WhenFull};
@@ -61,10 +63,10 @@ pub use losses::{Losses, Lost};
 pub use names::{Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
-pub use spans::{Collection, End, Slice, Span, Spans};
+pub use spans::{Collection, DirtyCall, End, Slice, Span, Spans};
 pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
-pub use summary::{FunctionCost, Longest, Shown, Summary, Use};
+pub use summary::{DirtyUse, FunctionCost, Longest, Shown, Summary, Use};
 pub use tally::Tally;
 pub use trigger::Trigger;
 pub use writer::{Anchor, Clock, Ring, RingOptions, Segment, least_bytes, lock};

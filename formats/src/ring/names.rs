@@ -10,7 +10,7 @@ use super::Error;
 use super::id::{Id, NameId};
 use super::layout::{Check, words_of};
 use crate::name::stable;
-use crate::profile::Origin;
+use crate::profile::{Native, Origin};
 
 /// Longer texts are cut.
 const TEXT_MAX: usize = 1024;
@@ -44,6 +44,8 @@ entries! {
     6 = Module;
     /// A process with a label of `proc_lib`: its id, the label.
     7 = Labelled;
+    /// A function that is native code from now on: its name, the number of its kind.
+    8 = Native;
 }
 
 /// A name to be written to the file.
@@ -91,6 +93,13 @@ pub enum Name<'a> {
         name: NameId,
         /// Whose it is.
         origin: Origin,
+    },
+    /// A function that is native code from now on.
+    Native {
+        /// The function.
+        function: NameId,
+        /// Its kind.
+        native: Native,
     },
 }
 
@@ -140,6 +149,10 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             out.extend([word(name), origin.number()]);
             (Entry::Module, 16)
         }
+        Name::Native { function, native } => {
+            out.extend([word(function), native.number()]);
+            (Entry::Native, 16)
+        }
     };
     let first = bytes as u64 | (entry as u64) << 32;
     out[0] = first | check(first, &out[1..]);
@@ -182,6 +195,7 @@ pub struct Names {
     labels: HashMap<u32, String>,
     processes: HashMap<Id, Process>,
     origins: HashMap<String, Origin>,
+    natives: HashMap<u32, Native>,
 }
 
 impl Names {
@@ -260,6 +274,14 @@ impl Names {
                 let origin = Origin::of(*payload.get(1)?);
                 self.origins.extend(origin.map(|origin| (module, origin)));
             }
+            Entry::Native => {
+                let (function, native) = (name(0)?, Native::of(*payload.get(1)?));
+                // A newer writer may know more kinds. What was dirty once is.
+                if let Some(native) = native {
+                    let known = self.natives.entry(function.0).or_insert(native);
+                    *known = native.max(*known);
+                }
+            }
         }
         Some(())
     }
@@ -280,6 +302,18 @@ impl Names {
     #[must_use]
     pub fn origin(&self, module: &str) -> Origin {
         self.origins.get(module).copied().unwrap_or_default()
+    }
+
+    /// What kind of native code a function is, if it is any.
+    #[must_use]
+    pub fn native(&self, function: NameId) -> Option<Native> {
+        self.natives.get(&function.0).copied()
+    }
+
+    /// The functions that are native code, with their kinds, in no order.
+    pub(crate) fn natives(&self) -> impl Iterator<Item = (NameId, Native)> {
+        let natives = self.natives.iter();
+        natives.map(|(function, native)| (NameId(*function), *native))
     }
 
     /// A function as its language writes it; `?` where it is not known.
@@ -306,6 +340,12 @@ impl Names {
     /// All functions: those that were called, and where processes were seen.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()
+    }
+
+    /// The same, each with its name.
+    pub(crate) fn functions_by_name(&self) -> impl Iterator<Item = (NameId, &Function)> {
+        let all = self.functions.iter();
+        all.map(|(name, function)| (NameId(*name), function))
     }
 
     /// A process, where something is known of it.

@@ -64,6 +64,8 @@ struct Who {
     within: usize,
     /// Where it runs: the segment and the function it began in.
     running: Option<(usize, NameId)>,
+    /// The newest record of its call for a dirty scheduler, while that waits or runs.
+    dirty: Option<Event<'static>>,
 }
 
 impl Who {
@@ -164,10 +166,26 @@ impl<'p> Filter<'p> {
             is_meant: only.is_none_or(|only| (only.is_process)(record.subject)),
             within: 0,
             running: None,
+            dirty: None,
         });
         let was_shown = who.is_shown();
         match record.event {
-            Event::In { function } => who.running = Some((record.segment, function)),
+            Event::DirtyQueued { kind } => who.dirty = Some(Event::DirtyQueued { kind }),
+            Event::DirtyIn {
+                function,
+                kind,
+                scheduler,
+            } => {
+                who.dirty = Some(Event::DirtyIn {
+                    function,
+                    kind,
+                    scheduler,
+                });
+            }
+            Event::DirtyOut { .. } => who.dirty = None,
+            Event::In { function } => {
+                (who.running, who.dirty) = (Some((record.segment, function)), None);
+            }
             Event::Out { .. } | Event::OutExiting {} | Event::OutExited {} => who.running = None,
             _ => {}
         }
@@ -212,15 +230,15 @@ impl<'p> Filter<'p> {
     fn begin<E>(&mut self, each: Each<'_, E>) -> Result<(), E> {
         let at_ns = self.part.begin_ns;
         let open: FxHashMap<Id, Vec<Activation>> = self.open(at_ns).into_iter().collect();
-        let mut shown: Vec<(Id, Option<(usize, NameId)>)> = self
+        let mut shown: Vec<_> = self
             .all
             .iter()
             .filter(|(id, who)| who.is_meant || open.contains_key(id))
-            .map(|(id, who)| (*id, who.running))
+            .map(|(id, who)| (*id, who.running, who.dirty))
             .collect();
         // Who waits has no scheduler: it must not end what runs on one.
-        shown.sort_unstable_by_key(|(id, running)| (running.is_some(), *id));
-        for (subject, running) in shown {
+        shown.sort_unstable_by_key(|(id, running, _)| (running.is_some(), *id));
+        for (subject, running, dirty) in shown {
             let record = |event| Record {
                 time_ns: at_ns,
                 segment: running.map_or(0, |(segment, _)| segment),
@@ -241,6 +259,9 @@ impl<'p> Filter<'p> {
             }
             if running.is_none() && self.has_slices && !calls.is_empty() {
                 each(&record(OUT), true)?;
+            }
+            if let Some(dirty) = dirty.filter(|_| self.has_slices) {
+                each(&record(dirty), true)?;
             }
         }
         Ok(())

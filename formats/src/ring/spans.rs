@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::event::{Event, Group};
+use super::event::{DIRTY_IO, Event, Group};
 use super::id::{Id, NameId};
 use super::in_transit::{InTransit, Passing};
 use super::losses::Losses;
 use super::reader::{Record, Recording};
 use super::stacks::{Activation, Stacks, Step};
+use crate::profile::Native;
 
 /// A time slice in which a process or a port runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,23 @@ impl Slice {
     pub(crate) fn is_of_port(&self) -> bool {
         matches!(self.who, Id::Port(_))
     }
+}
+
+/// A call of a native function that is for a dirty scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirtyCall {
+    /// The process that made it.
+    pub who: Id,
+    /// When it began to wait; where that was not seen, when it began to run.
+    pub queued_ns: u64,
+    /// When it began to run, if it has.
+    pub start_ns: Option<u64>,
+    /// The schedulers that it is for.
+    pub kind: Native,
+    /// The number of the one that runs it.
+    pub scheduler: u64,
+    /// The native function.
+    pub function: NameId,
 }
 
 /// How a time slice ends.
@@ -76,6 +94,12 @@ pub enum Span {
         /// How it ends.
         end: End,
     },
+    /// A call begins to wait for a dirty scheduler.
+    DirtyWaits(DirtyCall),
+    /// A dirty scheduler begins to run it.
+    DirtyBegins(DirtyCall),
+    /// It has run; nothing where it was not seen to begin.
+    DirtyEnds(Option<DirtyCall>),
     /// A collection begins.
     CollectionBegins {
         /// Of old terms too.
@@ -106,6 +130,7 @@ pub struct Spans {
     running: HashMap<Id, Slice>,
     /// By segment.
     on_scheduler: HashMap<usize, Slice>,
+    dirty: HashMap<Id, DirtyCall>,
     collecting: HashMap<Id, Collection>,
     calls: Option<Stacks>,
     messages: Option<InTransit>,
@@ -175,7 +200,47 @@ impl Spans {
             Event::Out { function, .. } => self.slice_ends(record, End::In(function)),
             Event::OutExiting {} | Event::OutExited {} => self.slice_ends(record, End::Exited),
             Event::PortOut { command } => self.slice_ends(record, End::In(command)),
+            Event::DirtyQueued { .. } | Event::DirtyIn { .. } | Event::DirtyOut { .. } => {
+                self.dirty(record)
+            }
             _ => Span::Moment,
+        }
+    }
+
+    fn dirty(&mut self, record: &Record<'_>) -> Span {
+        let (who, now) = (record.subject, record.time_ns);
+        let call = |kind| DirtyCall {
+            who,
+            queued_ns: now,
+            start_ns: None,
+            // A newer writer may know more kinds.
+            kind: kind_of(kind),
+            scheduler: 0,
+            function: NameId::NONE,
+        };
+        match record.event {
+            Event::DirtyQueued { kind } => {
+                let waits = call(kind);
+                self.dirty.insert(who, waits);
+                Span::DirtyWaits(waits)
+            }
+            Event::DirtyIn {
+                function,
+                kind,
+                scheduler,
+            } => {
+                let waited = self.dirty.get(&who).filter(|call| call.start_ns.is_none());
+                let begins = DirtyCall {
+                    queued_ns: waited.map_or(now, |call| call.queued_ns),
+                    start_ns: Some(now),
+                    scheduler,
+                    function,
+                    ..call(kind)
+                };
+                self.dirty.insert(who, begins);
+                Span::DirtyBegins(begins)
+            }
+            _ => Span::DirtyEnds(self.dirty.remove(&who)),
         }
     }
 
@@ -188,6 +253,14 @@ impl Spans {
             is_exiting,
         };
         self.running.insert(slice.who, slice);
+        // A call that was taken back waits no more; one of a process that exits may still run.
+        if self
+            .dirty
+            .get(&slice.who)
+            .is_some_and(|call| call.start_ns.is_none())
+        {
+            self.dirty.remove(&slice.who);
+        }
         // A port runs within the time slice of a process, or between two.
         let is_port = matches!(record.event, Event::PortIn { .. });
         let instead_of = match is_port {
@@ -244,6 +317,14 @@ impl Spans {
         open
     }
 
+    /// The calls for dirty schedulers that have not ended, in order of their processes.
+    #[must_use]
+    pub(crate) fn open_dirty(&self) -> Vec<DirtyCall> {
+        let mut open: Vec<DirtyCall> = self.dirty.values().copied().collect();
+        open.sort_unstable_by_key(|call| call.who);
+        open
+    }
+
     /// How many collections have not ended.
     #[must_use]
     pub(crate) fn open_collections(&self) -> usize {
@@ -266,6 +347,14 @@ impl Spans {
     #[must_use]
     pub(crate) fn open_messages(&self) -> u64 {
         self.messages.as_ref().map_or(0, InTransit::left)
+    }
+}
+
+/// The kind of dirty schedulers that a record tells, see `dirty_queued`.
+fn kind_of(number: u64) -> Native {
+    match number {
+        DIRTY_IO => Native::DirtyIo,
+        _ => Native::DirtyCpu,
     }
 }
 

@@ -1,15 +1,16 @@
 //! Collects what a recording tells of each process apart, in order of time, for formats that have one process after the
 //! other. It goes through a temporary file, so the memory in use does not depend on its size.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use rustc_hash::FxHashMap;
 
+use super::calls::{Does, does_after};
 use super::part;
 use super::{Error, Event, Id, NameId, Names, Recording, Stacks, Step};
+use crate::profile::WAITS_FOR_DIRTY;
 
 /// Bytes of an item.
 const ITEM: usize = 12;
@@ -121,6 +122,9 @@ pub(crate) const WAITS: NameId = NameId(END - 1);
 /// What this stands for as a frame.
 pub(crate) const WAITS_TEXT: &str = "(does not run)";
 
+/// The process waits for a dirty scheduler.
+pub(crate) const WAITS_DIRTY: NameId = NameId(END - 2);
+
 const END: u32 = 1 << 31;
 
 /// A function begins, or the newest that has begun ends.
@@ -221,31 +225,29 @@ pub(crate) fn calls(
         depths: FxHashMap::default(),
     };
     let mut stacks = Stacks::new(recording);
-    let mut waiting: HashSet<Id> = HashSet::new();
+    let mut waiting: FxHashMap<Id, NameId> = FxHashMap::default();
     let mut last = 0;
     part.scan(recording, |record, _| {
         let (id, at_ns) = (record.subject, record.time_ns);
         last = at_ns;
-        let wait = |is_end| Item {
+        let wait = |function, is_end| Item {
             at_ns,
-            function: WAITS,
+            function,
             is_end,
         };
-        let (is_in, is_out) = match record.event {
-            Event::Call { .. }
-            | Event::TailCall { .. }
-            | Event::Return { .. }
-            | Event::Unwind { .. }
-            | Event::Exit { .. }
-            | Event::In { .. } => (!waiting.is_empty(), false),
-            Event::Out { .. } => (false, true),
-            _ => (false, false),
-        };
-        if is_in && waiting.remove(&id) {
-            spool.push(id, wait(true))?;
-        }
-        if is_out && stacks.top(id).is_some() && waiting.insert(id) {
-            spool.push(id, wait(false))?;
+        if let Some(waits) = waits_after(&record.event) {
+            let waits = waits.filter(|_| stacks.top(id).is_some());
+            let before = waiting.get(&id).copied();
+            if before != waits {
+                if let Some(before) = before {
+                    waiting.remove(&id);
+                    spool.push(id, wait(before, true))?;
+                }
+                if let Some(waits) = waits {
+                    waiting.insert(id, waits);
+                    spool.push(id, wait(waits, false))?;
+                }
+            }
         }
         let mut done = Ok(());
         stacks.add(record, |step| {
@@ -269,15 +271,28 @@ pub(crate) fn calls(
         function,
         is_end: true,
     };
-    let mut waiting: Vec<Id> = waiting.into_iter().collect();
-    waiting.sort_unstable();
-    for id in waiting {
-        spool.push(id, end(WAITS))?;
+    let mut waiting: Vec<(Id, NameId)> = waiting.into_iter().collect();
+    waiting.sort_unstable_by_key(|(id, _)| *id);
+    for (id, waits) in waiting {
+        spool.push(id, end(waits))?;
     }
     for (id, call) in stacks.open(last) {
         spool.push(id, end(call.function))?;
     }
     Ok((spool, last))
+}
+
+/// What a process waits for after a record, as a frame; the outer `None` where the record tells nothing of that.
+fn waits_after(event: &Event<'_>) -> Option<Option<NameId>> {
+    // At its end nothing that it is in is left.
+    if matches!(event, Event::Exit { .. } | Event::OutExited {}) {
+        return Some(None);
+    }
+    does_after(event).map(|does| match does {
+        Does::Runs | Does::RunsDirty => None,
+        Does::Waits => Some(WAITS),
+        Does::WaitsForDirty => Some(WAITS_DIRTY),
+    })
 }
 
 /// What a process is called.
@@ -290,6 +305,9 @@ pub(crate) fn process_text(names: &Names, id: Id) -> String {
 pub(crate) fn frame_text(names: &Names, function: NameId) -> (String, String) {
     if function == WAITS {
         return (WAITS_TEXT.to_owned(), String::new());
+    }
+    if function == WAITS_DIRTY {
+        return (WAITS_FOR_DIRTY.to_owned(), String::new());
     }
     let module = names.function(function);
     let module = module.map_or_else(String::new, |function| function.module.clone());

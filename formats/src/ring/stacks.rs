@@ -167,8 +167,13 @@ impl Stacks {
             | Event::Return { .. }
             | Event::Unwind { .. }
             | Event::Words { .. }
-            | Event::In { .. } => true,
-            Event::Out { .. } | Event::Exit { .. } | Event::OutExited {} => false,
+            | Event::In { .. }
+            | Event::DirtyIn { .. } => true,
+            Event::Out { .. }
+            | Event::DirtyQueued { .. }
+            | Event::DirtyOut { .. }
+            | Event::Exit { .. }
+            | Event::OutExited {} => false,
             _ => return,
         };
         let has_slices = self.has_slices;

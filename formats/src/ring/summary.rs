@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Error;
 use super::Host;
 use super::batch::Batch;
+use super::blocks::{Block, LIMIT_NS};
 use super::calls::Callers;
 use super::counter;
 use super::counters::{Counters, Sums};
@@ -16,10 +17,10 @@ use super::id::{Id, NameId};
 use super::losses::Losses;
 use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
-use super::spans::{Collection, End, Slice, Span, Spans};
+use super::spans::{Collection, DirtyCall, End, Slice, Span, Spans};
 use crate::name;
 use crate::name::time;
-use crate::profile::{Function, LeftOut, Node, Origin, Profile, Rest, View};
+use crate::profile::{Function, LeftOut, Native, Node, Origin, Profile, Rest, View};
 
 /// How much of the time a scheduler ran processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +31,19 @@ pub struct Use {
     pub busy_ns: u64,
     /// Time slices of processes.
     pub slices: u64,
+}
+
+/// What dirty schedulers of one kind did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DirtyUse {
+    /// The kind.
+    pub kind: Native,
+    /// Time in which they ran calls, of all of them together.
+    pub busy_ns: u64,
+    /// Calls that they ran.
+    pub calls: u64,
+    /// Time in which these calls had waited for one of them.
+    pub wait_ns: u64,
 }
 
 /// The cost of a function.
@@ -48,6 +62,12 @@ pub struct FunctionCost {
     pub own_ns: u64,
     /// Time in it and in all it called.
     pub total_ns: u64,
+    /// What kind of native code it is, if it is any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<Native>,
+    /// Time in which its calls waited for a dirty scheduler.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dirty_wait_ns: u64,
     /// Words allocated in it, if they were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_words: Option<u64>,
@@ -60,6 +80,11 @@ pub struct FunctionCost {
     /// Reductions in it and in all it called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_reductions: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A span or a queue that was long.
@@ -99,6 +124,9 @@ pub struct Summary {
     pub processes: u64,
     /// The schedulers' use, if time slices were recorded.
     pub schedulers: Vec<Use>,
+    /// The use of dirty schedulers, of each kind that ran something.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dirty_schedulers: Vec<DirtyUse>,
     /// Those with most time of their own.
     pub by_own: Vec<FunctionCost>,
     /// Those with most time in all.
@@ -109,6 +137,12 @@ pub struct Summary {
     /// Those with most reductions of their own, if reductions were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_reductions: Vec<FunctionCost>,
+    /// Those that are native code, with most time of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub natives: Vec<FunctionCost>,
+    /// Native functions that held an ordinary scheduler for long, the longest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
     /// The longest collections.
     pub collections: Vec<Longest>,
     /// The longest time slices.
@@ -168,6 +202,8 @@ struct Seen {
     /// By what they tell: a number of words is not more than one of milliseconds.
     system: BTreeMap<&'static str, Top>,
     sums: Sums,
+    /// By kind.
+    dirty: BTreeMap<Native, DirtyUse>,
     /// The longest of each process.
     queues: HashMap<Id, Long>,
 }
@@ -181,6 +217,7 @@ impl Seen {
             long_slices: Top::new(top),
             system: BTreeMap::new(),
             sums: Sums::default(),
+            dirty: BTreeMap::new(),
             queues: HashMap::new(),
         }
     }
@@ -200,6 +237,7 @@ impl Seen {
                 is_major,
                 ..
             } => self.collection_ends(record, &collection, is_major),
+            Span::DirtyEnds(Some(call)) => self.dirty_ends(record, &call),
             _ => {}
         }
         match record.event {
@@ -242,6 +280,22 @@ impl Seen {
             functions: (slice.from, to),
             what: "",
         });
+    }
+
+    fn dirty_ends(&mut self, record: &Record<'_>, call: &DirtyCall) {
+        let Some(start_ns) = call.start_ns else {
+            return;
+        };
+        let none = DirtyUse {
+            kind: call.kind,
+            busy_ns: 0,
+            calls: 0,
+            wait_ns: 0,
+        };
+        let of = self.dirty.entry(call.kind).or_insert(none);
+        of.calls += 1;
+        of.busy_ns += record.time_ns.saturating_sub(start_ns);
+        of.wait_ns += start_ns.saturating_sub(call.queued_ns);
     }
 
     fn system(&mut self, record: &Record<'_>, value: u64, what: &'static str) {
@@ -329,11 +383,12 @@ impl Summary {
     pub(crate) fn finish(
         recording: &Recording,
         read: &Read,
-        callers: Callers,
+        mut callers: Callers,
         overview: &Overview,
     ) -> Result<(Summary, Profile), Error> {
         let (top, seen) = (overview.top, &overview.segments);
         let losses = Losses::of(recording, &read.found)?;
+        let blocks = callers.blocks(recording);
         let (profile, counted) = callers.finish(recording, losses.since_ns);
         let mut sums = Sums::default();
         seen.iter().for_each(|seen| sums.add(&seen.sums));
@@ -364,6 +419,7 @@ impl Summary {
             records: records.filter(|(_, count)| *count > 0).collect(),
             processes: recording.names().all_processes(subjects),
             schedulers: uses(recording, seen),
+            dirty_schedulers: dirty_uses(seen),
             by_own: best(|cost| cost.own_ns),
             by_total: best(|cost| cost.total_ns),
             by_words: match recording.has(Group::Words) {
@@ -374,6 +430,12 @@ impl Summary {
                 true => best(|cost| cost.own_reductions.unwrap_or(0)),
                 false => Vec::new(),
             },
+            natives: {
+                let mut natives = best(|cost| cost.own_ns);
+                natives.retain(|cost| cost.native.is_some());
+                natives
+            },
+            blocks,
             collections: longest(recording, top, |seen| seen.collections.all.clone(), seen),
             slices: longest(recording, top, |seen| seen.long_slices.all.clone(), seen),
             queues: queues(recording, top, seen),
@@ -397,6 +459,21 @@ fn uses(recording: &Recording, seen: &[Seen]) -> Vec<Use> {
         return Vec::new();
     }
     uses
+}
+
+/// The use of dirty schedulers, by kind.
+fn dirty_uses(seen: &[Seen]) -> Vec<DirtyUse> {
+    let mut all: BTreeMap<Native, DirtyUse> = BTreeMap::new();
+    for of in seen.iter().flat_map(|seen| seen.dirty.values()) {
+        all.entry(of.kind)
+            .and_modify(|sum| {
+                sum.busy_ns += of.busy_ns;
+                sum.calls += of.calls;
+                sum.wait_ns += of.wait_ns;
+            })
+            .or_insert(*of);
+    }
+    all.into_values().collect()
 }
 
 /// The longest of all segments.
@@ -489,6 +566,7 @@ fn sums(profile: &Profile, cost: fn(&Node) -> u64) -> Vec<(u64, u64)> {
 fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
     let calls = sums(profile, |node| node.cost.calls);
     let times = sums(profile, |node| node.cost.time_ns);
+    let dirty = sums(profile, |node| node.cost.dirty_wait_ns);
     let of = |group, cost| recording.has(group).then(|| sums(profile, cost));
     let words = of(Group::Words, |node: &Node| node.cost.words);
     let reductions = of(Group::Reductions, |node: &Node| node.reductions);
@@ -504,6 +582,8 @@ fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
                 calls: calls[at].0,
                 own_ns: times[at].0,
                 total_ns: times[at].1,
+                native: profile.native(function),
+                dirty_wait_ns: dirty[at].0,
                 own_words: words.map(|(own, _)| own),
                 total_words: words.map(|(_, total)| total),
                 own_reductions: reductions.map(|(own, _)| own),
@@ -543,6 +623,16 @@ impl Summary {
                 permille / 10,
                 permille % 10,
                 of.slices
+            )?;
+        }
+        for of in &self.dirty_schedulers {
+            writeln!(
+                f,
+                "{} schedulers ran {} calls for {}; these had waited {} for one",
+                of.kind.name_of_schedulers(),
+                of.calls,
+                time(of.busy_ns),
+                time(of.wait_ns),
             )?;
         }
         Ok(())
@@ -611,6 +701,96 @@ fn write_functions(
     Ok(())
 }
 
+/// Writes the native functions that the view shows.
+fn write_natives(f: &mut fmt::Formatter<'_>, rows: &[FunctionCost], view: &View) -> fmt::Result {
+    let is_shown = |row: &&FunctionCost| {
+        let of = &row.of;
+        view.scope.has(row.origin, &of.module, &of.name, of.arity)
+    };
+    let rows = rows.iter().filter(is_shown);
+    let mut rows = rows.take(view.top.unwrap_or(usize::MAX)).peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(f, "\nNative functions")?;
+    for name in ["RAN", "DIRTY WAIT", "CALLS"] {
+        write!(f, "{name:>12} ")?;
+    }
+    writeln!(f, " {:<9}  FUNCTION", "KIND")?;
+    for row in rows {
+        for number in [
+            time(row.own_ns),
+            time(row.dirty_wait_ns),
+            row.calls.to_string(),
+        ] {
+            write!(f, "{number:>12} ")?;
+        }
+        let kind = row.native.map_or("", Native::name);
+        writeln!(f, " {kind:<9}  {}", view.cut(&row.function, 3 * 13 + 12))?;
+    }
+    Ok(())
+}
+
+/// Callers of a native function that are named.
+const CALLERS: usize = 3;
+
+/// Writes the native functions that held a scheduler for long, as far as the view shows them.
+fn write_blocks(f: &mut fmt::Formatter<'_>, rows: &[Block], view: &View) -> fmt::Result {
+    let is_shown = |row: &&Block| {
+        let of = &row.of;
+        view.scope.has(row.origin, &of.module, &of.name, of.arity)
+    };
+    let rows = rows.iter().filter(is_shown);
+    let mut rows = rows.take(view.top.unwrap_or(usize::MAX)).peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    let limit = time(LIMIT_NS);
+    writeln!(
+        f,
+        "\nBlocks its scheduler: native code that held an ordinary scheduler for more than {limit} at a time"
+    )?;
+    for name in ["LONGEST", "TIMES", "TOGETHER"] {
+        write!(f, "{name:>12} ")?;
+    }
+    writeln!(f, " FUNCTION")?;
+    for row in rows {
+        for number in [
+            time(row.longest_ns),
+            row.times.to_string(),
+            time(row.total_ns),
+        ] {
+            write!(f, "{number:>12} ")?;
+        }
+        writeln!(f, " {}", view.cut(&row.function, 3 * 13 + 1))?;
+        let who = format!("{} {}", row.process, row.name);
+        writeln!(
+            f,
+            "{:40}the longest at {} in {}",
+            "",
+            time(row.at_ns),
+            who.trim_end()
+        )?;
+        for caller in row.callers.iter().take(CALLERS) {
+            let name = caller
+                .function
+                .as_deref()
+                .unwrap_or("nobody who was recorded");
+            let (times, longest) = (caller.times, time(caller.longest_ns));
+            writeln!(f, "{:40}called by {name}: {times}, at most {longest}", "")?;
+        }
+        if let Some(more) = row
+            .callers
+            .len()
+            .checked_sub(CALLERS)
+            .filter(|more| *more > 0)
+        {
+            writeln!(f, "{:40}and by {more} more", "")?;
+        }
+    }
+    Ok(())
+}
+
 fn write_longest(
     f: &mut fmt::Formatter<'_>,
     title: &str,
@@ -652,9 +832,11 @@ impl Summary {
             &mut self.by_total,
             &mut self.by_words,
             &mut self.by_reductions,
+            &mut self.natives,
         ] {
             list.truncate(top);
         }
+        self.blocks.truncate(top);
     }
 }
 
@@ -688,6 +870,8 @@ impl fmt::Display for Shown<'_> {
         ] {
             write_functions(f, part, view)?;
         }
+        write_natives(f, &summary.natives, view)?;
+        write_blocks(f, &summary.blocks, view)?;
         summary
             .counters
             .iter()

@@ -39,6 +39,7 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
                 calls,
                 time_ns: time_us * 1_000 + 999,
                 words,
+                ..Cost::default()
             },
         });
     }

@@ -133,6 +133,11 @@ pub(crate) fn nifs_of(module: &str) -> impl Iterator<Item = &'static Bif> {
         .filter(move |bif| bif.module == module)
 }
 
+/// Whether `module:function/arity` is a row that is a NIF in OTP.
+pub(crate) fn is_nif(module: Atom, function: Atom, arity: u8) -> bool {
+    nifs_of(module.name()).any(|bif| bif.function == function.name() && bif.arity == arity)
+}
+
 fn bif_rows() -> impl Iterator<Item = &'static Bif> {
     let families = FAMILIES
         .get()

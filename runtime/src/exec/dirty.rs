@@ -13,18 +13,23 @@ use crate::sys::chance;
 use crate::term::Term;
 
 thread_local! {
-    /// The dirty schedulers that this thread is one of.
-    static DIRTY: Cell<Option<Dirty>> = const { Cell::new(None) };
+    /// The dirty schedulers that this thread is one of, and its number among all schedulers, from 1.
+    static DIRTY: Cell<Option<(Dirty, usize)>> = const { Cell::new(None) };
 }
 
-/// Makes this thread a dirty scheduler.
-pub(crate) fn become_dirty(dirty: Dirty) {
-    DIRTY.set(Some(dirty));
+/// Makes this thread the dirty scheduler of this kind and number.
+pub(crate) fn become_dirty(dirty: Dirty, number: usize) {
+    DIRTY.set(Some((dirty, number)));
+}
+
+/// The dirty scheduler that this thread is: its kind, and its number among all schedulers.
+pub(crate) fn scheduler() -> Option<(Dirty, usize)> {
+    DIRTY.get()
 }
 
 /// The dirty schedulers that this thread is one of.
 pub(crate) fn kind() -> Option<Dirty> {
-    DIRTY.get()
+    DIRTY.get().map(|(kind, _)| kind)
 }
 
 /// The kind of this thread as `enif_thread_type()` tells it: 1 an ordinary scheduler, 2 and 3 a dirty CPU and a dirty

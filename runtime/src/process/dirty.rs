@@ -14,15 +14,18 @@
 //! - DC2: a stand-in is reached by one thread at a time: by who has taken it out of the call.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::probe::probes;
 use super::seq_token::Seq;
 use super::signal::Request;
 use super::{Flags, ProcShared, Process};
 use crate::heap::Heap;
 use crate::process::Dirty;
+use crate::sys::chance::ticks::Ticks;
 use crate::term::RawTerm;
 
 /// How far a call has come, and who has what.
@@ -39,11 +42,55 @@ enum Stage {
     Over,
 }
 
+/// How long a call has waited for a dirty scheduler and run there, in ticks of [`Ticks`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DirtyTicks {
+    /// Waited.
+    pub(crate) waited: u64,
+    /// Run.
+    pub(crate) ran: u64,
+}
+
+/// When a call was queued, when it began and when it ended; 0 where it has not.
+struct Times {
+    clock: Ticks,
+    queued: u64,
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Times {
+    fn begin() -> Times {
+        let clock = Ticks::clock();
+        Times {
+            queued: clock.now(),
+            clock,
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+        }
+    }
+
+    fn note(&self, when: &AtomicU64) {
+        when.store(self.clock.now(), Ordering::Relaxed);
+    }
+
+    /// Of a call that has ended.
+    fn ticks(&self) -> DirtyTicks {
+        let [begun, ended] = [&self.begun, &self.ended].map(|when| when.load(Ordering::Relaxed));
+        DirtyTicks {
+            waited: begun.saturating_sub(self.queued),
+            ran: ended.saturating_sub(begun),
+        }
+    }
+}
+
 /// A call, as its process and the dirty schedulers share it.
 pub(crate) struct DirtyCall {
     kind: Dirty,
     /// The scheduler that its process has left.
     from: usize,
+    /// Kept where the process's calls are measured.
+    times: Option<Times>,
     shared: Arc<ProcShared>,
     stage: Mutex<Stage>,
     /// What an exiting caller keeps.
@@ -71,6 +118,9 @@ impl DirtyCall {
         match std::mem::replace(&mut *stage, Stage::Over) {
             Stage::Queued(stand_in) => {
                 *stage = Stage::Running;
+                if let Some(times) = &self.times {
+                    times.note(&times.begun);
+                }
                 self.shared.set_dirty_running(true);
                 Some(stand_in)
             }
@@ -81,6 +131,9 @@ impl DirtyCall {
 
     /// It has ended on the scheduler that began it: wakes the caller, if there is one.
     pub(crate) fn end(&self, stand_in: Box<Process>) {
+        if let Some(times) = &self.times {
+            times.note(&times.ended);
+        }
         let mut stage = self.stage.lock();
         self.shared.set_dirty_running(false);
         match std::mem::replace(&mut *stage, Stage::Over) {
@@ -149,6 +202,7 @@ impl Process {
         let call = Arc::new(DirtyCall {
             kind,
             from,
+            times: self.meters.is_some().then(Times::begin),
             shared: self.shared.clone(),
             stage: Mutex::new(Stage::Queued(Box::new(self.stand_in()))),
             kept: OnceLock::new(),
@@ -205,7 +259,13 @@ impl Process {
     pub(crate) fn come_back(&mut self) {
         let ended = self.dirty.as_ref().and_then(|call| call.take_ended());
         if let Some(stand_in) = ended {
+            let call = self.dirty.clone();
             self.take_over(stand_in);
+            if let Some(call) = call
+                && let Some(times) = &call.times
+            {
+                probes().was_dirty(self, call.kind, &times.ticks());
+            }
         }
     }
 

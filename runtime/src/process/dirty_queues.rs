@@ -73,6 +73,11 @@ impl DirtyQueue {
         schedulers() + before + index
     }
 
+    /// The number of this kind's scheduler `index` among all schedulers, as OTP numbers them.
+    pub(crate) fn number(&self, index: usize) -> usize {
+        self.account(index) + 1
+    }
+
     /// Queues a call. `start` is called with the number of a scheduler of this kind, from 0, which is to be started.
     pub(crate) fn push(&self, call: Arc<DirtyCall>, start: impl FnOnce(usize)) {
         let mut queue = self.queue.lock();

@@ -8,9 +8,10 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use super::dirty::DirtyTicks;
 use super::event::{Collection, Event};
 use super::seq_token::{Mark, Token};
-use super::{ProcShared, Process};
+use super::{Dirty, ProcShared, Process};
 use crate::heap::{Heap, Message};
 use crate::hook::Hook;
 use crate::term::{Atom, Pid, Term};
@@ -97,6 +98,8 @@ pub(crate) trait Probes: Send + Sync {
     fn exiting(&self, p: &Process, goes_on: bool);
     /// The last time slice of a process ends.
     fn exits(&self, p: &Process);
+    /// A call of a process whose calls are measured has come back from a dirty scheduler.
+    fn was_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks);
     /// A process is no more.
     fn gone(&self, p: &Process);
 

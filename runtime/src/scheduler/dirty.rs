@@ -35,7 +35,7 @@ fn start(kind: Dirty, index: usize) {
 }
 
 fn run(kind: Dirty, index: usize) {
-    exec::dirty::become_dirty(kind);
+    exec::dirty::become_dirty(kind, queue_of(kind).number(index));
     let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
     loop {
         queue_of(kind).make_next(index, |call| make(call, registers.as_mut_ptr()));

@@ -25,6 +25,7 @@ use super::frame::{self, Frame, Kind, of_small, small};
 use super::generations::Generations;
 use super::known;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
+use super::native;
 use super::node::Arena;
 use super::record::{self, OnReturn};
 use super::session::Shared;
@@ -32,7 +33,8 @@ use super::spec::Spec;
 use super::tracer::TracerId;
 use crate::code::op::Op;
 use crate::code::op::entry as head;
-use crate::process::{Exiting, Process};
+use crate::process::dirty::DirtyTicks;
+use crate::process::{Dirty, Exiting, Process};
 
 /// The generation that running code uses.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -194,11 +196,11 @@ pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
         }
     }
     if data.recorded & calls != 0 {
-        record(p, pc, data)?;
+        record(p, pc, data, breakpoint.original())?;
     }
     let sessions = data.metered & calls;
     if sessions != 0 {
-        measure(p, pc, data, sessions)?;
+        measure(p, pc, data, breakpoint.original(), sessions)?;
     }
     Ok(breakpoint.original())
 }
@@ -213,10 +215,13 @@ pub(crate) fn call_again(p: &Process, pc: CodeAddress) {
 
 /// Records a call, and has its return recorded.
 #[inline]
-fn record(p: &mut Process, pc: CodeAddress, data: &BpData) -> Result<(), Exiting> {
+fn record(p: &mut Process, pc: CodeAddress, data: &BpData, original: u64) -> Result<(), Exiting> {
     let Some(called) = data.sessions.iter().find_map(|bp| bp.record.as_ref()) else {
         return Ok(());
     };
+    if let Some(native) = called.nature.look(pc, original) {
+        record::found_native(called, call::mfa_at(pc), native);
+    }
     let is_tail = || frame::on_top(p).any(|frame| matches!(frame, Frame::Recorded(_)));
     if let OnReturn::Push(name) = record::called(p, called, || call::mfa_at(pc), is_tail) {
         frame::push(p, pc, &frame::recorded_words(name))?;
@@ -246,7 +251,13 @@ fn reading(p: &Process) -> Reading {
 }
 
 #[inline]
-fn measure(p: &mut Process, pc: CodeAddress, data: &BpData, sessions: u64) -> Result<(), Exiting> {
+fn measure(
+    p: &mut Process,
+    pc: CodeAddress,
+    data: &BpData,
+    original: u64,
+    sessions: u64,
+) -> Result<(), Exiting> {
     let reading = reading(p);
     let mut saved = Saved::new();
     if data.has_both {
@@ -257,12 +268,23 @@ fn measure(p: &mut Process, pc: CodeAddress, data: &BpData, sessions: u64) -> Re
         .iter()
         .filter(|bp| bp.session.bit() & sessions != 0)
     {
+        look(bp, pc, original);
         enter_session(p, bp, pc, &reading, &mut saved);
     }
     if data.has_both {
         meters(p).together.end();
     }
     push_frame(p, pc, &saved)
+}
+
+/// Notes what the function is that a session measures, where it has become native code.
+#[inline]
+fn look(bp: &SessionBp, pc: CodeAddress, original: u64) {
+    if let (Some(account), Some(profile)) = (&bp.profile, &bp.session.profile)
+        && let Some(native) = account.nature.look(pc, original)
+    {
+        profile.is_native(call::mfa_at(pc), native);
+    }
 }
 
 #[inline]
@@ -480,6 +502,25 @@ pub(crate) fn scheduled_in(p: &mut Process) {
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_in();
             }
+        }
+    }
+}
+
+/// A call of the process on a dirty scheduler has come back.
+#[cold]
+pub(super) fn was_dirty(p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
+    let calls = p.shared().tracee.calls();
+    let current = native::current(p);
+    for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
+        if meter.session.bit() & calls == 0 {
+            continue;
+        }
+        let account = meter.was_dirty(times);
+        // Where the function is not measured, its time is that of who called it.
+        if let (Some(profile), Some(mfa)) = (&meter.session.profile, current)
+            && profile.accounts.lock().get(&account) == Some(&mfa)
+        {
+            profile.is_native(mfa, native::of_dirty(dirty));
         }
     }
 }

@@ -6,7 +6,7 @@ use super::record;
 use super::spec;
 use super::tracer::{Event, Report, TracerId};
 pub(crate) use crate::process::event::Collection;
-use crate::process::{self, ProcShared, Process, SYSTEM};
+use crate::process::{self, Dirty, ProcShared, Process, SYSTEM};
 use crate::term::{Atom, Pid, Term, View, am};
 
 /// Tells all sessions that ask for any of `flags` of an event of `id`.
@@ -173,14 +173,25 @@ pub(crate) fn dirty_out(p: &Process) {
     turns_dirty(p, Event::Out);
 }
 
-/// Recordings tell of time slices on ordinary schedulers only.
+/// `p` is about to wait for a dirty scheduler. Tracers are not told of that.
+#[cold]
+pub(crate) fn dirty_waits(p: &Process, dirty: Dirty) {
+    let me = p.pid().term();
+    let mut asked = p.shared().tracee.asked(me, Event::Out, RUNNING).into_iter();
+    if asked.any(|r| r.tracer == TracerId::Recorder) {
+        record::dirty_waits(p, dirty);
+    }
+}
+
 fn turns_dirty(p: &Process, event: Event) {
     if p.shared().tracee.has(RUNNING) {
         let me = p.pid().term();
         for r in p.shared().tracee.asked(me, event, RUNNING) {
-            if r.tracer != TracerId::Recorder {
-                r.tracer
-                    .report(r.flags, me, &Report::new(event, current(p)));
+            if r.tracer == TracerId::Recorder {
+                record::turns_dirty(p, event);
+            } else {
+                let report = Report::new(event, current(p));
+                r.tracer.report(r.flags, me, &report);
             }
         }
     }

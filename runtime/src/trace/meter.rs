@@ -15,8 +15,10 @@ use beamline_formats::paths::Known;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::native::Nature;
 use super::node::{Arena, ROOT, Together};
 use super::session::Shared;
+use crate::process::dirty::DirtyTicks;
 use crate::sys::chance::ticks::Ticks;
 
 /// The account of a function in a session. It gets a new one every time its counting starts anew.
@@ -25,6 +27,8 @@ pub(super) struct Account {
     pub(super) id: u32,
     /// The flat nodes that count it, one for each process that called it.
     pub(super) nodes: Mutex<Vec<(Arc<Arena>, u32)>>,
+    /// What the function is.
+    pub(super) nature: Nature,
 }
 
 /// The measures of a meter.
@@ -176,6 +180,17 @@ impl Meter {
         }
     }
 
+    /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
+    /// Gives the account of that function.
+    pub(super) fn was_dirty(&mut self, times: &DirtyTicks) -> u32 {
+        let node = self.arena.node(self.current);
+        if self.measures.time {
+            node.add_ticks(times.ran);
+            node.add_dirty_wait(times.waited);
+        }
+        node.account()
+    }
+
     /// The process runs again: time since it stopped is nobody's.
     pub(super) fn scheduled_in(&mut self) {
         if self.measures.time {
@@ -214,6 +229,7 @@ mod tests {
         Arc::new(Account {
             id,
             nodes: Mutex::default(),
+            nature: Nature::default(),
         })
     }
 

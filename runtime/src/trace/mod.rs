@@ -15,6 +15,7 @@ mod frame;
 mod generations;
 mod known;
 mod meter;
+mod native;
 mod node;
 mod origin;
 mod permission;

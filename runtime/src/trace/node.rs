@@ -30,6 +30,7 @@ pub(super) struct Node {
     ticks: AtomicU64,
     words: AtomicU64,
     reductions: AtomicU64,
+    dirty_wait_ticks: AtomicU64,
 }
 
 /// The numbers of a node.
@@ -43,6 +44,8 @@ pub struct Counted {
     pub words: i64,
     /// Own reductions.
     pub reductions: u64,
+    /// Ticks in which it waited for a dirty scheduler.
+    pub dirty_wait_ticks: u64,
 }
 
 /// Adds to a number that only this thread writes.
@@ -78,12 +81,16 @@ impl Node {
     pub(super) fn add_reductions(&self, reductions: u64) {
         add(&self.reductions, reductions);
     }
+    pub(super) fn add_dirty_wait(&self, ticks: u64) {
+        add(&self.dirty_wait_ticks, ticks);
+    }
     pub(super) fn counted(&self) -> Counted {
         Counted {
             calls: self.calls.load(Ordering::Relaxed),
             ticks: self.ticks.load(Ordering::Relaxed),
             words: self.words.load(Ordering::Relaxed) as i64,
             reductions: self.reductions.load(Ordering::Relaxed),
+            dirty_wait_ticks: self.dirty_wait_ticks.load(Ordering::Relaxed),
         }
     }
 }

@@ -8,8 +8,9 @@ use super::tracer::Event;
 use super::{record, sysmon, sysprof};
 use crate::exec::exception::where_is;
 use crate::heap::{Heap, Message};
+use crate::process::dirty::DirtyTicks;
 use crate::process::probe::Probes;
-use crate::process::{ProcShared, Process};
+use crate::process::{Dirty, ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am};
 
 /// Tracing, as processes see it.
@@ -54,6 +55,9 @@ impl Probes for Tracing {
     }
     fn exits(&self, p: &Process) {
         sysprof::exits(p);
+    }
+    fn was_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
+        breakpoint::was_dirty(p, dirty, times);
     }
     fn gone(&self, p: &Process) {
         events::exited(p);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use beamline_formats::name;
-use beamline_formats::profile::{Cost, Header, Request, Type, Writer};
+use beamline_formats::profile::{Cost, Header, Native, Request, Type, Writer};
 use beamline_formats::variable::Variable as _;
 
 use super::breakpoint::kind;
@@ -121,6 +121,7 @@ pub(super) fn profiled(request: &Request) -> Profiled {
         wanted: Box::new(move |mfa| is_wanted(&patterns, mfa)),
         counters: parking_lot::Mutex::default(),
         accounts: parking_lot::Mutex::default(),
+        natives: parking_lot::Mutex::default(),
     }
 }
 
@@ -270,6 +271,7 @@ impl Names {
     fn write<W: io::Write>(
         writer: &mut Writer<W>,
         origins: &Origins,
+        natives: &HashMap<Mfa, Native>,
         mut all: Vec<Mfa>,
     ) -> io::Result<Names> {
         all.sort_by_cached_key(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity));
@@ -291,6 +293,7 @@ impl Names {
                 modules[&mfa.module],
                 mfa.function.name(),
                 u32::from(mfa.arity),
+                natives.get(&mfa).copied(),
             )?;
             names.functions.insert(mfa, index);
         }
@@ -314,7 +317,9 @@ fn write_counts<W: io::Write>(
     mut totals: HashMap<Mfa, u64>,
 ) -> io::Result<()> {
     totals.retain(|_, calls| *calls != 0);
-    let names = Names::write(writer, origins, totals.keys().copied().collect())?;
+    // Counters alone do not look at what they count.
+    let natives = HashMap::default();
+    let names = Names::write(writer, origins, &natives, totals.keys().copied().collect())?;
     let mut rows: Vec<(u32, u64)> = totals
         .iter()
         .map(|(mfa, calls)| (names.functions[mfa], *calls))
@@ -338,6 +343,7 @@ fn cost(counted: node::Counted) -> Cost {
         calls: counted.calls,
         time_ns: ticks::to_ns(counted.ticks),
         words: u64::try_from(counted.words).unwrap_or(0),
+        dirty_wait_ns: ticks::to_ns(counted.dirty_wait_ticks),
     }
 }
 
@@ -348,6 +354,7 @@ fn less(now: node::Counted, then: node::Counted) -> node::Counted {
         ticks: now.ticks - then.ticks,
         words: now.words - then.words,
         reductions: now.reductions - then.reductions,
+        dirty_wait_ticks: now.dirty_wait_ticks - then.dirty_wait_ticks,
     }
 }
 
@@ -385,7 +392,8 @@ fn write_measured<W: io::Write>(
         .iter()
         .flat_map(|seen| &seen.nodes)
         .map(|(_, account, _)| accounts[account]);
-    let names = Names::write(writer, origins, used.collect())?;
+    let natives = profiled.natives.lock().clone();
+    let names = Names::write(writer, origins, &natives, used.collect())?;
     let mut indices = Vec::with_capacity(all.len());
     for seen in &all {
         let arena = &seen.arena;

@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use beamline_formats::profile::{Origin, Pattern};
+use beamline_formats::profile::{Native, Origin, Pattern};
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Event as RingEvent, Group, Id, Name, NameId, Request, Ring,
-    RingOptions, Segment, Settings, System, Trigger,
+    Anchor, Clock, DIRTY_CPU, DIRTY_IO, Description, Event as RingEvent, Group, Id, Name, NameId,
+    Request, Ring, RingOptions, Segment, Settings, System, Trigger,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -27,6 +27,7 @@ use super::breakpoint::kind;
 use super::counters::{self, Counting};
 use super::known::{self, Known};
 use super::meter::Measures;
+use super::native::{self, Nature};
 use super::origin::Origins;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
@@ -37,7 +38,8 @@ use crate::loader::module::{Mfa, function_at};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 
-use crate::process::Process;
+use crate::exec::dirty;
+use crate::process::{Dirty, Process};
 use crate::sys::chance::clock;
 use crate::sys::chance::ticks::{self, Ticks};
 use crate::term::{Atom, Pid, Term, am};
@@ -61,6 +63,8 @@ struct Recorder {
     atoms: RwLock<HashMap<Atom, NameId>>,
     functions: RwLock<HashMap<Mfa, NameId>>,
     modules: RwLock<HashMap<Atom, NameId>>,
+    /// The functions that the recording knows as native code.
+    natives: RwLock<HashMap<NameId, Native>>,
     /// Whose the modules are, where their calls are recorded.
     origins: Option<Origins>,
     /// Labels of sequential tracing, as far as there was room for them.
@@ -179,6 +183,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         wanted: Box::new(move |mfa| is_wanted(&patterns, mfa)),
         counters: Mutex::default(),
         accounts: Mutex::default(),
+        natives: Mutex::default(),
     };
     let name = Atom::new("beamline_record");
     let session = session::create(name, None, Some(profiled), None).ok()?;
@@ -193,6 +198,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         functions: RwLock::default(),
         labels: RwLock::default(),
         modules: RwLock::default(),
+        natives: RwLock::default(),
         origins: groups
             .contains(&Group::Calls)
             .then(|| Origins::new(&request.libraries)),
@@ -280,6 +286,8 @@ pub(crate) fn end() {
 #[derive(Default)]
 pub(super) struct Called {
     name: AtomicU32,
+    /// What the function is.
+    pub(super) nature: Nature,
 }
 
 impl Called {
@@ -293,6 +301,15 @@ impl Called {
             }
             name => NameId(name),
         }
+    }
+}
+
+/// The function of `called` has become native code.
+#[cold]
+pub(super) fn found_native(called: &Called, mfa: Mfa, native: Native) {
+    if let Some(recorder) = namer() {
+        let function = called.name(recorder, || mfa);
+        recorder.native(function, native);
     }
 }
 
@@ -437,6 +454,45 @@ pub(super) fn scheduled_out(p: &Process) {
         };
         recorder.slice_ends(id_of(p.pid()));
         recorder.tell(p.pid(), &ring_event);
+    }
+}
+
+/// `p` is about to wait for a dirty scheduler.
+pub(super) fn dirty_waits(p: &Process, dirty: Dirty) {
+    let Some(recorder) = recorder() else { return };
+    if let Some(mfa) = native::current(p) {
+        let function = recorder.function(mfa);
+        recorder.native(function, native::of_dirty(dirty));
+    }
+    let kind = kind_number(dirty);
+    recorder.tell(p.pid(), &RingEvent::DirtyQueued { kind });
+}
+
+/// A dirty scheduler, this thread, begins or ends the call that `p` stands in for.
+pub(super) fn turns_dirty(p: &Process, event: Event) {
+    let (Some(recorder), Some((dirty, number))) = (recorder(), dirty::scheduler()) else {
+        return;
+    };
+    let function = recorder.current(p);
+    if event == Event::In {
+        let ring_event = RingEvent::DirtyIn {
+            function,
+            kind: kind_number(dirty),
+            scheduler: number as u64,
+        };
+        recorder.tell(p.pid(), &ring_event);
+        recorder.slice_begins();
+    } else {
+        recorder.slice_ends(id_of(p.pid()));
+        recorder.tell(p.pid(), &RingEvent::DirtyOut { function });
+    }
+}
+
+/// The number of a kind of dirty schedulers in records.
+fn kind_number(dirty: Dirty) -> u64 {
+    match dirty {
+        Dirty::Cpu => DIRTY_CPU,
+        Dirty::Io => DIRTY_IO,
     }
 }
 
@@ -622,6 +678,16 @@ impl Recorder {
             }
             name
         })
+    }
+
+    /// A function is native code. It is dirty if it ever was.
+    fn native(&self, function: NameId, native: Native) {
+        let is_known = |known: Option<&Native>| known.is_some_and(|known| *known >= native);
+        if function == NameId::NONE || is_known(self.natives.read().get(&function)) {
+            return;
+        }
+        self.natives.write().insert(function, native);
+        self.ring.name(Name::Native { function, native });
     }
 
     /// The call that a process is known by from now on.

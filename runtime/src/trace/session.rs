@@ -4,11 +4,13 @@ use crate::hash::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use beamline_formats::profile::Native;
 use parking_lot::{Mutex, RwLock};
 
 use super::count::Counter;
 use super::flags;
 use super::meter::{Account, Measures};
+use super::native::Nature;
 use super::node::Arena;
 use super::permission;
 use super::spec::Spec;
@@ -55,6 +57,17 @@ pub(super) struct Profiled {
     pub(super) wanted: Box<dyn Fn(Mfa) -> bool + Send + Sync>,
     pub(super) counters: Mutex<Vec<(Mfa, Counter)>>,
     pub(super) accounts: Mutex<HashMap<u32, Mfa>>,
+    /// The functions that were found to be native code.
+    pub(super) natives: Mutex<HashMap<Mfa, Native>>,
+}
+
+impl Profiled {
+    /// A function is native code. It is dirty if it ever was.
+    pub(super) fn is_native(&self, mfa: Mfa, native: Native) {
+        let mut natives = self.natives.lock();
+        let known = natives.entry(mfa).or_insert(native);
+        *known = native.max(*known);
+    }
 }
 
 /// Flags and tracer that new processes or ports get.
@@ -216,6 +229,7 @@ impl Shared {
         Arc::new(Account {
             id,
             nodes: Mutex::default(),
+            nature: Nature::default(),
         })
     }
 

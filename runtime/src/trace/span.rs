@@ -75,6 +75,7 @@ fn functions(span: &Span) -> Option<Arc<Shared>> {
         wanted: Box::new(move |mfa| patterns.iter().any(|one| unmatched::is_meant(one, &mfa))),
         counters: Mutex::default(),
         accounts: Mutex::default(),
+        natives: Mutex::default(),
     };
     let name = Atom::new("beamline_span");
     let session = session::create(name, None, Some(profiled), None).ok()?;

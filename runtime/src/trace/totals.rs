@@ -122,6 +122,7 @@ pub(crate) fn start(request: Request, otp: String) {
         wanted: Box::new(begins),
         counters: parking_lot::Mutex::default(),
         accounts: parking_lot::Mutex::default(),
+        natives: parking_lot::Mutex::default(),
     };
     let name = Atom::new("beamline_totals");
     let session =

@@ -71,6 +71,27 @@ const colors = {
   },
 };
 
+// How frames of native code look, by kind: as in other flame graphs.
+const NATIVE = [
+  null,
+  { name: "NIF", text: "NIF on an ordinary scheduler", color: "#ffd21f", edge: "#5c4300", dashes: [] },
+  { name: "dirty CPU", text: "NIF on a dirty CPU scheduler", color: "#ff8c28", edge: "#6b2500", dashes: [6, 3] },
+  { name: "dirty I/O", text: "NIF on a dirty I/O scheduler", color: "#40cdeb", edge: "#003f52", dashes: [6, 3] },
+];
+
+// The legend of the kinds that there are.
+function nativeLegend() {
+  const kinds = [1, 2, 3].filter((kind) => data.flame.native.includes(kind));
+  if (kinds.length === 0) return [];
+  return [make("div", { class: "legend" }, kinds.map((kind) => {
+    const { color, edge, dashes, text: name } = NATIVE[kind];
+    const patch = make("i", {});
+    patch.style.background = color;
+    patch.style.outline = `1px ${dashes.length > 0 ? "dashed" : "solid"} ${edge}`;
+    return make("span", {}, patch, name);
+  }))];
+}
+
 // Everything that draws, so that all is drawn again when the window or the colours change.
 const drawings = [];
 let drawingIsAsked = false;

@@ -31,6 +31,7 @@ function makeChart() {
   const state = { process: order[0], lay: depths(all[order[0]]), from: 0, to: 1, at: -1, drawn: [] };
   [state.from, state.to] = shownSpan();
   const colorOf = new Map(flame.function.map((name, of) => [name, flame.color[of]]));
+  const nativeOf = new Map(flame.function.map((name, of) => [name, flame.native[of]]));
   const select = make("select", { id: "chart-process" }, order.slice(0, 500).map((process) => make("option", { value: String(process) }, processText(process))));
   const detail = makeDetail();
   const view = makeView("Call chart. Left and right go from call to call, up and down to the caller and to what is called, plus and minus zoom, Enter zooms to the call, Escape shows the stretch.",
@@ -66,6 +67,14 @@ function makeChart() {
     context.globalAlpha = isFaint ? 0.45 : 1;
     context.fillStyle = isMarked ? colors.get("found") : colorOf.get(calls.function[at]) ?? "#c9c7bf";
     context.fillRect(from, y, wide - (wide > 3 ? 0.6 : 0), CALL - 1);
+    const native = NATIVE[nativeOf.get(calls.function[at]) ?? 0];
+    if (native && wide > 4) {
+      context.lineWidth = 1;
+      context.strokeStyle = native.edge;
+      context.setLineDash(native.dashes);
+      context.strokeRect(from + 0.5, y + 0.5, wide - 1.6, CALL - 2);
+      context.setLineDash([]);
+    }
     context.globalAlpha = 1;
     if (wide > 26) {
       const isDark = matchMedia("(prefers-color-scheme: dark)").matches;

@@ -189,7 +189,7 @@ function overTime(of) {
   return all;
 }
 
-const widthNames = { time: "time", calls: "calls", words: "words", reductions: "reductions", wait: "time of waiting" };
+const widthNames = { time: "time", calls: "calls", words: "words", reductions: "reductions", wait: "time of waiting", dirty_wait: "waiting for dirty schedulers" };
 const widthUnits = { calls: ["call", "calls"], words: ["word", "words"], reductions: ["reduction", "reductions"] };
 const widthAt = (name) => flame.widths.findIndex((width) => width.name === name);
 

@@ -257,6 +257,7 @@ function makeFlame() {
     context.fillStyle = isFound ? colors.get("found") : of < 0 ? "#c9c7bf" : flame.color[of];
     const gap = wide > 3 ? 1 : 0;
     context.fillRect(x, y, Math.max(wide - gap, NARROW), ROW - 1);
+    if (of >= 0 && flame.native[of] > 0 && wide > 4) edge(context, flame.native[of], x, y, wide - gap);
     context.globalAlpha = 1;
     state.drawn.push([node, x, y, wide]);
     if (wide < 26) return;
@@ -269,6 +270,15 @@ function makeFlame() {
     context.fillText(fitName(context, functionText(of), room), left, y + 9.5);
     context.font = fonts.small;
     context.fillText(costsUnder(context, node, room), left, y + 22.5);
+  }
+
+  // The edge of native code, so that it is told from other frames without its colour.
+  function edge(context, kind, x, y, wide) {
+    context.lineWidth = 1;
+    context.strokeStyle = NATIVE[kind].edge;
+    context.setLineDash(NATIVE[kind].dashes);
+    context.strokeRect(x + 0.5, y + 0.5, wide - 1, ROW - 2);
+    context.setLineDash([]);
   }
 
   // What stands under the name: as much as has room.
@@ -480,7 +490,7 @@ function makeFlame() {
       make("label", {}, "Width ", widthSelect),
       make("label", {}, "Process ", processSelect),
       make("label", {}, "Graph ", kindSelect), make("label", {}, "Direction ", directionSelect), out),
-    view.element, detail, noteLeft);
+    ...nativeLegend(), view.element, detail, noteLeft);
   if (flame.left > 0) {
     body.append(make("p", { class: "warning" }, `${plural(flame.left, "call path", "call paths")} with the smallest shares are left out; what they cost is part of the frames above them.`));
   }

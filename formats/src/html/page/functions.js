@@ -45,7 +45,7 @@ function makeFunctions() {
   const columns = [costColumn(own, 0, "own"), ["Share", share, "share", cost(0, "own")], costColumn(total, 0, "total")];
   flame.widths.forEach(({ name }, width) => {
     if (width === 0) return;
-    const title = { calls: "Calls", words: "Own words", reductions: "Own reductions", wait: "Waiting" }[name];
+    const title = { calls: "Calls", words: "Own words", reductions: "Own reductions", wait: "Waiting", dirty_wait: "Dirty wait" }[name];
     columns.push(costColumn(title, width, "own"));
   });
   columns.push(["Function", (row) => functionButton(row.of), "name", (row) => functionText(row.of)]);

@@ -32,7 +32,7 @@ function quantile({ counts, max, number }, share) {
 
 // The single things that the page keeps and that a histogram is made of.
 function keptOf(name) {
-  const { calls, collections, slices, messages } = data;
+  const { calls, collections, slices, dirty, messages } = data;
   const nameOf = (column) => (at) => processText(column.process[at]);
   const calledName = (at) => text(calls.function[at]);
   return {
@@ -41,6 +41,7 @@ function keptOf(name) {
     words: { column: calls, values: calls.words, name: calledName },
     "gc-pause": { column: collections, values: collections.ns, name: nameOf(collections) },
     "run-slice": { column: slices, values: slices.ns, name: nameOf(slices) },
+    "dirty-wait": { column: dirty, values: dirty.wait, name: (at) => text(dirty.function[at]) },
     "message-latency": { column: messages, values: messages.ns, name: (at) => (messages.to[at] > 0 ? processText(messages.to[at] - 1) : "not known") },
   }[name];
 }

@@ -83,6 +83,38 @@ function systemTable(rows) {
   ], rows));
 }
 
+// Native functions, as the whole recording has them.
+function nativeTable(rows) {
+  if (!rows || rows.length === 0) return null;
+  const title = "Native functions";
+  return make("div", {}, make("h3", {}, title), makeTable(title, [
+    ["Ran", (row) => time(row.own_ns), "number"],
+    ["Dirty wait", (row) => time(row.dirty_wait_ns ?? 0), "number"],
+    ["Calls", (row) => count(row.calls), "number"],
+    ["Kind", (row) => NATIVE_NAMES[row.native]],
+    ["Function", (row) => row.function, "name"],
+  ], rows.slice(0, OVERVIEW_ROWS)));
+}
+
+const NATIVE_NAMES = { ordinary: "NIF", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O" };
+
+// Native functions that held an ordinary scheduler for long.
+function blockTable(rows) {
+  if (!rows || rows.length === 0) return null;
+  const title = "Blocks its scheduler";
+  const callers = (all) => all.slice(0, 3).map(({ function: name, times }) => `${name ?? "nobody who was recorded"} (${count(times)})`).join(", ") + (all.length > 3 ? `, ${count(all.length - 3)} more` : "");
+  const what = (row) => make("div", {}, row.function, make("div", { class: "faint" }, `called by ${callers(row.callers)}; the longest in ${whoText(row)}`));
+  return make("div", {}, make("h3", {}, title),
+    make("p", { class: "faint" }, "Native code that held an ordinary scheduler for more than 1 ms at a time: nothing else ran there meanwhile."),
+    makeTable(title, [
+      ["Longest", (row) => time(row.longest_ns), "number"],
+      ["At", (row) => placeButton(row, row.longest_ns), "number"],
+      ["Times", (row) => count(row.times), "number"],
+      ["Together", (row) => time(row.total_ns), "number"],
+      ["Function", what, "name"],
+    ], rows));
+}
+
 function makeOverview() {
   const { summary, slices, collections } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
@@ -97,6 +129,8 @@ function makeOverview() {
       functionTable(isTime ? "Most time with callees" : "Most with callees", 0, "total"),
       functionTable("Most own words", widthAt("words"), "own"),
       functionTable("Most own reductions", widthAt("reductions"), "own"),
+      nativeTable(summary.natives),
+      blockTable((summary.blocks ?? []).filter(isIn)),
       schedulerUse(),
       longestTable("Longest collections", "Took", longestOf(collections, (at) => (collections.major[at] ? "major" : "minor")), time, "Kind"),
       longestTable("Longest time slices", "Took", longestOf(slices, fromTo), time, "From and to"),

@@ -1,6 +1,6 @@
 // Draws the page, and sees to the keys that work everywhere.
 
-for (const column of [data.calls, data.slices, data.collections, data.messages]) column.at = sums(column.start);
+for (const column of [data.calls, data.slices, data.dirty, data.collections, data.messages]) column.at = sums(column.start);
 data.marks.time = sums(data.marks.at);
 byId("command").textContent = data.command || data.file;
 byId("about").textContent = `${data.file}, recorded with Beamline ${data.beamline}`;

@@ -3,7 +3,7 @@
 const AXIS = 24;
 const LANE = 22;
 
-const GROUPS = { slice: "time slice", found: "marked function", minor: "minor collection", major: "major collection", system: "system event", process: "event of a process", port: "event of a port" };
+const GROUPS = { slice: "time slice", dirty: "call on a dirty scheduler", "dirty-wait": "waiting for a dirty scheduler", found: "marked function", minor: "minor collection", major: "major collection", system: "system event", process: "event of a process", port: "event of a port" };
 const markColor = (group) => ({ system: "system", ports: "port", gc: "major" })[group] || "process";
 
 // The numbers of all things of each process, in order of time.
@@ -15,14 +15,17 @@ function byProcess(column) {
 
 function makeTimeline() {
   const body = byId("timeline-body");
-  const { slices, collections, marks } = data;
+  const { slices, dirty, collections, marks } = data;
   const notes = [slices.missing, collections.missing].filter((note) => note !== "");
   if (processCount === 0 || slices.at.length + collections.at.length + marks.time.length === 0) {
     body.append(make("p", { class: "faint" }, notes[0] || "There is nothing in the recording that has a place in time."));
     return;
   }
   const { calls } = data;
-  const of = { call: hasPaths ? byProcess(calls.process) : [], slice: byProcess(slices.process), collection: byProcess(collections.process), mark: byProcess(marks.process) };
+  const of = { call: hasPaths ? byProcess(calls.process) : [], slice: byProcess(slices.process), dirty: byProcess(dirty.process), collection: byProcess(collections.process), mark: byProcess(marks.process) };
+  // Each call on a dirty scheduler is a wait and a run.
+  const dirtyWaits = { at: dirty.at, ns: dirty.wait };
+  const dirtyRuns = { at: dirty.at.map((at, call) => at + dirty.wait[call]), ns: dirty.ns.map((ns, call) => ns - dirty.wait[call]) };
   const first = Math.min(data.since_ns, data.end_ns);
   const last = Math.max(data.end_ns, first + 1);
   const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", order: slices.missing === "" ? "busy" : "first" };
@@ -45,13 +48,13 @@ function makeTimeline() {
       marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity);
     const keys = {
       first: firstOf,
-      busy: (process) => -processes.busy_ns[process],
+      busy: (process) => -processes.busy_ns[process] - of.dirty[process].reduce((sum, at) => sum + dirtyRuns.ns[at], 0),
       gc: (process) => -processes.gc_ns[process],
       name: () => 0,
     };
     const rows = [];
     for (let process = 0; process < processCount; process++) {
-      if (of.slice[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
+      if (of.slice[process].length + of.dirty[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
       if (words !== "" && !processText(process).toLowerCase().includes(words)) continue;
       rows.push({ process, key: keys[state.order](process), name: text(processes.name[process]) });
     }
@@ -129,6 +132,8 @@ function makeTimeline() {
     context.fillStyle = colors.get("line");
     context.fillRect(x(born), y + LANE / 2 - 0.5, Math.max(x(ended) - x(born), 1), 1);
     spans(context, of.slice[process], slices, () => "slice", y + 4, LANE - 8, where);
+    spans(context, of.dirty[process], dirtyWaits, () => "dirty-wait", y + 9, LANE - 17, where);
+    spans(context, of.dirty[process], dirtyRuns, () => "dirty", y + 6, LANE - 12, where);
     if (shown.marked >= 0 && hasPaths) {
       const list_ = markedOf(process);
       spans(context, list_, calls, () => "found", y + LANE - 8, 6, where);
@@ -255,6 +260,7 @@ function makeTimeline() {
     const spansOf = (list, column, kind) => list.map((at) => ({ process, kind, at, start: column.at[at], end: column.at[at] + column.ns[at] }));
     row.items = [
       ...spansOf(of.slice[process], slices, "slice"),
+      ...spansOf(of.dirty[process], dirty, "dirty"),
       ...spansOf(of.collection[process], collections, "collection"),
       ...(shown.marked >= 0 && hasPaths ? spansOf(markedOf(process), calls, "call") : []),
       ...of.mark[process].map((at) => ({ process, kind: "mark", at, start: marks.time[at], end: marks.time[at] })),
@@ -267,6 +273,10 @@ function makeTimeline() {
     const when = `at ${moment(item.start)}`;
     if (kind === "slice") {
       return [make("b", {}, "Time slice"), ` ${when}, ${time(slices.ns[at])}, on ${data.schedulers[slices.scheduler[at]].name}; from ${text(slices.from[at])} to ${text(slices.to[at])}`];
+    }
+    if (kind === "dirty") {
+      const ran = dirty.ns[at] - dirty.wait[at];
+      return [make("b", {}, text(dirty.function[at])), ` ${when}: waited ${time(dirty.wait[at])} for a dirty scheduler, and ran ${time(ran)} on it (${text(dirty.scheduler[at])})`];
     }
     if (kind === "call") {
       return [make("b", {}, "Call"), ` of ${text(calls.function[at])} ${when}, ${time(calls.ns[at])}; own ${time(calls.own[at])}`];
@@ -472,6 +482,8 @@ function makeTimeline() {
   const button = (name, act) => make("button", { type: "button", onclick: act }, name);
   const used = (name) => ({
     slice: slices.at.length > 0,
+    dirty: dirty.at.length > 0,
+    "dirty-wait": dirty.wait.some((ns) => ns > 0),
     found: hasPaths,
     minor: collections.at.length > 0,
     major: collections.at.length > 0,
@@ -493,6 +505,7 @@ function makeTimeline() {
     legend, view.element, detail);
   const left = [];
   if (slices.left > 0) left.push(`${plural(slices.left, "time slice", "time slices")} of at most ${time(slices.left_ns)}`);
+  if (dirty.left > 0) left.push(`${plural(dirty.left, "call on a dirty scheduler", "calls on dirty schedulers")} of at most ${time(dirty.left_ns)}`);
   if (collections.left > 0) left.push(`${plural(collections.left, "collection", "collections")} of at most ${time(collections.left_ns)}`);
   if (marks.left > 0) left.push(`the oldest ${plural(marks.left, "single event", "single events")}`);
   if (left.length > 0) body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: ${left.join("; ")}. The sums of processes and schedulers count them.`));

@@ -1,0 +1,179 @@
+//! Finds the calls of native functions that hold an ordinary scheduler for long. Nothing else runs there meanwhile:
+//! native code cannot be interrupted.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+
+use super::id::{Id, NameId};
+use super::reader::Recording;
+use crate::name;
+use crate::profile::{Function, Origin};
+
+/// Native code that holds an ordinary scheduler for longer is listed: what OTP's documentation asks of a NIF.
+pub const LIMIT_NS: u64 = 1_000_000;
+
+/// A native function that held an ordinary scheduler for longer than [`LIMIT_NS`] at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Block {
+    /// As its language writes it.
+    pub function: String,
+    /// Whose it is.
+    pub origin: Origin,
+    /// The function itself.
+    #[serde(skip)]
+    pub of: Function,
+    /// The longest time.
+    pub longest_ns: u64,
+    /// When that began, since the beginning of the recording.
+    pub at_ns: u64,
+    /// The process that it was in.
+    pub process: String,
+    /// The name of that, or the function it started in.
+    pub name: String,
+    /// How often it was so long.
+    pub times: u64,
+    /// All these times together.
+    pub total_ns: u64,
+    /// Who called it then, those with the longest time first.
+    pub callers: Vec<BlockCaller>,
+}
+
+/// Who called a native function that held an ordinary scheduler for long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockCaller {
+    /// The function, if one that was recorded called it.
+    pub function: Option<String>,
+    /// The longest time.
+    pub longest_ns: u64,
+    /// How often it was so long.
+    pub times: u64,
+}
+
+/// Times of one function with one caller.
+#[derive(Clone, Copy)]
+struct Held {
+    longest_ns: u64,
+    at_ns: u64,
+    process: Id,
+    times: u64,
+    total_ns: u64,
+}
+
+/// What holds a scheduler now: the time of a process in the function it is in, since it came there or began to run.
+#[derive(Default)]
+pub(super) struct Hold {
+    since_ns: u64,
+    ran_ns: u64,
+    /// Time of collections, which are no native code; and since when there is one.
+    collected_ns: u64,
+    collects_since_ns: Option<u64>,
+}
+
+impl Hold {
+    /// A function, or a time slice, begins.
+    pub(super) fn begin(&mut self, now: u64) {
+        *self = Hold {
+            since_ns: now,
+            ..Hold::default()
+        };
+    }
+
+    /// The process has run for so long.
+    pub(super) fn runs(&mut self, ns: u64) {
+        self.ran_ns = self.ran_ns.saturating_add(ns);
+    }
+
+    pub(super) fn collection_begins(&mut self, now: u64) {
+        self.collects_since_ns = Some(now);
+    }
+
+    pub(super) fn collection_ends(&mut self, now: u64) {
+        if let Some(since_ns) = self.collects_since_ns.take() {
+            let ns = now.saturating_sub(since_ns);
+            self.collected_ns = self.collected_ns.saturating_add(ns);
+        }
+    }
+
+    fn held_ns(&self) -> u64 {
+        self.ran_ns.saturating_sub(self.collected_ns)
+    }
+}
+
+/// All that held a scheduler for long, by function and caller.
+#[derive(Default)]
+pub(super) struct Blocks(FxHashMap<(NameId, NameId), Held>);
+
+impl Blocks {
+    /// A process leaves a native function that it was in, or stops running.
+    pub(super) fn add(&mut self, process: Id, hold: &Hold, mut path: impl Iterator<Item = NameId>) {
+        let held_ns = hold.held_ns();
+        if held_ns <= LIMIT_NS {
+            return;
+        }
+        let Some(function) = path.next() else { return };
+        let caller = path.next().unwrap_or_default();
+        let held = self.0.entry((function, caller)).or_insert(Held {
+            longest_ns: 0,
+            at_ns: 0,
+            process,
+            times: 0,
+            total_ns: 0,
+        });
+        held.times += 1;
+        held.total_ns = held.total_ns.saturating_add(held_ns);
+        if held_ns > held.longest_ns {
+            held.longest_ns = held_ns;
+            (held.at_ns, held.process) = (hold.since_ns, process);
+        }
+    }
+
+    /// By function, the longest first.
+    pub(super) fn finish(self, recording: &Recording) -> Vec<Block> {
+        let names = recording.names();
+        let mut all: Vec<_> = self.0.into_iter().collect();
+        all.sort_unstable_by_key(|(key, held)| (std::cmp::Reverse(held.longest_ns), *key));
+        let mut places: FxHashMap<NameId, usize> = FxHashMap::default();
+        let mut blocks: Vec<Block> = Vec::new();
+        for ((function, caller), held) in all {
+            let at = *places.entry(function).or_insert(blocks.len());
+            if at == blocks.len() {
+                let of = super::calls::function_of(names, function);
+                blocks.push(Block {
+                    function: name::mfa(&of.module, &of.name, of.arity),
+                    origin: names.origin(&of.module),
+                    of,
+                    longest_ns: held.longest_ns,
+                    at_ns: held.at_ns,
+                    process: held.process.to_string(),
+                    name: names.process_text(held.process),
+                    times: 0,
+                    total_ns: 0,
+                    callers: Vec::new(),
+                });
+            }
+            let block = &mut blocks[at];
+            block.times += held.times;
+            block.total_ns = block.total_ns.saturating_add(held.total_ns);
+            block.callers.push(BlockCaller {
+                function: (caller != NameId::NONE).then(|| names.function_text(caller)),
+                longest_ns: held.longest_ns,
+                times: held.times,
+            });
+        }
+        blocks
+    }
+}
+
+/// The functions of a recording that are native code.
+pub(super) struct Natives(FxHashSet<NameId>);
+
+impl Natives {
+    pub(super) fn of(recording: &Recording) -> Natives {
+        let natives = recording.names().natives();
+        Natives(natives.map(|(function, _)| function).collect())
+    }
+
+    pub(super) fn has(&self, function: NameId) -> bool {
+        self.0.contains(&function)
+    }
+}
