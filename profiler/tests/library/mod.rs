@@ -1,4 +1,5 @@
 //! Libraries in C for tests, compiled against the headers of the OTP at hand.
+#![allow(dead_code, reason = "each program of tests uses its part of it")]
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
