@@ -5,9 +5,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::id::{Id, NameId};
+use super::names::Names;
 use super::reader::Recording;
 use crate::name;
-use crate::profile::{Function, Origin};
+use crate::profile::{Function, Native, Origin};
 
 /// Native code that holds an ordinary scheduler for longer is listed: what OTP's documentation asks of a NIF.
 pub const LIMIT_NS: u64 = 1_000_000;
@@ -57,6 +58,39 @@ struct Held {
     process: Id,
     times: u64,
     total_ns: u64,
+}
+
+/// Native code that ran when the recording broke off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unfinished {
+    /// The function, as its language writes it.
+    pub function: String,
+    /// What it is.
+    pub native: Native,
+    /// Who called it, if one that was recorded did.
+    pub caller: Option<String>,
+    /// The process that it was in.
+    pub process: String,
+    /// The name of that, or the function it started in.
+    pub name: String,
+}
+
+impl Unfinished {
+    /// Of a process that is in native code at the end of this path.
+    pub(super) fn of(
+        names: &Names,
+        process: Id,
+        mut path: impl Iterator<Item = NameId>,
+    ) -> Option<Unfinished> {
+        let function = path.next()?;
+        Some(Unfinished {
+            function: names.function_text(function),
+            native: names.native(function)?,
+            caller: path.next().map(|caller| names.function_text(caller)),
+            process: process.to_string(),
+            name: names.process_text(process),
+        })
+    }
 }
 
 /// What holds a scheduler now: the time of a process in the function it is in, since it came there or began to run.

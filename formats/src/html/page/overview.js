@@ -89,11 +89,11 @@ function nativeTable(rows) {
   const title = "Native functions";
   return make("div", {}, make("h3", {}, title), makeTable(title, [
     ["Ran", (row) => time(row.own_ns), "number"],
-    ["Waited for a dirty scheduler", (row) => time(row.dirty_wait_ns ?? 0), "number"],
+    ["Dirty wait", (row) => time(row.dirty_wait_ns ?? 0), "number"],
     ["Calls", (row) => count(row.calls), "number"],
     ["Kind", (row) => NATIVE_NAMES[row.native]],
     ["Function", (row) => row.function, "name"],
-  ], rows));
+  ], rows.slice(0, OVERVIEW_ROWS)));
 }
 
 const NATIVE_NAMES = { ordinary: "NIF", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O" };
@@ -102,7 +102,8 @@ const NATIVE_NAMES = { ordinary: "NIF", dirty_cpu: "dirty CPU", dirty_io: "dirty
 function blockTable(rows) {
   if (!rows || rows.length === 0) return null;
   const title = "Blocks its scheduler";
-  const callers = ({ callers: all }) => all.slice(0, 3).map(({ function: name, times }) => `${name ?? "nobody who was recorded"} (${count(times)})`).join(", ") + (all.length > 3 ? `, ${count(all.length - 3)} more` : "");
+  const callers = (all) => all.slice(0, 3).map(({ function: name, times }) => `${name ?? "nobody who was recorded"} (${count(times)})`).join(", ") + (all.length > 3 ? `, ${count(all.length - 3)} more` : "");
+  const what = (row) => make("div", {}, row.function, make("div", { class: "faint" }, `called by ${callers(row.callers)}; the longest in ${whoText(row)}`));
   return make("div", {}, make("h3", {}, title),
     make("p", { class: "faint" }, "Native code that held an ordinary scheduler for more than 1 ms at a time: nothing else ran there meanwhile."),
     makeTable(title, [
@@ -110,9 +111,7 @@ function blockTable(rows) {
       ["At", (row) => placeButton(row, row.longest_ns), "number"],
       ["Times", (row) => count(row.times), "number"],
       ["Together", (row) => time(row.total_ns), "number"],
-      ["Function", (row) => row.function, "name"],
-      ["Called by", callers, "name"],
-      ["Process", whoText, "name"],
+      ["Function", what, "name"],
     ], rows));
 }
 
@@ -120,6 +119,9 @@ function makeOverview() {
   const { summary, slices, collections } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
   const losses = make("div", { class: isLost ? "warning" : null, id: "losses" }, data.losses.map((line) => make("p", {}, line)));
+  for (const of of summary.unfinished ?? []) {
+    losses.append(make("p", {}, `When it broke off, ${of.function} (${NATIVE_NAMES[of.native]})${of.caller === null ? "" : `, called by ${of.caller},`} ran in ${whoText(of)}.`));
+  }
   const tables = make("div", { class: "tables" });
   const isIn = (row) => isInShown(row.at_ns, row.at_ns);
   const isTime = hasPaths && flame.widths[0].is_time;

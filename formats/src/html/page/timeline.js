@@ -48,13 +48,13 @@ function makeTimeline() {
       marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity);
     const keys = {
       first: firstOf,
-      busy: (process) => -processes.busy_ns[process],
+      busy: (process) => -processes.busy_ns[process] - of.dirty[process].reduce((sum, at) => sum + dirtyRuns.ns[at], 0),
       gc: (process) => -processes.gc_ns[process],
       name: () => 0,
     };
     const rows = [];
     for (let process = 0; process < processCount; process++) {
-      if (of.slice[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
+      if (of.slice[process].length + of.dirty[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
       if (words !== "" && !processText(process).toLowerCase().includes(words)) continue;
       rows.push({ process, key: keys[state.order](process), name: text(processes.name[process]) });
     }
