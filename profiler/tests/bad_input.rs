@@ -31,6 +31,7 @@ fn profile() -> Profile {
         calls: 3,
         time_ns: 50,
         words: 0,
+        dirty_wait_ns: 0,
     };
     Profile {
         runs: vec![Header {
@@ -56,6 +57,7 @@ fn profile() -> Profile {
         }],
         counts: Vec::new(),
         origins: Default::default(),
+        natives: Default::default(),
         nodes: vec![Node {
             process: 0,
             parent: None,
