@@ -396,13 +396,12 @@ fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
 }
 
 /// All functions, and which of them are native code.
-fn natives(names: &Names) -> Vec<((&str, &str, u32), Option<Native>)> {
+fn natives(names: &Names) -> impl Iterator<Item = ((&str, &str, u32), Option<Native>)> {
     let all = names.functions_by_name();
-    let all = all.map(|(name, f)| {
+    all.map(|(name, f)| {
         let function = (f.module.as_str(), f.name.as_str(), u32::from(f.arity));
         (function, names.native(name))
-    });
-    all.collect()
+    })
 }
 
 /// The calls of a recording in order of time: what each process did while it ran, or with [`Width::Wait`] while it did
