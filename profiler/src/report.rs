@@ -8,7 +8,7 @@ use std::str::FromStr;
 use beamline_formats::flamegraph::{self, Drawing, Shape, Width};
 use beamline_formats::json;
 use beamline_formats::profile::{AtomicFile, Profile, Scope, View};
-use beamline_formats::table::{By, Sort, Tables};
+use beamline_formats::table::{By, DirtyWaits, Sort, Tables};
 
 /// Frames of a flame graph that are less than this part of it, in percent, are left out.
 const MIN_WIDTH: f64 = 0.01;
@@ -205,7 +205,10 @@ impl Options {
 /// One line for each thing that could not be written; the others are.
 pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
-    errors.extend(print(&options.tables(profile).to_string()).err());
+    let tables = options.tables(profile);
+    let view = tables.view.clone();
+    let waits = DirtyWaits { profile, view };
+    errors.extend(print(&format!("{tables}{waits}")).err());
     if let Some(path) = &options.json {
         errors.extend(write(path, |out| text(json::write(profile, out))).err());
     }

@@ -49,7 +49,6 @@ fn profile() -> Profile {
             name: "fib".into(),
             arity: 1,
         }],
-        natives: std::collections::BTreeMap::new(),
         processes: vec![Process {
             run: 0,
             pid: "<0.9.0>".into(),
@@ -58,6 +57,7 @@ fn profile() -> Profile {
         }],
         counts: Vec::new(),
         origins: Default::default(),
+        natives: Default::default(),
         nodes: vec![Node {
             process: 0,
             parent: None,

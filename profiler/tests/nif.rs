@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use library::compile;
 use place::Place;
+use serde_json::Value;
 
 /// The folder of `erl_nif.h`, if it is there.
 fn headers() -> Option<PathBuf> {
@@ -247,5 +248,214 @@ fn a_library_that_does_not_fit_is_refused_as_in_otp() {
         std::fs::write(place.file(&format!("{name}.so")), bytes).expect("writable");
         let text = format!("Failed to load NIF library: './{name}.so: {text}'");
         assert_eq!(refusal(&place, name), text);
+    }
+}
+
+/// A place with the module `times` and its library.
+fn times() -> Option<Place> {
+    let headers = headers()?;
+    let place = library::place_of("nif", "times")?;
+    let source = library::tests("nif").join("times.c");
+    compile(&place, &headers, &source, "times.so", &[]);
+    Some(place)
+}
+
+/// Runs `times:main/1` with one dirty CPU scheduler and these further arguments, as `options` of the command say.
+fn run_times(place: &Place, options: &[&str], arguments: &str) -> std::process::Output {
+    let code = format!("times:main([\".\"{arguments}]), halt().");
+    let program = ["--", "erl", "+SDcpu", "1:1", "-noshell", "-pa", "."];
+    let arguments = [options, &program, &["-eval", &code]].concat();
+    place.run(&arguments)
+}
+
+const MS: u64 = 1_000_000;
+
+/// The element of a list in which `key` has this value.
+fn find<'v>(list: &'v Value, key: &str, value: &str) -> &'v Value {
+    let mut list = list.as_array().expect("a list").iter();
+    list.find(|row| row[key] == value)
+        .unwrap_or_else(|| panic!("no {key} {value}"))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
+}
+
+#[test]
+fn a_recording_tells_native_time_and_what_blocks_a_scheduler() {
+    let Some(place) = times() else { return };
+    let output = run_times(&place, &["record", "-o", "run.ring"], "");
+    assert!(output.status.success(), "{}", place::errors(&output));
+    let report = place.report("run.ring");
+    // Three calls of 16 ms together, and none of those that take no time.
+    let block = find(&report["blocks"], "function", "times:spin/1");
+    assert!(number(&block["times"]) >= 3 && number(&block["total_ns"]) >= 16 * MS);
+    assert!(number(&block["longest_ns"]) >= 6 * MS);
+    let caller = find(&block["callers"], "function", "times:blocks/0");
+    assert_eq!(caller["times"], 3);
+    // Who runs on a dirty scheduler blocks none, whatever it takes.
+    let blocks = report["blocks"].to_string();
+    assert!(!blocks.contains("dirty_cpu") && !blocks.contains("dirty_io"));
+    let kinds = [
+        ("dirty_cpu", "dirty_cpu", 80),
+        ("goes_on", "dirty_io", 10),
+        ("dirty_io", "dirty_io", 10),
+        ("spin", "ordinary", 16),
+    ];
+    for (function, kind, least_ms) in kinds {
+        let function = format!("times:{function}/1");
+        let row = find(&report["natives"], "function", &function);
+        assert_eq!(row["native"], kind, "{function}");
+        assert!(number(&row["own_ns"]) >= least_ms * MS, "{function}");
+    }
+    // Of four callers one runs; the second waits while the first spins, the others longer.
+    let waited = find(&report["natives"], "function", "times:dirty_cpu/1");
+    assert!(number(&waited["dirty_wait_ns"]) >= (20 + 40 + 60) * MS);
+    let cpu = find(&report["dirty_schedulers"], "kind", "dirty_cpu");
+    assert_eq!(cpu["calls"], 4);
+    let text = place.printed(&["report", "run.ring"]);
+    assert!(text.contains("\nBlocks its scheduler: "), "{text}");
+    assert!(
+        text.contains("Dirty CPU schedulers ran 4 calls for "),
+        "{text}"
+    );
+}
+
+#[test]
+fn pictures_and_exports_show_native_code() {
+    let Some(place) = times() else { return };
+    let output = run_times(&place, &["record", "-o", "run.ring"], "");
+    assert!(output.status.success(), "{}", place::errors(&output));
+    let read = |name: &str| {
+        let bytes = std::fs::read(place.file(name)).expect("it was written");
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    place.printed(&["flamegraph", "run.ring", "-o", "time.svg"]);
+    let svg = read("time.svg");
+    for text in [
+        "NIF on an ordinary scheduler",
+        "NIF on a dirty CPU scheduler",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
+    for chart in [&[][..], &["--chart"]] {
+        let command = [
+            &[
+                "flamegraph",
+                "run.ring",
+                "--width",
+                "wait",
+                "-o",
+                "wait.svg",
+            ],
+            chart,
+        ];
+        place.printed(&command.concat());
+        let svg = read("wait.svg");
+        assert!(svg.contains("<title>(waits for a dirty scheduler) ("));
+        assert!(svg.contains("waits for a dirty scheduler</text>"));
+    }
+    let exports = [
+        (
+            "perfetto",
+            &["Dirty CPU scheduler ", "(waits for a dirty scheduler)"][..],
+        ),
+        (
+            "firefox",
+            &[
+                "NIF on a dirty I/O scheduler",
+                "(waits for a dirty scheduler)",
+            ],
+        ),
+        ("speedscope", &["(waits for a dirty scheduler)"]),
+        ("callgrind", &["DirtyWaitNanoseconds"]),
+        (
+            "jsonl",
+            &["\"times:dirty_io/1\":\"dirty_io\"", "[\"dirty_queued\","],
+        ),
+    ];
+    for (format, texts) in exports {
+        place.printed(&["export", "run.ring", "--to", format, "-o", "out"]);
+        let out = read("out");
+        for text in texts {
+            assert!(out.contains(text), "{format}: {text}");
+        }
+    }
+    let waits = ["histogram", "run.ring", "--of", "dirty-wait"];
+    let waits = place.printed(&waits);
+    assert!(waits.contains("times:dirty_cpu/1"), "{waits}");
+    place.printed(&["html", "run.ring", "-o", "run.html"]);
+    assert!(read("run.html").contains("\"blocks\":[{"));
+}
+
+#[test]
+fn a_profile_tells_runs_on_dirty_schedulers_from_waiting() {
+    let Some(place) = times() else { return };
+    let options = [
+        "profile",
+        "--type",
+        "call_time",
+        "--json",
+        "p.json",
+        "--output",
+        "p.blprof",
+    ];
+    let output = run_times(&place, &options, "");
+    assert!(output.status.success(), "{}", place::errors(&output));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        told.contains("\nWaited for dirty schedulers, beside these times:\n"),
+        "{told}"
+    );
+    let functions = &place.json("p.json")["functions"];
+    let of_times: Vec<Value> = functions.as_array().expect("a list").clone();
+    let of_times = Value::from_iter(of_times.into_iter().filter(|f| f["module"] == "times"));
+    let cpu = find(&of_times, "function", "dirty_cpu");
+    assert_eq!(
+        (&cpu["native"], &cpu["calls"]),
+        (&"dirty_cpu".into(), &4.into())
+    );
+    assert!(number(&cpu["time_ns"]) >= 80 * MS);
+    assert!(number(&cpu["dirty_wait_ns"]) >= (20 + 40 + 60) * MS);
+    let spin = find(&of_times, "function", "spin");
+    assert_eq!(
+        (&spin["native"], &spin["dirty_wait_ns"]),
+        (&"ordinary".into(), &0.into())
+    );
+    assert!(number(&spin["time_ns"]) >= 16 * MS);
+    // A function that is no native code is not said to be any.
+    assert!(find(&of_times, "function", "work").get("native").is_none());
+    place.printed(&["flamegraph", "p.blprof", "-o", "p.svg"]);
+    let svg = std::fs::read_to_string(place.file("p.svg")).expect("it was written");
+    assert!(svg.contains("NIF on a dirty I/O scheduler"));
+}
+
+#[test]
+fn a_recording_names_the_native_code_that_crashed() {
+    let Some(place) = times() else { return };
+    for (how, kind) in [
+        ("crash", "ordinary"),
+        ("dirty_crash", "dirty_cpu"),
+        ("aborts", "ordinary"),
+    ] {
+        let output = run_times(
+            &place,
+            &["record", "-o", "run.ring"],
+            &format!(", \"{how}\""),
+        );
+        assert!(!output.status.success(), "{how}");
+        let report = place.report("run.ring");
+        let function = format!("times:{how}/0");
+        let row = find(&report["unfinished"], "function", &function);
+        assert_eq!(
+            (&row["native"], &row["caller"]),
+            (&kind.into(), &"times:main/1".into())
+        );
+        // What was before is whole.
+        let spin = find(&report["natives"], "function", "times:spin/1");
+        assert_eq!(spin["calls"], 3);
+        let text = place.printed(&["report", "run.ring"]);
+        let expect = format!("When it broke off, {function} (");
+        assert!(text.contains(&expect), "{text}");
     }
 }

@@ -389,23 +389,19 @@ impl Sink for Lanes<'_> {
     }
 }
 
-/// Module, name and arity.
-type MfaText<'a> = (&'a str, &'a str, u32);
-
-fn functions(names: &Names) -> Vec<MfaText<'_>> {
+fn functions(names: &Names) -> Vec<(&str, &str, u32)> {
     let functions = names.functions();
     let functions = functions.map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
     functions.collect()
 }
 
 /// All functions, and which of them are native code.
-fn natives(names: &Names) -> Vec<(MfaText<'_>, Option<Native>)> {
+fn natives(names: &Names) -> impl Iterator<Item = ((&str, &str, u32), Option<Native>)> {
     let all = names.functions_by_name();
-    let all = all.map(|(name, f)| {
+    all.map(|(name, f)| {
         let function = (f.module.as_str(), f.name.as_str(), u32::from(f.arity));
         (function, names.native(name))
-    });
-    all.collect()
+    })
 }
 
 /// The calls of a recording in order of time: what each process did while it ran, or with [`Width::Wait`] while it did

@@ -226,11 +226,7 @@ impl Page {
                 left_ns: follow.slices.left_ns,
                 ..slices
             },
-            dirty: Dirty {
-                left: follow.dirty.left,
-                left_ns: follow.dirty.left_ns,
-                ..dirty(&follow.dirty.sorted(|call| call.start_ns), &mut tables)
-            },
+            dirty: dirty(&follow.dirty, &mut tables),
             collections: Collections {
                 missing: missing(recording, "collections", &[Group::Gc]),
                 left: follow.collections.left,
@@ -301,8 +297,11 @@ fn slices(recording: &Recording, slices: &[&LongSlice], tables: &mut Tables<'_>)
     out
 }
 
-fn dirty(calls: &[&LongDirty], tables: &mut Tables<'_>) -> Dirty {
+fn dirty(longest: &Longest<LongDirty>, tables: &mut Tables<'_>) -> Dirty {
+    let calls = longest.sorted(|call| call.start_ns);
     let mut out = Dirty {
+        left: longest.left,
+        left_ns: longest.left_ns,
         start: differences(calls.iter().map(|call| call.start_ns)),
         ..Dirty::default()
     };

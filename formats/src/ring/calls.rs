@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::Error;
 use super::batch::Batch;
-use super::blocks::{Block, Blocks, Hold, Natives};
+use super::blocks::{Block, Blocks, Hold, Natives, Unfinished};
 use super::counter::Counted;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
@@ -372,6 +372,20 @@ impl Callers {
     /// What held ordinary schedulers for long.
     pub(super) fn blocks(&mut self, recording: &Recording) -> Vec<Block> {
         std::mem::take(&mut self.blocks).finish(recording)
+    }
+
+    /// The native code that runs now, by process.
+    pub(super) fn in_native(&self, names: &Names) -> Vec<Unfinished> {
+        let mut all: Vec<&(Id, Caller)> = self.all.iter().collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        let runs = all.into_iter().filter(|(_, caller)| {
+            let is_native = caller.natives.get(caller.current as usize) == Some(&true);
+            is_native && matches!(caller.does, Does::Runs | Does::RunsDirty)
+        });
+        runs.filter_map(|(id, caller)| {
+            Unfinished::of(names, *id, caller.paths.path(caller.current))
+        })
+        .collect()
     }
 
     /// As a profile, with what was counted for each of its nodes, if that was. Where the oldest records were

@@ -49,7 +49,7 @@ mod trigger;
 mod writer;
 
 pub use beside::{numbered, part_of};
-pub use blocks::{Block, BlockCaller, LIMIT_NS};
+pub use blocks::{Block, BlockCaller, LIMIT_NS, Unfinished};
 pub use counter::{COUNTERS_MAX, Counted, Counter};
 pub use counters::{CounterCost, Counters};
 pub use description::{Description, Host, Settings};

@@ -9,6 +9,7 @@ use super::{
     Anchor, Clock, Description, Event, Group, Id, Name, NameId, Recording, Ring, RingOptions,
     Settings, WhenFull,
 };
+use crate::profile::Native;
 
 /// A recording in a folder of its own, which is removed with this value.
 pub(crate) struct Sample {
@@ -91,6 +92,12 @@ impl Sample {
         });
         self.functions.insert(name.to_owned(), function);
         function
+    }
+
+    /// `m:NAME/1` is native code from now on.
+    pub(crate) fn native(&mut self, name: &str, native: Native) {
+        let function = self.function(name);
+        self.ring.name(Name::Native { function, native });
     }
 
     /// Has a process started in `m:NAME/1`, and registered if it has a name.

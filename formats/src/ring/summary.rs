@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Error;
 use super::Host;
 use super::batch::Batch;
-use super::blocks::{Block, LIMIT_NS};
+use super::blocks::{Block, LIMIT_NS, Unfinished};
 use super::calls::Callers;
 use super::counter;
 use super::counters::{Counters, Sums};
@@ -143,6 +143,9 @@ pub struct Summary {
     /// Native functions that held an ordinary scheduler for long, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Block>,
+    /// Where the recording broke off, the native code that ran then: one of these may have crashed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<Unfinished>,
     /// The longest collections.
     pub collections: Vec<Longest>,
     /// The longest time slices.
@@ -389,6 +392,10 @@ impl Summary {
         let (top, seen) = (overview.top, &overview.segments);
         let losses = Losses::of(recording, &read.found)?;
         let blocks = callers.blocks(recording);
+        let unfinished = match recording.end_ns() {
+            None => callers.in_native(recording.names()),
+            Some(_) => Vec::new(),
+        };
         let (profile, counted) = callers.finish(recording, losses.since_ns);
         let mut sums = Sums::default();
         seen.iter().for_each(|seen| sums.add(&seen.sums));
@@ -436,6 +443,7 @@ impl Summary {
                 natives
             },
             blocks,
+            unfinished,
             collections: longest(recording, top, |seen| seen.collections.all.clone(), seen),
             slices: longest(recording, top, |seen| seen.long_slices.all.clone(), seen),
             queues: queues(recording, top, seen),
@@ -594,6 +602,22 @@ fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
 }
 
 impl Summary {
+    fn write_unfinished(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for of in &self.unfinished {
+            let caller = of.caller.as_deref();
+            let caller = caller.map_or(String::new(), |caller| format!(", called by {caller},"));
+            let who = format!("{} {}", of.process, of.name);
+            writeln!(
+                f,
+                "When it broke off, {} ({}){caller} ran in {}.",
+                of.function,
+                of.native.name(),
+                who.trim_end()
+            )?;
+        }
+        Ok(())
+    }
+
     fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let records: u64 = self.records.iter().map(|(_, count)| count).sum();
         writeln!(f)?;
@@ -850,6 +874,7 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shown { summary, view } = self;
         summary.losses.fmt(f)?;
+        summary.write_unfinished(f)?;
         summary.write_head(f)?;
         let note = if summary
             .events

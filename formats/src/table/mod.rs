@@ -5,6 +5,8 @@
 //! order of their shares, as rows are. A [`View`] that leaves functions out adds rows with their
 //! totals, and on a terminal the functions are the last column.
 
+mod waits;
+
 use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +14,8 @@ use std::str::FromStr;
 use crate::name;
 use crate::names::names;
 use crate::profile::{Cost, LeftOut, Profile, Rest, Type, View};
+
+pub use waits::DirtyWaits;
 
 /// Whose calls make one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,6 +1,7 @@
 /* NIFs that take a known time, on ordinary and on dirty schedulers. */
 
 #include <erl_nif.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -52,12 +53,29 @@ static ERL_NIF_TERM goes_on(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return enif_schedule_nif(env, "spin", ERL_NIF_DIRTY_JOB_IO_BOUND, spin, argc, argv);
 }
 
+static ERL_NIF_TERM crash(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    *(volatile int *)8 = 1;
+    return enif_make_atom(env, "not_reached");
+}
+
+static ERL_NIF_TERM aborts(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc, (void)argv;
+    raise(SIGABRT);
+    return enif_make_atom(env, "not_reached");
+}
+
 static ErlNifFunc functions[] = {
     {"spin", 1, spin, 0},
     {"dirty_cpu", 1, hold, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"dirty_io", 1, spin, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"release", 0, release, 0},
     {"goes_on", 1, goes_on, 0},
+    {"crash", 0, crash, 0},
+    {"dirty_crash", 0, crash, ERL_NIF_DIRTY_JOB_CPU_BOUND},
+    {"aborts", 0, aborts, 0},
 };
 
 ERL_NIF_INIT(times, functions, NULL, NULL, NULL, NULL)

@@ -2,7 +2,7 @@
 
 -module(times).
 -export([main/1]).
--nifs([spin/1, dirty_cpu/1, dirty_io/1, release/0, goes_on/1]).
+-nifs([spin/1, dirty_cpu/1, dirty_io/1, release/0, goes_on/1, crash/0, dirty_crash/0, aborts/0]).
 
 main([Folder]) ->
     ok = erlang:load_nif(filename:join(Folder, "times"), 0),
@@ -11,7 +11,15 @@ main([Folder]) ->
     dirty(4),
     ok = waits(goes_on, 10),
     ok = waits(dirty_io, 10),
-    io:format("done~n").
+    io:format("done~n");
+main([Folder, How]) ->
+    ok = erlang:load_nif(filename:join(Folder, "times"), 0),
+    blocks(),
+    case How of
+        "crash" -> crash();
+        "dirty_crash" -> dirty_crash();
+        "aborts" -> aborts()
+    end.
 
 %% It holds its scheduler: three times, 5 ms each at least.
 blocks() ->
@@ -60,3 +68,6 @@ dirty_cpu(_) -> erlang:nif_error(not_loaded).
 dirty_io(_) -> erlang:nif_error(not_loaded).
 release() -> erlang:nif_error(not_loaded).
 goes_on(_) -> erlang:nif_error(not_loaded).
+crash() -> erlang:nif_error(not_loaded).
+dirty_crash() -> erlang:nif_error(not_loaded).
+aborts() -> erlang:nif_error(not_loaded).

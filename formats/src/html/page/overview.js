@@ -119,6 +119,9 @@ function makeOverview() {
   const { summary, slices, collections } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
   const losses = make("div", { class: isLost ? "warning" : null, id: "losses" }, data.losses.map((line) => make("p", {}, line)));
+  for (const of of summary.unfinished ?? []) {
+    losses.append(make("p", {}, `When it broke off, ${of.function} (${NATIVE_NAMES[of.native]})${of.caller === null ? "" : `, called by ${of.caller},`} ran in ${whoText(of)}.`));
+  }
   const tables = make("div", { class: "tables" });
   const isIn = (row) => isInShown(row.at_ns, row.at_ns);
   const isTime = hasPaths && flame.widths[0].is_time;
