@@ -19,7 +19,8 @@ mod writer;
 pub use layout::VERSION;
 pub(crate) use layout::seal;
 pub use matched::{Matched, Outcome};
-pub use native::{Native, WAITS_FOR_DIRTY};
+pub use native::Native;
+pub(crate) use native::WAITS_FOR_DIRTY;
 pub use origin::{CodeFile, Libraries, Modules, Origin};
 pub use pattern::{ParsePatternError, Pattern};
 pub use reader::ReadError;
@@ -188,7 +189,7 @@ impl Profile {
     }
 
     /// Notes that a function is native code. It is dirty if it ever was.
-    pub fn add_native(&mut self, function: &Function, native: Native) {
+    pub(crate) fn add_native(&mut self, function: &Function, native: Native) {
         let known = self.natives.entry(function.clone()).or_insert(native);
         *known = native.max(*known);
     }

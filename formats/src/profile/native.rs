@@ -44,16 +44,10 @@ impl Native {
             Native::DirtyIo => "Dirty I/O",
         }
     }
-
-    /// Whether dirty schedulers run it.
-    #[must_use]
-    pub fn is_dirty(self) -> bool {
-        self != Native::Ordinary
-    }
 }
 
 /// What stands above a function that waits for a dirty scheduler, where paths are of time in which nothing ran.
-pub const WAITS_FOR_DIRTY: &str = "(waits for a dirty scheduler)";
+pub(crate) const WAITS_FOR_DIRTY: &str = "(waits for a dirty scheduler)";
 
 #[cfg(test)]
 mod tests {
@@ -65,6 +59,5 @@ mod tests {
             assert_eq!(Native::of(native.number()), Some(*native));
         }
         assert_eq!((Native::of(0), Native::of(4)), (None, None));
-        assert!(!Native::Ordinary.is_dirty() && Native::DirtyIo.is_dirty());
     }
 }

@@ -1,8 +1,8 @@
 //! The interfaces to the operating system. Each module is one of them, made safe.
 //!
 //! Each module names only those before it:
-//! `chance` `errno` `halt` `libm` `locale` `pcre2` `signal` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
-//! ◀ `counters` `environment` `file` `memory`
+//! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
+//! ◀ `counters` `environment` `file` `memory` `signal`
 
 pub mod chance;
 pub mod counters;
