@@ -29,6 +29,7 @@ enum Sources {
 const CRYPTO: &[&str] = &[
     "-fvisibility=hidden",
     "-DHAVE_DYNAMIC_CRYPTO_LIB",
+    "-DHAVE_OPENSSL_CRYPTO_MEMCMP",
     "-DDISABLE_EVP_DH=0",
     "-DDISABLE_EVP_HMAC=0",
 ];
