@@ -35,9 +35,13 @@ names() ->
     [md4, md5, ripemd160, sha, sha224, sha256, sha384, sha512, sha512_224, sha512_256, sha3_224, sha3_256, sha3_384, sha3_512,
      shake128, shake256, blake2b, blake2s, sm3].
 
+%% What a digest of any length has as its size is a matter of OpenSSL's version.
+hash_info(N) when N =:= shake128; N =:= shake256 -> maps:remove(size, crypto:hash_info(N));
+hash_info(N) -> crypto:hash_info(N).
+
 digests() ->
     {crypto:supports(hashs) -- names(), names() -- crypto:supports(hashs),
-     [{N, crypto:hash_info(N), [crypto:hash(N, D) || D <- [<<>>, <<"abc">>, [<<"a">>, "bc"], binary:copy(<<"abc">>, 1000)]],
+     [{N, hash_info(N), [crypto:hash(N, D) || D <- [<<>>, <<"abc">>, [<<"a">>, "bc"], binary:copy(<<"abc">>, 1000)]],
        begin
            S0 = crypto:hash_init(N), S1 = crypto:hash_update(S0, <<"ab">>), S2 = crypto:hash_update(S1, "c"),
            {crypto:hash_final(S2), crypto:hash_final(S1) =:= crypto:hash(N, "ab"), crypto:hash_final(S2) =:= crypto:hash(N, "abc")}
