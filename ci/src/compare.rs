@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{binary, fetch, outside, paths, run};
+use crate::{binary, fetch, headers, outside, paths, run};
 
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
@@ -370,12 +370,8 @@ fn prepare(options: &Options) -> Result<PathBuf> {
 
 /// Compiles what `native_work` calls. Both runtimes open the same file.
 fn native_library(dir: &std::path::Path) -> Result<()> {
-    let headers = fetch::otp()?.root.join("usr/include");
-    let source = paths::workspace().join("benches/workloads/native_work.c");
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-fPIC", "-shared", "-o"]);
-    cc.arg(dir.join("native_work.so"));
-    cc.arg("-I").arg(headers).arg(source);
+    let mut cc = headers::cc(&fetch::otp()?.root, &dir.join("native_work.so"))?;
+    cc.arg(paths::workspace().join("benches/workloads/native_work.c"));
     run::output(&mut cc).map(drop)
 }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::otp_home::OtpHome;
-use crate::{outside, run};
+use crate::{headers, outside, run};
 
 /// A library of an application, as `lib/APPLICATION/c_src/Makefile.in` makes it.
 struct Library {
@@ -130,18 +130,13 @@ impl Library {
     }
 
     fn compile(&self, source: &Path, otp: &OtpHome, file: &Path) -> Result<()> {
-        let headers = otp.root.join("usr/include");
-        if !headers.join("erl_nif.h").is_file() {
-            bail!("the OTP has no erl_nif.h");
-        }
         let folder = source.join(format!("lib/{}/c_src", self.application));
         let new = file.with_extension(format!("new-{}", outside::os_pid()));
         // Errors of `crypto` tell the names that the compiler was given: those of files in this folder.
-        let mut cc = Command::new("cc");
+        let mut cc = headers::cc(&otp.root, &new)?;
         cc.current_dir(&folder);
         // Warnings are for OTP's developers.
-        cc.args(["-w", "-O2", "-fPIC", "-shared"]).args(self.flags);
-        cc.arg("-I").arg(headers).arg("-o").arg(&new);
+        cc.arg("-w").args(self.flags);
         cc.args(self.sources(&folder)?).args(self.links);
         run::output(&mut cc).context("Debian's packages gcc and libssl-dev are needed")?;
         Ok(fs::rename(&new, file)?)

@@ -14,6 +14,7 @@ mod differ;
 mod fetch;
 mod fuzz;
 mod golden;
+mod headers;
 mod instance;
 mod kills;
 mod libraries;

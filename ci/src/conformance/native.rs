@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::Setup;
-use crate::run;
+use crate::{headers, run};
 
 /// The makefile of a folder of data, as OTP's source has it.
 const SOURCE: &str = "Makefile.src";
@@ -85,13 +85,7 @@ fn otp_root(setup: &Setup) -> Result<PathBuf> {
     command.arg("io:put_chars(code:root_dir()), halt().");
     let root = run::output(&mut command).context("asking for OTP's root directory")?;
     let root = setup.place.outside(root.trim());
-    if !root.join("usr/include/erl_nif.h").is_file() {
-        bail!(
-            "the suites have parts in C, and the OTP in {} has no headers to compile them with \
-             (Debian's package is erlang-dev)",
-            root.display()
-        );
-    }
+    headers::of(&root).context("the suites have parts in C")?;
     Ok(root)
 }
 
@@ -123,13 +117,12 @@ fn make(setup: &Setup, root: &Path, folder: &Path) -> Result<bool> {
 
 /// What the names of a makefile in `folder` stand for.
 fn values(setup: &Setup, root: &Path, folder: &Path) -> Result<Vec<(&'static str, String)>> {
-    let path = |below: &str| {
-        let path = root.join(below);
+    let path = |path: PathBuf| {
         let path = path.to_str().context("OTP's directory is not UTF-8")?;
         anyhow::Ok(quoted(path))
     };
-    let include = path("usr/include")?;
-    let libei = path("usr/lib/libei.a")?;
+    let include = path(headers::of(root)?)?;
+    let libei = path(root.join("usr/lib/libei.a"))?;
     let flags = format!("{FLAGS} {FOUND} -I. -I{include}");
     let erl = setup.place.command(folder, &setup.erl)?;
     let erl = std::iter::once(erl.get_program()).chain(erl.get_args());
