@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Error;
 use super::Host;
 use super::batch::Batch;
-use super::blocks::{Block, LIMIT_NS, Unfinished};
+use super::blocks::{Block, Unfinished};
 use super::calls::Callers;
 use super::counter;
 use super::counters::{Counters, Sums};
@@ -22,8 +22,7 @@ use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
 use super::spans::{Collection, DirtyCall, End, Slice, Span, Spans};
 use crate::name;
-use crate::name::time;
-use crate::profile::{Function, LeftOut, Native, Node, Origin, Profile, Rest, View};
+use crate::profile::{Function, Native, Node, Origin, Profile};
 
 /// How much of the time a scheduler ran processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use super::*;
+use super::{FunctionCost, Longest, Summary};
+use crate::name::time;
+use crate::profile::{Function, LeftOut, Native, Origin, Rest, View};
+use crate::ring::blocks::{Block, LIMIT_NS};
+use crate::ring::event::Group;
 
 impl Summary {
     fn write_unfinished(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,9 +97,7 @@ fn write_functions(
     }
     head.push("CALLS");
     writeln!(f, "\n{title}")?;
-    for name in &head {
-        write!(f, "{name:>12} ")?;
-    }
+    write_columns(f, &head)?;
     writeln!(f, " FUNCTION")?;
     let (mut shown, mut out_of_scope, mut more) = (0, Rest::default(), Rest::default());
     for row in rows {
@@ -128,30 +130,39 @@ fn write_functions(
     Ok(())
 }
 
+/// Those of `rows`, which are of the function that `of` says, that the view shows.
+fn shown_rows<'r, Row>(
+    rows: &'r [Row],
+    view: &View,
+    of: impl Fn(&Row) -> (Origin, &Function),
+) -> Vec<&'r Row> {
+    let is_shown = |row: &&Row| {
+        let (origin, of) = of(row);
+        view.scope.has(origin, &of.module, &of.name, of.arity)
+    };
+    let top = view.top.unwrap_or(usize::MAX);
+    rows.iter().filter(is_shown).take(top).collect()
+}
+
+/// Writes columns of numbers, or their names.
+fn write_columns(f: &mut fmt::Formatter<'_>, columns: &[impl fmt::Display]) -> fmt::Result {
+    let mut columns = columns.iter();
+    columns.try_for_each(|column| write!(f, "{column:>12} "))
+}
+
 /// Writes the native functions that the view shows.
 fn write_natives(f: &mut fmt::Formatter<'_>, rows: &[FunctionCost], view: &View) -> fmt::Result {
-    let is_shown = |row: &&FunctionCost| {
-        let of = &row.of;
-        view.scope.has(row.origin, &of.module, &of.name, of.arity)
-    };
-    let rows = rows.iter().filter(is_shown);
-    let mut rows = rows.take(view.top.unwrap_or(usize::MAX)).peekable();
-    if rows.peek().is_none() {
+    let rows = shown_rows(rows, view, |row| (row.origin, &row.of));
+    if rows.is_empty() {
         return Ok(());
     }
     writeln!(f, "\nNative functions")?;
-    for name in ["RAN", "DIRTY WAIT", "CALLS"] {
-        write!(f, "{name:>12} ")?;
-    }
+    write_columns(f, &["RAN", "DIRTY WAIT", "CALLS"])?;
     writeln!(f, " {:<9}  FUNCTION", "KIND")?;
     for row in rows {
-        for number in [
-            time(row.own_ns),
-            time(row.dirty_wait_ns),
-            row.calls.to_string(),
-        ] {
-            write!(f, "{number:>12} ")?;
-        }
+        let times = [row.own_ns, row.dirty_wait_ns].map(time);
+        write_columns(f, &times)?;
+        write_columns(f, &[row.calls])?;
         let kind = row.native.map_or("", Native::name);
         writeln!(f, " {kind:<9}  {}", view.cut(&row.function, 3 * 13 + 12))?;
     }
@@ -163,13 +174,8 @@ const CALLERS: usize = 3;
 
 /// Writes the native functions that held a scheduler for long, as far as the view shows them.
 fn write_blocks(f: &mut fmt::Formatter<'_>, rows: &[Block], view: &View) -> fmt::Result {
-    let is_shown = |row: &&Block| {
-        let of = &row.of;
-        view.scope.has(row.origin, &of.module, &of.name, of.arity)
-    };
-    let rows = rows.iter().filter(is_shown);
-    let mut rows = rows.take(view.top.unwrap_or(usize::MAX)).peekable();
-    if rows.peek().is_none() {
+    let rows = shown_rows(rows, view, |row| (row.origin, &row.of));
+    if rows.is_empty() {
         return Ok(());
     }
     let limit = time(LIMIT_NS);
@@ -177,18 +183,12 @@ fn write_blocks(f: &mut fmt::Formatter<'_>, rows: &[Block], view: &View) -> fmt:
         f,
         "\nBlocks its scheduler: native code that held an ordinary scheduler for more than {limit} at a time"
     )?;
-    for name in ["LONGEST", "TIMES", "TOGETHER"] {
-        write!(f, "{name:>12} ")?;
-    }
+    write_columns(f, &["LONGEST", "TIMES", "TOGETHER"])?;
     writeln!(f, " FUNCTION")?;
     for row in rows {
-        for number in [
-            time(row.longest_ns),
-            row.times.to_string(),
-            time(row.total_ns),
-        ] {
-            write!(f, "{number:>12} ")?;
-        }
+        write_columns(f, &[time(row.longest_ns)])?;
+        write_columns(f, &[row.times])?;
+        write_columns(f, &[time(row.total_ns)])?;
         writeln!(f, " {}", view.cut(&row.function, 3 * 13 + 1))?;
         let who = format!("{} {}", row.process, row.name);
         writeln!(
