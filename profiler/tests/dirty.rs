@@ -1,5 +1,6 @@
 //! Dirty schedulers: how many there are, and what is told of them.
 
+mod library;
 mod place;
 
 use place::{Place, errors};
@@ -7,6 +8,7 @@ use place::{Place, errors};
 /// Has processes run on dirty schedulers, and prints what is told meanwhile.
 const PROGRAM: &str = r#"
 -module(work).
+-compile(nowarn_deprecated_catch).
 -export([main/0]).
 
 main() ->
@@ -54,7 +56,7 @@ fn there_are_as_many_dirty_schedulers_as_flags_say() {
     let Some(place) = Place::new(PROGRAM) else {
         return;
     };
-    place.printed(&["run", "--", "erlc", "+nowarn_deprecated_catch", "work.erl"]);
+    library::erlc(&place, "work.erl");
     let flags = ["+S", "2:2", "+SDcpu", "2:1", "+SDio", "2"];
     let program = ["-noshell", "-pa", ".", "-run", "work", "main"];
     let arguments = [&["run", "--", "erl"][..], &flags, &program].concat();
@@ -105,7 +107,7 @@ fn a_call_that_ends_while_a_message_comes_is_not_forgotten() {
     let Some(place) = Place::new(HIT) else {
         return;
     };
-    place.printed(&["run", "--", "erlc", "work.erl"]);
+    library::erlc(&place, "work.erl");
     place.printed(&[
         "run", "--", "erl", "-noshell", "-pa", ".", "-run", "work", "main",
     ]);

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use beamline_formats::chance;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
@@ -54,13 +55,18 @@ pub(crate) fn place_of(folder: &str, module: &str) -> Option<Place> {
     let place = Place::new(&std::fs::read_to_string(source).expect("it is there"))?;
     let file = format!("{module}.erl");
     std::fs::rename(place.file("work.erl"), place.file(&file)).expect("writable");
-    let compiled = place.file(&format!("{module}.beam"));
-    let kept = kept(&place, &file);
+    erlc(&place, &file);
+    Some(place)
+}
+
+/// Compiles a module in the place, unless it has been compiled before.
+pub(crate) fn erlc(place: &Place, file: &str) {
+    let compiled = place.file(file).with_extension("beam");
+    let kept = kept(place, file);
     if std::fs::copy(&kept, &compiled).is_err() {
-        place.printed(&["run", "--", "erlc", &file]);
+        place.printed(&["run", "--", "erlc", file]);
         keep(&compiled, &kept);
     }
-    Some(place)
 }
 
 /// Where the module in `file` is kept once it is compiled: the compiler takes minutes where each of its safepoints is a
@@ -97,7 +103,17 @@ pub(crate) fn run_main(place: &Place, module: &str, options: &[&str]) -> String 
     );
     let program = ["--", "erl", "-noshell", "-pa", ".", "-eval", &code];
     let arguments: Vec<&str> = options.iter().copied().chain(program).collect();
-    let output = place.run(&arguments);
+    let mut command = place.beamline(&arguments);
+    if cfg!(feature = "gc_zeal") {
+        // Each of its elements takes a collection of all of a list.
+        command.env("BEAMLINE_TEST_LENGTH", "1000");
+    }
+    let output = command.output().expect("it starts");
     assert!(output.status.success(), "{}", errors(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Did the signal of this number end the program, or the emulator that it ran?
+pub(crate) fn ended_by(output: &Output, signal: i32) -> bool {
+    output.status.signal() == Some(signal) || output.status.code() == Some(128 + signal)
 }
