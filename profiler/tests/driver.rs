@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use library::compile;
-use place::Place;
+use place::{Place, errors};
 
 /// The folder of `erl_driver.h`, if it is there.
 fn headers() -> Option<PathBuf> {
@@ -38,6 +38,25 @@ fn drivers_do_what_otp_says() {
         assert_eq!(run_drives(&place, &["run"]), expected, "{flags}");
         let options = ["run", "--deterministic"];
         assert_eq!(run_drives(&place, &options), expected, "{flags}");
+    }
+}
+
+#[test]
+fn a_crash_of_a_driver_names_it() {
+    let Some(headers) = headers() else { return };
+    let Some(place) = Place::new("") else { return };
+    let source = library::tests("driver").join("crash_drv.c");
+    compile(&place, &headers, &source, "crash_drv.so", &[]);
+    for command in ["now", "job"] {
+        let code = format!(
+            "ok = erl_ddll:load_driver(\".\", crash_drv), \
+             Port = open_port({{spawn_driver, crash_drv}}, []), port_command(Port, {command:?}), \
+             timer:sleep(60000), halt()."
+        );
+        let output = place.run(&["run", "--", "erl", "+A", "1", "-noshell", "-eval", &code]);
+        let line = "beamline: driver crash_drv of ./crash_drv.so: ended by SIGSEGV\n";
+        assert_eq!(errors(&output), line, "{command}");
+        assert!(library::ended_by(&output, 11), "{command}");
     }
 }
 

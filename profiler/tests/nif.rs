@@ -5,6 +5,7 @@ mod place;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use library::compile;
 use place::Place;
@@ -71,7 +72,7 @@ fn a_library_that_is_loaded_again_has_new_data() {
          init(Owner) -> erlang:load_nif(\"./again\", Owner).\n\
          count() -> erlang:nif_error(not_loaded).\n",
     );
-    place.printed(&["run", "--", "erlc", "again.erl"]);
+    library::erlc(&place, "again.erl");
     let code = "[begin {module, again} = code:load_file(again), ok = again:init(self()), 1 = again:count(), \
                 true = code:delete(again), false = code:purge(again), receive unloaded -> ok end end \
                 || _ <- lists:seq(1, 5)], io:format(\"new~n\"), halt().";
@@ -88,12 +89,12 @@ fn tracer_modules_are_asked_and_told_as_in_otp() {
     let tests = library::tests("nif");
     for module in ["tracers.erl", "plain.erl"] {
         std::fs::copy(tests.join(module), place.file(module)).expect("writable");
+        library::erlc(&place, module);
     }
     let source = tests.join("tracers.c");
     let plain = ["-DMODULE=plain", "-DWITHOUT_CALL", "-Wno-unused-function"];
     compile(&place, &headers, &source, "tracers.so", &[]);
     compile(&place, &headers, &source, "plain.so", &plain);
-    place.printed(&["run", "--", "erlc", "tracers.erl", "plain.erl"]);
     let folder = place.file("").canonicalize().expect("it is there");
     let folder = folder.to_str().expect("UTF-8");
     let code = format!("tracers:main([{folder:?}]), halt().");
@@ -261,7 +262,7 @@ fn times() -> Option<Place> {
 }
 
 /// Runs `times:main/1` with one dirty CPU scheduler and these further arguments, as `options` of the command say.
-fn run_times(place: &Place, options: &[&str], arguments: &str) -> std::process::Output {
+fn run_times(place: &Place, options: &[&str], arguments: &str) -> Output {
     let code = format!("times:main([\".\"{arguments}]), halt().");
     let program = ["--", "erl", "+SDcpu", "1:1", "-noshell", "-pa", "."];
     let arguments = [options, &program, &["-eval", &code]].concat();
@@ -457,5 +458,85 @@ fn a_recording_names_the_native_code_that_crashed() {
         let text = place.printed(&["report", "run.ring"]);
         let expect = format!("When it broke off, {function} (");
         assert!(text.contains(&expect), "{text}");
+    }
+}
+
+/// How a run of `faults:main/1` ends that calls `function`, and what it writes to standard error.
+fn fault(place: &Place, function: &str) -> (Output, String) {
+    let code = format!("faults:main([\".\", {function:?}]), halt().");
+    let program = ["run", "--", "erl", "-noshell", "-pa", ".", "-eval", &code];
+    let output = place.run(&program);
+    let told = place::errors(&output);
+    (output, told)
+}
+
+/// A place with the module `faults` and its library.
+fn faults() -> Option<Place> {
+    let headers = headers()?;
+    let place = library::place_of("nif", "faults")?;
+    let source = library::tests("nif").join("faults.c");
+    compile(
+        &place,
+        &headers,
+        &source,
+        "faults.so",
+        &["-Wno-infinite-recursion"],
+    );
+    Some(place)
+}
+
+#[test]
+fn a_crash_of_native_code_names_library_and_function() {
+    let Some(place) = faults() else { return };
+    for (function, what, signal) in [
+        ("writes_to_null", "faults:writes_to_null/1", "SIGSEGV"),
+        (
+            "dirty_writes_to_null",
+            "faults:dirty_writes_to_null/1",
+            "SIGSEGV",
+        ),
+        ("calls_abort", "faults:calls_abort/1", "SIGABRT"),
+        ("traps", "faults:traps/1", "SIGILL"),
+        ("overflows", "faults:overflows/1", "SIGSEGV"),
+        ("frees", "a callback of module faults", "SIGSEGV"),
+    ] {
+        let (output, told) = fault(&place, function);
+        let line = format!("beamline: {what} of ./faults.so: ended by {signal}\n");
+        assert_eq!(told, line, "{function}");
+        let number = match signal {
+            "SIGSEGV" => 11,
+            "SIGABRT" => 6,
+            _ => 4,
+        };
+        assert!(library::ended_by(&output, number), "{function}");
+    }
+}
+
+/// With the checks the fault is found, and without them it is none that a test could look at.
+#[cfg(feature = "nif_checks")]
+#[test]
+fn a_term_of_another_environment_is_found() {
+    let Some(place) = faults() else { return };
+    for (function, named, wrong) in [
+        ("gives_dead", "gives_dead", "what it gives holds "),
+        (
+            "dirty_gives_dead",
+            "dirty_gives_dead",
+            "what it gives holds ",
+        ),
+        ("hides_dead", "hides_dead", "a cell holds "),
+        ("dirty_hides_dead", "dirty_hides_dead", "a cell holds "),
+        ("raises_dead", "raises_dead", "what it gives holds "),
+        ("passes_dead", "passes_dead", "what it gives holds "),
+        ("gives_kept", "gives_kept", "what it gives holds "),
+        ("gives_moved", "gives_kept", "what it gives holds "),
+        ("sends_own", "sends_own", "in a message: a cell holds "),
+    ] {
+        let (output, told) = fault(&place, function);
+        let line = format!("beamline: faults:{named}/1 of ./faults.so: {wrong}");
+        assert!(told.starts_with(&line), "{function}: {told}");
+        assert!(told.ends_with(", which is outside the heap\n"), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(library::ended_by(&output, 6), "{function}");
     }
 }

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
 
 use crate::process::Dirty;
+use crate::sys::crash::Native;
 use crate::term::RawTerm;
 
 /// The body of a NIF: environment (`ErlNifEnv`), number of arguments, arguments.
@@ -21,6 +22,8 @@ pub(crate) struct Nif {
     pub(crate) delays_halt: AtomicBool,
     /// The library it is of, for the interface's own functions.
     pub(crate) library: NonNull<c_void>,
+    /// What is said of it where it crashes.
+    pub(crate) native: Native,
 }
 
 // SAFETY: C3: the library outlives the code whose heads name it, and is made for all threads.

@@ -10,6 +10,7 @@ use super::binary::IoVec;
 use super::monitor::DrvMonitor;
 use super::{Data, DrvPort, Event};
 use crate::nif::library::{Handle, open, symbol};
+use crate::sys::crash::{self, Native};
 
 type Plain = unsafe extern "C" fn(Data);
 type Ready = unsafe extern "C" fn(Data, Event);
@@ -95,6 +96,8 @@ pub(super) struct Driver {
     pub(super) entry: Entry,
     /// The lock of all of its ports; none where each has its own.
     pub(super) lock: Option<Arc<ReentrantMutex<()>>>,
+    /// What is said of its functions where one crashes.
+    pub(super) native: Arc<Native>,
     /// The library that has its functions; none of one that another driver has added.
     _handle: Option<Handle>,
 }
@@ -109,13 +112,20 @@ impl Driver {
     ///
     /// # Safety
     /// NF1: an entry that a library has made, and D1: `handle` is of that library if it may be closed.
-    pub(super) unsafe fn new(id: u64, entry: *const Entry, handle: Option<Handle>) -> Driver {
+    pub(super) unsafe fn new(
+        id: u64,
+        entry: *const Entry,
+        handle: Option<Handle>,
+        file: &str,
+    ) -> Driver {
         // SAFETY: by contract.
         let (entry, name) = unsafe { (*entry, CStr::from_ptr((*entry).name)) };
         let of_driver = entry.flags & PORT_LOCKING == 0;
+        let what = format!("driver {}", name.to_string_lossy());
         Driver {
             id,
             name: name.to_bytes().to_vec(),
+            native: Arc::new(Native::new(&what, file)),
             entry,
             lock: of_driver.then(Arc::default),
             _handle: handle,
@@ -137,8 +147,10 @@ impl Driver {
         if version.marker != MARKER || major < LOWEST || (major, minor) > VERSION {
             return Err(Failure::Version);
         }
+        crash::watch();
+        let file = String::from_utf8_lossy(path).into_owned() + ".so";
         // SAFETY: NF1: the entry of a library whose handle goes with it.
-        let driver = unsafe { Driver::new(id, entry, Some(handle)) };
+        let driver = unsafe { Driver::new(id, entry, Some(handle), &file) };
         match driver.name == name {
             true => Ok(driver),
             false => Err(Failure::BadName),
@@ -147,6 +159,7 @@ impl Driver {
 
     /// Calls the driver's `init`.
     pub(super) fn init(&self) -> Result<(), Failure> {
+        let _running = self.native.running();
         // SAFETY: D1.
         let failed = self.entry.init.is_some_and(|init| unsafe { init() } != 0);
         if failed {
@@ -158,6 +171,7 @@ impl Driver {
     /// Calls the driver's `finish`.
     pub(super) fn finish(&self) {
         if let Some(finish) = self.entry.finish {
+            let _running = self.native.running();
             // SAFETY: D1.
             unsafe { finish() };
         }

@@ -167,6 +167,7 @@ impl Instance {
     pub(super) fn locked<T>(&self, call: impl FnOnce() -> T) -> T {
         let lock = self.driver.lock.as_deref().unwrap_or(&self.own_lock);
         let _held = lock.lock();
+        let _running = self.driver.native.running();
         call()
     }
 

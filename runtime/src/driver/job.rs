@@ -12,6 +12,7 @@ use super::table::Use;
 use super::{DrvPort, api};
 use crate::port::pool;
 use crate::sys::chance;
+use crate::sys::crash::Native;
 
 type Work = unsafe extern "C" fn(*mut c_void);
 
@@ -21,6 +22,7 @@ struct Job {
     invoke: Work,
     data: *mut c_void,
     free: Option<Work>,
+    native: Arc<Native>,
     _data_lock: Option<DataLockRef>,
     /// Last: the driver may end with it.
     _used: Use,
@@ -31,6 +33,7 @@ unsafe impl Send for Job {}
 
 impl Job {
     fn run(self) {
+        let _running = self.native.running();
         // SAFETY: D1: the reference keeps the driver.
         unsafe { (self.invoke)(self.data) };
         let this = of(std::ptr::without_provenance_mut(self.port));
@@ -81,6 +84,7 @@ api! {
             invoke,
             data,
             free,
+            native: this.driver.native.clone(),
             _data_lock: this.data_lock.lock().clone(),
             _used: this.used.again(),
         };

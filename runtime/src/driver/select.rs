@@ -187,6 +187,7 @@ fn deselect(this: &Arc<Instance>, fd: RawFd, mode: c_int) -> c_int {
         }
     }
     if ends && let Some(stop) = this.driver.entry.stop_select {
+        let _running = this.driver.native.running();
         // SAFETY: D1: nobody waits for it any more.
         unsafe {
             stop(

@@ -30,6 +30,9 @@ use crate::process::{Process, WatchedBy, Watcher};
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, am};
 
+/// Where a driver is that another one has added.
+const ADDED: &str = "another driver's library";
+
 struct Row {
     id: u64,
     name: Vec<u8>,
@@ -527,7 +530,7 @@ api! {
     fn add_driver_entry(entry: *mut Entry) {
         let _lock = DRIVERS.lock();
         let id = with(Table::next_id);
-        let driver = Arc::new(Driver::new(id, entry, None));
+        let driver = Arc::new(Driver::new(id, entry, None, ADDED));
         let name = driver.name.clone();
         linked::add(&name, Arc::new(Loaded(driver.clone())));
         with(|table| {
@@ -539,7 +542,7 @@ api! {
     }
     /// Takes such a driver out again: 0; -1 where there is none, or it was loaded.
     fn remove_driver_entry(entry: *mut Entry) -> c_int {
-        let name = Driver::new(0, entry, None).name;
+        let name = Driver::new(0, entry, None, ADDED).name;
         let removed = with(|table| {
             let at = table.rows.iter().position(|row| row.name == name && row.dynamic.is_none())?;
             Some(table.rows.remove(at))

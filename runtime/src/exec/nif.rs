@@ -28,9 +28,10 @@ use super::exception::Current;
 use super::raise::raise;
 use crate::code::nif::{Body, Nif, delaying};
 use crate::code::op::entry as head;
-use crate::heap::Heap;
+use crate::heap::{Heap, NIF_CHECKS};
 use crate::loader::module::Module;
 use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
+use crate::sys::crash;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
 /// Memory that an environment's owner has in hand until it is cleared.
@@ -91,6 +92,23 @@ impl Env {
     pub(crate) fn process(&self) -> Option<&Process> {
         // SAFETY: N2.
         unsafe { self.process.as_ref() }
+    }
+
+    /// The terms that a call with it that has returned `result` gives.
+    fn given(&self, result: RawTerm) -> SmallVec<[RawTerm; 8]> {
+        let exception = self.exception.get();
+        if exception != RawTerm::NONE {
+            return SmallVec::from_elem(exception, 1);
+        }
+        match self.scheduled.take() {
+            Some(scheduled) => {
+                let args = scheduled.args.clone();
+                self.scheduled.set(Some(scheduled));
+                args
+            }
+            None if result == RawTerm::NONE => SmallVec::new(),
+            None => SmallVec::from_elem(result, 1),
+        }
     }
 
     /// What a call with it that has returned `result` has come to.
@@ -206,7 +224,11 @@ fn go_on(
     elsewhere: impl Fn(Option<Dirty>) -> Option<Dirty>,
 ) -> Ended<'_> {
     let nif = nif_at(at);
-    let (body, dirty, next) = match p.take_work_if::<Resting<'_>>().map(|it| *it) {
+    let rested = p.take_work_if::<Resting<'_>>().map(|it| *it);
+    if let Some(rested) = &rested {
+        check_rested(p, nif, rested);
+    }
+    let (body, dirty, next) = match rested {
         None => (nif.body, nif.dirty, None),
         Some(Resting::Next { args, body, dirty }) => (body, dirty, Some(args)),
         Some(ended) => return Ended::Rests(ended),
@@ -236,9 +258,45 @@ fn call<'p>(
         .then(delaying::Call::begin);
     let env = Env::of_process(p, nif.library.as_ptr());
     let this = std::ptr::from_ref(&env).cast_mut().cast();
+    let before = NIF_CHECKS.then(|| p.mark());
+    let _running = nif.native.running();
     // SAFETY: N1; P2, T1: the arguments are live registers, or terms of the process, which nothing collects.
     let result = unsafe { body(this, arity as c_int, args) };
+    // What a stand-in gives refers to its caller's heap: that is checked when the caller is back.
+    if let Some(before) = before
+        && !p.is_stand_in()
+    {
+        checked(p.verify_since(&before, &env.given(result)));
+    }
     env.ended(result)
+}
+
+/// Ends the machine where native code has given what it may not.
+fn checked(given: Result<(), String>) {
+    if let Err(wrong) = given {
+        crash::abort(&wrong);
+    }
+}
+
+impl Resting<'_> {
+    /// The terms that a call gives.
+    fn given(&self) -> SmallVec<[RawTerm; 8]> {
+        let terms = match self {
+            Resting::Next { args, .. } => &args[..],
+            Resting::Value { value: term } | Resting::Raise { reason: term } => {
+                std::slice::from_ref(term)
+            }
+        };
+        terms.iter().map(|term| term.raw()).collect()
+    }
+}
+
+/// Checks what a call on a dirty scheduler has left in the process that is back.
+fn check_rested(p: &Process, nif: &Nif, rested: &Resting<'_>) {
+    if NIF_CHECKS && !p.is_stand_in() {
+        let _running = nif.native.running();
+        checked(p.verify_fragments(&rested.given()));
+    }
 }
 
 /// A NIF that the machine calls itself. Its code, and with that its library, stay as long as this.
@@ -269,6 +327,7 @@ impl Callable {
         let nif = unsafe { &*self.nif() };
         let env = Env::of_heap(heap, nif.library.as_ptr());
         let this = std::ptr::from_ref(&env).cast_mut().cast();
+        let _running = nif.native.running();
         // SAFETY: N1; T1: the arguments are in hand, and `Term` is a word.
         let result = unsafe { (nif.body)(this, args.len() as c_int, args.as_ptr().cast()) };
         let has_raised = env.exception.get() != RawTerm::NONE;

@@ -148,6 +148,7 @@ pub use literal::{
 pub use message::Message;
 pub(crate) use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
+pub(crate) use verify::NIF_CHECKS;
 
 use crate::sys::memory;
 use crate::term::{RawTerm, Term};
@@ -698,7 +699,7 @@ impl Heap {
             unsafe {
                 next = fragment.as_ref().next.get();
                 let fragment = Fragment::from_raw(fragment);
-                if verify::ZEAL {
+                if verify::POISONS {
                     fragment.poison();
                 }
                 drop(fragment);

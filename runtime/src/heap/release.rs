@@ -99,7 +99,7 @@ impl Heap {
     /// collection must be a full sweep then, before anything else is done, as old things refer to new ones.
     pub(crate) fn copy_literals(&mut self, releasing: &Releasing, roots: &mut dyn Roots) -> bool {
         let mut found: Vec<*mut RawTerm> = Vec::new();
-        for (at, end) in self.areas() {
+        for (at, end) in self.areas().0 {
             // SAFETY: H1, H2: the area holds complete things and cells.
             unsafe { find(releasing, at, end, &mut found) };
         }

@@ -6,9 +6,10 @@ use std::ptr;
 use super::{Env, api, env, term};
 use crate::code::nif::Body;
 use crate::exec::nif::Scheduled;
-use crate::heap::{Heap, Message};
+use crate::heap::{Heap, Message, NIF_CHECKS};
 use crate::process::registry::{Named, whereis};
 use crate::process::{Dirty, SYSTEM, Signal, exists, ports, send, send_to};
+use crate::sys::crash;
 use crate::term::{Pid, RawTerm, Term, am};
 
 /// An environment of no process, with the heap that its terms lie in.
@@ -57,6 +58,20 @@ unsafe fn own<'a>(env: *mut Env) -> &'a mut Own {
     unsafe { &mut *env.cast::<Own>() }
 }
 
+/// Under `nif_checks`: all terms of a message's own environment are of that.
+///
+/// # Safety
+/// N1: `env` is of `enif_alloc_env()`, or null.
+unsafe fn check_message(env: *mut Env, message: RawTerm) {
+    if !NIF_CHECKS || env.is_null() {
+        return;
+    }
+    // SAFETY: by contract.
+    if let Err(wrong) = unsafe { own(env) }.heap.verify_fragments(&[message]) {
+        crash::abort(&format!("in a message: {wrong}"));
+    }
+}
+
 /// The pid in an `ErlNifPid`; `None` for an undefined one.
 fn pid_of(raw: RawTerm) -> Option<Pid> {
     // SAFETY: N1: an immediate.
@@ -96,6 +111,7 @@ api! {
     /// Whether the receiver is there.
     fn enif_send(e: *mut Env, to: *const RawTerm, message_env: *mut Env, message: RawTerm) -> c_int {
         let Some(to) = pid_of(*to) else { return 0 };
+        check_message(message_env, message);
         let sent = send_message(e.as_ref(), to, term(message));
         if sent && !message_env.is_null() {
             own(message_env).clear();
@@ -104,6 +120,7 @@ api! {
     }
     /// Has a port take data.
     fn enif_port_command(e: *mut Env, to: *const RawTerm, message_env: *mut Env, data: RawTerm) -> c_int {
+        check_message(message_env, data);
         let Some(port) = term(*to).as_port().filter(|port| ports::exists(*port)) else { return 0 };
         let Ok(bytes) = crate::value::iolist::to_vec(term(data)) else { return 0 };
         let _ = e;

@@ -18,6 +18,7 @@ use crate::code::op::{Op, entry as head};
 use crate::loader::module::{self, MODIFICATION, Module, Versions};
 use crate::process::{Dirty, Outcome, Process, SpawnOptions, spawn_native};
 use crate::sched::schedulers;
+use crate::sys::crash::{self, Native};
 use crate::term::{Atom, RawTerm, Term, am};
 use crate::trace::place::set_first_word;
 
@@ -193,6 +194,8 @@ fn dl_error() -> String {
 /// A library that a module has loaded. It stays open as long as the module's code lives, or a resource needs it.
 pub(crate) struct Library {
     module: Atom,
+    /// What is said of its callbacks where one crashes.
+    callbacks: Arc<Native>,
     unload: Option<Unload>,
     private: AtomicPtr<c_void>,
     nifs: Vec<(u32, u8, Nif)>,
@@ -229,6 +232,7 @@ pub(crate) fn at_halt() {
         if let Some(library) = library.upgrade()
             && let Some(on_halt) = library.options.lock().on_halt
         {
+            let _running = library.callbacks.running();
             // SAFETY: N1: the library's own function, with its data.
             unsafe { on_halt(library.private()) };
         }
@@ -238,6 +242,7 @@ pub(crate) fn at_halt() {
 
 /// A library that nobody uses any more, until all schedulers have said so to it.
 struct Ending {
+    callbacks: Arc<Native>,
     unload: Option<Unload>,
     private: *mut c_void,
     handle: Option<Handle>,
@@ -254,6 +259,7 @@ impl Drop for Ending {
         let _loading = LOADING.lock();
         if let Some(unload) = self.unload {
             let mut own = Own::new(ptr::null());
+            let _running = self.callbacks.running();
             // SAFETY: N1: the library's own function, with its data.
             unsafe { unload(own.env(), self.private) };
         }
@@ -274,6 +280,7 @@ impl Ending {
             let mut this = Some(this.clone());
             spawn_native(&options, move |p| {
                 if let Some(ending) = this.take() {
+                    let _running = ending.callbacks.running();
                     // SAFETY: N1: the library's own function, with its data.
                     unsafe { callback(ending.private) };
                 }
@@ -302,6 +309,11 @@ impl Library {
         self.opened.lock().push(opened);
     }
 
+    /// What is said of its callbacks where one crashes.
+    pub(super) fn callbacks(&self) -> &Native {
+        &self.callbacks
+    }
+
     fn private(&self) -> *mut c_void {
         self.private.load(Ordering::Acquire)
     }
@@ -314,6 +326,7 @@ impl Drop for Library {
             return;
         }
         let ending = Ending {
+            callbacks: self.callbacks.clone(),
             unload: self.unload,
             private: self.private(),
             handle,
@@ -388,13 +401,15 @@ pub(crate) fn load(
     let handle = dl_open(name).ok_or_else(|| load_failed(name))?;
     let entry = entry_of(&handle)?;
     taints::add(code.name);
+    crash::watch();
+    let file = String::from_utf8_lossy(name).into_owned() + ".so";
     // SAFETY: N1: the entry of a library that is open.
     let (entry, nifs) = unsafe {
         check_version(&*entry, code.name)?;
-        (&*entry, nifs_of(&*entry, code)?)
+        (&*entry, nifs_of(&*entry, code, &file)?)
     };
     let (load, upgrade) = (entry.load, entry.upgrade);
-    let library = library_of(entry, code.name, nifs, handle);
+    let library = library_of(entry, code.name, nifs, handle, &file);
     let before = before(&versions, code).and_then(|module| of_module(&module));
     begin(p, &library, before.as_deref(), load, upgrade, info)?;
     library.has_loaded.store(true, Ordering::Release);
@@ -522,7 +537,11 @@ unsafe fn funcs(entry: &Entry) -> Vec<Func> {
 ///
 /// # Safety
 /// N1.
-unsafe fn nifs_of(entry: &Entry, code: &Module) -> Result<Vec<(u32, u8, Nif)>, Refusal> {
+unsafe fn nifs_of(
+    entry: &Entry,
+    code: &Module,
+    file: &str,
+) -> Result<Vec<(u32, u8, Nif)>, Refusal> {
     let mut nifs: Vec<(u32, u8, Nif)> = Vec::new();
     // SAFETY: by contract.
     for func in unsafe { funcs(entry) } {
@@ -569,6 +588,7 @@ unsafe fn nifs_of(entry: &Entry, code: &Module) -> Result<Vec<(u32, u8, Nif)>, R
                 dirty,
                 delays_halt: AtomicBool::new(false),
                 library: NonNull::dangling(),
+                native: Native::new(&shown, file),
             },
         ));
     }
@@ -580,6 +600,7 @@ fn library_of(
     module: Atom,
     mut nifs: Vec<(u32, u8, Nif)>,
     handle: Handle,
+    file: &str,
 ) -> Arc<Library> {
     Arc::new_cyclic(|this: &std::sync::Weak<Library>| {
         for (_, _, nif) in &mut nifs {
@@ -587,6 +608,7 @@ fn library_of(
         }
         Library {
             module,
+            callbacks: Arc::new(Native::new(&format!("a callback of module {module}"), file)),
             unload: entry.unload,
             private: AtomicPtr::new(ptr::null_mut()),
             nifs,
@@ -612,6 +634,7 @@ fn begin(
     let this = (&raw const env).cast_mut();
     // The library may ask for its data before it returns.
     let private = library.private.as_ptr();
+    let _running = library.callbacks.running();
     let told = match (before, load, upgrade) {
         (Some(before), _, Some(upgrade)) => {
             let old = before.private();

@@ -253,6 +253,7 @@ pub(super) fn call_with_env(owner: &Owner, callback: impl FnOnce(*mut Env)) {
         .as_ref()
         .map_or(ptr::null(), |library| Arc::as_ptr(library).cast());
     let mut own = Own::new(library);
+    let _running = owner.library.as_ref().map(|it| it.callbacks().running());
     callback(own.env());
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
-//! ◀ `counters` `environment` `file` `memory` `signal`
+//! ◀ `counters` `crash` `environment` `file` `memory` `signal`
 
 pub mod chance;
 pub mod counters;
+pub mod crash;
 pub mod environment;
 pub mod errno;
 pub mod file;
