@@ -1,4 +1,5 @@
-//! `cargo xtask sanitize`: the runtime's tests, and those of libraries in C, under AddressSanitizer.
+//! `cargo xtask sanitize`: the runtime's tests, and those of libraries in C, under AddressSanitizer; the latter also with
+//! `nif_checks`.
 
 use anyhow::Result;
 
@@ -27,6 +28,10 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         &["--package", "beamline", "--test", "nif", "--test", "driver"],
         options,
     )?;
+    // Once more with a check of what they give.
+    let checked = ["--package", "beamline", "--features", "nif_checks"];
+    let libraries = ["--test", "nif", "--test", "driver"];
+    run::cargo(&[&["test"], &checked[..], &libraries].concat())?;
     println!(
         "ThreadSanitizer was not run: it needs a standard library that is built with it; \
          `cargo xtask loom` has models of the lock-free code"
