@@ -27,7 +27,7 @@ pub enum Call {
     Guard(for<'p> fn(&'p Process, &[Term<'p>]) -> GuardResult<'p>),
     /// Cannot collect.
     Plain(for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
-    /// As the one before, on a dirty scheduler.
+    /// As the one before, on a dirty scheduler; usually shorter than it takes to wake a thread.
     Dirty(Dirty, for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
     /// Has the process to itself.
     Exclusive(fn(&mut Process) -> Next),
@@ -145,9 +145,9 @@ pub(crate) fn nifs_of(module: &str) -> impl Iterator<Item = &'static Bif> {
         .filter(move |bif| bif.module == module)
 }
 
-/// Whether `module:function/arity` is a row that is a NIF in OTP.
-pub(crate) fn is_nif(module: Atom, function: Atom, arity: u8) -> bool {
-    nifs_of(module.name()).any(|bif| bif.function == function.name() && bif.arity == arity)
+/// The row of `module:function/arity` that is a NIF in OTP.
+pub(crate) fn nif(module: Atom, function: Atom, arity: u8) -> Option<&'static Bif> {
+    nifs_of(module.name()).find(|bif| bif.function == function.name() && bif.arity == arity)
 }
 
 fn bif_rows() -> impl Iterator<Item = &'static Bif> {

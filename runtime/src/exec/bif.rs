@@ -76,7 +76,7 @@ fn call_plain(
             std::slice::from_raw_parts(p.registers().cast::<Term<'_>>(), row.arity.into())
         };
         let result = match row.call {
-            Call::Dirty(dirty, body) => dirty::on(p, dirty, body, args),
+            Call::Dirty(dirty, body) => dirty::briefly_on(p, dirty, body, args),
             call => call.plain(p, args).expect("by the match on it"),
         };
         match result {
@@ -120,7 +120,7 @@ fn controlled(p: &Process, control: Control<'_>) -> (BifEnd, usize) {
         }
         Control::TrapTo(address) => BifEnd::Trap(address),
         Control::Wait => BifEnd::Again(Outcome::Wait),
-        Control::Dirty(dirty) => BifEnd::Again(Outcome::Dirty(dirty)),
+        Control::Dirty(leaves) => BifEnd::Again(Outcome::Dirty(leaves)),
         Control::Yield => BifEnd::Again(Outcome::Yield),
         Control::YieldWith(args) => {
             for (i, arg) in args.into_iter().enumerate() {
