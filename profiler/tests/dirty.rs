@@ -3,6 +3,8 @@
 mod library;
 mod place;
 
+use std::process::Command;
+
 use place::{Place, errors};
 
 /// Has processes run on dirty schedulers, and prints what is told meanwhile.
@@ -111,4 +113,70 @@ fn a_call_that_ends_while_a_message_comes_is_not_forgotten() {
     place.printed(&[
         "run", "--", "erl", "-noshell", "-pa", ".", "-run", "work", "main",
     ]);
+}
+
+/// On the one scheduler, processes work while others open pipes that nobody writes to, again and again.
+const PIPES: &str = r#"
+-module(work).
+-export([main/0]).
+
+main() ->
+    Names = [integer_to_list(N) ++ ".pipe" || N <- lists:seq(1, 3)],
+    Me = self(),
+    Readers = [spawn(fun() -> reader(Me, Name) end) || Name <- Names],
+    {Unique, Ref} = spawn_monitor(fun() -> exit({made, [erlang:unique_integer() || _ <- lists:seq(1, 10000)]}) end),
+    Made = receive {'DOWN', Ref, process, Unique, {made, Integers}} -> Integers end,
+    [wait_until_running(Pid) || Pid <- Readers],
+    io:format("~w ~w~n", [lists:nthtail(1, erlang:statistics(active_tasks_all)), process_info(hd(Readers), current_function)]),
+    Later = [erlang:unique_integer() || _ <- lists:seq(1, 10000)],
+    20000 = length(lists:usort(Made ++ Later)),
+    [write(Pid, Name, 20) || {Pid, Name} <- lists:zip(Readers, Names)],
+    killed(hd(Readers), hd(Names)),
+    halt().
+
+reader(Main, Name) ->
+    {ok, File} = file:open(Name, [read, raw, binary]),
+    {ok, Data} = file:read(File, 10),
+    ok = file:close(File),
+    Main ! {self(), Data},
+    %% Not before the writer has closed its end.
+    receive next -> ok end,
+    reader(Main, Name).
+
+wait_until_running(Pid) ->
+    case process_info(Pid, [status, current_function]) of
+        [{status, running}, {current_function, {prim_file, open_nif, 2}}] -> ok;
+        _ -> receive after 1 -> wait_until_running(Pid) end
+    end.
+
+write(_Pid, _Name, 0) -> ok;
+write(Pid, Name, Left) ->
+    receive after Left rem 4 -> ok end,
+    ok = file:write_file(Name, [Left + 64], [raw]),
+    receive {Pid, Data} -> true = Data =:= <<(Left + 64)>> end,
+    Pid ! next,
+    write(Pid, Name, Left - 1).
+
+%% It is gone at once, and its call goes on.
+killed(Pid, Name) ->
+    wait_until_running(Pid),
+    Ref = monitor(process, Pid),
+    exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, killed} -> ok end,
+    ok = file:write_file(Name, "", [raw]).
+"#;
+
+#[test]
+fn a_file_operation_that_waits_holds_no_scheduler_up() {
+    let Some(place) = Place::new(PIPES) else {
+        return;
+    };
+    let pipes = ["1.pipe", "2.pipe", "3.pipe"].map(|name| place.file(name));
+    let made = Command::new("mkfifo").args(pipes).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    place.printed(&["run", "--", "erlc", "work.erl"]);
+    let flags = ["+S", "1", "+SDio", "4", "-noshell", "-pa", "."];
+    let program = ["-run", "work", "main"];
+    let told = place.printed(&[&["run", "--", "erl"][..], &flags, &program].concat());
+    assert_eq!(told, "[0,3] {current_function,{prim_file,open_nif,2}}\n");
 }

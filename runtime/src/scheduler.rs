@@ -12,6 +12,7 @@
 )]
 
 mod dirty;
+mod seat;
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
@@ -22,16 +23,20 @@ use crate::heap::Heap;
 use crate::interp;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::user_timers;
-use crate::process::{CONTEXT_REDS, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver};
+use crate::process::{
+    CONTEXT_REDS, Leaves, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
+};
 use crate::sched::parker::Woken;
 use crate::sched::run_state::EndRun;
 use crate::sched::timers::Fire;
-use crate::sched::{Machine, become_scheduler, machine, schedulers, wake_one};
+use crate::sched::{Machine, machine, schedulers, wake_one};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
 use crate::term::{Pid, RawTerm};
 use crate::trace::{sysmon, sysprof, totals};
+
+use seat::MayLeave;
 
 /// Starts the scheduler threads, once.
 ///
@@ -47,7 +52,7 @@ pub(crate) fn start() {
         std::thread::Builder::new()
             .name(format!("{}_scheduler", id + 1))
             .stack_size(STACK_BYTES)
-            .spawn(move || run_scheduler(id))
+            .spawn(move || seat::run_own(id))
             .expect("a thread for each scheduler");
     }
 }
@@ -68,46 +73,51 @@ struct Scheduler {
     id: usize,
     machine: &'static Machine,
     queues: &'static RunQueues,
+    /// Whether this thread may leave the seat for a call that is usually short.
+    may_leave: MayLeave,
     /// A dirty scheduler has got a call from it since it slept.
     has_handed_over: Cell<bool>,
 }
 
-fn run_scheduler(id: usize) {
-    become_scheduler(id);
-    let (machine, queues) = (machine(), run_queues());
-    let scheduler = Scheduler {
-        id,
-        machine,
-        queues,
-        has_handed_over: Cell::new(false),
-    };
-    let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
-    let mut reds = 0;
-    machine.progress.active(id);
-    loop {
-        machine.progress.quiescent(id);
-        machine.progress.poll();
-        if id >= machine.online.limit() {
-            scheduler.suspend();
-        }
-        if reds >= CLOCK_REDS {
-            reds = 0;
-            scheduler.expire_timers();
-        }
-        if poll::is_due() {
-            poll::take_ready();
-        }
-        if let Some(process) = queues.find(id) {
-            let used = scheduler.run_process(process, registers.as_mut_ptr());
-            reds += used.max(LEAST_TURN_REDS);
-        } else {
-            reds = 0;
-            scheduler.idle();
+impl Scheduler {
+    fn new(id: usize, may_leave: MayLeave) -> Scheduler {
+        Scheduler {
+            id,
+            machine: machine(),
+            queues: run_queues(),
+            may_leave,
+            has_handed_over: Cell::new(false),
         }
     }
-}
 
-impl Scheduler {
+    /// Gives processes their time slices until, between two of them, `is_over`.
+    fn run(&self, is_over: impl Fn() -> bool) {
+        let Scheduler { id, machine, .. } = *self;
+        let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
+        let mut reds = 0;
+        while !is_over() {
+            machine.progress.quiescent(id);
+            machine.progress.poll();
+            if id >= machine.online.limit() {
+                self.suspend();
+            }
+            if reds >= CLOCK_REDS {
+                reds = 0;
+                self.expire_timers();
+            }
+            if poll::is_due() {
+                poll::take_ready();
+            }
+            if let Some(process) = self.queues.find(id) {
+                let used = self.run_process(process, registers.as_mut_ptr());
+                reds += used.max(LEAST_TURN_REDS);
+            } else {
+                reds = 0;
+                self.idle();
+            }
+        }
+    }
+
     fn expire_timers(&self) {
         let next = self.machine.timers.next_ns(self.id);
         if next == u64::MAX {
@@ -246,11 +256,11 @@ impl Scheduler {
         let goes_on = !matches!(outcome, Outcome::Wait | Outcome::Dirty(_));
         let again = goes_on || p.has_unhandled_signals();
         let left = match outcome {
-            Outcome::Dirty(kind) => {
+            Outcome::Dirty(Leaves { to, is_short }) => {
                 if p.shared().tracee.has(crate::trace::events::RUNNING) {
-                    crate::trace::events::dirty_waits(&p, kind);
+                    crate::trace::events::dirty_waits(&p, to);
                 }
-                Some(p.leave(kind, self.id))
+                Some((p.leave(to, self.id), is_short))
             }
             _ => None,
         };
@@ -264,9 +274,13 @@ impl Scheduler {
         if end == EndRun::Requeue {
             self.queues.place(process);
         }
-        if let Some(call) = left {
-            dirty::place(call);
-            self.has_handed_over.set(true);
+        if let Some((call, is_short)) = left {
+            // SAFETY: P2: its caller says so of them.
+            let is_made = is_short && unsafe { self.make_here(&call, x) };
+            if !is_made {
+                dirty::place(call);
+                self.has_handed_over.set(true);
+            }
         }
         used
     }

@@ -5,7 +5,7 @@
 //! invariants at their head, and every `SAFETY` comment cites one.
 //!
 //! Each module names only those before it:
-//! `clock` `parker` `ptab` `run_queue` `run_state` `sig_queue` `thread_progress` `wheel` ◀ `machine`
+//! `clock` `parker` `ptab` `run_queue` `run_state` `seat` `sig_queue` `thread_progress` `wheel` ◀ `machine`
 
 pub mod clock;
 mod machine;
@@ -13,13 +13,15 @@ pub mod parker;
 pub mod ptab;
 pub mod run_queue;
 pub mod run_state;
+pub mod seat;
 pub mod sig_queue;
 pub mod thread_progress;
 pub mod wheel;
 
 pub use machine::online::{self, schedulers_active, schedulers_online};
 pub use machine::{
-    Counters, Machine, become_scheduler, count_collection, current_id, machine, schedulers,
-    schedulers_at_work, set_schedulers, thread_progress, timers, totals, wake_one, wall_time,
+    Counters, Machine, become_scheduler, count_collection, current_id, leave_scheduler, machine,
+    next_unique, schedulers, schedulers_at_work, set_schedulers, thread_progress, timers, totals,
+    wake_one, wall_time,
 };
 pub use machine::{DirtyNumbers, dirty_schedulers, set_dirty_schedulers};

@@ -17,6 +17,7 @@ use self::online::Online;
 use self::timers::Timers;
 use self::wall_time::WallTime;
 use super::parker::Parking;
+use super::seat::Seat;
 use super::thread_progress::ThrPrgr;
 use beamline_runtime_base::sync::{AtomicU64, Ordering};
 use beamline_runtime_sys::chance::processors;
@@ -40,6 +41,8 @@ pub struct Machine {
     pub progress: ThrPrgr,
     /// Of each, by its number.
     pub counters: Box<[CachePadded<Counters>]>,
+    /// Which thread each of them is, by its number.
+    pub seats: Box<[CachePadded<Seat>]>,
     /// How long they have worked, those for dirty work behind the others: for computations, then for I/O.
     pub wall_time: WallTime,
 }
@@ -52,6 +55,7 @@ pub struct Counters {
     /// What those have used.
     pub reductions: AtomicU64,
     collections: AtomicU64,
+    uniques: AtomicU64,
 }
 
 thread_local! {
@@ -87,6 +91,7 @@ pub fn machine() -> &'static Machine {
             online: Online::new(schedulers),
             progress: ThrPrgr::register(schedulers),
             counters: (0..schedulers).map(|_| CachePadded::default()).collect(),
+            seats: (0..schedulers).map(|_| CachePadded::default()).collect(),
             wall_time: WallTime::new(schedulers, dirty.all()),
             dirty,
         }
@@ -112,6 +117,11 @@ pub fn become_scheduler(id: usize) {
     ID.with(|own| own.set(id + 1));
 }
 
+/// Makes this thread no scheduler, until it becomes one again.
+pub fn leave_scheduler() {
+    ID.with(|own| own.set(0));
+}
+
 /// Counts a collection, for `erlang:statistics(garbage_collection)`.
 #[inline]
 pub fn count_collection() {
@@ -120,6 +130,17 @@ pub fn count_collection() {
             .collections
             .fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The next of the numbers that scheduler `id`, this thread, gives once each.
+#[inline]
+#[must_use]
+pub fn next_unique(id: usize) -> u64 {
+    let uniques = &machine().counters[id].uniques;
+    // Only this thread writes it.
+    let unique = uniques.load(Ordering::Relaxed);
+    uniques.store(unique + 1, Ordering::Relaxed);
+    unique
 }
 
 /// Schedulers that neither sleep for want of work nor are suspended; may be stale.

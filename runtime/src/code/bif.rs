@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::hash::{HashMap, HashSet};
 use crate::hook::Hook;
-use crate::process::{BifResult, GuardResult, Leave, Next, Process};
+use crate::process::{BifResult, Dirty, GuardResult, Leave, Next, Process};
 use crate::term::{Atom, Term};
 
 /// The kind of a BIF, which says what it may do, as in `bif.tab`.
@@ -27,18 +27,20 @@ pub enum Call {
     Guard(for<'p> fn(&'p Process, &[Term<'p>]) -> GuardResult<'p>),
     /// Cannot collect.
     Plain(for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
+    /// As the one before, on a dirty scheduler; usually shorter than it takes to wake a thread.
+    Dirty(Dirty, for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>),
     /// Has the process to itself.
     Exclusive(fn(&mut Process) -> Next),
 }
 
 impl Call {
-    /// Calls what cannot collect; `None` for what has the process to itself.
+    /// Calls what cannot collect; `None` for what has the process to itself, or runs elsewhere.
     #[inline]
     pub fn plain<'p>(self, p: &'p Process, args: &[Term<'p>]) -> Option<BifResult<'p>> {
         match self {
             Call::Guard(call) => Some(call(p, args).map_err(Leave::Raise)),
             Call::Plain(call) => Some(call(p, args)),
-            Call::Exclusive(_) => None,
+            Call::Exclusive(_) | Call::Dirty(..) => None,
         }
     }
 }
@@ -77,6 +79,7 @@ macro_rules! bifs {
     (@kind xbif) => { $crate::code::bif::Kind::Bif };
     (@kind hbif) => { $crate::code::bif::Kind::Hbif };
     (@kind hbif_plain) => { $crate::code::bif::Kind::Hbif };
+    (@kind dirty_io) => { $crate::code::bif::Kind::Bif };
     (@call xbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
     (@call hbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
     (@call ubif $arity:literal $handler:path) => {
@@ -85,10 +88,19 @@ macro_rules! bifs {
     (@call guard $arity:literal $handler:path) => {
         bifs!(@plain Guard GuardResult $arity $handler)
     };
+    (@call dirty_io $arity:literal $handler:path) => {
+        $crate::code::bif::Call::Dirty(
+            $crate::process::Dirty::Io,
+            bifs!(@shared BifResult $arity $handler),
+        )
+    };
     (@call $kind:ident $arity:literal $handler:path) => {
         bifs!(@plain Plain BifResult $arity $handler)
     };
-    (@plain $call:ident $result:ident $arity:literal $handler:path) => {{
+    (@plain $call:ident $result:ident $arity:literal $handler:path) => {
+        $crate::code::bif::Call::$call(bifs!(@shared $result $arity $handler))
+    };
+    (@shared $result:ident $arity:literal $handler:path) => {{
         fn call<'p>(
             p: &'p $crate::process::Process,
             args: &[$crate::term::Term<'p>],
@@ -97,7 +109,7 @@ macro_rules! bifs {
                 args.try_into().expect("a BIF is called with its arity");
             $handler(p, *args).map_err(Into::into)
         }
-        $crate::code::bif::Call::$call(call)
+        call
     }};
 }
 pub(crate) use bifs;
@@ -133,9 +145,9 @@ pub(crate) fn nifs_of(module: &str) -> impl Iterator<Item = &'static Bif> {
         .filter(move |bif| bif.module == module)
 }
 
-/// Whether `module:function/arity` is a row that is a NIF in OTP.
-pub(crate) fn is_nif(module: Atom, function: Atom, arity: u8) -> bool {
-    nifs_of(module.name()).any(|bif| bif.function == function.name() && bif.arity == arity)
+/// The row of `module:function/arity` that is a NIF in OTP.
+pub(crate) fn nif(module: Atom, function: Atom, arity: u8) -> Option<&'static Bif> {
+    nifs_of(module.name()).find(|bif| bif.function == function.name() && bif.arity == arity)
 }
 
 fn bif_rows() -> impl Iterator<Item = &'static Bif> {

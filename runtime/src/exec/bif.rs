@@ -1,10 +1,10 @@
 //! Calls BIFs from code, and handles the ways in which they end.
 #![expect(unsafe_code, reason = "a call's arguments are registers")]
 
-use super::call;
 use super::exception::Current;
 use super::guard::mfa_of;
 use super::raise::raise;
+use super::{call, dirty};
 use crate::code::bif::{Bif, Call};
 use crate::code::stubs::for_each_return;
 use crate::process::{Control, Exception, Exiting, Leave, Next, Outcome, Process, Saved};
@@ -41,7 +41,7 @@ pub(crate) fn call_bif(
     let arity = usize::from(row.arity);
     let next = match row.call {
         Call::Exclusive(call) => exclusive(p, call, caller),
-        Call::Guard(_) | Call::Plain(_) => return call_plain(p, row, at, caller),
+        Call::Guard(_) | Call::Plain(_) | Call::Dirty(..) => return call_plain(p, row, at, caller),
     };
     match next {
         Next::Return => after_bif(p, BifEnd::Return, 1),
@@ -75,8 +75,9 @@ fn call_plain(
         let args = unsafe {
             std::slice::from_raw_parts(p.registers().cast::<Term<'_>>(), row.arity.into())
         };
-        let Some(result) = row.call.plain(p, args) else {
-            unreachable!("by the match on it")
+        let result = match row.call {
+            Call::Dirty(dirty, body) => dirty::briefly_on(p, dirty, body, args),
+            call => call.plain(p, args).expect("by the match on it"),
         };
         match result {
             Ok(value) => {
@@ -119,7 +120,7 @@ fn controlled(p: &Process, control: Control<'_>) -> (BifEnd, usize) {
         }
         Control::TrapTo(address) => BifEnd::Trap(address),
         Control::Wait => BifEnd::Again(Outcome::Wait),
-        Control::Dirty(dirty) => BifEnd::Again(Outcome::Dirty(dirty)),
+        Control::Dirty(leaves) => BifEnd::Again(Outcome::Dirty(leaves)),
         Control::Yield => BifEnd::Again(Outcome::Yield),
         Control::YieldWith(args) => {
             for (i, arg) in args.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use super::nif;
-use crate::process::{BifResult, Control, Dirty, Leave, Process, Raise, work};
+use crate::process::{BifResult, Control, Dirty, Leave, Leaves, Process, Raise, work};
 use crate::sched;
 use crate::sys::chance;
 use crate::term::Term;
@@ -20,6 +20,11 @@ thread_local! {
 /// Makes this thread the dirty scheduler of this kind and number.
 pub(crate) fn become_dirty(dirty: Dirty, number: usize) {
     DIRTY.set(Some((dirty, number)));
+}
+
+/// Makes this thread no dirty scheduler any more.
+pub(crate) fn end_dirty() {
+    DIRTY.set(None);
 }
 
 /// The dirty scheduler that this thread is: its kind, and its number among all schedulers.
@@ -45,7 +50,7 @@ pub(crate) fn kind_of_thread() -> c_int {
 
 /// The dirty schedulers that something is to run on, as an ordinary one sees it. In a virtual run it runs on the
 /// ordinary one: there is one scheduler, and its order is that of the run.
-pub(super) fn from_ordinary(dirty: Option<Dirty>) -> Option<Dirty> {
+pub(super) fn from_ordinary<T>(dirty: Option<T>) -> Option<T> {
     dirty.filter(|_| !chance::form().is_virtual())
 }
 
@@ -55,7 +60,7 @@ pub(crate) type Body = for<'p> fn(&'p Process, &[Term<'p>]) -> BifResult<'p>;
 /// The call of a BIF that is not run yet.
 struct ToRun<'p> {
     args: Vec<Term<'p>>,
-    on: Option<Dirty>,
+    on: Option<Leaves>,
     body: Body,
 }
 
@@ -76,7 +81,23 @@ work! {
 
 /// The result of a BIF that calls `body` on the dirty schedulers `dirty`, or on this one.
 pub(crate) fn on<'p>(p: &'p Process, dirty: Dirty, body: Body, args: &[Term<'p>]) -> BifResult<'p> {
-    begin_or_go_on(p, Some(dirty), body, args)
+    begin_or_go_on(p, Some(long(dirty)), body, args)
+}
+
+/// The same of one whose calls are usually short.
+pub(super) fn briefly_on<'p>(
+    p: &'p Process,
+    dirty: Dirty,
+    body: Body,
+    args: &[Term<'p>],
+) -> BifResult<'p> {
+    let (to, is_short) = (dirty, true);
+    begin_or_go_on(p, Some(Leaves { to, is_short }), body, args)
+}
+
+fn long(to: Dirty) -> Leaves {
+    let is_short = false;
+    Leaves { to, is_short }
 }
 
 /// The same of one that begins on an ordinary scheduler.
@@ -86,7 +107,7 @@ pub(crate) fn on_ordinary<'p>(p: &'p Process, body: Body, args: &[Term<'p>]) -> 
 
 fn begin_or_go_on<'p>(
     p: &'p Process,
-    on: Option<Dirty>,
+    on: Option<Leaves>,
     body: Body,
     args: &[Term<'p>],
 ) -> BifResult<'p> {
@@ -103,9 +124,9 @@ fn begin_or_go_on<'p>(
     });
     match from_ordinary(to_run.on) {
         None => (to_run.body)(p, &to_run.args),
-        Some(dirty) => {
+        Some(leaves) => {
             p.put_off(to_run);
-            Err(Control::Dirty(dirty).into())
+            Err(Control::Dirty(leaves).into())
         }
     }
 }
@@ -117,7 +138,7 @@ pub(crate) fn goes_on<'p>(
     body: Body,
     args: &[Term<'p>],
 ) -> BifResult<'p> {
-    let args = args.to_vec();
+    let (args, on) = (args.to_vec(), on.map(long));
     Err(p.put_off(ToRun { args, on, body }).into())
 }
 

@@ -30,7 +30,7 @@ use crate::code::nif::{Body, Nif, delaying};
 use crate::code::op::entry as head;
 use crate::heap::{Heap, NIF_CHECKS};
 use crate::loader::module::Module;
-use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
+use crate::process::{Dirty, Exception, Leaves, Outcome, Process, Raise, work};
 use crate::sys::crash;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
@@ -162,7 +162,10 @@ pub(crate) fn call_nif(p: &mut Process, at: CodeAddress) -> BifEnd {
     let called = called_at(at);
     loop {
         let raised = match go_on(p, at, called.arity, from_ordinary) {
-            Ended::OnDirty(dirty) => return BifEnd::Again(Outcome::Dirty(dirty)),
+            Ended::OnDirty(to) => {
+                let is_short = false;
+                return BifEnd::Again(Outcome::Dirty(Leaves { to, is_short }));
+            }
             Ended::Rests(next @ Resting::Next { .. }) => {
                 rest(p, next);
                 None

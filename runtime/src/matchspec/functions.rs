@@ -90,7 +90,7 @@ pub(super) fn find(name: Atom, arity: usize, fake_destructive: bool) -> Option<F
     arities.contains(&arity).then_some(())?;
     match bif::all()[bif::find(am::erlang, name, arity)?].call {
         Call::Guard(call) => Some(Found::Anywhere(Function::Bif(call))),
-        Call::Plain(_) | Call::Exclusive(_) => None,
+        Call::Plain(_) | Call::Dirty(..) | Call::Exclusive(_) => None,
     }
 }
 

@@ -2,8 +2,7 @@
 //! 29.
 //!
 //! A file is closed by `close_nif/1`, or when the last reference to it is collected (with its owner's heap at the
-//! latest). Differs: ERTS runs these calls on dirty schedulers, and leaves a file open, whose reference was collected,
-//! until its owner dies.
+//! latest). Differs: ERTS leaves a file open, whose reference was collected, until its owner dies.
 //!
 //! Not here: the checks of who owns a file, which `prim_file.erl` makes.
 
@@ -28,39 +27,39 @@ use crate::sys::{file, memory};
 use crate::term::{Bits, Term, View, am};
 
 bifs! {
-    bif prim_file:"open_nif"/2 => open_nif_2;
-    bif prim_file:"close_nif"/1 => close_nif_1;
-    bif prim_file:"read_nif"/2 => read_nif_2;
-    bif prim_file:"write_nif"/2 => write_nif_2;
-    bif prim_file:"pread_nif"/3 => pread_nif_3;
-    bif prim_file:"pwrite_nif"/3 => pwrite_nif_3;
-    bif prim_file:"seek_nif"/3 => seek_nif_3;
-    bif prim_file:"sync_nif"/2 => sync_nif_2;
-    bif prim_file:"truncate_nif"/1 => truncate_nif_1;
-    bif prim_file:"allocate_nif"/3 => allocate_nif_3;
-    bif prim_file:"advise_nif"/4 => advise_nif_4;
-    bif prim_file:"read_handle_info_nif"/1 => read_handle_info_nif_1;
-    bif prim_file:"make_hard_link_nif"/2 => make_hard_link_nif_2;
-    bif prim_file:"make_soft_link_nif"/2 => make_soft_link_nif_2;
-    bif prim_file:"rename_nif"/2 => rename_nif_2;
-    bif prim_file:"read_info_nif"/2 => read_info_nif_2;
-    bif prim_file:"set_permissions_nif"/2 => set_permissions_nif_2;
-    bif prim_file:"set_owner_nif"/3 => set_owner_nif_3;
-    bif prim_file:"set_time_nif"/4 => set_time_nif_4;
-    bif prim_file:"read_link_nif"/1 => read_link_nif_1;
-    bif prim_file:"list_dir_nif"/1 => list_dir_nif_1;
-    bif prim_file:"make_dir_nif"/1 => make_dir_nif_1;
-    bif prim_file:"del_file_nif"/1 => del_file_nif_1;
-    bif prim_file:"del_dir_nif"/1 => del_dir_nif_1;
-    bif prim_file:"get_device_cwd_nif"/1 => get_device_cwd_nif_1;
-    bif prim_file:"set_cwd_nif"/1 => set_cwd_nif_1;
-    bif prim_file:"get_cwd_nif"/0 => get_cwd_nif_0;
-    bif prim_file:"ipread_s32bu_p32bu_nif"/3 => ipread_s32bu_p32bu_nif_3;
-    bif prim_file:"read_file_nif"/1 => read_file_nif_1;
+    dirty_io prim_file:"open_nif"/2 => open_nif_2;
+    dirty_io prim_file:"close_nif"/1 => close_nif_1;
+    dirty_io prim_file:"read_nif"/2 => read_nif_2;
+    dirty_io prim_file:"write_nif"/2 => write_nif_2;
+    dirty_io prim_file:"pread_nif"/3 => pread_nif_3;
+    dirty_io prim_file:"pwrite_nif"/3 => pwrite_nif_3;
+    dirty_io prim_file:"seek_nif"/3 => seek_nif_3;
+    dirty_io prim_file:"sync_nif"/2 => sync_nif_2;
+    dirty_io prim_file:"truncate_nif"/1 => truncate_nif_1;
+    dirty_io prim_file:"allocate_nif"/3 => allocate_nif_3;
+    dirty_io prim_file:"advise_nif"/4 => advise_nif_4;
+    dirty_io prim_file:"read_handle_info_nif"/1 => read_handle_info_nif_1;
+    dirty_io prim_file:"make_hard_link_nif"/2 => make_hard_link_nif_2;
+    dirty_io prim_file:"make_soft_link_nif"/2 => make_soft_link_nif_2;
+    dirty_io prim_file:"rename_nif"/2 => rename_nif_2;
+    dirty_io prim_file:"read_info_nif"/2 => read_info_nif_2;
+    dirty_io prim_file:"set_permissions_nif"/2 => set_permissions_nif_2;
+    dirty_io prim_file:"set_owner_nif"/3 => set_owner_nif_3;
+    dirty_io prim_file:"set_time_nif"/4 => set_time_nif_4;
+    dirty_io prim_file:"read_link_nif"/1 => read_link_nif_1;
+    dirty_io prim_file:"list_dir_nif"/1 => list_dir_nif_1;
+    dirty_io prim_file:"make_dir_nif"/1 => make_dir_nif_1;
+    dirty_io prim_file:"del_file_nif"/1 => del_file_nif_1;
+    dirty_io prim_file:"del_dir_nif"/1 => del_dir_nif_1;
+    dirty_io prim_file:"get_device_cwd_nif"/1 => get_device_cwd_nif_1;
+    dirty_io prim_file:"set_cwd_nif"/1 => set_cwd_nif_1;
+    dirty_io prim_file:"get_cwd_nif"/0 => get_cwd_nif_0;
+    dirty_io prim_file:"ipread_s32bu_p32bu_nif"/3 => ipread_s32bu_p32bu_nif_3;
+    dirty_io prim_file:"read_file_nif"/1 => read_file_nif_1;
     bif prim_file:"get_handle_nif"/1 => get_handle_nif_1;
-    bif prim_file:"delayed_close_nif"/1 => delayed_close_nif_1;
-    bif prim_file:"altname_nif"/1 => altname_nif_1;
-    bif prim_file:"file_desc_to_ref_nif"/1 => file_desc_to_ref_nif_1;
+    dirty_io prim_file:"delayed_close_nif"/1 => delayed_close_nif_1;
+    dirty_io prim_file:"altname_nif"/1 => altname_nif_1;
+    dirty_io prim_file:"file_desc_to_ref_nif"/1 => file_desc_to_ref_nif_1;
 }
 
 /// Times that convert freely between universal, local and POSIX time: 1902-01-01 to 9999-12-31.

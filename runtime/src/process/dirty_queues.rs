@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Dirty;
 use super::dirty::DirtyCall;
@@ -16,9 +16,35 @@ use crate::sync::{AtomicUsize, Ordering};
 /// What waits for one kind of dirty schedulers, and what they do.
 struct Queue {
     calls: VecDeque<Arc<DirtyCall>>,
-    /// Schedulers that have been started, and those of them that make no call.
+    /// Threads that have been started, and those of them that make no call.
     started: usize,
     idle: usize,
+    numbers: Numbers,
+}
+
+/// Which schedulers of one kind make a call. A thread is one of them while it does.
+struct Numbers {
+    is_busy: Vec<bool>,
+    busy: usize,
+}
+
+impl Numbers {
+    /// The lowest that is free.
+    fn take(&mut self) -> usize {
+        let free = self.is_busy.iter().position(|busy| !busy);
+        let index = free.unwrap_or(self.is_busy.len());
+        match free {
+            Some(index) => self.is_busy[index] = true,
+            None => self.is_busy.push(true),
+        }
+        self.busy += 1;
+        index
+    }
+
+    fn put_back(&mut self, index: usize) {
+        self.is_busy[index] = false;
+        self.busy -= 1;
+    }
 }
 
 /// The queue of one kind of dirty schedulers.
@@ -49,6 +75,10 @@ impl DirtyQueue {
                 calls: VecDeque::new(),
                 started: 0,
                 idle: 0,
+                numbers: Numbers {
+                    is_busy: Vec::new(),
+                    busy: 0,
+                },
             }),
             filled: Condvar::new(),
             waiting: AtomicUsize::new(0),
@@ -78,7 +108,7 @@ impl DirtyQueue {
         self.account(index) + 1
     }
 
-    /// Queues a call. `start` is called with the number of a scheduler of this kind, from 0, which is to be started.
+    /// Queues a call. `start` is called with the number of a thread of this kind, from 0, which is to be started.
     pub(crate) fn push(&self, call: Arc<DirtyCall>, start: impl FnOnce(usize)) {
         let mut queue = self.queue.lock();
         queue.calls.push_back(call);
@@ -92,13 +122,13 @@ impl DirtyQueue {
         self.filled.notify_one();
     }
 
-    /// Scheduler `index` waits for a call and makes it, with `make`.
-    pub(crate) fn make_next(&self, index: usize, make: impl FnOnce(&DirtyCall)) {
+    /// This thread, one of those that were started, waits for a call and makes it, with `make`, as the scheduler with
+    /// the number that `make` gets.
+    pub(crate) fn make_next(&self, make: impl FnOnce(&DirtyCall, usize)) {
         look(|| self.waiting.load(Ordering::Acquire) > 0);
         let mut queue = self.queue.lock();
         let call = loop {
-            let busy = queue.started - queue.idle;
-            if busy < self.limits().1
+            if queue.numbers.busy < self.limits().1
                 && let Some(call) = queue.calls.pop_front()
             {
                 break call;
@@ -106,11 +136,35 @@ impl DirtyQueue {
             self.filled.wait(&mut queue);
         };
         queue.idle -= 1;
+        let index = queue.numbers.take();
         self.waiting.store(queue.calls.len(), Ordering::Release);
         drop(queue);
         let times = &crate::sched::machine().wall_time;
-        times.work(self.account(index), || make(&call));
-        self.queue.lock().idle += 1;
+        times.work(self.account(index), || make(&call, self.number(index)));
+        let mut queue = self.queue.lock();
+        queue.idle += 1;
+        self.put_back(queue, index);
+    }
+
+    /// This thread, which is another, makes a call as one of these schedulers, with `make`, which gets its number.
+    /// `None` where calls wait for one, or all of them are busy.
+    pub(crate) fn make_here<T>(&self, make: impl FnOnce(usize) -> T) -> Option<T> {
+        let index = {
+            let mut queue = self.queue.lock();
+            let may = queue.calls.is_empty() && queue.numbers.busy < self.limits().1;
+            may.then(|| queue.numbers.take())?
+        };
+        let times = &crate::sched::machine().wall_time;
+        let result = times.work(self.account(index), || make(self.number(index)));
+        self.put_back(self.queue.lock(), index);
+        Some(result)
+    }
+
+    fn put_back(&self, mut queue: MutexGuard<'_, Queue>, index: usize) {
+        queue.numbers.put_back(index);
+        if !queue.calls.is_empty() {
+            self.filled.notify_one();
+        }
     }
 
     /// More of its schedulers are online than before, or fewer.
@@ -126,7 +180,6 @@ impl DirtyQueue {
 
     /// How many calls are made now.
     pub(crate) fn running(&self) -> usize {
-        let queue = self.queue.lock();
-        queue.started - queue.idle
+        self.queue.lock().numbers.busy
     }
 }

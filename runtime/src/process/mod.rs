@@ -92,7 +92,7 @@ pub use mailbox::WaitTimeout;
 pub(crate) use ops::is_of_old_incarnation;
 pub(crate) use ops::send_with;
 pub use ops::{NotSent, send_to};
-pub use outcome::{Dirty, Outcome};
+pub use outcome::{Dirty, Leaves, Outcome};
 pub use raise::{
     BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badarith, badopt, notsup,
     system_limit, tagged,

@@ -1,7 +1,7 @@
 //! The ways in which native code that a process has called ends: with a value, an exception, or a request to the loop
 //! that runs the process.
 
-use super::{Class, Dirty, Exiting};
+use super::{Class, Exiting, Leaves};
 use crate::term::entry::Export;
 use crate::term::{Atom, CodeAddress, Term, am};
 
@@ -51,7 +51,7 @@ pub enum Control<'p> {
     Wait,
     /// The work that it has put off is to be done on a dirty scheduler: the BIF is called again, with the same arguments,
     /// when it has been.
-    Dirty(Dirty),
+    Dirty(Leaves),
     /// Time is used up: the BIF is called again, with the same arguments, in the next slice.
     Yield,
     /// The same, with these arguments.

@@ -20,7 +20,6 @@ static NEXT_MONOTONIC: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     static REFS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
-    static UNIQUES: Cell<u64> = const { Cell::new(0) };
 }
 
 fn next(own: &Cell<(u64, u64)>, all: &AtomicU64) -> u64 {
@@ -66,10 +65,7 @@ pub(crate) fn is_pid_ref(numbers: RefNumbers) -> bool {
 pub fn unique_integer() -> (u64, u64) {
     match crate::sched::current_id() {
         None => (0, NEXT_UNIQUE.fetch_add(1, Ordering::Relaxed)),
-        Some(id) => (
-            id as u64 + 1,
-            UNIQUES.with(|count| count.replace(count.get() + 1)),
-        ),
+        Some(id) => (id as u64 + 1, crate::sched::next_unique(id)),
     }
 }
 

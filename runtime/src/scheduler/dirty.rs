@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::exec;
 use crate::process::dirty::DirtyCall;
 use crate::process::dirty_queues::queue_of;
-use crate::process::{Dirty, X_REGISTERS};
+use crate::process::{Dirty, Process, X_REGISTERS};
 use crate::term::RawTerm;
 use crate::trace;
 
@@ -30,28 +30,34 @@ fn start(kind: Dirty, index: usize) {
     std::thread::Builder::new()
         .name(format!("{kind_of}_{}", index + 1))
         .stack_size(super::STACK_BYTES)
-        .spawn(move || run(kind, index))
+        .spawn(move || run(kind))
         .expect("a thread for each dirty scheduler");
 }
 
-fn run(kind: Dirty, index: usize) {
-    exec::dirty::become_dirty(kind, queue_of(kind).number(index));
+fn run(kind: Dirty) {
     let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
     loop {
-        queue_of(kind).make_next(index, |call| make(call, registers.as_mut_ptr()));
+        queue_of(kind).make_next(|call, number| {
+            exec::dirty::become_dirty(kind, number);
+            // SAFETY: P2: this thread's registers outlive the call.
+            if let Some(stand_in) = unsafe { make(call, registers.as_mut_ptr()) } {
+                call.end(stand_in);
+            }
+        });
     }
 }
 
-/// Makes a call, unless its process has taken it back.
-fn make(call: &DirtyCall, x: *mut RawTerm) {
-    let Some(mut stand_in) = call.begin() else {
-        return;
-    };
-    // SAFETY: P2: this thread's registers outlive the call.
+/// Makes a call, unless its process has taken it back; the stand-in, with which it is to be ended.
+///
+/// # Safety
+/// P2: `x` points to [`X_REGISTERS`] words that outlive the call.
+pub(super) unsafe fn make(call: &DirtyCall, x: *mut RawTerm) -> Option<Box<Process>> {
+    let mut stand_in = call.begin()?;
+    // SAFETY: P2.
     unsafe { stand_in.restore_registers(x) };
     trace::events::dirty_in(&stand_in);
     exec::dirty::run(&stand_in);
     trace::events::dirty_out(&stand_in);
     stand_in.forget_registers();
-    call.end(stand_in);
+    Some(stand_in)
 }

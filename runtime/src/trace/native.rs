@@ -54,8 +54,13 @@ fn native_at(pc: CodeAddress, op: u16) -> Option<Native> {
         return Some(nif.dirty.map_or(Native::Ordinary, of_dirty));
     }
     let mfa = mfa_at(pc);
-    let is_nif = op == Op::BifEntry as u16 && bif::is_nif(mfa.module, mfa.function, mfa.arity);
-    is_nif.then_some(Native::Ordinary)
+    if op != Op::BifEntry as u16 {
+        return None;
+    }
+    bif::nif(mfa.module, mfa.function, mfa.arity).map(|row| match row.call {
+        bif::Call::Dirty(dirty, _) => of_dirty(dirty),
+        _ => Native::Ordinary,
+    })
 }
 
 /// The native function at whose entry `p` stays, if it is at one.

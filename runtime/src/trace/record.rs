@@ -58,6 +58,8 @@ struct Recorder {
     sees_tokens: bool,
     spends: SpentWanted,
     counting: Option<Counting>,
+    /// Those of schedulers that no thread writes now.
+    laid_down: Box<[Mutex<Option<Segment>>]>,
     /// Written by all threads that are no schedulers.
     others: Mutex<Segment>,
     atoms: RwLock<HashMap<Atom, NameId>>,
@@ -98,6 +100,24 @@ enum Own {
     Unknown,
     Mine(Segment),
     Shared,
+}
+
+/// This thread has become scheduler `id`: it writes that one's segment.
+pub(crate) fn sit_down(id: usize) {
+    if let Some(recorder) = RECORDER.get() {
+        let laid_down = recorder.laid_down.get(id).and_then(|it| it.lock().take());
+        OWN.set(laid_down.map_or(Own::Unknown, Own::Mine));
+    }
+}
+
+/// This thread is scheduler `id` no more.
+pub(crate) fn stand_up(id: usize) {
+    if let Some(recorder) = RECORDER.get()
+        && let Own::Mine(segment) = OWN.replace(Own::Shared)
+        && let Some(place) = recorder.laid_down.get(id)
+    {
+        *place.lock() = Some(segment);
+    }
 }
 
 thread_local! {
@@ -193,6 +213,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         ring,
         clock: Ticks::clock(),
         schedulers,
+        laid_down: (0..schedulers).map(|_| Mutex::default()).collect(),
         others: Mutex::new(others),
         atoms: RwLock::default(),
         functions: RwLock::default(),

@@ -54,19 +54,29 @@ impl WallTime {
         }
     }
 
+    /// Scheduler `id` does not work from now on.
+    pub fn rests(&self, id: usize) {
+        self.idle[id].lock().begin(monotonic_ns());
+    }
+
+    /// Scheduler `id`, which has rested, works from now on.
+    pub fn goes_on(&self, id: usize) {
+        self.idle[id].lock().end(monotonic_ns());
+    }
+
     /// `rest` is what scheduler `id` does without working.
     pub fn idle<T>(&self, id: usize, rest: impl FnOnce() -> T) -> T {
-        self.idle[id].lock().begin(monotonic_ns());
+        self.rests(id);
         let result = rest();
-        self.idle[id].lock().end(monotonic_ns());
+        self.goes_on(id);
         result
     }
 
     /// `work` is what scheduler `id`, which is idle, does.
     pub fn work<T>(&self, id: usize, work: impl FnOnce() -> T) -> T {
-        self.idle[id].lock().end(monotonic_ns());
+        self.goes_on(id);
         let result = work();
-        self.idle[id].lock().begin(monotonic_ns());
+        self.rests(id);
         result
     }
 
