@@ -189,6 +189,11 @@ queue() ->
          {Port, {data, Data}} = next()
      end || Data <- ["one", "two", "three"]],
     0 = Size(),
+    Before = erlang:memory(binary),
+    true = port_command(Port, "q" ++ lists:duplicate(3000000, $a)),
+    true = erlang:memory(binary) - Before > 2900000,
+    "" = port_control(Port, ?DEQUEUE, ""),
+    {Port, {data, [$a | _]}} = next(),
     "0" = port_control(Port, ?LOCK, ""),
     port_command(Port, "qwhat is left"),
     true = port_close(Port),
