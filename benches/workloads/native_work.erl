@@ -23,6 +23,7 @@ measure("inspect") -> loop(1000000, fun inspect_loop/2, binary:copy(<<"x">>, 100
 measure("dirty") -> loop(20000, fun dirty_loop/2, 1);
 measure("sends") -> sends(200000);
 measure("discard") -> discard(300000);
+measure("jiffy_1M") -> loop(20, fun jiffy_loop/2, json(1048576));
 measure("hash_64") -> loop(100000, fun hash_loop/2, binary:copy(<<"x">>, 64));
 measure("hash_1M") -> loop(100, fun hash_loop/2, binary:copy(<<"x">>, 1048576)).
 
@@ -60,6 +61,24 @@ dirty_loop(Left, Argument) -> dirty(Argument), dirty_loop(Left - 1, Argument).
 
 hash_loop(1, Argument) -> crypto:hash(sha256, Argument);
 hash_loop(Left, Argument) -> crypto:hash(sha256, Argument), hash_loop(Left - 1, Argument).
+
+jiffy_loop(1, Argument) -> jiffy:decode(Argument);
+jiffy_loop(Left, Argument) -> jiffy:decode(Argument), jiffy_loop(Left - 1, Argument).
+
+%% A list of objects, at least so many bytes long.
+json(Size) -> json(1, Size, []).
+
+json(Number, Left, Objects) when Left > 0 ->
+    Object = json:encode(#{
+        <<"id">> => Number,
+        <<"name">> => <<"name ", (integer_to_binary(Number))/binary>>,
+        <<"price">> => Number / 4,
+        <<"tags">> => [<<"one">>, <<"two \n">>, null, true],
+        <<"text">> => binary:copy(<<"text ">>, Number rem 20)
+    }),
+    json(Number + 1, Left - iolist_size(Object) - 1, [Object | Objects]);
+json(_, _, Objects) ->
+    iolist_to_binary([$[, lists:join($,, Objects), $]]).
 
 %% From the first message that the thread makes to the last one received.
 sends(Count) ->

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
-use crate::{binary, fetch, headers, outside, paths, run};
+use crate::{binary, fetch, headers, natives, outside, paths, run};
 
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
@@ -114,6 +114,9 @@ const fn native(name: &'static str, workload: &'static str, most: f64) -> Row {
     row(name, workload, Measure::Native, most)
 }
 
+/// The workload whose library is Debian's.
+const JIFFY: &str = "jiffy_1M";
+
 /// Calls and returns of fib(30).
 const FIB_EVENTS: f64 = 5_385_074.0;
 
@@ -124,7 +127,7 @@ const fn file(name: &'static str, tool: &'static str) -> Row {
     }
 }
 
-const ROWS: [Row; 32] = [
+const ROWS: [Row; 33] = [
     row("start", "", Measure::Start, 1.5),
     row("fib", "fib", Measure::Inside, 3.5),
     row("map_sum", "map_sum", Measure::Inside, 3.0),
@@ -177,6 +180,7 @@ const ROWS: [Row; 32] = [
     native("native_discard", "discard", 0.6),
     native("native_hash_64", "hash_64", 1.0),
     native("native_hash_1M", "hash_1M", 1.0),
+    native("native_jiffy", JIFFY, 1.0),
     file("record_fprof", "fprof"),
     file("record_dbg", "dbg"),
 ];
@@ -339,8 +343,17 @@ fn prepare(options: &Options) -> Result<PathBuf> {
     {
         native_library(&dir)?;
     }
+    if ROWS
+        .iter()
+        .any(|row| wanted(options, row) && row.workload == JIFFY)
+    {
+        let library = natives::jiffy()?;
+        fs::copy(&library, dir.join("jiffy.so"))
+            .with_context(|| format!("copying {}", library.display()))?;
+    }
     for workloads in [
         "compare_work.erl",
+        "jiffy.erl",
         "native_work.erl",
         "record_work.erl",
         "trace_work.erl",

@@ -96,6 +96,17 @@ fn packages() -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// The library of `jiffy`, and of nothing else: its module is for an old OTP.
+pub(crate) fn jiffy() -> Result<PathBuf> {
+    let lib = packages()?.join("usr/lib/erlang/lib");
+    let entries = fs::read_dir(&lib).with_context(|| format!("listing {}", lib.display()))?;
+    let mut files = entries
+        .flatten()
+        .map(|entry| entry.path().join("priv/jiffy.so"));
+    let file = files.find(|file| file.is_file());
+    file.with_context(|| format!("no jiffy.so in {}", lib.display()))
+}
+
 /// This machine's release of Debian, by name.
 fn codename() -> Result<String> {
     let text = fs::read_to_string("/etc/os-release").context("reading /etc/os-release")?;

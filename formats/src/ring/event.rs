@@ -273,7 +273,7 @@ events! {
     51 = PortOut, "port_out", Ports, { command: NameId };
     /// A collection has taken so long.
     56 = LongGc, "long_gc", System, { ms: u64 };
-    /// A time slice has taken so long; it began and ended in these functions.
+    /// A time slice has taken so long; it began and ended in these functions. What a port did has: `from` is its name.
     57 = LongSchedule, "long_schedule", System, { ms: u64, from: NameId, to: NameId };
     /// The message queue is long (1), or no longer so (0); so many messages are in it.
     58 = LongMessageQueue, "long_message_queue", System, { is_long: u64, messages: u64 };

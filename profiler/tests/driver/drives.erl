@@ -22,6 +22,7 @@
 -define(LOCK, 16).
 -define(SYSTEM, 17).
 -define(EOF, 18).
+-define(SLOW, 19).
 
 main([Folder]) ->
     process_flag(trap_exit, true),
@@ -40,7 +41,9 @@ main([Folder]) ->
     lines(),
     controls(),
     calls(),
+    vectors(),
     later(),
+    long(),
     monitors(),
     queue(),
     terms(),
@@ -117,6 +120,35 @@ calls() ->
     {'EXIT', {badarg, _}} = (catch erlang:port_call(Port, 3, a)),
     close(Port).
 
+vectors() ->
+    Port = open(),
+    Long = binary:copy(<<"long">>, 50),
+    trace:port(Session = trace:session_create(vectors, self(), []), Port, true, ['receive']),
+    true = port_command(Port, [$o, Long]),
+    {trace, Port, 'receive', {_, {command, [<<"o">>, Long]}}} = next(),
+    {Port, {data, "long" ++ _}} = next(),
+    trace:session_destroy(Session),
+    close(Port).
+
+%% What a port does when no process calls it is told of where it takes long.
+long() ->
+    Port = open(),
+    Session = trace:session_create(long, self(), []),
+    ok = trace:system(Session, long_schedule, 20),
+    Begin = erlang:monotonic_time(millisecond),
+    "" = port_control(Port, ?SLOW, ""),
+    {Port, {timeout, 0}} = next(),
+    case erlang:monotonic_time(millisecond) - Begin >= 50 of
+        true ->
+            {monitor, Port, long_schedule, [{timeout, Ms}, {port_op, timeout}]} = next(),
+            true = Ms > 20;
+        false ->
+            %% Where the run's time stands still meanwhile, it takes none.
+            nothing = receive {monitor, _, _, _} = Told -> Told after 50 -> nothing end
+    end,
+    trace:session_destroy(Session),
+    close(Port).
+
 later() ->
     Port = open(),
     "" = port_control(Port, ?TIMER, <<20:32>>),
@@ -157,6 +189,11 @@ queue() ->
          {Port, {data, Data}} = next()
      end || Data <- ["one", "two", "three"]],
     0 = Size(),
+    Before = erlang:memory(binary),
+    true = port_command(Port, "q" ++ lists:duplicate(3000000, $a)),
+    true = erlang:memory(binary) - Before > 2900000,
+    "" = port_control(Port, ?DEQUEUE, ""),
+    {Port, {data, [$a | _]}} = next(),
     "0" = port_control(Port, ?LOCK, ""),
     port_command(Port, "qwhat is left"),
     true = port_close(Port),
@@ -182,9 +219,15 @@ busy() ->
     Self = self(),
     Writer = spawn_link(fun() -> port_command(Port, "waited"), Self ! written end),
     receive written -> error(not_busy) after 50 -> ok end,
-    {status, suspended} = process_info(Writer, status),
+    [{status, suspended}, {current_function, {erts_internal, port_command, 3}}] =
+        process_info(Writer, [status, current_function]),
+    Sender = spawn_link(fun() -> Port ! {Self, {command, "sent"}} end),
+    wait_until(fun() -> {status, suspended} =:= process_info(Sender, status) end),
+    {current_function, {erlang, send, 2}} = process_info(Sender, current_function),
+    {current_stacktrace, [{erlang, send, 2, []}, {?MODULE, _, _, _}]} = process_info(Sender, current_stacktrace),
     "" = port_control(Port, ?FREE, ""),
-    {Port, {data, "<waited"}} = next(),
+    ["<sent", "<waited"] = lists:sort([receive {Port, {data, Data}} -> Data end || _ <- [1, 2]]),
+    receive {'EXIT', Sender, normal} -> ok end,
     written = receive written -> written end,
     receive {'EXIT', Writer, normal} -> ok end,
     close(Port).
@@ -254,6 +297,9 @@ unloads(Folder) ->
     receive {Loaded, {data, "stopped"}} -> ok end,
     Down = erl_ddll:monitor(driver, {work_drv, unloaded}),
     receive {'DOWN', Down, driver, work_drv, unloaded} -> ok end.
+
+wait_until(Is) ->
+    Is() orelse begin timer:sleep(1), wait_until(Is) end.
 
 wait_until_open(Times) when Times > 0 ->
     try open() catch error:badarg -> timer:sleep(10), wait_until_open(Times - 1) end.

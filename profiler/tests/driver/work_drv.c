@@ -10,7 +10,7 @@
 /* Operations of port_control/3. */
 enum {
     ECHO, TIMER, CANCEL, JOB, MONITOR, DEMONITOR, DEQUEUE, SIZE, PIPE, TERMS, FAIL, BINARY, CREATE, FREE, END, EXIT,
-    LOCK, SYSTEM, EOF_,
+    LOCK, SYSTEM, EOF_, SLOW,
 };
 
 typedef struct {
@@ -20,6 +20,7 @@ typedef struct {
     ErlDrvMonitor monitor;
     ErlDrvPDL lock;
     int ready;
+    int is_slow;
     int pipe[2];
 } work;
 
@@ -104,6 +105,8 @@ static void timeout(ErlDrvData data)
 {
     work *work = (void *)data;
     unsigned long left = 1;
+    if (work->is_slow)
+        usleep(50000);
     driver_read_timer(work->port, &left);
     tell(work, "timeout", (long)left);
 }
@@ -243,6 +246,9 @@ static ErlDrvSSizeT control(ErlDrvData data, unsigned operation, char *in, ErlDr
         return answer(out, room, in[0], (ErlDrvSizeT)number(in + 1));
     case TIMER:
         return answer(out, room, '0', (ErlDrvSizeT)-driver_set_timer(work->port, (unsigned long)number(in)));
+    case SLOW:
+        work->is_slow = 1;
+        return answer(out, room, '0', (ErlDrvSizeT)-driver_set_timer(work->port, 0));
     case CANCEL:
         return answer(out, room, '0', (ErlDrvSizeT)-driver_cancel_timer(work->port));
     case JOB:

@@ -12,6 +12,7 @@ use crate::loader::debug;
 use crate::loader::load::{chunk_term, prepare};
 use crate::loader::module;
 use crate::loader::module::Module;
+use crate::loader::permission;
 use crate::loader::purge;
 use crate::loader::purge::Which;
 use crate::process::logger::log_error;
@@ -99,6 +100,9 @@ fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> 
         p.give_up_slice();
         return Err(p.put_off(Staged).into());
     }
+    if permission::waits(p) {
+        return Err(Control::Wait.into());
+    }
     let _turn = FINISHING.lock();
     let mut all: Vec<Arc<Module>> = Vec::new();
     let mut duplicated: Vec<Atom> = Vec::new();
@@ -149,7 +153,10 @@ fn call_on_load_function_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResu
     Err(Control::TrapTo(pending.address(entry)).into())
 }
 
-fn finish_after_on_load_2<'p>(_: &'p Process, [name, keep]: [Term<'p>; 2]) -> BifResult<'p> {
+fn finish_after_on_load_2<'p>(p: &'p Process, [name, keep]: [Term<'p>; 2]) -> BifResult<'p> {
+    if permission::waits(p) {
+        return Err(Control::Wait.into());
+    }
     let name = name.as_atom().ok_or_else(badarg)?;
     let keep = keep.as_bool().ok_or_else(badarg)?;
     module::finish_on_load(name, keep).map_err(|_| badarg())?;
@@ -162,6 +169,9 @@ fn check_old_code_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> 
 }
 
 fn delete_module_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
+    if permission::waits(p) {
+        return Err(Control::Wait.into());
+    }
     let name = name.as_atom().ok_or_else(badarg)?;
     match module::delete(name) {
         Ok(true) => Ok(Term::bool(true)),
@@ -185,6 +195,9 @@ pub(crate) fn set_purger(pid: Pid) {
 fn purge_module_2<'p>(p: &'p Process, [name, step]: [Term<'p>; 2]) -> BifResult<'p> {
     if PURGER.get() != Some(&p.pid()) {
         return Err(notsup().into());
+    }
+    if permission::waits(p) {
+        return Err(Control::Wait.into());
     }
     let name = name.as_atom().ok_or_else(badarg)?;
     let prepare = |which| purge::prepare(name, which).map_err(|()| badarg());

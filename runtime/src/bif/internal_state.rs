@@ -13,7 +13,7 @@ use super::time::make_unique_integer;
 use super::{GuardResult, Next, Raise, badarg, bifs};
 use crate::ets;
 use crate::heap::{MagicBinary, Message};
-use crate::loader::debug;
+use crate::loader::{debug, permission};
 use crate::process::{Exception, Process, Signal, exists, refs, send};
 use crate::sched::ptab::{PTab, PTabElement};
 use crate::sched::timers;
@@ -200,6 +200,15 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
             let count = p.x(1).as_u64().ok_or_else(badarg)?;
             p.set_marker_count(count);
             p.set_x(0, am::ok.term());
+            return Ok(Next::Return);
+        }
+        "code_mod_permission" => {
+            match p.x(1).as_bool().ok_or_else(badarg)? {
+                true if !permission::keep(p) => return Ok(Next::Wait),
+                true => {}
+                false => permission::give_back(),
+            }
+            p.set_x(0, Term::bool(true));
             return Ok(Next::Return);
         }
         "gc_state" => {

@@ -15,9 +15,9 @@ use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
 use crate::term::atom::atom;
-use crate::term::{Port as PortId, Term, View, am, tag};
+use crate::term::{Atom, Port as PortId, Term, View, am, tag};
 use crate::trace::sysprof;
-use crate::value::iolist;
+use crate::value::iolist::{self, Output};
 
 bifs! {
     bif erts_internal:"open_port"/2 => open_port_2;
@@ -75,10 +75,10 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     if force && !port.is_busy_softly() {
         return Ok(am::notsup.term());
     }
-    let Ok(data) = iolist::to_vec(data) else {
+    let Ok(data) = Output::of(data) else {
         return Ok(am::badarg.term());
     };
-    p.bump_reds((data.len() / 1024) as i64);
+    p.bump_reds((data.bytes.len() / 1024) as i64);
     let taken = {
         let _calls = sysprof::calls_port(p);
         port.command_from(p, p.pid().term().raw(), data, force)
@@ -87,7 +87,10 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         Ok(()) => Ok(true.into()),
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
-        Err(Refused::Busy) => Err(wait_for_port(p, port.id).into()),
+        Err(Refused::Busy) => {
+            let function = (am::erts_internal, Atom::new("port_command"), 3);
+            Err(wait_for_port(p, port.id, function).into())
+        }
     }
 }
 

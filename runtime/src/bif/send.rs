@@ -1,6 +1,7 @@
 //! The BIFs that send messages.
 
 use super::{BifResult, Control, badarg, badopt, bifs};
+use crate::process::suspension::Function;
 use crate::process::{NotSent, Process, send_to, send_with};
 use crate::term::{Port, Term, am};
 use crate::trace::sysmon;
@@ -15,13 +16,16 @@ fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
     match send_to(p, to, message) {
         Ok(()) | Err(NotSent::NotConnected) => Ok(message),
         Err(NotSent::NoSuchName) => Err(badarg().into()),
-        Err(NotSent::Busy(port)) => Err(wait_for_port(p, port).into()),
+        Err(NotSent::Busy(port)) => {
+            let function = (am::erlang, am::send, 2);
+            Err(wait_for_port(p, port, function).into())
+        }
     }
 }
 
-/// `p` is suspended until `port`, which has refused its data, takes data again; then it sends again.
-pub(crate) fn wait_for_port(p: &Process, port: Port) -> Control<'_> {
-    p.suspend_itself();
+/// `p` is suspended until `port`, which has refused its data, takes data again; then it calls `function` again.
+pub(crate) fn wait_for_port(p: &Process, port: Port, function: Function) -> Control<'_> {
+    p.suspend_in(function);
     sysmon::busy_port(p, port);
     Control::Wait
 }
@@ -40,7 +44,10 @@ fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResul
         Err(NotSent::NotConnected) if !connect => Ok(am::noconnect.term()),
         Ok(()) | Err(NotSent::NotConnected) => Ok(am::ok.term()),
         Err(NotSent::NoSuchName) => Err(badarg().into()),
-        Err(NotSent::Busy(port)) if suspend => Err(wait_for_port(p, port).into()),
+        Err(NotSent::Busy(port)) if suspend => {
+            let function = (am::erlang, am::send, 3);
+            Err(wait_for_port(p, port, function).into())
+        }
         Err(NotSent::Busy(_)) => Ok(am::nosuspend.term()),
     }
 }

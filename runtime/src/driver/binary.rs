@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::api;
-use crate::heap::{Binary, Heap, MagicBinary};
+use crate::heap::{Binary, Heap, MagicBinary, binary_bytes_given_back, binary_bytes_taken};
 use crate::process::refs::make_ref;
 use crate::sys::memory;
 use crate::term::Term;
@@ -65,6 +65,7 @@ impl Counted {
                 count: AtomicIsize::new(1),
                 size: size.cast_signed(),
             });
+            binary_bytes_taken(size);
             let binary = (&raw mut (*block.as_ptr()).size).cast::<DrvBinary>();
             Some(Counted(NonNull::new_unchecked(binary)))
         }
@@ -174,7 +175,9 @@ unsafe fn release(binary: *mut DrvBinary) -> isize {
         let block = block(binary);
         let left = block.count.fetch_sub(1, Ordering::AcqRel) - 1;
         if left == 0 {
-            let layout = layout(block.size.cast_unsigned()).expect("it was made with it");
+            let size = block.size.cast_unsigned();
+            let layout = layout(size).expect("it was made with it");
+            binary_bytes_given_back(size);
             dealloc(ptr::from_ref(block).cast_mut().cast(), layout);
         }
         left
@@ -189,7 +192,8 @@ unsafe fn resize(binary: *mut DrvBinary, size: usize) -> *mut DrvBinary {
     // SAFETY: by contract; the block was made with the layout of its size.
     unsafe {
         let old = block(binary);
-        let (Some(before), Some(after)) = (layout(old.size.cast_unsigned()), layout(size)) else {
+        let old_size = old.size.cast_unsigned();
+        let (Some(before), Some(after)) = (layout(old_size), layout(size)) else {
             return ptr::null_mut();
         };
         let moved =
@@ -197,6 +201,8 @@ unsafe fn resize(binary: *mut DrvBinary, size: usize) -> *mut DrvBinary {
         if moved.is_null() {
             return ptr::null_mut();
         }
+        binary_bytes_given_back(old_size);
+        binary_bytes_taken(size);
         (*moved).size = size.cast_signed();
         (&raw mut (*moved).size).cast()
     }

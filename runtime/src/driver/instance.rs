@@ -29,6 +29,7 @@ use crate::sys::chance::poll::Interest;
 use crate::sys::errno;
 use crate::term::atom::atom;
 use crate::term::{Pid, RawTerm, Term, am};
+use crate::value::iolist::Output;
 
 /// How far an instance has come.
 pub(super) mod phase {
@@ -225,16 +226,17 @@ impl Instance {
         }
     }
 
-    fn output(self: &Arc<Self>, caller: Option<Pid>, mut bytes: Vec<u8>) -> Option<()> {
+    fn output(self: &Arc<Self>, caller: Option<Pid>, sent: Output) -> Option<()> {
         self.serve(caller, |driver, data| {
             if let Some(outputv) = driver.entry.outputv {
-                let mut parts = Parts::of(&bytes);
+                let mut parts = Parts::of(&sent);
                 // SAFETY: D1, D2; the vector lives as long as the call.
                 unsafe {
                     let mut vector = parts.vector();
                     outputv(data, &raw mut vector);
                 }
             } else if let Some(output) = driver.entry.output {
+                let mut bytes = sent.bytes;
                 // SAFETY: D1, D2; the bytes live as long as the call.
                 unsafe { output(data, bytes.as_mut_ptr().cast(), bytes.len()) };
             }
@@ -364,17 +366,20 @@ unsafe fn answer_of(
     }
 }
 
-/// What an output consists of. The first element is empty, for a header of the driver's.
+/// What an output consists of: one binary holds all of it. The first element is empty, for a header of the driver's.
 struct Parts {
-    holder: Option<Counted>,
-    iov: [super::binary::Iov; 2],
-    binaries: [*mut super::binary::DrvBinary; 2],
+    /// Keeps the binary as long as the call.
+    _holder: Option<Counted>,
+    size: usize,
+    iov: Vec<super::binary::Iov>,
+    binaries: Vec<*mut super::binary::DrvBinary>,
 }
 
 impl Parts {
-    fn of(bytes: &[u8]) -> Parts {
-        let holder = (!bytes.is_empty()).then(|| Counted::of(bytes));
-        let (data, binary) = match &holder {
+    fn of(sent: &Output) -> Parts {
+        let size = sent.bytes.len();
+        let holder = (size > 0).then(|| Counted::of(&sent.bytes));
+        let (start, binary) = match &holder {
             Some(holder) => (holder.data(), holder.as_ptr()),
             None => (ptr::null_mut(), ptr::null_mut()),
         };
@@ -382,18 +387,23 @@ impl Parts {
             iov_base: data.cast(),
             iov_len,
         };
-        Parts {
-            holder,
-            iov: [part(ptr::null_mut(), 0), part(data, bytes.len())],
-            binaries: [ptr::null_mut(), binary],
+        let mut parts = Parts {
+            _holder: holder,
+            size,
+            iov: vec![part(ptr::null_mut(), 0)],
+            binaries: vec![ptr::null_mut()],
+        };
+        if size > 0 {
+            parts.iov.push(part(start, size));
+            parts.binaries.push(binary);
         }
+        parts
     }
 
     fn vector(&mut self) -> IoVec {
-        let size = self.iov[1].iov_len;
         IoVec {
-            count: 1 + c_int::from(self.holder.is_some()),
-            size,
+            count: c_int::try_from(self.iov.len()).expect("a list has fewer elements"),
+            size: self.size,
             iov: self.iov.as_mut_ptr(),
             binaries: self.binaries.as_mut_ptr(),
         }
@@ -404,8 +414,12 @@ impl Parts {
 struct Of(Arc<Instance>);
 
 impl Linked for Of {
-    fn command(&self, caller: Option<Pid>, data: Vec<u8>) -> Result<(), Refused> {
+    fn command(&self, caller: Option<Pid>, data: Output) -> Result<(), Refused> {
         self.0.output(caller, data).ok_or(Refused::Gone)
+    }
+
+    fn has_outputv(&self) -> bool {
+        self.0.driver.entry.outputv.is_some()
     }
 
     fn control(&self, caller: Pid, command: u32, data: &[u8]) -> Option<(Vec<u8>, bool)> {

@@ -15,6 +15,7 @@ use super::instance::{Instance, of};
 use super::{DrvPort, Event, api};
 use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
 use crate::term::Term;
+use crate::trace::sysmon::{self, PortOp};
 use crate::trace::sysprof;
 
 /// Bits of a mode.
@@ -106,6 +107,12 @@ fn tell(this: &Arc<Instance>, fd: RawFd, interest: Interest) {
         if !is_wished {
             return;
         }
+        let operation = if is_input {
+            PortOp::Input
+        } else {
+            PortOp::Output
+        };
+        let _works = sysmon::port_works(this.port.id, operation);
         if is_input {
             traced.begins(Term::small(0));
         }

@@ -8,6 +8,7 @@ use super::{DrvPort, api};
 use crate::sched::timers::{self, Fire, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::am;
+use crate::trace::sysmon::{self, PortOp};
 use crate::trace::sysprof;
 
 /// A timer that is set.
@@ -53,6 +54,7 @@ impl Instance {
             if self.timer.lock().take_if(is_it).is_none() {
                 return;
             }
+            let _works = sysmon::port_works(self.port.id, PortOp::Timeout);
             let traced = self.port.traced();
             traced.begins(am::timeout.term());
             traced.timed_out();

@@ -258,6 +258,16 @@ fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place<'_>); 1]> {
             },
             None,
         ));
+    } else if depth > 0
+        && let Some((module, function, arity)) = p.suspended_in()
+    {
+        let bif = Mfa {
+            module,
+            function,
+            arity,
+        };
+        frames.push((bif, None));
+        frames.extend(lookup(p, pc).filter(|_| depth > 1));
     } else if !pc.is_null() && depth > 0 {
         frames.extend(lookup(p, pc).or_else(|| native_function(p, pc)));
     } else if p.stack_words() == 0 {

@@ -129,7 +129,9 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{NonNull, null_mut};
 
-pub(crate) use crate::term::counted::binary_bytes;
+pub(crate) use crate::term::counted::{
+    binary_bytes, binary_bytes_given_back, binary_bytes_taken,
+};
 pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes};
 pub use crate::term::entry::LiteralCell;
 pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};

@@ -4,4 +4,5 @@ pub(crate) mod debug;
 pub(crate) mod disasm;
 pub(crate) mod load;
 pub(crate) mod module;
+pub(crate) mod permission;
 pub(crate) mod purge;

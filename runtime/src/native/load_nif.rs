@@ -5,6 +5,7 @@ use super::{NIFS, atom, error};
 use crate::bif::{badarg, bifs};
 use crate::code::stubs::for_each_return;
 use crate::loader::module::{Module, module_at};
+use crate::loader::permission;
 use crate::nif::library;
 use crate::process::{Exception, Next, Process};
 use crate::sys::chance;
@@ -57,6 +58,9 @@ fn caller(p: &Process) -> CodeAddress {
 }
 
 fn load_nif_2(p: &mut Process) -> Next {
+    if permission::waits(p) {
+        return Next::Wait;
+    }
     let (code, process) = (module_at(caller(p)), &*p);
     let (library, info) = (process.x(0), process.x(1));
     let name = match library.view() {

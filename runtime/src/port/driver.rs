@@ -45,6 +45,11 @@ pub(super) trait Driver: Send {
     /// Takes what is sent to the port.
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End>;
 
+    /// In ERTS it takes what is sent to it as a vector, and so tracers are told.
+    fn has_outputv(&self) -> bool {
+        false
+    }
+
     /// `port_control/3`; `None` where there is no such command.
     fn control(&mut self, _command: u32) -> Option<Result<Vec<u8>, End>> {
         None

@@ -12,6 +12,7 @@ use super::open::Error;
 use super::{Port, Refused};
 use crate::process::Peer;
 use crate::term::{Pid, Term};
+use crate::value::iolist::Output;
 
 /// A driver that can be opened by name.
 pub(crate) trait Library: Send + Sync {
@@ -39,7 +40,9 @@ pub(crate) trait Linked: Send + Sync {
     ///
     /// # Errors
     /// The port is gone.
-    fn command(&self, caller: Option<Pid>, data: Vec<u8>) -> Result<(), Refused>;
+    fn command(&self, caller: Option<Pid>, data: Output) -> Result<(), Refused>;
+    /// Does it take what is sent to it as a vector?
+    fn has_outputv(&self) -> bool;
     /// `port_control/3`: the answer, and whether it is to be a binary.
     fn control(&self, caller: Pid, command: u32, data: &[u8]) -> Option<(Vec<u8>, bool)>;
     /// `port_call/3`, in the external format.

@@ -44,7 +44,9 @@ use crate::term::atom::atom;
 use crate::term::{Pid, Port as PortId, Term, am};
 use crate::trace::Event;
 use crate::trace::ports::Traced;
+use crate::trace::sysmon::{self, PortOp};
 use crate::trace::sysprof;
+use crate::value::iolist::Output;
 
 /// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.
 static PORT_LIMIT: AtomicUsize = AtomicUsize::new(65_536);
@@ -107,8 +109,15 @@ impl Ready for Port {
             self.traced().begins(Term::small(0));
         }
         let mut state = self.state.lock();
+        let operation = if is_input {
+            PortOp::Input
+        } else {
+            PortOp::Output
+        };
+        let works = sysmon::port_works(self.id, operation);
         state.watches.retain(|w| (w.0, w.1) != (fd, interest));
         self.drive(state, |driver, port| driver.ready(port, fd, interest));
+        drop(works);
         if is_input {
             self.traced().ends(Term::small(0));
         }
@@ -166,6 +175,14 @@ impl State {
             waiting: Vec::new(),
             closing: None,
         }
+    }
+
+    /// Does the driver take what is sent to it as a vector?
+    fn has_outputv(&self) -> bool {
+        let linked = self.linked.as_ref();
+        let driver = self.driver.as_ref();
+        linked.is_some_and(|linked| linked.has_outputv())
+            || driver.is_some_and(|driver| driver.has_outputv())
     }
 
     /// Whether the driver must write before the port ends.
@@ -290,7 +307,7 @@ impl Port {
     /// the data is taken whether the port is busy or not. `tell` tells tracers of it, before a driver in C does.
     fn command(
         self: &Arc<Self>,
-        data: Vec<u8>,
+        data: Output,
         caller: Option<Pid>,
         force: bool,
         tell: impl FnOnce(),
@@ -307,15 +324,15 @@ impl Port {
             return Err(Refused::Busy);
         }
         if let Some(linked) = state.linked.clone() {
-            count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
+            count(&OUTPUT_BYTES, &mut state.output_bytes, data.bytes.len());
             drop(state);
             tell();
             return linked.command(caller, data);
         }
         // Shells are given their commands through a pipe. Both names of a run's folder are as long.
         let data = match state.os_pid {
-            Some(_) => paths::real(data),
-            None => data,
+            Some(_) => paths::real(data.bytes),
+            None => data.bytes,
         };
         count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
         self.drive(state, |driver, port| driver.output(port, data));
@@ -356,7 +373,9 @@ impl Port {
     /// The time that the driver asked for is up.
     fn timeout(self: &Arc<Self>) {
         let _runs = sysprof::port_runs(self.id);
-        self.drive(self.state.lock(), |driver, port| driver.timeout(port));
+        let state = self.state.lock();
+        let _works = sysmon::port_works(self.id, PortOp::Timeout);
+        self.drive(state, |driver, port| driver.timeout(port));
     }
 
     /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner

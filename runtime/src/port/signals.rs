@@ -10,7 +10,7 @@ use crate::process::{NotSent, Peer, Process, Signal, deliver, exists};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port as PortId, RawTerm, Term, am};
 use crate::trace::{Event, flags, sysprof};
-use crate::value::iolist;
+use crate::value::iolist::Output;
 
 /// What takes to ports what processes send them.
 pub(crate) fn hooks() -> Hooks {
@@ -21,7 +21,7 @@ pub(crate) fn hooks() -> Hooks {
         command: |id, data| {
             if let Some(port) = Port::lookup(id) {
                 // One that is going takes no more, which is nobody's fault.
-                let _ = port.command(data, None, false, || {});
+                let _ = port.command(data.into(), None, false, || {});
             }
         },
         exists: |id| Port::lookup(id).is_some(),
@@ -131,21 +131,29 @@ impl Port {
         self: &Arc<Self>,
         p: &Process,
         from: RawTerm,
-        data: Vec<u8>,
+        data: Output,
         force: bool,
     ) -> Result<(), Refused> {
         let is_heard = self.tracee.has(flags::RECEIVE | flags::RUNNING_PORTS);
-        let copy = is_heard.then(|| data.clone());
+        let copy = is_heard.then(|| (data.clone(), self.state.lock().has_outputv()));
         self.command(data, Some(p.pid()), force, || {
-            if let Some(data) = copy {
-                self.report_command(from, &data);
+            if let Some((data, is_vector)) = copy {
+                self.report_command(from, &data, is_vector);
             }
         })
     }
 
-    fn report_command(&self, from: RawTerm, data: &[u8]) {
+    /// It gets a command: a binary, or as a vector a list of binaries.
+    fn report_command(&self, from: RawTerm, data: &Output, is_vector: bool) {
         self.traced().received(Term::immed(from), |heap| {
-            heap.tuple(&[am::command.term(), heap.binary(data)])
+            let data = if is_vector {
+                let elements = data.elements().filter(|element| !element.is_empty());
+                let elements: Vec<_> = elements.map(|element| heap.binary(element)).collect();
+                heap.list(&elements)
+            } else {
+                heap.binary(&data.bytes)
+            };
+            heap.tuple(&[am::command.term(), data])
         });
         self.traced().ran(am::command);
     }
@@ -214,7 +222,7 @@ fn protocol(p: &Process, port: &Arc<Port>, message: Term<'_>) -> Option<Result<(
     };
     match tag.as_atom()?.name() {
         "command" => {
-            let data = iolist::to_vec(*argument).ok()?;
+            let data = Output::of(*argument).ok()?;
             // A port that is going takes no more, which is nobody's fault.
             if port.command_from(p, (*owner).raw(), data, false) == Err(Refused::Busy) {
                 return Some(Err(NotSent::Busy(port.id)));

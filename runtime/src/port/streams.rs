@@ -32,6 +32,10 @@ impl Descriptor {
             Descriptor::Lent(fd) => *fd,
         }
     }
+
+    fn is_lent(&self) -> bool {
+        matches!(self, Descriptor::Lent(_))
+    }
 }
 
 /// The options that say what the owner hears, and how.
@@ -181,6 +185,14 @@ impl Streams {
 impl Driver for Streams {
     fn start(&mut self, port: &mut Context<'_>) {
         self.wait_for_input(port);
+    }
+
+    fn has_outputv(&self) -> bool {
+        // The driver of descriptors, and not that of programs.
+        [&self.input, &self.output]
+            .into_iter()
+            .flatten()
+            .any(Descriptor::is_lent)
     }
 
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {

@@ -168,16 +168,19 @@ fn a_busy_port_makes_its_caller_wait() {
         let port = Port::lookup(port).unwrap();
         let chunk = vec![b'x'; 16 * 1024];
         let mut taken = 0;
-        while port.command(chunk.clone(), Some(Pid(0)), false, || {}) == Ok(()) {
+        while port.command(chunk.clone().into(), Some(Pid(0)), false, || {}) == Ok(()) {
             taken += 1;
             assert!(taken < 1000, "a pipe is not endless");
         }
         assert_eq!(
-            port.command(chunk, Some(Pid(0)), false, || {}),
+            port.command(chunk.into(), Some(Pid(0)), false, || {}),
             Err(Refused::Busy)
         );
         // Without a caller it is taken nevertheless.
-        assert_eq!(port.command(b"\nabc".to_vec(), None, false, || {}), Ok(()));
+        assert_eq!(
+            port.command(b"\nabc".to_vec().into(), None, false, || {}),
+            Ok(())
+        );
         taken
     });
     assert!(sent > 1);

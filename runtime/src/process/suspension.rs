@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Process;
 use crate::sync::{AtomicU32, Ordering};
-use crate::term::Pid;
+use crate::term::{Atom, Pid};
 
 /// Who suspends a process that waits for something that is no process.
 pub(crate) const NOBODY: Pid = Pid(crate::sched::ptab::INVALID_DATA);
@@ -23,9 +23,14 @@ pub(crate) struct Suspending {
     stage: Arc<Stage>,
 }
 
+/// Module, name and arity.
+pub(crate) type Function = (Atom, Atom, u8);
+
 /// The suspendee's end. The suspension is over when it is dropped.
 pub(crate) struct Suspended {
     pub(crate) by: Pid,
+    /// The function that the suspendee is shown in meanwhile, if not the one that it is in.
+    function: Option<Function>,
     stage: Arc<Stage>,
 }
 
@@ -36,7 +41,11 @@ impl Suspending {
         let other = stage.clone();
         (
             Suspending { count: 1, stage },
-            Suspended { by, stage: other },
+            Suspended {
+                by,
+                function: None,
+                stage: other,
+            },
         )
     }
     /// The suspendee stands still.
@@ -70,9 +79,25 @@ pub(crate) fn resume(p: Option<&mut Process>, by: Pid) {
 impl Process {
     /// It stands still until it is resumed in the name of [`NOBODY`], whatever messages come.
     pub(crate) fn suspend_itself(&self) {
-        let (_, suspended) = Suspending::new(NOBODY);
+        self.suspend(None);
+    }
+
+    /// The same, in a BIF that its code calls, which it is shown in meanwhile.
+    pub(crate) fn suspend_in(&self, function: Function) {
+        self.suspend(Some(function));
+    }
+
+    fn suspend(&self, function: Option<Function>) {
+        let (_, mut suspended) = Suspending::new(NOBODY);
+        suspended.function = function;
         suspended.activate();
         self.psd().suspended.push(suspended);
+    }
+
+    /// The BIF that it waits in, of [`Process::suspend_in`].
+    pub(crate) fn suspended_in(&self) -> Option<Function> {
+        let function = |psd: &super::Psd| psd.suspended.iter().find_map(|by| by.function);
+        self.with_psd(function).flatten()
     }
 }
 

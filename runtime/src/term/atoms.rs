@@ -569,6 +569,9 @@ static_atoms! {
     wordsize,
     // Native functions.
     ready_error,
+    input,
+    output,
+    port_op,
     ready_input,
     ready_output,
     select,

@@ -231,6 +231,16 @@ pub(crate) fn binary_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }
 
+/// Counts bytes of binaries that are no [`Binary`], but the user's all the same: those of drivers.
+pub(crate) fn binary_bytes_taken(bytes: usize) {
+    USED_BYTES.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// They have been given back.
+pub(crate) fn binary_bytes_given_back(bytes: usize) {
+    USED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+}
+
 /// An object of the runtime's own behind a reference (ETS table, file, atomics array, ...).
 pub struct MagicBinary {
     numbers: [u32; 3],

@@ -39,7 +39,7 @@ pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 
 use crate::exec::dirty;
-use crate::process::{Dirty, Process};
+use crate::process::{Dirty, Peer, Process};
 use crate::sys::chance::clock;
 use crate::sys::chance::ticks::{self, Ticks};
 use crate::term::{Atom, Pid, Term, am};
@@ -553,10 +553,10 @@ pub(super) fn report(tracee: Term<'_>, report: &Report<'_>) {
     }
 }
 
-/// A system event of a process.
-pub(super) fn system(pid: Pid, event: &SystemEvent) {
+/// A system event of a process or a port.
+pub(super) fn system(who: Peer, event: &SystemEvent) {
     if let Some(recorder) = recorder() {
-        recorder.system(id_of(pid), event);
+        recorder.system(recorder.id(who.term()), event);
     }
 }
 

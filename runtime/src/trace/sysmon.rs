@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::record;
 use super::session::{self, Shared};
-use super::system_event::HeapInfo;
-pub(crate) use super::system_event::{Limits, SystemEvent};
+use super::system_event::{HeapInfo, Long};
+pub(crate) use super::system_event::{Limits, PortOp, SystemEvent};
 use crate::exec::exception;
 use crate::heap::{Heap, Message};
 use crate::loader::module::Mfa;
-use crate::process::{self, Process, SYSTEM, Signal};
+use crate::process::{self, Peer, Process, SYSTEM, Signal};
 use crate::term::{Pid, Port, am};
 
 /// The receiver of a session's system events, and which it gets.
@@ -62,27 +62,29 @@ pub(crate) fn exited(pid: Pid) {
     update();
 }
 
-/// Tells of an event of `pid` where it exceeds what a session has set: `{monitor, Pid, Event, What}`.
-fn tell(pid: Pid, event: &SystemEvent) {
-    tell_those(pid, event, |_, monitor| event.exceeds(&monitor.limits));
+/// Tells of an event of `who` where it exceeds what a session has set: `{monitor, Who, Event, What}`.
+fn tell(who: impl Into<Peer>, event: &SystemEvent) {
+    tell_those(who.into(), event, |_, monitor| {
+        event.exceeds(&monitor.limits)
+    });
 }
 
-fn tell_those(pid: Pid, event: &SystemEvent, wants: impl Fn(&Shared, &Monitor) -> bool) {
+fn tell_those(who: Peer, event: &SystemEvent, wants: impl Fn(&Shared, &Monitor) -> bool) {
     for session in session::all() {
         let monitor = *session.monitor.lock();
         if !wants(&session, &monitor) {
             continue;
         }
         if monitor.is_recorded {
-            record::system(pid, event);
+            record::system(who, event);
         }
         // What happens to the receiver itself is not told.
-        let Some(receiver) = monitor.receiver.filter(|receiver| *receiver != pid) else {
+        let Some(receiver) = monitor.receiver.filter(|it| Peer::from(*it) != who) else {
             continue;
         };
         let heap = Heap::detached();
         let (name, what) = (event.name().term(), event.term(&heap));
-        let message = Message::of_tuple(&[am::monitor.term(), pid.term(), name, what]);
+        let message = Message::of_tuple(&[am::monitor.term(), who.term(), name, what]);
         // Gone: then nobody wants it.
         let _ = process::send(receiver, Signal::own(message, SYSTEM));
     }
@@ -150,7 +152,37 @@ pub(crate) fn slice_ended(p: &Process, slice: &TimeSlice) {
     let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
     if limit != 0 && ms > limit {
         let (from, to) = (slice.from, exception::current_function(p));
-        tell(p.pid(), &SystemEvent::LongSchedule { ms, from, to });
+        let of = Long::Process { from, to };
+        tell(p.pid(), &SystemEvent::LongSchedule { ms, of });
+    }
+}
+
+/// A port's work that is watched, until this is dropped. What its driver does for a process that calls it is in the
+/// time slice of that process.
+pub(crate) struct PortWork {
+    port: Port,
+    operation: PortOp,
+    start: i64,
+}
+
+/// `port` begins to do something; `None` where nobody cares how long it takes.
+#[inline]
+pub(crate) fn port_works(port: Port, operation: PortOp) -> Option<PortWork> {
+    (LONG_SCHEDULE.load(Ordering::Relaxed) != 0).then(|| PortWork {
+        port,
+        operation,
+        start: crate::sys::chance::clock::counter_ns(),
+    })
+}
+
+impl Drop for PortWork {
+    fn drop(&mut self) {
+        let ms = milliseconds_since(self.start);
+        let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
+        if limit != 0 && ms > limit {
+            let of = Long::Port(self.operation);
+            tell(self.port, &SystemEvent::LongSchedule { ms, of });
+        }
     }
 }
 
@@ -202,7 +234,9 @@ fn tell_of_queue(p: &Process, is_long: bool, sessions: &[u64]) {
     if !sessions.is_empty() {
         let messages = p.mailbox.len() as u64;
         let event = SystemEvent::LongMessageQueue { is_long, messages };
-        tell_those(p.pid(), &event, |session, _| sessions.contains(&session.id));
+        tell_those(p.pid().into(), &event, |session, _| {
+            sessions.contains(&session.id)
+        });
     }
 }
 

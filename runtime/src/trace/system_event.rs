@@ -41,7 +41,7 @@ macro_rules! system_events {
             pub(super) const NAMES: &[Atom] = &[$(am::$name),*];
         }
 
-        /// What has happened to a process.
+        /// What has happened to a process, or to a port.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum SystemEvent {
             $($($(#[doc = $told])* $event { $($field: $type),* },)?)*
@@ -69,8 +69,9 @@ system_events! {
         LargeHeap { heap: HeapInfo };
     /// A time slice takes more milliseconds.
     long_schedule: Number<1> =>
-        /// `[{timeout, Ms}, {in, {M, F, A} | undefined}, {out, ...}]`: where it began and where it ended.
-        LongSchedule { ms: u64, from: Option<Mfa>, to: Option<Mfa> };
+        /// `[{timeout, Ms}, {in, {M, F, A} | undefined}, {out, ...}]` of a process: where it began and where it ended.
+        /// `[{timeout, Ms}, {port_op, Operation}]` of a port.
+        LongSchedule { ms: u64, of: Long };
     /// A collection takes more milliseconds.
     long_gc: Number<1> =>
         /// `[{timeout, Ms}, {old_heap_block_size, Words}, ...]`
@@ -133,6 +134,36 @@ impl Limit for Option<(u64, u64)> {
         let (off, on) = self?;
         let both = heap.tuple(&[heap.unsigned(off), heap.unsigned(on)]);
         Some(heap.tuple(&[name.term(), both]))
+    }
+}
+
+/// What has taken long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Long {
+    /// A time slice, which began and ended in these functions.
+    Process {
+        from: Option<Mfa>,
+        to: Option<Mfa>,
+    },
+    Port(PortOp),
+}
+
+/// What a port has its driver do, when no process calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortOp {
+    Timeout,
+    Input,
+    Output,
+}
+
+impl PortOp {
+    /// Its atom in messages.
+    pub(super) fn name(self) -> Atom {
+        match self {
+            PortOp::Timeout => am::timeout,
+            PortOp::Input => am::input,
+            PortOp::Output => am::output,
+        }
     }
 }
 
@@ -222,11 +253,17 @@ impl SystemEvent {
         match *self {
             SystemEvent::BusyPort { port } => port.term(),
             SystemEvent::LargeHeap { heap: info } => heap.list(&info.pairs(heap)),
-            SystemEvent::LongSchedule { ms, from, to } => heap.list(&[
-                timeout(ms),
-                pair(heap, am::in_, place(heap, from)),
-                pair(heap, am::out, place(heap, to)),
-            ]),
+            SystemEvent::LongSchedule { ms, of } => match of {
+                Long::Process { from, to } => heap.list(&[
+                    timeout(ms),
+                    pair(heap, am::in_, place(heap, from)),
+                    pair(heap, am::out, place(heap, to)),
+                ]),
+                Long::Port(operation) => {
+                    let operation = pair(heap, am::port_op, operation.name().term());
+                    heap.list(&[timeout(ms), operation])
+                }
+            },
             SystemEvent::LongGc { ms, heap: info } => {
                 heap.cons(timeout(ms), heap.list(&info.pairs(heap)))
             }
@@ -259,8 +296,7 @@ pub(super) mod tests {
             SystemEvent::LargeHeap { heap },
             SystemEvent::LongSchedule {
                 ms: 12,
-                from,
-                to: None,
+                of: Long::Process { from, to: None },
             },
             SystemEvent::LongGc { ms: 11, heap },
             SystemEvent::LongMessageQueue {
@@ -284,6 +320,13 @@ pub(super) mod tests {
         assert_eq!(told[2], format!("long_schedule [{{timeout,12}},{places}"));
         assert_eq!(told[3], format!("long_gc [{{timeout,11}},{sizes}"));
         assert_eq!(told[4], "long_message_queue true");
+        let ops = [PortOp::Timeout, PortOp::Input, PortOp::Output];
+        for (op, name) in ops.into_iter().zip(["timeout", "input", "output"]) {
+            let of = Long::Port(op);
+            let what = SystemEvent::LongSchedule { ms: 13, of }.term(&heap);
+            let expected = format!("[{{timeout,13}},{{port_op,{name}}}]");
+            assert_eq!(what.display_cut(1000).to_string(), expected);
+        }
         let names: Vec<Atom> = samples().iter().map(SystemEvent::name).collect();
         let all = Limits::NAMES
             .iter()

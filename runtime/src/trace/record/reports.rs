@@ -4,8 +4,8 @@ use beamline_formats::ring::{Event as RingEvent, Id, Kind, Name, NameId};
 
 use super::{Recorder, id_of};
 use crate::loader::module::Mfa;
-use crate::term::{Pid, Term, View};
-use crate::trace::system_event::SystemEvent;
+use crate::term::{Atom, Pid, Term, View};
+use crate::trace::system_event::{Long, SystemEvent};
 use crate::trace::tracer::{Event, Report};
 
 /// What happens to a message with a sequential trace token.
@@ -37,16 +37,22 @@ pub(in super::super) fn text_of(term: Term<'_>) -> String {
     text
 }
 
-/// The record of a system event; functions get their names in the recording.
-fn record_of(event: &SystemEvent, name: impl Fn(Mfa) -> NameId) -> RingEvent<'static> {
-    let name = |function: Option<Mfa>| function.map_or(NameId::NONE, &name);
+/// The record of a system event; functions and atoms get their names in the recording.
+fn record_of(
+    event: &SystemEvent,
+    function: impl Fn(Mfa) -> NameId,
+    atom: impl Fn(Atom) -> NameId,
+) -> RingEvent<'static> {
+    let function = |mfa: Option<Mfa>| mfa.map_or(NameId::NONE, &function);
     match *event {
         SystemEvent::LongGc { ms, .. } => RingEvent::LongGc { ms },
-        SystemEvent::LongSchedule { ms, from, to } => RingEvent::LongSchedule {
-            ms,
-            from: name(from),
-            to: name(to),
-        },
+        SystemEvent::LongSchedule { ms, of } => {
+            let (from, to) = match of {
+                Long::Process { from, to } => (function(from), function(to)),
+                Long::Port(operation) => (atom(operation.name()), NameId::NONE),
+            };
+            RingEvent::LongSchedule { ms, from, to }
+        }
         SystemEvent::LargeHeap { heap } => RingEvent::LargeHeap {
             words: heap.words(),
         },
@@ -133,7 +139,7 @@ impl Recorder {
     }
 
     pub(super) fn system(&self, subject: Id, event: &SystemEvent) {
-        let ring_event = record_of(event, |mfa| self.function(mfa));
+        let ring_event = record_of(event, |mfa| self.function(mfa), |name| self.atom(name));
         self.write(subject, &ring_event);
         // That something has passed is waited for by nobody.
         let begins = !matches!(ring_event, RingEvent::LongMessageQueue { is_long: 0, .. });
@@ -237,6 +243,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::system_event::PortOp;
     use crate::trace::system_event::tests::samples;
     use beamline_formats::ring::Group;
 
@@ -244,7 +251,7 @@ mod tests {
     fn a_system_event_has_the_same_name_as_its_record() {
         let mut told = Vec::new();
         for event in samples() {
-            let record = record_of(&event, |_| NameId(9));
+            let record = record_of(&event, |_| NameId(9), |_| NameId(8));
             let kind = record.kind().expect("a kind");
             assert_eq!(kind.name(), event.name().name());
             told.push(kind);
@@ -263,7 +270,7 @@ mod tests {
     fn records_have_the_numbers_of_events() {
         let events = samples()
             .into_iter()
-            .map(|event| record_of(&event, |_| NameId(9)));
+            .map(|event| record_of(&event, |_| NameId(9), |_| NameId(8)));
         let expect = [
             RingEvent::BusyPort { port: Id::Port(7) },
             RingEvent::LargeHeap { words: 3 },
@@ -279,5 +286,12 @@ mod tests {
             },
         ];
         assert_eq!(events.collect::<Vec<_>>(), expect);
+        let of = Long::Port(PortOp::Input);
+        let event = SystemEvent::LongSchedule { ms: 13, of };
+        let (from, to) = (NameId(8), NameId::NONE);
+        assert_eq!(
+            record_of(&event, |_| NameId(9), |_| NameId(8)),
+            RingEvent::LongSchedule { ms: 13, from, to }
+        );
     }
 }
