@@ -92,6 +92,8 @@ pub(crate) trait Instruction: Copy {
     fn words(self) -> usize;
     /// The next one.
     fn next(self) -> CodeAddress;
+    /// Where it goes on where its test fails; null for none.
+    fn otherwise(self) -> CodeAddress;
 }
 
 /// Code being made.

@@ -224,6 +224,19 @@ pub struct Process {
     dirty: Option<Arc<dirty::DirtyCall>>,
 }
 
+/// Where compiled code finds what it keeps in machine registers, in bytes.
+pub(crate) mod offset {
+    use super::{Flags, Process};
+    use std::mem::offset_of;
+
+    pub(crate) const HTOP: i32 = offset_of!(Process, heap.htop) as i32;
+    pub(crate) const STOP: i32 = offset_of!(Process, heap.stop) as i32;
+    pub(crate) const FCALLS: i32 = offset_of!(Process, fcalls) as i32;
+    pub(crate) const CATCHES: i32 = offset_of!(Process, catches) as i32;
+    pub(crate) const SAVES_CALLS: i32 =
+        (offset_of!(Process, flags) + offset_of!(Flags, saves_calls)) as i32;
+}
+
 // SAFETY: P1: one thread at a time reaches a process; it moves between threads whole.
 unsafe impl Send for Process {}
 
