@@ -28,8 +28,8 @@
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
-pub mod engine;
 pub mod choice;
+pub mod engine;
 pub mod export;
 pub mod flamegraph;
 pub mod fuzz;

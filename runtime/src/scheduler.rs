@@ -75,6 +75,7 @@ struct Scheduler {
 
 fn run_scheduler(id: usize) {
     become_scheduler(id);
+    jit::start_thread();
     let (machine, queues) = (machine(), run_queues());
     let scheduler = Scheduler {
         id,

@@ -124,7 +124,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     );
     let engine = Engine::from_environment().map_err(StartError)?;
     if engine == Some(Engine::Jit) {
-        jit::start().map_err(|error| StartError(format!("no memory for machine code: {error}")))?;
+        jit::start().map_err(|error| StartError(format!("--engine jit: {error}")))?;
     }
     if chance::form().is_virtual() {
         hash_atoms_by_name();

@@ -221,12 +221,23 @@ pub(crate) fn remove(specific: Range<u64>) {
         blocks.by_native.remove(&block.native.start);
     }
     drop(blocks);
+    if gone.is_empty() {
+        return;
+    }
+    EPOCH.fetch_add(1, Ordering::AcqRel);
     let mut arena = engine.arena.lock();
     for block in gone {
         let offset = (block.native.start - engine.range.start) as usize;
         arena.release(offset, (block.native.end - block.native.start) as usize);
     }
 }
+
+/// How often compiled code has been given back: what was known of addresses holds while it stays the same.
+pub(crate) fn epoch() -> u64 {
+    EPOCH.load(Ordering::Acquire)
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
 
 /// Is this an address of compiled code?
 #[inline(always)]

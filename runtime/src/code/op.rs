@@ -190,13 +190,19 @@ macro_rules! value {
     };
 }
 
-/// The label in the operand `fail`.
+/// The label in the operand that says where else the instruction leads.
 macro_rules! otherwise {
     ($self:ident,) => {
         CodeAddress::NULL
     };
     ($self:ident, fail $($rest:ident)*) => {
         $self.fail()
+    };
+    ($self:ident, wait $($rest:ident)*) => {
+        $self.wait()
+    };
+    ($self:ident, again $($rest:ident)*) => {
+        $self.again()
     };
     ($self:ident, $first:ident $($rest:ident)*) => {
         otherwise!($self, $($rest)*)

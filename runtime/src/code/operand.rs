@@ -92,7 +92,7 @@ pub(crate) trait Instruction: Copy {
     fn words(self) -> usize;
     /// The next one.
     fn next(self) -> CodeAddress;
-    /// Where it goes on where its test fails; null for none.
+    /// Where it leads if not to the next one, a test that fails for one; null for nowhere.
     fn otherwise(self) -> CodeAddress;
 }
 

@@ -6,6 +6,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arms::{
     arith, bifs, calls, data, entries, floats, frames, handlers, order, receive, select, types,
@@ -18,7 +19,7 @@ use crate::code::native;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::Instruction;
 use crate::code::stubs;
-use crate::process::{Outcome, Process};
+use crate::process::{NativePc, Outcome, Process};
 use crate::term::CodeAddress;
 use crate::trace;
 
@@ -64,7 +65,15 @@ pub(crate) const FAIL: u64 = 1;
 pub(crate) type Helper = unsafe extern "C" fn(&mut Process, CodeAddress, &mut Slice) -> u64;
 
 /// The address that follows an instruction's arm, or how the time slice has ended.
-type Step = Result<CodeAddress, Outcome>;
+type Step = Result<Next, Outcome>;
+
+/// Where an arm has led.
+#[derive(Clone, Copy)]
+struct Next {
+    pc: CodeAddress,
+    /// It is a function's entry.
+    is_entry: bool,
+}
 
 /// Runs an arm.
 ///
@@ -83,7 +92,10 @@ unsafe fn run_arm<I: Instruction>(
     match arm(&mut r, unsafe { I::at(pc, word) }) {
         ControlFlow::Continue(()) => {
             r.swap_out();
-            Ok(r.pc)
+            Ok(Next {
+                pc: r.pc,
+                is_entry: r.at_entry,
+            })
         }
         ControlFlow::Break(outcome) => Err(outcome),
     }
@@ -136,9 +148,9 @@ macro_rules! helpers {
                     let word = word_at(pc);
                     let i = read::$op::at(pc, word);
                     match step!(p, pc, word, slice, $kind $op $($arm)::+) {
-                        Ok(to) if to == i.next() => NEXT,
-                        Ok(to) if to == i.otherwise() => FAIL,
-                        Ok(to) => go(p, to, slice),
+                        Ok(to) if to.pc == i.next() => NEXT,
+                        Ok(to) if to.pc == i.otherwise() => FAIL,
+                        Ok(to) => go_on(p, to, slice),
                         Err(outcome) => slice.leave(outcome),
                     }
                 }
@@ -172,9 +184,10 @@ const fn is_outside(op: Op) -> bool {
 /// The compiled form of where `p`, swapped out, goes on: what stands outside of compiled functions is run first.
 ///
 /// # Safety
-/// I1, I3: `p` has got to the instruction at `pc`, or it is a return address off the stack.
-pub(crate) unsafe extern "C" fn go(p: &mut Process, mut pc: CodeAddress, slice: &mut Slice) -> u64 {
+/// I1, I3: `p` has got to the instruction there, or it is a return address off the stack.
+unsafe fn go_on(p: &mut Process, mut next: Next, slice: &mut Slice) -> u64 {
     loop {
+        let pc = next.pc;
         if native::is_native(pc) {
             return pc.word();
         }
@@ -194,17 +207,63 @@ pub(crate) unsafe extern "C" fn go(p: &mut Process, mut pc: CodeAddress, slice: 
                         $(Op::$op if const { is_outside(Op::$op) } => {
                             step!(p, pc, word, slice, $kind $op $($arm)::+)
                         })*
-                        _ => return native::native(pc).unwrap_or_else(|| (slice.compile)(pc)),
+                        _ => return compiled(next, slice),
                     }
                 }
             };
         }
         let step: Step = all_arms!(outside!());
         match step {
-            Ok(to) => pc = to,
+            Ok(to) => next = to,
             Err(outcome) => return slice.leave(outcome),
         }
     }
+}
+
+/// The compiled form of an instruction in a function's own code.
+///
+/// # Safety
+/// I1: there is one.
+unsafe fn compiled(next: Next, slice: &Slice) -> u64 {
+    if next.is_entry {
+        // SAFETY: by contract; N1.
+        let body = unsafe { &*next.pc.code().offset(head::BODY).cast::<AtomicU64>() };
+        let body = body.load(Ordering::Acquire);
+        if body != 0 {
+            return body;
+        }
+    }
+    native::native(next.pc).unwrap_or_else(|| (slice.compile)(next.pc))
+}
+
+/// The call of the function with this entry by `p`, swapped out: where compiled code goes on.
+///
+/// # Safety
+/// I1, I3: it is an entry, and its arguments are in their registers.
+pub(crate) unsafe extern "C" fn enter(
+    p: &mut Process,
+    entry: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    let next = Next {
+        pc: entry,
+        is_entry: true,
+    };
+    // SAFETY: by contract.
+    unsafe { go_on(p, next, slice) }
+}
+
+/// As [`go_on`], of what may be an entry or not.
+///
+/// # Safety
+/// Its contract.
+unsafe fn go(p: &mut Process, pc: CodeAddress, slice: &mut Slice) -> u64 {
+    let next = Next {
+        pc,
+        is_entry: false,
+    };
+    // SAFETY: by contract.
+    unsafe { go_on(p, next, slice) }
 }
 
 /// `p`, swapped out, has returned to this place in place of a return address.
@@ -260,7 +319,18 @@ pub(crate) unsafe fn resume(p: &mut Process, slice: &mut Slice) -> u64 {
         pc => pc,
     };
     // SAFETY: by contract.
-    unsafe { go(p, pc, slice) }
+    let is_breakpoint = || unsafe { *pc.code() } as u16 == Op::Breakpoint as u16;
+    let known = p.native_pc.get();
+    if known.pc == pc && known.epoch == native::epoch() && !is_breakpoint() {
+        return known.native;
+    }
+    let epoch = native::epoch();
+    // SAFETY: by contract.
+    let native = unsafe { go(p, pc, slice) };
+    if native::native(pc) == Some(native) {
+        p.native_pc.set(NativePc { pc, native, epoch });
+    }
+    native
 }
 
 pub(crate) use super::run::ended;

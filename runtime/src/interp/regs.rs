@@ -38,6 +38,8 @@ pub(super) struct Regs<'p> {
     pub(super) fcalls: i64,
     /// Compiled code has called this instruction's arm. It never changes, so the loop has nothing of it.
     is_native: bool,
+    /// What `pc` has come to is a function's entry.
+    pub(super) at_entry: bool,
 }
 
 impl<'p> Regs<'p> {
@@ -50,6 +52,7 @@ impl<'p> Regs<'p> {
     ) -> Regs<'p> {
         Regs {
             is_native,
+            at_entry: false,
             x: p.registers().cast(),
             f,
             pc,
@@ -165,6 +168,7 @@ impl<'p> Regs<'p> {
     #[inline(always)]
     pub(super) unsafe fn dispatch(&mut self, entry: CodeAddress) -> Go {
         self.pc = entry;
+        self.at_entry = true;
         self.fcalls -= 1;
         if self.fcalls > 0 {
             return GO;

@@ -20,7 +20,8 @@
 //! Invariants:
 //! - J1: whoever calls Rust stores `r14`, `r15` and `rsp` in the process before, and takes them from it afterwards (I2).
 //! - J2: compiled code pushes return addresses only where the process's stack has room for a word (H1); the words that
-//!   [`RESERVED_WORDS`](crate::heap::RESERVED_WORDS) keeps free are enough for the calls of stubs.
+//!   [`RESERVED_WORDS`](crate::heap::RESERVED_WORDS) keeps free are enough for the calls of stubs. No signal is handled
+//!   there.
 //! - J3: a return address on the process's stack is a multiple of 4, so that the collector takes it for no term.
 #![expect(unsafe_code, reason = "machine code is made and entered")]
 
@@ -32,6 +33,7 @@ use std::io;
 
 use crate::interp::native::{self, Slice};
 use crate::process::{Outcome, Process};
+use crate::sys::signal;
 use crate::trace;
 
 pub(crate) use crate::code::native::is_on;
@@ -39,9 +41,22 @@ pub(crate) use crate::code::native::is_on;
 /// Has all code of this machine compiled. Nothing has been loaded yet.
 ///
 /// # Errors
-/// The system's, where it gives no memory for machine code.
+/// Where the processor is another one, and the system's, where it gives no memory for machine code.
 pub(crate) fn start() -> io::Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "machine code is made for x86-64 processors only; the interpreter runs everywhere",
+        ));
+    }
     stubs::start()
+}
+
+/// Prepares a scheduler's thread.
+pub(crate) fn start_thread() {
+    if is_on() {
+        signal::leave_to_others();
+    }
 }
 
 /// Runs `p` until its time is used up, it waits or it exits.

@@ -199,7 +199,7 @@ fn emit_generic_entry(a: &mut Assembler) -> (DynamicLabel, AssemblyOffset) {
     let yields = a.new_dynamic_label();
     let generic_entry = a.offset();
     dynasm!(a; .arch x64; dec r14; jle =>yields; mov rsi, rax);
-    go(a, address(helpers::go));
+    go(a, address(helpers::enter));
     (yields, generic_entry)
 }
 
