@@ -146,6 +146,11 @@ impl Arena {
         Some(offset)
     }
 
+    /// Bytes in use.
+    fn used(&self) -> usize {
+        self.top - self.free.values().sum::<usize>()
+    }
+
     /// Gives it back.
     fn release(&mut self, mut offset: usize, mut bytes: usize) {
         if let Some((&before, &length)) = self.free.range(..offset).next_back()
@@ -204,6 +209,12 @@ pub(crate) fn add(compiled: Compiled<'_>) -> Option<u64> {
     blocks.by_native.insert(start, block.clone());
     blocks.by_specific.insert(block.specific.start, block);
     Some(start)
+}
+
+/// Bytes of compiled code.
+#[must_use]
+pub(crate) fn bytes() -> usize {
+    ENGINE.get().map_or(0, |engine| engine.arena.lock().used())
 }
 
 /// Gives back what was made of these specific instructions. Nobody runs it, and every scheduler has passed a quiescent
