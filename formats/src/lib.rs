@@ -11,6 +11,7 @@
 //! * [`html`]: a recording as one page for a browser;
 //! * [`choice`]: the functions or processes that a user chooses for a report;
 //! * [`chance`]: where runs take what no program determines, and the clocks of the tools;
+//! * [`engine`]: what runs code;
 //! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: a profile as JSON, for other programs;
@@ -23,11 +24,12 @@
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `names` `paths` `rank` `variable` ◀ `chance` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! `name` `names` `paths` `rank` `variable` ◀ `chance` `engine` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
 pub mod choice;
+pub mod engine;
 pub mod export;
 pub mod flamegraph;
 pub mod fuzz;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use beamline_formats::engine::Engine;
 use beamline_formats::profile::{Pattern, Span};
+use beamline_formats::variable::Variable as _;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -19,9 +21,19 @@ pub(crate) struct RunArgs {
     /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
     #[arg(long)]
     pub(crate) deterministic: bool,
+    /// Interpret code, or compile each function to machine code when it is first called (on x86-64) [default:
+    /// $BEAMLINE_ENGINE, interpreter].
+    #[arg(long, value_name = "ENGINE", value_parser = engine())]
+    pub(crate) engine: Option<Engine>,
     /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam, .exs or .escript file.
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// Reads the name of an engine.
+fn engine() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+        .map(|name| Engine::from_variable(&name).expect("one of the names"))
 }
 
 impl RunArgs {
@@ -33,6 +45,7 @@ impl RunArgs {
             command: self.command.clone(),
             mode: Mode {
                 deterministic: self.deterministic,
+                engine: self.engine,
                 ..Mode::default()
             },
         }

@@ -15,6 +15,7 @@ pub mod heap;
 mod hook;
 pub mod hooks;
 mod interp;
+mod jit;
 mod loader;
 mod matchspec;
 mod native;

@@ -21,6 +21,7 @@ use std::time::Duration;
 use crate::exec::exception;
 use crate::heap::Heap;
 use crate::interp;
+use crate::jit;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::user_timers;
 use crate::process::{
@@ -347,6 +348,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
             p.put_native(body);
             outcome
         }
+        None if jit::is_on() => jit::run(p),
         None => interp::run(p),
     };
     p.save_registers();

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use beamline_formats::chance::Chance;
+use beamline_formats::engine::Engine;
 use beamline_formats::totals;
 use beamline_formats::variable::Variable as _;
 
 use crate::bif;
 use crate::heap::Heap;
 use crate::hooks;
+use crate::jit;
 use crate::loader::{debug, load, module};
 use crate::nif;
 use crate::port;
@@ -120,6 +122,10 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
             .map_err(StartError)?
             .unwrap_or_default(),
     );
+    let engine = Engine::from_environment().map_err(StartError)?;
+    if engine == Some(Engine::Jit) {
+        jit::start().map_err(|error| StartError(format!("--engine jit: {error}")))?;
+    }
     if chance::form().is_virtual() {
         hash_atoms_by_name();
     }

@@ -24,6 +24,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use beamline_formats::chance::{self, Chance};
+use beamline_formats::engine::Engine;
 use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request, Span};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
@@ -275,6 +276,8 @@ pub struct Launch {
 pub struct Mode {
     /// It runs with one scheduler, in virtual time, without chance: two runs do the same.
     pub deterministic: bool,
+    /// What its emulators run code with, where that was chosen.
+    pub engine: Option<Engine>,
     /// Its emulators write their totals.
     pub totals: bool,
     /// It reads nothing from standard input, and its standard output goes nowhere.
@@ -487,6 +490,9 @@ impl Place {
         }
         if let Some(folder) = &self.mode.folder {
             started.current_dir(folder);
+        }
+        if let Some(engine) = self.mode.engine {
+            started.env(Engine::VARIABLE, engine.to_variable()?);
         }
         let own = self.mode.variables.iter();
         started.envs(own.map(|(name, value)| (name, value)));

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::flags::max_heap_map;
 use super::{BifResult, Control, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
+use crate::code::native;
 use crate::exec::exception;
 use crate::heap;
 use crate::port;
@@ -183,7 +184,7 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         }
         "driver_version" => p.string("3.3"),
         "nif_version" => p.string("2.18"),
-        "emu_flavor" => atom("emu"),
+        "emu_flavor" => atom(if native::is_on() { "jit" } else { "emu" }),
         "emu_type" | "build_type" => atom("opt"),
         "os_type" => p.tuple(&[atom("unix"), atom(os_name())]),
         "os_version" => {

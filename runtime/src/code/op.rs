@@ -66,7 +66,6 @@ macro_rules! specific_ops {
             ///
             /// # Safety
             /// I1: it is one that the loader has put there.
-            #[cfg(test)]
             pub(crate) unsafe fn words_at(pc: CodeAddress, word: u64) -> usize {
                 // SAFETY: by contract.
                 match Op::of(word) { $(Op::$name => unsafe { read::$name::at(pc, word) }.words(),)* }
@@ -122,6 +121,10 @@ macro_rules! specific_ops {
                 #[inline(always)]
                 fn next(self) -> CodeAddress {
                     CodeAddress::of(self.pc.wrapping_add(self.words()))
+                }
+                #[inline(always)]
+                fn otherwise(self) -> CodeAddress {
+                    otherwise!(self, $($($w)+)?)
                 }
             }
 
@@ -187,6 +190,25 @@ macro_rules! value {
     };
 }
 
+/// The label in the operand that says where else the instruction leads.
+macro_rules! otherwise {
+    ($self:ident,) => {
+        CodeAddress::NULL
+    };
+    ($self:ident, fail $($rest:ident)*) => {
+        $self.fail()
+    };
+    ($self:ident, wait $($rest:ident)*) => {
+        $self.wait()
+    };
+    ($self:ident, again $($rest:ident)*) => {
+        $self.again()
+    };
+    ($self:ident, $first:ident $($rest:ident)*) => {
+        otherwise!($self, $($rest)*)
+    };
+}
+
 macro_rules! words {
     ($self:ident,) => {
         1
@@ -215,8 +237,9 @@ macro_rules! put_word {
 }
 
 specific_ops! {
-    /// Head of a function: raises `function_clause`. The breakpoint is 0 for none.
-    FuncInfo(arity: Count)[breakpoint: Num, module: Const, function: Const, arity_word: Num];
+    /// Head of a function: raises `function_clause`. `native` is where compiled code calls it, `body` what the call then
+    /// runs; the breakpoint is 0 for none.
+    FuncInfo(arity: Count)[native: Num, body: Num, breakpoint: Num, module: Const, function: Const, arity_word: Num];
     /// An entry under a breakpoint; the breakpoint knows the word that stood here.
     Breakpoint;
     /// Entry of an export without code: calls the process's error handler.
@@ -613,6 +636,10 @@ impl Op {
 }
 /// Offset, in words, of a function's parts from its entry.
 pub(crate) mod entry {
+    /// Where compiled code calls the function.
+    pub(crate) const NATIVE: isize = -6;
+    /// The function's own code behind its prologue; 0 until it is compiled.
+    pub(crate) const BODY: isize = -5;
     /// The breakpoint.
     pub(crate) const BREAKPOINT: isize = -4;
     /// Module.
@@ -723,7 +750,7 @@ mod tests {
             assert!(
                 operands
                     .iter()
-                    .all(|o| !["words", "next", "at"].contains(&o.name)),
+                    .all(|o| !["words", "next", "at", "otherwise"].contains(&o.name)),
                 "{op:?}"
             );
         }

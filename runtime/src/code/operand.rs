@@ -92,6 +92,8 @@ pub(crate) trait Instruction: Copy {
     fn words(self) -> usize;
     /// The next one.
     fn next(self) -> CodeAddress;
+    /// Where it leads if not to the next one, a test that fails for one; null for nowhere.
+    fn otherwise(self) -> CodeAddress;
 }
 
 /// Code being made.

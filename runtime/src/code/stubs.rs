@@ -2,6 +2,7 @@
 //! return addresses.
 #![expect(unsafe_code, reason = "stacks are walked word by word")]
 
+use super::native;
 use super::op::Op;
 use crate::process::Process;
 use crate::term::{CodeAddress, RawTerm};
@@ -39,17 +40,36 @@ pub(crate) fn breakpoint_end() -> CodeAddress {
     CodeAddress::of(BREAKPOINT_END.as_ptr())
 }
 
+/// How many places there are that calls return to without being in a function.
+pub(crate) const RETURNS: usize = TRACE_FRAMES + 2;
+
+/// Number `at` of them: of trace frames by kind, where a process ends, where a breakpoint does.
+#[must_use]
+pub(crate) fn nth_return(at: usize) -> CodeAddress {
+    match at {
+        0..TRACE_FRAMES => CodeAddress::of(&raw const TRACE_RETURNS[at]),
+        TRACE_FRAMES => normal_exit(),
+        _ => breakpoint_end(),
+    }
+}
+
 /// What a trace frame of `kind` begins with, in place of a return address.
 #[must_use]
-pub(crate) fn trace_return(kind: usize) -> CodeAddress {
-    CodeAddress::of(&raw const TRACE_RETURNS[kind])
+pub(crate) fn trace_return(kind: usize) -> u64 {
+    first_trace_return() + 8 * kind as u64
+}
+
+/// The first of them, in the form of the engine that runs.
+#[inline(always)]
+fn first_trace_return() -> u64 {
+    native::first_return().unwrap_or(TRACE_RETURNS.as_ptr() as u64)
 }
 
 /// The kind of trace frame that begins with `word`, if one does.
 #[inline(always)]
 #[must_use]
 pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
-    let offset = word.wrapping_sub(TRACE_RETURNS.as_ptr() as u64);
+    let offset = word.wrapping_sub(first_trace_return());
     let is_one = offset < 8 * TRACE_FRAMES as u64 && offset.is_multiple_of(8);
     is_one.then_some(offset as usize / 8)
 }
@@ -62,7 +82,7 @@ pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) ->
         let word = RawTerm(unsafe { *at });
         let is_return =
             word.is_header() && word != RawTerm::NONE && trace_frame_kind(word.0).is_none();
-        if is_return && !visit(CodeAddress::of_word(word.0)) {
+        if is_return && !visit(native::specific(CodeAddress::of_word(word.0))) {
             return;
         }
         at = at.wrapping_add(1);

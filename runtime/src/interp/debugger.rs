@@ -9,7 +9,7 @@
 //! ```
 
 use crate::code::entry::export;
-use crate::code::stubs;
+use crate::code::{native, stubs};
 use crate::exec::exception::{lookup, stub_name};
 use crate::heap::Heap;
 use crate::loader::module::Mfa;
@@ -51,7 +51,7 @@ pub(super) fn hit(p: &mut Process, pc: CodeAddress, live: usize) -> Hit {
     let frame = p.stop.get().wrapping_sub(need);
     // SAFETY: H1: `need` words are free below the stack's top; I3: `live` registers hold terms.
     unsafe {
-        *frame = stubs::breakpoint_end().word();
+        *frame = native::return_word(stubs::breakpoint_end());
         std::ptr::copy_nonoverlapping(p.registers().cast::<u64>(), frame.add(1), live);
         *frame.add(1 + live) = pc.behind().word();
     }
@@ -181,7 +181,7 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame<'_>> {
             continue;
         }
         frames.push(StackFrame::new(function, code, std::mem::take(&mut slots)));
-        code = CodeAddress::of_word(word.0);
+        code = native::specific(CodeAddress::of_word(word.0));
         function = Function::that_called(p, code);
     }
     frames.push(StackFrame::new(function, code, slots));

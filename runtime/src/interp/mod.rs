@@ -14,8 +14,10 @@
 mod arms;
 pub(crate) mod bits;
 pub(crate) mod debugger;
+pub(crate) mod native;
 mod regs;
 mod run;
+mod table;
 
 pub(crate) use run::run;
 #[cfg(all(test, not(loom)))]

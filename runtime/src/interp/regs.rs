@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::code::Export;
 use crate::code::bif::Bif;
+use crate::code::native;
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::exec::call::{Called, Ready};
@@ -35,12 +36,23 @@ pub(super) struct Regs<'p> {
     pub(super) htop: *mut u64,
     pub(super) stop: *mut u64,
     pub(super) fcalls: i64,
+    /// Compiled code has called this instruction's arm. It never changes, so the loop has nothing of it.
+    is_native: bool,
+    /// What `pc` has come to is a function's entry.
+    pub(super) at_entry: bool,
 }
 
 impl<'p> Regs<'p> {
     #[inline(always)]
-    pub(super) fn new(p: &'p mut Process, f: *mut f64, pc: CodeAddress) -> Regs<'p> {
+    pub(super) fn new(
+        p: &'p mut Process,
+        f: *mut f64,
+        pc: CodeAddress,
+        is_native: bool,
+    ) -> Regs<'p> {
         Regs {
+            is_native,
+            at_entry: false,
             x: p.registers().cast(),
             f,
             pc,
@@ -132,7 +144,11 @@ impl<'p> Regs<'p> {
     #[inline(always)]
     pub(super) fn pause(&mut self, outcome: Outcome, live: usize) -> Go {
         self.swap_out();
-        self.p.pc.set(self.pc);
+        self.p.pc.set(match self.is_native {
+            // What a call returns to is known by its compiled form.
+            true => native::specific(self.pc),
+            false => self.pc,
+        });
         self.p.live.set(live as u32);
         ControlFlow::Break(outcome)
     }
@@ -152,6 +168,7 @@ impl<'p> Regs<'p> {
     #[inline(always)]
     pub(super) unsafe fn dispatch(&mut self, entry: CodeAddress) -> Go {
         self.pc = entry;
+        self.at_entry = true;
         self.fcalls -= 1;
         if self.fcalls > 0 {
             return GO;
@@ -195,7 +212,10 @@ impl<'p> Regs<'p> {
         // SAFETY: by contract.
         unsafe {
             self.stop = self.stop.sub(1);
-            *self.stop = i.next().word();
+            *self.stop = match self.is_native {
+                true => native::return_word(i.next()),
+                false => i.next().word(),
+            };
         }
     }
 

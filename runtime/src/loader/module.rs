@@ -11,6 +11,7 @@ use super::debug::DebugTable;
 use crate::code::bif;
 use crate::code::entry;
 use crate::code::entry::FunEntry;
+use crate::code::native;
 use crate::code::op::entry as head;
 use crate::code::record;
 use crate::code::record::Defined;
@@ -223,6 +224,8 @@ impl Drop for Module {
         for &entry in &self.functions {
             (WATCH.get().freed)(self, entry);
         }
+        let code = self.code.as_ptr_range();
+        native::remove(code.start as u64..code.end as u64);
         release::release(std::mem::take(self.literals.get_mut()));
     }
 }

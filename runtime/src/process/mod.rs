@@ -181,6 +181,24 @@ pub(crate) struct Psd {
     pub(crate) seq: Option<Box<Seq>>,
 }
 
+/// A specific instruction and its compiled form, as a process that waits there remembers them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NativePc {
+    pub(crate) pc: CodeAddress,
+    pub(crate) native: u64,
+    /// How often compiled code had been given back then.
+    pub(crate) epoch: u64,
+}
+
+impl NativePc {
+    /// Nothing is remembered.
+    pub(crate) const NONE: NativePc = NativePc {
+        pc: CodeAddress::NULL,
+        native: 0,
+        epoch: 0,
+    };
+}
+
 /// A process, as the thread that runs it sees it.
 pub struct Process {
     heap: Heap,
@@ -193,6 +211,8 @@ pub struct Process {
     pub(crate) catches: Cell<u32>,
     /// Where to go on; null: with a call of `x(0):x(1)` with the argument list `x(2)`.
     pub(crate) pc: Cell<CodeAddress>,
+    /// What its `pc` was compiled to when it last went on there.
+    pub(crate) native_pc: Cell<NativePc>,
     /// X registers that are live at `pc` when a time slice begins or ends.
     pub(crate) live: Cell<u32>,
     /// Those registers while the process does not run (P3).
@@ -222,6 +242,19 @@ pub struct Process {
     pub(crate) resumed_call: Cell<CodeAddress>,
     /// The call on dirty schedulers that it waits for (DC1).
     dirty: Option<Arc<dirty::DirtyCall>>,
+}
+
+/// Where compiled code finds what it keeps in machine registers, in bytes.
+pub(crate) mod offset {
+    use super::{Flags, Process};
+    use std::mem::offset_of;
+
+    pub(crate) const HTOP: i32 = offset_of!(Process, heap.htop) as i32;
+    pub(crate) const STOP: i32 = offset_of!(Process, heap.stop) as i32;
+    pub(crate) const FCALLS: i32 = offset_of!(Process, fcalls) as i32;
+    pub(crate) const CATCHES: i32 = offset_of!(Process, catches) as i32;
+    pub(crate) const SAVES_CALLS: i32 =
+        (offset_of!(Process, flags) + offset_of!(Flags, saves_calls)) as i32;
 }
 
 // SAFETY: P1: one thread at a time reaches a process; it moves between threads whole.
@@ -264,6 +297,7 @@ impl Process {
             exception: Exception::default(),
             catches: Cell::new(0),
             pc: Cell::new(CodeAddress::NULL),
+            native_pc: Cell::new(NativePc::NONE),
             live: Cell::new(0),
             saved_x: SmallVec::new(),
             shared,

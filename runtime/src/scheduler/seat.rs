@@ -11,6 +11,7 @@ use std::cell::Cell;
 
 use super::{STACK_BYTES, Scheduler};
 use crate::exec::dirty::{become_dirty, end_dirty};
+use crate::jit;
 use crate::process::dirty::DirtyCall;
 use crate::process::dirty_queues::queue_of;
 use crate::sched::seat::Seat;
@@ -35,6 +36,7 @@ pub(super) enum MayLeave {
 /// The own thread of scheduler `id`.
 pub(super) fn run_own(id: usize) {
     become_scheduler(id);
+    jit::start_thread();
     machine().progress.active(id);
     let may_leave = MayLeave::Yes {
         but_for: Cell::new(0),
@@ -45,6 +47,7 @@ pub(super) fn run_own(id: usize) {
 
 /// The deputy of scheduler `id`.
 fn run_deputy(id: usize) {
+    jit::start_thread();
     let scheduler = Scheduler::new(id, MayLeave::No);
     let seat: &Seat = &machine().seats[id];
     loop {

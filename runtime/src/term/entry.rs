@@ -21,7 +21,7 @@ pub fn active() -> usize {
 }
 
 /// Words of a function's head, which stand before its first instruction.
-pub(crate) const HEAD_WORDS: usize = 5;
+pub(crate) const HEAD_WORDS: usize = 7;
 
 /// Words of an export's stub: a function's head and one instruction.
 pub(crate) const STUB_WORDS: usize = HEAD_WORDS + 3;

@@ -205,6 +205,16 @@ pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     Ok(breakpoint.original())
 }
 
+/// The word that stands at the entry `pc` in truth, which a breakpoint stands at.
+///
+/// # Safety
+/// B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
+pub(crate) unsafe fn original(pc: CodeAddress) -> u64 {
+    // SAFETY: by contract.
+    let breakpoint = unsafe { &*(*pc.code().offset(head::BREAKPOINT) as *const Breakpoint) };
+    breakpoint.original()
+}
+
 /// The process goes on at `pc`: where that is an entry with a breakpoint, it is in the call already.
 pub(crate) fn call_again(p: &Process, pc: CodeAddress) {
     // SAFETY: B1: an instruction's word.

@@ -10,6 +10,7 @@ use super::frame::{self, Frame, Kind, Returning, Unwound};
 use super::span;
 use super::spec;
 use super::tracer::{Event, Report, TracerId, Verdict};
+use crate::code::native;
 use crate::code::op::entry as head;
 use crate::loader::module;
 use crate::loader::module::Mfa;
@@ -244,7 +245,7 @@ pub(super) fn return_address(p: &Process) -> Option<CodeAddress> {
     let words: usize = frame::on_top(p).map(|frame| frame.words()).sum();
     let at = p.stop.get().wrapping_add(words);
     // SAFETY: H1, TF1: behind trace frames stands a return address, if the stack does not end.
-    (at < p.hend()).then(|| unsafe { CodeAddress::of_word(*at) })
+    (at < p.hend()).then(|| native::specific(CodeAddress::of_word(unsafe { *at })))
 }
 
 fn tell_return_to(p: &Process, session: u64, address: CodeAddress) {

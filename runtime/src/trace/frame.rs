@@ -20,7 +20,7 @@
 use beamline_formats::ring::NameId;
 
 use crate::code::op::entry as head;
-use crate::code::stubs;
+use crate::code::{native, stubs};
 use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};
 use crate::term::CodeAddress;
@@ -43,7 +43,7 @@ const RECORDED_WORDS: usize = 2;
 
 /// The first word of a frame.
 pub(super) fn stub(kind: Kind) -> u64 {
-    stubs::trace_return(kind as usize).word()
+    stubs::trace_return(kind as usize)
 }
 
 /// The kind of frame that begins with `word`, if one does.
@@ -212,7 +212,9 @@ pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
             continue;
         }
         if word & tag::PRIMARY_MASK == tag::HEADER && word != 0 {
-            visit(Unwound::Return(CodeAddress::of_word(word)));
+            visit(Unwound::Return(native::specific(CodeAddress::of_word(
+                word,
+            ))));
         }
         top = top.wrapping_add(1);
     }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::breakpoint::{BpData, Breakpoint};
 use super::change::find_entry;
 use super::generations::Generations;
-use crate::code::bif;
 use crate::code::entry::{Export, export};
 use crate::code::op::{Op, entry as head};
+use crate::code::{bif, native};
 use crate::loader::module;
 use crate::loader::module::{Mfa, Module};
 
@@ -87,6 +87,7 @@ impl Place {
                 let own = entry.load(Ordering::Relaxed);
                 let first = u64::from(Op::Breakpoint as u16) | (own & !0xffff);
                 entry.store(first, Ordering::Release);
+                native::lead_entry(self.word(head::NATIVE), self.word(head::BODY), entry);
             }
             Place::Export(export) => {
                 let _permission = module::MODIFICATION.lock();
@@ -102,7 +103,10 @@ impl Place {
     /// Has calls pass by `breakpoint`, whose entry's own word is `original`.
     pub(super) fn uninstall(&self, breakpoint: *mut Breakpoint, original: u64) {
         match self {
-            Place::Code(..) => self.word(0).store(original, Ordering::Release),
+            Place::Code(..) => {
+                self.word(0).store(original, Ordering::Release);
+                native::lead_entry(self.word(head::NATIVE), self.word(head::BODY), self.word(0));
+            }
             Place::Export(export) => {
                 let _permission = module::MODIFICATION.lock();
                 if self.breakpoint() == breakpoint && self.is_installed() {
@@ -188,6 +192,11 @@ pub(crate) fn set_first_word(code: &Module, entry: u32, word: u64) {
         }
     }
     first.store(word, Ordering::Release);
+    native::lead_entry(
+        code.word(entry, head::NATIVE),
+        code.word(entry, head::BODY),
+        first,
+    );
 }
 
 /// Has the stub of `export`, which calls do not reach, go on to the code.

@@ -2,9 +2,10 @@
 //!
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
-//! ◀ `counters` `crash` `environment` `file` `memory` `signal`
+//! ◀ `code_memory` `counters` `crash` `environment` `file` `memory` `signal`
 
 pub mod chance;
+pub mod code_memory;
 pub mod counters;
 pub mod crash;
 pub mod environment;

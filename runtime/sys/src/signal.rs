@@ -147,6 +147,28 @@ pub fn set(signal: i32, disposition: Disposition) -> bool {
     }
 }
 
+/// Leaves the signals that come from outside to other threads: this one runs on stacks that no handler may run on.
+/// Faults of the thread itself still come to it, and are handled on a stack of their own.
+pub fn leave_to_others() {
+    let faults = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+    ];
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is filled first, and is the thread's own.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        for fault in faults {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

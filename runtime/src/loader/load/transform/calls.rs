@@ -4,6 +4,7 @@ use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};
 use crate::code::bif;
 use crate::code::entry::{export, stub_instruction};
+use crate::code::native;
 use crate::code::op::{entry as head, put};
 use crate::code::operand::Sink;
 use crate::term::{RawTerm, am};
@@ -24,13 +25,15 @@ impl Transform<'_> {
         let (module, function) = (self.src(args[0])?, self.src(args[1])?);
         self.put(put::FuncInfo {
             arity,
+            native: native::generic_entry(),
+            body: 0,
             breakpoint: 0,
             module: RawTerm(module),
             function: RawTerm(function),
             arity_word: u64::from(arity),
         });
         self.functions.push(self.e.here());
-        debug_assert_eq!(head::WORDS, 5, "what was emitted just now");
+        debug_assert_eq!(head::WORDS, 7, "what was emitted just now");
         self.bif_body(args, arity as u8)
     }
 

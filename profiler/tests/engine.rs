@@ -1,0 +1,184 @@
+//! `--engine`: what runs code makes no difference but in time.
+
+mod place;
+
+use place::Place;
+use serde_json::Value;
+
+/// Something of each kind of instruction, with stack traces, reductions and words as a program sees them.
+const WORK: &str = r#"
+-module(work).
+-export([main/1, reload/1, version/0]).
+-record(point, {x = 0, y = 0}).
+
+main(_) ->
+    Show = fun(Name, Result) -> io:format("~p: ~p ~p~n", [Name, Result, reds()]) end,
+    [Show(Name, try Fun() catch C:R:S -> {C, R, S} end) || {Name, Fun} <- all()],
+    ok.
+
+reds() -> element(2, process_info(self(), reductions)).
+
+all() ->
+    [{integers, fun() -> [integers(A, B) || A <- numbers(), B <- numbers()] end},
+     {floats, fun() -> [floats(A, B) || A <- [0.5, 3, -1.0e300], B <- [2.0, 1.0e10, -7]] end},
+     {order, fun() -> [order(A, B) || A <- terms(), B <- terms()] end},
+     {types, fun() -> [types(T) || T <- terms()] end},
+     {select, fun() -> [select(T) || T <- terms() ++ lists:seq(-1, 40)] end},
+     {lists, fun() -> nrev(lists:seq(1, 300)) =:= lists:seq(300, 1, -1) end},
+     {deep, fun() -> deep(50000) end},
+     {tuples, fun() -> P = #point{x = 1}, Q = P#point{y = {2}}, {Q#point.y, setelement(1, Q, a), element(2, Q)} end},
+     {maps, fun() -> M = #{a => 1, "b" => 2}, #{a := A} = M, {A, M#{a := 3, c => 4}, map_size(M)} end},
+     {bits, fun() -> [bits(B) || B <- [<<>>, <<1, 2, 3>>, <<"h", 228/utf8, "llo">>, <<5:3>>, <<0:64/float>>]] end},
+     {append, fun() -> byte_size(lists:foldl(fun(N, B) -> <<B/binary, N>> end, <<>>, lists:seq(1, 3000))) end},
+     {funs, fun() -> X = 5, Y = {X}, F = fun(A, B) -> {A, B, X, Y} end, [F(1, 2), (fun lists:max/1)([1, 3, 2])] end},
+     {badarity, fun() -> F = fun(A) -> A end, F(1, 2) end},
+     {badfun, fun() -> F = hd([ok]), F(1) end},
+     {apply, fun() -> [apply(lists, sum, [[1, 2]]), apply(fun erlang:'+'/2, [1, 2])] end},
+     {undef, fun() -> work:nothing(1) end},
+     {clause, fun() -> clause(zz) end},
+     {badmatch, fun() -> {ok, X} = hd([error]), X end},
+     {badarith, fun() -> 1 + hd([a]) end},
+     {badrecord, fun() -> P = hd([notapoint]), P#point.x end},
+     {caught, fun() -> [catch error(one), catch exit(two), catch throw(three)] end},
+     {nested, fun() -> try try throw(x) after put(k, v) end catch throw:Y -> {Y, get(k)} end end},
+     {reraise, fun() -> try deep_error(5) catch error:E:S -> erlang:raise(exit, {E, length(S)}, S) end end},
+     {messages, fun() -> messages(500) end},
+     {after_, fun() -> receive never -> ok after 1 -> timeout end end},
+     {selective, fun() -> [self() ! N || N <- lists:seq(1, 50)], [receive N -> N end || N <- lists:seq(50, 1, -1)] end},
+     {killed, fun() -> {P, R} = spawn_monitor(fun() -> loop(0) end), exit(P, kill), receive {'DOWN', R, _, _, W} -> W end end},
+     {hibernate, fun() -> hibernating() end},
+     {words, fun() -> {garbage_collect(), [tuple(N) || N <- lists:seq(1, 2000)] =/= []} end},
+     {code, fun() -> [reload(N) || N <- lists:seq(1, 30)] end}].
+
+numbers() -> [0, 1, -1, 7, -13, 1 bsl 58, (1 bsl 59) - 1, -(1 bsl 59), 1 bsl 80, -(1 bsl 100)].
+
+integers(A, B) ->
+    Whole = fun(F) -> try F() catch error:E -> E end end,
+    {A + B, A - B, A * B, A + 3, A - 3, -A, A band B, A bor B, A bxor B, bnot A, A bsr 3, A bsl 3, A < B, A >= B,
+     A =:= B, A == B, Whole(fun() -> A div B end), Whole(fun() -> A rem B end), Whole(fun() -> (A band 255) bsl (B band 63) end)}.
+
+floats(A, B) -> {A + B, A - B, A * B, A / B, -A, A < B, trunc(B), (A + B) * (A - B)}.
+
+terms() -> [1, -1, 1 bsl 70, 2.5, a, [], [1 | 2], "ab", {}, {1, 2}, {point, 1, 2}, <<>>, <<1>>, <<1:1>>, #{}, #{a => 1},
+            fun lists:max/1, true, false].
+
+order(A, B) -> {A < B, A >= B, A =:= B, A /= B}.
+
+types(T) ->
+    [is_integer(T), is_float(T), is_number(T), is_atom(T), is_boolean(T), is_list(T), is_tuple(T), is_binary(T),
+     is_bitstring(T), is_map(T), is_function(T), is_function(T, 1), is_pid(T), is_record(T, point),
+     case T of [] -> nil; [_ | _] -> cons; {} -> none; {_, _} -> two; _ -> other end].
+
+select(0) -> zero; select(1) -> one; select(2) -> two; select(3) -> three; select(5) -> five; select(8) -> eight;
+select(13) -> thirteen; select(21) -> twentyone; select(34) -> thirtyfour; select(a) -> a; select(true) -> t;
+select({}) -> t0; select({_, _}) -> t2; select({_, _, _}) -> t3; select(2.5) -> float; select("ab") -> ab;
+select(N) when is_integer(N), N > 20 -> large; select(_) -> other.
+
+nrev([]) -> [];
+nrev([H | T]) -> nrev(T) ++ [H].
+
+deep(0) -> 0;
+deep(N) -> 1 + deep(N - 1).
+
+bits(<<A:2, B/bits>>) -> {A, bit_size(B), utf(B), B};
+bits(B) -> B.
+
+utf(<<C/utf8, R/bits>>) -> [C | utf(R)];
+utf(<<C, R/bits>>) -> [{C} | utf(R)];
+utf(R) -> R.
+
+clause(a) -> b.
+
+deep_error(0) -> error(deep);
+deep_error(N) -> [deep_error(N - 1)].
+
+messages(N) ->
+    Me = self(),
+    Echo = spawn_link(fun() -> echo(Me) end),
+    [begin Echo ! {M, {M}}, receive {M, {M}} -> ok end end || M <- lists:seq(1, N)],
+    unlink(Echo),
+    exit(Echo, kill),
+    N.
+
+echo(To) -> receive M -> To ! M, echo(To) end.
+
+loop(N) -> loop(N + 1).
+
+tuple(N) -> {N, [N], <<N:32>>, #{n => N}}.
+
+hibernating() ->
+    {P, R} = spawn_monitor(fun() -> proc_lib:hibernate(erlang, exit, [awake]) end),
+    P ! wake,
+    receive {'DOWN', R, _, _, W} -> W end.
+
+version() -> none.
+
+%% A module that comes, is called, and goes.
+reload(N) ->
+    Forms = [{attribute, 1, module, coming}, {attribute, 1, export, [{f, 1}]},
+             {function, 1, f, 1, [{clause, 1, [{var, 1, 'X'}], [], [{tuple, 1, [{integer, 1, N}, {var, 1, 'X'}]}]}]}],
+    {ok, coming, Binary} = compile:forms(Forms),
+    {module, coming} = code:load_binary(coming, "coming.erl", Binary),
+    Result = coming:f(N),
+    true = code:delete(coming),
+    false = code:purge(coming),
+    Result.
+"#;
+
+#[test]
+fn both_engines_do_the_same_to_the_last_reduction() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let of = |engine| {
+        let profile = [
+            "profile",
+            "--deterministic",
+            "--engine",
+            engine,
+            "--type",
+            "call_memory",
+        ];
+        let printed =
+            place.printed(&[&profile[..], &["--json", "out.json", "--", "work.erl", "x"]].concat());
+        assert!(printed.contains("killed: killed"), "{printed}");
+        let text = std::fs::read_to_string(place.file("out.json")).expect("it was written");
+        let all: Value = serde_json::from_str(&text).expect("JSON");
+        ["functions", "processes", "counts", "call_tree"].map(|part| all[part].clone())
+    };
+    let ([functions, processes, counts, tree], other) = (of("interpreter"), of("jit"));
+    assert!(
+        counts.as_array().is_some_and(|all| all.len() > 1000),
+        "{counts}"
+    );
+    assert!(
+        [functions, processes, counts, tree] == other,
+        "calls, words or reductions differ"
+    );
+}
+
+#[test]
+fn a_program_is_told_what_runs_it() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let flavor = "io:format(\"~p~n\", [erlang:system_info(emu_flavor)]), halt().";
+    let told = |arguments: &[&str]| {
+        place.printed(&[arguments, &["--", "erl", "-noshell", "-eval", flavor]].concat())
+    };
+    assert_eq!(told(&["run", "--engine", "jit"]), "jit\n");
+    assert_eq!(told(&["run", "--engine", "interpreter"]), "emu\n");
+}
+
+#[test]
+fn memory_of_code_that_is_gone_is_given_back() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    let code = "work:reload(1), Before = erlang:memory(code), [work:reload(N) || N <- lists:seq(1, 200)], \
+        io:format(\"~p~n\", [erlang:memory(code) - Before < 20000]), halt().";
+    let erl = ["erl", "-noshell", "-eval", code];
+    place.printed(&["run", "--", "erlc", "work.erl"]);
+    let printed = place.printed(&[&["run", "--engine", "jit", "--"], &erl[..]].concat());
+    assert_eq!(printed, "true\n");
+}

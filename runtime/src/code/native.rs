@@ -1,0 +1,327 @@
+//! Compiled code: where it lies in memory, and which specific instructions it was made of.
+//!
+//! A function is compiled into a block. A process's stack holds return addresses of compiled code, while its `pc`, its
+//! catch tags and everything that is told of places in code have the addresses of specific instructions. The tables
+//! here lead from the one to the other.
+//!
+//! Invariants:
+//! - N1: the words [`head::NATIVE`](super::op::entry::NATIVE) and `BODY` of a function's head are addresses of compiled
+//!   code, which stays as long as the function's own code (C2).
+//! - N2: a header word on a stack that is no trace frame's is an address that [`specific`] knows.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::op::Op;
+use super::stubs;
+use crate::sys::code_memory::CodeMemory;
+use crate::term::CodeAddress;
+
+/// Bytes for compiled code. Pages that nothing was written to take no memory.
+const BYTES: usize = 256 << 20;
+/// Blocks begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// Code that belongs to no function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Common {
+    /// Where a function is called that is not compiled yet, or under a breakpoint, or whose body is a native function.
+    /// `rax` holds the function's entry.
+    pub(crate) generic_entry: u64,
+    /// Leaves compiled code.
+    pub(crate) leave: u64,
+    /// Stands in place of return addresses: 8 bytes for each of [`stubs::RETURNS`].
+    pub(crate) returns: u64,
+}
+
+/// The compiled form of a function.
+pub(crate) struct Block {
+    /// Where it lies.
+    native: Range<u64>,
+    /// The specific instructions that it was made of.
+    specific: Range<u64>,
+    /// For each instruction, ascending: its offset in words, and that of its compiled form in bytes.
+    places: Box<[(u32, u32)]>,
+    /// For each return address, ascending: its offset in bytes, and that of the instruction in words.
+    returns: Box<[(u32, u32)]>,
+}
+
+/// What is known of a function that has just been compiled.
+pub(crate) struct Compiled {
+    /// Machine code that runs at any address.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) specific: Range<u64>,
+    pub(crate) places: Vec<(u32, u32)>,
+    pub(crate) returns: Vec<(u32, u32)>,
+}
+
+#[derive(Default)]
+struct Blocks {
+    by_native: BTreeMap<u64, Arc<Block>>,
+    by_specific: BTreeMap<u64, Arc<Block>>,
+}
+
+/// Memory that code is written to.
+struct Arena {
+    memory: CodeMemory,
+    /// Where nothing has been written yet.
+    top: usize,
+    /// What has been given back: offsets and lengths.
+    free: BTreeMap<usize, usize>,
+}
+
+/// The compiled engine, where it runs.
+struct Engine {
+    common: Common,
+    range: Range<u64>,
+    arena: Mutex<Arena>,
+    blocks: RwLock<Blocks>,
+}
+
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+
+/// Does the compiled engine run?
+#[inline(always)]
+#[must_use]
+pub(crate) fn is_on() -> bool {
+    ENGINE.get().is_some()
+}
+
+/// The code that belongs to no function; there is a compiled engine.
+#[inline(always)]
+pub(crate) fn common() -> &'static Common {
+    &ENGINE.get().expect("the compiled engine runs").common
+}
+
+/// What stands in the head of a function that is not compiled: 0 without a compiled engine.
+#[must_use]
+pub(crate) fn generic_entry() -> u64 {
+    ENGINE.get().map_or(0, |engine| engine.common.generic_entry)
+}
+
+/// Has functions compiled from now on, with this code, which `common` tells where it begins, for all of them.
+///
+/// # Errors
+/// The system's, where it gives no memory for code.
+pub(crate) fn start(code: &[u8], common: impl FnOnce(u64) -> Common) -> std::io::Result<()> {
+    let mut memory = CodeMemory::new(BYTES)?;
+    memory.write(0, code);
+    let address = memory.address();
+    let top = code.len().next_multiple_of(ALIGNMENT);
+    let range = address..address + memory.size() as u64;
+    let engine = Engine {
+        common: common(address),
+        range,
+        arena: Mutex::new(Arena {
+            memory,
+            top,
+            free: BTreeMap::new(),
+        }),
+        blocks: RwLock::default(),
+    };
+    let _ = ENGINE.set(engine);
+    Ok(())
+}
+
+impl Arena {
+    /// Room for `bytes`: its offset.
+    fn allocate(&mut self, bytes: usize) -> Option<usize> {
+        let found = self.free.iter().find(|(_, length)| **length >= bytes);
+        if let Some((&offset, &length)) = found {
+            self.free.remove(&offset);
+            if length > bytes {
+                self.free.insert(offset + bytes, length - bytes);
+            }
+            return Some(offset);
+        }
+        let offset = self.top;
+        self.top = offset
+            .checked_add(bytes)
+            .filter(|&top| top <= self.memory.size())?;
+        Some(offset)
+    }
+
+    /// Bytes in use.
+    fn used(&self) -> usize {
+        self.top - self.free.values().sum::<usize>()
+    }
+
+    /// Gives it back.
+    fn release(&mut self, mut offset: usize, mut bytes: usize) {
+        if let Some((&before, &length)) = self.free.range(..offset).next_back()
+            && before + length == offset
+        {
+            self.free.remove(&before);
+            (offset, bytes) = (before, bytes + length);
+        }
+        if let Some(length) = self.free.remove(&(offset + bytes)) {
+            bytes += length;
+        }
+        self.free.insert(offset, bytes);
+    }
+}
+
+/// Bytes before [`head::BODY`](super::op::entry::BODY) in which a call is charged for and may yield.
+pub(crate) const PROLOGUE_BYTES: u64 = 9;
+
+/// Has compiled code call a function, whose head has `native` and `body` and whose entry's first word is `first`, as it
+/// is to be called now: past a breakpoint, in its native function, or in its own compiled code.
+///
+/// Whoever changes one of these words calls this afterwards. The last one sees what all have stored.
+pub(crate) fn lead_entry(native: &AtomicU64, body: &AtomicU64, first: &AtomicU64) {
+    let Some(engine) = ENGINE.get() else { return };
+    let (own, op) = (
+        body.load(Ordering::SeqCst),
+        Op::of(first.load(Ordering::SeqCst)),
+    );
+    let is_own = own != 0 && !matches!(op, Op::Breakpoint | Op::NifEntry);
+    let to = match is_own {
+        true => own - PROLOGUE_BYTES,
+        false => engine.common.generic_entry,
+    };
+    native.store(to, Ordering::SeqCst);
+    if is_own && Op::of(first.load(Ordering::SeqCst)) != op {
+        native.store(engine.common.generic_entry, Ordering::SeqCst);
+    }
+}
+
+/// Puts a function's code where it runs; gives the address. `None` where there is no room left.
+pub(crate) fn add(compiled: Compiled) -> Option<u64> {
+    let engine = ENGINE.get()?;
+    let bytes = compiled.bytes.len().next_multiple_of(ALIGNMENT);
+    let mut arena = engine.arena.lock();
+    let offset = arena.allocate(bytes)?;
+    arena.memory.write(offset, &compiled.bytes);
+    drop(arena);
+    let start = engine.range.start + offset as u64;
+    let block = Arc::new(Block {
+        native: start..start + bytes as u64,
+        specific: compiled.specific,
+        places: compiled.places.into(),
+        returns: compiled.returns.into(),
+    });
+    let mut blocks = engine.blocks.write();
+    blocks.by_native.insert(start, block.clone());
+    blocks.by_specific.insert(block.specific.start, block);
+    Some(start)
+}
+
+/// Bytes of compiled code.
+#[must_use]
+pub(crate) fn bytes() -> usize {
+    ENGINE.get().map_or(0, |engine| engine.arena.lock().used())
+}
+
+/// Gives back what was made of these specific instructions. Nobody runs it, and every scheduler has passed a quiescent
+/// point since that was so.
+pub(crate) fn remove(specific: Range<u64>) {
+    let Some(engine) = ENGINE.get() else { return };
+    let mut blocks = engine.blocks.write();
+    let gone: Vec<_> = blocks
+        .by_specific
+        .range(specific)
+        .map(|(_, block)| block.clone())
+        .collect();
+    for block in &gone {
+        blocks.by_specific.remove(&block.specific.start);
+        blocks.by_native.remove(&block.native.start);
+    }
+    drop(blocks);
+    if gone.is_empty() {
+        return;
+    }
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+    let mut arena = engine.arena.lock();
+    for block in gone {
+        let offset = (block.native.start - engine.range.start) as usize;
+        arena.release(offset, (block.native.end - block.native.start) as usize);
+    }
+}
+
+/// How often compiled code has been given back: what was known of addresses holds while it stays the same.
+pub(crate) fn epoch() -> u64 {
+    EPOCH.load(Ordering::Acquire)
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// Is this an address of compiled code?
+#[inline(always)]
+#[must_use]
+pub(crate) fn is_native(address: CodeAddress) -> bool {
+    ENGINE
+        .get()
+        .is_some_and(|engine| engine.range.contains(&address.word()))
+}
+
+/// The specific instruction that a word of a stack returns to, whatever engine has put it there.
+#[must_use]
+pub(crate) fn specific(address: CodeAddress) -> CodeAddress {
+    let Some(engine) = ENGINE.get() else {
+        return address;
+    };
+    if !engine.range.contains(&address.word()) {
+        return address;
+    }
+    if let Some(at) = stub_number(&engine.common, address) {
+        return stubs::nth_return(at);
+    }
+    let blocks = engine.blocks.read();
+    let (start, block) = blocks
+        .by_native
+        .range(..=address.word())
+        .next_back()
+        .expect("compiled code");
+    let offset = (address.word() - start) as u32;
+    let at = block
+        .returns
+        .binary_search_by_key(&offset, |&(native, _)| native);
+    let (_, words) = block.returns[at.expect("a return address")];
+    CodeAddress::of_word(block.specific.start + u64::from(words) * 8)
+}
+
+/// The first of the places in place of return addresses, where the compiled engine runs.
+#[inline(always)]
+pub(crate) fn first_return() -> Option<u64> {
+    ENGINE.get().map(|engine| engine.common.returns)
+}
+
+/// Which of [`stubs::RETURNS`] this address is, if any.
+fn stub_number(common: &Common, address: CodeAddress) -> Option<usize> {
+    let at = address.word().wrapping_sub(common.returns) / 8;
+    (address.word() >= common.returns && at < stubs::RETURNS as u64).then_some(at as usize)
+}
+
+/// The compiled form of the specific instruction at this address, of a function that is compiled.
+#[must_use]
+pub(crate) fn native(address: CodeAddress) -> Option<u64> {
+    let engine = ENGINE.get()?;
+    let blocks = engine.blocks.read();
+    let (start, block) = blocks.by_specific.range(..=address.word()).next_back()?;
+    if !block.specific.contains(&address.word()) {
+        return None;
+    }
+    let offset = ((address.word() - start) / 8) as u32;
+    let at = block
+        .places
+        .binary_search_by_key(&offset, |&(words, _)| words)
+        .ok()?;
+    Some(block.native.start + u64::from(block.places[at].1))
+}
+
+/// What a call leaves on the stack that returns to this specific instruction.
+#[must_use]
+pub(crate) fn return_word(address: CodeAddress) -> u64 {
+    let Some(engine) = ENGINE.get() else {
+        return address.word();
+    };
+    if let Some(at) = (0..stubs::RETURNS).find(|&at| stubs::nth_return(at) == address) {
+        return engine.common.returns + 8 * at as u64;
+    }
+    native(address).expect("who calls is compiled")
+}

@@ -1,0 +1,349 @@
+//! The arms as functions that compiled code calls.
+//!
+//! What has no template, and what a template leaves to others, is done by the instruction's arm, the process swapped
+//! out. Instructions that stand outside of compiled functions (entries of BIFs, places that trace frames return to) are
+//! run here, one after the other, until the process gets to a function's own code.
+
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::arms::{
+    arith, bifs, calls, data, entries, floats, frames, handlers, order, receive, select, types,
+};
+use super::regs::{Go, Regs};
+use super::run::{FLOAT_REGISTERS, slow};
+use super::table::all_arms;
+use super::{bits, maps, records};
+use crate::code::native;
+use crate::code::op::{Op, entry as head, read};
+use crate::code::operand::Instruction;
+use crate::code::stubs;
+use crate::process::{NativePc, Outcome, Process};
+use crate::term::CodeAddress;
+use crate::trace;
+
+/// What compiled code needs besides the process, for a time slice.
+pub(crate) struct Slice {
+    /// Float registers, which never live across a call.
+    floats: [MaybeUninit<f64>; FLOAT_REGISTERS],
+    /// How the time slice has ended.
+    outcome: Outcome,
+    /// Compiles the function that a specific instruction is of; gives the instruction's compiled form.
+    compile: fn(CodeAddress) -> u64,
+}
+
+impl Slice {
+    /// A slice in which nothing has happened yet.
+    pub(crate) fn new(compile: fn(CodeAddress) -> u64) -> Slice {
+        Slice {
+            floats: [const { MaybeUninit::uninit() }; FLOAT_REGISTERS],
+            outcome: Outcome::Yield,
+            compile,
+        }
+    }
+
+    /// How it has ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// The time slice ends so: where compiled code goes on.
+    fn leave(&mut self, outcome: Outcome) -> u64 {
+        self.outcome = outcome;
+        native::common().leave
+    }
+}
+
+/// A helper's answer: the process goes on with the next instruction.
+pub(crate) const NEXT: u64 = 0;
+/// A helper's answer: the instruction's test has failed.
+pub(crate) const FAIL: u64 = 1;
+
+/// Runs the arm of an instruction, the process swapped out. The answer is [`NEXT`], [`FAIL`], or the address at which
+/// compiled code goes on.
+pub(crate) type Helper = unsafe extern "C" fn(&mut Process, CodeAddress, &mut Slice) -> u64;
+
+/// The address that follows an instruction's arm, or how the time slice has ended.
+type Step = Result<Next, Outcome>;
+
+/// Where an arm has led.
+#[derive(Clone, Copy)]
+struct Next {
+    pc: CodeAddress,
+    /// It is a function's entry.
+    is_entry: bool,
+}
+
+/// Runs an arm.
+///
+/// # Safety
+/// I1, I3: the instruction at `pc` begins with `word`, and `p`, swapped out, has got to it.
+#[inline(always)]
+unsafe fn run_arm<I: Instruction>(
+    p: &mut Process,
+    pc: CodeAddress,
+    word: u64,
+    slice: &mut Slice,
+    arm: impl FnOnce(&mut Regs<'_>, I) -> Go,
+) -> Step {
+    let mut r = Regs::new(p, slice.floats.as_mut_ptr().cast(), pc, true);
+    // SAFETY: by contract.
+    match arm(&mut r, unsafe { I::at(pc, word) }) {
+        ControlFlow::Continue(()) => {
+            r.swap_out();
+            Ok(Next {
+                pc: r.pc,
+                is_entry: r.at_entry,
+            })
+        }
+        ControlFlow::Break(outcome) => Err(outcome),
+    }
+}
+
+/// The first word of the instruction at `pc`, whatever a breakpoint has made of it.
+///
+/// # Safety
+/// I1: an instruction is there.
+#[inline(always)]
+pub(crate) unsafe fn word_at(pc: CodeAddress) -> u64 {
+    // SAFETY: by contract.
+    unsafe {
+        let word = *pc.code();
+        match word as u16 == Op::Breakpoint as u16 {
+            true => trace::breakpoint::original(pc),
+            false => word,
+        }
+    }
+}
+
+/// Calls the arm of a row.
+macro_rules! step {
+    ($p:ident, $pc:ident, $word:ident, $slice:ident, arm $op:ident $($arm:ident)::+) => {
+        run_arm($p, $pc, $word, $slice, |r: &mut Regs<'_>, i: read::$op| $($arm)::+(r, i))
+    };
+    ($p:ident, $pc:ident, $word:ident, $slice:ident, saves $op:ident $($arm:ident)::+) => {
+        match $p.flags.get().saves_calls {
+            false => run_arm($p, $pc, $word, $slice, |r: &mut Regs<'_>, i: read::$op| $($arm)::+::<false>(r, i)),
+            true => run_arm($p, $pc, $word, $slice, |r: &mut Regs<'_>, i: read::$op| $($arm)::+::<true>(r, i)),
+        }
+    };
+    ($p:ident, $pc:ident, $word:ident, $slice:ident, slow $op:ident $($arm:ident)::+) => {
+        run_arm($p, $pc, $word, $slice, |r: &mut Regs<'_>, i: read::$op| slow(r, i, $($arm)::+))
+    };
+}
+
+/// No arm: nothing of compiled code calls it.
+unsafe extern "C" fn none(_: &mut Process, _: CodeAddress, _: &mut Slice) -> u64 {
+    unreachable!("a breakpoint is no instruction of a compiled function")
+}
+
+macro_rules! helpers {
+    (() $($kind:ident $op:ident $($arm:ident)::+;)*) => {{
+        let mut all: [Helper; Op::ALL.len()] = [none; Op::ALL.len()];
+        $({
+            unsafe extern "C" fn helper(p: &mut Process, pc: CodeAddress, slice: &mut Slice) -> u64 {
+                // SAFETY: the contract of helpers: I1, I3.
+                unsafe {
+                    let word = word_at(pc);
+                    let i = read::$op::at(pc, word);
+                    match step!(p, pc, word, slice, $kind $op $($arm)::+) {
+                        Ok(to) if to.pc == i.next() => NEXT,
+                        Ok(to) if to.pc == i.otherwise() => FAIL,
+                        Ok(to) => go_on(p, to, slice),
+                        Err(outcome) => slice.leave(outcome),
+                    }
+                }
+            }
+            all[Op::$op as usize] = helper;
+        })*
+        all
+    }};
+}
+
+/// The helpers, by the number of the instruction.
+pub(crate) static HELPERS: [Helper; Op::ALL.len()] = all_arms!(helpers!());
+
+/// Does the instruction stand outside of compiled functions?
+const fn is_outside(op: Op) -> bool {
+    matches!(
+        op,
+        Op::ErrorHandler
+            | Op::BifEntry
+            | Op::NifEntry
+            | Op::ApplyEntry
+            | Op::ApplyFunEntry
+            | Op::SpawnEntry
+            | Op::NormalExit
+            | Op::TraceReturn
+            | Op::LineBreakpointEnd
+            | Op::JumpTarget
+    )
+}
+
+/// The compiled form of where `p`, swapped out, goes on: what stands outside of compiled functions is run first.
+///
+/// # Safety
+/// I1, I3: `p` has got to the instruction there, or it is a return address off the stack.
+unsafe fn go_on(p: &mut Process, mut next: Next, slice: &mut Slice) -> u64 {
+    loop {
+        let pc = next.pc;
+        if native::is_native(pc) {
+            return pc.word();
+        }
+        // SAFETY: by contract.
+        let mut word = unsafe { *pc.code() };
+        if word as u16 == Op::Breakpoint as u16 {
+            match trace::breakpoint::hit(p, pc) {
+                Ok(original) => word = original,
+                Err(exiting) => return slice.leave(Outcome::Exit(exiting)),
+            }
+        }
+        macro_rules! outside {
+            (() $($kind:ident $op:ident $($arm:ident)::+;)*) => {
+                // SAFETY: by contract.
+                unsafe {
+                    match Op::of(word) {
+                        $(Op::$op if const { is_outside(Op::$op) } => {
+                            step!(p, pc, word, slice, $kind $op $($arm)::+)
+                        })*
+                        _ => return compiled(next, slice),
+                    }
+                }
+            };
+        }
+        let step: Step = all_arms!(outside!());
+        match step {
+            Ok(to) => next = to,
+            Err(outcome) => return slice.leave(outcome),
+        }
+    }
+}
+
+/// The compiled form of an instruction in a function's own code.
+///
+/// # Safety
+/// I1: there is one.
+unsafe fn compiled(next: Next, slice: &Slice) -> u64 {
+    if next.is_entry {
+        // SAFETY: by contract; N1.
+        let body = unsafe { &*next.pc.code().offset(head::BODY).cast::<AtomicU64>() };
+        let body = body.load(Ordering::Acquire);
+        if body != 0 {
+            return body;
+        }
+    }
+    native::native(next.pc).unwrap_or_else(|| (slice.compile)(next.pc))
+}
+
+/// The call of the function with this entry by `p`, swapped out: where compiled code goes on.
+///
+/// # Safety
+/// I1, I3: it is an entry, and its arguments are in their registers.
+pub(crate) unsafe extern "C" fn enter(
+    p: &mut Process,
+    entry: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    let next = Next {
+        pc: entry,
+        is_entry: true,
+    };
+    // SAFETY: by contract.
+    unsafe { go_on(p, next, slice) }
+}
+
+/// As [`go_on`], of what may be an entry or not.
+///
+/// # Safety
+/// Its contract.
+unsafe fn go(p: &mut Process, pc: CodeAddress, slice: &mut Slice) -> u64 {
+    let next = Next {
+        pc,
+        is_entry: false,
+    };
+    // SAFETY: by contract.
+    unsafe { go_on(p, next, slice) }
+}
+
+/// `p`, swapped out, has returned to this place in place of a return address.
+///
+/// # Safety
+/// N2: it is one.
+pub(crate) unsafe extern "C" fn returned(
+    p: &mut Process,
+    to: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    // SAFETY: by contract: an instruction that the runtime made.
+    unsafe { go(p, native::specific(to), slice) }
+}
+
+/// The call of the function with this entry has used up the time slice of `p`, swapped out.
+///
+/// # Safety
+/// I1: a function's entry.
+pub(crate) unsafe extern "C" fn yield_at_entry(
+    p: &mut Process,
+    entry: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    // SAFETY: by contract.
+    let arity = head::arity(unsafe { *entry.code().offset(head::ARITY) });
+    p.pc.set(entry);
+    p.live.set(arity.into());
+    slice.leave(Outcome::Yield)
+}
+
+/// A return to this address has used up the time slice of `p`, swapped out.
+///
+/// # Safety
+/// N2: it is one off the stack.
+pub(crate) unsafe extern "C" fn yield_at_return(
+    p: &mut Process,
+    to: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    p.pc.set(native::specific(to));
+    p.live.set(1);
+    slice.leave(Outcome::Yield)
+}
+
+/// Where `p` goes on in a new time slice.
+///
+/// # Safety
+/// P3: its `pc` is where it has stopped.
+pub(crate) unsafe fn resume(p: &mut Process, slice: &mut Slice) -> u64 {
+    let pc = match p.pc.get() {
+        pc if pc.is_null() => stubs::spawn_entry(),
+        pc => pc,
+    };
+    // SAFETY: by contract.
+    let is_breakpoint = || unsafe { *pc.code() } as u16 == Op::Breakpoint as u16;
+    let known = p.native_pc.get();
+    if known.pc == pc && known.epoch == native::epoch() && !is_breakpoint() {
+        return known.native;
+    }
+    let epoch = native::epoch();
+    // SAFETY: by contract.
+    let native = unsafe { go(p, pc, slice) };
+    if native::native(pc) == Some(native) {
+        p.native_pc.set(NativePc { pc, native, epoch });
+    }
+    native
+}
+
+pub(crate) use super::run::ended;
+
+/// Collects so that `need` words are free, `live` registers kept: 0, or the address at which the process leaves.
+pub(crate) extern "C" fn collect(
+    p: &mut Process,
+    need: usize,
+    live: usize,
+    slice: &mut Slice,
+) -> u64 {
+    match p.garbage_collect(need, live) {
+        Ok(()) => NEXT,
+        Err(exiting) => slice.leave(Outcome::Exit(exiting)),
+    }
+}

@@ -1,0 +1,335 @@
+//! Compiles a function: its instructions one after the other, each by its template, and behind them what is seldom
+//! needed.
+
+use std::sync::atomic::Ordering;
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use parking_lot::Mutex;
+
+use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
+use super::templates;
+use crate::code::native::{self, Compiled, PROLOGUE_BYTES};
+use crate::code::op::{Op, entry as head};
+use crate::code::operand::Instruction;
+use crate::hash::HashMap;
+use crate::heap::{Heap, RESERVED_WORDS};
+use crate::interp::native::word_at;
+use crate::loader::module::{Module, module_at};
+use crate::term::CodeAddress;
+
+/// Held by whoever compiles: a function is compiled once.
+static COMPILING: Mutex<()> = Mutex::new(());
+
+/// Compiles the function that the specific instruction at `address` is of, unless it is compiled; gives the
+/// instruction's compiled form.
+///
+/// # Panics
+/// Where there is no memory left for machine code, or `address` is in no function.
+pub(super) fn compile(address: CodeAddress) -> u64 {
+    let _compiling = COMPILING.lock();
+    if let Some(compiled) = native::native(address) {
+        return compiled;
+    }
+    let (module, offset) = module_at(address).expect("code is of a module");
+    let entry = module.function_at(offset).expect("code is of a function");
+    compile_function(&module, entry);
+    native::native(address).expect("an instruction of the function")
+}
+
+/// Compiles the function with this entry.
+fn compile_function(module: &Module, entry: u32) {
+    let at = module.functions.partition_point(|&other| other <= entry);
+    let end = match module.functions.get(at) {
+        Some(next) => next - head::WORDS as u32,
+        None => module.code().len() as u32,
+    };
+    let mut compiler = Compiler::new(module, entry, end);
+    compiler.prologue();
+    let mut next = entry;
+    while next < end {
+        next = compiler.instruction(next);
+    }
+    let body = compiler.body;
+    let start = native::add(compiler.finish());
+    let start = start.expect("256 MB are enough for compiled code");
+    let body = start + u64::from(body);
+    module.word(entry, head::BODY).store(body, Ordering::SeqCst);
+    native::lead_entry(
+        module.word(entry, head::NATIVE),
+        module.word(entry, head::BODY),
+        module.word(entry, 0),
+    );
+}
+
+/// Code that is seldom needed, and stands behind the rest.
+enum Cold {
+    /// The rest of the prologue.
+    YieldAtEntry(DynamicLabel),
+    /// A return that ends the time slice.
+    YieldAtReturn(DynamicLabel),
+    /// An instruction's helper, in place of its template.
+    Helper {
+        from: DynamicLabel,
+        at: u32,
+        op: Op,
+        fail: Option<DynamicLabel>,
+        back: Option<DynamicLabel>,
+    },
+    /// A collection.
+    Collect {
+        from: DynamicLabel,
+        need: u32,
+        live: u32,
+        back: DynamicLabel,
+    },
+}
+
+/// A function being compiled.
+pub(super) struct Compiler<'m> {
+    pub(super) a: Assembler,
+    module: &'m Module,
+    entry: u32,
+    /// Behind its last instruction.
+    end: u32,
+    /// Where the function's own code begins behind the prologue, in bytes.
+    body: u32,
+    labels: HashMap<u32, DynamicLabel>,
+    cold: Vec<Cold>,
+    places: Vec<(u32, u32)>,
+    returns: Vec<(u32, u32)>,
+}
+
+impl<'m> Compiler<'m> {
+    fn new(module: &'m Module, entry: u32, end: u32) -> Compiler<'m> {
+        Compiler {
+            a: Assembler::new(0),
+            module,
+            entry,
+            end,
+            body: 0,
+            labels: HashMap::default(),
+            cold: Vec::new(),
+            places: Vec::new(),
+            returns: Vec::new(),
+        }
+    }
+
+    fn here(&self) -> u32 {
+        self.a.offset().0 as u32
+    }
+
+    pub(super) fn new_label(&mut self) -> DynamicLabel {
+        self.a.new_dynamic_label()
+    }
+
+    /// The label of the instruction at this offset.
+    fn label_at(&mut self, offset: u32) -> DynamicLabel {
+        let a = &mut self.a;
+        *self
+            .labels
+            .entry(offset)
+            .or_insert_with(|| a.new_dynamic_label())
+    }
+
+    /// The label that an operand names.
+    pub(super) fn label(&mut self, address: CodeAddress) -> DynamicLabel {
+        let offset = self
+            .module
+            .offset_of(address)
+            .expect("a label is in its module");
+        self.label_at(offset)
+    }
+
+    /// A call is charged for; the one that uses the time slice up yields.
+    fn prologue(&mut self) {
+        let yields = self.new_label();
+        dynasm!(self.a; .arch x64; dec r14; jle =>yields);
+        self.body = self.here();
+        assert_eq!(u64::from(self.body), PROLOGUE_BYTES, "the prologue's size");
+        self.cold.push(Cold::YieldAtEntry(yields));
+    }
+
+    /// Compiles the instruction at this offset; gives the next one's.
+    fn instruction(&mut self, offset: u32) -> u32 {
+        let pc = self.module.address(offset);
+        let label = self.label_at(offset);
+        self.places
+            .push((offset + head::WORDS as u32 - self.entry, self.here()));
+        dynasm!(self.a; .arch x64; =>label);
+        // SAFETY: I1: the loader has put an instruction there.
+        unsafe {
+            let word = word_at(pc);
+            let next = offset + Op::words_at(pc, word) as u32;
+            templates::instruction(self, pc, word);
+            next
+        }
+    }
+
+    /// Offset of the instruction at this address.
+    fn offset(&self, pc: CodeAddress) -> u32 {
+        self.module
+            .offset_of(pc)
+            .expect("an instruction of the module")
+    }
+
+    /// The function with this entry is called by its label, from its own module.
+    pub(super) fn is_entry(&self, target: CodeAddress) -> bool {
+        let offset = self.module.offset_of(target);
+        offset.is_some_and(|offset| self.module.functions.binary_search(&offset).is_ok())
+    }
+
+    /// The instruction is done by its helper.
+    pub(super) fn helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
+        self.call_helper(pc, op);
+        let fail = i.otherwise();
+        if !fail.is_null() {
+            let fail = self.label(fail);
+            dynasm!(self.a; .arch x64; test eax, eax; jnz =>fail);
+        }
+    }
+
+    /// The same of an instruction that may call: what it calls returns behind it.
+    pub(super) fn calling_helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
+        self.call_helper(pc, op);
+        dynasm!(self.a; .arch x64; .align 4);
+        self.returns_to(i.next());
+    }
+
+    fn call_helper(&mut self, pc: CodeAddress, op: Op) {
+        let table = 8 * op as i32;
+        dynasm!(self.a; .arch x64; mov rsi, QWORD pc.word() as i64; call QWORD [r12 + table]);
+    }
+
+    /// A label from which the instruction's helper does all of it, and goes on behind it.
+    pub(super) fn cold_helper(
+        &mut self,
+        pc: CodeAddress,
+        op: Op,
+        i: impl Instruction,
+    ) -> DynamicLabel {
+        let (from, at) = (self.new_label(), self.offset(pc));
+        // The last instruction of a function goes nowhere from there.
+        let back = Some(self.offset(i.next())).filter(|&next| next < self.end);
+        let back = back.map(|next| self.label_at(next));
+        let fail = i.otherwise();
+        let fail = (!fail.is_null()).then(|| self.label(fail));
+        self.cold.push(Cold::Helper {
+            from,
+            at,
+            op,
+            fail,
+            back,
+        });
+        from
+    }
+
+    /// A call has just been put here: it returns to this instruction.
+    pub(super) fn returns_to(&mut self, next: CodeAddress) {
+        let words = self.offset(next) + head::WORDS as u32 - self.entry;
+        debug_assert!(self.here().is_multiple_of(4), "J3");
+        self.returns.push((self.here(), words));
+    }
+
+    /// Fills up so that an instruction of so many bytes ends at a multiple of 4.
+    pub(super) fn pad(&mut self, bytes: usize) {
+        match (4 - (self.a.offset().0 + bytes) % 4) % 4 {
+            1 => dynasm!(self.a; .arch x64; nop),
+            2 => dynasm!(self.a; .arch x64; .bytes [0x66u8, 0x90]),
+            3 => dynasm!(self.a; .arch x64; .bytes [0x0fu8, 0x1f, 0x00]),
+            _ => {}
+        }
+    }
+
+    /// Collects if fewer than `need` words are free.
+    pub(super) fn ensure(&mut self, need: usize, live: usize) {
+        let (from, back) = (self.new_label(), self.new_label());
+        let bytes = ((need + RESERVED_WORDS) * 8) as i32;
+        match Heap::is_zealous() {
+            true => dynasm!(self.a; .arch x64; jmp =>from),
+            false => dynasm!(self.a; .arch x64; lea rax, [r15 + bytes]; cmp rax, rsp; ja =>from),
+        }
+        dynasm!(self.a; .arch x64; =>back);
+        let (need, live) = (need as u32, live as u32);
+        self.cold.push(Cold::Collect {
+            from,
+            need,
+            live,
+            back,
+        });
+    }
+
+    /// Returns to the address on top of the stack.
+    pub(super) fn return_(&mut self) {
+        let yields = self.new_label();
+        dynasm!(self.a; .arch x64; dec r14; js =>yields; ret);
+        self.cold.push(Cold::YieldAtReturn(yields));
+    }
+
+    fn cold(&mut self, cold: Cold) {
+        match cold {
+            Cold::YieldAtEntry(from) => {
+                let entry = self.module.address(self.entry).word();
+                dynasm!(self.a; .arch x64; =>from; mov rax, QWORD entry as i64; jmp QWORD [r12 + YIELD_AT_ENTRY]);
+            }
+            Cold::YieldAtReturn(from) => {
+                dynasm!(self.a; .arch x64; =>from; jmp QWORD [r12 + YIELD_AT_RETURN]);
+            }
+            Cold::Helper {
+                from,
+                at,
+                op,
+                fail,
+                back,
+            } => {
+                dynasm!(self.a; .arch x64; =>from);
+                self.call_helper(self.module.address(at), op);
+                if let Some(fail) = fail {
+                    dynasm!(self.a; .arch x64; test eax, eax; jnz =>fail);
+                }
+                match back {
+                    Some(back) => dynasm!(self.a; .arch x64; jmp =>back),
+                    None => dynasm!(self.a; .arch x64; ud2),
+                }
+            }
+            Cold::Collect {
+                from,
+                need,
+                live,
+                back,
+            } => {
+                dynasm!(self.a
+                    ; .arch x64
+                    ; =>from
+                    ; mov esi, need as i32
+                    ; mov edx, live as i32
+                    ; call QWORD [r12 + COLLECT]
+                    ; jmp =>back
+                );
+            }
+        }
+    }
+
+    /// The code, where each instruction is in it, and what each return address returns to.
+    fn finish(mut self) -> Compiled {
+        for cold in std::mem::take(&mut self.cold) {
+            self.cold(cold);
+        }
+        // The head, which raises `function_clause`.
+        let head_at = self.entry - head::WORDS as u32;
+        let label = self.label_at(head_at);
+        let at = self.here();
+        dynasm!(self.a; .arch x64; =>label);
+        self.call_helper(self.module.address(head_at), Op::FuncInfo);
+        dynasm!(self.a; .arch x64; ud2);
+        let mut places = self.places;
+        places.insert(0, (0, at));
+        let bytes = self.a.finalize();
+        Compiled {
+            bytes: bytes.expect("all labels of a function are in it"),
+            specific: self.module.address(head_at).word()
+                ..self.module.address(self.end - 1).word() + 8,
+            places,
+            returns: self.returns,
+        }
+    }
+}

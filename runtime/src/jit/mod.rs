@@ -1,0 +1,76 @@
+//! The compiled engine, which runs specific instructions as machine code.
+//!
+//! A function is compiled at its first call, template by template (`compile.rs`, `templates/`). What a template leaves
+//! out is done by the interpreter's arm of the instruction (`interp/native.rs`).
+//!
+//! Machine registers while compiled code runs:
+//!
+//! | register | what it holds |
+//! |---|---|
+//! | `rsp` | the process's stack top |
+//! | `rbx` | the x registers |
+//! | `rbp` | the thread's own stack, with two words above: the [`Slice`], and a helper's way back |
+//! | `r12` | the table of helpers' stubs ([`stubs::Table`]) |
+//! | `r13` | the process |
+//! | `r14` | reductions left |
+//! | `r15` | the heap's top |
+//!
+//! All others are free between instructions. `rax` holds a function's entry when it is called.
+//!
+//! Invariants:
+//! - J1: whoever calls Rust stores `r14`, `r15` and `rsp` in the process before, and takes them from it afterwards (I2).
+//! - J2: compiled code pushes return addresses only where the process's stack has room for a word (H1); the words that
+//!   [`RESERVED_WORDS`](crate::heap::RESERVED_WORDS) keeps free are enough for the calls of stubs. No signal is handled
+//!   there.
+//! - J3: a return address on the process's stack is a multiple of 4, so that the collector takes it for no term.
+#![expect(unsafe_code, reason = "machine code is made and entered")]
+#![expect(
+    clippy::useless_conversion,
+    reason = "`dynasm!` converts numbers of registers"
+)]
+
+mod compile;
+mod stubs;
+mod templates;
+
+use std::io;
+
+use crate::interp::native::{self, Slice};
+use crate::process::{Outcome, Process};
+use crate::sys::signal;
+use crate::trace;
+
+pub(crate) use crate::code::native::is_on;
+
+/// Has all code of this machine compiled. Nothing has been loaded yet.
+///
+/// # Errors
+/// Where the processor is another one, and the system's, where it gives no memory for machine code.
+pub(crate) fn start() -> io::Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "machine code is made for x86-64 processors only; the interpreter runs everywhere",
+        ));
+    }
+    stubs::start()
+}
+
+/// Prepares a scheduler's thread.
+pub(crate) fn start_thread() {
+    if is_on() {
+        signal::leave_to_others();
+    }
+}
+
+/// Runs `p` until its time is used up, it waits or it exits.
+pub(crate) fn run(p: &mut Process) -> Outcome {
+    trace::breakpoint::scheduled_in(p);
+    let mut slice = Slice::new(compile::compile);
+    // SAFETY: P3: it goes on where it has stopped; J1.
+    unsafe {
+        let to = native::resume(p, &mut slice);
+        stubs::enter(p, to, &mut slice);
+    }
+    native::ended(p, slice.outcome())
+}

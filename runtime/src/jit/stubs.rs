@@ -1,0 +1,264 @@
+//! Machine code that belongs to no function: the ways into compiled code, out of it, and to Rust.
+
+use std::io;
+use std::sync::OnceLock;
+
+use dynasmrt::x64::X64Relocation;
+use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
+
+use crate::code::native::{Common, start as start_native};
+use crate::code::op::Op;
+use crate::code::stubs::RETURNS;
+use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
+use crate::process::Process;
+use crate::process::offset::{FCALLS, HTOP, STOP};
+
+pub(super) type Assembler = VecAssembler<X64Relocation>;
+
+/// Slots above `rbp`.
+pub(super) mod slot {
+    /// The slice.
+    pub(in crate::jit) const SLICE: i32 = 0;
+    /// Where a helper's stub returns to.
+    pub(in crate::jit) const BACK: i32 = 8;
+}
+
+/// Addresses that compiled code calls: of the helpers' stubs by the number of the instruction, and then of others.
+type Table = [u64; Op::ALL.len() + 3];
+
+/// Offsets of the others in the table, in bytes.
+pub(super) const COLLECT: i32 = 8 * Op::ALL.len() as i32;
+pub(super) const YIELD_AT_ENTRY: i32 = COLLECT + 8;
+pub(super) const YIELD_AT_RETURN: i32 = COLLECT + 16;
+
+/// Enters compiled code: of a slice, a process, an address, the x registers and the table.
+type Enter = unsafe extern "C" fn(*mut Slice, *mut Process, u64, *mut u64, *const Table);
+
+struct Stubs {
+    table: Table,
+    enter: Enter,
+}
+
+static STUBS: OnceLock<Stubs> = OnceLock::new();
+
+/// Runs compiled code from `to` on until the time slice ends.
+///
+/// # Safety
+/// J1, P2: `p` goes on at `to`, swapped out, its registers in place.
+pub(super) unsafe fn enter(p: &mut Process, to: u64, slice: &mut Slice) {
+    let stubs = STUBS.get().expect("the compiled engine runs");
+    let x = p.registers().cast();
+    // SAFETY: by contract; the stub keeps what the platform's calls keep.
+    unsafe { (stubs.enter)(slice, p, to, x, &raw const stubs.table) }
+}
+
+/// Offsets of the stubs in their code.
+struct Offsets {
+    enter: AssemblyOffset,
+    leave: AssemblyOffset,
+    generic_entry: AssemblyOffset,
+    returns: AssemblyOffset,
+    table: [AssemblyOffset; Op::ALL.len() + 3],
+}
+
+/// Makes the stubs, and has functions compiled from now on.
+///
+/// # Errors
+/// The system's, where it gives no memory for machine code.
+pub(super) fn start() -> io::Result<()> {
+    let mut a = Assembler::new(0);
+    let offsets = emit(&mut a);
+    let code = a.finalize().expect("all labels of the stubs are there");
+    let mut base = 0;
+    start_native(&code, |address| {
+        base = address;
+        let at = |offset: AssemblyOffset| address + offset.0 as u64;
+        Common {
+            generic_entry: at(offsets.generic_entry),
+            leave: at(offsets.leave),
+            returns: at(offsets.returns),
+        }
+    })?;
+    let enter = base + offsets.enter.0 as u64;
+    let stubs = Stubs {
+        table: offsets.table.map(|offset| base + offset.0 as u64),
+        // SAFETY: the stub is a function of this type.
+        enter: unsafe { std::mem::transmute::<u64, Enter>(enter) },
+    };
+    let _ = STUBS.set(stubs);
+    Ok(())
+}
+
+/// Stores what is in machine registers in the process, and takes the thread's own stack.
+fn swap_out(a: &mut Assembler) {
+    dynasm!(a
+        ; .arch x64
+        ; mov [r13 + HTOP], r15
+        ; mov [r13 + STOP], rsp
+        ; mov [r13 + FCALLS], r14
+        ; mov rsp, rbp
+    );
+}
+
+/// The other way round.
+fn swap_in(a: &mut Assembler) {
+    dynasm!(a
+        ; .arch x64
+        ; mov r15, [r13 + HTOP]
+        ; mov rsp, [r13 + STOP]
+        ; mov r14, [r13 + FCALLS]
+    );
+}
+
+/// Calls a function of Rust with the process, `rsi`, and the slice.
+fn call(a: &mut Assembler, function: u64) {
+    dynasm!(a
+        ; .arch x64
+        ; mov rdi, r13
+        ; mov rdx, [rbp + slot::SLICE]
+        ; mov rax, QWORD function as i64
+        ; call rax
+    );
+}
+
+/// Calls one, and goes on where it says.
+fn go(a: &mut Assembler, function: u64) {
+    swap_out(a);
+    call(a, function);
+    swap_in(a);
+    dynasm!(a; .arch x64; jmp rax);
+}
+
+fn address(helper: helpers::Helper) -> u64 {
+    helper as usize as u64
+}
+
+fn emit(a: &mut Assembler) -> Offsets {
+    let enter = emit_enter(a);
+    let leave = a.offset();
+    dynasm!(a
+        ; .arch x64
+        ; mov rsp, rbp
+        ; add rsp, 24
+        ; pop r15
+        ; pop r14
+        ; pop r13
+        ; pop r12
+        ; pop rbp
+        ; pop rbx
+        ; ret
+    );
+    let (yield_label, generic_entry) = emit_generic_entry(a);
+    let yield_at_entry = a.offset();
+    dynasm!(a; .arch x64; =>yield_label; mov rsi, rax);
+    go(a, address(helpers::yield_at_entry));
+    let yield_at_return = a.offset();
+    dynasm!(a; .arch x64; pop rsi);
+    go(a, address(helpers::yield_at_return));
+    let returns = emit_returns(a);
+    let collect = emit_collect(a);
+    let mut table = [collect; Op::ALL.len() + 3];
+    for op in Op::ALL {
+        table[*op as usize] = emit_helper(a, HELPERS[*op as usize]);
+    }
+    table[YIELD_AT_ENTRY as usize / 8] = yield_at_entry;
+    table[YIELD_AT_RETURN as usize / 8] = yield_at_return;
+    Offsets {
+        enter,
+        leave,
+        generic_entry,
+        returns,
+        table,
+    }
+}
+
+fn emit_enter(a: &mut Assembler) -> AssemblyOffset {
+    let enter = a.offset();
+    dynasm!(a
+        ; .arch x64
+        ; push rbx
+        ; push rbp
+        ; push r12
+        ; push r13
+        ; push r14
+        ; push r15
+        ; sub rsp, 24
+        ; mov rbp, rsp
+        ; mov [rbp + slot::SLICE], rdi
+        ; mov r13, rsi
+        ; mov rbx, rcx
+        ; mov r12, r8
+    );
+    swap_in(a);
+    dynasm!(a; .arch x64; jmp rdx);
+    enter
+}
+
+/// The call of a function whose entry is in `rax`, as the interpreter does it.
+fn emit_generic_entry(a: &mut Assembler) -> (DynamicLabel, AssemblyOffset) {
+    let yields = a.new_dynamic_label();
+    let generic_entry = a.offset();
+    dynasm!(a; .arch x64; dec r14; jle =>yields; mov rsi, rax);
+    go(a, address(helpers::enter));
+    (yields, generic_entry)
+}
+
+/// What stands in place of return addresses, 8 bytes each.
+fn emit_returns(a: &mut Assembler) -> AssemblyOffset {
+    let shared = a.new_dynamic_label();
+    dynasm!(a; .arch x64; .align 8);
+    let returns = a.offset();
+    for _ in 0..RETURNS {
+        dynasm!(a; .arch x64; call =>shared; .align 8);
+    }
+    // The address behind the call tells which.
+    dynasm!(a; .arch x64; =>shared; pop rsi; sub rsi, 5);
+    go(a, address(helpers::returned));
+    returns
+}
+
+/// Collects for `esi` words, `edx` registers kept.
+fn emit_collect(a: &mut Assembler) -> AssemblyOffset {
+    let leaves = a.new_dynamic_label();
+    let collect = a.offset();
+    dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]);
+    swap_out(a);
+    dynasm!(a
+        ; .arch x64
+        ; mov rdi, r13
+        ; mov rcx, [rbp + slot::SLICE]
+        ; mov rax, QWORD helpers::collect as *const () as usize as i64
+        ; call rax
+    );
+    swap_in(a);
+    dynasm!(a
+        ; .arch x64
+        ; test rax, rax
+        ; jnz =>leaves
+        ; push QWORD [rbp + slot::BACK]
+        ; ret
+        ; =>leaves
+        ; jmp rax
+    );
+    collect
+}
+
+/// Calls the helper of an instruction, whose address is in `rsi`; returns its answer, or goes elsewhere.
+fn emit_helper(a: &mut Assembler, helper: helpers::Helper) -> AssemblyOffset {
+    let elsewhere = a.new_dynamic_label();
+    let stub = a.offset();
+    dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]);
+    swap_out(a);
+    call(a, address(helper));
+    swap_in(a);
+    dynasm!(a
+        ; .arch x64
+        ; cmp rax, FAIL as i32
+        ; ja =>elsewhere
+        ; push QWORD [rbp + slot::BACK]
+        ; ret
+        ; =>elsewhere
+        ; jmp rax
+    );
+    stub
+}

@@ -1,0 +1,150 @@
+//! Templates of calls by label, export and fun.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use super::frames::drop_frame;
+use super::{RAX, RCX, RDX, RSI, constant, load};
+use crate::code::Export;
+use crate::code::op::{Op, entry as head, read};
+use crate::code::operand::{Instruction, Reg};
+use crate::jit::compile::Compiler;
+use crate::process::offset::SAVES_CALLS;
+use crate::term::entry::ACTIVE;
+use crate::term::{CodeAddress, tag};
+
+/// Offset of a function's compiled form from its entry.
+const NATIVE: i8 = 8 * head::NATIVE as i8;
+
+/// Where the active code generation's number is.
+fn active_address() -> u64 {
+    (&raw const ACTIVE) as u64
+}
+
+/// Calls the function whose entry is in `rax`.
+fn call_entry(c: &mut Compiler<'_>, i: impl Instruction) {
+    c.pad(3);
+    dynasm!(c.a; .arch x64; call QWORD [BYTE rax + NATIVE]);
+    c.returns_to(i.next());
+}
+
+/// Goes on with it, as a tail call.
+fn jump_to_entry(c: &mut Compiler<'_>) {
+    dynasm!(c.a; .arch x64; jmp QWORD [BYTE rax + NATIVE]);
+}
+
+pub(super) fn call(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Call) {
+    if !c.is_entry(i.target()) {
+        return c.calling_helper(pc, Op::Call, i);
+    }
+    constant(c, RAX, i.target().word());
+    call_entry(c, i);
+}
+
+pub(super) fn call_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallLast) {
+    if !c.is_entry(i.target()) {
+        return c.helper(pc, Op::CallLast, i);
+    }
+    drop_frame(c, i.frame());
+    constant(c, RAX, i.target().word());
+    jump_to_entry(c);
+}
+
+pub(super) fn call_only(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallOnly) {
+    if !c.is_entry(i.target()) {
+        return c.helper(pc, Op::CallOnly, i);
+    }
+    constant(c, RAX, i.target().word());
+    jump_to_entry(c);
+}
+
+/// Loads the entry that calls of `export` go to; those of a process that saves its calls are the helper's.
+fn load_export(
+    c: &mut Compiler<'_>,
+    pc: CodeAddress,
+    op: Op,
+    i: impl Instruction,
+    export: &'static Export,
+) {
+    let saves = c.cold_helper(pc, op, i);
+    dynasm!(c.a; .arch x64; cmp BYTE [r13 + SAVES_CALLS], 0; jne =>saves);
+    constant(c, RAX, export.addresses.as_ptr() as u64);
+    constant(c, RCX, active_address());
+    dynasm!(c.a; .arch x64; mov rcx, [rcx]; mov rax, [rax + rcx * 8]);
+}
+
+pub(super) fn call_ext(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallExt) {
+    load_export(c, pc, Op::CallExt, i, i.export());
+    call_entry(c, i);
+}
+
+pub(super) fn call_ext_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallExtLast) {
+    load_export(c, pc, Op::CallExtLast, i, i.export());
+    drop_frame(c, i.frame());
+    jump_to_entry(c);
+}
+
+pub(super) fn call_ext_only(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallExtOnly) {
+    load_export(c, pc, Op::CallExtOnly, i, i.export());
+    jump_to_entry(c);
+}
+
+/// A local fun of that arity whose code is there: its entry is in `rax` and its free variables are in their registers.
+/// All else is the helper's.
+fn load_fun(
+    c: &mut Compiler<'_>,
+    pc: CodeAddress,
+    op: Op,
+    i: impl Instruction,
+    fun: Reg,
+    arity: usize,
+) {
+    let other = c.cold_helper(pc, op, i);
+    let (copy, done) = (c.new_label(), c.new_label());
+    load(c, RDX, fun);
+    // The header without its count of free variables says: a local fun of that arity.
+    let wanted = tag::fun::make_header(arity as u8, 0, false) as i32;
+    let mask =
+        !(tag::fun::make_header(0, u8::MAX, false) ^ tag::fun::make_header(0, 0, false)) as i32;
+    dynasm!(c.a
+        ; .arch x64
+        ; lea eax, [rdx - tag::BOXED as i32]
+        ; test al, 3
+        ; jnz =>other
+        ; mov ecx, [rdx - tag::BOXED as i32]
+        ; mov eax, ecx
+        ; and eax, mask
+        ; cmp eax, wanted
+        ; jne =>other
+        ; mov rax, [rdx + (8 - tag::BOXED as i32)]
+    );
+    constant(c, RSI, active_address());
+    let x = (arity as i32 - 1) * 8;
+    dynasm!(c.a
+        ; .arch x64
+        ; mov rsi, [rsi]
+        ; mov rax, [rax + rsi * 8]
+        ; test rax, rax
+        ; jz =>other
+        ; shr ecx, 16
+        ; movzx ecx, cl
+        ; test ecx, ecx
+        ; jz =>done
+        ; =>copy
+        ; mov rsi, [rdx + rcx * 8 + (8 - tag::BOXED as i32)]
+        ; mov [rbx + rcx * 8 + x], rsi
+        ; dec ecx
+        ; jnz =>copy
+        ; =>done
+    );
+}
+
+pub(super) fn call_fun(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallFun) {
+    load_fun(c, pc, Op::CallFun, i, i.fun(), i.arity());
+    call_entry(c, i);
+}
+
+pub(super) fn call_fun_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallFunLast) {
+    load_fun(c, pc, Op::CallFunLast, i, i.fun(), i.arity());
+    drop_frame(c, i.frame());
+    jump_to_entry(c);
+}

@@ -1,0 +1,56 @@
+//! Templates that make and drop stack frames, ask for room on the heap, return and jump.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use crate::code::op::read;
+use crate::jit::compile::Compiler;
+use crate::term::CodeAddress;
+
+/// Drops so many words of the frame.
+pub(super) fn drop_frame(c: &mut Compiler<'_>, words: usize) {
+    if words > 0 {
+        dynasm!(c.a; .arch x64; add rsp, words as i32 * 8);
+    }
+}
+
+pub(super) fn jump(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Jump) {
+    let target = c.label(i.target());
+    dynasm!(c.a; .arch x64; jmp =>target);
+}
+
+pub(super) fn return_(c: &mut Compiler<'_>, _pc: CodeAddress, _i: read::Return) {
+    c.return_();
+}
+
+pub(super) fn deallocate(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Deallocate) {
+    drop_frame(c, i.frame());
+}
+
+pub(super) fn deallocate_return(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::DeallocateReturn) {
+    drop_frame(c, i.frame());
+    c.return_();
+}
+
+pub(super) fn allocate(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Allocate) {
+    c.ensure(i.frame() + 1, i.live());
+    make_frame(c, i.frame());
+}
+
+pub(super) fn allocate_heap(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::AllocateHeap) {
+    c.ensure(i.frame() + 1 + i.need(), i.live());
+    make_frame(c, i.frame());
+}
+
+fn make_frame(c: &mut Compiler<'_>, words: usize) {
+    if words > 0 {
+        dynasm!(c.a; .arch x64; sub rsp, words as i32 * 8);
+    }
+}
+
+pub(super) fn test_heap(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestHeap) {
+    c.ensure(i.need(), i.live());
+}
+
+pub(super) fn trim(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Trim) {
+    drop_frame(c, i.dropped());
+}

@@ -1,0 +1,245 @@
+//! The templates: machine code of each instruction, by family.
+//!
+//! A template does what is common in line. It leaves the rest to the instruction's helper, which does all of the
+//! instruction again from its beginning: so a template changes nothing before it is sure.
+
+mod arith;
+mod calls;
+mod data;
+mod frames;
+mod handlers;
+mod order;
+mod select;
+mod types;
+
+use dynasmrt::{DynasmApi, dynasm};
+
+use super::compile::Compiler;
+use crate::code::op::{Op, read};
+use crate::code::operand::{Instruction, Reg, Src};
+use crate::term::CodeAddress;
+
+/// Numbers of machine registers.
+const RAX: u8 = 0;
+const RCX: u8 = 1;
+const RDX: u8 = 2;
+const RBX: u8 = 3;
+const RSP: u8 = 4;
+const RSI: u8 = 6;
+const R15: u8 = 15;
+
+/// The instructions: those with a template; those whose helper calls; those that their helper does all of. The rest stands
+/// in no function.
+macro_rules! all_templates {
+    ($then:ident) => {
+        $then! {
+            templates {
+                Jump frames::jump;
+                Return frames::return_;
+                Deallocate frames::deallocate;
+                DeallocateReturn frames::deallocate_return;
+                Allocate frames::allocate;
+                AllocateHeap frames::allocate_heap;
+                TestHeap frames::test_heap;
+                Trim frames::trim;
+
+                Call calls::call;
+                CallLast calls::call_last;
+                CallOnly calls::call_only;
+                CallExt calls::call_ext;
+                CallExtLast calls::call_ext_last;
+                CallExtOnly calls::call_ext_only;
+                CallFun calls::call_fun;
+                CallFunLast calls::call_fun_last;
+
+                InitY data::init_y;
+                MoveRR data::move_rr;
+                Move2RR data::move2_rr;
+                MoveCR data::move_cr;
+                SwapRR data::swap_rr;
+                GetList data::get_list;
+                IsNonemptyListGetList data::is_nonempty_list_get_list;
+                GetHd data::get_hd;
+                GetTl data::get_tl;
+                GetTupleElement data::get_tuple_element;
+                GetTupleElement2 data::get_tuple_element2;
+                PutListRR data::put_list_rr;
+                PutListCR data::put_list_cr;
+                PutListRC data::put_list_rc;
+                PutTuple data::put_tuple;
+                SetTupleElement data::set_tuple_element;
+                MakeFun data::make_fun;
+                ElementRC data::element_rc;
+                HdR data::hd_r;
+                TlR data::tl_r;
+
+                IsInteger types::is_integer;
+                IsFloat types::is_float;
+                IsAtom types::is_atom;
+                IsBoolean types::is_boolean;
+                IsNil types::is_nil;
+                IsList types::is_list;
+                IsNonemptyList types::is_nonempty_list;
+                IsTuple types::is_tuple;
+                TestArity types::test_arity;
+                IsTupleOfArity types::is_tuple_of_arity;
+                IsTaggedTuple types::is_tagged_tuple;
+                IsBitstr types::is_bitstr;
+                IsMap types::is_map;
+                IsFunction types::is_function;
+
+                IsEqExactRR order::is_eq_exact_rr;
+                IsEqExactRC order::is_eq_exact_rc;
+                IsNeExactRC order::is_ne_exact_rc;
+                IsLtRR order::is_lt_rr;
+                IsLtRC order::is_lt_rc;
+                IsLtCR order::is_lt_cr;
+                IsGeRR order::is_ge_rr;
+                IsGeRC order::is_ge_rc;
+                IsGeCR order::is_ge_cr;
+                SelectVal select::select_val;
+                JumpTable select::jump_table;
+                SelectTupleArity select::select_tuple_arity;
+
+                AddRR arith::add_rr;
+                AddRC arith::add_rc;
+                SubRR arith::sub_rr;
+                SubRC arith::sub_rc;
+                Mul arith::mul;
+                IntDiv arith::int_div;
+                Rem arith::rem;
+                Band arith::band;
+                Bor arith::bor;
+                Bxor arith::bxor;
+                Bsl arith::bsl;
+                Bsr arith::bsr;
+
+                Catch handlers::catch;
+                TryEnd handlers::try_end;
+                CatchEnd handlers::catch_end;
+                TryCase handlers::try_case;
+            }
+            calling {
+                CallBif CallHbif CallApply CallApplyLast CallApplyFun CallApplyFunLast Apply ApplyLast Send
+                Yield Hibernate LineBreakpoint LineBreakpointOff
+            }
+            others {
+                GetTupleElementWide PutTupleWide SetTupleElementWide
+                IsNumber IsPid IsPort IsReference IsTupleOfArityWide IsTaggedTupleWide IsBinary IsFunction2
+                IsEqExactSS IsNeExactSS IsEqSS IsNeSS IsLtSS IsGeSS SelectTerm
+                Bif0 Bif1 Bif2 Bif3 MulAdd SelfR
+                FmoveFrom FmoveTo Fconv Fadd Fsub Fmul Fdiv Fnegate
+                TryCaseEnd Badmatch CaseEnd Badrecord IfEnd Raise RawRaise BuildStacktrace
+                LoopRec LoopRecEnd Wait WaitTimeout Timeout RemoveMessage
+                RecvMarkerReserve RecvMarkerBind RecvMarkerClear RecvMarkerUse
+                UpdateRecord PutMapAssoc PutMapExact HasMapFields GetMapElements
+                BsGetInteger BsGetFloat BsGetBinary BsSkipBits BsTestTail BsTestUnit BsMatchString BsInitWritable
+                BsGetUtf8 BsSkipUtf8 BsGetUtf16 BsSkipUtf16 BsGetUtf32 BsSkipUtf32 BsGetTail BsStartMatch BsGetPosition
+                BsSetPosition BsCreateBin BsMatch
+                IsAnyNativeRecord IsNativeRecord GetRecordElements PutRecord IsRecordAccessible GetRecordField
+                BifEntry ErrorHandler ApplyEntry ApplyFunEntry
+            }
+        }
+    };
+}
+
+/// Puts the code of the instruction at `pc`, whose first word is `word`.
+///
+/// # Safety
+/// I1: the loader has put an instruction there.
+pub(super) unsafe fn instruction(c: &mut Compiler<'_>, pc: CodeAddress, word: u64) {
+    macro_rules! put {
+        (
+            templates { $($op:ident $template:path;)* }
+            calling { $($calling:ident)* }
+            others { $($other:ident)* }
+        ) => {
+            // SAFETY: by contract.
+            unsafe {
+                match Op::of(word) {
+                    $(Op::$op => $template(c, pc, read::$op::at(pc, word)),)*
+                    $(Op::$calling => c.calling_helper(pc, Op::$calling, read::$calling::at(pc, word)),)*
+                    $(Op::$other => c.helper(pc, Op::$other, read::$other::at(pc, word)),)*
+                    op => unreachable!("{op:?} stands in no function"),
+                }
+            }
+        };
+    }
+    all_templates!(put);
+}
+
+/// Where a register is: the machine register that its offset counts from, and the offset.
+fn place(reg: Reg) -> (u8, i32) {
+    match reg.is_y() {
+        true => (RSP, (reg.0 - 4) as i32),
+        false => (RBX, reg.0 as i32),
+    }
+}
+
+/// Loads from memory.
+fn load_at(c: &mut Compiler<'_>, to: u8, base: u8, offset: i32) {
+    match i8::try_from(offset) {
+        Ok(offset) => dynasm!(c.a; .arch x64; mov Rq(to), [BYTE Rq(base) + offset]),
+        Err(_) => dynasm!(c.a; .arch x64; mov Rq(to), [Rq(base) + offset]),
+    }
+}
+
+/// Stores to memory.
+fn store_at(c: &mut Compiler<'_>, base: u8, offset: i32, from: u8) {
+    match i8::try_from(offset) {
+        Ok(offset) => dynasm!(c.a; .arch x64; mov [BYTE Rq(base) + offset], Rq(from)),
+        Err(_) => dynasm!(c.a; .arch x64; mov [Rq(base) + offset], Rq(from)),
+    }
+}
+
+/// Loads a register's word.
+fn load(c: &mut Compiler<'_>, to: u8, reg: Reg) {
+    let (base, offset) = place(reg);
+    load_at(c, to, base, offset);
+}
+
+/// Sets a register.
+fn store(c: &mut Compiler<'_>, reg: Reg, from: u8) {
+    let (base, offset) = place(reg);
+    store_at(c, base, offset, from);
+}
+
+/// Puts a constant in a machine register.
+fn constant(c: &mut Compiler<'_>, to: u8, word: u64) {
+    if let Ok(word) = u32::try_from(word) {
+        dynasm!(c.a; .arch x64; mov Rd(to), word as i32);
+    } else if let Ok(word) = i32::try_from(word as i64) {
+        dynasm!(c.a; .arch x64; mov Rq(to), word);
+    } else {
+        dynasm!(c.a; .arch x64; mov Rq(to), QWORD word as i64);
+    }
+}
+
+/// Stores a constant.
+fn store_constant_at(c: &mut Compiler<'_>, base: u8, offset: i32, word: u64) {
+    if let Ok(word) = i32::try_from(word as i64) {
+        dynasm!(c.a; .arch x64; mov QWORD [Rq(base) + offset], word);
+    } else {
+        constant(c, RCX, word);
+        store_at(c, base, offset, RCX);
+    }
+}
+
+/// Loads a source.
+fn source(c: &mut Compiler<'_>, to: u8, src: Src) {
+    match src.reg() {
+        Some(reg) => load(c, to, reg),
+        None => constant(c, to, src.0),
+    }
+}
+
+/// Compares a machine register with a constant.
+fn compare(c: &mut Compiler<'_>, register: u8, word: u64) {
+    debug_assert_ne!(register, RCX, "the constant's");
+    if let Ok(word) = i32::try_from(word as i64) {
+        dynasm!(c.a; .arch x64; cmp Rq(register), word);
+    } else {
+        constant(c, RCX, word);
+        dynasm!(c.a; .arch x64; cmp Rq(register), rcx);
+    }
+}

@@ -1,0 +1,80 @@
+//! Templates of jumps that depend on a value.
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::{RDX, compare, load};
+use crate::code::op::read;
+use crate::jit::compile::Compiler;
+use crate::term::{CodeAddress, RawTerm, tag};
+
+/// So many values are looked at one by one.
+const LINEAR: usize = 4;
+
+/// Goes where the word in `rdx` leads, of these in ascending order.
+fn search(c: &mut Compiler<'_>, cases: &[(u64, DynamicLabel)], otherwise: DynamicLabel) {
+    if cases.len() <= LINEAR {
+        for &(word, to) in cases {
+            compare(c, RDX, word);
+            dynasm!(c.a; .arch x64; je =>to);
+        }
+        dynasm!(c.a; .arch x64; jmp =>otherwise);
+        return;
+    }
+    let (below, from) = cases.split_at(cases.len() / 2);
+    let lower = c.new_label();
+    compare(c, RDX, from[0].0);
+    dynasm!(c.a; .arch x64; jl =>lower);
+    search(c, from, otherwise);
+    dynasm!(c.a; .arch x64; =>lower);
+    search(c, below, otherwise);
+}
+
+pub(super) fn select_val(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelectVal) {
+    let (cases, otherwise) = (i.cases(), c.label(i.otherwise()));
+    let labels: Vec<_> = cases.labels.iter().map(|to| c.label(to)).collect();
+    let mut cases: Vec<_> = cases.terms.iter().copied().zip(labels).collect();
+    cases.sort_by_key(|&(word, _)| word as i64);
+    load(c, RDX, i.src());
+    search(c, &cases, otherwise);
+}
+
+pub(super) fn jump_table(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::JumpTable) {
+    let otherwise = c.label(i.otherwise());
+    let least = i.least() as i64;
+    let cases: Vec<_> = (0..i.count() as usize)
+        .map(|n| {
+            (
+                RawTerm::small(least + n as i64).0,
+                c.label(i.targets().get(n)),
+            )
+        })
+        .collect();
+    load(c, RDX, i.src());
+    search(c, &cases, otherwise);
+}
+
+pub(super) fn select_tuple_arity(
+    c: &mut Compiler<'_>,
+    _pc: CodeAddress,
+    i: read::SelectTupleArity,
+) {
+    let otherwise = c.label(i.otherwise());
+    let cases: Vec<_> = i
+        .cases()
+        .iter()
+        .map(|(arity, to)| (tag::make_header(arity as usize, tag::ARITYVAL), c.label(to)))
+        .collect();
+    load(c, RDX, i.src());
+    dynasm!(c.a
+        ; .arch x64
+        ; lea eax, [rdx - tag::BOXED as i32]
+        ; test al, 3
+        ; jnz =>otherwise
+        ; mov rdx, [rdx - tag::BOXED as i32]
+    );
+    for (header, to) in cases {
+        compare(c, RDX, header);
+        dynasm!(c.a; .arch x64; je =>to);
+    }
+    dynasm!(c.a; .arch x64; jmp =>otherwise);
+}

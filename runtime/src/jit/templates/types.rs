@@ -1,0 +1,121 @@
+//! Templates of type tests.
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::{RAX, RDX, compare, constant, load};
+use crate::code::op::read;
+use crate::jit::compile::Compiler;
+use crate::term::{CodeAddress, am, tag};
+
+/// The second byte of a word.
+const BOXED: i32 = tag::BOXED as i32;
+
+/// Goes to `fail` unless the term in `rdx` is boxed.
+fn is_boxed(c: &mut Compiler<'_>, fail: DynamicLabel) {
+    dynasm!(c.a; .arch x64; lea eax, [rdx - BOXED]; test al, 3; jnz =>fail);
+}
+
+/// Goes to `fail` unless the term in `rdx` is boxed and its header, masked so, is this one.
+fn has_header(c: &mut Compiler<'_>, mask: u64, header: u64, fail: DynamicLabel) {
+    is_boxed(c, fail);
+    dynasm!(c.a
+        ; .arch x64
+        ; mov eax, [rdx - BOXED]
+        ; and eax, mask as i32
+        ; cmp eax, header as i32
+        ; jne =>fail
+    );
+}
+
+/// A test of the header's tag.
+macro_rules! by_header {
+    ($($name:ident $op:ident $mask:expr, $header:expr;)*) => { $(
+        pub(super) fn $name(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::$op) {
+            let fail = c.label(i.fail());
+            load(c, RDX, i.src());
+            has_header(c, $mask, $header, fail);
+        }
+    )* };
+}
+
+by_header! {
+    is_float IsFloat tag::HEADER_MASK, tag::FLOAT;
+    is_tuple IsTuple tag::HEADER_MASK, tag::ARITYVAL;
+    is_map IsMap tag::HEADER_MASK, tag::MAP;
+    is_function IsFunction tag::HEADER_MASK, tag::FUN;
+    is_bitstr IsBitstr tag::HEADER_MASK & !(tag::HEAP_BITS ^ tag::SUB_BITS), tag::HEAP_BITS & tag::SUB_BITS;
+}
+
+pub(super) fn is_integer(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsInteger) {
+    let fail = c.label(i.fail());
+    let holds = c.new_label();
+    load(c, RDX, i.src());
+    dynasm!(c.a; .arch x64; mov eax, edx; and eax, 15; cmp eax, tag::SMALL as i32; je =>holds);
+    has_header(c, tag::HEADER_MASK & !4, tag::POS_BIG, fail);
+    dynasm!(c.a; .arch x64; =>holds);
+}
+
+pub(super) fn is_atom(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsAtom) {
+    let fail = c.label(i.fail());
+    load(c, RAX, i.src());
+    dynasm!(c.a; .arch x64; and eax, tag::IMMED2_MASK as i32; cmp eax, tag::ATOM as i32; jne =>fail);
+}
+
+pub(super) fn is_boolean(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsBoolean) {
+    let fail = c.label(i.fail());
+    let holds = c.new_label();
+    load(c, RDX, i.src());
+    compare(c, RDX, am::true_.raw().0);
+    dynasm!(c.a; .arch x64; je =>holds);
+    compare(c, RDX, am::false_.raw().0);
+    dynasm!(c.a; .arch x64; jne =>fail; =>holds);
+}
+
+pub(super) fn is_nil(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNil) {
+    let fail = c.label(i.fail());
+    load(c, RDX, i.src());
+    compare(c, RDX, tag::NIL);
+    dynasm!(c.a; .arch x64; jne =>fail);
+}
+
+pub(super) fn is_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsList) {
+    let fail = c.label(i.fail());
+    let holds = c.new_label();
+    load(c, RDX, i.src());
+    compare(c, RDX, tag::NIL);
+    dynasm!(c.a; .arch x64; je =>holds; test dl, 2; jnz =>fail; =>holds);
+}
+
+pub(super) fn is_nonempty_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNonemptyList) {
+    let fail = c.label(i.fail());
+    load(c, RDX, i.src());
+    dynasm!(c.a; .arch x64; test dl, 2; jnz =>fail);
+}
+
+pub(super) fn test_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestArity) {
+    let fail = c.label(i.fail());
+    load(c, RDX, i.src());
+    let header = tag::make_header(i.arity(), tag::ARITYVAL) as i32;
+    dynasm!(c.a; .arch x64; cmp QWORD [rdx - BOXED], header; jne =>fail);
+}
+
+/// Goes to `fail` unless the term in `rdx` is a tuple of so many elements.
+fn is_tuple_of(c: &mut Compiler<'_>, arity: usize, fail: DynamicLabel) {
+    is_boxed(c, fail);
+    let header = tag::make_header(arity, tag::ARITYVAL) as i32;
+    dynasm!(c.a; .arch x64; cmp QWORD [rdx - BOXED], header; jne =>fail);
+}
+
+pub(super) fn is_tuple_of_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsTupleOfArity) {
+    let fail = c.label(i.fail());
+    load(c, RDX, i.src());
+    is_tuple_of(c, i.arity(), fail);
+}
+
+pub(super) fn is_tagged_tuple(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsTaggedTuple) {
+    let fail = c.label(i.fail());
+    load(c, RDX, i.src());
+    is_tuple_of(c, i.arity(), fail);
+    constant(c, RAX, i.tag().0);
+    dynasm!(c.a; .arch x64; cmp [rdx + (8 - BOXED)], rax; jne =>fail);
+}
