@@ -5,7 +5,7 @@
 //! invariants at their head, and every `SAFETY` comment cites one.
 //!
 //! Each module names only those before it:
-//! `clock` `parker` `ptab` `run_queue` `run_state` `seat` `sig_queue` `thread_progress` `wheel` ◀ `machine`
+//! `clock` `parker` `ptab` `run_queue` `run_state` `sig_queue` `thread_progress` `wheel` ◀ `seat` ◀ `machine`
 
 pub mod clock;
 mod machine;

@@ -5,9 +5,9 @@
 //! here lead from the one to the other.
 //!
 //! Invariants:
-//! - N1: the words [`head::NATIVE`](super::op::entry::NATIVE) and `BODY` of a function's head are addresses of compiled
+//! - MC1: the words [`head::NATIVE`](super::op::entry::NATIVE) and `BODY` of a function's head are addresses of compiled
 //!   code, which stays as long as the function's own code (C2).
-//! - N2: a header word on a stack that is no trace frame's is an address that [`specific`] knows.
+//! - MC2: a header word on a stack that is no trace frame's is an address that [`specific`] knows.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -123,8 +123,8 @@ macro_rules! specific_ops {
                     CodeAddress::of(self.pc.wrapping_add(self.words()))
                 }
                 #[inline(always)]
-                fn otherwise(self) -> CodeAddress {
-                    otherwise!(self, $($($w)+)?)
+                fn second_next(self) -> CodeAddress {
+                    second_next!(self, $($($w)+)?)
                 }
             }
 
@@ -191,7 +191,7 @@ macro_rules! value {
 }
 
 /// The label in the operand that says where else the instruction leads.
-macro_rules! otherwise {
+macro_rules! second_next {
     ($self:ident,) => {
         CodeAddress::NULL
     };
@@ -205,7 +205,7 @@ macro_rules! otherwise {
         $self.again()
     };
     ($self:ident, $first:ident $($rest:ident)*) => {
-        otherwise!($self, $($rest)*)
+        second_next!($self, $($rest)*)
     };
 }
 
@@ -750,7 +750,7 @@ mod tests {
             assert!(
                 operands
                     .iter()
-                    .all(|o| !["words", "next", "at", "otherwise"].contains(&o.name)),
+                    .all(|o| !["words", "next", "at", "second_next"].contains(&o.name)),
                 "{op:?}"
             );
         }

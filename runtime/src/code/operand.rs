@@ -93,7 +93,7 @@ pub(crate) trait Instruction: Copy {
     /// The next one.
     fn next(self) -> CodeAddress;
     /// Where it leads if not to the next one, a test that fails for one; null for nowhere.
-    fn otherwise(self) -> CodeAddress;
+    fn second_next(self) -> CodeAddress;
 }
 
 /// Code being made.

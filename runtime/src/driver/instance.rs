@@ -366,7 +366,7 @@ unsafe fn answer_of(
     }
 }
 
-/// What an output consists of: one binary holds all of it. The first element is empty, for a header of the driver's.
+/// What an output consists of: one binary holds all elements. The first is empty, for a header of the driver's.
 struct Parts {
     /// Keeps the binary as long as the call.
     _holder: Option<Counted>,
@@ -393,9 +393,11 @@ impl Parts {
             iov: vec![part(ptr::null_mut(), 0)],
             binaries: vec![ptr::null_mut()],
         };
-        if size > 0 {
-            parts.iov.push(part(start, size));
+        let mut at = 0;
+        for element in sent.elements() {
+            parts.iov.push(part(start.wrapping_add(at), element.len()));
             parts.binaries.push(binary);
+            at += element.len();
         }
         parts
     }

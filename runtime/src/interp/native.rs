@@ -149,7 +149,7 @@ macro_rules! helpers {
                     let i = read::$op::at(pc, word);
                     match step!(p, pc, word, slice, $kind $op $($arm)::+) {
                         Ok(to) if to.pc == i.next() => NEXT,
-                        Ok(to) if to.pc == i.otherwise() => FAIL,
+                        Ok(to) if to.pc == i.second_next() => FAIL,
                         Ok(to) => go_on(p, to, slice),
                         Err(outcome) => slice.leave(outcome),
                     }
@@ -226,7 +226,7 @@ unsafe fn go_on(p: &mut Process, mut next: Next, slice: &mut Slice) -> u64 {
 /// I1: there is one.
 unsafe fn compiled(next: Next, slice: &Slice) -> u64 {
     if next.is_entry {
-        // SAFETY: by contract; N1.
+        // SAFETY: by contract; MC1.
         let body = unsafe { &*next.pc.code().offset(head::BODY).cast::<AtomicU64>() };
         let body = body.load(Ordering::Acquire);
         if body != 0 {
@@ -269,7 +269,7 @@ unsafe fn go(p: &mut Process, pc: CodeAddress, slice: &mut Slice) -> u64 {
 /// `p`, swapped out, has returned to this place in place of a return address.
 ///
 /// # Safety
-/// N2: it is one.
+/// MC2: it is one.
 pub(crate) unsafe extern "C" fn returned(
     p: &mut Process,
     to: CodeAddress,
@@ -298,7 +298,7 @@ pub(crate) unsafe extern "C" fn yield_at_entry(
 /// A return to this address has used up the time slice of `p`, swapped out.
 ///
 /// # Safety
-/// N2: it is one off the stack.
+/// MC2: it is one off the stack.
 pub(crate) unsafe extern "C" fn yield_at_return(
     p: &mut Process,
     to: CodeAddress,

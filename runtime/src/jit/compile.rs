@@ -181,7 +181,7 @@ impl<'m> Compiler<'m> {
     /// The instruction is done by its helper.
     pub(super) fn helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
         self.call_helper(pc, op);
-        let fail = i.otherwise();
+        let fail = i.second_next();
         if !fail.is_null() {
             let fail = self.label(fail);
             dynasm!(self.a; .arch x64; test eax, eax; jnz =>fail);
@@ -211,7 +211,7 @@ impl<'m> Compiler<'m> {
         // The last instruction of a function goes nowhere from there.
         let back = Some(self.offset(i.next())).filter(|&next| next < self.end);
         let back = back.map(|next| self.label_at(next));
-        let fail = i.otherwise();
+        let fail = i.second_next();
         let fail = (!fail.is_null()).then(|| self.label(fail));
         self.cold.push(Cold::Helper {
             from,

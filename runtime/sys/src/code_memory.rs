@@ -1,5 +1,8 @@
 //! Memory for machine code: one file in memory, mapped twice, so that no page is ever writable and executable at one
 //! address.
+//!
+//! Invariants:
+//! - CM1: the file is nobody else's. It does not change its length as long as it is mapped.
 #![expect(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
@@ -25,7 +28,7 @@ impl CodeMemory {
         let file = File::from(memfd_create("beamline_code", MemfdFlags::CLOEXEC)?);
         file.set_len(bytes as u64)?;
         let options = MmapOptions::new();
-        // SAFETY: the file is nobody else's, and stays as long as it is mapped.
+        // SAFETY: CM1.
         let (run, write) = unsafe { (options.map_exec(&file)?, options.map_mut(&file)?) };
         Ok(CodeMemory { run, write })
     }
