@@ -30,9 +30,11 @@ const ALIGNMENT: usize = 16;
 /// Code that belongs to no function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common {
-    /// Where a function is called that is not compiled yet, or under a breakpoint, or whose body is a native function.
+    /// Where a function is called that is not compiled yet, or under a breakpoint, or whose body is a BIF.
     /// `rax` holds the function's entry.
     pub(crate) generic_entry: u64,
+    /// Where a function is called whose body is a NIF. `rax` holds the function's entry.
+    pub(crate) nif_entry: u64,
     /// Leaves compiled code.
     pub(crate) leave: u64,
     /// Stands in place of return addresses: 8 bytes for each of [`stubs::RETURNS`].
@@ -175,18 +177,17 @@ pub(crate) const PROLOGUE_BYTES: u64 = 9;
 /// Whoever changes one of these words calls this afterwards. The last one sees what all have stored.
 pub(crate) fn lead_entry(native: &AtomicU64, body: &AtomicU64, first: &AtomicU64) {
     let Some(engine) = ENGINE.get() else { return };
-    let (own, op) = (
-        body.load(Ordering::SeqCst),
-        Op::of(first.load(Ordering::SeqCst)),
-    );
-    let is_own = own != 0 && !matches!(op, Op::Breakpoint | Op::NifEntry);
-    let to = match is_own {
-        true => own - PROLOGUE_BYTES,
-        false => engine.common.generic_entry,
+    let common = &engine.common;
+    let op = Op::of(first.load(Ordering::SeqCst));
+    let to = match (op, body.load(Ordering::SeqCst)) {
+        (Op::Breakpoint, _) => common.generic_entry,
+        (Op::NifEntry, _) => common.nif_entry,
+        (_, 0) => common.generic_entry,
+        (_, own) => own - PROLOGUE_BYTES,
     };
     native.store(to, Ordering::SeqCst);
-    if is_own && Op::of(first.load(Ordering::SeqCst)) != op {
-        native.store(engine.common.generic_entry, Ordering::SeqCst);
+    if Op::of(first.load(Ordering::SeqCst)) != op {
+        native.store(common.generic_entry, Ordering::SeqCst);
     }
 }
 

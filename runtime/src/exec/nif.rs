@@ -111,6 +111,14 @@ impl Env {
         }
     }
 
+    /// Is `result` what the call gives, and nothing else to do?
+    #[inline]
+    fn has_returned(&mut self, result: RawTerm) -> bool {
+        self.exception.get() == RawTerm::NONE
+            && self.scheduled.get_mut().is_none()
+            && result != RawTerm::NONE
+    }
+
     /// What a call with it that has returned `result` has come to.
     fn ended<'p>(self, result: RawTerm) -> Resting<'p> {
         // SAFETY: N1: a term of the process that called.
@@ -158,10 +166,35 @@ work! {
 
 /// Calls the NIF that is the body of the function with the entry `at`, or goes on with its call. The arguments are in
 /// the registers.
+#[inline]
 pub(crate) fn call_nif(p: &mut Process, at: CodeAddress) -> BifEnd {
+    if nif_at(at).dirty.is_some() || p.has_work() {
+        return call_in_stages(p, at, None);
+    }
+    let (nif, arity) = (nif_at(at), called_at(at).arity);
+    let mut env = Env::of_process(p, nif.library.as_ptr());
+    let result = call(p, nif, nif.body, &env, arity.into(), p.registers());
+    if env.has_returned(result) && !p.wants_collection() {
+        // SAFETY: N1: a term of the process that called.
+        p.set_x(0, unsafe { Term::new(result) });
+        return BifEnd::Return;
+    }
+    let ended = (env, result);
+    call_in_stages(p, at, Some(ended))
+}
+
+/// The same of a call that does not just return a value: `ended` is how its first function has ended, if that has been
+/// called.
+#[cold]
+fn call_in_stages(p: &mut Process, at: CodeAddress, ended: Option<(Env, RawTerm)>) -> BifEnd {
     let called = called_at(at);
+    let mut ended = ended;
     loop {
-        let raised = match go_on(p, at, called.arity, from_ordinary) {
+        let ended = match ended.take() {
+            Some((env, result)) => Ended::Rests(env.ended(result)),
+            None => go_on(p, at, called.arity, from_ordinary),
+        };
+        let raised = match ended {
             Ended::OnDirty(to) => {
                 let is_short = false;
                 return BifEnd::Again(Outcome::Dirty(Leaves { to, is_short }));
@@ -236,9 +269,14 @@ fn go_on(
         Some(Resting::Next { args, body, dirty }) => (body, dirty, Some(args)),
         Some(ended) => return Ended::Rests(ended),
     };
+    let called = |arity, args| {
+        let env = Env::of_process(p, nif.library.as_ptr());
+        let result = call(p, nif, body, &env, arity, args);
+        Ended::Rests(env.ended(result))
+    };
     match (elsewhere(dirty), next) {
-        (None, None) => Ended::Rests(call(p, nif, body, arity.into(), p.registers())),
-        (None, Some(args)) => Ended::Rests(call(p, nif, body, args.len(), args.as_ptr().cast())),
+        (None, None) => called(arity.into(), p.registers()),
+        (None, Some(args)) => called(args.len(), args.as_ptr().cast()),
         (Some(on), None) => Ended::OnDirty(on),
         (Some(on), Some(args)) => {
             rest(p, Resting::Next { args, body, dirty });
@@ -247,20 +285,21 @@ fn go_on(
     }
 }
 
-/// Calls `body` for `nif` with the `arity` words at `args`.
-fn call<'p>(
-    p: &'p Process,
+/// Calls `body` for `nif` with the `arity` words at `args`; gives its result.
+#[inline]
+fn call(
+    p: &Process,
     nif: &Nif,
     body: Body,
+    env: &Env,
     arity: usize,
     args: *const RawTerm,
-) -> Resting<'p> {
+) -> RawTerm {
     let _delays = nif
         .delays_halt
         .load(Ordering::Relaxed)
         .then(delaying::Call::begin);
-    let env = Env::of_process(p, nif.library.as_ptr());
-    let this = std::ptr::from_ref(&env).cast_mut().cast();
+    let this = std::ptr::from_ref(env).cast_mut().cast();
     let before = NIF_CHECKS.then(|| p.mark());
     let _running = nif.native.running();
     // SAFETY: N1; P2, T1: the arguments are live registers, or terms of the process, which nothing collects.
@@ -271,7 +310,7 @@ fn call<'p>(
     {
         checked(p.verify_since(&before, &env.given(result)));
     }
-    env.ended(result)
+    result
 }
 
 /// Ends the machine where native code has given what it may not.

@@ -19,6 +19,8 @@ use crate::code::native;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::Instruction;
 use crate::code::stubs;
+use crate::exec::bif::BifEnd;
+use crate::exec::nif;
 use crate::process::{NativePc, Outcome, Process};
 use crate::term::CodeAddress;
 use crate::trace;
@@ -251,6 +253,31 @@ pub(crate) unsafe extern "C" fn enter(
     };
     // SAFETY: by contract.
     unsafe { go_on(p, next, slice) }
+}
+
+/// The call of the function with this entry, whose body is a NIF, by `p`, swapped out. The answer is [`NEXT`] where it
+/// returns, or the address at which compiled code goes on.
+///
+/// # Safety
+/// I1, I3: it is such an entry, and its arguments are in their registers.
+pub(crate) unsafe extern "C" fn call_nif(
+    p: &mut Process,
+    entry: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    p.resumed_call.set(CodeAddress::NULL);
+    let ended = nif::call_nif(p, entry);
+    if let BifEnd::Return = ended {
+        return NEXT;
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let end = |r: &mut Regs<'_>, i: read::NifEntry| bifs::end_nif(r, i, ended);
+        match run_arm(p, entry, *entry.code(), slice, end) {
+            Ok(to) => go_on(p, to, slice),
+            Err(outcome) => slice.leave(outcome),
+        }
+    }
 }
 
 /// As [`go_on`], of what may be an entry or not.

@@ -57,6 +57,7 @@ struct Offsets {
     enter: AssemblyOffset,
     leave: AssemblyOffset,
     generic_entry: AssemblyOffset,
+    nif_entry: AssemblyOffset,
     returns: AssemblyOffset,
     table: [AssemblyOffset; Op::ALL.len() + 3],
 }
@@ -75,6 +76,7 @@ pub(super) fn start() -> io::Result<()> {
         let at = |offset: AssemblyOffset| address + offset.0 as u64;
         Common {
             generic_entry: at(offsets.generic_entry),
+            nif_entry: at(offsets.nif_entry),
             leave: at(offsets.leave),
             returns: at(offsets.returns),
         }
@@ -149,6 +151,7 @@ fn emit(a: &mut Assembler) -> Offsets {
         ; ret
     );
     let (yield_label, generic_entry) = emit_generic_entry(a);
+    let nif_entry = emit_nif_entry(a, yield_label);
     let yield_at_entry = a.offset();
     dynasm!(a; .arch x64; =>yield_label; mov rsi, rax);
     go(a, address(helpers::yield_at_entry));
@@ -167,6 +170,7 @@ fn emit(a: &mut Assembler) -> Offsets {
         enter,
         leave,
         generic_entry,
+        nif_entry,
         returns,
         table,
     }
@@ -201,6 +205,25 @@ fn emit_generic_entry(a: &mut Assembler) -> (DynamicLabel, AssemblyOffset) {
     dynasm!(a; .arch x64; dec r14; jle =>yields; mov rsi, rax);
     go(a, address(helpers::enter));
     (yields, generic_entry)
+}
+
+/// The call of a NIF whose function's entry is in `rax`. It returns as any function does, or goes elsewhere.
+fn emit_nif_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOffset {
+    let elsewhere = a.new_dynamic_label();
+    let nif_entry = a.offset();
+    dynasm!(a; .arch x64; dec r14; jle =>yields; mov rsi, rax);
+    swap_out(a);
+    call(a, address(helpers::call_nif));
+    swap_in(a);
+    dynasm!(a
+        ; .arch x64
+        ; test rax, rax
+        ; jnz =>elsewhere
+        ; ret
+        ; =>elsewhere
+        ; jmp rax
+    );
+    nif_entry
 }
 
 /// What stands in place of return addresses, 8 bytes each.

@@ -253,6 +253,7 @@ impl Process {
     }
 
     /// Whether this BIF is called again, and goes on.
+    #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.with_psd(|psd| psd.work.is_some()) == Some(true)
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use crate::code::op::entry as head;
+use crate::code::op::{entry as head, read};
 use crate::code::operand::Instruction;
 use crate::code::{Export, bif::Bif};
 use crate::exec::bif::{BifEnd, call_bif};
@@ -97,6 +97,26 @@ unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, end
     }
 }
 
+/// The end of a NIF's call by its entry, the process swapped out.
+///
+/// # Safety
+/// The contract of `arms/mod.rs`; `ended` is how the NIF ended just now.
+#[inline(always)]
+pub(in crate::interp) unsafe fn end_nif(r: &mut Regs<'_>, _i: read::NifEntry, ended: BifEnd) -> Go {
+    let half_way = r.pc;
+    let call = None::<read::NifEntry>;
+    // SAFETY: by contract.
+    unsafe {
+        let arity = head::arity(*r.pc.code().offset(head::ARITY));
+        let site = Site {
+            call,
+            cost: 0,
+            half_way,
+        };
+        end(r, site, arity.into(), ended)
+    }
+}
+
 /// Calls of BIFs are saved with those of other exports: they go through their entries, too.
 ///
 /// # Safety
@@ -118,18 +138,16 @@ arms! {
         r.fcalls = (r.fcalls + 1).min(CONTEXT_REDS);
         r.swap_out();
         let ended = call_bif(r.p, bif, r.pc, None);
-        let site = Site { call: None::<crate::code::op::read::BifEntry>, cost: -1, half_way: r.pc };
+        let site = Site { call: None::<read::BifEntry>, cost: -1, half_way: r.pc };
         end(r, site, bif.arity.into(), ended)
     }
 
     /// The entry of a function whose body is a NIF.
-    fn nif_entry(r, _i: NifEntry) {
+    fn nif_entry(r, i: NifEntry) {
         r.p.resumed_call.set(CodeAddress::NULL);
         r.swap_out();
         let ended = call_nif(r.p, r.pc);
-        let arity = head::arity(*r.pc.code().offset(head::ARITY));
-        let site = Site { call: None::<crate::code::op::read::NifEntry>, cost: 0, half_way: r.pc };
-        end(r, site, arity.into(), ended)
+        end_nif(r, i, ended)
     }
 
     /// `call_ext` of a BIF that costs a reduction.
