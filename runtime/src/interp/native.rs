@@ -4,7 +4,7 @@
 //! out. Instructions that stand outside of compiled functions (entries of BIFs, places that trace frames return to) are
 //! run here, one after the other, until the process gets to a function's own code.
 
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,6 +36,9 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
+    /// Offset of the float registers, in bytes.
+    pub(crate) const FLOATS: usize = offset_of!(Slice, floats);
+
     /// A slice in which nothing has happened yet.
     pub(crate) fn new(compile: fn(CodeAddress) -> u64) -> Slice {
         Slice {

@@ -12,13 +12,20 @@ use crate::heap::read_field;
 use crate::interp::slow::{Flow, Slow};
 use crate::term::am;
 
-const ENSURE_AT_LEAST: u64 = am::ensure_at_least.raw().0;
-const ENSURE_EXACTLY: u64 = am::ensure_exactly.raw().0;
-const INTEGER: u64 = am::integer.raw().0;
-const BINARY: u64 = am::binary.raw().0;
-const GET_TAIL: u64 = am::get_tail.raw().0;
-const SKIP: u64 = am::skip.raw().0;
-const EQUALS: u64 = am::exactly_equal.raw().0;
+/// The first words of commands.
+pub(crate) mod command {
+    use crate::term::am;
+
+    pub(crate) const ENSURE_AT_LEAST: u64 = am::ensure_at_least.raw().0;
+    pub(crate) const ENSURE_EXACTLY: u64 = am::ensure_exactly.raw().0;
+    pub(crate) const INTEGER: u64 = am::integer.raw().0;
+    pub(crate) const BINARY: u64 = am::binary.raw().0;
+    pub(crate) const GET_TAIL: u64 = am::get_tail.raw().0;
+    pub(crate) const SKIP: u64 = am::skip.raw().0;
+    pub(crate) const EQUALS: u64 = am::exactly_equal.raw().0;
+}
+
+use command::{BINARY, ENSURE_AT_LEAST, ENSURE_EXACTLY, EQUALS, GET_TAIL, INTEGER, SKIP};
 
 /// Words of the first of these commands, and the heap words it may need.
 #[inline]

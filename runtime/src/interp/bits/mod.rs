@@ -6,7 +6,7 @@
 pub(super) mod create;
 pub(super) mod float16;
 pub(super) mod get;
-pub(super) mod match_;
+pub(crate) mod match_;
 pub(super) mod start;
 #[cfg(test)]
 mod tests;

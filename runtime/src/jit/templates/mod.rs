@@ -4,10 +4,13 @@
 //! instruction again from its beginning: so a template changes nothing before it is sure.
 
 mod arith;
+mod bits;
 mod calls;
 mod data;
+mod floats;
 mod frames;
 mod handlers;
+mod maps;
 mod order;
 mod select;
 mod types;
@@ -118,6 +121,27 @@ macro_rules! all_templates {
                 TryEnd handlers::try_end;
                 CatchEnd handlers::catch_end;
                 TryCase handlers::try_case;
+
+                FmoveFrom floats::fmove_from;
+                FmoveTo floats::fmove_to;
+                Fconv floats::fconv;
+                Fadd floats::fadd;
+                Fsub floats::fsub;
+                Fmul floats::fmul;
+                Fdiv floats::fdiv;
+                Fnegate floats::fnegate;
+
+                BsStartMatch bits::bs_start_match;
+                BsGetPosition bits::bs_get_position;
+                BsSetPosition bits::bs_set_position;
+                BsTestTail bits::bs_test_tail;
+                BsTestUnit bits::bs_test_unit;
+                BsGetUtf8 bits::bs_get_utf8;
+                BsSkipUtf8 bits::bs_skip_utf8;
+                BsMatch bits::bs_match;
+
+                GetMapElements maps::get_map_elements;
+                HasMapFields maps::has_map_fields;
             }
             calling {
                 CallBif CallHbif CallApply CallApplyLast CallApplyFun CallApplyFunLast Apply ApplyLast Send
@@ -128,14 +152,13 @@ macro_rules! all_templates {
                 IsNumber IsPid IsPort IsReference IsTupleOfArityWide IsTaggedTupleWide IsBinary IsFunction2
                 IsEqExactSS IsNeExactSS IsEqSS IsNeSS IsLtSS IsGeSS SelectTerm
                 Bif0 Bif1 Bif2 Bif3 MulAdd SelfR
-                FmoveFrom FmoveTo Fconv Fadd Fsub Fmul Fdiv Fnegate
                 TryCaseEnd Badmatch CaseEnd Badrecord IfEnd Raise RawRaise BuildStacktrace
                 LoopRec LoopRecEnd Wait WaitTimeout Timeout RemoveMessage
                 RecvMarkerReserve RecvMarkerBind RecvMarkerClear RecvMarkerUse
-                UpdateRecord PutMapAssoc PutMapExact HasMapFields GetMapElements
-                BsGetInteger BsGetFloat BsGetBinary BsSkipBits BsTestTail BsTestUnit BsMatchString BsInitWritable
-                BsGetUtf8 BsSkipUtf8 BsGetUtf16 BsSkipUtf16 BsGetUtf32 BsSkipUtf32 BsGetTail BsStartMatch BsGetPosition
-                BsSetPosition BsCreateBin BsMatch
+                UpdateRecord PutMapAssoc PutMapExact
+                BsGetInteger BsGetFloat BsGetBinary BsSkipBits BsMatchString BsInitWritable
+                BsGetUtf16 BsSkipUtf16 BsGetUtf32 BsSkipUtf32 BsGetTail
+                BsCreateBin
                 IsAnyNativeRecord IsNativeRecord GetRecordElements PutRecord IsRecordAccessible GetRecordField
                 BifEntry ErrorHandler ApplyEntry ApplyFunEntry
             }
