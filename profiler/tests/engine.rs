@@ -30,6 +30,9 @@ all() ->
      {maps, fun() -> M = #{a => 1, "b" => 2}, #{a := A} = M, {A, M#{a := 3, c => 4}, map_size(M)} end},
      {bits, fun() -> [bits(B) || B <- [<<>>, <<1, 2, 3>>, <<"h", 228/utf8, "llo">>, <<5:3>>, <<0:64/float>>]] end},
      {append, fun() -> byte_size(lists:foldl(fun(N, B) -> <<B/binary, N>> end, <<>>, lists:seq(1, 3000))) end},
+     {fields, fun() -> [{fields(B), header(B), constant(B), sextets(B), inside(B)} || B <- binaries()] end},
+     {overflow, fun() -> [square(F) || F <- [-3, 1.5, 1 bsl 70, 1.0e200]] end},
+     {keys, fun() -> [keys(M) || M <- [#{}, #{a => 1}, #{a => 1, 2 => b, [] => c}, #{<<"k">> => 1, a => 2}, a, large()]] end},
      {funs, fun() -> X = 5, Y = {X}, F = fun(A, B) -> {A, B, X, Y} end, [F(1, 2), (fun lists:max/1)([1, 3, 2])] end},
      {badarity, fun() -> F = fun(A) -> A end, F(1, 2) end},
      {badfun, fun() -> F = hd([ok]), F(1) end},
@@ -86,6 +89,45 @@ bits(B) -> B.
 utf(<<C/utf8, R/bits>>) -> [C | utf(R)];
 utf(<<C, R/bits>>) -> [{C} | utf(R)];
 utf(R) -> R.
+
+binaries() ->
+    [<<>>, <<"ab">>, <<"abc">>, <<"GET / HTTP/1.1">>, <<255, 0, 128, 7, 9, 1:1>>, <<0:64, -1:64>>, <<2:4, 1:60, 9:8>>,
+     list_to_binary(lists:seq(1, 100)), <<"a", 8364/utf8, "b", 16#10FFFF/utf8>>].
+
+fields(<<A:24, B:40, C:16, R/bits>>) -> {A, B, C, R};
+fields(<<A:56, R/bits>>) -> {A, R};
+fields(<<A:1, _:5, B:2, C:8, R/bits>>) -> {A, B, C, R};
+fields(B) -> B.
+
+header(<<2:4, A:12, B:48, C:8>>) -> {A, B, C};
+header(<<A:59, B:5, _/binary>>) -> {A, B};
+header(<<A:16>>) -> A;
+header(_) -> none.
+
+constant(<<"GET ", A, R/binary>>) -> {A, R};
+constant(<<0:64, A:32, R/bits>>) -> {A, R};
+constant(_) -> none.
+
+sextets(<<A:6, B:6, C:6, D:6, R/bits>>) -> [A, B, C, D | sextets(R)];
+sextets(R) -> R.
+
+%% From within a byte on.
+inside(<<_:3, R/bits>>) -> [N || <<N:8>> <= R] ++ fields_of(R);
+inside(_) -> none.
+
+fields_of(<<A:8, B:16, R/bits>>) -> [A, B, bit_size(R)];
+fields_of(_) -> [].
+
+square(F) when F * 2 > F -> try F * F * 1.0 catch error:E -> E end;
+square(F) -> {F * 1.5 - F / 2, -(F * 1.0)}.
+
+large() -> maps:from_list([{N, -N} || N <- [a | lists:seq(1, 40)], is_integer(N)]).
+
+keys(#{a := A, 2 := B, [] := C}) -> {A, B, C};
+keys(M) when is_map_key(2, M), is_map_key(a, M) -> both;
+keys(#{2 := B}) -> {b, B};
+keys(#{a := A}) -> {a, A};
+keys(_) -> none.
 
 clause(a) -> b.
 
