@@ -92,6 +92,12 @@ macro_rules! all_templates {
                 IsFunction types::is_function;
 
                 IsEqExactRR order::is_eq_exact_rr;
+                IsEqExactSS order::is_eq_exact_ss;
+                IsNeExactSS order::is_ne_exact_ss;
+                IsEqSS order::is_eq_ss;
+                IsNeSS order::is_ne_ss;
+                IsLtSS order::is_lt_ss;
+                IsGeSS order::is_ge_ss;
                 IsEqExactRC order::is_eq_exact_rc;
                 IsNeExactRC order::is_ne_exact_rc;
                 IsLtRR order::is_lt_rr;
@@ -150,7 +156,7 @@ macro_rules! all_templates {
             others {
                 GetTupleElementWide PutTupleWide SetTupleElementWide
                 IsNumber IsPid IsPort IsReference IsTupleOfArityWide IsTaggedTupleWide IsBinary IsFunction2
-                IsEqExactSS IsNeExactSS IsEqSS IsNeSS IsLtSS IsGeSS SelectTerm
+                SelectTerm
                 Bif0 Bif1 Bif2 Bif3 MulAdd SelfR
                 TryCaseEnd Badmatch CaseEnd Badrecord IfEnd Raise RawRaise BuildStacktrace
                 LoopRec LoopRecEnd Wait WaitTimeout Timeout RemoveMessage

@@ -1,18 +1,15 @@
 //! Templates of comparisons: of small integers and of what is the same word.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RAX, RCX, RDX, compare, constant, load};
+use super::{RAX, RCX, compare, constant, load, source};
 use crate::code::op::{Op, read};
 use crate::jit::compile::Compiler;
 use crate::term::CodeAddress;
 
-/// The same word is the same term, and of two words one of which is an immediate, it is the only one.
-pub(super) fn is_eq_exact_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactRR) {
-    let (fail, same) = (c.label(i.fail()), c.new_label());
-    let other = c.cold_helper(pc, Op::IsEqExactRR, i);
-    load(c, RAX, i.left());
-    load(c, RCX, i.right());
+/// The words in `rax` and `rcx`: the same word is the same term, and of two words one of which is an immediate, it is the
+/// only one.
+fn exact(c: &mut Compiler<'_>, same: DynamicLabel, differ: DynamicLabel, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
         ; cmp rax, rcx
@@ -20,13 +17,39 @@ pub(super) fn is_eq_exact_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsE
         ; mov edx, eax
         ; and edx, 3
         ; cmp edx, 3
-        ; je =>fail
+        ; je =>differ
         ; and ecx, 3
         ; cmp ecx, 3
-        ; je =>fail
+        ; je =>differ
         ; jmp =>other
-        ; =>same
     );
+}
+
+pub(super) fn is_eq_exact_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactRR) {
+    let (fail, same) = (c.label(i.fail()), c.new_label());
+    let other = c.cold_helper(pc, Op::IsEqExactRR, i);
+    load(c, RAX, i.left());
+    load(c, RCX, i.right());
+    exact(c, same, fail, other);
+    dynasm!(c.a; .arch x64; =>same);
+}
+
+pub(super) fn is_eq_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactSS) {
+    let (fail, same) = (c.label(i.fail()), c.new_label());
+    let other = c.cold_helper(pc, Op::IsEqExactSS, i);
+    source(c, RAX, i.left());
+    source(c, RCX, i.right());
+    exact(c, same, fail, other);
+    dynasm!(c.a; .arch x64; =>same);
+}
+
+pub(super) fn is_ne_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsNeExactSS) {
+    let (fail, differ) = (c.label(i.fail()), c.new_label());
+    let other = c.cold_helper(pc, Op::IsNeExactSS, i);
+    source(c, RAX, i.left());
+    source(c, RCX, i.right());
+    exact(c, fail, differ, other);
+    dynasm!(c.a; .arch x64; =>differ);
 }
 
 pub(super) fn is_eq_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsEqExactRC) {
@@ -88,4 +111,31 @@ comparisons! {
     is_ge_rr IsGeRR is_ge_rc IsGeRC is_ge_cr IsGeCR jl;
 }
 
-const _: u8 = RDX;
+/// Comparisons of two sources: which jump leads to the label.
+macro_rules! of_sources {
+    ($($name:ident $op:ident $fails:ident;)*) => { $(
+        pub(super) fn $name(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$op) {
+            let fail = c.label(i.fail());
+            let other = c.cold_helper(pc, Op::$op, i);
+            source(c, RAX, i.left());
+            source(c, RCX, i.right());
+            dynasm!(c.a
+                ; .arch x64
+                ; mov edx, eax
+                ; and edx, ecx
+                ; inc edx
+                ; test dl, 15
+                ; jnz =>other
+                ; cmp rax, rcx
+                ; $fails =>fail
+            );
+        }
+    )* };
+}
+
+of_sources! {
+    is_lt_ss IsLtSS jge;
+    is_ge_ss IsGeSS jl;
+    is_eq_ss IsEqSS jne;
+    is_ne_ss IsNeSS je;
+}
