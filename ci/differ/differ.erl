@@ -5,6 +5,7 @@
 %%     differ:main(["compile", File, To])                          writes the cases of a file with their code compiled
 %%     differ:main(["smaller", File, To])                          writes the cases that are a step smaller than one
 %%     differ:main(["try", File, First, Last, To])                 runs cases of such a file
+%%     differ:main(["measure", File, First, Last, To])             the same, and what those cost whose campaign fixes it
 %%     differ:main(["pick", File, Number, To])                     writes one of them to a file of its own
 %%     differ:main(["source", File, To])                           writes a case as Erlang source, without its helpers
 %%
@@ -17,6 +18,9 @@
 %% Longest time of a case, and most words of its heap.
 -define(CASE_MS, 10_000).
 -define(CASE_WORDS, 20_000_000).
+
+%% What measured cases call. To load it would be part of what the first of them costs.
+-define(CALLED, [lists, maps, binary, math, unicode, erl_erts_errors, erl_stdlib_errors]).
 
 main(["run", Name, Seed, First, Last, File]) ->
     Campaign = list_to_atom("differ_" ++ Name),
@@ -40,6 +44,10 @@ main(["try", File, First, Last, To]) ->
     Cases = list_to_tuple(read_cases(File)),
     Nth = fun(Number) -> element(Number, Cases) end,
     run_all("smaller", Nth, list_to_integer(First), list_to_integer(Last), To);
+main(["measure", File, First, Last, To]) ->
+    put(measures, true),
+    ok = code:ensure_modules_loaded(?CALLED),
+    main(["try", File, First, Last, To]);
 main(["pick", File, Number, To]) ->
     write_cases(To, [lists:nth(list_to_integer(Number), read_cases(File))]),
     halt(0);
@@ -78,14 +86,14 @@ write(Out, Line) ->
     ok = file:write(Out, unicode:characters_to_binary([Text, $\n])).
 
 %% The lines that tell what a case gives. It has a process of its own.
-run({ready, _, {code, Code}}) ->
+run({ready, About, {code, Code}}) ->
     code:purge(differ_case),
     {module, differ_case} = code:load_binary(differ_case, "differ_case", Code),
-    in_process(fun() -> differ_case:test() end);
+    in_process(fun() -> differ_case:test() end, lines_of(About));
 run({ready, _, {error, Lines}}) ->
     Lines;
 run({evaluated, _, [{function, _, test, 0, [{clause, _, [], [], Body}]}], []}) ->
-    in_process(fun() -> {value, Value, _} = erl_eval:exprs(Body, #{}), Value end);
+    in_process(fun() -> {value, Value, _} = erl_eval:exprs(Body, #{}), Value end, fun differ_result:lines/1);
 run(Case) ->
     run(compiled(Case)).
 
@@ -105,12 +113,18 @@ compiled(Case) ->
 compile_error(compile, {crash, Pass, Reason, _}) -> io_lib:format("the compiler fails in ~p: ~p", [Pass, Reason]);
 compile_error(Module, Error) -> Module:format_error(Error).
 
-in_process(Test) ->
+lines_of(About) ->
+    case get(measures) =:= true andalso About =:= "module" of
+        true -> fun differ_result:measured/1;
+        false -> fun differ_result:lines/1
+    end.
+
+in_process(Test, Lines) ->
     Limit = #{size => ?CASE_WORDS, kill => true, error_logger => false},
-    {Pid, Monitor} = spawn_opt(fun() -> exit({given, differ_result:lines(Test)}) end,
+    {Pid, Monitor} = spawn_opt(fun() -> exit({given, Lines(Test)}) end,
                                [monitor, {max_heap_size, Limit}]),
     receive
-        {'DOWN', Monitor, process, Pid, {given, Lines}} -> Lines;
+        {'DOWN', Monitor, process, Pid, {given, Given}} -> Given;
         {'DOWN', Monitor, process, Pid, Reason} -> ["its process ends: " | differ_result:text(Reason)]
     after ?CASE_MS ->
         exit(Pid, kill),

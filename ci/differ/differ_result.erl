@@ -1,21 +1,33 @@
 %% What a case gives, as lines that are the same on every run: pids, references, ports and funs have no identity in them.
 -module(differ_result).
 
--export([lines/1, text/1]).
+-export([lines/1, measured/1, text/1]).
 
 %% Longest text of a line; of more, a digest is told.
 -define(LONGEST, 4000).
 
 lines(Test) ->
-    try Test() of
-        Value -> text(Value)
-    catch
-        Class:Reason:Stack ->
-            Frames = frames(Stack),
-            [["raises ", atom_to_list(Class)] | text(Reason)]
-                ++ [["at ", text(Frame)] || Frame <- Frames]
-                ++ [["says ", text(said(Reason, Stack))]]
-    end.
+    given(ended(Test)).
+
+%% The same, and behind it what it has cost.
+measured(Test) ->
+    {reductions, Before} = process_info(self(), reductions),
+    Ended = ended(Test),
+    given(Ended) ++ [cost(Before, process_info(self(), [reductions, total_heap_size, stack_size, garbage_collection]))].
+
+ended(Test) ->
+    try {value, Test()} catch Class:Reason:Stack -> {raised, Class, Reason, Stack} end.
+
+given({value, Value}) ->
+    text(Value);
+given({raised, Class, Reason, Stack}) ->
+    [["raises ", atom_to_list(Class)] | text(Reason)]
+        ++ [["at ", text(Frame)] || Frame <- frames(Stack)]
+        ++ [["says ", text(said(Reason, Stack))]].
+
+cost(Before, [{reductions, After}, {total_heap_size, Heap}, {stack_size, Stack}, {garbage_collection, Collections}]) ->
+    io_lib:format("costs ~w reductions, ~w words of heap, ~w of stack, ~w minor collections",
+                  [After - Before, Heap, Stack, proplists:get_value(minor_gcs, Collections)]).
 
 %% A term on one line.
 text(Term) ->

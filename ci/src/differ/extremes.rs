@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Pair, Side};
+use super::{Side, on_all};
 use crate::instance::{Instance, Silence, shown};
 
 /// Longest time in which it prints nothing.
@@ -16,22 +16,30 @@ const SILENCE: Duration = Duration::from_secs(60);
 const CALLS: &str = "3";
 
 /// Prints the calls whose results differ; gives how many these are, and how many calls there were.
-pub(super) fn run(pair: &Pair, seed: u64) -> Result<(usize, usize)> {
-    let [truth, ours] = std::thread::scope(|scope| {
-        let run = |side| scope.spawn(move || results(side, seed));
-        [run(&pair.truth), run(&pair.ours)]
-            .map(|thread| thread.join().expect("a side's thread panicked"))
-    });
-    let (truth, ours) = (truth?, ours?);
-    ensure!(truth.len() > 1, "no call was made on {}", pair.truth.name);
+pub(super) fn run(sides: &[Side], seed: u64) -> Result<(usize, usize)> {
+    let given: Result<Vec<_>> = on_all(sides, |side| results(side, seed))
+        .into_iter()
+        .collect();
+    let given = given?;
+    let (truth, others) = given.split_first().context("no side")?;
+    ensure!(truth.len() > 1, "no call was made on {}", sides[0].name);
     let mut differ = 0;
-    for (call, expected) in &truth {
-        let given = ours.get(call).map_or("nothing", String::as_str);
-        if given != expected {
-            differ += 1;
+    for (call, expected) in truth {
+        let said = |results: &BTreeMap<_, String>| results.get(call).cloned();
+        if others
+            .iter()
+            .all(|results| said(results).as_ref() == Some(expected))
+        {
+            continue;
+        }
+        differ += 1;
+        println!("\n{call}");
+        for (side, results) in sides.iter().zip(&given) {
+            let result = said(results);
             println!(
-                "\n{call}\n  {:4} {expected}\n  {:4} {given}",
-                pair.truth.name, pair.ours.name
+                "  {}: {}",
+                side.name,
+                result.as_deref().unwrap_or("nothing")
             );
         }
     }

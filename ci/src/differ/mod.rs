@@ -1,4 +1,4 @@
-//! `cargo xtask differ`: random cases (`ci/differ/*.erl`) on two runtimes. What each gives is compared; a case whose
+//! `cargo xtask differ`: random cases (`ci/differ/*.erl`) on several runtimes. What each gives is compared; a case whose
 //! answers differ is made as small as it gets, and printed as a function.
 
 mod allow;
@@ -6,7 +6,7 @@ mod extremes;
 mod shrink;
 mod side;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::cases::{self, Cases};
 use crate::place::{Place, words};
 use crate::{binary, fetch, paths};
-use side::Side;
+use side::{Build, Side};
 
 /// Options of `cargo xtask differ`.
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     /// Campaigns to run [default: all]
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(CAMPAIGNS))]
     campaigns: Vec<String>,
-    /// The command that starts OTP [default: compare Beamline with a build that collects at every safepoint]
+    /// The command that starts OTP [default: compare Beamline's engines, also where each safepoint is a collection]
     #[arg(long, value_name = "COMMAND")]
     erl: Option<String>,
     /// Run OTP with this directory as its root; the build folder must be below it
@@ -35,6 +35,9 @@ pub(crate) struct Options {
     /// Test this beamline binary [default: a new optimised build]
     #[arg(long, value_name = "FILE")]
     beamline: Option<PathBuf>,
+    /// The binary that collects at every safepoint [default: a new build]
+    #[arg(long, value_name = "FILE", conflicts_with = "erl")]
+    zeal: Option<PathBuf>,
     /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -62,14 +65,13 @@ const EXTREMES: &str = "extremes";
 /// So many cases are run by one instance.
 const BATCH: usize = 500;
 
-/// The two runtimes, and the folder of the cases.
-struct Pair {
+/// The runtimes, and the folder of the cases.
+struct Runtimes {
     dir: PathBuf,
-    /// What is believed.
-    truth: Side,
-    ours: Side,
-    /// Is the one that is believed too slow to make and compile cases? Then both run what the other has compiled.
-    shares_code: bool,
+    /// The first one is believed.
+    sides: Vec<Side>,
+    /// Is it one of Beamline's? Then all run what one has compiled, and tell what a case has cost.
+    is_ours: bool,
 }
 
 /// A case whose answers differ.
@@ -78,13 +80,13 @@ struct Finding {
     number: usize,
     /// Its line: campaign, number, and what it is about.
     name: String,
-    truth: Vec<String>,
-    ours: Vec<String>,
+    /// What each side gave.
+    answers: Vec<Vec<String>>,
 }
 
 /// Runs the campaigns.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let pair = pair(options)?;
+    let runtimes = runtimes(options)?;
     let campaigns: Vec<&str> = match &options.campaigns[..] {
         [] => CAMPAIGNS.to_vec(),
         named => named.iter().map(String::as_str).collect(),
@@ -92,15 +94,15 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let (mut all, mut cases) = (0, 0);
     for campaign in campaigns {
         if campaign == EXTREMES {
-            let (differ, calls) = extremes::run(&pair, options.seed)?;
+            let (differ, calls) = extremes::run(&runtimes.sides, options.seed)?;
             all += differ;
             cases += calls;
             continue;
         }
-        let findings = run(&pair, options, campaign)?;
+        let findings = run(&runtimes, options, campaign)?;
         all += findings.len();
         cases += options.cases;
-        tell(&pair, options, findings)?;
+        tell(&runtimes, options, findings)?;
     }
     if all > 0 {
         bail!("{all} of {cases} cases differ");
@@ -109,55 +111,67 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn pair(options: &Options) -> Result<Pair> {
+fn runtimes(options: &Options) -> Result<Runtimes> {
     let dir = options.build.clone();
     let dir = dir.unwrap_or_else(|| paths::target().join("differ"));
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let dir = dir.canonicalize()?;
     let otp = fetch::otp()?.root;
-    let beamline = match &options.beamline {
-        Some(file) => file.canonicalize().context("looking for the binary")?,
-        None => binary::beamline()?,
+    let binary = |given: &Option<PathBuf>, build: fn() -> Result<PathBuf>| match given {
+        Some(file) => file.canonicalize().context("looking for the binary"),
+        None => build(),
     };
-    let here = |name, binary: &Path| -> Result<Side> {
-        let erl = binary::words_of(binary, &["run"], &otp, &["erl"])?;
-        Side::new(name, Place::new(None)?, erl, &dir)
+    let beamline = binary(&options.beamline, binary::beamline)?;
+    let is_ours = options.erl.is_none();
+    let side = |name, binary: &Path, engine, build| -> Result<Side> {
+        // What a process costs depends on when another scheduler has done its part, if there is one.
+        let erl: &[&str] = match is_ours {
+            true => &["erl", "+S", "1"],
+            false => &["erl"],
+        };
+        let erl = binary::words_of(binary, &["run", "--engine", engine], &otp, erl)?;
+        Side::new(name, Place::new(None)?, erl, &dir, build)
     };
-    let truth = match &options.erl {
+    let [interpreter, jit] = [
+        side("interpreter", &beamline, "interpreter", Build::Plain)?,
+        side("jit", &beamline, "jit", Build::Plain)?,
+    ];
+    let sides = match &options.erl {
         Some(erl) => {
             let place = Place::new(options.chroot.as_deref())?;
-            Side::new("OTP", place, words(erl), &dir)?
+            let otp = Side::new("OTP", place, words(erl), &dir, Build::Otp)?;
+            vec![otp, interpreter, jit]
         }
-        None => here("zeal", &binary::zealous()?)?,
+        None => {
+            let zeal = binary(&options.zeal, binary::zealous)?;
+            let reference = side("interpreter, zeal", &zeal, "interpreter", Build::Zealous)?;
+            let compiled = side("jit, zeal", &zeal, "jit", Build::Zealous)?;
+            vec![interpreter, jit, reference, compiled]
+        }
     };
-    let ours = here("here", &beamline)?;
-    let pair = Pair {
+    let runtimes = Runtimes {
         dir,
-        truth,
-        ours,
-        shares_code: options.erl.is_none(),
+        sides,
+        is_ours,
     };
-    pair.maker().compile()?;
-    Ok(pair)
+    runtimes.maker().compile()?;
+    Ok(runtimes)
 }
 
 /// Files of cases in the folder, as they are made and with their code compiled.
 const MADE: &str = "made";
 const COMPILED: &str = "compiled";
 
-impl Pair {
-    /// The runtime that makes cases.
+impl Runtimes {
+    /// The runtime that makes and compiles cases.
     fn maker(&self) -> &Side {
-        match self.shares_code {
-            true => &self.ours,
-            false => &self.truth,
-        }
+        &self.sides[0]
     }
 
-    /// What both give of cases of a campaign.
-    fn run_campaign(&self, campaign: &str, seed: &str, numbers: [usize; 2]) -> Result<[Cases; 2]> {
+    /// What all give of cases of a campaign.
+    fn run_campaign(&self, campaign: &str, seed: &str, numbers: [usize; 2]) -> Result<Vec<Cases>> {
         let [first, last] = numbers;
-        if !self.shares_code {
+        if !self.is_ours {
             return self.run(&["run", campaign, seed], first, last);
         }
         self.make(campaign, seed, numbers, MADE)?;
@@ -171,9 +185,9 @@ impl Pair {
         self.maker().ask(&make).map(drop)
     }
 
-    /// The file that has the cases of `file` as both run them.
+    /// The file that has the cases of `file` as all run them.
     fn with_code<'a>(&self, file: &'a str) -> Result<&'a str> {
-        if !self.shares_code {
+        if !self.is_ours {
             return Ok(file);
         }
         self.maker().ask(&["compile", file, COMPILED])?;
@@ -182,7 +196,7 @@ impl Pair {
 
     /// A finding among cases that `first` begins, with the number and the name that its campaign gives it.
     fn as_made(&self, finding: Finding, first: usize) -> Finding {
-        if !self.shares_code {
+        if !self.is_ours {
             return finding;
         }
         let number = finding.number + first - 1;
@@ -195,36 +209,55 @@ impl Pair {
         }
     }
 
-    /// What both give of cases of a file.
-    fn run_file(&self, file: &str, first: usize, last: usize) -> Result<[Cases; 2]> {
-        self.run(&["try", &format!("../{file}")], first, last)
+    /// What all give of cases of a file.
+    fn run_file(&self, file: &str, first: usize, last: usize) -> Result<Vec<Cases>> {
+        let how = if self.is_ours { "measure" } else { "try" };
+        self.run(&[how, &format!("../{file}")], first, last)
     }
 
-    /// What both give, in the order of the names, of what `arguments` ask `differ:main` for. The numbers of the first and the
-    /// last case stand between `before` and the file that is written.
-    fn run(&self, before: &[&str], first: usize, last: usize) -> Result<[Cases; 2]> {
-        let [truth, ours] = std::thread::scope(|scope| {
-            let run = |side| scope.spawn(move || Side::run(side, before, first, last));
-            [run(&self.truth), run(&self.ours)]
-                .map(|thread| thread.join().expect("a side's thread panicked"))
-        });
-        Ok([cases::parse(&truth?), cases::parse(&ours?)])
+    /// What all give, in the order of the names, of what `arguments` ask `differ:main` for. The numbers of the first and
+    /// the last case stand between `before` and the file that is written.
+    fn run(&self, before: &[&str], first: usize, last: usize) -> Result<Vec<Cases>> {
+        let texts = on_all(&self.sides, |side| side.run(before, first, last));
+        let cases = texts.into_iter().map(|text| Ok(cases::parse(&text?)));
+        cases.collect()
+    }
+
+    /// The cases of texts, one of each side, that are not allowed to differ as they do.
+    fn differing(&self, campaign: &str, given: &[Cases]) -> Result<Vec<Finding>> {
+        let builds: Vec<_> = self.sides.iter().map(|side| side.build).collect();
+        differing(campaign, &builds, given)
     }
 }
 
+/// What each side gives; all run at the same time.
+fn on_all<T: Send>(sides: &[Side], run: impl Fn(&Side) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = sides
+            .iter()
+            .map(|side| scope.spawn(move || run(side)))
+            .collect();
+        let given = threads.into_iter().map(|thread| thread.join());
+        given
+            .map(|given| given.expect("a side's thread panicked"))
+            .collect()
+    })
+}
+
 /// The cases of a campaign that differ.
-fn run(pair: &Pair, options: &Options, campaign: &str) -> Result<Vec<Finding>> {
+fn run(runtimes: &Runtimes, options: &Options, campaign: &str) -> Result<Vec<Finding>> {
     let seed = options.seed.to_string();
     let end = options.first + options.cases;
     let mut findings = Vec::new();
     for first in (options.first..end).step_by(BATCH) {
         let last = (first + BATCH).min(end) - 1;
-        let [truth, ours] = pair.run_campaign(campaign, &seed, [first, last])?;
-        let found = differing(campaign, &truth, &ours)?;
+        let given = runtimes.run_campaign(campaign, &seed, [first, last])?;
+        let found = runtimes.differing(campaign, &given)?;
         findings.extend(
             found
                 .into_iter()
-                .map(|finding| pair.as_made(finding, first)),
+                .map(|finding| runtimes.as_made(finding, first)),
         );
         eprintln!(
             "{campaign} --seed {seed}: {} cases, {} differ",
@@ -235,14 +268,26 @@ fn run(pair: &Pair, options: &Options, campaign: &str) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The cases of two texts that are not allowed to differ as they do.
-fn differing(campaign: &str, truth: &Cases, ours: &Cases) -> Result<Vec<Finding>> {
+/// What stands before the line that tells what a case has cost.
+const COST: &str = "costs ";
+
+/// The cases that the sides, of these builds, answer differently. What a case costs is the same on the sides of one build.
+fn differing(campaign: &str, builds: &[Build], given: &[Cases]) -> Result<Vec<Finding>> {
     let none = Vec::new();
-    let names: std::collections::BTreeSet<_> = truth.keys().chain(ours.keys()).collect();
+    let names: BTreeSet<_> = given.iter().flat_map(Cases::keys).collect();
     let mut findings = Vec::new();
     for name in names {
-        let [truth, ours] = [truth, ours].map(|cases| cases.get(name).unwrap_or(&none));
-        if allow::is_same(name, truth, ours) {
+        let answers: Vec<_> = given
+            .iter()
+            .map(|cases| cases.get(name).unwrap_or(&none))
+            .collect();
+        let are_same = (1..answers.len()).all(|side| {
+            let alike = builds.iter().position(|build| *build == builds[side]);
+            let alike = alike.expect("the side itself");
+            let [first, other] = [0, side].map(|side| parts(answers[side]).0);
+            allow::is_same(name, first, other) && parts(answers[alike]).1 == parts(answers[side]).1
+        });
+        if are_same {
             continue;
         }
         let number = name.split(' ').nth(1).and_then(|word| word.parse().ok());
@@ -250,16 +295,22 @@ fn differing(campaign: &str, truth: &Cases, ours: &Cases) -> Result<Vec<Finding>
             campaign: campaign.to_owned(),
             number: number.with_context(|| format!("a case without number: {name}"))?,
             name: name.clone(),
-            truth: truth.clone(),
-            ours: ours.clone(),
+            answers: answers.into_iter().cloned().collect(),
         });
     }
     findings.sort_by_key(|finding| finding.number);
     Ok(findings)
 }
 
+/// What a case gave, and what it has cost.
+fn parts(lines: &[String]) -> (&[String], &[String]) {
+    let is_cost = |line: &String| line.starts_with(COST);
+    let end = lines.iter().position(is_cost).unwrap_or(lines.len());
+    lines.split_at(end)
+}
+
 /// Prints findings: of each thing that they are about the first ones, small.
-fn tell(pair: &Pair, options: &Options, findings: Vec<Finding>) -> Result<()> {
+fn tell(runtimes: &Runtimes, options: &Options, findings: Vec<Finding>) -> Result<()> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut small = 0;
     for finding in findings {
@@ -272,18 +323,18 @@ fn tell(pair: &Pair, options: &Options, findings: Vec<Finding>) -> Result<()> {
         println!("\n{}", finding.name);
         println!("  again: {}", again(options, &finding));
         if small >= options.shrink {
-            print_answers(pair, &finding.truth, &finding.ours);
+            print_answers(runtimes, &finding.answers);
             continue;
         }
         small += 1;
-        match shrink::shrink(pair, options.seed, &finding)? {
+        match shrink::shrink(runtimes, options.seed, &finding)? {
             Some(shrunk) => {
                 print!("{}", shrunk.source);
-                print_answers(pair, &shrunk.truth, &shrunk.ours);
+                print_answers(runtimes, &shrunk.answers);
             }
             None => {
-                println!("  alone, it gives the same on both; among others:");
-                print_answers(pair, &finding.truth, &finding.ours);
+                println!("  alone, it gives the same on all; among others:");
+                print_answers(runtimes, &finding.answers);
             }
         }
     }
@@ -304,14 +355,38 @@ fn again(options: &Options, finding: &Finding) -> String {
 /// Longest text of an answer that is printed.
 const ANSWER: usize = 1500;
 
-fn print_answers(pair: &Pair, truth: &[String], ours: &[String]) {
-    for (side, lines) in [(&pair.truth, truth), (&pair.ours, ours)] {
+fn print_answers(runtimes: &Runtimes, answers: &[Vec<String>]) {
+    let width = runtimes.sides.iter().map(|side| side.name.len()).max();
+    let width = width.unwrap_or_default();
+    for (side, lines) in runtimes.sides.iter().zip(answers) {
         for line in lines {
-            println!(
-                "  {:4} {}",
-                side.name,
-                line.chars().take(ANSWER).collect::<String>()
-            );
+            let line: String = line.chars().take(ANSWER).collect();
+            println!("  {:width$} {line}", side.name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_compared_within_a_build() {
+        use Build::{Plain, Zealous};
+        let found = |texts: [&str; 4]| {
+            let given = texts.map(|text| cases::parse(&format!("x 7 y\n{text}")));
+            let builds = [Plain, Plain, Zealous, Zealous];
+            let findings = differing("x", &builds, &given).unwrap();
+            findings
+                .iter()
+                .map(|finding| finding.number)
+                .collect::<Vec<_>>()
+        };
+        let (one, two) = ("    a\n    costs 1\n", "    a\n    costs 2\n");
+        assert!(found([one, one, two, two]).is_empty());
+        assert_eq!(found([one, one, one, two]), [7]);
+        assert_eq!(found([one, two, one, one]), [7]);
+        assert_eq!(found([one, one, two, "    b\n    costs 2\n"]), [7]);
+        assert_eq!(found([one, one, two, ""]), [7]);
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::outside;
 
-use super::{Finding, Pair, differing};
+use super::{Finding, Runtimes};
 
 /// So many smaller cases are tried by one instance.
 const SLICE: usize = 60;
@@ -19,47 +19,51 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(super) struct Shrunk {
     /// As Erlang source.
     pub(super) source: String,
-    pub(super) truth: Vec<String>,
-    pub(super) ours: Vec<String>,
+    /// What each side gives.
+    pub(super) answers: Vec<Vec<String>>,
 }
 
 /// Makes a finding small; none if its answers do not differ when it runs alone.
-pub(super) fn shrink(pair: &Pair, seed: u64, finding: &Finding) -> Result<Option<Shrunk>> {
+pub(super) fn shrink(runtimes: &Runtimes, seed: u64, finding: &Finding) -> Result<Option<Shrunk>> {
     let began = outside::now();
-    let maker = pair.maker();
+    let maker = runtimes.maker();
     let numbers = [finding.number; 2];
-    pair.make(&finding.campaign, &seed.to_string(), numbers, "case")?;
-    let Some((_, mut finding)) = first_differing(pair, "case", 1)? else {
+    runtimes.make(&finding.campaign, &seed.to_string(), numbers, "case")?;
+    let Some((_, mut finding)) = first_differing(runtimes, "case", 1)? else {
         return Ok(None);
     };
     while began.elapsed() < PATIENCE {
         let count = maker.ask(&["smaller", "case", "smaller"])?;
         let count = count.trim().parse().context("how many smaller cases?")?;
-        let Some((index, smaller)) = first_differing(pair, "smaller", count)? else {
+        let Some((index, smaller)) = first_differing(runtimes, "smaller", count)? else {
             break;
         };
         maker.ask(&["pick", "smaller", &index.to_string(), "case"])?;
         finding = smaller;
     }
     maker.ask(&["source", "case", "source"])?;
-    let source = fs::read_to_string(pair.dir.join("source")).context("reading a case's source")?;
+    let source =
+        fs::read_to_string(runtimes.dir.join("source")).context("reading a case's source")?;
     Ok(Some(Shrunk {
         source,
-        truth: finding.truth,
-        ours: finding.ours,
+        answers: finding.answers,
     }))
 }
 
 /// The first case of a file whose answers differ, and its number.
-fn first_differing(pair: &Pair, file: &str, count: usize) -> Result<Option<(usize, Finding)>> {
-    let code = pair.with_code(file)?;
+fn first_differing(
+    runtimes: &Runtimes,
+    file: &str,
+    count: usize,
+) -> Result<Option<(usize, Finding)>> {
+    let code = runtimes.with_code(file)?;
     for first in (1..=count).step_by(SLICE) {
         let last = (first + SLICE - 1).min(count);
-        let [truth, ours] = pair.run_file(code, first, last)?;
+        let given = runtimes.run_file(code, first, last)?;
         // What the compiler takes in one way or another is no smaller case.
-        let mut found = differing(file, &truth, &ours)?.into_iter();
+        let mut found = runtimes.differing(file, &given)?.into_iter();
         let found = found.find(|finding| {
-            count == 1 || !finding.truth.starts_with(&["does not compile".to_owned()])
+            count == 1 || !finding.answers[0].starts_with(&["does not compile".to_owned()])
         });
         if let Some(finding) = found {
             return Ok(Some((finding.number, finding)));

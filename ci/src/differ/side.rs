@@ -1,4 +1,4 @@
-//! One of the two runtimes.
+//! One of the runtimes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,15 @@ use crate::{paths, run};
 /// Longest time in which an instance says nothing: more than `differ` gives to a case.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// What a side is built of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Build {
+    Otp,
+    Plain,
+    /// Beamline with a collection at every safepoint.
+    Zealous,
+}
+
 /// A runtime, and where it runs.
 pub(super) struct Side {
     /// What it is called beside its answers.
@@ -21,6 +30,7 @@ pub(super) struct Side {
     place: Place,
     erl: Vec<String>,
     dir: PathBuf,
+    pub(super) build: Build,
 }
 
 impl Side {
@@ -30,6 +40,7 @@ impl Side {
         place: Place,
         erl: Vec<String>,
         dir: &Path,
+        build: Build,
     ) -> Result<Self> {
         let cwd = dir.join(name);
         fs::create_dir_all(&cwd).with_context(|| format!("making {}", cwd.display()))?;
@@ -38,6 +49,7 @@ impl Side {
             place,
             erl,
             dir: dir.to_owned(),
+            build,
         })
     }
 
