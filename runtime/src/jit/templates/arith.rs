@@ -93,6 +93,7 @@ fn divide(c: &mut Compiler<'_>, left: Src, right: Src, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
         ; sar rcx, 4
+        ; test rcx, rcx
         ; jle =>other
         ; sar rax, 4
         ; cqo
