@@ -16,8 +16,12 @@ use crate::{binary, fetch, headers, natives, outside, paths, run};
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Names of the rows to measure [default: all rows but those of --trace, --record and --native]
+    /// Names of the rows to measure [default: all rows but those of --plain, --trace, --record and --native]
     rows: Vec<String>,
+    /// Measure plain code of many kinds, and print the geometric mean of the ratios: all rows whose names begin with
+    /// plain_
+    #[arg(long)]
+    plain: bool,
     /// Measure the cost of tracing: all rows whose names begin with trace_
     #[arg(long)]
     trace: bool,
@@ -55,6 +59,8 @@ enum Measure {
     Inside,
     /// The workload under the profiler: OTP's tprof, and `beamline profile`.
     Profiled(&'static str),
+    /// What a workload of `plain_work` says of itself.
+    Plain,
     /// What a workload of `trace_work` says of itself.
     Trace,
     /// What a workload of `native_work` says of itself.
@@ -114,6 +120,17 @@ const fn native(name: &'static str, workload: &'static str, most: f64) -> Row {
     row(name, workload, Measure::Native, most)
 }
 
+/// The row of a workload of plain code.
+macro_rules! plain {
+    ($($workload:literal)*) => {
+        [$(row(concat!("plain_", $workload), $workload, Measure::Plain, PLAIN_MOST)),*]
+    };
+}
+
+/// The worst of the ratios of plain code, and their geometric mean.
+const PLAIN_MOST: f64 = 1.15;
+const PLAIN_MEAN: f64 = 0.80;
+
 /// The workload whose library is Debian's.
 const JIFFY: &str = "jiffy_1M";
 
@@ -127,7 +144,15 @@ const fn file(name: &'static str, tool: &'static str) -> Row {
     }
 }
 
-const ROWS: [Row; 33] = [
+/// The rows of plain code.
+const PLAIN: &[Row] = &plain! {
+    "fib" "tak" "nrev" "queens" "lists" "sort" "parse" "bits" "append" "build" "base64" "strings" "utf8" "split"
+    "maps_small" "maps_large" "records" "floats" "mandelbrot" "big" "json" "re" "messages" "ring" "gen_server" "spawn"
+    "ets" "exceptions" "funs" "gb_trees" "dict" "array" "format" "terms" "scan"
+};
+
+/// The other rows.
+const OTHERS: &[Row] = &[
     row("start", "", Measure::Start, 1.5),
     row("fib", "fib", Measure::Inside, 3.5),
     row("map_sum", "map_sum", Measure::Inside, 3.0),
@@ -184,6 +209,11 @@ const ROWS: [Row; 33] = [
     file("record_fprof", "fprof"),
     file("record_dbg", "dbg"),
 ];
+
+/// All rows.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    PLAIN.iter().chain(OTHERS)
+}
 
 /// One measurement: the value, and the hash of what came out where the workload gives one.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,16 +279,14 @@ const MEAN_AGAINST: f64 = 1.03;
 
 /// Measures all rows and prints the table.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let rows: Vec<_> = ROWS.iter().filter(|row| wanted(options, row)).collect();
+    let chosen: Vec<_> = rows().filter(|row| wanted(options, row)).collect();
     if let Some(unknown) = options
         .rows
         .iter()
-        .find(|name| !ROWS.iter().any(|row| row.name == **name))
+        .find(|name| !rows().any(|row| row.name == **name))
     {
-        bail!(
-            "no row {unknown}; there are: {}",
-            ROWS.map(|row| row.name).join(", ")
-        );
+        let names: Vec<_> = rows().map(|row| row.name).collect();
+        bail!("no row {unknown}; there are: {}", names.join(", "));
     }
     let dir = prepare(options)?;
     let file = match &options.beamline {
@@ -270,13 +298,19 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         Some(file) => Runtime::beamline("before", existing(file)?, &dir)?,
         None => Runtime::otp(&options.otp, &dir)?,
     };
-    let ratios = print_table(&rows, [&other, &ours], &dir, options.rounds.max(1));
-    if options.against.is_some() && !ratios.is_empty() {
+    let ratios = print_table(&chosen, [&other, &ours], &dir, options.rounds.max(1));
+    let most = match options.against {
+        Some(_) => Some(MEAN_AGAINST),
+        None => options.plain.then_some(PLAIN_MEAN),
+    };
+    if let Some(most) = most
+        && !ratios.is_empty()
+    {
         let mean = geometric_mean(&ratios);
-        println!("\ngeometric mean {mean:.3}, at most {MEAN_AGAINST}");
+        println!("\ngeometric mean {mean:.3}, at most {most}");
     }
-    if ratios.len() < rows.len() {
-        bail!("{} rows failed", rows.len() - ratios.len());
+    if ratios.len() < chosen.len() {
+        bail!("{} rows failed", chosen.len() - ratios.len());
     }
     Ok(())
 }
@@ -328,7 +362,11 @@ fn wanted(options: &Options, row: &Row) -> bool {
         Measure::Trace | Measure::Recorded => options.trace,
         Measure::File(_) => options.record,
         Measure::Native => options.native,
-        _ => !options.trace && !options.record && !options.native && options.rows.is_empty(),
+        Measure::Plain => options.plain,
+        _ => {
+            let others = options.plain || options.trace || options.record || options.native;
+            !others && options.rows.is_empty()
+        }
     };
     named || is_asked
 }
@@ -337,16 +375,10 @@ fn wanted(options: &Options, row: &Row) -> bool {
 fn prepare(options: &Options) -> Result<PathBuf> {
     let dir = options.otp.folder("compare")?;
     let place = options.otp.place()?;
-    if ROWS
-        .iter()
-        .any(|row| wanted(options, row) && matches!(row.measure, Measure::Native))
-    {
+    if rows().any(|row| wanted(options, row) && matches!(row.measure, Measure::Native)) {
         native_library(&dir)?;
     }
-    if ROWS
-        .iter()
-        .any(|row| wanted(options, row) && row.workload == JIFFY)
-    {
+    if rows().any(|row| wanted(options, row) && row.workload == JIFFY) {
         let library = natives::jiffy()?;
         fs::copy(&library, dir.join("jiffy.so"))
             .with_context(|| format!("copying {}", library.display()))?;
@@ -355,6 +387,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
         "compare_work.erl",
         "jiffy.erl",
         "native_work.erl",
+        "plain_work.erl",
         "record_work.erl",
         "trace_work.erl",
     ] {
@@ -364,12 +397,12 @@ fn prepare(options: &Options) -> Result<PathBuf> {
         run::output(erlc.arg(workloads))?;
     }
     let wants_modules = |row: &Row| wanted(options, row) && matches!(row.measure, Measure::Trace);
-    if ROWS.iter().any(wants_modules) {
+    if rows().any(wants_modules) {
         let mut erl = place.command(&dir, &words(&options.otp.erl))?;
         run::output(erl.args(["-noshell", "-run", "trace_work", "make"]))?;
     }
     let wants_source = |row: &Row| row.name == "compile" && wanted(options, row);
-    if ROWS.iter().any(wants_source) {
+    if rows().any(wants_source) {
         let source = match &options.source {
             Some(dir) => dir.clone(),
             None => fetch::source(false)?,
@@ -459,10 +492,14 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             result(command.args(base).args(["-run", "compare_work"]).args(task))
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
-        Measure::Native => {
+        Measure::Native | Measure::Plain => {
+            let module = match row.measure {
+                Measure::Native => "native_work",
+                _ => "plain_work",
+            };
             let mut command = runtime.place.command(dir, &runtime.erl)?;
             command.args(base);
-            result(command.args(["-run", "native_work", "main", row.workload]))
+            result(command.args(["-run", module, "main", row.workload]))
         }
         Measure::Trace | Measure::Recorded => {
             let words = match (&runtime.beamline, row.measure) {
@@ -643,7 +680,7 @@ mod tests {
 
     #[test]
     fn rows_have_names_of_their_own() {
-        let mut names = ROWS.map(|row| row.name);
+        let mut names: Vec<_> = rows().map(|row| row.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
     }
