@@ -3,6 +3,7 @@
 mod subtract;
 
 use super::{BifResult, Control, GuardResult, Leave, Raise, badarg, bifs};
+use crate::exec::guard::ELEMENTS_PER_REDUCTION as CHECKS_PER_RED;
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::term::{Term, am, compare};
 
@@ -25,8 +26,6 @@ bifs! {
 const CELLS_PER_RED: usize = 60;
 /// Cells copied beside it for one reduction: they are counted first.
 const COUNTED_CELLS_PER_RED: usize = 40;
-/// Elements looked at for one reduction.
-const CHECKS_PER_RED: usize = 16;
 
 fn bump(p: &Process, work: usize, per_red: usize) {
     p.bump_reds((work / per_red) as i64);

@@ -9,11 +9,13 @@
 //!   code, which stays as long as the function's own code (C2).
 //! - MC2: a header word on a stack that is no trace frame's is an address that [`specific`] knows.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::LocalKey;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -260,6 +262,53 @@ pub(crate) fn is_native(address: CodeAddress) -> bool {
         .is_some_and(|engine| engine.range.contains(&address.word()))
 }
 
+/// Answers that a thread remembers, as long as no compiled code is given back.
+type Answers = [Cell<Answer>; ANSWERS];
+
+#[derive(Clone, Copy)]
+struct Answer {
+    of: u64,
+    is: u64,
+    epoch: u64,
+}
+
+const ANSWERS: usize = 256;
+
+/// No answer: that epoch never comes.
+#[expect(
+    clippy::declare_interior_mutable_const,
+    reason = "each place gets its own"
+)]
+const NO_ANSWER: Cell<Answer> = Cell::new(Answer {
+    of: 0,
+    is: 0,
+    epoch: u64::MAX,
+});
+
+thread_local! {
+    static SPECIFIC: Answers = const { [NO_ANSWER; ANSWERS] };
+    static NATIVE: Answers = const { [NO_ANSWER; ANSWERS] };
+}
+
+/// What is remembered of an address, or else found.
+#[inline]
+fn answer(
+    answers: &'static LocalKey<Answers>,
+    of: u64,
+    find: impl FnOnce() -> Option<u64>,
+) -> Option<u64> {
+    answers.with(|answers| {
+        let answer = &answers[(of >> 2) as usize % ANSWERS];
+        let (known, epoch) = (answer.get(), epoch());
+        if (known.of, known.epoch) == (of, epoch) {
+            return Some(known.is);
+        }
+        let is = find()?;
+        answer.set(Answer { of, is, epoch });
+        Some(is)
+    })
+}
+
 /// The specific instruction that a word of a stack returns to, whatever engine has put it there.
 #[must_use]
 pub(crate) fn specific(address: CodeAddress) -> CodeAddress {
@@ -272,18 +321,20 @@ pub(crate) fn specific(address: CodeAddress) -> CodeAddress {
     if let Some(at) = stub_number(&engine.common, address) {
         return stubs::nth_return(at);
     }
+    let found = answer(&SPECIFIC, address.word(), || find_return(engine, address));
+    CodeAddress::of_word(found.expect("a return address"))
+}
+
+/// The specific instruction that this address of compiled code returns to.
+fn find_return(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
-    let (start, block) = blocks
-        .by_native
-        .range(..=address.word())
-        .next_back()
-        .expect("compiled code");
+    let (start, block) = blocks.by_native.range(..=address.word()).next_back()?;
     let offset = (address.word() - start) as u32;
     let at = block
         .returns
         .binary_search_by_key(&offset, |&(native, _)| native);
-    let (_, words) = block.returns[at.expect("a return address")];
-    CodeAddress::of_word(block.specific.start + u64::from(words) * 8)
+    let (_, words) = block.returns[at.ok()?];
+    Some(block.specific.start + u64::from(words) * 8)
 }
 
 /// The first of the places in place of return addresses, where the compiled engine runs.
@@ -302,6 +353,11 @@ fn stub_number(common: &Common, address: CodeAddress) -> Option<usize> {
 #[must_use]
 pub(crate) fn native(address: CodeAddress) -> Option<u64> {
     let engine = ENGINE.get()?;
+    answer(&NATIVE, address.word(), || find_native(engine, address))
+}
+
+/// The same, looked for.
+fn find_native(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
     let (start, block) = blocks.by_specific.range(..=address.word()).next_back()?;
     if !block.specific.contains(&address.word()) {

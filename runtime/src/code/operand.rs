@@ -234,6 +234,12 @@ numbers! {
 pub(crate) struct Src(pub u64);
 
 impl Src {
+    /// A register as a source.
+    #[must_use]
+    pub(crate) fn of(reg: Reg) -> Src {
+        Src(reg.0)
+    }
+
     /// The register, where it is one.
     #[inline(always)]
     #[must_use]

@@ -7,6 +7,9 @@ use crate::loader::module::Mfa;
 use crate::process::{Exception, Process};
 use crate::term::{Atom, RawTerm, Term};
 
+/// Elements of a list whose count, or a look at them, costs a reduction.
+pub(crate) const ELEMENTS_PER_REDUCTION: usize = 16;
+
 /// What stack traces call a BIF.
 pub(crate) fn mfa_of(row: &Bif) -> Mfa {
     let (module, function) = (Atom::new(row.module), Atom::new(row.function));

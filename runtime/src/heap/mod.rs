@@ -127,6 +127,7 @@ mod verify;
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
+use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
 
 pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes};
@@ -617,6 +618,11 @@ impl Heap {
         let room = (self.stop.get() as usize - self.htop.get() as usize) / 8;
         self.has_many_binaries() || room < self.fragment_words.get()
     }
+    /// Offset of the words that binaries count as.
+    pub(crate) const OVERHEAD_WORDS: usize =
+        offset_of!(Heap, off_heap) + offset_of!(OffHeap, overhead_words);
+    /// Offset of their limit.
+    pub(crate) const OVERHEAD_LIMIT: usize = offset_of!(Heap, bin_vheap_limit);
     /// Ought to collect before it makes a binary.
     #[inline]
     pub(crate) fn has_many_binaries(&self) -> bool {

@@ -22,7 +22,7 @@ use crate::code::stubs;
 use crate::exec::bif::BifEnd;
 use crate::exec::nif;
 use crate::process::{NativePc, Outcome, Process};
-use crate::term::CodeAddress;
+use crate::term::{CodeAddress, RawTerm};
 use crate::trace;
 
 /// What compiled code needs besides the process, for a time slice.
@@ -364,6 +364,24 @@ pub(crate) unsafe fn resume(p: &mut Process, slice: &mut Slice) -> u64 {
 }
 
 pub(crate) use super::run::ended;
+
+/// Takes `len` bits of a match context as a bitstring: there is room for it.
+///
+/// # Safety
+/// T1: a match context of `p`, swapped out, which has so many bits.
+pub(crate) unsafe extern "C" fn take_bits(p: &Process, context: RawTerm, len: usize) -> RawTerm {
+    // SAFETY: by contract.
+    unsafe { bits::take_bits(p, context, len) }
+}
+
+/// The same, left in the context.
+///
+/// # Safety
+/// As [`take_bits`].
+pub(crate) unsafe extern "C" fn look_at_bits(p: &Process, context: RawTerm, len: usize) -> RawTerm {
+    // SAFETY: by contract.
+    unsafe { bits::look_at_bits(p, context, len) }
+}
 
 /// Collects so that `need` words are free, `live` registers kept: 0, or the address at which the process leaves.
 pub(crate) extern "C" fn collect(

@@ -75,6 +75,12 @@ enum Cold {
         fail: Option<DynamicLabel>,
         back: Option<DynamicLabel>,
     },
+    /// What is usual enough to have a template of its own.
+    Seldom {
+        from: DynamicLabel,
+        back: DynamicLabel,
+        put: Box<dyn FnOnce(&mut Compiler<'_>)>,
+    },
     /// A collection.
     Collect {
         from: DynamicLabel,
@@ -200,6 +206,11 @@ impl<'m> Compiler<'m> {
         dynasm!(self.a; .arch x64; mov rsi, QWORD pc.word() as i64; call QWORD [r12 + table]);
     }
 
+    /// Calls a stub that returns.
+    pub(super) fn call_stub(&mut self, stub: i32) {
+        dynasm!(self.a; .arch x64; call QWORD [r12 + stub]);
+    }
+
     /// A label from which the instruction's helper does all of it, and goes on behind it.
     pub(super) fn cold_helper(
         &mut self,
@@ -220,6 +231,19 @@ impl<'m> Compiler<'m> {
             fail,
             back,
         });
+        from
+    }
+
+    /// A label from which `put` does the instruction, and goes on behind it.
+    pub(super) fn seldom(
+        &mut self,
+        i: impl Instruction,
+        put: impl FnOnce(&mut Compiler<'_>) + 'static,
+    ) -> DynamicLabel {
+        let (from, next) = (self.new_label(), self.offset(i.next()));
+        let back = self.label_at(next);
+        let put = Box::new(put);
+        self.cold.push(Cold::Seldom { from, back, put });
         from
     }
 
@@ -290,6 +314,11 @@ impl<'m> Compiler<'m> {
                     Some(back) => dynasm!(self.a; .arch x64; jmp =>back),
                     None => dynasm!(self.a; .arch x64; ud2),
                 }
+            }
+            Cold::Seldom { from, back, put } => {
+                dynasm!(self.a; .arch x64; =>from);
+                put(self);
+                dynasm!(self.a; .arch x64; jmp =>back);
             }
             Cold::Collect {
                 from,

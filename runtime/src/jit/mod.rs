@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `rsp` | the process's stack top |
 //! | `rbx` | the x registers |
-//! | `rbp` | the thread's own stack, with two words above: the [`Slice`], and a helper's way back |
+//! | `rbp` | the thread's own stack, with words above: the [`Slice`], a helper's way back, and what a template keeps |
 //! | `r12` | the table of helpers' stubs ([`stubs::Table`]) |
 //! | `r13` | the process |
 //! | `r14` | reductions left |

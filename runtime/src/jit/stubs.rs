@@ -21,15 +21,20 @@ pub(super) mod slot {
     pub(in crate::jit) const SLICE: i32 = 0;
     /// Where a helper's stub returns to.
     pub(in crate::jit) const BACK: i32 = 8;
+    /// What a template keeps while it calls.
+    pub(in crate::jit) const KEPT: [i32; 3] = [16, 24, 32];
 }
 
 /// Addresses that compiled code calls: of the helpers' stubs by the number of the instruction, and then of others.
-type Table = [u64; Op::ALL.len() + 3];
+type Table = [u64; STUBS_COUNT];
 
 /// Offsets of the others in the table, in bytes.
 pub(super) const COLLECT: i32 = 8 * Op::ALL.len() as i32;
 pub(super) const YIELD_AT_ENTRY: i32 = COLLECT + 8;
 pub(super) const YIELD_AT_RETURN: i32 = COLLECT + 16;
+pub(super) const TAKE_BITS: i32 = COLLECT + 24;
+pub(super) const LOOK_AT_BITS: i32 = COLLECT + 32;
+const STUBS_COUNT: usize = Op::ALL.len() + 5;
 
 /// Enters compiled code: of a slice, a process, an address, the x registers and the table.
 type Enter = unsafe extern "C" fn(*mut Slice, *mut Process, u64, *mut u64, *const Table);
@@ -59,7 +64,7 @@ struct Offsets {
     generic_entry: AssemblyOffset,
     nif_entry: AssemblyOffset,
     returns: AssemblyOffset,
-    table: [AssemblyOffset; Op::ALL.len() + 3],
+    table: [AssemblyOffset; STUBS_COUNT],
 }
 
 /// Makes the stubs, and has functions compiled from now on.
@@ -141,7 +146,7 @@ fn emit(a: &mut Assembler) -> Offsets {
     dynasm!(a
         ; .arch x64
         ; mov rsp, rbp
-        ; add rsp, 24
+        ; add rsp, 40
         ; pop r15
         ; pop r14
         ; pop r13
@@ -160,12 +165,14 @@ fn emit(a: &mut Assembler) -> Offsets {
     go(a, address(helpers::yield_at_return));
     let returns = emit_returns(a);
     let collect = emit_collect(a);
-    let mut table = [collect; Op::ALL.len() + 3];
+    let mut table = [collect; STUBS_COUNT];
     for op in Op::ALL {
         table[*op as usize] = emit_helper(a, HELPERS[*op as usize]);
     }
     table[YIELD_AT_ENTRY as usize / 8] = yield_at_entry;
     table[YIELD_AT_RETURN as usize / 8] = yield_at_return;
+    table[TAKE_BITS as usize / 8] = emit_bits(a, helpers::take_bits as *const () as u64);
+    table[LOOK_AT_BITS as usize / 8] = emit_bits(a, helpers::look_at_bits as *const () as u64);
     Offsets {
         enter,
         leave,
@@ -186,7 +193,7 @@ fn emit_enter(a: &mut Assembler) -> AssemblyOffset {
         ; push r13
         ; push r14
         ; push r15
-        ; sub rsp, 24
+        ; sub rsp, 40
         ; mov rbp, rsp
         ; mov [rbp + slot::SLICE], rdi
         ; mov r13, rsi
@@ -264,6 +271,17 @@ fn emit_collect(a: &mut Assembler) -> AssemblyOffset {
         ; jmp rax
     );
     collect
+}
+
+/// Makes a bitstring of the next `rcx` bits of the context in `rdx`: it is in `rax` then.
+fn emit_bits(a: &mut Assembler, function: u64) -> AssemblyOffset {
+    let stub = a.offset();
+    dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]; mov rsi, rdx; mov rdx, rcx);
+    swap_out(a);
+    dynasm!(a; .arch x64; mov rdi, r13; mov rax, QWORD function as i64; call rax);
+    swap_in(a);
+    dynasm!(a; .arch x64; push QWORD [rbp + slot::BACK]; ret);
+    stub
 }
 
 /// Calls the helper of an instruction, whose address is in `rsi`; returns its answer, or goes elsewhere.

@@ -217,6 +217,8 @@ pub struct Process {
     pub(crate) live: Cell<u32>,
     /// Those registers while the process does not run (P3).
     saved_x: SmallVec<[RawTerm; 3]>,
+    /// Its pid as a term, where compiled code finds it.
+    pid: RawTerm,
     shared: Arc<ProcShared>,
     pub(crate) mailbox: Mailbox,
     pub(crate) wait_for: WaitFor,
@@ -247,12 +249,18 @@ pub struct Process {
 /// Where compiled code finds what it keeps in machine registers, in bytes.
 pub(crate) mod offset {
     use super::{Flags, Process};
+    use crate::heap::Heap;
     use std::mem::offset_of;
 
     pub(crate) const HTOP: i32 = offset_of!(Process, heap.htop) as i32;
     pub(crate) const STOP: i32 = offset_of!(Process, heap.stop) as i32;
     pub(crate) const FCALLS: i32 = offset_of!(Process, fcalls) as i32;
     pub(crate) const CATCHES: i32 = offset_of!(Process, catches) as i32;
+    pub(crate) const PID: i32 = offset_of!(Process, pid) as i32;
+    pub(crate) const OVERHEAD_WORDS: i32 =
+        (offset_of!(Process, heap) + Heap::OVERHEAD_WORDS) as i32;
+    pub(crate) const OVERHEAD_LIMIT: i32 =
+        (offset_of!(Process, heap) + Heap::OVERHEAD_LIMIT) as i32;
     pub(crate) const SAVES_CALLS: i32 =
         (offset_of!(Process, flags) + offset_of!(Flags, saves_calls)) as i32;
 }
@@ -300,6 +308,7 @@ impl Process {
             native_pc: Cell::new(NativePc::NONE),
             live: Cell::new(0),
             saved_x: SmallVec::new(),
+            pid: pid.term().raw(),
             shared,
             mailbox: Mailbox::default(),
             wait_for: WaitFor::Signal,

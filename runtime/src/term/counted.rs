@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -32,6 +33,12 @@ pub struct Binary {
 }
 
 impl Binary {
+    /// Offsets of what compiled code looks at when it appends.
+    pub(crate) const WRITABLE: usize = offset_of!(Binary, writable);
+    pub(crate) const SIZE: usize = offset_of!(Binary, size);
+    pub(crate) const DATA: usize = offset_of!(Binary, data);
+    pub(crate) const CAPACITY: usize = offset_of!(Binary, capacity);
+
     /// A binary of `capacity` bytes of which the first `bytes.len()` are `bytes`, the rest zero.
     #[must_use]
     pub fn with_capacity(bytes: &[u8], capacity: usize) -> NonNull<Binary> {

@@ -16,15 +16,22 @@ use crate::term::{Atom, Bits, RawTerm, Term, View, am, sub_bits};
 
 const SEGMENT_WORDS: usize = 6;
 
-const APPEND: u64 = am::append.raw().0;
-const PRIVATE_APPEND: u64 = am::private_append.raw().0;
-const BINARY: u64 = am::binary.raw().0;
-const INTEGER: u64 = am::integer.raw().0;
-const FLOAT: u64 = am::float.raw().0;
-const STRING: u64 = am::string.raw().0;
-const UTF8: u64 = am::utf8.raw().0;
-const UTF16: u64 = am::utf16.raw().0;
-const UTF32: u64 = am::utf32.raw().0;
+/// The first words of segments.
+pub(crate) mod kind {
+    use crate::term::am;
+
+    pub(crate) const APPEND: u64 = am::append.raw().0;
+    pub(crate) const PRIVATE_APPEND: u64 = am::private_append.raw().0;
+    pub(crate) const BINARY: u64 = am::binary.raw().0;
+    pub(crate) const INTEGER: u64 = am::integer.raw().0;
+    pub(crate) const FLOAT: u64 = am::float.raw().0;
+    pub(crate) const STRING: u64 = am::string.raw().0;
+    pub(crate) const UTF8: u64 = am::utf8.raw().0;
+    pub(crate) const UTF16: u64 = am::utf16.raw().0;
+    pub(crate) const UTF32: u64 = am::utf32.raw().0;
+}
+
+use kind::{APPEND, BINARY, FLOAT, INTEGER, PRIVATE_APPEND, STRING, UTF8, UTF16, UTF32};
 
 /// Bits copied for one reduction. Source: `ERL_BITS_PER_REDUCTION`.
 const BITS_PER_REDUCTION: usize = 8 * 1024;
@@ -61,35 +68,49 @@ fn too_large(what: Atom, value: Term<'_>) -> Bad {
 
 /// One segment: its operands.
 #[derive(Clone, Copy)]
-struct Segment(&'static [u64]);
+pub(crate) struct Segment(&'static [u64]);
 
 /// The segments of an instruction.
-fn segments(i: read::BsCreateBin) -> impl Iterator<Item = Segment> {
+pub(crate) fn segments(i: read::BsCreateBin) -> impl Iterator<Item = Segment> {
     i.segments().0.chunks_exact(SEGMENT_WORDS).map(Segment)
 }
 
 impl Segment {
-    fn kind(self) -> u64 {
+    /// One of [`kind`].
+    pub(crate) fn kind(self) -> u64 {
         self.0[0]
     }
     fn number(self) -> i64 {
         self.0[1] as i64
     }
-    fn unit(self) -> usize {
+    /// Bits that its size counts.
+    pub(crate) fn unit(self) -> usize {
         self.0[2] as usize
     }
-    fn flags(self, s: &Slow<'_>) -> u64 {
-        flags_of(s.src(Src(self.0[3])))
+    /// Its flags, which no register holds.
+    pub(crate) fn flags(self) -> u64 {
+        // SAFETY: T1: a constant operand is an immediate or a literal.
+        flags_of(unsafe { Term::new(RawTerm(self.0[3])) })
+    }
+    /// What is put there.
+    pub(crate) fn source(self) -> Src {
+        Src(self.0[4])
     }
     fn src<'s>(self, s: &'s Slow<'_>) -> Term<'s> {
-        s.src(Src(self.0[4]))
+        s.src(self.source())
     }
-    /// Where the bytes of a `string` are.
-    fn string(self) -> *const u8 {
-        self.0[4] as *const u8
+    /// The bytes of a `string`.
+    pub(crate) fn string(self) -> &'static [u8] {
+        let len = Term::immed(RawTerm(self.0[5])).as_index();
+        // SAFETY: I1: the loader has put the address of as many bytes there; code outlives what it runs (C2).
+        unsafe { std::slice::from_raw_parts(self.0[4] as *const u8, len.expect("a length")) }
+    }
+    /// How many units it takes, or `all`.
+    pub(crate) fn size_source(self) -> Src {
+        Src(self.0[5])
     }
     fn size<'s>(self, s: &'s Slow<'_>) -> Term<'s> {
-        s.src(Src(self.0[5]))
+        s.src(self.size_source())
     }
     /// Is it one that a bitstring is appended to?
     fn is_append(self) -> bool {
@@ -124,7 +145,7 @@ impl Segment {
                 Ok(bits.bit_len())
             }
             BINARY | INTEGER | FLOAT => self.bits(s),
-            STRING => Ok(self.size(s).as_index().expect("a string's length") * 8),
+            STRING => Ok(self.string().len() * 8),
             UTF8 => code_point(self.src(s)).map(|c| c.len_utf8() * 8),
             UTF16 => Ok(match self.src(s).as_small() {
                 Some(0..0x10000) => 16,
@@ -264,9 +285,9 @@ impl Output {
         let src = || segment.src(s);
         match segment.kind() {
             STRING => {
-                let len = segment.bit_len(s)?;
-                // SAFETY: I1: the loader put the address of as many bytes there.
-                unsafe { self.put_bits(segment.string(), 0, len) };
+                let bytes = segment.string();
+                // SAFETY: T1: the string has the bits, the output the room.
+                unsafe { self.put_bits(bytes.as_ptr(), 0, bytes.len() * 8) };
             }
             BINARY if segment.is_all(s) => {
                 let bits = src().as_bits().ok_or_else(|| bad(am::type_, src()))?;
@@ -276,13 +297,13 @@ impl Output {
                 self.put_all(s.p, bits, bits.bit_len());
             }
             BINARY => self.put_part(s.p, src(), segment.bits(s)?)?,
-            INTEGER => self.put_integer(src(), segment.bits(s)?, segment.flags(s))?,
-            FLOAT => self.put_float(src(), segment.bits(s)?, segment.flags(s))?,
+            INTEGER => self.put_integer(src(), segment.bits(s)?, segment.flags())?,
+            FLOAT => self.put_float(src(), segment.bits(s)?, segment.flags())?,
             UTF8 => self.put_utf8(code_point(src())?),
-            UTF16 => self.put_utf16(code_point(src())?, segment.flags(s)),
+            UTF16 => self.put_utf16(code_point(src())?, segment.flags()),
             UTF32 => {
                 let c = u64::from(u32::from(code_point(src())?));
-                self.put_field(c, 32, segment.flags(s));
+                self.put_field(c, 32, segment.flags());
             }
             other => unreachable!("the loader lets no segment {other:#x} pass"),
         }

@@ -42,7 +42,7 @@ fn command(commands: &[u64]) -> (usize, usize) {
 }
 
 /// Heap words that these commands may need.
-fn words_needed(mut commands: &[u64]) -> usize {
+pub(crate) fn words_needed(mut commands: &[u64]) -> usize {
     let mut words = 0;
     while !commands.is_empty() {
         let (len, need) = command(commands);

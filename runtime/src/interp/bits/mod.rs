@@ -3,7 +3,7 @@
 //! A match context is a `SUB_BITS` thing that changes: its start moves as fields are taken. Only these instructions
 //! ever see one.
 
-pub(super) mod create;
+pub(crate) mod create;
 pub(super) mod float16;
 pub(super) mod get;
 pub(crate) mod match_;
@@ -21,7 +21,7 @@ use crate::term::{Bits, RawTerm, Term, am, sub_bits};
 use crate::value::number::MAX_LIMBS;
 
 /// Flags of a field, as the compiler numbers them.
-pub(super) mod flag {
+pub(crate) mod flag {
     /// Least significant byte first.
     pub(crate) const LITTLE: u64 = 2;
     /// Two's complement.
@@ -31,7 +31,7 @@ pub(super) mod flag {
 }
 
 /// Words that a sub-bitstring taken from a match context may need.
-const SUB_BITSTRING_WORDS: usize = 2 + tag::ONHEAP_BINARY_LIMIT / 8;
+pub(crate) const SUB_BITSTRING_WORDS: usize = 2 + tag::ONHEAP_BINARY_LIMIT / 8;
 const _: () = assert!(SUB_BITSTRING_WORDS >= size::SUB_BITS);
 
 /// A match context at its place on the heap: valid until the next collection.
@@ -112,6 +112,26 @@ impl Ctx {
     }
 }
 
+/// Takes the next `len` bits of the match context that a term is, which are there and for which there is room.
+///
+/// # Safety
+/// T1: such a term on the heap of `p`, swapped out.
+pub(super) unsafe fn take_bits(p: &Process, context: RawTerm, len: usize) -> RawTerm {
+    Ctx(context.ptr()).take_bits(p, len).raw()
+}
+
+/// The same, not taken.
+///
+/// # Safety
+/// As [`take_bits`].
+pub(super) unsafe fn look_at_bits(p: &Process, context: RawTerm, len: usize) -> RawTerm {
+    let ctx = Ctx(context.ptr());
+    let start = ctx.start();
+    let bits = ctx.take_bits(p, len).raw();
+    ctx.set_start(start);
+    bits
+}
+
 /// The number whose `len` bits were read as big-endian but are little-endian.
 #[inline]
 fn from_little(value: u64, len: usize) -> u64 {
@@ -168,7 +188,7 @@ fn extracted_words(len: usize) -> usize {
 
 /// Flags given as a list of atoms, or nil.
 #[inline]
-fn flags_of(list: Term<'_>) -> u64 {
+pub(crate) fn flags_of(list: Term<'_>) -> u64 {
     if list.is_nil() {
         return 0;
     }

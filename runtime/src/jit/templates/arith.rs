@@ -1,17 +1,19 @@
-//! Templates of arithmetic, as far as it stays within small integers.
+//! Templates of arithmetic: of small integers, and behind the rest of the function's code, of floats.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RAX, RCX, RDX, constant, load, source, store};
+use super::{RAX, RCX, RDX, RSI, constant, load, source, store};
 use crate::code::op::{Op, read};
-use crate::code::operand::Src;
+use crate::code::operand::{Instruction, Reg, Src};
+use crate::heap::{Heap, RESERVED_WORDS};
 use crate::jit::compile::Compiler;
-use crate::term::{CodeAddress, tag};
+use crate::term::CodeAddress;
+use crate::term::tag::{self, size};
 
 const SMALL: i32 = tag::SMALL as i32;
 
 /// Goes to `other` unless `rax` and `rcx` hold small integers.
-fn are_small(c: &mut Compiler<'_>, other: DynamicLabel) {
+pub(super) fn are_small(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a; .arch x64; mov edx, eax; and edx, ecx; inc edx; test dl, 15; jnz =>other);
 }
 
@@ -21,7 +23,13 @@ fn is_small(c: &mut Compiler<'_>, other: DynamicLabel) {
 }
 
 pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
-    let other = c.cold_helper(pc, Op::AddRR, i);
+    let other = floats(
+        c,
+        pc,
+        Op::AddRR,
+        i,
+        (Floats::Sum, Src::of(i.left()), Src::of(i.right()), i.dst()),
+    );
     load(c, RAX, i.left());
     load(c, RCX, i.right());
     are_small(c, other);
@@ -30,11 +38,107 @@ pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
 }
 
 pub(super) fn add_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRC) {
-    let other = c.cold_helper(pc, Op::AddRC, i);
+    let other = floats(
+        c,
+        pc,
+        Op::AddRC,
+        i,
+        (Floats::Sum, Src::of(i.left()), Src(i.right().0), i.dst()),
+    );
     load(c, RAX, i.left());
     is_small(c, other);
     add_constant(c, i.right().0.wrapping_sub(tag::SMALL), other);
     store(c, i.dst(), RAX);
+}
+
+/// What is done with two floats.
+#[derive(Clone, Copy)]
+pub(super) enum Floats {
+    Sum,
+    Difference,
+    Product,
+}
+
+/// A label from which the operation is done where one of the two numbers is a float, and the other one or a small
+/// integer; the rest is the helper's.
+pub(super) fn floats(
+    c: &mut Compiler<'_>,
+    pc: CodeAddress,
+    op: Op,
+    i: impl Instruction,
+    (operation, left, right, dst): (Floats, Src, Src, Reg),
+) -> DynamicLabel {
+    let other = c.cold_helper(pc, op, i);
+    if Heap::is_zealous() {
+        return other;
+    }
+    c.seldom(i, move |c| {
+        source(c, RAX, left);
+        source(c, RCX, right);
+        dynasm!(c.a; .arch x64; mov edx, eax; and edx, ecx; inc edx; test dl, 15; jz =>other);
+        number(c, 0, RAX, other);
+        number(c, 1, RCX, other);
+        match operation {
+            Floats::Sum => dynasm!(c.a; .arch x64; addsd xmm0, xmm1),
+            Floats::Difference => dynasm!(c.a; .arch x64; subsd xmm0, xmm1),
+            Floats::Product => dynasm!(c.a; .arch x64; mulsd xmm0, xmm1),
+        }
+        is_finite(c, other);
+        let (bytes, header) = (8 * (size::FLOAT + RESERVED_WORDS) as i32, FLOAT as i32);
+        dynasm!(c.a
+            ; .arch x64
+            ; lea rax, [r15 + bytes]
+            ; cmp rax, rsp
+            ; ja =>other
+            ; mov QWORD [r15], header
+            ; movsd [r15 + 8], xmm0
+            ; lea rax, [r15 + tag::BOXED as i32]
+            ; add r15, 8 * size::FLOAT as i32
+        );
+        store(c, dst, RAX);
+    })
+}
+
+/// The header of a float.
+const FLOAT: u64 = tag::make_header(size::FLOAT - 1, tag::FLOAT);
+
+/// The value of the float or the small integer in a machine register.
+fn number(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
+    let (is_small, done) = (c.new_label(), c.new_label());
+    dynasm!(c.a; .arch x64; lea edx, [Rq(from) + 1]; test dl, 15; jz =>is_small);
+    float(c, to, from, other);
+    dynasm!(c.a
+        ; .arch x64
+        ; jmp =>done
+        ; =>is_small
+        ; sar Rq(from), 4
+        ; cvtsi2sd Rx(to), Rq(from)
+        ; =>done
+    );
+}
+
+/// The value of the float in a machine register; goes to `other` where it is none.
+pub(super) fn float(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
+    dynasm!(c.a
+        ; .arch x64
+        ; lea edx, [Rq(from) - tag::BOXED as i32]
+        ; test dl, 3
+        ; jnz =>other
+        ; cmp QWORD [Rq(from) - tag::BOXED as i32], FLOAT as i32
+        ; jne =>other
+        ; movsd Rx(to), [Rq(from) + (8 - tag::BOXED as i32)]
+    );
+}
+
+/// Goes to `other` where what is in `xmm0` is no number.
+pub(super) fn is_finite(c: &mut Compiler<'_>, other: DynamicLabel) {
+    dynasm!(c.a
+        ; .arch x64
+        ; movapd xmm1, xmm0
+        ; subsd xmm1, xmm0
+        ; ucomisd xmm1, xmm1
+        ; jp =>other
+    );
 }
 
 /// Adds a constant without its tag to `rax`.
@@ -49,7 +153,18 @@ fn add_constant(c: &mut Compiler<'_>, word: u64, other: DynamicLabel) {
 }
 
 pub(super) fn sub_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRR) {
-    let other = c.cold_helper(pc, Op::SubRR, i);
+    let other = floats(
+        c,
+        pc,
+        Op::SubRR,
+        i,
+        (
+            Floats::Difference,
+            Src::of(i.left()),
+            Src::of(i.right()),
+            i.dst(),
+        ),
+    );
     load(c, RAX, i.left());
     load(c, RCX, i.right());
     are_small(c, other);
@@ -58,7 +173,18 @@ pub(super) fn sub_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRR) {
 }
 
 pub(super) fn sub_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRC) {
-    let other = c.cold_helper(pc, Op::SubRC, i);
+    let other = floats(
+        c,
+        pc,
+        Op::SubRC,
+        i,
+        (
+            Floats::Difference,
+            Src::of(i.left()),
+            Src(i.right().0),
+            i.dst(),
+        ),
+    );
     load(c, RAX, i.left());
     is_small(c, other);
     let word = i.right().0.wrapping_sub(tag::SMALL);
@@ -80,10 +206,34 @@ fn two_small(c: &mut Compiler<'_>, left: Src, right: Src, other: DynamicLabel) {
 }
 
 pub(super) fn mul(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Mul) {
-    let other = c.cold_helper(pc, Op::Mul, i);
+    let other = floats(
+        c,
+        pc,
+        Op::Mul,
+        i,
+        (Floats::Product, i.left(), i.right(), i.dst()),
+    );
     two_small(c, i.left(), i.right(), other);
     // The product of a value shifted by the tag, and of one that is not.
     dynasm!(c.a; .arch x64; xor rax, SMALL; sar rcx, 4; imul rax, rcx; jo =>other; or rax, SMALL);
+    store(c, i.dst(), RAX);
+}
+
+/// `left * right + addend`
+pub(super) fn mul_add(c: &mut Compiler<'_>, pc: CodeAddress, i: read::MulAdd) {
+    let other = c.cold_helper(pc, Op::MulAdd, i);
+    source(c, RSI, i.addend());
+    dynasm!(c.a; .arch x64; lea edx, [rsi + 1]; test dl, 15; jnz =>other);
+    two_small(c, i.left(), i.right(), other);
+    dynasm!(c.a
+        ; .arch x64
+        ; xor rax, SMALL
+        ; sar rcx, 4
+        ; imul rax, rcx
+        ; jo =>other
+        ; add rax, rsi
+        ; jo =>other
+    );
     store(c, i.dst(), RAX);
 }
 

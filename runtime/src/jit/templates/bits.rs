@@ -1,21 +1,19 @@
-//! Templates that match bitstrings: whole bytes of a context whose position is at a byte.
+//! Templates that match bitstrings.
+//!
+//! `bs_match` keeps the position in `r8` until it is done: what it leaves to the helper, that does from the beginning.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RAX, RDX, RSI, compare, constant, source, store};
+use super::binaries::{self, ADDRESS, BASE, END, START};
+use super::{RAX, RCX, RDX, RSI, compare, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Commands, Reg, Src};
-use crate::interp::bits::match_::command;
+use crate::heap::Heap;
+use crate::interp::bits::match_::{command, words_needed};
+use crate::interp::bits::{SUB_BITSTRING_WORDS, flag, flags_of};
 use crate::jit::compile::Compiler;
-use crate::term::{CodeAddress, sub_bits, tag};
-
-/// Offsets of a context's words from the term: where its bytes begin, its first bit that is not taken, and its end.
-const BASE: i32 = 8 - tag::BOXED as i32;
-const START: i32 = BASE + 8;
-const END: i32 = START + 8;
-
-/// Keeps an address of a context's second word, without its flags.
-const ADDRESS: i32 = !(sub_bits::MASK as i32);
+use crate::jit::stubs::{LOOK_AT_BITS, TAKE_BITS};
+use crate::term::{CodeAddress, RawTerm, Term, am, sub_bits, tag};
 
 /// The number of bits not taken yet, in `rcx`, of the context in `rdx`.
 fn left(c: &mut Compiler<'_>) {
@@ -26,15 +24,9 @@ fn left(c: &mut Compiler<'_>) {
 pub(super) fn bs_start_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsStartMatch) {
     let other = c.cold_helper(pc, Op::BsStartMatch, i);
     source(c, RDX, i.src());
+    binaries::is_sub_bits(c, other);
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
-        ; test al, 3
-        ; jnz =>other
-        ; mov eax, [rdx - tag::BOXED as i32]
-        ; and eax, tag::HEADER_MASK as i32
-        ; cmp eax, tag::SUB_BITS as i32
-        ; jne =>other
         ; mov eax, [rdx + BASE]
         ; and eax, sub_bits::MASK as i32
         ; cmp eax, sub_bits::MUTABLE as i32
@@ -124,10 +116,82 @@ fn at_byte(c: &mut Compiler<'_>, other: DynamicLabel) {
     );
 }
 
+/// The bits that a size in a register takes, in `rcx`; goes to `fail` where the context in `rdx` has fewer.
+fn sized(c: &mut Compiler<'_>, size: Src, unit: u64, fail: DynamicLabel, other: DynamicLabel) {
+    source(c, RCX, size);
+    dynasm!(c.a
+        ; .arch x64
+        ; mov eax, ecx
+        ; not eax
+        ; test al, tag::SMALL as i8
+        ; jnz =>other
+        ; sar rcx, 4
+        ; js =>other
+        ; imul rcx, rcx, unit as i32
+        ; jo =>other
+        ; mov rax, [rdx + END]
+        ; sub rax, [rdx + START]
+        ; cmp rcx, rax
+        ; ja =>fail
+    );
+}
+
+pub(super) fn bs_skip_bits(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsSkipBits) {
+    if i.fail().is_null() || small(i.unit()).is_none() {
+        return c.helper(pc, Op::BsSkipBits, i);
+    }
+    let fail = c.label(i.fail());
+    let other = c.cold_helper(pc, Op::BsSkipBits, i);
+    source(c, RDX, i.context());
+    sized(c, i.size(), i.unit(), fail, other);
+    dynasm!(c.a; .arch x64; add [rdx + START], rcx);
+}
+
+pub(super) fn bs_get_binary(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsGetBinary) {
+    let unit = small(i.unit()).filter(|_| !i.fail().is_null());
+    let is_all = i.size().0 == am::all.raw().0;
+    let Some(unit) = unit.filter(|unit| !is_all || unit.count_ones() == 1) else {
+        return c.helper(pc, Op::BsGetBinary, i);
+    };
+    let fail = c.label(i.fail());
+    let other = c.cold_helper(pc, Op::BsGetBinary, i);
+    enough(c, SUB_BITSTRING_WORDS, other);
+    source(c, RDX, i.context());
+    match is_all {
+        true => {
+            left(c);
+            dynasm!(c.a; .arch x64; test rcx, unit - 1; jnz =>fail);
+        }
+        false => sized(c, i.size(), i.unit(), fail, other),
+    }
+    c.call_stub(TAKE_BITS);
+    store(c, i.dst(), RAX);
+}
+
+pub(super) fn bs_get_tail(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsGetTail) {
+    let other = c.cold_helper(pc, Op::BsGetTail, i);
+    enough(c, SUB_BITSTRING_WORDS, other);
+    source(c, RDX, i.context());
+    left(c);
+    c.call_stub(LOOK_AT_BITS);
+    store(c, i.dst(), RAX);
+}
+
+/// Goes to `other` where these words are not free without a collection.
+fn enough(c: &mut Compiler<'_>, words: usize, other: DynamicLabel) {
+    match Heap::is_zealous() {
+        true => dynasm!(c.a; .arch x64; jmp =>other),
+        false => binaries::room(c, words, other),
+    }
+}
+
 /// What is done with some of the bits that are taken at once.
 enum Taken {
-    /// They are an unsigned integer.
-    Integer(Reg),
+    Integer {
+        dst: Reg,
+        is_signed: bool,
+        is_little: bool,
+    },
     /// They must be this number.
     Equals(u64),
     Skipped,
@@ -140,119 +204,286 @@ enum Step {
         unit: i32,
     },
     Exactly(i32),
-    /// So many bytes: the bits of each part of them.
-    Bytes(usize, Vec<(u32, Taken)>),
+    /// The bits of each part of what is loaded at once.
+    Bits(Vec<(u32, Taken)>),
+    /// More than what is loaded at once.
+    Skip(i32),
+    /// So many bits, or all that are left and stay there, become a bitstring.
+    Bitstring {
+        bits: Option<i32>,
+        dst: Reg,
+    },
 }
 
-/// The steps of these commands; `None` where one of them is the helper's.
-fn steps(Commands(mut rest): Commands) -> Option<Vec<Step>> {
-    let mut steps = Vec::new();
-    let (mut open, mut bits) = (Vec::new(), 0);
-    while let [kind, ..] = *rest {
-        let (words, part) = match kind {
-            command::ENSURE_AT_LEAST | command::ENSURE_EXACTLY if bits != 0 => return None,
+/// The steps of an instruction.
+struct Steps {
+    steps: Vec<Step>,
+    /// All that is loaded at once are whole bytes.
+    whole: bool,
+    /// Heap words that they may need.
+    words: usize,
+}
+
+/// Most bits that are loaded at once: of whole bytes, or wherever they begin.
+const MOST_WHOLE: u32 = 64;
+const MOST: u32 = 57;
+
+impl Steps {
+    /// `None` where the instruction is the helper's.
+    fn of(i: read::BsMatch) -> Option<Steps> {
+        Steps::cut(i, true).or_else(|| Steps::cut(i, false))
+    }
+
+    fn cut(i: read::BsMatch, whole: bool) -> Option<Steps> {
+        let Commands(commands) = i.commands();
+        let mut cut = Steps {
+            steps: Vec::new(),
+            whole,
+            words: words_needed(commands),
+        };
+        let mut open = Vec::new();
+        let mut rest = commands;
+        while !rest.is_empty() {
+            let taken = cut.command(rest, i.context(), &mut open)?;
+            rest = &rest[taken..];
+        }
+        cut.close(&mut open)?;
+        Some(cut)
+    }
+
+    /// Adds the first of these commands; gives its words.
+    fn command(
+        &mut self,
+        rest: &[u64],
+        context: Src,
+        open: &mut Vec<(u32, Taken)>,
+    ) -> Option<usize> {
+        // What is read again behind a command must still be in its register.
+        let keeps = |dst: u64, words: usize| rest.len() == words || Some(Reg(dst)) != context.reg();
+        let (words, step) = match rest[0] {
             command::ENSURE_AT_LEAST => {
                 let (bits, unit) = (small(rest[1])?, small(rest[2])?);
                 if unit.count_ones() != 1 {
                     return None;
                 }
-                steps.push(Step::AtLeast { bits, unit });
-                (3, None)
+                (3, Step::AtLeast { bits, unit })
             }
-            command::ENSURE_EXACTLY => {
-                steps.push(Step::Exactly(small(rest[1])?));
-                (2, None)
+            command::ENSURE_EXACTLY => (2, Step::Exactly(small(rest[1])?)),
+            command::BINARY if keeps(rest[5], 6) => {
+                let bits = Some(small(rest[3].checked_mul(rest[4])?)?);
+                let dst = Reg(rest[5]);
+                (6, Step::Bitstring { bits, dst })
             }
-            command::INTEGER if rest[2] == tag::NIL => {
-                let bits = rest[3].checked_mul(rest[4])?;
-                // All that many bits are a small integer.
-                if bits >= u64::from(tag::SMALL_BITS) {
-                    return None;
-                }
-                (6, Some((bits, Taken::Integer(Reg(rest[5])))))
+            command::GET_TAIL if keeps(rest[3], 4) => {
+                let dst = Reg(rest[3]);
+                (4, Step::Bitstring { bits: None, dst })
             }
-            command::EQUALS => (4, Some((rest[2], Taken::Equals(rest[3])))),
-            command::SKIP => (2, Some((rest[1], Taken::Skipped))),
+            command::SKIP if rest[1] > 64 => (2, Step::Skip(small(rest[1])?)),
+            command::INTEGER if keeps(rest[5], 6) => {
+                self.integer(rest, open)?;
+                return Some(6);
+            }
+            command::EQUALS => {
+                self.part(rest[2], Taken::Equals(rest[3]), open)?;
+                return Some(4);
+            }
+            command::SKIP => {
+                self.part(rest[1], Taken::Skipped, open)?;
+                return Some(2);
+            }
             _ => return None,
         };
-        rest = &rest[words..];
-        let Some((more, taken)) = part else { continue };
-        if bits + more > 64 || more == 0 {
+        self.close(open)?;
+        if self.whole && matches!(step, Step::Skip(bits) if bits % 8 != 0) {
             return None;
         }
-        bits += more;
-        open.push((more as u32, taken));
-        if bits % 8 == 0 {
-            steps.push(Step::Bytes(bits as usize / 8, std::mem::take(&mut open)));
-            bits = 0;
+        if self.whole && matches!(step, Step::Bitstring { bits: Some(bits), .. } if bits % 8 != 0) {
+            return None;
         }
+        self.steps.push(step);
+        Some(words)
     }
-    (bits == 0).then_some(steps)
+
+    fn integer(&mut self, command: &[u64], open: &mut Vec<(u32, Taken)>) -> Option<()> {
+        let bits = command[3].checked_mul(command[4])?;
+        // SAFETY: T1: a constant operand is an immediate or a literal.
+        let flags = flags_of(unsafe { Term::new(RawTerm(command[2])) });
+        let is_little = flags & (flag::LITTLE | flag::NATIVE) != 0 && bits > 8;
+        // A large one may be the helper's.
+        let is_wrong = bits >= u64::from(tag::SMALL_BITS) && self.has_made();
+        if is_wrong || (is_little && !bits.is_multiple_of(8)) {
+            return None;
+        }
+        let taken = Taken::Integer {
+            dst: Reg(command[5]),
+            is_signed: flags & flag::SIGNED != 0,
+            is_little,
+        };
+        self.part(bits, taken, open)
+    }
+
+    /// Adds bits to those that are loaded at once.
+    fn part(&mut self, bits: u64, taken: Taken, open: &mut Vec<(u32, Taken)>) -> Option<()> {
+        let most = if self.whole { MOST_WHOLE } else { MOST };
+        let bits = u32::try_from(bits)
+            .ok()
+            .filter(|bits| (1..=most).contains(bits))?;
+        let sum: u32 = open.iter().map(|(bits, _)| bits).sum();
+        if sum + bits > most {
+            self.close(open)?;
+        }
+        open.push((bits, taken));
+        if self.whole && (sum + bits).is_multiple_of(8) {
+            self.close(open)?;
+        }
+        Some(())
+    }
+
+    /// What the helper does, that makes a bitstring once more.
+    fn has_made(&self) -> bool {
+        let made = |step| matches!(step, &Step::Bitstring { .. });
+        self.steps.iter().any(made)
+    }
+
+    fn close(&mut self, open: &mut Vec<(u32, Taken)>) -> Option<()> {
+        let sum: u32 = open.iter().map(|(bits, _)| bits).sum();
+        let is_wrong = match self.whole {
+            true => !sum.is_multiple_of(8),
+            false => !open.is_empty() && self.has_made(),
+        };
+        if is_wrong {
+            return None;
+        }
+        if !open.is_empty() {
+            self.steps.push(Step::Bits(std::mem::take(open)));
+        }
+        Some(())
+    }
 }
 
-/// Integers, constants and bits passed over, together whole bytes.
+/// `bs_match`.
 pub(super) fn bs_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsMatch) {
-    let Some(steps) = steps(i.commands()).filter(|_| !i.fail().is_null()) else {
+    let Some(steps) = Steps::of(i).filter(|_| !i.fail().is_null()) else {
         return c.helper(pc, Op::BsMatch, i);
     };
     let fail = c.label(i.fail());
     let other = c.cold_helper(pc, Op::BsMatch, i);
+    if steps.words > 0 {
+        enough(c, steps.words, other);
+    }
     source(c, RDX, i.context());
-    // The helper does all of it: so the position is looked at before anything is done.
-    dynasm!(c.a; .arch x64; test BYTE [rdx + START], 7; jnz =>other);
-    for step in steps {
+    dynasm!(c.a; .arch x64; mov r8, [rdx + START]);
+    if steps.whole {
+        dynasm!(c.a; .arch x64; test r8b, 7; jnz =>other);
+    }
+    let last = steps.steps.len() - 1;
+    for (n, step) in steps.steps.iter().enumerate() {
         match step {
             Step::AtLeast { bits, unit } => {
-                left(c);
-                dynasm!(c.a; .arch x64; sub rcx, bits; jl =>fail);
-                if unit > 1 {
+                dynasm!(c.a; .arch x64; mov rcx, [rdx + END]; sub rcx, r8; sub rcx, *bits; jl =>fail);
+                if *unit > 1 {
                     dynasm!(c.a; .arch x64; test rcx, unit - 1; jnz =>fail);
                 }
             }
             Step::Exactly(bits) => {
-                left(c);
-                dynasm!(c.a; .arch x64; cmp rcx, bits; jne =>fail);
+                dynasm!(c.a; .arch x64; mov rcx, [rdx + END]; sub rcx, r8; cmp rcx, *bits; jne =>fail);
             }
-            Step::Bytes(bytes, parts) => take(c, bytes, &parts, fail),
+            Step::Skip(bits) => dynasm!(c.a; .arch x64; add r8, *bits),
+            Step::Bits(parts) => take(c, parts, steps.whole, (fail, other)),
+            Step::Bitstring { bits, dst } => {
+                dynasm!(c.a; .arch x64; mov [rdx + START], r8);
+                match bits {
+                    Some(bits) => dynasm!(c.a; .arch x64; mov ecx, *bits),
+                    None => left(c),
+                }
+                c.call_stub(if bits.is_some() {
+                    TAKE_BITS
+                } else {
+                    LOOK_AT_BITS
+                });
+                store(c, *dst, RAX);
+                if n < last {
+                    source(c, RDX, i.context());
+                    dynasm!(c.a; .arch x64; mov r8, [rdx + START]);
+                }
+            }
         }
+    }
+    if !matches!(steps.steps[last], Step::Bitstring { .. }) {
+        dynasm!(c.a; .arch x64; mov [rdx + START], r8);
     }
 }
 
-/// Takes so many bytes, which are there.
-fn take(c: &mut Compiler<'_>, bytes: usize, parts: &[(u32, Taken)], fail: DynamicLabel) {
-    if parts
-        .iter()
-        .any(|(_, taken)| !matches!(taken, Taken::Skipped))
-    {
+/// Takes these bits, which are there.
+fn take(
+    c: &mut Compiler<'_>,
+    parts: &[(u32, Taken)],
+    whole: bool,
+    (fail, other): (DynamicLabel, DynamicLabel),
+) {
+    let bits: u32 = parts.iter().map(|(bits, _)| bits).sum();
+    let is_read = |(_, taken): &(u32, Taken)| !matches!(taken, Taken::Skipped);
+    if parts.iter().any(is_read) {
         dynasm!(c.a
             ; .arch x64
-            ; mov rcx, [rdx + START]
+            ; mov rcx, r8
             ; shr rcx, 3
             ; mov rsi, [rdx + BASE]
             ; and rsi, ADDRESS
             ; add rsi, rcx
         );
-        load_bytes(c, bytes);
+        match whole {
+            true => load_bytes(c, bits as usize / 8),
+            false => load_bits(c, other),
+        }
     }
-    dynasm!(c.a; .arch x64; add QWORD [rdx + START], 8 * bytes as i32);
-    let mut behind = 8 * bytes as u32;
+    dynasm!(c.a; .arch x64; add r8, bits as i32);
+    // The bits are the lowest ones of `rax`, or the highest ones.
+    let mut behind = if whole { bits } else { 64 };
     for (bits, taken) in parts {
         behind -= bits;
-        let mask = u64::MAX >> (64 - bits);
         match taken {
             Taken::Skipped => {}
             Taken::Equals(value) => {
-                field(c, behind, mask);
+                field(c, behind, *bits, false);
                 compare(c, RSI, *value);
                 dynasm!(c.a; .arch x64; jne =>fail);
             }
-            Taken::Integer(dst) => {
-                field(c, behind, mask);
+            Taken::Integer {
+                dst,
+                is_signed,
+                is_little,
+            } => {
+                field(c, behind, *bits, *is_signed && !is_little);
+                if *is_little {
+                    swap(c, *bits, *is_signed);
+                }
+                if *bits >= tag::SMALL_BITS {
+                    is_small(c, *is_signed, other);
+                }
                 dynasm!(c.a; .arch x64; shl rsi, 4; or rsi, tag::SMALL as i32);
                 store(c, *dst, RSI);
             }
         }
     }
+}
+
+/// Loads the 8 bytes at `rsi` that the position in `r8` is in, the next bit as the highest one of `rax`. Bytes behind
+/// the bitstring may be among them: they are on a page of its bytes, or it is the helper's.
+fn load_bits(c: &mut Compiler<'_>, other: DynamicLabel) {
+    const PAGE: i32 = 4096;
+    dynasm!(c.a
+        ; .arch x64
+        ; mov eax, esi
+        ; and eax, PAGE - 1
+        ; cmp eax, PAGE - 8
+        ; ja =>other
+        ; mov rax, [rsi]
+        ; bswap rax
+        ; mov ecx, r8d
+        ; and ecx, 7
+        ; shl rax, cl
+    );
 }
 
 /// Loads up to 8 bytes at `rsi` into `rax`, the first ones as the highest.
@@ -279,17 +510,38 @@ fn load_bytes(c: &mut Compiler<'_>, bytes: usize) {
     }
 }
 
-/// Copies the bits of `rax` that have `behind` bits behind them, and are as many as the mask's, to `rsi`.
-fn field(c: &mut Compiler<'_>, behind: u32, mask: u64) {
+/// Copies so many bits of `rax`, which have `behind` bits behind them, to `rsi`.
+fn field(c: &mut Compiler<'_>, behind: u32, bits: u32, is_signed: bool) {
+    let above = 64 - behind - bits;
     dynasm!(c.a; .arch x64; mov rsi, rax);
-    if behind > 0 {
-        dynasm!(c.a; .arch x64; shr rsi, behind as i8);
+    if above > 0 {
+        dynasm!(c.a; .arch x64; shl rsi, above as i8);
     }
-    match i32::try_from(mask) {
-        Ok(mask) => dynasm!(c.a; .arch x64; and rsi, mask),
-        Err(_) => {
-            constant(c, super::RCX, mask);
-            dynasm!(c.a; .arch x64; and rsi, rcx);
+    match (is_signed, 64 - bits) {
+        (_, 0) => {}
+        (true, rest) => dynasm!(c.a; .arch x64; sar rsi, rest as i8),
+        (false, rest) => dynasm!(c.a; .arch x64; shr rsi, rest as i8),
+    }
+}
+
+/// Turns the bytes of so many bits in `rsi` round.
+fn swap(c: &mut Compiler<'_>, bits: u32, is_signed: bool) {
+    dynasm!(c.a; .arch x64; bswap rsi);
+    match (is_signed, 64 - bits) {
+        (_, 0) => {}
+        (true, rest) => dynasm!(c.a; .arch x64; sar rsi, rest as i8),
+        (false, rest) => dynasm!(c.a; .arch x64; shr rsi, rest as i8),
+    }
+}
+
+/// Goes to `other` where the number in `rsi` is no small integer.
+fn is_small(c: &mut Compiler<'_>, is_signed: bool, other: DynamicLabel) {
+    match is_signed {
+        true => {
+            dynasm!(c.a; .arch x64; mov rcx, rsi; shl rcx, 4; sar rcx, 4; cmp rcx, rsi; jne =>other)
+        }
+        false => {
+            dynasm!(c.a; .arch x64; mov rcx, rsi; shr rcx, (tag::SMALL_BITS - 1) as i8; jnz =>other);
         }
     }
 }

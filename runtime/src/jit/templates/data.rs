@@ -8,7 +8,7 @@ use super::{
 use crate::code::op::{Op, read};
 use crate::code::operand::{Reg, Src};
 use crate::jit::compile::Compiler;
-use crate::term::{CodeAddress, tag};
+use crate::term::{CodeAddress, am, tag};
 
 /// Offsets of a cell's words from the term.
 const HEAD: i32 = -(tag::LIST as i32);
@@ -163,6 +163,39 @@ pub(super) fn put_tuple(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutTupl
         put(c, 8 + 8 * n as i32, element);
     }
     boxed(c, 1 + i.arity(), i.dst());
+}
+
+/// Most elements of a tuple that is copied in line.
+const COPIED: u64 = 20;
+
+/// A copy of the tuple with some elements changed; there is room for it.
+pub(super) fn update_record(c: &mut Compiler<'_>, pc: CodeAddress, i: read::UpdateRecord) {
+    let (size, updates) = (i.size(), i.updates());
+    if i.hint() == am::inplace.raw() || size > COPIED {
+        return c.helper(pc, Op::UpdateRecord, i);
+    }
+    let done = c.new_label();
+    source(c, RDX, i.src());
+    if i.hint() == am::reuse.raw() && updates.len() == 1 {
+        for (at, value) in updates.iter() {
+            source(c, RAX, value);
+            dynasm!(c.a; .arch x64; cmp rax, [rdx + (ELEMENTS + 8 * (at as i32 - 1))]);
+        }
+        dynasm!(c.a; .arch x64; mov rax, rdx; je =>done);
+    }
+    for at in 0..=size {
+        let offset = 8 * at as i32;
+        match updates.iter().filter(|(changed, _)| *changed == at).last() {
+            Some((_, value)) => put(c, offset, value),
+            None => {
+                load_at(c, RAX, RDX, offset - tag::BOXED as i32);
+                store_at(c, R15, offset, RAX);
+            }
+        }
+    }
+    let words = 1 + size as i32;
+    dynasm!(c.a; .arch x64; lea rax, [r15 + tag::BOXED as i32]; add r15, 8 * words; =>done);
+    store(c, i.dst(), RAX);
 }
 
 pub(super) fn set_tuple_element(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SetTupleElement) {

@@ -2,6 +2,7 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
+use super::arith::is_finite;
 use super::{RAX, RCX, RDX, load, load_at, source, store, store_at};
 use crate::code::op::{Op, read};
 use crate::interp::native::Slice;
@@ -74,14 +75,8 @@ pub(super) fn fconv(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Fconv) {
 
 /// Stores what is in `xmm0`; the helper raises where it is no number.
 fn finite(c: &mut Compiler<'_>, dst: usize, other: DynamicLabel) {
-    dynasm!(c.a
-        ; .arch x64
-        ; movapd xmm1, xmm0
-        ; subsd xmm1, xmm0
-        ; ucomisd xmm1, xmm1
-        ; jp =>other
-        ; movsd [rcx + float(dst)], xmm0
-    );
+    is_finite(c, other);
+    dynasm!(c.a; .arch x64; movsd [rcx + float(dst)], xmm0);
 }
 
 /// Operations on two registers.

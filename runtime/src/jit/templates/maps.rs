@@ -1,18 +1,20 @@
-//! Templates that read maps: flat ones, by keys that are immediates.
+//! Templates of flat maps whose keys are immediates: they are read, and get other values.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
+use super::binaries::few;
 use super::{RAX, RDX, constant, source, store};
 use crate::code::op::{Op, read};
-use crate::code::operand::Src;
+use crate::code::operand::{KeyValues, Reg, Src};
+use crate::heap::{Heap, RESERVED_WORDS};
 use crate::jit::compile::Compiler;
 use crate::term::tag::map::{FLAT, FLAT_WORDS, KIND_MASK};
 use crate::term::{CodeAddress, RawTerm, tag};
 
 /// Offsets of a flat map's words from the term.
-const SIZE: i32 = 8 - tag::BOXED as i32;
+pub(super) const SIZE: i32 = 8 - tag::BOXED as i32;
 const KEYS: i32 = SIZE + 8;
-const VALUES: i32 = 8 * FLAT_WORDS as i32 - tag::BOXED as i32;
+pub(super) const VALUES: i32 = 8 * FLAT_WORDS as i32 - tag::BOXED as i32;
 /// Offset of a tuple's first element from the term.
 const ELEMENTS: i32 = 8 - tag::BOXED as i32;
 
@@ -24,26 +26,49 @@ fn is_word(key: Src) -> bool {
 /// Loads the map into `rdx` and its keys into `rsi`; goes to `other` unless it is a flat map.
 fn flat(c: &mut Compiler<'_>, map: Src, other: DynamicLabel) {
     source(c, RDX, map);
+    is_flat(c, other);
+    dynasm!(c.a; .arch x64; mov rsi, [rdx + KEYS]);
+}
+
+/// Goes to `other` unless the term in `rdx` is a flat map. Takes `rcx`.
+pub(super) fn is_flat(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
-        ; test al, 3
+        ; lea ecx, [rdx - tag::BOXED as i32]
+        ; test cl, 3
         ; jnz =>other
-        ; mov eax, [rdx - tag::BOXED as i32]
-        ; and eax, KIND_MASK as i32
-        ; cmp eax, FLAT as i32
+        ; mov ecx, [rdx - tag::BOXED as i32]
+        ; and ecx, KIND_MASK as i32
+        ; cmp ecx, FLAT as i32
         ; jne =>other
+    );
+}
+
+/// Goes to `other` unless `rdx` holds a flat map, whose keys are in `rsi` then, and `rax` an immediate.
+pub(super) fn immediate_key(c: &mut Compiler<'_>, other: DynamicLabel) {
+    is_flat(c, other);
+    dynasm!(c.a
+        ; .arch x64
+        ; mov ecx, eax
+        ; not ecx
+        ; test cl, 3
+        ; jnz =>other
         ; mov rsi, [rdx + KEYS]
     );
 }
 
 /// Goes to `fail` unless the map has this key; its number, from 1 on, is in `rcx` otherwise.
 fn find(c: &mut Compiler<'_>, key: Src, fail: DynamicLabel) {
-    let (next, found) = (c.new_label(), c.new_label());
-    dynasm!(c.a; .arch x64; mov rcx, [rdx + SIZE]);
     constant(c, RAX, key.0);
+    find_key(c, fail);
+}
+
+/// The same of the key in `rax`.
+pub(super) fn find_key(c: &mut Compiler<'_>, fail: DynamicLabel) {
+    let (next, found) = (c.new_label(), c.new_label());
     dynasm!(c.a
         ; .arch x64
+        ; mov rcx, [rdx + SIZE]
         ; test rcx, rcx
         ; jz =>fail
         ; =>next
@@ -80,4 +105,81 @@ pub(super) fn has_map_fields(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Has
     for key in i.keys().iter() {
         find(c, key, fail);
     }
+}
+
+/// Machine registers for the keys' numbers.
+const PLACES: [u8; 4] = [8, 9, 10, 7];
+
+/// The keys are so few constants that are compared as words, each another one.
+fn are_words(pairs: KeyValues) -> bool {
+    let keys = || pairs.iter().map(|(key, _)| key);
+    let is_first = |(n, key): (usize, Src)| !keys().take(n).any(|other| other == key);
+    pairs.len() <= PLACES.len() && keys().all(is_word) && keys().enumerate().all(is_first)
+}
+
+pub(super) fn put_map_exact(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutMapExact) {
+    if Heap::is_zealous() || !are_words(i.pairs()) {
+        return c.helper(pc, Op::PutMapExact, i);
+    }
+    let other = c.cold_helper(pc, Op::PutMapExact, i);
+    source(c, RDX, i.map());
+    is_flat(c, other);
+    dynasm!(c.a; .arch x64; mov rcx, [rdx + SIZE]; lea rax, [r15 + rcx * 8]);
+    room(c, FLAT_WORDS, other);
+    replace(c, i.pairs(), i.dst(), other);
+}
+
+/// Keys that the map has; new ones are the helper's.
+pub(super) fn put_map_assoc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutMapAssoc) {
+    if Heap::is_zealous() || !are_words(i.pairs()) {
+        return c.helper(pc, Op::PutMapAssoc, i);
+    }
+    let other = c.cold_helper(pc, Op::PutMapAssoc, i);
+    source(c, RDX, i.map());
+    is_flat(c, other);
+    // The helper makes sure of as many words before it looks at the keys.
+    dynasm!(c.a; .arch x64; mov rcx, [rdx + SIZE]; shl rcx, 4; lea rax, [r15 + rcx]);
+    room(c, 2 * i.pairs().len() + 1 + FLAT_WORDS, other);
+    replace(c, i.pairs(), i.dst(), other);
+}
+
+/// Goes to `other` unless so many words are free behind the address in `rax`.
+fn room(c: &mut Compiler<'_>, words: usize, other: DynamicLabel) {
+    let bytes = 8 * (words + RESERVED_WORDS) as i32;
+    dynasm!(c.a; .arch x64; add rax, bytes; cmp rax, rsp; ja =>other);
+    few(c, other);
+}
+
+/// The flat map in `rdx` with other values of these keys; itself where they are the same.
+fn replace(c: &mut Compiler<'_>, pairs: KeyValues, dst: Reg, other: DynamicLabel) {
+    let (changed, next, done) = (c.new_label(), c.new_label(), c.new_label());
+    dynasm!(c.a; .arch x64; mov rsi, [rdx + KEYS]);
+    for ((key, _), place) in pairs.iter().zip(PLACES) {
+        find(c, key, other);
+        dynasm!(c.a; .arch x64; mov Rq(place), rcx);
+    }
+    for ((_, value), place) in pairs.iter().zip(PLACES) {
+        source(c, RAX, value);
+        dynasm!(c.a; .arch x64; cmp rax, [rdx + Rq(place) * 8 + (VALUES - 8)]; jne =>changed);
+    }
+    dynasm!(c.a
+        ; .arch x64
+        ; mov rax, rdx
+        ; jmp =>done
+        ; =>changed
+        ; mov rcx, [rdx + SIZE]
+        ; add rcx, FLAT_WORDS as i32
+        ; lea rsi, [r15 + rcx * 8]
+        ; =>next
+        ; mov rax, [rdx + rcx * 8 - (8 + tag::BOXED as i32)]
+        ; mov [r15 + rcx * 8 - 8], rax
+        ; dec rcx
+        ; jnz =>next
+    );
+    for ((_, value), place) in pairs.iter().zip(PLACES) {
+        source(c, RAX, value);
+        dynasm!(c.a; .arch x64; mov [r15 + Rq(place) * 8 + 8 * (FLAT_WORDS as i32 - 1)], rax);
+    }
+    dynasm!(c.a; .arch x64; lea rax, [r15 + tag::BOXED as i32]; mov r15, rsi; =>done);
+    store(c, dst, RAX);
 }

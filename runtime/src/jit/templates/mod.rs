@@ -4,11 +4,14 @@
 //! instruction again from its beginning: so a template changes nothing before it is sure.
 
 mod arith;
+mod binaries;
 mod bits;
 mod calls;
+mod create;
 mod data;
 mod floats;
 mod frames;
+mod guards;
 mod handlers;
 mod maps;
 mod order;
@@ -71,6 +74,7 @@ macro_rules! all_templates {
                 PutListRC data::put_list_rc;
                 PutTuple data::put_tuple;
                 SetTupleElement data::set_tuple_element;
+                UpdateRecord data::update_record;
                 MakeFun data::make_fun;
                 ElementRC data::element_rc;
                 HdR data::hd_r;
@@ -115,6 +119,7 @@ macro_rules! all_templates {
                 SubRR arith::sub_rr;
                 SubRC arith::sub_rc;
                 Mul arith::mul;
+                MulAdd arith::mul_add;
                 IntDiv arith::int_div;
                 Rem arith::rem;
                 Band arith::band;
@@ -122,6 +127,10 @@ macro_rules! all_templates {
                 Bxor arith::bxor;
                 Bsl arith::bsl;
                 Bsr arith::bsr;
+
+                Bif1 guards::bif1;
+                Bif2 guards::bif2;
+                SelfR guards::self_r;
 
                 Catch handlers::catch;
                 TryEnd handlers::try_end;
@@ -145,9 +154,15 @@ macro_rules! all_templates {
                 BsGetUtf8 bits::bs_get_utf8;
                 BsSkipUtf8 bits::bs_skip_utf8;
                 BsMatch bits::bs_match;
+                BsGetBinary bits::bs_get_binary;
+                BsGetTail bits::bs_get_tail;
+                BsSkipBits bits::bs_skip_bits;
+                BsCreateBin create::bs_create_bin;
 
                 GetMapElements maps::get_map_elements;
                 HasMapFields maps::has_map_fields;
+                PutMapAssoc maps::put_map_assoc;
+                PutMapExact maps::put_map_exact;
             }
             calling {
                 CallBif CallHbif CallApply CallApplyLast CallApplyFun CallApplyFunLast Apply ApplyLast Send
@@ -157,14 +172,12 @@ macro_rules! all_templates {
                 GetTupleElementWide PutTupleWide SetTupleElementWide
                 IsNumber IsPid IsPort IsReference IsTupleOfArityWide IsTaggedTupleWide IsBinary IsFunction2
                 SelectTerm
-                Bif0 Bif1 Bif2 Bif3 MulAdd SelfR
+                Bif0 Bif3
                 TryCaseEnd Badmatch CaseEnd Badrecord IfEnd Raise RawRaise BuildStacktrace
                 LoopRec LoopRecEnd Wait WaitTimeout Timeout RemoveMessage
                 RecvMarkerReserve RecvMarkerBind RecvMarkerClear RecvMarkerUse
-                UpdateRecord PutMapAssoc PutMapExact
-                BsGetInteger BsGetFloat BsGetBinary BsSkipBits BsMatchString BsInitWritable
-                BsGetUtf16 BsSkipUtf16 BsGetUtf32 BsSkipUtf32 BsGetTail
-                BsCreateBin
+                BsGetInteger BsGetFloat BsMatchString BsInitWritable
+                BsGetUtf16 BsSkipUtf16 BsGetUtf32 BsSkipUtf32
                 IsAnyNativeRecord IsNativeRecord GetRecordElements PutRecord IsRecordAccessible GetRecordField
                 BifEntry ErrorHandler ApplyEntry ApplyFunEntry
             }

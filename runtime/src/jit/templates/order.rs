@@ -1,9 +1,11 @@
-//! Templates of comparisons: of small integers and of what is the same word.
+//! Templates of comparisons: of small integers and of what is the same word; behind the rest, of floats.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
+use super::arith::{are_small, float};
 use super::{RAX, RCX, compare, constant, load, source};
 use crate::code::op::{Op, read};
+use crate::code::operand::{Instruction, Src};
 use crate::jit::compile::Compiler;
 use crate::term::CodeAddress;
 
@@ -68,27 +70,21 @@ pub(super) fn is_ne_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Is
 
 /// Comparisons of two registers, of a register with a constant, and the other way round: which jump leads to the label.
 macro_rules! comparisons {
-    ($($rr:ident $RR:ident $rc:ident $RC:ident $cr:ident $CR:ident $fails:ident;)*) => { $(
+    ($($rr:ident $RR:ident $rc:ident $RC:ident $cr:ident $CR:ident $fails:ident $when:ident;)*) => { $(
         pub(super) fn $rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$RR) {
             let fail = c.label(i.fail());
-            let other = c.cold_helper(pc, Op::$RR, i);
+            let operands = (Src::of(i.left()), Src::of(i.right()), Fails::$when, fail);
+            let other = floats(c, pc, Op::$RR, i, operands);
             load(c, RAX, i.left());
             load(c, RCX, i.right());
-            dynasm!(c.a
-                ; .arch x64
-                ; mov edx, eax
-                ; and edx, ecx
-                ; inc edx
-                ; test dl, 15
-                ; jnz =>other
-                ; cmp rax, rcx
-                ; $fails =>fail
-            );
+            are_small(c, other);
+            dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
         }
 
         pub(super) fn $rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$RC) {
             let fail = c.label(i.fail());
-            let other = c.cold_helper(pc, Op::$RC, i);
+            let operands = (Src::of(i.left()), Src(i.right().0), Fails::$when, fail);
+            let other = floats(c, pc, Op::$RC, i, operands);
             load(c, RAX, i.left());
             dynasm!(c.a; .arch x64; lea edx, [rax + 1]; test dl, 15; jnz =>other);
             compare(c, RAX, i.right().0);
@@ -97,7 +93,8 @@ macro_rules! comparisons {
 
         pub(super) fn $cr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$CR) {
             let fail = c.label(i.fail());
-            let other = c.cold_helper(pc, Op::$CR, i);
+            let operands = (Src(i.left().0), Src::of(i.right()), Fails::$when, fail);
+            let other = floats(c, pc, Op::$CR, i, operands);
             load(c, RCX, i.right());
             dynasm!(c.a; .arch x64; lea edx, [rcx + 1]; test dl, 15; jnz =>other);
             constant(c, RAX, i.left().0);
@@ -106,36 +103,62 @@ macro_rules! comparisons {
     )* };
 }
 
+/// A label from which two floats are compared, and the rest by the helper.
+fn floats(
+    c: &mut Compiler<'_>,
+    pc: CodeAddress,
+    op: Op,
+    i: impl Instruction,
+    (left, right, fails, fail): (Src, Src, Fails, DynamicLabel),
+) -> DynamicLabel {
+    let other = c.cold_helper(pc, op, i);
+    c.seldom(i, move |c| {
+        source(c, RAX, left);
+        source(c, RCX, right);
+        float(c, 0, RAX, other);
+        float(c, 1, RCX, other);
+        dynasm!(c.a; .arch x64; ucomisd xmm0, xmm1);
+        match fails {
+            Fails::NotLess => dynasm!(c.a; .arch x64; jae =>fail),
+            Fails::Less => dynasm!(c.a; .arch x64; jb =>fail),
+            Fails::NotEqual => dynasm!(c.a; .arch x64; jne =>fail),
+            Fails::Equal => dynasm!(c.a; .arch x64; je =>fail),
+        }
+    })
+}
+
+/// Where a comparison fails.
+#[derive(Clone, Copy)]
+enum Fails {
+    NotLess,
+    Less,
+    NotEqual,
+    Equal,
+}
+
 comparisons! {
-    is_lt_rr IsLtRR is_lt_rc IsLtRC is_lt_cr IsLtCR jge;
-    is_ge_rr IsGeRR is_ge_rc IsGeRC is_ge_cr IsGeCR jl;
+    is_lt_rr IsLtRR is_lt_rc IsLtRC is_lt_cr IsLtCR jge NotLess;
+    is_ge_rr IsGeRR is_ge_rc IsGeRC is_ge_cr IsGeCR jl Less;
 }
 
 /// Comparisons of two sources: which jump leads to the label.
 macro_rules! of_sources {
-    ($($name:ident $op:ident $fails:ident;)*) => { $(
+    ($($name:ident $op:ident $fails:ident $when:ident;)*) => { $(
         pub(super) fn $name(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$op) {
             let fail = c.label(i.fail());
-            let other = c.cold_helper(pc, Op::$op, i);
+            let operands = (i.left(), i.right(), Fails::$when, fail);
+            let other = floats(c, pc, Op::$op, i, operands);
             source(c, RAX, i.left());
             source(c, RCX, i.right());
-            dynasm!(c.a
-                ; .arch x64
-                ; mov edx, eax
-                ; and edx, ecx
-                ; inc edx
-                ; test dl, 15
-                ; jnz =>other
-                ; cmp rax, rcx
-                ; $fails =>fail
-            );
+            are_small(c, other);
+            dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
         }
     )* };
 }
 
 of_sources! {
-    is_lt_ss IsLtSS jge;
-    is_ge_ss IsGeSS jl;
-    is_eq_ss IsEqSS jne;
-    is_ne_ss IsNeSS je;
+    is_lt_ss IsLtSS jge NotLess;
+    is_ge_ss IsGeSS jl Less;
+    is_eq_ss IsEqSS jne NotEqual;
+    is_ne_ss IsNeSS je Equal;
 }

@@ -2,7 +2,7 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RDX, compare, load};
+use super::{RAX, RDX, compare, constant, load};
 use crate::code::op::read;
 use crate::jit::compile::Compiler;
 use crate::term::{CodeAddress, RawTerm, tag};
@@ -38,19 +38,35 @@ pub(super) fn select_val(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Select
     search(c, &cases, otherwise);
 }
 
+/// Bytes of a jump to a label.
+const JUMP: usize = 1 + 4;
+
+/// Jumps into a table of jumps.
 pub(super) fn jump_table(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::JumpTable) {
-    let otherwise = c.label(i.otherwise());
-    let least = i.least() as i64;
-    let cases: Vec<_> = (0..i.count() as usize)
-        .map(|n| {
-            (
-                RawTerm::small(least + n as i64).0,
-                c.label(i.targets().get(n)),
-            )
-        })
-        .collect();
+    let (otherwise, table) = (c.label(i.otherwise()), c.new_label());
+    let least = RawTerm::small(i.least() as i64).0;
     load(c, RDX, i.src());
-    search(c, &cases, otherwise);
+    dynasm!(c.a; .arch x64; lea eax, [rdx + 1]; test al, 15; jnz =>otherwise);
+    constant(c, RAX, least);
+    dynasm!(c.a
+        ; .arch x64
+        ; sub rdx, rax
+        ; jo =>otherwise
+        ; shr rdx, 4
+        ; cmp rdx, i.count() as i32
+        ; jae =>otherwise
+        ; lea rdx, [rdx + rdx * 4]
+        ; lea rax, [=>table]
+        ; add rax, rdx
+        ; jmp rax
+        ; =>table
+    );
+    let begin = c.a.offset();
+    for n in 0..i.count() as usize {
+        let to = c.label(i.targets().get(n));
+        dynasm!(c.a; .arch x64; jmp =>to);
+        assert_eq!(c.a.offset().0, begin.0 + JUMP * (n + 1), "a jump's size");
+    }
 }
 
 pub(super) fn select_tuple_arity(

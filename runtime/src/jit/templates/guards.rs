@@ -1,0 +1,272 @@
+//! Templates of guard BIFs that code asks for by the thousand: of usual arguments, which need no new words.
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::binaries::{BASE, END, START};
+use super::{RAX, RCX, RDX, arith, maps, source, store};
+use crate::code::bif::Bif;
+use crate::code::op::{Op, read};
+use crate::code::operand::Src;
+use crate::exec::guard::ELEMENTS_PER_REDUCTION;
+use crate::jit::compile::Compiler;
+use crate::process::offset::PID;
+use crate::term::{CodeAddress, am, tag};
+
+const BOXED: i32 = tag::BOXED as i32;
+const SMALL: i32 = tag::SMALL as i32;
+
+/// Puts the result of a guard BIF with one argument, which is in `rdx`, into `rax`; goes to the label where the argument
+/// is an unusual one.
+type One = fn(&mut Compiler<'_>, DynamicLabel);
+
+/// The same of the arguments in `rax` and `rdx`.
+type Two = fn(&mut Compiler<'_>, DynamicLabel);
+
+const ONE: &[(&str, One)] = &[
+    ("bit_size", bit_size),
+    ("byte_size", byte_size),
+    ("tuple_size", tuple_size),
+    ("map_size", map_size),
+    ("length", length),
+    ("not", not),
+    ("-", negated),
+];
+
+const TWO: &[(&str, Two)] = &[
+    ("element", element),
+    ("map_get", map_get),
+    ("is_map_key", is_map_key),
+    ("+", sum),
+    ("-", difference),
+    ("=:=", same),
+    ("=/=", other_word),
+];
+
+/// The template of a row.
+fn of<T: Copy>(table: &[(&str, T)], bif: &Bif) -> Option<T> {
+    let mut found = table.iter().filter(|(name, _)| *name == bif.function);
+    let (_, template) = found.next().filter(|_| bif.module == "erlang")?;
+    Some(*template)
+}
+
+pub(super) fn bif1(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif1) {
+    let Some(template) = of(ONE, i.bif()) else {
+        return c.helper(pc, Op::Bif1, i);
+    };
+    let other = c.cold_helper(pc, Op::Bif1, i);
+    source(c, RDX, i.src());
+    template(c, other);
+    store(c, i.dst(), RAX);
+}
+
+pub(super) fn bif2(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif2) {
+    let Some(template) = of(TWO, i.bif()) else {
+        return c.helper(pc, Op::Bif2, i);
+    };
+    let other = c.cold_helper(pc, Op::Bif2, i);
+    two(c, i.left(), i.right());
+    template(c, other);
+    store(c, i.dst(), RAX);
+}
+
+fn two(c: &mut Compiler<'_>, left: Src, right: Src) {
+    source(c, RAX, left);
+    source(c, RDX, right);
+}
+
+pub(super) fn self_r(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelfR) {
+    dynasm!(c.a; .arch x64; mov rax, [r13 + PID]);
+    store(c, i.dst(), RAX);
+}
+
+/// Goes to `other` unless the term in `rdx` is boxed; its header is in `rcx`.
+fn header(c: &mut Compiler<'_>, other: DynamicLabel) {
+    dynasm!(c.a; .arch x64; lea ecx, [rdx - BOXED]; test cl, 3; jnz =>other; mov rcx, [rdx - BOXED]);
+}
+
+/// The small integer of the number in `rax`.
+fn small(c: &mut Compiler<'_>) {
+    dynasm!(c.a; .arch x64; shl rax, 4; or rax, SMALL);
+}
+
+fn bit_size(c: &mut Compiler<'_>, other: DynamicLabel) {
+    bits(c, other);
+    small(c);
+}
+
+fn byte_size(c: &mut Compiler<'_>, other: DynamicLabel) {
+    bits(c, other);
+    dynasm!(c.a; .arch x64; add rax, 7; shr rax, 3);
+    small(c);
+}
+
+/// The bits of the bitstring in `rdx`, in `rax`.
+fn bits(c: &mut Compiler<'_>, other: DynamicLabel) {
+    let (is_heap, done) = (c.new_label(), c.new_label());
+    header(c, other);
+    dynasm!(c.a
+        ; .arch x64
+        ; and ecx, tag::HEADER_MASK as i32
+        ; cmp ecx, tag::HEAP_BITS as i32
+        ; je =>is_heap
+        ; cmp ecx, tag::SUB_BITS as i32
+        ; jne =>other
+        ; mov rax, [rdx + END]
+        ; sub rax, [rdx + START]
+        ; jmp =>done
+        ; =>is_heap
+        ; mov rax, [rdx + BASE]
+        ; =>done
+    );
+}
+
+fn tuple_size(c: &mut Compiler<'_>, other: DynamicLabel) {
+    header(c, other);
+    dynasm!(c.a
+        ; .arch x64
+        ; test cl, tag::HEADER_MASK as i8
+        ; jnz =>other
+        ; mov rax, rcx
+        ; shr rax, tag::ARITY_SHIFT as i8
+    );
+    small(c);
+}
+
+fn map_size(c: &mut Compiler<'_>, other: DynamicLabel) {
+    maps::is_flat(c, other);
+    dynasm!(c.a; .arch x64; mov rax, [rdx + maps::SIZE]);
+    small(c);
+}
+
+/// All of it, whatever it costs.
+fn length(c: &mut Compiler<'_>, other: DynamicLabel) {
+    let (next, done) = (c.new_label(), c.new_label());
+    dynasm!(c.a
+        ; .arch x64
+        ; xor eax, eax
+        ; =>next
+        ; test dl, (tag::PRIMARY_MASK ^ tag::LIST) as i8
+        ; jnz =>done
+        ; mov rdx, [rdx + (8 - tag::LIST as i32)]
+        ; inc rax
+        ; jmp =>next
+        ; =>done
+        ; cmp rdx, tag::NIL as i32
+        ; jne =>other
+        ; mov rdx, rax
+        ; shr rdx, ELEMENTS_PER_REDUCTION.ilog2() as i8
+        ; xor ecx, ecx
+        ; sub r14, rdx
+        ; cmovs r14, rcx
+    );
+    small(c);
+}
+
+fn not(c: &mut Compiler<'_>, other: DynamicLabel) {
+    let done = c.new_label();
+    let (yes, no) = (am::true_.raw().0 as i32, am::false_.raw().0 as i32);
+    dynasm!(c.a
+        ; .arch x64
+        ; mov eax, no
+        ; cmp rdx, yes
+        ; je =>done
+        ; cmp rdx, no
+        ; jne =>other
+        ; mov eax, yes
+        ; =>done
+    );
+}
+
+/// A small integer's opposite.
+fn negated(c: &mut Compiler<'_>, other: DynamicLabel) {
+    dynasm!(c.a
+        ; .arch x64
+        ; lea ecx, [rdx + 1]
+        ; test cl, 15
+        ; jnz =>other
+        ; mov eax, 2 * SMALL
+        ; sub rax, rdx
+        ; jo =>other
+    );
+}
+
+/// An element of a tuple that has it.
+fn element(c: &mut Compiler<'_>, other: DynamicLabel) {
+    header(c, other);
+    dynasm!(c.a
+        ; .arch x64
+        ; test cl, tag::HEADER_MASK as i8
+        ; jnz =>other
+        ; shr rcx, tag::ARITY_SHIFT as i8
+        ; mov esi, eax
+        ; not esi
+        ; test sil, SMALL as i8
+        ; jnz =>other
+        ; sar rax, 4
+        ; jle =>other
+        ; cmp rax, rcx
+        ; ja =>other
+        ; mov rax, [rdx + rax * 8 - BOXED]
+    );
+}
+
+/// The value of a key that is an immediate and that the flat map has.
+fn map_get(c: &mut Compiler<'_>, other: DynamicLabel) {
+    maps::immediate_key(c, other);
+    maps::find_key(c, other);
+    dynasm!(c.a; .arch x64; mov rax, [rdx + rcx * 8 + (maps::VALUES - 8)]);
+}
+
+fn is_map_key(c: &mut Compiler<'_>, other: DynamicLabel) {
+    let (none, done) = (c.new_label(), c.new_label());
+    maps::immediate_key(c, other);
+    maps::find_key(c, none);
+    dynasm!(c.a
+        ; .arch x64
+        ; mov eax, am::true_.raw().0 as i32
+        ; jmp =>done
+        ; =>none
+        ; mov eax, am::false_.raw().0 as i32
+        ; =>done
+    );
+}
+
+fn sum(c: &mut Compiler<'_>, other: DynamicLabel) {
+    dynasm!(c.a; .arch x64; mov rcx, rdx);
+    arith::are_small(c, other);
+    dynasm!(c.a; .arch x64; sub rcx, SMALL; add rax, rcx; jo =>other);
+}
+
+fn difference(c: &mut Compiler<'_>, other: DynamicLabel) {
+    dynasm!(c.a; .arch x64; mov rcx, rdx);
+    arith::are_small(c, other);
+    dynasm!(c.a; .arch x64; sub rcx, SMALL; sub rax, rcx; jo =>other);
+}
+
+fn same(c: &mut Compiler<'_>, other: DynamicLabel) {
+    compared(c, am::true_.raw().0, am::false_.raw().0, other);
+}
+
+fn other_word(c: &mut Compiler<'_>, other: DynamicLabel) {
+    compared(c, am::false_.raw().0, am::true_.raw().0, other);
+}
+
+/// `equal` where `rax` and `rdx` hold the same word, `different` where they hold others of which one is an immediate.
+fn compared(c: &mut Compiler<'_>, equal: u64, different: u64, other: DynamicLabel) {
+    let done = c.new_label();
+    dynasm!(c.a
+        ; .arch x64
+        ; mov ecx, equal as i32
+        ; cmp rax, rdx
+        ; je =>done
+        ; mov ecx, different as i32
+        ; not eax
+        ; test al, 3
+        ; jz =>done
+        ; not edx
+        ; test dl, 3
+        ; jnz =>other
+        ; =>done
+    );
+    dynasm!(c.a; .arch x64; mov Rq(RAX), Rq(RCX));
+}
