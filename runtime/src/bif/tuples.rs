@@ -38,10 +38,9 @@ fn element_2<'p>(_: &'p Process, [at, tuple]: [Term<'p>; 2]) -> GuardResult<'p> 
 }
 
 fn setelement_3<'p>(p: &'p Process, [at, tuple, value]: [Term<'p>; 3]) -> BifResult<'p> {
-    let mut elements = elements(tuple).ok_or_else(badarg)?.to_vec();
+    let elements = elements(tuple).ok_or_else(badarg)?;
     let at = index(at, elements.len()).ok_or_else(badarg)?;
-    elements[at] = value;
-    Ok(p.tuple(&elements))
+    Ok(p.tuple_with(elements, at, value))
 }
 
 fn make_tuple_2<'p>(p: &'p Process, [arity, value]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::call::Called;
 use crate::code::stubs::{self, for_each_return};
@@ -63,7 +63,7 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
         .load(std::sync::atomic::Ordering::Relaxed)
         .saturating_sub(1);
     let exception = p.exception;
-    let mut words = vec![0; FIXED];
+    let mut words: SmallVec<[u64; 16]> = smallvec![0; FIXED];
     words[0] = (exception.class as u64) << flag::CLASS_SHIFT;
     if given != RawTerm::NONE {
         // By `erlang:raise/3`: the trace is the one it was given.

@@ -122,6 +122,24 @@ impl Heap {
         self.thing(header, elements.iter().map(|e| e.raw().0))
     }
 
+    /// A tuple of these elements but for the one at `index`, which becomes `value`.
+    #[inline]
+    pub(crate) fn tuple_with<'h>(
+        &'h self,
+        elements: &[Term<'h>],
+        index: usize,
+        value: Term<'h>,
+    ) -> Term<'h> {
+        let ptr = self.alloc(1 + elements.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = tag::make_header(elements.len(), tag::ARITYVAL);
+            std::ptr::copy_nonoverlapping(elements.as_ptr().cast(), ptr.add(1), elements.len());
+            *ptr.add(1 + index) = value.raw().0;
+            self.boxed(ptr)
+        }
+    }
+
     /// A float. 2 words.
     #[inline]
     pub fn float(&self, value: f64) -> Term<'_> {
@@ -292,6 +310,15 @@ impl Heap {
             Some(bits) if from > 0 => self.sub_bits(bits, from * 8, all.len() * 8),
             _ => whole,
         }
+    }
+
+    /// A binary of these bytes on the heap.
+    #[inline]
+    pub(crate) fn heap_bits(&self, bytes: &[u8]) -> Term<'_> {
+        let bit_len = bytes.len() * 8;
+        let mut hp = self.alloc(heap_bits_words(bit_len));
+        // SAFETY: H1: as many fresh words as such a bitstring takes.
+        unsafe { Term::new(write_heap_bits(&mut hp, bytes, bit_len)) }
     }
 
     /// Bits `from..to` of `bits`: a copy on the heap where that is small, else a sub-bitstring

@@ -19,7 +19,7 @@ use crate::code::native;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::Instruction;
 use crate::code::stubs;
-use crate::exec::bif::BifEnd;
+use crate::exec::bif::{BifEnd, call_bif};
 use crate::exec::nif;
 use crate::process::{NativePc, Outcome, Process};
 use crate::term::{CodeAddress, RawTerm};
@@ -281,6 +281,43 @@ pub(crate) unsafe extern "C" fn call_nif(
             Err(outcome) => slice.leave(outcome),
         }
     }
+}
+
+/// Calls of BIFs whose templates have looked at what the arms look at first.
+macro_rules! bif_calls {
+    ($($(#[doc = $doc:literal])* $name:ident $op:ident $cost:literal;)*) => { $(
+        $(#[doc = $doc])*
+        ///
+        /// # Safety
+        /// I1, I3: `p`, swapped out, has got to such an instruction.
+        pub(crate) unsafe extern "C" fn $name(
+            p: &mut Process,
+            pc: CodeAddress,
+            slice: &mut Slice,
+        ) -> u64 {
+            // SAFETY: by contract.
+            unsafe {
+                let word = word_at(pc);
+                p.fcalls.set(p.fcalls.get() - $cost);
+                let ended = call_bif(p, read::$op::at(pc, word).bif(), pc, Some(pc));
+                if let BifEnd::Return = ended {
+                    return NEXT;
+                }
+                let end = |r: &mut Regs<'_>, i: read::$op| bifs::end_call(r, i, i.export(), ended, $cost);
+                match run_arm(p, pc, word, slice, end) {
+                    Ok(to) => go_on(p, to, slice),
+                    Err(outcome) => slice.leave(outcome),
+                }
+            }
+        }
+    )* };
+}
+
+bif_calls! {
+    /// `CallBif`: the answer is [`NEXT`], or the address at which compiled code goes on.
+    call_light_bif CallBif 1;
+    /// `CallHbif`, as [`call_light_bif`].
+    call_heavy_bif CallHbif 0;
 }
 
 /// As [`go_on`], of what may be an entry or not.

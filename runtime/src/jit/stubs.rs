@@ -34,7 +34,9 @@ pub(super) const YIELD_AT_ENTRY: i32 = COLLECT + 8;
 pub(super) const YIELD_AT_RETURN: i32 = COLLECT + 16;
 pub(super) const TAKE_BITS: i32 = COLLECT + 24;
 pub(super) const LOOK_AT_BITS: i32 = COLLECT + 32;
-const STUBS_COUNT: usize = Op::ALL.len() + 5;
+pub(super) const CALL_LIGHT_BIF: i32 = COLLECT + 40;
+pub(super) const CALL_HEAVY_BIF: i32 = COLLECT + 48;
+const STUBS_COUNT: usize = Op::ALL.len() + 7;
 
 /// Enters compiled code: of a slice, a process, an address, the x registers and the table.
 type Enter = unsafe extern "C" fn(*mut Slice, *mut Process, u64, *mut u64, *const Table);
@@ -171,6 +173,8 @@ fn emit(a: &mut Assembler) -> Offsets {
     }
     table[YIELD_AT_ENTRY as usize / 8] = yield_at_entry;
     table[YIELD_AT_RETURN as usize / 8] = yield_at_return;
+    table[CALL_LIGHT_BIF as usize / 8] = emit_helper(a, helpers::call_light_bif);
+    table[CALL_HEAVY_BIF as usize / 8] = emit_helper(a, helpers::call_heavy_bif);
     table[TAKE_BITS as usize / 8] = emit_bits(a, helpers::take_bits as *const () as u64);
     table[LOOK_AT_BITS as usize / 8] = emit_bits(a, helpers::look_at_bits as *const () as u64);
     Offsets {

@@ -117,6 +117,27 @@ pub(in crate::interp) unsafe fn end_nif(r: &mut Regs<'_>, _i: read::NifEntry, en
     }
 }
 
+/// The end of a call of a BIF through its export, the process swapped out.
+///
+/// # Safety
+/// The contract of `arms/mod.rs`; `ended` is how the BIF ended just now.
+#[inline(always)]
+pub(in crate::interp) unsafe fn end_call<I: Instruction>(
+    r: &mut Regs<'_>,
+    i: I,
+    export: &'static Export,
+    ended: BifEnd,
+    cost: i64,
+) -> Go {
+    let site = Site {
+        call: Some(i),
+        cost,
+        half_way: export.address(),
+    };
+    // SAFETY: by contract.
+    unsafe { end(r, site, usize::from(export.arity), ended) }
+}
+
 /// Calls of BIFs are saved with those of other exports: they go through their entries, too.
 ///
 /// # Safety

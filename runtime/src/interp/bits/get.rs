@@ -184,8 +184,9 @@ fn utf8(ctx: Ctx, _flags: u64) -> Option<(u32, usize)> {
         0xf0..0xf8 => (first & 0x07, 3, 0x10000),
         _ => return None,
     };
-    for i in 1..=trailing {
-        let byte = peek(ctx, i * 8, 8)?;
+    let bytes = peek(ctx, 8, trailing * 8)?;
+    for i in (0..trailing).rev() {
+        let byte = bytes >> (8 * i);
         if byte & 0xc0 != 0x80 {
             return None;
         }

@@ -117,7 +117,15 @@ impl Ctx {
 /// # Safety
 /// T1: such a term on the heap of `p`, swapped out.
 pub(super) unsafe fn take_bits(p: &Process, context: RawTerm, len: usize) -> RawTerm {
-    Ctx(context.ptr()).take_bits(p, len).raw()
+    let ctx = Ctx(context.ptr());
+    let start = ctx.start();
+    if len > tag::ONHEAP_BINARY_LIMIT * 8 || !(start | len).is_multiple_of(8) {
+        return ctx.take_bits(p, len).raw();
+    }
+    ctx.set_start(start + len);
+    // SAFETY: T1: by contract.
+    let bytes = unsafe { std::slice::from_raw_parts(ctx.base().add(start / 8), len / 8) };
+    p.heap_bits(bytes).raw()
 }
 
 /// The same, not taken.

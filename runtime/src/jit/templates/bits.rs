@@ -4,35 +4,86 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::binaries::{self, ADDRESS, BASE, END, START};
+use super::binaries::{self, ADDRESS, BASE, END, ORIG, START};
 use super::{RAX, RCX, RDX, RSI, compare, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Commands, Reg, Src};
-use crate::heap::Heap;
+use crate::heap::{Heap, RESERVED_WORDS};
 use crate::interp::bits::match_::{command, words_needed};
 use crate::interp::bits::{SUB_BITSTRING_WORDS, flag, flags_of};
 use crate::jit::compile::Compiler;
 use crate::jit::stubs::{LOOK_AT_BITS, TAKE_BITS};
-use crate::term::{CodeAddress, RawTerm, Term, am, sub_bits, tag};
+use crate::term::tag::{self, size};
+use crate::term::{CodeAddress, RawTerm, Term, am, sub_bits};
 
 /// The number of bits not taken yet, in `rcx`, of the context in `rdx`.
 fn left(c: &mut Compiler<'_>) {
     dynasm!(c.a; .arch x64; mov rcx, [rdx + END]; sub rcx, [rdx + START]);
 }
 
-/// A source that is a context already.
+/// A source that is a context already, or a bitstring whose bytes do not move.
 pub(super) fn bs_start_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsStartMatch) {
     let other = c.cold_helper(pc, Op::BsStartMatch, i);
+    let dst = i.dst();
     source(c, RDX, i.src());
-    binaries::is_sub_bits(c, other);
+    let new = new_context(c, i, other);
+    binaries::is_sub_bits(c, new);
     dynasm!(c.a
         ; .arch x64
         ; mov eax, [rdx + BASE]
         ; and eax, sub_bits::MASK as i32
         ; cmp eax, sub_bits::MUTABLE as i32
-        ; jne =>other
+        ; jne =>new
     );
-    store(c, i.dst(), RDX);
+    store(c, dst, RDX);
+}
+
+/// A label from which the term in `rdx` gets a new context.
+fn new_context(c: &mut Compiler<'_>, i: read::BsStartMatch, other: DynamicLabel) -> DynamicLabel {
+    if Heap::is_zealous() {
+        return other;
+    }
+    let (dst, bytes) = (i.dst(), 8 * (size::SUB_BITS + RESERVED_WORDS) as i32);
+    let header = tag::make_header(size::SUB_BITS - 1, tag::SUB_BITS) as i32;
+    c.seldom(i, move |c| {
+        let (is_heap, write) = (c.new_label(), c.new_label());
+        dynasm!(c.a
+            ; .arch x64
+            ; lea eax, [rdx - tag::BOXED as i32]
+            ; test al, 3
+            ; jnz =>other
+            ; lea rax, [r15 + bytes]
+            ; cmp rax, rsp
+            ; ja =>other
+            ; mov eax, [rdx - tag::BOXED as i32]
+            ; and eax, tag::HEADER_MASK as i32
+            ; cmp eax, tag::HEAP_BITS as i32
+            ; je =>is_heap
+            ; cmp eax, tag::SUB_BITS as i32
+            ; jne =>other
+            ; mov rsi, [rdx + BASE]
+            ; test sil, sub_bits::MASK as i8
+            ; jnz =>other
+            ; mov rcx, [rdx + START]
+            ; mov rdi, [rdx + END]
+            ; mov rdx, [rdx + ORIG]
+            ; jmp =>write
+            ; =>is_heap
+            ; lea rsi, [rdx + (BASE + 8)]
+            ; xor ecx, ecx
+            ; mov rdi, [rdx + BASE]
+            ; =>write
+            ; or rsi, sub_bits::MUTABLE as i32
+            ; mov QWORD [r15], header
+            ; mov [r15 + 8], rsi
+            ; mov [r15 + 16], rcx
+            ; mov [r15 + 24], rdi
+            ; mov [r15 + 32], rdx
+            ; lea rax, [r15 + tag::BOXED as i32]
+            ; add r15, 8 * size::SUB_BITS as i32
+        );
+        store(c, dst, RAX);
+    })
 }
 
 pub(super) fn bs_get_position(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::BsGetPosition) {
@@ -73,32 +124,88 @@ fn small(number: u64) -> Option<i32> {
     i32::try_from(number).ok()
 }
 
-/// A code point of one byte.
+/// A code point of up to three bytes.
 pub(super) fn bs_get_utf8(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsGetUtf8) {
     let other = c.cold_helper(pc, Op::BsGetUtf8, i);
-    ascii(c, i.context(), other);
+    let dst = i.dst();
+    let long = c.seldom(i, move |c| {
+        long_utf8(c, other);
+        dynasm!(c.a; .arch x64; shl eax, 4; or eax, tag::SMALL as i32);
+        store(c, dst, RAX);
+    });
+    ascii(c, i.context(), long, other);
     dynasm!(c.a; .arch x64; shl eax, 4; or eax, tag::SMALL as i32);
-    store(c, i.dst(), RAX);
+    store(c, dst, RAX);
 }
 
 /// The same, passed over.
 pub(super) fn bs_skip_utf8(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsSkipUtf8) {
     let other = c.cold_helper(pc, Op::BsSkipUtf8, i);
-    ascii(c, i.context(), other);
+    let long = c.seldom(i, move |c| long_utf8(c, other));
+    ascii(c, i.context(), long, other);
 }
 
-/// Takes a byte below 128 into `eax`.
-fn ascii(c: &mut Compiler<'_>, context: Src, other: DynamicLabel) {
+/// Takes a byte below 128 into `eax`; goes to `long` with another one there, at `rsi`, `rdi` bits left.
+fn ascii(c: &mut Compiler<'_>, context: Src, long: DynamicLabel, other: DynamicLabel) {
     source(c, RDX, context);
-    left(c);
-    dynasm!(c.a; .arch x64; cmp rcx, 8; jl =>other);
+    dynasm!(c.a
+        ; .arch x64
+        ; mov rdi, [rdx + END]
+        ; sub rdi, [rdx + START]
+        ; cmp rdi, 8
+        ; jl =>other
+    );
     at_byte(c, other);
     dynasm!(c.a
         ; .arch x64
         ; movzx eax, BYTE [rsi]
         ; test al, al
-        ; js =>other
+        ; js =>long
         ; add QWORD [rdx + START], 8
+    );
+}
+
+/// Takes a code point of two or three bytes into `eax`, of which `eax` holds the first.
+fn long_utf8(c: &mut Compiler<'_>, other: DynamicLabel) {
+    let (three, done) = (c.new_label(), c.new_label());
+    dynasm!(c.a
+        ; .arch x64
+        ; cmp eax, 0xe0
+        ; jae =>three
+        ; sub eax, 0xc0
+        ; cmp eax, 2
+        ; jb =>other
+        ; cmp rdi, 16
+        ; jl =>other
+    );
+    next_of_utf8(c, 1, other);
+    dynasm!(c.a; .arch x64; add QWORD [rdx + START], 16; jmp =>done; =>three);
+    dynasm!(c.a; .arch x64; sub eax, 0xe0; cmp eax, 0x10; jae =>other; cmp rdi, 24; jl =>other);
+    next_of_utf8(c, 1, other);
+    next_of_utf8(c, 2, other);
+    // The shortest form of no surrogate.
+    dynasm!(c.a
+        ; .arch x64
+        ; cmp eax, 0x800
+        ; jb =>other
+        ; lea ecx, [rax - 0xd800]
+        ; cmp ecx, 0x800
+        ; jb =>other
+        ; add QWORD [rdx + START], 24
+        ; =>done
+    );
+}
+
+/// Adds the bits of another byte to a code point.
+fn next_of_utf8(c: &mut Compiler<'_>, at: i32, other: DynamicLabel) {
+    dynasm!(c.a
+        ; .arch x64
+        ; movzx ecx, BYTE [rsi + at]
+        ; xor ecx, 0x80
+        ; cmp ecx, 0x40
+        ; jae =>other
+        ; shl eax, 6
+        ; or eax, ecx
     );
 }
 

@@ -1,6 +1,6 @@
 //! Templates of calls by label, export and fun.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::frames::drop_frame;
 use super::{RAX, RCX, RDX, RSI, constant, load};
@@ -8,6 +8,7 @@ use crate::code::Export;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::{Instruction, Reg};
 use crate::jit::compile::Compiler;
+use crate::jit::stubs::{CALL_HEAVY_BIF, CALL_LIGHT_BIF};
 use crate::process::offset::SAVES_CALLS;
 use crate::term::entry::ACTIVE;
 use crate::term::{CodeAddress, tag};
@@ -147,4 +148,37 @@ pub(super) fn call_fun_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Call
     load_fun(c, pc, Op::CallFunLast, i, i.fun(), i.arity());
     drop_frame(c, i.frame());
     jump_to_entry(c);
+}
+
+/// Goes to `other` for a process that saves its calls, and where the BIF has a breakpoint.
+fn may_call(c: &mut Compiler<'_>, export: &'static Export, other: DynamicLabel) {
+    constant(c, RAX, (&raw const export.is_bif_traced) as u64);
+    dynasm!(c.a
+        ; .arch x64
+        ; cmp BYTE [r13 + SAVES_CALLS], 0
+        ; jne =>other
+        ; cmp BYTE [rax], 0
+        ; jne =>other
+    );
+}
+
+/// Calls the BIF at `pc`: what it calls returns behind it.
+fn call_bif_stub(c: &mut Compiler<'_>, pc: CodeAddress, stub: i32, i: impl Instruction) {
+    dynasm!(c.a; .arch x64; mov rsi, QWORD pc.word() as i64);
+    c.call_stub(stub);
+    dynasm!(c.a; .arch x64; .align 4);
+    c.returns_to(i.next());
+}
+
+pub(super) fn call_bif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallBif) {
+    let other = c.cold_helper(pc, Op::CallBif, i);
+    may_call(c, i.export(), other);
+    dynasm!(c.a; .arch x64; cmp r14, 1; jle =>other);
+    call_bif_stub(c, pc, CALL_LIGHT_BIF, i);
+}
+
+pub(super) fn call_hbif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallHbif) {
+    let other = c.cold_helper(pc, Op::CallHbif, i);
+    may_call(c, i.export(), other);
+    call_bif_stub(c, pc, CALL_HEAVY_BIF, i);
 }

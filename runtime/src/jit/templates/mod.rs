@@ -57,6 +57,8 @@ macro_rules! all_templates {
                 CallExtOnly calls::call_ext_only;
                 CallFun calls::call_fun;
                 CallFunLast calls::call_fun_last;
+                CallBif calls::call_bif;
+                CallHbif calls::call_hbif;
 
                 InitY data::init_y;
                 MoveRR data::move_rr;
@@ -165,7 +167,7 @@ macro_rules! all_templates {
                 PutMapExact maps::put_map_exact;
             }
             calling {
-                CallBif CallHbif CallApply CallApplyLast CallApplyFun CallApplyFunLast Apply ApplyLast Send
+                CallApply CallApplyLast CallApplyFun CallApplyFunLast Apply ApplyLast Send
                 Yield Hibernate LineBreakpoint LineBreakpointOff
             }
             others {
