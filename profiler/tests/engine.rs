@@ -167,36 +167,48 @@ reload(N) ->
     Result.
 "#;
 
+/// What templates leave to others, and what lies just before it.
+const EDGES: &str = include_str!("engine/edges.erl");
+
+/// Profiles the words of a program on both engines: what it prints, its calls, words and reductions are the same.
+fn same_on_both_engines(place: &Place, command: &[&str], printed: &str) {
+    let of = |engine| {
+        let options = ["--deterministic", "--engine", engine, "--json", "out.json"];
+        let profile = ["profile", "--type", "call_memory"];
+        let told = place.printed(&[&profile[..], &options, &["--"], command].concat());
+        assert!(told.contains(printed), "{told}");
+        let text = std::fs::read_to_string(place.file("out.json")).expect("it was written");
+        let all: Value = serde_json::from_str(&text).expect("JSON");
+        let parts = ["functions", "processes", "counts", "call_tree"].map(|part| all[part].clone());
+        (told, parts)
+    };
+    let ((told, parts), (other_told, other_parts)) = (of("interpreter"), of("jit"));
+    for (line, other) in told.lines().zip(other_told.lines()) {
+        assert_eq!(line, other, "the program tells of a difference");
+    }
+    assert!(
+        parts[2].as_array().is_some_and(|all| all.len() > 1000),
+        "{}",
+        parts[2]
+    );
+    assert!(parts == other_parts, "calls, words or reductions differ");
+}
+
 #[test]
 fn both_engines_do_the_same_to_the_last_reduction() {
     let Some(place) = Place::new(WORK) else {
         return;
     };
-    let of = |engine| {
-        let profile = [
-            "profile",
-            "--deterministic",
-            "--engine",
-            engine,
-            "--type",
-            "call_memory",
-        ];
-        let printed =
-            place.printed(&[&profile[..], &["--json", "out.json", "--", "work.erl", "x"]].concat());
-        assert!(printed.contains("killed: killed"), "{printed}");
-        let text = std::fs::read_to_string(place.file("out.json")).expect("it was written");
-        let all: Value = serde_json::from_str(&text).expect("JSON");
-        ["functions", "processes", "counts", "call_tree"].map(|part| all[part].clone())
+    same_on_both_engines(&place, &["work.erl", "x"], "killed: killed");
+}
+
+#[test]
+fn both_engines_do_the_same_where_templates_end() {
+    let Some(place) = Place::new(WORK) else {
+        return;
     };
-    let ([functions, processes, counts, tree], other) = (of("interpreter"), of("jit"));
-    assert!(
-        counts.as_array().is_some_and(|all| all.len() > 1000),
-        "{counts}"
-    );
-    assert!(
-        [functions, processes, counts, tree] == other,
-        "calls, words or reductions differ"
-    );
+    std::fs::write(place.file("edges.erl"), EDGES).expect("the folder is there");
+    same_on_both_engines(&place, &["edges.erl", "x"], "done");
 }
 
 #[test]

@@ -618,6 +618,8 @@ impl Heap {
         let room = (self.stop.get() as usize - self.htop.get() as usize) / 8;
         self.has_many_binaries() || room < self.fragment_words.get()
     }
+    /// Offset of where what has survived a collection ends.
+    pub(crate) const HIGH_WATER: usize = offset_of!(Heap, high_water);
     /// Offset of the words that binaries count as.
     pub(crate) const OVERHEAD_WORDS: usize =
         offset_of!(Heap, off_heap) + offset_of!(OffHeap, overhead_words);

@@ -115,6 +115,10 @@ arms! {
         }
         // A float, an error: told by the operators one by one.
         match guard(r.p, i.times(), &[left, right], i.fail().is_null()) {
+            // As OTP's JIT does it: the product is the sum, also where it is the float -0.0.
+            Ok(product) if addend == RawTerm::small(0).0 => {
+                r.guard_result(i, product, i.live(), i.dst())
+            }
             Ok(product) => {
                 r.swap_in();
                 let plus = Guarded { bif: i.plus(), fail: i.fail(), live: i.live(), dst: i.dst() };

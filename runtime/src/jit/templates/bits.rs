@@ -172,9 +172,9 @@ fn long_utf8(c: &mut Compiler<'_>, other: DynamicLabel) {
         ; .arch x64
         ; cmp eax, 0xe0
         ; jae =>three
-        ; sub eax, 0xc0
-        ; cmp eax, 2
+        ; cmp eax, 0xc2
         ; jb =>other
+        ; sub eax, 0xc0
         ; cmp rdi, 16
         ; jl =>other
     );

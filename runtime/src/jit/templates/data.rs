@@ -8,6 +8,7 @@ use super::{
 use crate::code::op::{Op, read};
 use crate::code::operand::{Reg, Src};
 use crate::jit::compile::Compiler;
+use crate::process::offset::HIGH_WATER;
 use crate::term::{CodeAddress, am, tag};
 
 /// Offsets of a cell's words from the term.
@@ -171,7 +172,10 @@ const COPIED: u64 = 20;
 /// A copy of the tuple with some elements changed; there is room for it.
 pub(super) fn update_record(c: &mut Compiler<'_>, pc: CodeAddress, i: read::UpdateRecord) {
     let (size, updates) = (i.size(), i.updates());
-    if i.hint() == am::inplace.raw() || size > COPIED {
+    if i.hint() == am::inplace.raw() {
+        return update_in_place(c, pc, i);
+    }
+    if size > COPIED {
         return c.helper(pc, Op::UpdateRecord, i);
     }
     let done = c.new_label();
@@ -196,6 +200,32 @@ pub(super) fn update_record(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Upda
     let words = 1 + size as i32;
     dynasm!(c.a; .arch x64; lea rax, [r15 + tag::BOXED as i32]; add r15, 8 * words; =>done);
     store(c, i.dst(), RAX);
+}
+
+/// The tuple itself, where it has survived no collection, or comes to point to nothing younger.
+fn update_in_place(c: &mut Compiler<'_>, pc: CodeAddress, i: read::UpdateRecord) {
+    let other = c.cold_helper(pc, Op::UpdateRecord, i);
+    let (old, write) = (c.new_label(), c.new_label());
+    source(c, RDX, i.src());
+    dynasm!(c.a
+        ; .arch x64
+        ; lea rcx, [rdx - tag::BOXED as i32]
+        ; cmp rcx, [r13 + HIGH_WATER]
+        ; jb =>old
+        ; cmp rcx, r15
+        ; jb =>write
+        ; =>old
+    );
+    for (_, value) in i.updates().iter() {
+        source(c, RAX, value);
+        dynasm!(c.a; .arch x64; not eax; test al, 3; jnz =>other);
+    }
+    dynasm!(c.a; .arch x64; =>write);
+    for (at, value) in i.updates().iter() {
+        source(c, RAX, value);
+        store_at(c, RDX, ELEMENTS + 8 * (at as i32 - 1), RAX);
+    }
+    store(c, i.dst(), RDX);
 }
 
 pub(super) fn set_tuple_element(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SetTupleElement) {
