@@ -32,9 +32,11 @@ const ALIGNMENT: usize = 16;
 /// Code that belongs to no function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common {
-    /// Where a function is called that is not compiled yet, or under a breakpoint, or whose body is a BIF.
+    /// Where a function is called that is not compiled yet, or whose body is a BIF.
     /// `rax` holds the function's entry.
     pub(crate) generic_entry: u64,
+    /// Where a compiled function under a breakpoint is called. `rax` holds the function's entry.
+    pub(crate) traced_entry: u64,
     /// Where a function is called whose body is a NIF. `rax` holds the function's entry.
     pub(crate) nif_entry: u64,
     /// Leaves compiled code.
@@ -182,9 +184,9 @@ pub(crate) fn lead_entry(native: &AtomicU64, body: &AtomicU64, first: &AtomicU64
     let common = &engine.common;
     let op = Op::of(first.load(Ordering::SeqCst));
     let to = match (op, body.load(Ordering::SeqCst)) {
-        (Op::Breakpoint, _) => common.generic_entry,
         (Op::NifEntry, _) => common.nif_entry,
         (_, 0) => common.generic_entry,
+        (Op::Breakpoint, _) => common.traced_entry,
         (_, own) => own - PROLOGUE_BYTES,
     };
     native.store(to, Ordering::SeqCst);

@@ -31,6 +31,8 @@ pub(crate) struct Slice {
     floats: [MaybeUninit<f64>; FLOAT_REGISTERS],
     /// How the time slice has ended.
     outcome: Outcome,
+    /// Bytes to this scheduler's number in a counter of calls.
+    counts: u64,
     /// Compiles the function that a specific instruction is of; gives the instruction's compiled form.
     compile: fn(CodeAddress) -> u64,
 }
@@ -39,11 +41,15 @@ impl Slice {
     /// Offset of the float registers, in bytes.
     pub(crate) const FLOATS: usize = offset_of!(Slice, floats);
 
+    /// Offset of the bytes to this scheduler's number in a counter, in bytes.
+    pub(crate) const COUNTS: usize = offset_of!(Slice, counts);
+
     /// A slice in which nothing has happened yet.
     pub(crate) fn new(compile: fn(CodeAddress) -> u64) -> Slice {
         Slice {
             floats: [const { MaybeUninit::uninit() }; FLOAT_REGISTERS],
             outcome: Outcome::Yield,
+            counts: trace::count::offset(),
             compile,
         }
     }

@@ -7,11 +7,12 @@ use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
 use crate::code::native::{Common, start as start_native};
-use crate::code::op::Op;
+use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
 use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
 use crate::process::Process;
-use crate::process::offset::{FCALLS, HTOP, STOP};
+use crate::process::offset::{FCALLS, HTOP, RESUMED_CALL, SENSITIVE, STOP};
+use crate::trace::breakpoint::{active_address, offset as breakpoint};
 
 pub(super) type Assembler = VecAssembler<X64Relocation>;
 
@@ -64,6 +65,7 @@ struct Offsets {
     enter: AssemblyOffset,
     leave: AssemblyOffset,
     generic_entry: AssemblyOffset,
+    traced_entry: AssemblyOffset,
     nif_entry: AssemblyOffset,
     returns: AssemblyOffset,
     table: [AssemblyOffset; STUBS_COUNT],
@@ -83,6 +85,7 @@ pub(super) fn start() -> io::Result<()> {
         let at = |offset: AssemblyOffset| address + offset.0 as u64;
         Common {
             generic_entry: at(offsets.generic_entry),
+            traced_entry: at(offsets.traced_entry),
             nif_entry: at(offsets.nif_entry),
             leave: at(offsets.leave),
             returns: at(offsets.returns),
@@ -157,7 +160,9 @@ fn emit(a: &mut Assembler) -> Offsets {
         ; pop rbx
         ; ret
     );
-    let (yield_label, generic_entry) = emit_generic_entry(a);
+    let generic_label = a.new_dynamic_label();
+    let (yield_label, generic_entry) = emit_generic_entry(a, generic_label);
+    let traced_entry = emit_traced_entry(a, yield_label, generic_label);
     let nif_entry = emit_nif_entry(a, yield_label);
     let yield_at_entry = a.offset();
     dynasm!(a; .arch x64; =>yield_label; mov rsi, rax);
@@ -181,6 +186,7 @@ fn emit(a: &mut Assembler) -> Offsets {
         enter,
         leave,
         generic_entry,
+        traced_entry,
         nif_entry,
         returns,
         table,
@@ -210,12 +216,52 @@ fn emit_enter(a: &mut Assembler) -> AssemblyOffset {
 }
 
 /// The call of a function whose entry is in `rax`, as the interpreter does it.
-fn emit_generic_entry(a: &mut Assembler) -> (DynamicLabel, AssemblyOffset) {
+fn emit_generic_entry(a: &mut Assembler, label: DynamicLabel) -> (DynamicLabel, AssemblyOffset) {
     let yields = a.new_dynamic_label();
     let generic_entry = a.offset();
-    dynasm!(a; .arch x64; dec r14; jle =>yields; mov rsi, rax);
+    dynasm!(a; .arch x64; =>label; dec r14; jle =>yields; mov rsi, rax);
     go(a, address(helpers::enter));
     (yields, generic_entry)
+}
+
+/// The call of a compiled function under a breakpoint, whose entry is in `rax`. Where a session wants no more than to
+/// count it, that is done here; the rest as in any call.
+fn emit_traced_entry(
+    a: &mut Assembler,
+    yields: DynamicLabel,
+    generic: DynamicLabel,
+) -> AssemblyOffset {
+    const BREAKPOINT: i32 = 8 * head::BREAKPOINT as i32;
+    const BODY: i32 = 8 * head::BODY as i32;
+    let traced_entry = a.offset();
+    dynasm!(a
+        ; .arch x64
+        ; mov rcx, [rax + BREAKPOINT]
+        ; test rcx, rcx
+        ; jz =>generic
+        ; cmp WORD [rcx + breakpoint::ORIGINAL], Op::NifEntry as i16
+        ; je =>generic
+        ; mov rdx, QWORD active_address() as i64
+        ; mov rdx, [rdx]
+        ; mov rcx, [rcx + rdx * 8 + breakpoint::GENERATIONS]
+        ; test rcx, rcx
+        ; jz =>generic
+        ; mov rcx, [rcx + breakpoint::COUNTED]
+        ; test rcx, rcx
+        ; jz =>generic
+        ; cmp BYTE [r13 + SENSITIVE], 0
+        ; jne =>generic
+        ; cmp rax, [r13 + RESUMED_CALL]
+        ; je =>generic
+        ; dec r14
+        ; jle =>yields
+        ; mov QWORD [r13 + RESUMED_CALL], 0
+        ; mov rdx, [rbp + slot::SLICE]
+        ; mov rdx, [rdx + Slice::COUNTS as i32]
+        ; inc QWORD [rcx + rdx]
+        ; jmp QWORD [rax + BODY]
+    );
+    traced_entry
 }
 
 /// The call of a NIF whose function's entry is in `rax`. It returns as any function does, or goes elsewhere.

@@ -262,6 +262,9 @@ pub(crate) mod offset {
         (offset_of!(Process, heap) + Heap::OVERHEAD_WORDS) as i32;
     pub(crate) const OVERHEAD_LIMIT: i32 =
         (offset_of!(Process, heap) + Heap::OVERHEAD_LIMIT) as i32;
+    pub(crate) const RESUMED_CALL: i32 = offset_of!(Process, resumed_call) as i32;
+    pub(crate) const SENSITIVE: i32 =
+        (offset_of!(Process, flags) + offset_of!(Flags, sensitive)) as i32;
     pub(crate) const SAVES_CALLS: i32 =
         (offset_of!(Process, flags) + offset_of!(Flags, saves_calls)) as i32;
 }

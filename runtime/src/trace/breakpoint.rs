@@ -55,6 +55,26 @@ pub(super) fn commit() {
     ACTIVE.store(staging(), Ordering::Release);
 }
 
+/// What compiled code looks at when it calls a function under a breakpoint.
+pub(crate) mod offset {
+    use std::mem::offset_of;
+
+    use super::{BpData, Breakpoint, Generations};
+
+    /// The entry's own first word.
+    pub(crate) const ORIGINAL: i32 = offset_of!(Breakpoint, original) as i32;
+    /// The two generations.
+    pub(crate) const GENERATIONS: i32 =
+        (offset_of!(Breakpoint, generations) + Generations::<BpData>::OFFSET) as i32;
+    /// In a generation: see [`BpData::counted`].
+    pub(crate) const COUNTED: i32 = offset_of!(BpData, counted) as i32;
+}
+
+/// Where the active generation's index is.
+pub(crate) fn active_address() -> u64 {
+    (&raw const ACTIVE) as u64
+}
+
 /// The breakpoint of one function, for all sessions.
 pub(super) struct Breakpoint {
     /// The entry's own first word.
@@ -78,6 +98,8 @@ pub(super) struct BpData {
     begins: bool,
     /// A session measures both time and memory: their calls are counted as one.
     has_both: bool,
+    /// Where a call is all that is wanted: its counter's [`Counter::address`]; else 0.
+    counted: u64,
 }
 
 /// The tracer that a `meta` breakpoint reports to.
@@ -144,6 +166,12 @@ impl BpData {
             }
             self.has_both |= on & kind::TIME != 0 && on & kind::MEMORY != 0;
         }
+        self.counted = match &self.sessions[..] {
+            [only] if (only.kinds, only.paused) == (kind::COUNT, 0) => {
+                only.count.as_ref().map_or(0, Counter::address)
+            }
+            _ => 0,
+        };
     }
     pub(super) fn of(&self, session: &Shared) -> Option<&SessionBp> {
         self.sessions.iter().find(|bp| bp.session.id == session.id)
@@ -269,15 +297,14 @@ fn measure(
     sessions: u64,
 ) -> Result<(), Exiting> {
     let reading = reading(p);
+    if runs_on(p, data, sessions, &reading) {
+        return Ok(());
+    }
     let mut saved = Saved::new();
     if data.has_both {
         meters(p).together.begin();
     }
-    for bp in data
-        .sessions
-        .iter()
-        .filter(|bp| bp.session.bit() & sessions != 0)
-    {
+    for bp in of_sessions(data, sessions) {
         look(bp, pc, original);
         enter_session(p, bp, pc, &reading, &mut saved);
     }
@@ -285,6 +312,44 @@ fn measure(
         meters(p).together.end();
     }
     push_frame(p, pc, &saved)
+}
+
+/// Those of these sessions.
+fn of_sessions(data: &BpData, sessions: u64) -> impl Iterator<Item = &SessionBp> {
+    let all = data.sessions.iter();
+    all.filter(move |bp| bp.session.bit() & sessions != 0)
+}
+
+/// Counts a call of the function that is every meter's current one already: nothing is charged to another one, and
+/// nothing to be given back. False where it is not.
+#[inline]
+fn runs_on(p: &mut Process, data: &BpData, sessions: u64, reading: &Reading) -> bool {
+    let Some(meters) = meters_of(p) else {
+        return false;
+    };
+    let mut metered: SmallVec<[usize; 2]> = SmallVec::new();
+    for bp in of_sessions(data, sessions) {
+        for (measures, account) in measured(bp) {
+            let mut all = meters.meters.iter();
+            let Some(at) = all.position(|meter| meter.is_of(&bp.session, measures)) else {
+                return false;
+            };
+            if !meters.meters[at].runs(account) {
+                return false;
+            }
+            metered.push(at);
+        }
+    }
+    if data.has_both {
+        meters.together.begin();
+    }
+    for at in metered {
+        meters.meters[at].called(reading);
+    }
+    if data.has_both {
+        meters.together.end();
+    }
+    true
 }
 
 /// Notes what the function is that a session measures, where it has become native code.
@@ -297,14 +362,9 @@ fn look(bp: &SessionBp, pc: CodeAddress, original: u64) {
     }
 }
 
+/// What a session measures of the function, and the accounts.
 #[inline]
-fn enter_session(
-    p: &mut Process,
-    bp: &SessionBp,
-    pc: CodeAddress,
-    reading: &Reading,
-    saved: &mut Saved,
-) {
+fn measured(bp: &SessionBp) -> impl Iterator<Item = (Measures, &Arc<Account>)> {
     const TIME: Measures = Measures {
         tree: false,
         time: true,
@@ -318,20 +378,28 @@ fn enter_session(
         reductions: false,
     };
     let on = bp.kinds & !bp.paused;
-    if on & kind::PROFILE != 0
-        && let (Some(account), Some(profile)) = (&bp.profile, &bp.session.profile)
-    {
-        saved.push(enter(p, bp, profile.measures, account, pc, reading));
-    }
-    if on & kind::TIME != 0
-        && let Some(account) = &bp.time
-    {
-        saved.push(enter(p, bp, TIME, account, pc, reading));
-    }
-    if on & kind::MEMORY != 0
-        && let Some(account) = &bp.memory
-    {
-        saved.push(enter(p, bp, MEMORY, account, pc, reading));
+    let of = |kind, account| Option::filter(account, |_| on & kind != 0);
+    let profile = bp.session.profile.as_ref();
+    let profile = profile.zip(of(kind::PROFILE, bp.profile.as_ref()));
+    [
+        profile.map(|(profile, account)| (profile.measures, account)),
+        of(kind::TIME, bp.time.as_ref()).map(|account| (TIME, account)),
+        of(kind::MEMORY, bp.memory.as_ref()).map(|account| (MEMORY, account)),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+#[inline]
+fn enter_session(
+    p: &mut Process,
+    bp: &SessionBp,
+    pc: CodeAddress,
+    reading: &Reading,
+    saved: &mut Saved,
+) {
+    for (measures, account) in measured(bp) {
+        saved.push(enter(p, bp, measures, account, pc, reading));
     }
 }
 
@@ -346,7 +414,7 @@ fn enter(
 ) -> u64 {
     let known = meters_of(p).and_then(|meters| {
         let mut all = meters.meters.iter_mut();
-        all.find(|meter| meter.session.id == bp.session.id && meter.measures == measures)
+        all.find(|meter| meter.is_of(&bp.session, measures))
     });
     if let Some(meter) = known {
         return account_word(meter.uid, meter.enter(account, reading));

@@ -26,6 +26,15 @@ pub(super) struct Counter {
     at: usize,
 }
 
+/// Bytes from a counter's [`Counter::address`] to the number that only this thread, a scheduler's, writes.
+///
+/// # Panics
+/// Where it is none.
+pub(crate) fn offset() -> u64 {
+    let id = sched::current_id().expect("a scheduler runs processes");
+    ((id + 1) * ROW * size_of::<AtomicU64>()) as u64
+}
+
 impl Counter {
     /// At zero.
     pub(super) fn new() -> Counter {
@@ -60,6 +69,11 @@ impl Counter {
                 self.block.rows[self.at].fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Where its numbers are: the one of who is no scheduler; [`offset`] leads to that of a scheduler.
+    pub(super) fn address(&self) -> u64 {
+        (&raw const self.block.rows[self.at]) as u64
     }
 
     /// How many so far.

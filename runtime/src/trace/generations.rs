@@ -9,6 +9,9 @@ pub(super) struct Generations<T> {
 }
 
 impl<T> Generations<T> {
+    /// Where the pointers are.
+    pub(super) const OFFSET: usize = std::mem::offset_of!(Generations<T>, generations);
+
     /// Both the same.
     pub(super) fn new(both: *mut T) -> Generations<T> {
         Generations {

@@ -8,6 +8,9 @@
 //! function that raised it, as in OTP. In a tree meter a node stands for a call path. A function that is on the path
 //! already goes back to its node there, so that recursion makes no path without end. An exception gives the account
 //! back to the function that catches it.
+//!
+//! A call of the function that is current is no change: it is counted, but the clock is not read, and there is nothing to
+//! give back. So recursion costs little.
 
 use std::sync::Arc;
 
@@ -99,12 +102,23 @@ impl Meter {
 
     #[inline(always)]
     fn charge(&mut self, reading: &Reading) {
-        let node = self.arena.node(self.current);
         if self.measures.time {
-            let now = self.clock.now();
-            node.add_ticks(now.saturating_sub(self.ticks));
-            self.ticks = now;
+            self.charge_time();
         }
+        self.charge_counts(reading);
+    }
+
+    #[inline(always)]
+    fn charge_time(&mut self) {
+        let now = self.clock.now();
+        let node = self.arena.node(self.current);
+        node.add_ticks(now.saturating_sub(self.ticks));
+        self.ticks = now;
+    }
+
+    #[inline(always)]
+    fn charge_counts(&mut self, reading: &Reading) {
+        let node = self.arena.node(self.current);
         if self.measures.words {
             node.add_words(reading.words.wrapping_sub(self.words));
             self.words = reading.words;
@@ -172,12 +186,27 @@ impl Meter {
     /// The process stops running: time up to now is the current function's.
     pub(super) fn scheduled_out(&mut self) {
         if self.measures.time {
-            let now = self.clock.now();
-            self.arena
-                .node(self.current)
-                .add_ticks(now.saturating_sub(self.ticks));
-            self.ticks = now;
+            self.charge_time();
         }
+    }
+
+    /// Is it this one?
+    #[inline(always)]
+    pub(super) fn is_of(&self, session: &Shared, measures: Measures) -> bool {
+        self.session.id == session.id && self.measures == measures
+    }
+
+    /// Is the function measured under `account` the current one?
+    #[inline(always)]
+    pub(super) fn runs(&self, account: &Account) -> bool {
+        self.arena.node(self.current).account() == account.id
+    }
+
+    /// A call of the current function: its time is read when another one becomes current.
+    #[inline(always)]
+    pub(super) fn called(&mut self, reading: &Reading) {
+        self.charge_counts(reading);
+        self.arena.node(self.current).called();
     }
 
     /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.

@@ -6,7 +6,7 @@
 pub(crate) mod breakpoint;
 mod call;
 mod change;
-mod count;
+pub(crate) mod count;
 mod counters;
 mod dump;
 pub(crate) mod events;
