@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use parking_lot::Mutex;
 
-use super::perf;
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
 use super::templates;
+use super::{listing, perf};
 use crate::code::native::{self, Compiled, PROLOGUE_BYTES};
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::Instruction;
@@ -37,8 +37,24 @@ pub(super) fn compile(address: CodeAddress) -> u64 {
     native::native(address).expect("an instruction of the function")
 }
 
-/// Compiles the function with this entry.
+/// Compiles the function with this entry, for the processes to run.
 fn compile_function(module: &Module, entry: u32) {
+    let compiled = function(module, entry);
+    let start = native::add(&compiled);
+    let start = start.expect("256 MB are enough for compiled code");
+    perf::function(module, entry, &compiled, start);
+    listing::function(module, entry, &compiled);
+    let body = start + PROLOGUE_BYTES;
+    module.word(entry, head::BODY).store(body, Ordering::SeqCst);
+    native::lead_entry(
+        module.word(entry, head::NATIVE),
+        module.word(entry, head::BODY),
+        module.word(entry, 0),
+    );
+}
+
+/// The compiled form of the function with this entry.
+pub(super) fn function(module: &Module, entry: u32) -> Compiled {
     let at = module.functions.partition_point(|&other| other <= entry);
     let end = match module.functions.get(at) {
         Some(next) => next - head::WORDS as u32,
@@ -50,18 +66,7 @@ fn compile_function(module: &Module, entry: u32) {
     while next < end {
         next = compiler.instruction(next);
     }
-    let body = compiler.body;
-    let compiled = compiler.finish();
-    let start = native::add(&compiled);
-    let start = start.expect("256 MB are enough for compiled code");
-    perf::function(module, entry, &compiled, start);
-    let body = start + u64::from(body);
-    module.word(entry, head::BODY).store(body, Ordering::SeqCst);
-    native::lead_entry(
-        module.word(entry, head::NATIVE),
-        module.word(entry, head::BODY),
-        module.word(entry, 0),
-    );
+    compiler.finish()
 }
 
 /// Code that is seldom needed, and stands behind the rest.
@@ -94,8 +99,6 @@ pub(super) struct Compiler<'m> {
     entry: u32,
     /// Behind its last instruction.
     end: u32,
-    /// Where the function's own code begins behind the prologue, in bytes.
-    body: u32,
     /// The instruction that is compiled now.
     at: u32,
     labels: HashMap<u32, DynamicLabel>,
@@ -112,7 +115,6 @@ impl<'m> Compiler<'m> {
             module,
             entry,
             end,
-            body: 0,
             at: entry,
             labels: HashMap::default(),
             cold: Vec::new(),
@@ -161,8 +163,11 @@ impl<'m> Compiler<'m> {
     fn prologue(&mut self) {
         let yields = self.new_label();
         dynasm!(self.a; .arch x64; dec r14; jle =>yields);
-        self.body = self.here();
-        assert_eq!(u64::from(self.body), PROLOGUE_BYTES, "the prologue's size");
+        assert_eq!(
+            u64::from(self.here()),
+            PROLOGUE_BYTES,
+            "the prologue's size"
+        );
         self.put_behind(Cold::YieldAtEntry(yields));
     }
 

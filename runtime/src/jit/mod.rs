@@ -30,6 +30,7 @@
 )]
 
 mod compile;
+mod listing;
 pub(crate) mod perf;
 mod stubs;
 mod templates;
@@ -42,6 +43,7 @@ use crate::sys::signal;
 use crate::trace;
 
 pub(crate) use crate::code::native::is_on;
+pub use listing::native_code;
 
 /// Has all code of this machine compiled, and `perf` told of it. Nothing has been loaded yet.
 ///
@@ -55,6 +57,7 @@ pub(crate) fn start(asked: &perf::Asked) -> io::Result<()> {
         ));
     }
     perf::start(asked)?;
+    listing::start_from_environment().map_err(io::Error::other)?;
     stubs::start(asked.map)
 }
 
