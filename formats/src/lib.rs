@@ -16,7 +16,9 @@
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: a profile as JSON, for other programs;
 //! * [`ring`]: recordings, event by event;
+//! * [`native_code`]: asks for machine code as text;
 //! * [`paths`]: call paths, in which recursion folds;
+//! * [`perf`]: what the profiler `perf` is told of compiled code;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`variable`]: requests to emulators, in environment variables;
 //! * [`name`]: the text of atoms, functions and times;
@@ -24,7 +26,7 @@
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `names` `paths` `rank` `variable` ◀ `chance` `engine` `profile` ◀ `json` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! `name` `names` `paths` `rank` `variable` ◀ `chance` `engine` `perf` `profile` ◀ `json` `native_code` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
@@ -39,7 +41,9 @@ pub mod html;
 pub mod json;
 pub mod name;
 mod names;
+pub mod native_code;
 pub mod paths;
+pub mod perf;
 pub mod profile;
 mod rank;
 pub mod ring;

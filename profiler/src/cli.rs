@@ -12,7 +12,7 @@ use crate::input::{self, Input};
 use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
-use crate::{ci, defaults, export, flamegraph, histogram, html, manual, record, report};
+use crate::{ci, defaults, disasm, export, flamegraph, histogram, html, manual, record, report};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -104,14 +104,9 @@ enum Verb {
     /// Write manual pages.
     #[command(after_help = manual::MAN_EXAMPLES)]
     Man(manual::ManArguments),
-    /// Print the generic instructions of a .beam file.
-    Disasm {
-        /// The .beam file.
-        file: PathBuf,
-        /// Print the specific instructions that the runtime makes of them.
-        #[arg(long)]
-        specific: bool,
-    },
+    /// Print the code of a .beam file, or the machine code of functions.
+    #[command(after_help = disasm::EXAMPLES, override_usage = disasm::USAGE)]
+    Disasm(disasm::Arguments),
     /// List the built-in functions of the runtime.
     Bifs {
         /// Print one function per line.
@@ -238,7 +233,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Html(args) => html::run(&args),
         Verb::Completions(args) => manual::completions(&args, Cli::command()),
         Verb::Man(args) => manual::man(&args, Cli::command()),
-        Verb::Disasm { file, specific } => disasm(&file, specific),
+        Verb::Disasm(args) => disasm::run(&args),
         Verb::Bifs { list: _ } => bifs(),
     };
     done.unwrap_or_else(|message| {
@@ -363,23 +358,6 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     } else {
         ExitCode::from(1)
     })
-}
-
-fn disasm(file: &PathBuf, specific: bool) -> Result<ExitCode, String> {
-    use beamline_runtime::{Specific, prepare};
-    use beamline_runtime_beam::BeamModule;
-    use beamline_runtime_beam::disasm::Disasm;
-    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let bytes = std::fs::read(file).map_err(|error| named(&error))?;
-    if specific {
-        beamline_runtime::hooks::install();
-        let module = prepare(&bytes).map_err(|error| named(&error))?;
-        report::print(&Specific::new(&module).to_string())?;
-    } else {
-        let module = BeamModule::decode(&bytes).map_err(|error| named(&error))?;
-        report::print(&Disasm::new(&module).to_string())?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn bifs() -> Result<ExitCode, String> {

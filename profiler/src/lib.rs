@@ -5,11 +5,12 @@
 //!
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options`
-//! ◀ `ci` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
+//! ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
 
 mod ci;
 pub mod cli;
 mod defaults;
+mod disasm;
 mod drains;
 mod emulator;
 mod ending;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use beamline_formats::engine::Engine;
+use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Pattern, Span};
 use beamline_formats::variable::Variable as _;
 use clap::Args;
@@ -25,6 +26,10 @@ pub(crate) struct RunArgs {
     /// $BEAMLINE_ENGINE, interpreter].
     #[arg(long, value_name = "ENGINE", value_parser = engine())]
     pub(crate) engine: Option<Engine>,
+    /// Tell the profiler perf of Linux which Erlang function each compiled code is of; needs --engine jit [default:
+    /// $BEAMLINE_PERF, nothing].
+    #[arg(long, value_name = "WHAT", value_parser = named(Perf::ALL, Perf::name, Perf::about))]
+    pub(crate) perf: Option<Perf>,
     /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam, .exs or .escript file.
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
@@ -46,6 +51,7 @@ impl RunArgs {
             mode: Mode {
                 deterministic: self.deterministic,
                 engine: self.engine,
+                perf: self.perf,
                 ..Mode::default()
             },
         }

@@ -36,6 +36,7 @@ pub(crate) use beamline_runtime_sys as sys;
 
 pub use code::bif::{Bif, all as bifs};
 pub use driver::names as driver_functions;
+pub use jit::native_code;
 pub use loader::disasm::Specific;
 pub use loader::load::prepare;
 pub use loader::module::{Mfa, Module, make_current};

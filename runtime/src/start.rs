@@ -4,19 +4,21 @@
 //! and what `init` reads.
 
 mod dirty;
+mod jit;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use beamline_formats::chance::Chance;
 use beamline_formats::engine::Engine;
+use beamline_formats::perf::Perf;
 use beamline_formats::totals;
 use beamline_formats::variable::Variable as _;
 
 use crate::bif;
 use crate::heap::Heap;
 use crate::hooks;
-use crate::jit;
+use crate::jit as engine;
 use crate::loader::{debug, load, module};
 use crate::nif;
 use crate::port;
@@ -27,6 +29,7 @@ use crate::sched::run_queue::Priority;
 use crate::scheduler;
 use crate::sys::chance::{self, paths, processors};
 use crate::sys::halt;
+use crate::sys::stderr::complain;
 use crate::term::hash::hash_atoms_by_name;
 use crate::term::{Atom, Term, am, atom};
 use crate::trace;
@@ -90,6 +93,8 @@ struct Flags {
     debugging: bool,
     /// `+Dibpl`, where it is given.
     instrument_lines: Option<bool>,
+    /// `+J`.
+    jit: jit::Flags,
     /// What `init` reads.
     init: Vec<String>,
 }
@@ -122,16 +127,13 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
             .map_err(StartError)?
             .unwrap_or_default(),
     );
-    let engine = Engine::from_environment().map_err(StartError)?;
-    if engine == Some(Engine::Jit) {
-        jit::start().map_err(|error| StartError(format!("--engine jit: {error}")))?;
-    }
     if chance::form().is_virtual() {
         hash_atoms_by_name();
     }
     let arguments: Vec<String> = arguments.iter().map(|one| paths::told_text(one)).collect();
     bif::system_emulator::set_arguments(with_program(&arguments));
     let mut flags = parse(&arguments)?;
+    start_engine(flags.jit.perf.clone())?;
     flags.schedulers = processors::schedulers(flags.schedulers);
     bif::emulator::set_flags(flags.printable.as_deref(), flags.warnings.as_deref())
         .map_err(|value| StartError(format!("bad value {value} of +pc or +W")))?;
@@ -170,6 +172,28 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         process::time_offset::follow();
     }
     Ok(halt::wait(AT_END))
+}
+
+/// Starts what runs code, as the environment says, and tells `perf` of it what the environment and the flags ask for.
+fn start_engine(mut perf: engine::perf::Asked) -> Result<(), StartError> {
+    match Perf::from_environment().map_err(StartError)? {
+        Some(Perf::Map) => perf.map = true,
+        Some(Perf::Jitdump) => perf.dump = true,
+        None => {}
+    }
+    match Engine::from_environment().map_err(StartError)? {
+        Some(Engine::Jit) => {
+            engine::start(&perf).map_err(|error| StartError(format!("--engine jit: {error}")))
+        }
+        Some(Engine::Interpreter) | None => {
+            if perf.is_some() {
+                complain!(
+                    "beamline: code is interpreted, so there is nothing to tell perf of; --engine jit compiles it"
+                );
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Starts the machine without OTP: no code, no process. For benchmarks and tests that bring both.
@@ -241,6 +265,7 @@ impl Flags {
             file_names: None,
             debugging: false,
             instrument_lines: None,
+            jit: jit::Flags::default(),
             init: Vec::new(),
         }
     }
@@ -270,6 +295,10 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         }
         if let Some(attached) = flag.strip_prefix("-fn") {
             flags.file_names = Some(file_names(text(attached))?);
+            continue;
+        }
+        if flag.starts_with("-J") {
+            flags.jit.take(flag, || rest.next().map(String::as_str))?;
             continue;
         }
         let (name, attached) = flag.split_at(2);

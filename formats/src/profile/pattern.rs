@@ -107,6 +107,15 @@ impl Pattern {
         }
     }
 
+    /// The one module that can be meant, if there is only one.
+    #[must_use]
+    pub fn module(&self) -> Option<&str> {
+        match &self.module {
+            Part::Is(module) => Some(module),
+            _ => None,
+        }
+    }
+
     /// Those of `functions`, three at most, that look like what it names, as it names them: module, function and
     /// arity, or less.
     pub fn near<'a>(

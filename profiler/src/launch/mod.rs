@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use beamline_formats::chance::{self, Chance};
 use beamline_formats::engine::Engine;
+use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request, Span};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
@@ -278,6 +279,8 @@ pub struct Mode {
     pub deterministic: bool,
     /// What its emulators run code with, where that was chosen.
     pub engine: Option<Engine>,
+    /// What they tell perf, where that was chosen.
+    pub perf: Option<Perf>,
     /// Its emulators write their totals.
     pub totals: bool,
     /// It reads nothing from standard input, and its standard output goes nowhere.
@@ -493,6 +496,9 @@ impl Place {
         }
         if let Some(engine) = self.mode.engine {
             started.env(Engine::VARIABLE, engine.to_variable()?);
+        }
+        if let Some(perf) = self.mode.perf {
+            started.env(Perf::VARIABLE, perf.to_variable()?);
         }
         let own = self.mode.variables.iter();
         started.envs(own.map(|(name, value)| (name, value)));

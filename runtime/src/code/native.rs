@@ -25,7 +25,7 @@ use crate::sys::code_memory::CodeMemory;
 use crate::term::CodeAddress;
 
 /// Bytes for compiled code. Pages that nothing was written to take no memory.
-const BYTES: usize = 256 << 20;
+pub(crate) const BYTES: usize = 256 << 20;
 /// Blocks begin at multiples of so many bytes.
 const ALIGNMENT: usize = 16;
 
@@ -64,6 +64,8 @@ pub(crate) struct Compiled {
     pub(crate) specific: Range<u64>,
     pub(crate) places: Vec<(u32, u32)>,
     pub(crate) returns: Vec<(u32, u32)>,
+    /// Code that stands behind the rest, ascending in bytes: of an instruction at so many words, its offset in bytes.
+    pub(crate) cold: Vec<(u32, u32)>,
 }
 
 #[derive(Default)]
@@ -110,12 +112,9 @@ pub(crate) fn generic_entry() -> u64 {
     ENGINE.get().map_or(0, |engine| engine.common.generic_entry)
 }
 
-/// Has functions compiled from now on, with this code, which `common` tells where it begins, for all of them.
-///
-/// # Errors
-/// The system's, where it gives no memory for code.
-pub(crate) fn start(code: &[u8], common: impl FnOnce(u64) -> Common) -> std::io::Result<()> {
-    let mut memory = CodeMemory::new(BYTES)?;
+/// Has functions compiled from now on into this memory, with this code, which `common` tells where it begins, for all of
+/// them.
+pub(crate) fn start(mut memory: CodeMemory, code: &[u8], common: impl FnOnce(u64) -> Common) {
     memory.write(0, code);
     let address = memory.address();
     let top = code.len().next_multiple_of(ALIGNMENT);
@@ -131,7 +130,6 @@ pub(crate) fn start(code: &[u8], common: impl FnOnce(u64) -> Common) -> std::io:
         blocks: RwLock::default(),
     };
     let _ = ENGINE.set(engine);
-    Ok(())
 }
 
 impl Arena {
@@ -196,7 +194,7 @@ pub(crate) fn lead_entry(native: &AtomicU64, body: &AtomicU64, first: &AtomicU64
 }
 
 /// Puts a function's code where it runs; gives the address. `None` where there is no room left.
-pub(crate) fn add(compiled: Compiled) -> Option<u64> {
+pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
     let engine = ENGINE.get()?;
     let bytes = compiled.bytes.len().next_multiple_of(ALIGNMENT);
     let mut arena = engine.arena.lock();
@@ -206,9 +204,9 @@ pub(crate) fn add(compiled: Compiled) -> Option<u64> {
     let start = engine.range.start + offset as u64;
     let block = Arc::new(Block {
         native: start..start + bytes as u64,
-        specific: compiled.specific,
-        places: compiled.places.into(),
-        returns: compiled.returns.into(),
+        specific: compiled.specific.clone(),
+        places: compiled.places.as_slice().into(),
+        returns: compiled.returns.as_slice().into(),
     });
     let mut blocks = engine.blocks.write();
     blocks.by_native.insert(start, block.clone());

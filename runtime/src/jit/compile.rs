@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
 use super::templates;
+use super::{listing, perf};
 use crate::code::native::{self, Compiled, PROLOGUE_BYTES};
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::Instruction;
@@ -36,8 +37,24 @@ pub(super) fn compile(address: CodeAddress) -> u64 {
     native::native(address).expect("an instruction of the function")
 }
 
-/// Compiles the function with this entry.
+/// Compiles the function with this entry, for the processes to run.
 fn compile_function(module: &Module, entry: u32) {
+    let compiled = function(module, entry);
+    let start = native::add(&compiled);
+    let start = start.expect("256 MB are enough for compiled code");
+    perf::function(module, entry, &compiled, start);
+    listing::function(module, entry, &compiled);
+    let body = start + PROLOGUE_BYTES;
+    module.word(entry, head::BODY).store(body, Ordering::SeqCst);
+    native::lead_entry(
+        module.word(entry, head::NATIVE),
+        module.word(entry, head::BODY),
+        module.word(entry, 0),
+    );
+}
+
+/// The compiled form of the function with this entry.
+pub(super) fn function(module: &Module, entry: u32) -> Compiled {
     let at = module.functions.partition_point(|&other| other <= entry);
     let end = match module.functions.get(at) {
         Some(next) => next - head::WORDS as u32,
@@ -49,16 +66,7 @@ fn compile_function(module: &Module, entry: u32) {
     while next < end {
         next = compiler.instruction(next);
     }
-    let body = compiler.body;
-    let start = native::add(compiler.finish());
-    let start = start.expect("256 MB are enough for compiled code");
-    let body = start + u64::from(body);
-    module.word(entry, head::BODY).store(body, Ordering::SeqCst);
-    native::lead_entry(
-        module.word(entry, head::NATIVE),
-        module.word(entry, head::BODY),
-        module.word(entry, 0),
-    );
+    compiler.finish()
 }
 
 /// Code that is seldom needed, and stands behind the rest.
@@ -97,10 +105,11 @@ pub(super) struct Compiler<'m> {
     entry: u32,
     /// Behind its last instruction.
     end: u32,
-    /// Where the function's own code begins behind the prologue, in bytes.
-    body: u32,
+    /// The instruction that is compiled now.
+    at: u32,
     labels: HashMap<u32, DynamicLabel>,
-    cold: Vec<Cold>,
+    /// Each with the instruction that it is of.
+    cold: Vec<(u32, Cold)>,
     places: Vec<(u32, u32)>,
     returns: Vec<(u32, u32)>,
 }
@@ -112,12 +121,22 @@ impl<'m> Compiler<'m> {
             module,
             entry,
             end,
-            body: 0,
+            at: entry,
             labels: HashMap::default(),
             cold: Vec::new(),
             places: Vec::new(),
             returns: Vec::new(),
         }
+    }
+
+    /// Words from the function's head to this offset.
+    fn words_to(&self, offset: u32) -> u32 {
+        offset + head::WORDS as u32 - self.entry
+    }
+
+    /// Code of the instruction that is compiled now, behind all others.
+    fn put_behind(&mut self, cold: Cold) {
+        self.cold.push((self.at, cold));
     }
 
     fn here(&self) -> u32 {
@@ -150,17 +169,20 @@ impl<'m> Compiler<'m> {
     fn prologue(&mut self) {
         let yields = self.new_label();
         dynasm!(self.a; .arch x64; dec r14; jle =>yields);
-        self.body = self.here();
-        assert_eq!(u64::from(self.body), PROLOGUE_BYTES, "the prologue's size");
-        self.cold.push(Cold::YieldAtEntry(yields));
+        assert_eq!(
+            u64::from(self.here()),
+            PROLOGUE_BYTES,
+            "the prologue's size"
+        );
+        self.put_behind(Cold::YieldAtEntry(yields));
     }
 
     /// Compiles the instruction at this offset; gives the next one's.
     fn instruction(&mut self, offset: u32) -> u32 {
         let pc = self.module.address(offset);
         let label = self.label_at(offset);
-        self.places
-            .push((offset + head::WORDS as u32 - self.entry, self.here()));
+        self.at = offset;
+        self.places.push((self.words_to(offset), self.here()));
         dynasm!(self.a; .arch x64; =>label);
         // SAFETY: I1: the loader has put an instruction there.
         unsafe {
@@ -224,7 +246,7 @@ impl<'m> Compiler<'m> {
         let back = back.map(|next| self.label_at(next));
         let fail = i.second_next();
         let fail = (!fail.is_null()).then(|| self.label(fail));
-        self.cold.push(Cold::Helper {
+        self.put_behind(Cold::Helper {
             from,
             at,
             op,
@@ -243,13 +265,13 @@ impl<'m> Compiler<'m> {
         let (from, next) = (self.new_label(), self.offset(i.next()));
         let back = self.label_at(next);
         let put = Box::new(put);
-        self.cold.push(Cold::Seldom { from, back, put });
+        self.put_behind(Cold::Seldom { from, back, put });
         from
     }
 
     /// A call has just been put here: it returns to this instruction.
     pub(super) fn returns_to(&mut self, next: CodeAddress) {
-        let words = self.offset(next) + head::WORDS as u32 - self.entry;
+        let words = self.words_to(self.offset(next));
         debug_assert!(self.here().is_multiple_of(4), "J3");
         self.returns.push((self.here(), words));
     }
@@ -274,7 +296,7 @@ impl<'m> Compiler<'m> {
         }
         dynasm!(self.a; .arch x64; =>back);
         let (need, live) = (need as u32, live as u32);
-        self.cold.push(Cold::Collect {
+        self.put_behind(Cold::Collect {
             from,
             need,
             live,
@@ -286,7 +308,7 @@ impl<'m> Compiler<'m> {
     pub(super) fn return_(&mut self) {
         let yields = self.new_label();
         dynasm!(self.a; .arch x64; dec r14; js =>yields; ret);
-        self.cold.push(Cold::YieldAtReturn(yields));
+        self.put_behind(Cold::YieldAtReturn(yields));
     }
 
     fn cold(&mut self, cold: Cold) {
@@ -340,7 +362,9 @@ impl<'m> Compiler<'m> {
 
     /// The code, where each instruction is in it, and what each return address returns to.
     fn finish(mut self) -> Compiled {
-        for cold in std::mem::take(&mut self.cold) {
+        let mut behind = Vec::new();
+        for (offset, cold) in std::mem::take(&mut self.cold) {
+            behind.push((self.words_to(offset), self.here()));
             self.cold(cold);
         }
         // The head, which raises `function_clause`.
@@ -359,6 +383,7 @@ impl<'m> Compiler<'m> {
                 ..self.module.address(self.end - 1).word() + 8,
             places,
             returns: self.returns,
+            cold: behind,
         }
     }
 }

@@ -30,6 +30,8 @@
 )]
 
 mod compile;
+mod listing;
+pub(crate) mod perf;
 mod stubs;
 mod templates;
 
@@ -41,19 +43,22 @@ use crate::sys::signal;
 use crate::trace;
 
 pub(crate) use crate::code::native::is_on;
+pub use listing::native_code;
 
-/// Has all code of this machine compiled. Nothing has been loaded yet.
+/// Has all code of this machine compiled, and `perf` told of it. Nothing has been loaded yet.
 ///
 /// # Errors
-/// Where the processor is another one, and the system's, where it gives no memory for machine code.
-pub(crate) fn start() -> io::Result<()> {
+/// Where the processor is another one, and the system's, where it gives no memory for machine code or no file for `perf`.
+pub(crate) fn start(asked: &perf::Asked) -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "machine code is made for x86-64 processors only; the interpreter runs everywhere",
         ));
     }
-    stubs::start()
+    perf::start(asked)?;
+    listing::start_from_environment().map_err(io::Error::other)?;
+    stubs::start(asked.map)
 }
 
 /// Prepares a scheduler's thread.

@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
-use crate::code::native::{Common, start as start_native};
+use super::perf;
+use crate::code::native::{BYTES, Common, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
 use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
 use crate::process::Process;
 use crate::process::offset::{FCALLS, HTOP, RESUMED_CALL, SENSITIVE, STOP};
+use crate::sys::code_memory::CodeMemory;
 use crate::trace::breakpoint::{active_address, offset as breakpoint};
 
 pub(super) type Assembler = VecAssembler<X64Relocation>;
@@ -26,18 +28,35 @@ pub(super) mod slot {
     pub(in crate::jit) const KEPT: [i32; 3] = [16, 24, 32];
 }
 
+/// Names of stubs in the table that are of no instruction, in order.
+const OTHERS: [&str; 7] = [
+    "collect",
+    "yield_at_entry",
+    "yield_at_return",
+    "take_bits",
+    "look_at_bits",
+    "call_light_bif",
+    "call_heavy_bif",
+];
+
+/// How many stubs are in the table.
+const TABLE: usize = Op::ALL.len() + OTHERS.len();
+
 /// Addresses that compiled code calls: of the helpers' stubs by the number of the instruction, and then of others.
-type Table = [u64; STUBS_COUNT];
+type Table = [u64; TABLE];
 
 /// Offsets of the others in the table, in bytes.
-pub(super) const COLLECT: i32 = 8 * Op::ALL.len() as i32;
-pub(super) const YIELD_AT_ENTRY: i32 = COLLECT + 8;
-pub(super) const YIELD_AT_RETURN: i32 = COLLECT + 16;
-pub(super) const TAKE_BITS: i32 = COLLECT + 24;
-pub(super) const LOOK_AT_BITS: i32 = COLLECT + 32;
-pub(super) const CALL_LIGHT_BIF: i32 = COLLECT + 40;
-pub(super) const CALL_HEAVY_BIF: i32 = COLLECT + 48;
-const STUBS_COUNT: usize = Op::ALL.len() + 7;
+pub(super) const COLLECT: i32 = other(0);
+pub(super) const YIELD_AT_ENTRY: i32 = other(1);
+pub(super) const YIELD_AT_RETURN: i32 = other(2);
+pub(super) const TAKE_BITS: i32 = other(3);
+pub(super) const LOOK_AT_BITS: i32 = other(4);
+pub(super) const CALL_LIGHT_BIF: i32 = other(5);
+pub(super) const CALL_HEAVY_BIF: i32 = other(6);
+
+const fn other(number: i32) -> i32 {
+    8 * (Op::ALL.len() as i32 + number)
+}
 
 /// Enters compiled code: of a slice, a process, an address, the x registers and the table.
 type Enter = unsafe extern "C" fn(*mut Slice, *mut Process, u64, *mut u64, *const Table);
@@ -68,19 +87,57 @@ struct Offsets {
     traced_entry: AssemblyOffset,
     nif_entry: AssemblyOffset,
     returns: AssemblyOffset,
-    table: [AssemblyOffset; STUBS_COUNT],
+    table: [AssemblyOffset; TABLE],
 }
 
-/// Makes the stubs, and has functions compiled from now on.
+impl Offsets {
+    /// Names of all stubs, with their offsets, ascending.
+    fn named(&self) -> Vec<(usize, &'static str)> {
+        let table = self.table.iter().zip((0..).map_while(name_in_table));
+        let others = [
+            (&self.enter, "enter"),
+            (&self.leave, "leave"),
+            (&self.generic_entry, "generic_entry"),
+            (&self.traced_entry, "traced_entry"),
+            (&self.nif_entry, "nif_entry"),
+            (&self.returns, "returns"),
+        ];
+        let all = table.chain(others);
+        let mut all: Vec<_> = all.map(|(offset, name)| (offset.0, name)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Names them for `perf`: `code` has them, and runs at `base`.
+    fn tell_perf(&self, base: u64, code: &[u8]) {
+        let named = self.named();
+        let ends = named.iter().skip(1).map(|&(offset, _)| offset);
+        for (&(from, name), to) in named.iter().zip(ends.chain([code.len()])) {
+            perf::stub(name, base + from as u64, &code[from..to]);
+        }
+    }
+}
+
+/// The name of a stub by its number in the table.
+pub(super) fn name_in_table(number: usize) -> Option<&'static str> {
+    let op = Op::ALL.get(number).map(|op| op.name());
+    op.or_else(|| OTHERS.get(number.checked_sub(Op::ALL.len())?).copied())
+}
+
+/// Makes the stubs, and has functions compiled from now on, in memory that maps of `perf` are good for or not.
 ///
 /// # Errors
 /// The system's, where it gives no memory for machine code.
-pub(super) fn start() -> io::Result<()> {
+pub(super) fn start(for_map: bool) -> io::Result<()> {
     let mut a = Assembler::new(0);
     let offsets = emit(&mut a);
     let code = a.finalize().expect("all labels of the stubs are there");
     let mut base = 0;
-    start_native(&code, |address| {
+    let memory = match for_map {
+        true => CodeMemory::anonymous(BYTES)?,
+        false => CodeMemory::new(BYTES)?,
+    };
+    start_native(memory, &code, |address| {
         base = address;
         let at = |offset: AssemblyOffset| address + offset.0 as u64;
         Common {
@@ -90,7 +147,7 @@ pub(super) fn start() -> io::Result<()> {
             leave: at(offsets.leave),
             returns: at(offsets.returns),
         }
-    })?;
+    });
     let enter = base + offsets.enter.0 as u64;
     let stubs = Stubs {
         table: offsets.table.map(|offset| base + offset.0 as u64),
@@ -98,6 +155,7 @@ pub(super) fn start() -> io::Result<()> {
         enter: unsafe { std::mem::transmute::<u64, Enter>(enter) },
     };
     let _ = STUBS.set(stubs);
+    offsets.tell_perf(base, &code);
     Ok(())
 }
 
@@ -172,7 +230,7 @@ fn emit(a: &mut Assembler) -> Offsets {
     go(a, address(helpers::yield_at_return));
     let returns = emit_returns(a);
     let collect = emit_collect(a);
-    let mut table = [collect; STUBS_COUNT];
+    let mut table = [collect; TABLE];
     for op in Op::ALL {
         table[*op as usize] = emit_helper(a, HELPERS[*op as usize]);
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
+use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
 use super::module::Module;
@@ -41,9 +42,52 @@ impl<'a> Specific<'a> {
         }
     }
 
+    /// Takes another word for the one at `offset`.
+    pub(crate) fn set_word(&mut self, offset: u32, word: u64) {
+        self.words[offset as usize] = word;
+    }
+
+    /// The text of the instruction at `offset`.
+    pub(crate) fn instruction(&self, offset: u32) -> impl Display {
+        let line = self.line(offset as usize);
+        fmt::from_fn(move |f| self.instruction_to(f, &line))
+    }
+
+    /// The name of the instruction at `offset`.
+    pub(crate) fn name(&self, offset: u32) -> &'static str {
+        Op::of(self.words[offset as usize]).name()
+    }
+
+    /// What operands of the instruction at `offset` point to: addresses, and what is there.
+    pub(crate) fn pointers(&self, offset: u32) -> Vec<(u64, String)> {
+        let mut all = Vec::new();
+        for (operand, words) in self.line(offset as usize).operands {
+            let address = match operand.kind {
+                Kind::BifRow | Kind::Lambda => words[0],
+                // Compiled code loads the address of the code from there.
+                Kind::ExportEntry => words[0] + offset_of!(Export, addresses) as u64,
+                _ => continue,
+            };
+            let name = fmt::from_fn(|f| self.word(f, operand.kind, words[0]));
+            all.push((address, name.to_string()));
+        }
+        all
+    }
+
+    /// Where instructions stand, from one of them on.
+    #[cfg(test)]
+    pub(crate) fn offsets(&self, from: u32) -> impl Iterator<Item = u32> {
+        self.lines_from(from as usize)
+            .map(|line| line.offset as u32)
+    }
+
     /// All instructions, one behind the other.
     fn lines(&self) -> impl Iterator<Item = Line> {
-        let first = (!self.words.is_empty()).then(|| self.line(0));
+        self.lines_from(0)
+    }
+
+    fn lines_from(&self, offset: usize) -> impl Iterator<Item = Line> {
+        let first = (offset < self.words.len()).then(|| self.line(offset));
         std::iter::successors(first, |line| {
             (line.next < self.words.len()).then(|| self.line(line.next))
         })
@@ -135,6 +179,23 @@ impl<'a> Specific<'a> {
         }
     }
 
+    fn instruction_to(&self, f: &mut Formatter<'_>, line: &Line) -> fmt::Result {
+        f.write_str(line.op.name())?;
+        for (operand, words) in &line.operands {
+            write!(f, " {}=", operand.name)?;
+            match (operand.kind, operand.count) {
+                (Kind::Table, _) => {
+                    let (terms, labels) = words.split_at(words.len() / 2);
+                    self.list(f, Kind::Srcs, terms)?;
+                    self.list(f, Kind::Labels, labels)?;
+                }
+                (kind, Some(_)) => self.list(f, kind, words)?,
+                (kind, None) => self.word(f, kind, words[0])?,
+            }
+        }
+        Ok(())
+    }
+
     fn list(&self, f: &mut Formatter<'_>, kind: Kind, words: &[u64]) -> fmt::Result {
         f.write_str("[")?;
         let mut rest = words;
@@ -209,19 +270,8 @@ impl Display for Specific<'_> {
                 writeln!(f, "\n{}/{}:", called.function, called.arity)?;
             }
             let mark = if targets.contains(&offset) { '@' } else { ' ' };
-            write!(f, " {mark}{offset:<6} {}", line.op.name())?;
-            for (operand, words) in &line.operands {
-                write!(f, " {}=", operand.name)?;
-                match (operand.kind, operand.count) {
-                    (Kind::Table, _) => {
-                        let (terms, labels) = words.split_at(words.len() / 2);
-                        self.list(f, Kind::Srcs, terms)?;
-                        self.list(f, Kind::Labels, labels)?;
-                    }
-                    (kind, Some(_)) => self.list(f, kind, words)?,
-                    (kind, None) => self.word(f, kind, words[0])?,
-                }
-            }
+            write!(f, " {mark}{offset:<6} ")?;
+            self.instruction_to(f, &line)?;
             writeln!(f)?;
         }
         Ok(())

@@ -174,10 +174,21 @@ impl Module {
     /// File, a string, and line of the instruction at `offset`: for the owner of `heap` in its time slice.
     #[must_use]
     pub(crate) fn place_at<'h>(&self, offset: u32, heap: &'h Heap) -> Option<(Term<'h>, u32)> {
+        let (file, line) = self.row_and_line_at(offset)?;
+        Some((self.file(file, heap), line))
+    }
+    /// The same, with the file's name.
+    #[must_use]
+    pub(crate) fn line_at(&self, offset: u32) -> Option<(&str, u32)> {
+        let (file, line) = self.row_and_line_at(offset)?;
+        Some((&self.files[file].name, line))
+    }
+    /// Row of `files`, and line.
+    fn row_and_line_at(&self, offset: u32) -> Option<(usize, u32)> {
         let n = self.lines.partition_point(|&(from, _)| from <= offset);
         let (_, place) = *self.lines.get(n.checked_sub(1)?)?;
         let (file, line) = *self.places.get(place as usize)?;
-        (place != 0 && line != 0).then(|| (self.file(file as usize, heap), line))
+        (place != 0 && line != 0).then_some((file as usize, line))
     }
     fn file<'h>(&self, row: usize, _heap: &'h Heap) -> Term<'h> {
         let SourceFile { name, literal } = &self.files[row];

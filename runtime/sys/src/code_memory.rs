@@ -1,26 +1,27 @@
-//! Memory for machine code: one file in memory, mapped twice, so that no page is ever writable and executable at one
-//! address.
+//! Memory for machine code, mapped twice, so that no page is ever writable and executable at one address.
 //!
 //! Invariants:
-//! - CM1: the file is nobody else's. It does not change its length as long as it is mapped.
+//! - CM1: the memory is nobody else's. It does not change its length, and stays mapped for ever.
+//! - CM2: nobody reads, writes or runs what a marker maps.
 #![expect(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
 use std::io;
+use std::ptr;
 
-use memmap2::{Mmap, MmapMut, MmapOptions};
+use memmap2::{Mmap, MmapOptions};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// A range of memory for machine code. Pages take no memory until they are written.
 pub struct CodeMemory {
     /// Where code runs.
-    run: Mmap,
+    run: u64,
     /// Where it is written.
-    write: MmapMut,
+    write: &'static mut [u8],
 }
 
 impl CodeMemory {
-    /// `bytes` of it.
+    /// `bytes` of it, of a file in memory.
     ///
     /// # Errors
     /// The system's: it may forbid memory that can be executed.
@@ -30,19 +31,51 @@ impl CodeMemory {
         let options = MmapOptions::new();
         // SAFETY: CM1.
         let (run, write) = unsafe { (options.map_exec(&file)?, options.map_mut(&file)?) };
-        Ok(CodeMemory { run, write })
+        Ok(CodeMemory {
+            run: Box::leak(Box::new(run)).as_ptr() as u64,
+            write: &mut *Box::leak(Box::new(write)),
+        })
+    }
+
+    /// `bytes` of it, of no file: the profiler `perf` reads its map of a process for such memory only.
+    ///
+    /// # Errors
+    /// The system's, which may forbid memory that can be executed.
+    pub fn anonymous(bytes: usize) -> io::Result<CodeMemory> {
+        let failed = || io::Error::last_os_error();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: CM1: new memory, where the system finds room.
+        let write = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
+        if write == libc::MAP_FAILED {
+            return Err(failed());
+        }
+        // SAFETY: CM1: a length of 0 maps shared memory once more, at another address.
+        let run = unsafe { libc::mremap(write, 0, bytes, libc::MREMAP_MAYMOVE) };
+        if run == libc::MAP_FAILED {
+            return Err(failed());
+        }
+        // SAFETY: CM1: nobody has seen this address yet.
+        if unsafe { libc::mprotect(run, bytes, libc::PROT_READ | libc::PROT_EXEC) } == -1 {
+            return Err(failed());
+        }
+        Ok(CodeMemory {
+            run: run as u64,
+            // SAFETY: CM1: zeroed, and nobody else writes there.
+            write: unsafe { std::slice::from_raw_parts_mut(write.cast(), bytes) },
+        })
     }
 
     /// The address at which code at the beginning runs.
     #[must_use]
     pub fn address(&self) -> u64 {
-        self.run.as_ptr() as u64
+        self.run
     }
 
     /// How many bytes there are.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.run.len()
+        self.write.len()
     }
 
     /// Puts `code` at `offset`. Nobody runs what was there.
@@ -51,5 +84,42 @@ impl CodeMemory {
     /// Where it does not fit.
     pub fn write(&mut self, offset: usize, code: &[u8]) {
         self.write[offset..offset + code.len()].copy_from_slice(code);
+    }
+}
+
+/// The first page of a file, mapped executable. Nothing runs there: by this mapping the profiler `perf` learns that the
+/// file tells of compiled code.
+pub struct Marker {
+    _page: Mmap,
+}
+
+impl Marker {
+    /// Marks a file, which is not empty.
+    ///
+    /// # Errors
+    /// The system's: it forbids this in file systems from which no programs are started.
+    pub fn new(file: &File) -> io::Result<Marker> {
+        // SAFETY: CM2.
+        let page = unsafe { MmapOptions::new().len(1).map_exec(file)? };
+        Ok(Marker { _page: page })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_runs() {
+        for make in [CodeMemory::new, CodeMemory::anonymous] {
+            let mut memory = make(1 << 20).expect("memory");
+            memory.write(4096, &[1, 2, 3]);
+            assert_eq!(memory.size(), 1 << 20);
+            let at = (memory.address() + 4096) as *const [u8; 3];
+            // SAFETY: CM1: within the memory.
+            assert_eq!(unsafe { *at }, [1, 2, 3]);
+            let same = |address: u64| address == memory.write.as_ptr() as u64;
+            assert!(!same(memory.address()));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use beamline_formats::chance::Chance;
 
-use super::form;
+use super::{form, os};
 
 /// What programs are told in every run: a number that no process of Linux has, so that nobody signals a stranger by it.
 const VIRTUAL_PID: u32 = 1 << 22;
@@ -14,6 +14,12 @@ const VIRTUAL_PID: u32 = 1 << 22;
 #[expect(clippy::disallowed_methods, reason = "chance is asked for here")]
 pub fn own_pid() -> u32 {
     std::process::id()
+}
+
+/// The number of this thread, for files that the machine itself writes.
+#[must_use]
+pub fn own_tid() -> u32 {
+    os::thread_number()
 }
 
 /// The number of this process, for programs.

@@ -40,6 +40,12 @@ pub(super) fn system_ns() -> i64 {
     clock_ns(libc::CLOCK_REALTIME)
 }
 
+/// The system's number of the calling thread.
+pub(super) fn thread_number() -> u32 {
+    // SAFETY: asks for a number only.
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
 /// The time of the processor that the calling thread has used, in nanoseconds.
 pub(super) fn thread_cpu_ns() -> i64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
