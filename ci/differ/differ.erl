@@ -2,7 +2,7 @@
 %%
 %%     differ:main(["run", Campaign, Seed, First, Last, File])     runs cases of a campaign
 %%     differ:main(["make", Campaign, Seed, First, Last, File])    writes these cases to File
-%%     differ:main(["compile", File, To])                          writes the cases of a file with their code compiled
+%%     differ:main(["compile", File, First, Last, To])             writes cases of such a file with their code compiled
 %%     differ:main(["smaller", File, To])                          writes the cases that are a step smaller than one
 %%     differ:main(["try", File, First, Last, To])                 runs cases of such a file
 %%     differ:main(["measure", File, First, Last, To])             the same, and what those cost whose campaign fixes it
@@ -15,8 +15,10 @@
 
 -export([main/1]).
 
-%% Longest time of a case, and most words of its heap.
+%% Longest time of a case, or most turns of a measured one and most looks at the clock for it; most words of its heap.
 -define(CASE_MS, 10_000).
+-define(CASE_TURNS, 300).
+-define(CASE_LOOKS, 5_000).
 -define(CASE_WORDS, 20_000_000).
 
 %% What measured cases call. To load it would be part of what the first of them costs.
@@ -31,8 +33,10 @@ main(["make", Name, Seed, First, Last, File]) ->
     Numbers = lists:seq(list_to_integer(First), list_to_integer(Last)),
     write_cases(File, [make(Campaign, list_to_integer(Seed), Number) || Number <- Numbers]),
     halt(0);
-main(["compile", File, To]) ->
-    write_cases(To, [compiled(Case) || Case <- read_cases(File)]),
+main(["compile", File, First, Last, To]) ->
+    From = list_to_integer(First),
+    Cases = lists:sublist(read_cases(File), From, list_to_integer(Last) + 1 - From),
+    write_cases(To, [compiled(Case) || Case <- Cases]),
     halt(0);
 main(["smaller", File, To]) ->
     [Case] = read_cases(File),
@@ -123,10 +127,38 @@ in_process(Test, Lines) ->
     Limit = #{size => ?CASE_WORDS, kill => true, error_logger => false},
     {Pid, Monitor} = spawn_opt(fun() -> exit({given, Lines(Test)}) end,
                                [monitor, {max_heap_size, Limit}]),
+    case get(measures) of
+        true -> watch(Pid, Monitor, ?CASE_TURNS, ?CASE_LOOKS);
+        undefined -> await(Pid, Monitor, ?CASE_MS)
+    end.
+
+%% The time of deterministic runs stands still while something can run. A case that runs has so many turns; for one that
+%% waits this process looks at the clock, which moves it in the end, and then waits, too.
+watch(Pid, Monitor, 0, _) ->
+    await(Pid, Monitor, 0);
+watch(Pid, Monitor, _, 0) ->
+    await(Pid, Monitor, ?CASE_MS);
+watch(Pid, Monitor, Turns, Looks) ->
     receive
-        {'DOWN', Monitor, process, Pid, {given, Given}} -> Given;
-        {'DOWN', Monitor, process, Pid, Reason} -> ["its process ends: " | differ_result:text(Reason)]
-    after ?CASE_MS ->
+        {'DOWN', Monitor, process, Pid, Reason} -> ended(Reason)
+    after 0 ->
+        case statistics(run_queue) of
+            0 ->
+                _ = erlang:monotonic_time(),
+                watch(Pid, Monitor, Turns, Looks - 1);
+            _ ->
+                erlang:yield(),
+                watch(Pid, Monitor, Turns - 1, Looks)
+        end
+    end.
+
+await(Pid, Monitor, Ms) ->
+    receive
+        {'DOWN', Monitor, process, Pid, Reason} -> ended(Reason)
+    after Ms ->
         exit(Pid, kill),
         receive {'DOWN', Monitor, process, Pid, _} -> ["no answer"] end
     end.
+
+ended({given, Given}) -> Given;
+ended(Reason) -> ["its process ends: " | differ_result:text(Reason)].
