@@ -10,7 +10,7 @@
 %%     differ:main(["source", File, To])                           writes a case as Erlang source, without its helpers
 %%
 %% A case is {How, About, Functions, Helpers}: test/0 of the functions is compiled or evaluated, as How says; helpers are
-%% functions that stay whole when a case is made smaller. A case whose code is compiled is {ready, About, Prepared}.
+%% functions that stay whole when a case is made smaller. {assembled, About, Steps, Rows} is made of instructions. A case whose code is compiled is {ready, About, Prepared}.
 -module(differ).
 
 -export([main/1]).
@@ -22,7 +22,7 @@
 -define(CASE_WORDS, 20_000_000).
 
 %% What measured cases call. To load it would be part of what the first of them costs.
--define(CALLED, [lists, maps, binary, math, unicode, erl_erts_errors, erl_stdlib_errors]).
+-define(CALLED, [lists, maps, binary, math, unicode, erl_erts_errors, erl_stdlib_errors, differ_instructions]).
 
 main(["run", Name, Seed, First, Last, File]) ->
     Campaign = list_to_atom("differ_" ++ Name),
@@ -40,7 +40,10 @@ main(["compile", File, First, Last, To]) ->
     halt(0);
 main(["smaller", File, To]) ->
     [Case] = read_cases(File),
-    Smaller = differ_form:smaller(Case),
+    Smaller = case element(1, Case) of
+                  assembled -> differ_instructions:smaller(Case);
+                  _ -> differ_form:smaller(Case)
+              end,
     write_cases(To, Smaller),
     io:format("~w~n", [length(Smaller)]),
     halt(0);
@@ -56,8 +59,10 @@ main(["pick", File, Number, To]) ->
     write_cases(To, [lists:nth(list_to_integer(Number), read_cases(File))]),
     halt(0);
 main(["source", File, To]) ->
-    [{_, _, Functions, _}] = read_cases(File),
-    Source = [erl_pp:form(Form, [{encoding, utf8}]) || Form <- Functions],
+    Source = case read_cases(File) of
+                 [{assembled, _, Steps, Rows}] -> io_lib:format("~p.~n~p.~n", [lists:append(Steps), Rows]);
+                 [{_, _, Functions, _}] -> [erl_pp:form(Form, [{encoding, utf8}]) || Form <- Functions]
+             end,
     ok = file:write_file(To, unicode:characters_to_binary(Source)),
     halt(0).
 
@@ -103,22 +108,26 @@ run(Case) ->
 
 compiled({compiled, About, Functions, Helpers}) ->
     Forms = [{attribute, 1, module, differ_case}, {attribute, 1, export, [{test, 0}]} | Functions ++ Helpers],
-    case compile:forms(Forms, [return_errors, deterministic, nowarn_unused_vars]) of
-        {ok, differ_case, Code} ->
-            {ready, About, {code, Code}};
-        {error, Errors, _} ->
-            Texts = [compile_error(Module, Error) || {_, Infos} <- Errors, {_, Module, Error} <- Infos],
-            {ready, About, {error, ["does not compile" | Texts]}}
-    end;
+    ready(About, compile:forms(Forms, [return_errors, deterministic, nowarn_unused_vars]));
+compiled({assembled, About, Steps, Rows}) ->
+    Assembly = differ_instructions:assembly(Steps, Rows),
+    ready(About, compile:forms(Assembly, [from_asm, return_errors, deterministic]));
 compiled(Case) ->
     Case.
+
+%% A case that was compiled, or what the compiler says.
+ready(About, {ok, differ_case, Code}) ->
+    {ready, About, {code, Code}};
+ready(About, {error, Errors, _}) ->
+    Texts = [compile_error(Module, Error) || {_, Infos} <- Errors, {_, Module, Error} <- Infos],
+    {ready, About, {error, ["does not compile" | Texts]}}.
 
 %% What the compiler's own faults are is told, and not on which lines.
 compile_error(compile, {crash, Pass, Reason, _}) -> io_lib:format("the compiler fails in ~p: ~p", [Pass, Reason]);
 compile_error(Module, Error) -> Module:format_error(Error).
 
 lines_of(About) ->
-    case get(measures) =:= true andalso About =:= "module" of
+    case get(measures) =:= true andalso lists:member(About, ["module", "instructions"]) of
         true -> fun differ_result:measured/1;
         false -> fun differ_result:lines/1
     end.

@@ -81,8 +81,16 @@ impl Options {
 }
 
 /// The modules `differ_NAME` that make cases, and `extremes`, which makes as many as there are functions.
-const CAMPAIGNS: [&str; 8] = [
-    "modules", "calls", "tables", "specs", "programs", "traces", "formats", EXTREMES,
+const CAMPAIGNS: [&str; 9] = [
+    "modules",
+    "instructions",
+    "calls",
+    "tables",
+    "specs",
+    "programs",
+    "traces",
+    "formats",
+    EXTREMES,
 ];
 
 const EXTREMES: &str = "extremes";
