@@ -13,13 +13,14 @@
 
 make() ->
     put(names, 0),
-    Calls = [call() || _ <- lists:seq(1, 2 + below(4))],
-    Source = ["-record(r, {a = 1, b, c = []}).\n-record #n{a = 1, b = none}.\n",
-              "test() ->\n    [", lists:join(",\n     ", Calls), "].\n",
+    {Calls, Kinds} = differ_kinds:functions(1 + below(3)),
+    All = Calls ++ [call() || _ <- lists:seq(1, 2 + below(4))],
+    Source = ["-record(r, {a = 1, b, c = []}).\n-record #n{a = 1, b = none}.\n", Kinds,
+              "test() ->\n    [", lists:join(",\n     ", All), "].\n",
               function("f", 2, ?DEPTH), helper(),
               "again(0, _) -> [];\nagain(N, X) when N > 0 -> [", expression(any, [{int, "N"}, {any, "X"}], 2),
               " | again(N - 1, X)].\n"],
-    differ_form:compiled("module", Source).
+    differ_form:compiled("module", Source, differ_kinds:helpers()).
 
 call() ->
     Arguments = commas([expression(any, [], 1), expression(any, [], 1)]),

@@ -1,5 +1,6 @@
 //! The `beamline` binary: building it, and the words of commands that run programs on it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,14 +14,15 @@ pub(crate) fn beamline() -> Result<PathBuf> {
     Ok(paths::target().join("release/beamline"))
 }
 
-/// Builds the binary that collects at every safepoint, in a folder of its own.
+/// Builds the binary that collects at every safepoint, beside the ordinary one: what both need is built once.
 pub(crate) fn zealous() -> Result<PathBuf> {
-    let target = paths::target().join("zeal");
-    let mut cargo = run::cargo_command(&["build", "--package", "beamline"]);
-    cargo.args(["--features", "beamline-runtime/gc_zeal"]);
-    cargo.arg("--target-dir").arg(&target);
-    run::status(&mut cargo).context("building beamline with gc_zeal")?;
-    Ok(target.join("debug/beamline"))
+    let build = ["build", "--package", "beamline", "--features", "gc_zeal"];
+    run::cargo(&build).context("building beamline with gc_zeal")?;
+    let target = paths::target();
+    let zealous = target.join("debug/beamline-zealous");
+    // The ordinary build has the same name.
+    fs::rename(target.join("debug/beamline"), &zealous).context("setting the binary aside")?;
+    Ok(zealous)
 }
 
 /// The words of a command that runs `command` on Beamline with the OTP in `otp`.

@@ -11,6 +11,7 @@ mod costs;
 mod counts;
 mod demo;
 mod differ;
+mod engines;
 mod fetch;
 mod fuzz;
 mod golden;
@@ -68,6 +69,8 @@ enum Task {
     Traces(traces::Options),
     /// Run random cases on OTP and on Beamline, and compare the answers
     Differ(differ::Options),
+    /// Run the binary's tests, the golden cases, samples and suites on each engine
+    Engines(engines::Options),
     /// Run the golden cases and compare each answer with OTP 29's
     Golden(golden::Options),
     /// Run libraries of others in C, C++ and Rust, and compare what they do with OTP 29
@@ -98,6 +101,7 @@ fn main() -> std::process::ExitCode {
         Task::Stress(options) => stress::main(&options),
         Task::Traces(options) => traces::main(&options),
         Task::Differ(options) => differ::main(&options),
+        Task::Engines(options) => engines::main(&options),
         Task::Golden(options) => golden::main(&options),
         Task::Natives(options) => natives::main(&options),
         Task::Kills(options) => kills::main(&options),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{conformance, fetch, golden, natives, run, samples, stress};
+use crate::{conformance, differ, engines, fetch, golden, natives, run, samples, stress};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -16,7 +16,8 @@ pub(crate) struct Options {
 }
 
 /// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under
-/// stress, the golden cases, libraries of others, and OTP's suites that are in the gate.
+/// stress, the golden cases, the last and the
+/// binary's tests on the compiled engine, random modules on both, libraries of others, and OTP's suites that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if !options.quick {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
@@ -44,6 +45,8 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     samples::main(&samples::Options::of_test())?;
     stress::main(&stress::Options::of_test())?;
     golden::main(&golden::Options::of_test())?;
+    engines::of_test(options.no_browser)?;
+    differ::main(&differ::Options::of_test()?)?;
     if natives::has_debian() {
         natives::main(&natives::Options::of_test())?;
     } else {

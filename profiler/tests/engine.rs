@@ -37,6 +37,7 @@ all() ->
      {badarity, fun() -> F = fun(A) -> A end, F(1, 2) end},
      {badfun, fun() -> F = hd([ok]), F(1) end},
      {apply, fun() -> [apply(lists, sum, [[1, 2]]), apply(fun erlang:'+'/2, [1, 2])] end},
+     {applied, fun() -> last_apply(erlang, hd([error]), x) end},
      {undef, fun() -> work:nothing(1) end},
      {clause, fun() -> clause(zz) end},
      {badmatch, fun() -> {ok, X} = hd([error]), X end},
@@ -76,6 +77,8 @@ select(0) -> zero; select(1) -> one; select(2) -> two; select(3) -> three; selec
 select(13) -> thirteen; select(21) -> twentyone; select(34) -> thirtyfour; select(a) -> a; select(true) -> t;
 select({}) -> t0; select({_, _}) -> t2; select({_, _, _}) -> t3; select(2.5) -> float; select("ab") -> ab;
 select(N) when is_integer(N), N > 20 -> large; select(_) -> other.
+
+last_apply(M, F, A) -> M:F(A).
 
 nrev([]) -> [];
 nrev([H | T]) -> nrev(T) ++ [H].

@@ -29,13 +29,14 @@ pub(super) fn shrink(runtimes: &Runtimes, seed: u64, finding: &Finding) -> Resul
     let maker = runtimes.maker();
     let numbers = [finding.number; 2];
     runtimes.make(&finding.campaign, &seed.to_string(), numbers, "case")?;
-    let Some((_, mut finding)) = first_differing(runtimes, "case", 1)? else {
+    let Some((_, mut finding)) = first_differing(runtimes, "case", 1, || false)? else {
         return Ok(None);
     };
-    while began.elapsed() < PATIENCE {
+    loop {
         let count = maker.ask(&["smaller", "case", "smaller"])?;
         let count = count.trim().parse().context("how many smaller cases?")?;
-        let Some((index, smaller)) = first_differing(runtimes, "smaller", count)? else {
+        let is_late = || began.elapsed() > PATIENCE;
+        let Some((index, smaller)) = first_differing(runtimes, "smaller", count, is_late)? else {
             break;
         };
         maker.ask(&["pick", "smaller", &index.to_string(), "case"])?;
@@ -50,23 +51,26 @@ pub(super) fn shrink(runtimes: &Runtimes, seed: u64, finding: &Finding) -> Resul
     }))
 }
 
-/// The first case of a file whose answers differ, and its number.
+/// The first case of a file whose answers differ, and its number, if one is found before it `is_late`.
 fn first_differing(
     runtimes: &Runtimes,
     file: &str,
     count: usize,
+    is_late: impl Fn() -> bool,
 ) -> Result<Option<(usize, Finding)>> {
-    let code = runtimes.with_code(file)?;
     for first in (1..=count).step_by(SLICE) {
+        if is_late() {
+            break;
+        }
         let last = (first + SLICE - 1).min(count);
-        let given = runtimes.run_file(code, first, last)?;
+        let given = runtimes.run_file(file, first, last)?;
         // What the compiler takes in one way or another is no smaller case.
         let mut found = runtimes.differing(file, &given)?.into_iter();
         let found = found.find(|finding| {
             count == 1 || !finding.answers[0].starts_with(&["does not compile".to_owned()])
         });
         if let Some(finding) = found {
-            return Ok(Some((finding.number, finding)));
+            return Ok(Some((runtimes.number_in(finding.number, first), finding)));
         }
     }
     Ok(None)

@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::{paths, run};
 
 /// Longest time in which an instance says nothing: more than `differ` gives to a case.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_secs(40);
 
 /// What a side is built of.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -371,7 +371,7 @@ fn find_native(engine: &Engine, address: CodeAddress) -> Option<u64> {
     Some(block.native.start + u64::from(block.places[at].1))
 }
 
-/// What a call leaves on the stack that returns to this specific instruction.
+/// What a call leaves on the stack that returns to this specific instruction, which may be behind its function's last.
 #[must_use]
 pub(crate) fn return_word(address: CodeAddress) -> u64 {
     let Some(engine) = ENGINE.get() else {
@@ -380,5 +380,12 @@ pub(crate) fn return_word(address: CodeAddress) -> u64 {
     if let Some(at) = (0..stubs::RETURNS).find(|&at| stubs::nth_return(at) == address) {
         return engine.common.returns + 8 * at as u64;
     }
-    native(address).expect("who calls is compiled")
+    let blocks = engine.blocks.read();
+    let block = blocks.by_specific.range(..address.word()).next_back();
+    let (start, block) = block.expect("who calls is compiled");
+    let offset = ((address.word() - start) / 8) as u32;
+    let at = block
+        .returns
+        .binary_search_by_key(&offset, |&(_, words)| words);
+    block.native.start + u64::from(block.returns[at.expect("a call is before it")].0)
 }

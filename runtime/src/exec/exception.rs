@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use smallvec::{SmallVec, smallvec};
 
 use super::call::Called;
+use crate::code::native;
 use crate::code::stubs::{self, for_each_return};
 use crate::heap::Heap;
 use crate::loader::module;
@@ -396,7 +397,7 @@ pub(crate) fn backtrace(p: &Process) -> String {
         if word.is_header() && word != RawTerm::NONE {
             line(format_args!(
                 "{}",
-                returns(at, CodeAddress::of_word(word.0))
+                returns(at, native::specific(CodeAddress::of_word(word.0)))
             ));
             y = 0;
         } else {

@@ -1,0 +1,105 @@
+//! `cargo xtask engines`: what runs programs on Beamline does so on each engine.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{conformance, outside, paths, run};
+
+/// Options of `cargo xtask engines`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Engines that run everything [default: all]
+    #[arg(long = "engine", value_name = "ENGINE", value_parser = clap::builder::PossibleValuesParser::new(ENGINES))]
+    engines: Vec<String>,
+    /// Tests to run [default: all]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(PARTS))]
+    parts: Vec<String>,
+    /// Leave out the tests that need Chromium
+    #[arg(long)]
+    no_browser: bool,
+}
+
+/// What `--engine` takes.
+const ENGINES: [&str; 2] = ["interpreter", "jit"];
+
+/// The engine of a machine whose command line names none.
+const VARIABLE: &str = "BEAMLINE_ENGINE";
+
+/// The tests: of the binary, and tasks.
+const PARTS: [&str; 7] = [
+    BINARY, "golden", SAMPLES, "stress", "traces", "natives", SUITES,
+];
+
+const BINARY: &str = "binary";
+const SAMPLES: &str = "samples";
+const SUITES: &str = "suites";
+
+/// Runs every test on every engine, and tells how long each took and which ones failed.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let chosen = |given: &[String], all: &[&str]| match given {
+        [] => all.iter().map(|&name| name.to_owned()).collect(),
+        given => given.to_vec(),
+    };
+    let mut failed = Vec::new();
+    for engine in chosen(&options.engines, &ENGINES) {
+        for part in chosen(&options.parts, &PARTS) {
+            let began = outside::now();
+            let ended = part_on(&engine, &part, options.no_browser);
+            let seconds = began.elapsed().as_secs();
+            let how = match &ended {
+                Ok(()) => "passes".to_owned(),
+                Err(error) => format!("fails: {error:#}"),
+            };
+            eprintln!("{part} on {engine}: {how} ({seconds} s)");
+            if ended.is_err() {
+                failed.push(format!("{part} on {engine}"));
+            }
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// What `cargo xtask test` runs on the compiled engine besides: the tests of the binary and the golden cases.
+pub(crate) fn of_test(no_browser: bool) -> Result<()> {
+    for part in [BINARY, "golden"] {
+        part_on("jit", part, no_browser)
+            .with_context(|| format!("{part} on the compiled engine"))?;
+    }
+    Ok(())
+}
+
+fn part_on(engine: &str, part: &str, no_browser: bool) -> Result<()> {
+    let mut command = match part {
+        BINARY => tests_of_binary(no_browser),
+        SUITES => task("conformance", &conformance::suites_of_gate()?)?,
+        // Ten rounds are for what differs by chance.
+        SAMPLES => task(part, &["--rounds".to_owned(), "2".to_owned()])?,
+        part => task(part, &[])?,
+    };
+    run::status(command.env(VARIABLE, engine))
+}
+
+/// The tests of the `beamline` package, most of which start the binary.
+fn tests_of_binary(no_browser: bool) -> Command {
+    let mut command = match run::on_path("cargo-nextest") {
+        true => run::cargo_command(&["nextest", "run", "--package", "beamline"]),
+        false => run::cargo_command(&["test", "--package", "beamline"]),
+    };
+    if no_browser {
+        command.args(["--", "--skip", "in_a_browser"]);
+    }
+    command
+}
+
+/// Another task of this program.
+fn task(name: &str, arguments: &[String]) -> Result<Command> {
+    let own = std::env::current_exe().context("looking for this program")?;
+    let mut command = Command::new(own);
+    command.arg(name).args(arguments);
+    command.current_dir(paths::workspace());
+    Ok(command)
+}
