@@ -325,15 +325,13 @@ mod tests {
         all
     }
 
-    /// Instructions that need no machine code where what they do is nothing.
-    const MAYBE_NOTHING: [&str; 2] = ["Trim", "Deallocate"];
-
     #[test]
     fn every_instruction_is_there_in_order_with_its_machine_code() {
         crate::hooks::install();
+        let files = crate::beam::samples::real_files();
         let mut functions = 0;
-        for path in crate::beam::samples::real_files().into_iter().take(20) {
-            let file = std::fs::read(&path).expect("a real file is readable");
+        for path in files.iter().step_by(40) {
+            let file = std::fs::read(path).expect("a real file is readable");
             let module = prepare(&file).expect("a real file loads");
             let specific = Specific::new(&module);
             let texts = native_code(&module, |_, _| true);
@@ -356,12 +354,11 @@ mod tests {
                 let offsets: Vec<u32> = own.iter().map(|(offset, ..)| *offset).collect();
                 assert_eq!(offsets, wanted, "{text}");
                 for (offset, name, lines) in &all {
-                    let is_some = *lines > 0 || MAYBE_NOTHING.contains(name);
-                    assert!(is_some, "@{offset} {name} has no machine code:\n{text}");
+                    assert!(*lines > 0, "@{offset} {name} has no machine code:\n{text}");
                 }
             }
         }
-        assert!(functions > 100, "{functions}");
+        assert!(files.is_empty() || functions > 100, "{functions}");
     }
 
     /// Jumps lead to labels of the same text; calls by the table are of stubs with names.
@@ -369,7 +366,10 @@ mod tests {
     fn places_have_names() {
         crate::hooks::install();
         let files = crate::beam::samples::real_files();
-        let path = files.first().expect("a real file");
+        let Some(path) = files.iter().find(|path| path.ends_with("ebin/lists.beam")) else {
+            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
+            return;
+        };
         let module = prepare(&std::fs::read(path).unwrap()).expect("a real file loads");
         let mut jumps = 0;
         for text in native_code(&module, |_, _| true) {
@@ -385,10 +385,10 @@ mod tests {
                     });
                     assert!(is_there, "{operands}:\n{text}");
                 } else if mnemonic.starts_with('j') || mnemonic == "call" {
-                    assert!(operands.starts_with('['), "{line}");
-                    let named = operands.strip_prefix("[r12+");
+                    let target = operands.strip_prefix("qword ptr [").unwrap_or(operands);
+                    let named = target.strip_prefix("r12+");
                     let named = named.is_none_or(|name| name.starts_with(char::is_alphabetic));
-                    assert!(named, "{line}");
+                    assert!(target.starts_with('r') && named, "{line}");
                 }
             }
         }

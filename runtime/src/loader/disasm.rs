@@ -13,7 +13,7 @@ use super::module::Module;
 use crate::code::bif::Bif;
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::{Kind, Operand};
-use crate::code::{Export, FunEntry};
+use crate::code::{Export, FunEntry, record};
 use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// A module's code as text, made by [`Display`].
@@ -150,7 +150,7 @@ impl<'a> Specific<'a> {
             Kind::Src | Kind::Const => {
                 // SAFETY: H6: a constant operand is an immediate or a literal of the module.
                 let term: Term<'_> = unsafe { Term::new(RawTerm(word)) };
-                write!(f, "{term:?}")
+                constant(f, term)
             }
             Kind::Label | Kind::Labels => match self.offset(word) {
                 Some(offset) if word != 0 => write!(f, "@{offset}"),
@@ -253,6 +253,27 @@ fn is_label(kind: Kind, at: usize, words: usize) -> bool {
     }
 }
 
+/// Writes a constant. A new map is made of one that has no values yet, which are no terms.
+fn constant(f: &mut Formatter<'_>, term: Term<'_>) -> fmt::Result {
+    let values = term
+        .as_map()
+        .map(|map| map.iter().map(|(_, value)| value.raw()));
+    if !values.is_some_and(|mut values| values.any(|value| value == record::NO_DEFAULT)) {
+        return write!(f, "{term:?}");
+    }
+    f.write_str("#{")?;
+    for (n, (key, _)) in term
+        .as_map()
+        .into_iter()
+        .flat_map(|map| map.iter())
+        .enumerate()
+    {
+        f.write_str(if n == 0 { "" } else { "," })?;
+        write!(f, "{key:?}=>_")?;
+    }
+    f.write_str("}")
+}
+
 fn write_register(f: &mut Formatter<'_>, code: u64) -> fmt::Result {
     let kind = if code & 4 == 0 { 'x' } else { 'y' };
     write!(f, "{kind}{}", code / 8)
@@ -311,6 +332,11 @@ mod tests {
                     line.offset
                 );
             }
+            assert!(
+                code.to_string().starts_with("{module,"),
+                "{}",
+                path.display()
+            );
             let end = code.lines().last().map(|line| line.next);
             assert_eq!(end, Some(module.code().len()), "{}", path.display());
         }
