@@ -62,7 +62,7 @@ fn a_run_shows_what_it_has_called() {
     let text = place.printed(&run);
     assert!(text.contains("work:fib/1: ") && text.contains("work:main/1: "));
     assert!(
-        !text.contains("work:module_info/0: ") && !text.contains("55"),
+        !text.contains("work:module_info/0: ") && !text.lines().any(|line| line == "610"),
         "{text}"
     );
 }

@@ -288,6 +288,7 @@ const NO_ANSWER: Cell<Answer> = Cell::new(Answer {
 thread_local! {
     static SPECIFIC: Answers = const { [NO_ANSWER; ANSWERS] };
     static NATIVE: Answers = const { [NO_ANSWER; ANSWERS] };
+    static RETURN_WORDS: Answers = const { [NO_ANSWER; ANSWERS] };
 }
 
 /// What is remembered of an address, or else found.
@@ -380,12 +381,19 @@ pub(crate) fn return_word(address: CodeAddress) -> u64 {
     if let Some(at) = (0..stubs::RETURNS).find(|&at| stubs::nth_return(at) == address) {
         return engine.common.returns + 8 * at as u64;
     }
+    let found = answer(&RETURN_WORDS, address.word(), || {
+        find_return_word(engine, address)
+    });
+    found.expect("who calls is compiled")
+}
+
+/// The same, looked for.
+fn find_return_word(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
-    let block = blocks.by_specific.range(..address.word()).next_back();
-    let (start, block) = block.expect("who calls is compiled");
+    let (start, block) = blocks.by_specific.range(..address.word()).next_back()?;
     let offset = ((address.word() - start) / 8) as u32;
     let at = block
         .returns
         .binary_search_by_key(&offset, |&(_, words)| words);
-    block.native.start + u64::from(block.returns[at.expect("a call is before it")].0)
+    Some(block.native.start + u64::from(block.returns[at.ok()?].0))
 }

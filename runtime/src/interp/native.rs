@@ -408,6 +408,11 @@ pub(crate) unsafe fn resume(p: &mut Process, slice: &mut Slice) -> u64 {
 
 pub(crate) use super::run::ended;
 
+/// A float that an operator gives: nothing is collected until the process looks for room.
+pub(crate) extern "C" fn float_beside(p: &Process, value: f64) -> RawTerm {
+    p.float_beside(value).raw()
+}
+
 /// Takes `len` bits of a match context as a bitstring: there is room for it.
 ///
 /// # Safety

@@ -29,7 +29,7 @@ pub(super) mod slot {
 }
 
 /// Names of stubs in the table that are of no instruction, in order.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 8] = [
     "collect",
     "yield_at_entry",
     "yield_at_return",
@@ -37,6 +37,7 @@ const OTHERS: [&str; 7] = [
     "look_at_bits",
     "call_light_bif",
     "call_heavy_bif",
+    "float_beside",
 ];
 
 /// How many stubs are in the table.
@@ -53,6 +54,7 @@ pub(super) const TAKE_BITS: i32 = other(3);
 pub(super) const LOOK_AT_BITS: i32 = other(4);
 pub(super) const CALL_LIGHT_BIF: i32 = other(5);
 pub(super) const CALL_HEAVY_BIF: i32 = other(6);
+pub(super) const FLOAT_BESIDE: i32 = other(7);
 
 const fn other(number: i32) -> i32 {
     8 * (Op::ALL.len() as i32 + number)
@@ -238,6 +240,7 @@ fn emit(a: &mut Assembler) -> Offsets {
     table[YIELD_AT_RETURN as usize / 8] = yield_at_return;
     table[CALL_LIGHT_BIF as usize / 8] = emit_helper(a, helpers::call_light_bif);
     table[CALL_HEAVY_BIF as usize / 8] = emit_helper(a, helpers::call_heavy_bif);
+    table[FLOAT_BESIDE as usize / 8] = emit_float(a);
     table[TAKE_BITS as usize / 8] = emit_bits(a, helpers::take_bits as *const () as u64);
     table[LOOK_AT_BITS as usize / 8] = emit_bits(a, helpers::look_at_bits as *const () as u64);
     Offsets {
@@ -387,6 +390,22 @@ fn emit_bits(a: &mut Assembler, function: u64) -> AssemblyOffset {
     dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]; mov rsi, rdx; mov rdx, rcx);
     swap_out(a);
     dynasm!(a; .arch x64; mov rdi, r13; mov rax, QWORD function as i64; call rax);
+    swap_in(a);
+    dynasm!(a; .arch x64; push QWORD [rbp + slot::BACK]; ret);
+    stub
+}
+
+/// Makes a float of what is in `xmm0`, as operators do: it is in `rax` then.
+fn emit_float(a: &mut Assembler) -> AssemblyOffset {
+    let stub = a.offset();
+    dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]);
+    swap_out(a);
+    dynasm!(a
+        ; .arch x64
+        ; mov rdi, r13
+        ; mov rax, QWORD helpers::float_beside as *const () as usize as i64
+        ; call rax
+    );
     swap_in(a);
     dynasm!(a; .arch x64; push QWORD [rbp + slot::BACK]; ret);
     stub

@@ -5,8 +5,9 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use super::{RAX, RCX, RDX, RSI, constant, load, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Reg, Src};
-use crate::heap::{Heap, RESERVED_WORDS};
+use crate::heap::Heap;
 use crate::jit::compile::Compiler;
+use crate::jit::stubs::FLOAT_BESIDE;
 use crate::term::CodeAddress;
 use crate::term::tag::{self, size};
 
@@ -84,17 +85,7 @@ pub(super) fn floats(
             Floats::Product => dynasm!(c.a; .arch x64; mulsd xmm0, xmm1),
         }
         is_finite(c, other);
-        let (bytes, header) = (8 * (size::FLOAT + RESERVED_WORDS) as i32, FLOAT as i32);
-        dynasm!(c.a
-            ; .arch x64
-            ; lea rax, [r15 + bytes]
-            ; cmp rax, rsp
-            ; ja =>other
-            ; mov QWORD [r15], header
-            ; movsd [r15 + 8], xmm0
-            ; lea rax, [r15 + tag::BOXED as i32]
-            ; add r15, 8 * size::FLOAT as i32
-        );
+        c.call_stub(FLOAT_BESIDE);
         store(c, dst, RAX);
     })
 }
