@@ -1,5 +1,5 @@
 //! `cargo xtask truth`: a program whose functions measure themselves (`ci/truth/truth_work.erl`), and what profiles of it
-//! say: call_time, and the call paths of a recording as folded stacks, which flame graphs are drawn of.
+//! say: call_time, and the call paths of a recording, as folded stacks and as a flame graph.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -155,7 +155,12 @@ impl Runs {
             .arg(&folded)
             .arg(&file);
         run::output(&mut export)?;
-        Ok((truth, of_folded(&read(&folded)?)?))
+        let picture = self.dir.join(format!("{engine}.svg"));
+        let mut draw = self.command("flamegraph");
+        run::output(draw.arg("-o").arg(&picture).arg(&file))?;
+        let stacks = read(&folded)?;
+        is_drawn(&with_callees(&stacks)?, &drawn(&read(&picture)?))?;
+        Ok((truth, of_folded(&stacks)?))
     }
 }
 
@@ -205,6 +210,69 @@ fn of_folded(text: &str) -> Result<Times> {
         }
     }
     Ok(times)
+}
+
+/// Times with those of what is called, in folded stacks: a call path counts for its last function, also where that calls
+/// itself.
+fn with_callees(text: &str) -> Result<Times> {
+    let mut times = Times::new();
+    let mut seen = BTreeMap::new();
+    for line in text.lines() {
+        let (stack, time) = line.rsplit_once(' ').context("a stack and its time")?;
+        let time: f64 = time.parse().context("a time")?;
+        let ends = stack.match_indices(';').map(|(at, _)| at);
+        for end in ends.chain([stack.len()]) {
+            *seen.entry(&stack[..end]).or_insert(0.0) += time;
+        }
+    }
+    for (path, time) in seen {
+        let last = path.rsplit(';').next().unwrap_or_default();
+        *times.entry(last.to_owned()).or_default() += time;
+    }
+    Ok(times)
+}
+
+/// The same in a flame graph: the titles of its frames have microseconds.
+fn drawn(svg: &str) -> Times {
+    let mut times = Times::new();
+    let titles = svg.split("<title>").skip(1);
+    for title in titles.filter_map(|text| text.split("</title>").next()) {
+        let Some((name, width)) = title.split_once(" (") else {
+            continue;
+        };
+        let number = width
+            .split_once(" µs")
+            .map(|(number, _)| number.replace(',', ""));
+        if let Some(Ok(microseconds)) = number.map(|number| number.parse::<f64>()) {
+            *times.entry(name.to_owned()).or_default() += microseconds * 1e3;
+        }
+    }
+    times
+}
+
+/// Is each function of the program as wide in the flame graph as its call paths took?
+///
+/// # Errors
+/// The first that is not. Frames are drawn in whole microseconds.
+fn is_drawn(times: &Times, drawn: &Times) -> Result<()> {
+    let names = of_names(times.keys());
+    for name in names {
+        let function = format!("{MODULE}:{name}");
+        let width = drawn.get(&function).copied().unwrap_or_default();
+        let time = times[&function];
+        ensure!(
+            (width - time).abs() <= time / 1000.0,
+            "{function} took {time} ns, and is {width} ns wide in the flame graph"
+        );
+    }
+    Ok(())
+}
+
+/// The names of the program's functions that spin, and are frames of some width.
+fn of_names<'a>(functions: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let prefix = format!("{MODULE}:");
+    let names = functions.filter_map(|name| name.strip_prefix(&prefix));
+    names.filter(|name| !name.starts_with('\'')).collect()
 }
 
 /// How wrong a profile is.
@@ -258,6 +326,22 @@ mod tests {
         assert_eq!(wrong(103.0, 297.0), 1);
         assert_eq!(wrong(103.0, 309.0), 1);
         assert!(compare(&truth, Times::new()).is_err());
+    }
+
+    #[test]
+    fn flame_graphs_are_as_wide_as_their_call_paths() {
+        let stacks =
+            "truth_work:a/1 1000000\ntruth_work:a/1;truth_work:a/1 500000\np;truth_work:b/2 9000\n";
+        let times = with_callees(stacks).unwrap();
+        assert_eq!((times["truth_work:a/1"], times["p"]), (2e6, 9e3));
+        let svg = |a: &str| {
+            format!(
+                "<title>truth_work:a/1 ({a} µs, 9%)</title><title>truth_work:a/1 (500 µs)</title><title>truth_work:b/2 (9 µs)</title>"
+            )
+        };
+        assert!(is_drawn(&times, &drawn(&svg("1,500"))).is_ok());
+        assert!(is_drawn(&times, &drawn(&svg("1,400"))).is_err());
+        assert!(is_drawn(&times, &Times::new()).is_err());
     }
 
     #[test]
