@@ -31,6 +31,7 @@ mod sanitize;
 mod stress;
 mod test;
 mod traces;
+mod truth;
 
 use beamline_runtime_otp_home as otp_home;
 use clap::{Parser, Subcommand};
@@ -67,6 +68,8 @@ enum Task {
     Stress(stress::Options),
     /// Compare each answer of the trace interface with OTP 29's
     Traces(traces::Options),
+    /// Compare what profiles say of functions with what these measure themselves
+    Truth(truth::Options),
     /// Run random cases on OTP and on Beamline, and compare the answers
     Differ(differ::Options),
     /// Run the binary's tests, the golden cases, samples and suites on each engine
@@ -100,6 +103,7 @@ fn main() -> std::process::ExitCode {
         Task::Samples(options) => samples::main(&options),
         Task::Stress(options) => stress::main(&options),
         Task::Traces(options) => traces::main(&options),
+        Task::Truth(options) => truth::main(&options),
         Task::Differ(options) => differ::main(&options),
         Task::Engines(options) => engines::main(&options),
         Task::Golden(options) => golden::main(&options),
