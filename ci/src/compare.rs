@@ -492,44 +492,49 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             result(command.args(base).args(["-run", "compare_work"]).args(task))
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
-        Measure::Native | Measure::Plain => {
-            let module = match row.measure {
-                Measure::Native => "native_work",
-                _ => "plain_work",
+        Measure::Native => workload(runtime, dir, &runtime.erl, "native_work", row),
+        Measure::Plain => workload(runtime, dir, &runtime.erl, "plain_work", row),
+        Measure::Trace => workload(runtime, dir, &runtime.erl, "trace_work", row),
+        Measure::Recorded => {
+            let words = match &runtime.beamline {
+                Some(build) => recording(build, dir)?,
+                None => runtime.erl.clone(),
             };
-            let mut command = runtime.place.command(dir, &runtime.erl)?;
-            command.args(base);
-            result(command.args(["-run", module, "main", row.workload]))
-        }
-        Measure::Trace | Measure::Recorded => {
-            let words = match (&runtime.beamline, row.measure) {
-                (Some(build), Measure::Recorded) => {
-                    let ring = dir.join("trace_work.ring");
-                    let ring = ring
-                        .to_str()
-                        .context("the build folder's name is not UTF-8")?;
-                    let verb = [
-                        "record",
-                        "--events",
-                        "calls",
-                        "--pattern",
-                        "trace_work:pair/2",
-                        "--ring",
-                        "64MiB",
-                        "--output",
-                        ring,
-                    ];
-                    build.words(&verb)?
-                }
-                _ => runtime.erl.clone(),
-            };
-            let mut command = runtime.place.command(dir, &words)?;
-            command
-                .args(base)
-                .args(["-run", "trace_work", "main", row.workload]);
-            result(&mut command)
+            workload(runtime, dir, &words, "trace_work", row)
         }
     }
+}
+
+/// What a workload of this module says of itself.
+fn workload(
+    runtime: &Runtime,
+    dir: &std::path::Path,
+    erl: &[String],
+    module: &str,
+    row: &Row,
+) -> Result<Sample> {
+    let mut command = runtime.place.command(dir, erl)?;
+    command.args(["-noshell", "-pa", &runtime.beams]);
+    result(command.args(["-run", module, "main", row.workload]))
+}
+
+/// The words that record each call of `trace_work:pair/2`.
+fn recording(build: &Build, dir: &std::path::Path) -> Result<Vec<String>> {
+    let ring = dir.join("trace_work.ring");
+    let ring = ring
+        .to_str()
+        .context("the build folder's name is not UTF-8")?;
+    build.words(&[
+        "record",
+        "--events",
+        "calls",
+        "--pattern",
+        "trace_work:pair/2",
+        "--ring",
+        "64MiB",
+        "--output",
+        ring,
+    ])
 }
 
 /// fib(30) with each call and return in a file, which is complete when it is measured.

@@ -262,7 +262,8 @@ pub(crate) fn is_native(address: CodeAddress) -> bool {
         .is_some_and(|engine| engine.range.contains(&address.word()))
 }
 
-/// Answers that a thread remembers, as long as no compiled code is given back.
+/// Answers that a thread remembers, as long as no compiled code is given back. They do not lie on its stack: some threads
+/// have a small one.
 type Answers = [Cell<Answer>; ANSWERS];
 
 #[derive(Clone, Copy)]
@@ -286,15 +287,15 @@ const NO_ANSWER: Cell<Answer> = Cell::new(Answer {
 });
 
 thread_local! {
-    static SPECIFIC: Answers = const { [NO_ANSWER; ANSWERS] };
-    static NATIVE: Answers = const { [NO_ANSWER; ANSWERS] };
-    static RETURN_WORDS: Answers = const { [NO_ANSWER; ANSWERS] };
+    static SPECIFIC: Box<Answers> = Box::new([NO_ANSWER; ANSWERS]);
+    static NATIVE: Box<Answers> = Box::new([NO_ANSWER; ANSWERS]);
+    static RETURN_WORDS: Box<Answers> = Box::new([NO_ANSWER; ANSWERS]);
 }
 
 /// What is remembered of an address, or else found.
 #[inline]
 fn answer(
-    answers: &'static LocalKey<Answers>,
+    answers: &'static LocalKey<Box<Answers>>,
     of: u64,
     find: impl FnOnce() -> Option<u64>,
 ) -> Option<u64> {

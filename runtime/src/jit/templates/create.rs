@@ -98,7 +98,7 @@ impl Plan {
         for segment in all {
             add(&mut parts, &mut open, segment)?;
         }
-        close(&mut parts, &mut open)?;
+        close(&mut parts, &mut open);
         let plan = Plan { to, parts };
         plan.is_supported().then_some(plan)
     }
@@ -184,7 +184,7 @@ fn push(parts: &mut Vec<Part>, open: &mut Vec<Field>, field: Field, is_little: b
 }
 
 /// The fields that are left end within a byte, whose other bits are zero.
-fn close(parts: &mut Vec<Part>, open: &mut Vec<Field>) -> Option<()> {
+fn close(parts: &mut Vec<Part>, open: &mut Vec<Field>) {
     if !open.is_empty() {
         let fields = std::mem::take(open);
         parts.push(Part::Fields {
@@ -192,7 +192,6 @@ fn close(parts: &mut Vec<Part>, open: &mut Vec<Field>) -> Option<()> {
             is_little: false,
         });
     }
-    Some(())
 }
 
 pub(super) fn bs_create_bin(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsCreateBin) {
@@ -319,16 +318,9 @@ fn fresh(c: &mut Compiler<'_>, plan: &Plan, alloc: usize, other: DynamicLabel) {
     );
 }
 
-/// The bytes of the writable bitstring that `of` holds get longer by all segments, where there is room.
-fn append(
-    c: &mut Compiler<'_>,
-    plan: &Plan,
-    of: Reg,
-    is_private: bool,
-    alloc: usize,
-    other: DynamicLabel,
-) {
-    let (capacity, size) = (Binary::CAPACITY as i32, Binary::SIZE as i32);
+/// Goes to `other` unless `of` holds a bitstring of whole bytes that may be appended to: it is in `rdx`, its end in `r9`,
+/// what keeps its binary in `rdi`, and the binary in `rsi`. Gives its flags.
+fn writable(c: &mut Compiler<'_>, of: Reg, other: DynamicLabel) -> i32 {
     let writable = (sub_bits::MUTABLE | sub_bits::VOLATILE) as i32;
     load(c, RDX, of);
     binaries::is_sub_bits(c, other);
@@ -352,6 +344,20 @@ fn append(
         ; test r9b, 7
         ; jnz =>other
     );
+    writable
+}
+
+/// The bytes of the writable bitstring that `of` holds get longer by all segments, where there is room.
+fn append(
+    c: &mut Compiler<'_>,
+    plan: &Plan,
+    of: Reg,
+    is_private: bool,
+    alloc: usize,
+    other: DynamicLabel,
+) {
+    let (capacity, size) = (Binary::CAPACITY as i32, Binary::SIZE as i32);
+    let writable = writable(c, of, other);
     // `rcx` gets the bits then, `rax` their bytes.
     match plan.binaries().next() {
         None if plan.bits() == 0 => dynasm!(c.a; .arch x64; jmp =>other),

@@ -189,7 +189,7 @@ pub(super) fn update_record(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Upda
     }
     for at in 0..=size {
         let offset = 8 * at as i32;
-        match updates.iter().filter(|(changed, _)| *changed == at).last() {
+        match updates.iter().rfind(|(changed, _)| *changed == at) {
             Some((_, value)) => put(c, offset, value),
             None => {
                 load_at(c, RAX, RDX, offset - tag::BOXED as i32);
