@@ -15,9 +15,9 @@ pub(crate) struct Options {
     no_browser: bool,
 }
 
-/// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under
-/// stress, the golden cases, the last and the
-/// binary's tests on the compiled engine, random modules on both, libraries of others, and OTP's suites that are in the gate.
+/// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under stress, the
+/// golden cases, these and the binary's tests on the compiled engine, random modules on both engines, libraries of others,
+/// and OTP's suites that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if !options.quick {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
