@@ -8,6 +8,7 @@ use crate::code::bif::Bif;
 use crate::code::op::{Op, read};
 use crate::code::operand::Src;
 use crate::exec::guard::ELEMENTS_PER_REDUCTION;
+use crate::heap::Heap;
 use crate::jit::compile::Compiler;
 use crate::process::offset::PID;
 use crate::term::{CodeAddress, am, tag};
@@ -42,11 +43,11 @@ const TWO: &[(&str, Two)] = &[
     ("=/=", other_word),
 ];
 
-/// The template of a row.
+/// The template of a row. There is none where the interpreter collects behind a guard BIF.
 fn of<T: Copy>(table: &[(&str, T)], bif: &Bif) -> Option<T> {
     let mut found = table.iter().filter(|(name, _)| *name == bif.function);
     let (_, template) = found.next().filter(|_| bif.module == "erlang")?;
-    Some(*template)
+    Some(*template).filter(|_| !Heap::is_zealous())
 }
 
 pub(super) fn bif1(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif1) {
