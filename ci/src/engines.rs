@@ -64,11 +64,11 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What `cargo xtask test` runs on the compiled engine besides: the tests of the binary and the golden cases.
+/// What `cargo xtask test` runs on the interpreter besides: the tests of the binary and the golden cases.
 pub(crate) fn of_test(no_browser: bool) -> Result<()> {
     for part in [BINARY, "golden"] {
-        part_on("jit", part, no_browser)
-            .with_context(|| format!("{part} on the compiled engine"))?;
+        part_on("interpreter", part, no_browser)
+            .with_context(|| format!("{part} on the interpreter"))?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(crate) struct Options {
 }
 
 /// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under stress, the
-/// golden cases, these and the binary's tests on the compiled engine, random modules on both engines, libraries of others,
+/// golden cases, these and the binary's tests on the interpreter, random modules on both engines, libraries of others,
 /// and OTP's suites that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if !options.quick {

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::variable::Variable;
 
 /// What an emulator runs code with. Whoever starts an emulator tells it, except where it is the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// Instructions are interpreted.
-    #[default]
     Interpreter,
     /// Each function is compiled to machine code when it is first called.
     Jit,
@@ -25,6 +24,16 @@ impl Engine {
         match self {
             Engine::Interpreter => "interpreter",
             Engine::Jit => "jit",
+        }
+    }
+}
+
+/// The fastest that there is on this processor.
+impl Default for Engine {
+    fn default() -> Engine {
+        match cfg!(target_arch = "x86_64") {
+            true => Engine::Jit,
+            false => Engine::Interpreter,
         }
     }
 }

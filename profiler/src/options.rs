@@ -22,12 +22,11 @@ pub(crate) struct RunArgs {
     /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
     #[arg(long)]
     pub(crate) deterministic: bool,
-    /// Interpret code, or compile each function to machine code when it is first called (on x86-64) [default:
-    /// $BEAMLINE_ENGINE, interpreter].
+    /// Compile each function to machine code when it is first called, or interpret code [default: $BEAMLINE_ENGINE, jit on
+    /// x86-64, interpreter elsewhere].
     #[arg(long, value_name = "ENGINE", value_parser = engine())]
     pub(crate) engine: Option<Engine>,
-    /// Tell the profiler perf of Linux which Erlang function each compiled code is of; needs --engine jit [default:
-    /// $BEAMLINE_PERF, nothing].
+    /// Tell the profiler perf of Linux which Erlang function each compiled code is of [default: $BEAMLINE_PERF, nothing].
     #[arg(long, value_name = "WHAT", value_parser = named(Perf::ALL, Perf::name, Perf::about))]
     pub(crate) perf: Option<Perf>,
     /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam, .exs or .escript file.

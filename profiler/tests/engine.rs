@@ -225,6 +225,15 @@ fn a_program_is_told_what_runs_it() {
     };
     assert_eq!(told(&["run", "--engine", "jit"]), "jit\n");
     assert_eq!(told(&["run", "--engine", "interpreter"]), "emu\n");
+    // Whoever names none gets the compiled engine, where there is one.
+    let mut unnamed = place.beamline(&["run", "--", "erl", "-noshell", "-eval", flavor]);
+    let unnamed = unnamed.env_remove("BEAMLINE_ENGINE").output();
+    let unnamed = unnamed.expect("beamline runs");
+    let best = match cfg!(target_arch = "x86_64") {
+        true => "jit\n",
+        false => "emu\n",
+    };
+    assert_eq!(String::from_utf8_lossy(&unnamed.stdout), best);
 }
 
 #[test]

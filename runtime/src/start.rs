@@ -181,11 +181,14 @@ fn start_engine(mut perf: engine::perf::Asked) -> Result<(), StartError> {
         Some(Perf::Jitdump) => perf.dump = true,
         None => {}
     }
-    match Engine::from_environment().map_err(StartError)? {
-        Some(Engine::Jit) => {
-            engine::start(&perf).map_err(|error| StartError(format!("--engine jit: {error}")))
-        }
-        Some(Engine::Interpreter) | None => {
+    let asked = Engine::from_environment().map_err(StartError)?;
+    match asked.unwrap_or_default() {
+        Engine::Jit => engine::start(&perf).map_err(|error| {
+            StartError(format!(
+                "code cannot be compiled: {error}; --engine interpreter runs it as it is"
+            ))
+        }),
+        Engine::Interpreter => {
             if perf.is_some() {
                 complain!(
                     "beamline: code is interpreted, so there is nothing to tell perf of; --engine jit compiles it"
