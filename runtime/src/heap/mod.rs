@@ -620,6 +620,10 @@ impl Heap {
     }
     /// Offset of where what has survived a collection ends.
     pub(crate) const HIGH_WATER: usize = offset_of!(Heap, high_water);
+    /// Offsets of the words counted before what is behind that, of those in fragments, and of those not taken yet.
+    pub(crate) const COLLECTED_WORDS: usize = offset_of!(Heap, collected_words);
+    pub(crate) const FRAGMENT_WORDS: usize = offset_of!(Heap, fragment_words);
+    pub(crate) const UNCLAIMED_WORDS: usize = offset_of!(Heap, unclaimed_words);
     /// Offset of the words that binaries count as.
     pub(crate) const OVERHEAD_WORDS: usize =
         offset_of!(Heap, off_heap) + offset_of!(OffHeap, overhead_words);

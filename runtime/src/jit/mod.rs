@@ -1,7 +1,8 @@
 //! The compiled engine, which runs specific instructions as machine code.
 //!
 //! A function is compiled at its first call, template by template (`compile.rs`, `templates/`). What a template leaves
-//! out is done by the interpreter's arm of the instruction (`interp/native.rs`).
+//! out is done by the interpreter's arm of the instruction (`interp/native.rs`). Calls of traced functions are counted and
+//! measured in line (`metered.rs`).
 //!
 //! Machine registers while compiled code runs:
 //!
@@ -31,6 +32,7 @@
 
 mod compile;
 mod listing;
+mod metered;
 pub(crate) mod perf;
 mod stubs;
 mod templates;

@@ -6,15 +6,14 @@ use std::sync::OnceLock;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
-use super::perf;
+use super::{metered, perf};
 use crate::code::native::{BYTES, Common, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
 use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
 use crate::process::Process;
-use crate::process::offset::{FCALLS, HTOP, RESUMED_CALL, SENSITIVE, STOP};
+use crate::process::offset::{FCALLS, HTOP, STOP};
 use crate::sys::code_memory::CodeMemory;
-use crate::trace::breakpoint::{active_address, offset as breakpoint};
 
 pub(super) type Assembler = VecAssembler<X64Relocation>;
 
@@ -222,7 +221,13 @@ fn emit(a: &mut Assembler) -> Offsets {
     );
     let generic_label = a.new_dynamic_label();
     let (yield_label, generic_entry) = emit_generic_entry(a, generic_label);
-    let traced_entry = emit_traced_entry(a, yield_label, generic_label);
+    let traced = metered::Labels {
+        yields: yield_label,
+        generic: generic_label,
+        returns: a.new_dynamic_label(),
+        call: a.new_dynamic_label(),
+    };
+    let traced_entry = metered::emit_entry(a, &traced);
     let nif_entry = emit_nif_entry(a, yield_label);
     let yield_at_entry = a.offset();
     dynasm!(a; .arch x64; =>yield_label; mov rsi, rax);
@@ -230,7 +235,7 @@ fn emit(a: &mut Assembler) -> Offsets {
     let yield_at_return = a.offset();
     dynasm!(a; .arch x64; pop rsi);
     go(a, address(helpers::yield_at_return));
-    let returns = emit_returns(a);
+    let returns = emit_returns(a, &traced);
     let collect = emit_collect(a);
     let mut table = [collect; TABLE];
     for op in Op::ALL {
@@ -285,46 +290,6 @@ fn emit_generic_entry(a: &mut Assembler, label: DynamicLabel) -> (DynamicLabel, 
     (yields, generic_entry)
 }
 
-/// The call of a compiled function under a breakpoint, whose entry is in `rax`. Where a session wants no more than to
-/// count it, that is done here; the rest as in any call.
-fn emit_traced_entry(
-    a: &mut Assembler,
-    yields: DynamicLabel,
-    generic: DynamicLabel,
-) -> AssemblyOffset {
-    const BREAKPOINT: i32 = 8 * head::BREAKPOINT as i32;
-    const BODY: i32 = 8 * head::BODY as i32;
-    let traced_entry = a.offset();
-    dynasm!(a
-        ; .arch x64
-        ; mov rcx, [rax + BREAKPOINT]
-        ; test rcx, rcx
-        ; jz =>generic
-        ; cmp WORD [rcx + breakpoint::ORIGINAL], Op::NifEntry as i16
-        ; je =>generic
-        ; mov rdx, QWORD active_address() as i64
-        ; mov rdx, [rdx]
-        ; mov rcx, [rcx + rdx * 8 + breakpoint::GENERATIONS]
-        ; test rcx, rcx
-        ; jz =>generic
-        ; mov rcx, [rcx + breakpoint::COUNTED]
-        ; test rcx, rcx
-        ; jz =>generic
-        ; cmp BYTE [r13 + SENSITIVE], 0
-        ; jne =>generic
-        ; cmp rax, [r13 + RESUMED_CALL]
-        ; je =>generic
-        ; dec r14
-        ; jle =>yields
-        ; mov QWORD [r13 + RESUMED_CALL], 0
-        ; mov rdx, [rbp + slot::SLICE]
-        ; mov rdx, [rdx + Slice::COUNTS as i32]
-        ; inc QWORD [rcx + rdx]
-        ; jmp QWORD [rax + BODY]
-    );
-    traced_entry
-}
-
 /// The call of a NIF whose function's entry is in `rax`. It returns as any function does, or goes elsewhere.
 fn emit_nif_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOffset {
     let elsewhere = a.new_dynamic_label();
@@ -344,14 +309,28 @@ fn emit_nif_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOffset {
     nif_entry
 }
 
-/// What stands in place of return addresses, 8 bytes each.
-fn emit_returns(a: &mut Assembler) -> AssemblyOffset {
-    let shared = a.new_dynamic_label();
-    dynasm!(a; .arch x64; .align 8);
+/// What stands in place of return addresses, 8 bytes each. Who calls a metered function calls it right before the first:
+/// processors predict that calls return behind them.
+fn emit_returns(a: &mut Assembler, traced: &metered::Labels) -> AssemblyOffset {
+    /// Bytes of the call.
+    const CALL: usize = 4;
+    const BODY: i8 = 8 * head::BODY as i8;
+    let (shared, accounts) = (a.new_dynamic_label(), a.new_dynamic_label());
+    dynasm!(a; .arch x64; .align 8; .bytes [0x90u8; 8 - CALL]; =>traced.call; call QWORD [BYTE r8 + BODY]);
+    dynasm!(a; .arch x64; =>traced.returns);
     let returns = a.offset();
-    for _ in 0..RETURNS {
-        dynasm!(a; .arch x64; call =>shared; .align 8);
+    assert_eq!(returns.0 % 8, 0, "the size of a call");
+    for nth in 0..RETURNS {
+        match nth {
+            0 => dynasm!(a; .arch x64; jmp =>accounts; .align 8),
+            _ => dynasm!(a; .arch x64; call =>shared; .align 8),
+        }
     }
+    let generic = a.new_dynamic_label();
+    dynasm!(a; .arch x64; =>accounts);
+    metered::emit_return(a, generic);
+    dynasm!(a; .arch x64; =>generic; lea rsi, [=>traced.returns]);
+    go(a, address(helpers::returned));
     // The address behind the call tells which.
     dynasm!(a; .arch x64; =>shared; pop rsi; sub rsi, 5);
     go(a, address(helpers::returned));

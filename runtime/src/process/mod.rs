@@ -236,6 +236,8 @@ pub struct Process {
     psd: RefCell<Option<Box<Psd>>>,
     /// Where its traced calls are measured.
     pub(crate) meters: Option<Box<dyn std::any::Any + Send>>,
+    /// Of these the only one, where compiled code uses it itself; else 0.
+    pub(crate) meter_in_line: Cell<u64>,
     /// Frames on its stack that report returns or exceptions of calls.
     pub(crate) trace_frames: Cell<u32>,
     /// Sessions that have been told that its message queue is long.
@@ -263,6 +265,14 @@ pub(crate) mod offset {
     pub(crate) const OVERHEAD_LIMIT: i32 =
         (offset_of!(Process, heap) + Heap::OVERHEAD_LIMIT) as i32;
     pub(crate) const RESUMED_CALL: i32 = offset_of!(Process, resumed_call) as i32;
+    pub(crate) const METER_IN_LINE: i32 = offset_of!(Process, meter_in_line) as i32;
+    pub(crate) const REDUCTIONS: i32 = offset_of!(Process, reductions) as i32;
+    pub(crate) const COLLECTED_WORDS: i32 =
+        (offset_of!(Process, heap) + Heap::COLLECTED_WORDS) as i32;
+    pub(crate) const FRAGMENT_WORDS: i32 =
+        (offset_of!(Process, heap) + Heap::FRAGMENT_WORDS) as i32;
+    pub(crate) const UNCLAIMED_WORDS: i32 =
+        (offset_of!(Process, heap) + Heap::UNCLAIMED_WORDS) as i32;
     pub(crate) const SENSITIVE: i32 =
         (offset_of!(Process, flags) + offset_of!(Flags, sensitive)) as i32;
     pub(crate) const SAVES_CALLS: i32 =
@@ -327,6 +337,7 @@ impl Process {
             dictionary: RefCell::default(),
             psd: RefCell::new(None),
             meters: None,
+            meter_in_line: Cell::new(0),
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
             resumed_call: Cell::new(CodeAddress::NULL),

@@ -66,8 +66,10 @@ pub(crate) mod offset {
     /// The two generations.
     pub(crate) const GENERATIONS: i32 =
         (offset_of!(Breakpoint, generations) + Generations::<BpData>::OFFSET) as i32;
-    /// In a generation: see [`BpData::counted`].
+    /// In a generation: see [`BpData::counted`], [`BpData::metered_by`] and [`BpData::account`].
     pub(crate) const COUNTED: i32 = offset_of!(BpData, counted) as i32;
+    pub(crate) const METERED_BY: i32 = offset_of!(BpData, metered_by) as i32;
+    pub(crate) const ACCOUNT: i32 = offset_of!(BpData, account) as i32;
 }
 
 /// Where the active generation's index is.
@@ -100,6 +102,10 @@ pub(super) struct BpData {
     has_both: bool,
     /// Where a call is all that is wanted: its counter's [`Counter::address`]; else 0.
     counted: u64,
+    /// Where one meter is all that is wanted: [`Measures::key`] of it; else 0.
+    metered_by: u64,
+    /// And the account that it has of the function.
+    account: u32,
 }
 
 /// The tracer that a `meta` breakpoint reports to.
@@ -172,7 +178,21 @@ impl BpData {
             }
             _ => 0,
         };
+        (self.metered_by, self.account) = self.only_meter().unwrap_or_default();
     }
+
+    /// The key of the meter that is all that is wanted, and its account of the function.
+    fn only_meter(&self) -> Option<(u64, u32)> {
+        const MEASURED: u32 = kind::TIME | kind::MEMORY | kind::PROFILE;
+        let [bp] = &self.sessions[..] else {
+            return None;
+        };
+        let mut measured = measured(bp);
+        let (measures, account) = measured.next().filter(|_| bp.kinds & !MEASURED == 0)?;
+        let is_alone = measured.next().is_none();
+        is_alone.then(|| (measures.key(bp.session.id), account.id))
+    }
+
     pub(super) fn of(&self, session: &Shared) -> Option<&SessionBp> {
         self.sessions.iter().find(|bp| bp.session.id == session.id)
     }
@@ -463,15 +483,18 @@ fn first_call(
         )
     };
     let is_initial = (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, initial.2);
+    let calls = &raw const p.shared().tracee.calls;
     let meters = meters(p);
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();
-    let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, *reading);
+    let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, calls, *reading);
     let caller = meter.enter(account, reading);
     if is_initial && measures.words {
         meter.count_initial_words(*reading);
     }
-    meters.meters.push(meter);
+    meters.meters.push(Box::new(meter));
+    let in_line = meters.in_line();
+    p.meter_in_line.set(in_line);
     account_word(uid, caller)
 }
 

@@ -88,19 +88,28 @@ impl Frame<'_> {
     }
 }
 
-/// Bits of a small integer's tag.
-const SMALL_SHIFT: u32 = 4;
+/// What compiled code knows of frames.
+pub(crate) mod layout {
+    /// Bits of a small integer's tag.
+    pub(crate) const SMALL_SHIFT: u32 = 4;
+    /// Words of a frame that gives one account back.
+    pub(crate) const ACCOUNT_WORDS: usize = 3;
+    /// Its second word: how many accounts there are.
+    pub(crate) const ONE_ACCOUNT: u64 = super::small(1);
+    /// In its third word: where the meter's name begins, above the node's index.
+    pub(crate) const METER_SHIFT: u32 = 32 + SMALL_SHIFT;
+}
 
 /// A word that is a small integer to whoever walks the stack: 60 bits, whatever their sign.
 #[inline(always)]
-pub(super) fn small(bits: u64) -> u64 {
-    (bits << SMALL_SHIFT) | tag::SMALL
+pub(super) const fn small(bits: u64) -> u64 {
+    (bits << layout::SMALL_SHIFT) | tag::SMALL
 }
 
 /// The bits that [`small`] has put into a word.
 #[inline(always)]
 pub(super) fn of_small(word: u64) -> u64 {
-    word >> SMALL_SHIFT
+    word >> layout::SMALL_SHIFT
 }
 
 /// The frame of `kind` whose words behind the first begin at `at`.

@@ -11,15 +11,28 @@
 //!
 //! A call of the function that is current is no change: it is counted, but the clock is not read, and there is nothing to
 //! give back. So recursion costs little.
+//!
+//! Where a process has one meter, compiled code does in line what [`Meter::enter`] and [`Meter::leave`] do
+//! (`jit/metered.rs`).
+//!
+//! Invariants:
+//! - ME1: a meter's current node, and the nodes that its calls are known to lead to, are of its arena, which it holds.
+//! - ME2: [`Meter::calls`] is that of the process's shared part, which the process holds as it holds its meters.
+#![expect(
+    unsafe_code,
+    reason = "nodes are reached as compiled code reaches them"
+)]
 
+use std::mem::offset_of;
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use beamline_formats::paths::Known;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
 use super::native::Nature;
-use super::node::{Arena, ROOT, Together};
+use super::node::{Arena, Node, ROOT, Together};
 use super::session::Shared;
 use crate::process::dirty::DirtyTicks;
 use crate::sys::chance::ticks::Ticks;
@@ -47,6 +60,16 @@ pub(crate) struct Measures {
     pub reductions: bool,
 }
 
+impl Measures {
+    /// Names the meter of these and of the session with this id; never 0.
+    #[inline(always)]
+    pub(super) fn key(self, session: u64) -> u64 {
+        let bits = [self.tree, self.time, self.words, self.reductions];
+        let bits = bits.iter().fold(0, |all, &bit| all << 1 | u64::from(bit));
+        (session + 1) << 4 | bits
+    }
+}
+
 /// The state of the process at a call or return, as far as it is measured.
 #[derive(Clone, Copy)]
 pub(super) struct Reading {
@@ -60,39 +83,159 @@ pub(super) struct Reading {
 pub(super) struct Meter {
     pub(super) session: Arc<Shared>,
     pub(super) measures: Measures,
+    /// See [`Measures::key`].
+    key: u64,
     /// Names it in frames; unique in its process.
     pub(super) uid: u32,
     pub(super) arena: Arc<Arena>,
-    current: u32,
+    /// The arena, for compiled code.
+    nodes: *const Arena,
+    /// The sessions that trace the process's calls, and this session's bit among them.
+    calls: *const AtomicU64,
+    bit: u64,
+    current: NonNull<Node>,
     clock: Ticks,
     ticks: u64,
     words: u64,
     reductions: u64,
     /// Where a call of an account from a node leads.
     transitions: Known<u32>,
+    /// The same of calls made of late.
+    ways: Ways,
+}
+
+// SAFETY: ME1, ME2: what its pointers lead to lives as long as it does, on whichever thread.
+unsafe impl Send for Meter {}
+
+/// Where calls made of late led: a table in which each call has one place.
+struct Ways {
+    /// The caller's bits of a key: none where the caller does not matter.
+    paths: u64,
+    /// Of an even power of two of ways, less one.
+    mask: u64,
+    /// The table's first.
+    first: *const Way,
+    table: Box<[Way]>,
+}
+
+/// Where a call leads.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The caller's index above the account of who is called; 0 where there is none.
+    key: u64,
+    to: Option<NonNull<Node>>,
+}
+
+/// Ways in a table at first, and at most.
+const WAYS: [usize; 2] = [8, 4096];
+
+impl Ways {
+    fn new(tree: bool, len: usize) -> Ways {
+        let table = vec![Way { key: 0, to: None }; len].into_boxed_slice();
+        Ways {
+            paths: if tree { !0 << 32 } else { 0 },
+            mask: len as u64 - 1,
+            first: table.as_ptr(),
+            table,
+        }
+    }
+
+    #[inline(always)]
+    fn key(&self, from: u32, account: u32) -> u64 {
+        (u64::from(from) << 32 & self.paths) | u64::from(account)
+    }
+
+    #[inline(always)]
+    fn place(&self, key: u64) -> usize {
+        ((key >> 32).wrapping_mul(5).wrapping_add(key) & self.mask) as usize
+    }
+
+    #[inline(always)]
+    fn find(&self, from: u32, account: u32) -> Option<NonNull<Node>> {
+        let key = self.key(from, account);
+        let way = self.table[self.place(key)];
+        way.to.filter(|_| way.key == key)
+    }
+
+    fn set(&mut self, from: u32, account: u32, to: NonNull<Node>) {
+        let key = self.key(from, account);
+        let at = self.place(key);
+        self.table[at] = Way { key, to: Some(to) };
+    }
+}
+
+/// What compiled code looks at in a meter.
+pub(crate) mod offset {
+    use super::{Measures, Meter, Way, Ways, offset_of};
+
+    pub(crate) const KEY: i32 = offset_of!(Meter, key) as i32;
+    pub(crate) const UID: i32 = offset_of!(Meter, uid) as i32;
+    pub(crate) const NODES: i32 = offset_of!(Meter, nodes) as i32;
+    pub(crate) const CALLS: i32 = offset_of!(Meter, calls) as i32;
+    pub(crate) const BIT: i32 = offset_of!(Meter, bit) as i32;
+    pub(crate) const CURRENT: i32 = offset_of!(Meter, current) as i32;
+    pub(crate) const TICKS: i32 = offset_of!(Meter, ticks) as i32;
+    pub(crate) const WORDS: i32 = offset_of!(Meter, words) as i32;
+    pub(crate) const REDUCTIONS: i32 = offset_of!(Meter, reductions) as i32;
+    const MEASURES: usize = offset_of!(Meter, measures);
+    pub(crate) const MEASURES_TIME: i32 = (MEASURES + offset_of!(Measures, time)) as i32;
+    pub(crate) const MEASURES_WORDS: i32 = (MEASURES + offset_of!(Measures, words)) as i32;
+    pub(crate) const MEASURES_REDUCTIONS: i32 =
+        (MEASURES + offset_of!(Measures, reductions)) as i32;
+    const WAYS: usize = offset_of!(Meter, ways);
+    pub(crate) const PATHS: i32 = (WAYS + offset_of!(Ways, paths)) as i32;
+    pub(crate) const MASK: i32 = (WAYS + offset_of!(Ways, mask)) as i32;
+    pub(crate) const FIRST_WAY: i32 = (WAYS + offset_of!(Ways, first)) as i32;
+    pub(crate) const WAY_KEY: i32 = offset_of!(Way, key) as i32;
+    pub(crate) const WAY_TO: i32 = offset_of!(Way, to) as i32;
+    /// A way's size, as a shift.
+    pub(crate) const WAY_SHIFT: i8 = size_of::<Way>().trailing_zeros() as i8;
+    const _: () = assert!(size_of::<Way>().is_power_of_two());
 }
 
 impl Meter {
+    /// One that begins now. `calls` is of the process: ME2.
     pub(super) fn new(
         session: Arc<Shared>,
         measures: Measures,
         uid: u32,
         arena: Arc<Arena>,
+        calls: *const AtomicU64,
         reading: Reading,
     ) -> Meter {
         let clock = Ticks::clock();
         Meter {
-            session,
             measures,
+            key: measures.key(session.id),
             uid,
-            arena,
-            current: ROOT,
+            nodes: Arc::as_ptr(&arena),
+            calls,
+            bit: session.bit(),
+            current: arena.address(ROOT),
             clock,
             ticks: if measures.time { clock.now() } else { 0 },
             words: reading.words,
             reductions: reading.reductions,
             transitions: Known::default(),
+            ways: Ways::new(measures.tree, WAYS[0]),
+            session,
+            arena,
         }
+    }
+
+    /// Its address for compiled code, where that may do what it does; else 0.
+    pub(super) fn in_line(&self) -> u64 {
+        match !self.measures.time || self.clock.is_counter() {
+            true => std::ptr::from_ref(self) as u64,
+            false => 0,
+        }
+    }
+
+    /// The node that stands for what is running.
+    #[inline(always)]
+    fn current(&self) -> &Node {
+        // SAFETY: ME1.
+        unsafe { self.current.as_ref() }
     }
 
     /// The words that are on the heap now are the current function's: the process began with it.
@@ -111,20 +254,20 @@ impl Meter {
     #[inline(always)]
     fn charge_time(&mut self) {
         let now = self.clock.now();
-        let node = self.arena.node(self.current);
-        node.add_ticks(now.saturating_sub(self.ticks));
+        self.current().add_ticks(now.saturating_sub(self.ticks));
         self.ticks = now;
     }
 
     #[inline(always)]
     fn charge_counts(&mut self, reading: &Reading) {
-        let node = self.arena.node(self.current);
         if self.measures.words {
-            node.add_words(reading.words.wrapping_sub(self.words));
+            let words = reading.words.wrapping_sub(self.words);
+            self.current().add_words(words);
             self.words = reading.words;
         }
         if self.measures.reductions {
-            node.add_reductions(reading.reductions.saturating_sub(self.reductions));
+            let reductions = reading.reductions.saturating_sub(self.reductions);
+            self.current().add_reductions(reductions);
             self.reductions = reading.reductions;
         }
     }
@@ -133,17 +276,14 @@ impl Meter {
     #[inline(always)]
     pub(super) fn enter(&mut self, account: &Arc<Account>, reading: &Reading) -> u32 {
         self.charge(reading);
-        let from = self.current;
-        let node = self.arena.node(from);
-        let to = if node.account() == account.id {
-            from
-        } else if node.last_account.load(std::sync::atomic::Ordering::Relaxed) == account.id {
-            node.last_node.load(std::sync::atomic::Ordering::Relaxed)
-        } else {
-            self.transition(from, account)
-        };
-        self.arena.node(to).called();
-        self.current = to;
+        let from = self.current().index();
+        if !self.runs(account) {
+            self.current = match self.ways.find(from, account.id) {
+                Some(to) => to,
+                None => self.transition(from, account),
+            };
+        }
+        self.current().called();
         from
     }
 
@@ -152,15 +292,12 @@ impl Meter {
     pub(super) fn leave(&mut self, caller: u32, reading: &Reading) {
         self.charge(reading);
         // A frame from before the session's tables were made anew names no node of these.
-        self.current = if caller < self.arena.len() {
-            caller
-        } else {
-            ROOT
-        };
+        let is_there = caller < self.arena.len();
+        self.current = self.arena.address(if is_there { caller } else { ROOT });
     }
 
     #[cold]
-    fn transition(&mut self, from: u32, account: &Arc<Account>) -> u32 {
+    fn transition(&mut self, from: u32, account: &Arc<Account>) -> NonNull<Node> {
         let parent = if self.measures.tree { from } else { ROOT };
         let (arena, measures) = (&self.arena, self.measures);
         let node = |at: u32| {
@@ -175,11 +312,12 @@ impl Meter {
             index
         };
         let to = self.transitions.call(parent, account.id, node, add);
-        let node = self.arena.node(from);
-        node.last_account
-            .store(account.id, std::sync::atomic::Ordering::Relaxed);
-        node.last_node
-            .store(to, std::sync::atomic::Ordering::Relaxed);
+        let to = self.arena.address(to);
+        let wanted = (2 * self.arena.len() as usize).next_power_of_two();
+        if wanted > self.ways.table.len() && self.ways.table.len() < WAYS[1] {
+            self.ways = Ways::new(self.measures.tree, wanted.min(WAYS[1]));
+        }
+        self.ways.set(from, account.id, to);
         to
     }
 
@@ -193,26 +331,26 @@ impl Meter {
     /// Is it this one?
     #[inline(always)]
     pub(super) fn is_of(&self, session: &Shared, measures: Measures) -> bool {
-        self.session.id == session.id && self.measures == measures
+        self.key == measures.key(session.id)
     }
 
     /// Is the function measured under `account` the current one?
     #[inline(always)]
     pub(super) fn runs(&self, account: &Account) -> bool {
-        self.arena.node(self.current).account() == account.id
+        self.current().account() == account.id
     }
 
     /// A call of the current function: its time is read when another one becomes current.
     #[inline(always)]
     pub(super) fn called(&mut self, reading: &Reading) {
         self.charge_counts(reading);
-        self.arena.node(self.current).called();
+        self.current().called();
     }
 
     /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
     /// Gives the account of that function.
     pub(super) fn was_dirty(&mut self, times: &DirtyTicks) -> u32 {
-        let node = self.arena.node(self.current);
+        let node = self.current();
         if self.measures.time {
             node.add_ticks(times.ran);
             node.add_dirty_wait(times.waited);
@@ -231,7 +369,9 @@ impl Meter {
 /// The meters of a process.
 #[derive(Default)]
 pub(crate) struct Meters {
-    pub(super) meters: SmallVec<[Meter; 1]>,
+    /// Compiled code knows one by its address.
+    #[expect(clippy::vec_box, reason = "they do not move")]
+    pub(super) meters: Vec<Box<Meter>>,
     next_uid: u32,
     /// For calls that several meters count.
     pub(super) together: Arc<Together>,
@@ -245,7 +385,15 @@ impl Meters {
         self.next_uid
     }
     pub(super) fn by_uid(&mut self, uid: u32) -> Option<&mut Meter> {
-        self.meters.iter_mut().find(|meter| meter.uid == uid)
+        let mut all = self.meters.iter_mut().map(|meter| &mut **meter);
+        all.find(|meter| meter.uid == uid)
+    }
+    /// The address of the only meter, where compiled code may do what it does; else 0.
+    pub(super) fn in_line(&self) -> u64 {
+        match &self.meters[..] {
+            [only] => only.in_line(),
+            _ => 0,
+        }
     }
 }
 
@@ -270,7 +418,15 @@ mod tests {
             words: true,
             ..Measures::default()
         };
-        Meter::new(Shared::detached(), measures, 1, arena, at(0))
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        Meter::new(
+            Shared::detached(),
+            measures,
+            1,
+            arena,
+            &raw const CALLS,
+            at(0),
+        )
     }
 
     fn at(words: u64) -> Reading {

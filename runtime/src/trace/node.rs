@@ -3,9 +3,20 @@
 //! A node counts the calls of one function, or of one call path. Its numbers are atomics with a single writer. So they
 //! cost what plain numbers cost, and a reader never stops the process. The reader sees each number as it was at some
 //! moment, and all of them as they are once the process has told it something.
+//!
+//! Invariants:
+//! - AR1: where [`Arena::len`] is more than an index, the base of the chunk that has the index is set, and leads to a
+//!   node: chunks never move, and live as long as the arena.
+//! - AR2: the chunk with number `k` was made as a boxed slice of [`Arena::size`]`(k)` nodes.
+#![expect(
+    unsafe_code,
+    reason = "nodes are reached as compiled code reaches them"
+)]
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::mem::offset_of;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
@@ -20,12 +31,12 @@ pub(super) const NO_ACCOUNT: u32 = 0;
 
 /// A call path, or a function, of a process.
 #[derive(Default)]
+#[repr(align(64))]
 pub(super) struct Node {
     account: AtomicU32,
     parent: AtomicU32,
-    /// The last call from here and the node it led to: next time it is found at once.
-    pub(super) last_account: AtomicU32,
-    pub(super) last_node: AtomicU32,
+    /// Its place in its arena.
+    index: AtomicU32,
     calls: AtomicU64,
     ticks: AtomicU64,
     words: AtomicU64,
@@ -64,6 +75,10 @@ impl Node {
     }
     pub(super) fn parent(&self) -> u32 {
         self.parent.load(Ordering::Relaxed)
+    }
+    #[inline(always)]
+    pub(super) fn index(&self) -> u32 {
+        self.index.load(Ordering::Relaxed)
     }
     #[inline(always)]
     pub(super) fn called(&self) {
@@ -131,11 +146,32 @@ impl Together {
     }
 }
 
-/// Nodes in the first chunk; each further chunk has four times as many.
+/// What compiled code looks at in arenas and nodes.
+pub(crate) mod offset {
+    use super::{Arena, Node, offset_of};
+
+    pub(crate) const ACCOUNT: i32 = offset_of!(Node, account) as i32;
+    pub(crate) const INDEX: i32 = offset_of!(Node, index) as i32;
+    pub(crate) const CALLS: i32 = offset_of!(Node, calls) as i32;
+    pub(crate) const TICKS: i32 = offset_of!(Node, ticks) as i32;
+    pub(crate) const WORDS: i32 = offset_of!(Node, words) as i32;
+    pub(crate) const REDUCTIONS: i32 = offset_of!(Node, reductions) as i32;
+    /// A node's size, as a shift.
+    pub(crate) const NODE_SHIFT: i8 = size_of::<Node>().trailing_zeros() as i8;
+    const _: () = assert!(size_of::<Node>().is_power_of_two());
+    pub(crate) const LEN: i32 = offset_of!(Arena, len) as i32;
+    /// The bases, less those of numbers below that of the first chunk: see [`super::Arena::place`].
+    pub(crate) const BASES: i32 =
+        offset_of!(Arena, bases) as i32 - 8 * super::FIRST.trailing_zeros() as i32 + 8;
+    /// An index with these bits set has the number of its chunk's size as that of its highest bit.
+    pub(crate) const FIRST_BITS: i32 = super::FIRST as i32 - 1;
+}
+
+/// Nodes in the first chunk. The second has as many, and each further one twice as many as the one before.
 const FIRST: u32 = 8;
-const CHUNKS: usize = 16;
+const CHUNKS: usize = 30;
 const _: () = assert!(
-    Arena::place(u32::MAX).0 < CHUNKS,
+    Arena::place(u32::MAX) < CHUNKS,
     "memory ends before the chunks do"
 );
 
@@ -152,7 +188,8 @@ pub(super) struct Arena {
     /// Reductions of the process, as of its last time slice.
     reductions: AtomicU64,
     len: AtomicU32,
-    chunks: [OnceLock<Box<[Node]>>; CHUNKS],
+    /// Of each chunk, where the node with index 0 would be if it were in it; null where there is no chunk yet.
+    bases: [AtomicPtr<Node>; CHUNKS],
     /// Of all the process's arenas.
     pub(super) together: Arc<Together>,
 }
@@ -167,7 +204,7 @@ impl Arena {
             known: Mutex::default(),
             reductions: AtomicU64::new(0),
             len: AtomicU32::new(0),
-            chunks: Default::default(),
+            bases: Default::default(),
             together,
         };
         arena.push(ROOT, NO_ACCOUNT);
@@ -178,11 +215,21 @@ impl Arena {
         self.len.load(Ordering::Acquire)
     }
 
+    /// The number of the chunk that has this index.
     #[inline(always)]
-    const fn place(index: u32) -> (usize, usize) {
-        let chunk = (3 * (index / FIRST) as u64 + 1).ilog2() / 2;
-        let start = FIRST * (((1u64 << (2 * chunk)) - 1) / 3) as u32;
-        (chunk as usize, (index - start) as usize)
+    const fn place(index: u32) -> usize {
+        ((index | (FIRST - 1)).ilog2() - (FIRST.ilog2() - 1)) as usize
+    }
+
+    /// The first index in a chunk, and how many there are.
+    const fn size(chunk: usize) -> (usize, usize) {
+        match chunk {
+            0 => (0, FIRST as usize),
+            later => {
+                let size = (FIRST as usize) << (later - 1);
+                (size, size)
+            }
+        }
     }
 
     /// The node with this index.
@@ -191,20 +238,37 @@ impl Arena {
     /// When there is none.
     #[inline(always)]
     pub(super) fn node(&self, index: u32) -> &Node {
-        let (chunk, at) = Self::place(index);
-        &self.chunks[chunk].get().expect("a node that was pushed")[at]
+        assert!(index < self.len(), "a node that was pushed");
+        let base = self.bases[Self::place(index)].load(Ordering::Relaxed);
+        // SAFETY: AR1.
+        unsafe { &*base.wrapping_add(index as usize) }
+    }
+
+    /// It as compiled code knows it.
+    ///
+    /// # Panics
+    /// As [`Arena::node`].
+    #[inline(always)]
+    pub(super) fn address(&self, index: u32) -> NonNull<Node> {
+        NonNull::from(self.node(index))
     }
 
     /// Adds a node. Only the process itself does.
     pub(super) fn push(&self, parent: u32, account: u32) -> u32 {
         let index = self.len.load(Ordering::Relaxed);
-        let (chunk, at) = Self::place(index);
-        let nodes = self.chunks[chunk].get_or_init(|| {
-            let count = (FIRST as usize) << (2 * chunk);
-            (0..count).map(|_| Node::default()).collect()
-        });
-        nodes[at].account.store(account, Ordering::Relaxed);
-        nodes[at].parent.store(parent, Ordering::Relaxed);
+        let chunk = Self::place(index);
+        let (first, count) = Self::size(chunk);
+        if index as usize == first {
+            let nodes: Box<[Node]> = (0..count).map(|_| Node::default()).collect();
+            let nodes = Box::into_raw(nodes).cast::<Node>();
+            self.bases[chunk].store(nodes.wrapping_sub(first), Ordering::Relaxed);
+        }
+        let base = self.bases[chunk].load(Ordering::Relaxed);
+        // SAFETY: AR1: the chunk is there, and only this thread adds to it.
+        let node = unsafe { &*base.wrapping_add(index as usize) };
+        node.account.store(account, Ordering::Relaxed);
+        node.parent.store(parent, Ordering::Relaxed);
+        node.index.store(index, Ordering::Relaxed);
         self.len.store(index + 1, Ordering::Release);
         index
     }
@@ -259,6 +323,20 @@ impl Arena {
     }
 }
 
+impl Drop for Arena {
+    fn drop(&mut self) {
+        for (chunk, base) in self.bases.iter_mut().enumerate() {
+            let (first, count) = Arena::size(chunk);
+            let base = *base.get_mut();
+            if !base.is_null() {
+                let nodes = ptr::slice_from_raw_parts_mut(base.wrapping_add(first), count);
+                // SAFETY: AR2, and nobody has the arena any more.
+                drop(unsafe { Box::from_raw(nodes) });
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,13 +350,19 @@ mod tests {
         }
         assert_eq!(arena.len(), 10_000);
         for (i, node) in arena.nodes() {
-            assert_eq!((node.parent(), node.account()), (i - 1, 7 * i));
+            let is = (node.parent(), node.account(), node.index());
+            assert_eq!(is, (i - 1, 7 * i, i));
         }
-        assert_eq!(Arena::place(0), (0, 0));
-        assert_eq!(Arena::place(7), (0, 7));
-        assert_eq!(Arena::place(8), (1, 0));
-        assert_eq!(Arena::place(39), (1, 31));
-        assert_eq!(Arena::place(40), (2, 0));
+        let mut next = 0;
+        for chunk in 0..CHUNKS {
+            let (first, count) = Arena::size(chunk);
+            assert_eq!(first, next);
+            next = first + count;
+            let last = u32::try_from(next - 1).expect("an index");
+            assert_eq!(Arena::place(first as u32), chunk);
+            assert_eq!(Arena::place(last), chunk);
+        }
+        assert_eq!(next, 1 << 32);
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl Shared {
     /// A session in no table.
     #[cfg(test)]
     pub(super) fn detached() -> Arc<Shared> {
-        Arc::new(Shared::new(u64::MAX, 63, am::legacy, None, None))
+        Arc::new(Shared::new(1 << 32, 63, am::legacy, None, None))
     }
 
     /// Its bit in a process's word.

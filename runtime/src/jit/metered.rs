@@ -1,0 +1,285 @@
+//! Calls of functions under breakpoints, in line: what the breakpoints of one session count, and what its one meter in a
+//! process measures. The same in Rust, for all cases: `trace/breakpoint.rs` and `trace/meter.rs`.
+
+use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::stubs::{Assembler, YIELD_AT_RETURN, slot};
+use crate::code::op::{Op, entry as head};
+use crate::code::stubs::TRACE_FRAMES;
+use crate::heap::RESERVED_WORDS;
+use crate::interp::native::Slice;
+use crate::process::CONTEXT_REDS;
+use crate::process::offset as process;
+use crate::term::tag;
+use crate::trace::breakpoint::{active_address, offset as breakpoint};
+use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS};
+use crate::trace::meter::offset as meter;
+use crate::trace::node::offset as node;
+
+const BODY: i8 = 8 * head::BODY as i8;
+const SMALL_SHIFT: i8 = frame::SMALL_SHIFT as i8;
+const METER_SHIFT: i8 = frame::METER_SHIFT as i8;
+const ONE: i32 = frame::ONE_ACCOUNT as i32;
+
+/// Where the ways of a traced call part.
+pub(super) struct Labels {
+    /// The call has used the time slice up; the function's entry is in `rax`.
+    pub(super) yields: DynamicLabel,
+    /// The call as Rust does it; the entry is in `rax`.
+    pub(super) generic: DynamicLabel,
+    /// The first of the places that trace frames return to.
+    pub(super) returns: DynamicLabel,
+    /// Calls the function whose entry is in `r8`, so that it returns there.
+    pub(super) call: DynamicLabel,
+}
+
+/// The call of a compiled function under a breakpoint, whose entry is in `rax`.
+pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
+    const BREAKPOINT: i32 = 8 * head::BREAKPOINT as i32;
+    let metered = a.new_dynamic_label();
+    let traced_entry = a.offset();
+    dynasm!(a
+        ; .arch x64
+        ; mov rcx, [rax + BREAKPOINT]
+        ; test rcx, rcx
+        ; jz =>to.generic
+        ; cmp WORD [rcx + breakpoint::ORIGINAL], Op::NifEntry as i16
+        ; je =>to.generic
+        ; mov rdx, QWORD active_address() as i64
+        ; mov rdx, [rdx]
+        ; mov rcx, [rcx + rdx * 8 + breakpoint::GENERATIONS]
+        ; test rcx, rcx
+        ; jz =>to.generic
+        ; cmp BYTE [r13 + process::SENSITIVE], 0
+        ; jne =>to.generic
+        ; cmp rax, [r13 + process::RESUMED_CALL]
+        ; je =>to.generic
+        ; mov rdx, [rcx + breakpoint::COUNTED]
+        ; test rdx, rdx
+        ; jz =>metered
+        ; dec r14
+        ; jle =>to.yields
+        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+        ; mov rcx, [rbp + slot::SLICE]
+        ; mov rcx, [rcx + Slice::COUNTS as i32]
+        ; inc QWORD [rdx + rcx]
+        ; jmp QWORD [BYTE rax + BODY]
+        ; =>metered
+    );
+    emit_metered(a, to);
+    traced_entry
+}
+
+/// The same where the breakpoint's data in `rcx` wants no counter.
+fn emit_metered(a: &mut Assembler, to: &Labels) {
+    let (runs_on, on_top) = (a.new_dynamic_label(), a.new_dynamic_label());
+    dynasm!(a
+        ; .arch x64
+        ; mov rdx, [rcx + breakpoint::METERED_BY]
+        ; test rdx, rdx
+        ; jz =>to.generic
+        ; mov r9, [r13 + process::METER_IN_LINE]
+        ; test r9, r9
+        ; jz =>to.generic
+        ; cmp rdx, [r9 + meter::KEY]
+        ; jne =>to.generic
+        ; mov rdx, [r9 + meter::CALLS]
+        ; mov rdx, [rdx]
+        ; test rdx, [r9 + meter::BIT]
+        ; jz =>to.generic
+        ; mov r8, rax
+        ; mov rsi, [r9 + meter::CURRENT]
+        ; mov edi, [rcx + breakpoint::ACCOUNT]
+        ; cmp [rsi + node::ACCOUNT], edi
+        ; je =>runs_on
+    );
+    emit_way(a, to.generic);
+    // A tail call has the frame of the one before it.
+    dynasm!(a
+        ; .arch x64
+        ; lea rcx, [=>to.returns]
+        ; mov rdx, [rsp]
+        ; sub rdx, rcx
+        ; cmp rdx, 8 * TRACE_FRAMES as i32
+        ; jb =>on_top
+        ; lea rdx, [rsp - 8 * (ACCOUNT_WORDS + RESERVED_WORDS) as i32]
+        ; cmp rdx, r15
+        ; jb =>to.generic
+        ; dec r14
+        ; jle =>to.yields
+        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+    );
+    emit_charge(a);
+    dynasm!(a
+        ; .arch x64
+        ; inc QWORD [rdi + node::CALLS]
+        ; mov [r9 + meter::CURRENT], rdi
+        ; mov eax, [r9 + meter::UID]
+        ; shl rax, 32
+        ; mov edx, [rsi + node::INDEX]
+        ; or rax, rdx
+        ; shl rax, SMALL_SHIFT
+        ; or rax, tag::SMALL as i32
+        ; push rax
+        ; push ONE
+        ; jmp =>to.call
+        ; =>on_top
+    );
+    emit_covered(a, to);
+    dynasm!(a
+        ; .arch x64
+        ; =>runs_on
+        ; dec r14
+        ; jle =>to.yields
+        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+    );
+    emit_charge_counts(a);
+    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]; jmp QWORD [BYTE r8 + BODY]);
+}
+
+/// Where a call of the account in `edi` leads from the node in `rsi`: that node is in `rdi` then.
+fn emit_way(a: &mut Assembler, generic: DynamicLabel) {
+    dynasm!(a
+        ; .arch x64
+        ; mov r10d, [rsi + node::INDEX]
+        ; shl r10, 32
+        ; and r10, [r9 + meter::PATHS]
+        ; or r10, rdi
+        ; mov rdx, r10
+        ; shr rdx, 32
+        ; lea rdx, [rdx + rdx * 4]
+        ; add rdx, r10
+        ; and rdx, [r9 + meter::MASK]
+        ; shl rdx, meter::WAY_SHIFT
+        ; add rdx, [r9 + meter::FIRST_WAY]
+        ; cmp r10, [rdx + meter::WAY_KEY]
+        ; jne =>generic
+        ; mov rdi, [rdx + meter::WAY_TO]
+    );
+}
+
+/// A call with a trace frame on top, `rdx` bytes behind the first kind's: a tail call where that frame gives an account
+/// back to this meter.
+fn emit_covered(a: &mut Assembler, to: &Labels) {
+    dynasm!(a
+        ; .arch x64
+        ; test rdx, rdx
+        ; jnz =>to.generic
+        ; cmp QWORD [rsp + 8], ONE
+        ; jne =>to.generic
+        ; mov rdx, [rsp + 16]
+        ; shr rdx, METER_SHIFT
+        ; cmp edx, [r9 + meter::UID]
+        ; jne =>to.generic
+        ; dec r14
+        ; jle =>to.yields
+        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+    );
+    emit_charge(a);
+    dynasm!(a
+        ; .arch x64
+        ; inc QWORD [rdi + node::CALLS]
+        ; mov [r9 + meter::CURRENT], rdi
+        ; jmp QWORD [BYTE r8 + BODY]
+    );
+}
+
+/// A traced call has returned to its frame, which gives accounts back, and whose first word is popped.
+pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
+    let yields = a.new_dynamic_label();
+    dynasm!(a
+        ; .arch x64
+        ; cmp QWORD [rsp], ONE
+        ; jne =>generic
+        ; mov r9, [r13 + process::METER_IN_LINE]
+        ; test r9, r9
+        ; jz =>generic
+        ; mov rcx, [rsp + 8]
+        ; shr rcx, SMALL_SHIFT
+        ; mov rdx, rcx
+        ; shr rdx, 32
+        ; cmp edx, [r9 + meter::UID]
+        ; jne =>generic
+        ; mov rdx, [r9 + meter::CALLS]
+        ; mov rdx, [rdx]
+        ; test rdx, [r9 + meter::BIT]
+        ; jz =>generic
+        ; mov ecx, ecx
+        ; mov rdx, [r9 + meter::NODES]
+        ; cmp ecx, [rdx + node::LEN]
+        ; jae =>generic
+        ; mov eax, ecx
+        ; or eax, node::FIRST_BITS
+        ; bsr eax, eax
+        ; mov rdi, [rdx + rax * 8 + node::BASES]
+        ; shl rcx, node::NODE_SHIFT
+        ; add rdi, rcx
+        ; mov rsi, [r9 + meter::CURRENT]
+    );
+    emit_charge(a);
+    dynasm!(a
+        ; .arch x64
+        ; mov [r9 + meter::CURRENT], rdi
+        ; add rsp, 8 * (ACCOUNT_WORDS as i32 - 1)
+        ; dec r14
+        ; js =>yields
+        ; ret
+        ; =>yields
+        ; jmp QWORD [r12 + YIELD_AT_RETURN]
+    );
+}
+
+/// Charges what has passed to the node in `rsi`, as the meter in `r9` measures it.
+fn emit_charge(a: &mut Assembler) {
+    let untimed = a.new_dynamic_label();
+    dynasm!(a
+        ; .arch x64
+        ; cmp BYTE [r9 + meter::MEASURES_TIME], 0
+        ; je =>untimed
+        ; rdtsc
+        ; shl rdx, 32
+        ; or rax, rdx
+        ; mov rdx, [r9 + meter::TICKS]
+        ; mov [r9 + meter::TICKS], rax
+        ; xor ecx, ecx
+        ; sub rax, rdx
+        ; cmovb rax, rcx
+        ; add [rsi + node::TICKS], rax
+        ; =>untimed
+    );
+    emit_charge_counts(a);
+}
+
+/// The words and reductions of it.
+fn emit_charge_counts(a: &mut Assembler) {
+    let (words, reductions) = (a.new_dynamic_label(), a.new_dynamic_label());
+    dynasm!(a
+        ; .arch x64
+        ; cmp BYTE [r9 + meter::MEASURES_WORDS], 0
+        ; je =>words
+        ; mov rax, r15
+        ; sub rax, [r13 + process::HIGH_WATER]
+        ; shr rax, 3
+        ; add rax, [r13 + process::COLLECTED_WORDS]
+        ; add rax, [r13 + process::FRAGMENT_WORDS]
+        ; sub rax, [r13 + process::UNCLAIMED_WORDS]
+        ; mov rdx, [r9 + meter::WORDS]
+        ; mov [r9 + meter::WORDS], rax
+        ; sub rax, rdx
+        ; add [rsi + node::WORDS], rax
+        ; =>words
+        ; cmp BYTE [r9 + meter::MEASURES_REDUCTIONS], 0
+        ; je =>reductions
+        ; xor ecx, ecx
+        ; mov eax, CONTEXT_REDS as i32
+        ; sub rax, r14
+        ; cmovl rax, rcx
+        ; add rax, [r13 + process::REDUCTIONS]
+        ; mov rdx, [r9 + meter::REDUCTIONS]
+        ; mov [r9 + meter::REDUCTIONS], rax
+        ; sub rax, rdx
+        ; cmovb rax, rcx
+        ; add [rsi + node::REDUCTIONS], rax
+        ; =>reductions
+    );
+}
