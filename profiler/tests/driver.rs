@@ -42,6 +42,38 @@ fn drivers_do_what_otp_says() {
 }
 
 #[test]
+fn profiles_show_drivers_as_native_code() {
+    let Some(place) = drives("0") else { return };
+    let functions = ["port_command", "port_control", "port_call"];
+    run_drives(&place, &["record", "-o", "run.stream"]);
+    let report = place.report("run.stream");
+    let natives = report["natives"].as_array().expect("a list");
+    for function in functions {
+        let function = format!("erts_internal:{function}/3");
+        let row = natives.iter().find(|row| row["function"] == *function);
+        let row = row.unwrap_or_else(|| panic!("{function}: {natives:?}"));
+        assert_eq!(row["native"], "ordinary", "{function}");
+    }
+    run_drives(
+        &place,
+        &["profile", "--type", "call_time", "--json", "p.json"],
+    );
+    let profile = place.json("p.json");
+    let profiled = profile["functions"].as_array().expect("a list");
+    let natives: Vec<&str> = functions
+        .into_iter()
+        .filter(|name| {
+            let is_it = |row: &&serde_json::Value| {
+                row["module"] == "erts_internal" && row["function"] == **name
+            };
+            let row = profiled.iter().find(is_it).expect("it was called");
+            row["native"] == "ordinary"
+        })
+        .collect();
+    assert_eq!(natives, functions);
+}
+
+#[test]
 fn a_crash_of_a_driver_names_it() {
     let Some(headers) = headers() else { return };
     let Some(place) = Place::new("") else { return };

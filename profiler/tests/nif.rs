@@ -368,7 +368,13 @@ fn pictures_and_exports_show_native_code() {
                 "(waits for a dirty scheduler)",
             ],
         ),
-        ("speedscope", &["(waits for a dirty scheduler)"]),
+        (
+            "speedscope",
+            &[
+                "(waits for a dirty scheduler)",
+                "\"file\":\"Native code on a dirty CPU scheduler\"",
+            ],
+        ),
         ("callgrind", &["DirtyWaitNanoseconds"]),
         (
             "jsonl",

@@ -22,6 +22,7 @@ use crate::exec::exception;
 use crate::heap::Heap;
 use crate::interp;
 use crate::jit;
+use crate::process::dirty_queues;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::user_timers;
 use crate::process::{
@@ -109,6 +110,10 @@ impl Scheduler {
             if poll::is_due() {
                 poll::take_ready();
             }
+            if dirty_queues::waits_for_a_turn() {
+                // SAFETY: P2: the registers outlive the calls.
+                unsafe { self.take_dirty_turn(registers.as_mut_ptr()) };
+            }
             if let Some(process) = self.queues.find(id) {
                 let used = self.run_process(process, registers.as_mut_ptr());
                 reds += used.max(LEAST_TURN_REDS);
@@ -188,7 +193,7 @@ impl Scheduler {
 
     /// Whether there is something that it may run or call.
     fn has_work(&self) -> bool {
-        self.queues.has_work(self.id) || poll::is_due()
+        self.queues.has_work(self.id) || poll::is_due() || dirty_queues::waits_for_a_turn()
     }
 
     fn sleep(&self) {

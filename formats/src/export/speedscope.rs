@@ -62,8 +62,13 @@ pub(super) fn write(
         let (text, module) = spool::frame_text(names, frame);
         let comma = if number == 0 { "" } else { "," };
         write!(out, "{comma}\n{{\"name\":{}", quoted(&text))?;
-        if !module.is_empty() {
-            write!(out, ",\"file\":{}", quoted(&module))?;
+        // Speedscope gives frames colours in the order of their files: those of native code are alike, and like no others.
+        let file = match names.native(frame) {
+            Some(native) => native.about(),
+            None => &module,
+        };
+        if !file.is_empty() {
+            write!(out, ",\"file\":{}", quoted(file))?;
         }
         write!(out, "}}")?;
     }

@@ -8,6 +8,7 @@ use crate::bif::wait_for_port;
 use crate::code::bif::bifs;
 use crate::external::{DecodeOptions, EncodeOptions, decode, encode};
 use crate::heap::Message;
+use crate::loader::module::Mfa;
 use crate::port::open;
 use crate::port::open::Error;
 use crate::port::{Port, Refused, State, table};
@@ -16,7 +17,7 @@ use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
 use crate::term::atom::atom;
 use crate::term::{Atom, Port as PortId, Term, View, am, tag};
-use crate::trace::sysprof;
+use crate::trace::{native, sysprof};
 use crate::value::iolist::{self, Output};
 
 bifs! {
@@ -79,6 +80,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         return Ok(am::badarg.term());
     };
     p.bump_reds((data.bytes.len() / 1024) as i64);
+    drives(p, &port, "port_command");
     let taken = {
         let _calls = sysprof::calls_port(p);
         port.command_from(p, p.pid().term().raw(), data, force)
@@ -120,6 +122,17 @@ fn port_connect_2<'p>(p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'
     })
 }
 
+/// The BIF of this name, with three arguments, uses the port: profiles show the time of a driver in C as its own.
+fn drives(p: &Process, port: &Port, name: &str) {
+    native::drives(p, || {
+        port.is_linked().then(|| Mfa {
+            module: am::erts_internal,
+            function: Atom::new(name),
+            arity: 3,
+        })
+    });
+}
+
 /// What drivers give is a list of bytes, or a binary.
 fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> BifResult<'p> {
     let command = command.as_small().and_then(|n| u32::try_from(n).ok());
@@ -127,6 +140,7 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
     else {
         return Ok(am::badarg.term());
     };
+    drives(p, &port, "port_control");
     let _calls = sysprof::calls_port(p);
     let traced = port.traced();
     let done = traced.controls(p.pid(), (command, &data), || {
@@ -148,6 +162,7 @@ fn port_call_3<'p>(p: &'p Process, [port, operation, data]: [Term<'p>; 3]) -> Bi
     let Ok(mut data) = encode(data, EncodeOptions::default()) else {
         return Ok(am::badarg.term());
     };
+    drives(p, &port, "port_call");
     let _calls = sysprof::calls_port(p);
     let traced = port.traced();
     let done = traced.calls(p.pid(), (operation, &mut data), |data| {

@@ -14,7 +14,7 @@ use crate::code::native;
 use crate::exec::exception;
 use crate::heap;
 use crate::port;
-use crate::process::dirty_queues::queue_of;
+use crate::process::dirty_queues::{KINDS, limits_changed, queue_of};
 use crate::process::logger::SystemLogger;
 use crate::process::{self, Dirty, MaxHeap, Process, options};
 use crate::sched::clock::TimeWarp;
@@ -528,7 +528,7 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
 /// Sets how many dirty CPU schedulers are online; the old number.
 fn set_dirty_cpu_online(online: usize) -> usize {
     let old = sched::dirty_schedulers().set_cpu_online(online);
-    queue_of(Dirty::Cpu).limits_changed();
+    limits_changed();
     old
 }
 
@@ -536,11 +536,15 @@ fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
     let what = what.as_atom().ok_or_else(badarg)?.name();
     match what {
         "block" | "block_normal" => {
-            if !online::block(p.pid().0, what == "block_normal") {
+            let dirty_run = || KINDS.iter().any(|kind| queue_of(*kind).running() > 0);
+            if !online::block(p.pid().0, what == "block_normal", dirty_run) {
                 return Err(Control::Yield.into());
             }
         }
-        "unblock" | "unblock_normal" => online::unblock(p.pid().0, what == "unblock_normal"),
+        "unblock" | "unblock_normal" => {
+            online::unblock(p.pid().0, what == "unblock_normal");
+            limits_changed();
+        }
         _ => return Err(badarg().into()),
     }
     Ok(blocking())
@@ -590,14 +594,14 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
         }
         "wall_clock" => WALL_CLOCK.pair(p, wall_clock_ms()),
         "run_queue" | "total_run_queue_lengths" => total(&queue_lengths(&[Dirty::Cpu])),
-        "total_run_queue_lengths_all" => total(&queue_lengths(DIRTY)),
+        "total_run_queue_lengths_all" => total(&queue_lengths(&KINDS)),
         "total_active_tasks" => total(&active_tasks(&[Dirty::Cpu])),
-        "total_active_tasks_all" => total(&active_tasks(DIRTY)),
+        "total_active_tasks_all" => total(&active_tasks(&KINDS)),
         "run_queue_lengths" => p.list(&terms_of(&queue_lengths(&[Dirty::Cpu]))),
-        "run_queue_lengths_all" => p.list(&terms_of(&queue_lengths(DIRTY))),
+        "run_queue_lengths_all" => p.list(&terms_of(&queue_lengths(&KINDS))),
         "active_tasks" => p.list(&terms_of(&active_tasks(&[Dirty::Cpu]))),
-        "active_tasks_all" => p.list(&terms_of(&active_tasks(DIRTY))),
-        "run_queues" => p.tuple(&terms_of(&queue_lengths(DIRTY))),
+        "active_tasks_all" => p.list(&terms_of(&active_tasks(&KINDS))),
+        "run_queues" => p.tuple(&terms_of(&queue_lengths(&KINDS))),
         "io" => {
             let (input, output) = port::io_bytes();
             p.tuple(&[
@@ -624,9 +628,6 @@ fn wall_times(p: &Process, count: usize) -> Term<'_> {
     let rows = times.into_iter().take(count).enumerate().map(row);
     p.list(&rows.collect::<Vec<_>>())
 }
-
-/// The kinds of dirty schedulers.
-const DIRTY: &[Dirty] = &[Dirty::Cpu, Dirty::Io];
 
 /// What waits for each scheduler, and behind these for the dirty ones of each kind.
 fn queue_lengths(dirty: &[Dirty]) -> Vec<usize> {

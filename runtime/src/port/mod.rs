@@ -230,6 +230,11 @@ impl Port {
         self.state.lock().linked.clone()
     }
 
+    /// Is a driver in C behind it?
+    pub(crate) fn is_linked(&self) -> bool {
+        self.linked().is_some()
+    }
+
     /// Its owner.
     pub(crate) fn owner(&self) -> Pid {
         self.state.lock().owner

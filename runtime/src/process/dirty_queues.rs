@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Dirty;
 use super::dirty::DirtyCall;
+use crate::sched::online::are_dirty_blocked;
 use crate::sched::parker::look;
 use crate::sched::{dirty_schedulers, schedulers};
 use crate::sync::{AtomicUsize, Ordering};
@@ -59,6 +60,21 @@ pub(crate) struct DirtyQueue {
 static CPU: DirtyQueue = DirtyQueue::new(Dirty::Cpu);
 static IO: DirtyQueue = DirtyQueue::new(Dirty::Io);
 
+/// All kinds.
+pub(crate) const KINDS: [Dirty; 2] = [Dirty::Cpu, Dirty::Io];
+
+/// More dirty schedulers may make calls than before, or fewer.
+pub(crate) fn limits_changed() {
+    for kind in KINDS {
+        queue_of(kind).filled.notify_all();
+    }
+}
+
+/// Does a call wait for dirty schedulers that are blocked?
+pub(crate) fn waits_for_a_turn() -> bool {
+    are_dirty_blocked() && KINDS.iter().any(|kind| queue_of(*kind).has_waiting())
+}
+
 /// The queue of a kind.
 pub(crate) fn queue_of(kind: Dirty) -> &'static DirtyQueue {
     match kind {
@@ -88,10 +104,11 @@ impl DirtyQueue {
     /// How many schedulers of this kind there may be, and how many of them may make calls.
     fn limits(&self) -> (usize, usize) {
         let numbers = dirty_schedulers();
-        match self.kind {
+        let (all, online) = match self.kind {
             Dirty::Cpu => (numbers.cpu, numbers.cpu_online()),
             Dirty::Io => (numbers.io, numbers.io),
-        }
+        };
+        (all, if are_dirty_blocked() { 0 } else { online })
     }
 
     /// The account of this kind's scheduler `index`.
@@ -160,6 +177,21 @@ impl DirtyQueue {
         Some(result)
     }
 
+    /// This thread, the only one that runs while these schedulers are blocked, makes a call that waits as one of them,
+    /// with `make`, which gets its number.
+    pub(crate) fn make_in_turn(&self, make: impl FnOnce(&DirtyCall, usize)) {
+        let mut queue = self.queue.lock();
+        let Some(call) = queue.calls.pop_front() else {
+            return;
+        };
+        let index = queue.numbers.take();
+        self.waiting.store(queue.calls.len(), Ordering::Release);
+        drop(queue);
+        let times = &crate::sched::machine().wall_time;
+        times.work(self.account(index), || make(&call, self.number(index)));
+        self.put_back(self.queue.lock(), index);
+    }
+
     fn put_back(&self, mut queue: MutexGuard<'_, Queue>, index: usize) {
         queue.numbers.put_back(index);
         if !queue.calls.is_empty() {
@@ -167,9 +199,8 @@ impl DirtyQueue {
         }
     }
 
-    /// More of its schedulers are online than before, or fewer.
-    pub(crate) fn limits_changed(&self) {
-        self.filled.notify_all();
+    fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
     }
 
     /// How many calls wait.

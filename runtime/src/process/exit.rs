@@ -1,5 +1,6 @@
 //! Ends a process. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
 
+use super::dirty_queues;
 use super::event::Event;
 use super::handle::send_demonitor;
 use super::probe::{happened, probes};
@@ -92,7 +93,9 @@ impl Process {
                 happened(&self.shared, Event::Exit, reason);
             }
         }
-        forget_blocker(self.pid().0);
+        if forget_blocker(self.pid().0) {
+            dirty_queues::limits_changed();
+        }
         if !(GIVES_UP.get())(self) {
             probes().exiting(self, false);
             return false;

@@ -13,7 +13,7 @@ use super::{STACK_BYTES, Scheduler};
 use crate::exec::dirty::{become_dirty, end_dirty};
 use crate::jit;
 use crate::process::dirty::DirtyCall;
-use crate::process::dirty_queues::queue_of;
+use crate::process::dirty_queues::{KINDS, queue_of};
 use crate::sched::seat::Seat;
 use crate::sched::{become_scheduler, leave_scheduler, machine};
 use crate::term::RawTerm;
@@ -86,6 +86,30 @@ fn stand_up(id: usize) {
 }
 
 impl Scheduler {
+    /// The dirty schedulers are blocked, and this one is the only one that runs: it makes a call of each kind that waits for
+    /// them, as one of them. Source: `schedule()` in `erl_process.c`, which changes the type of the one scheduler.
+    ///
+    /// # Safety
+    /// P2: `x` points to [`super::X_REGISTERS`] words that outlive the calls.
+    #[cold]
+    pub(super) unsafe fn take_dirty_turn(&self, x: *mut RawTerm) {
+        for kind in KINDS {
+            let make = |call: &DirtyCall, number| {
+                stand_up(self.id);
+                become_dirty(kind, number);
+                // SAFETY: P2: as promised.
+                let stand_in = unsafe { super::dirty::make(call, x) };
+                end_dirty();
+                sit_down(self.id);
+                if let Some(stand_in) = stand_in {
+                    call.end(stand_in);
+                }
+            };
+            let wall_time = &self.machine.wall_time;
+            wall_time.idle(self.id, || queue_of(kind).make_in_turn(make));
+        }
+    }
+
     /// Makes a call that is usually short as a dirty scheduler, unless others have to; whether it has.
     ///
     /// # Safety

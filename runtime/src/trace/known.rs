@@ -1,7 +1,7 @@
 //! What a process is known by besides its registered name: its label, or the call that `proc_lib` began it with. Both are
 //! in its dictionary.
 
-use super::meter::Meters;
+use super::meter;
 use super::record::reports::text_of;
 use crate::loader::module::Mfa;
 use crate::process::Process;
@@ -36,9 +36,7 @@ pub(super) fn of(key: Atom, value: Term<'_>) -> Option<Known> {
 
 /// Tells the profiles of a process, if there are any.
 pub(super) fn note(p: &Process, known: &Known) {
-    let meters = p.meters.as_deref().and_then(|all| all.downcast_ref());
-    let meters: Option<&Meters> = meters;
-    for meter in meters.into_iter().flat_map(|all| &all.meters) {
+    for meter in meter::all_of(p) {
         meter.arena.known(known.clone());
     }
 }

@@ -34,6 +34,7 @@ use parking_lot::Mutex;
 use super::native::Nature;
 use super::node::{Arena, Node, ROOT, Together};
 use super::session::Shared;
+use crate::process::Process;
 use crate::process::dirty::DirtyTicks;
 use crate::sys::chance::ticks::Ticks;
 
@@ -364,6 +365,16 @@ impl Meter {
             self.ticks = self.clock.now();
         }
     }
+}
+
+/// Those of `p`.
+pub(super) fn all_of(p: &Process) -> impl Iterator<Item = &Meter> {
+    let meters = p.meters.as_deref().and_then(|all| all.downcast_ref());
+    let meters: Option<&Meters> = meters;
+    meters
+        .into_iter()
+        .flat_map(|all| &all.meters)
+        .map(|meter| &**meter)
 }
 
 /// The meters of a process.

@@ -15,7 +15,7 @@ pub(crate) mod frame;
 mod generations;
 mod known;
 pub(crate) mod meter;
-mod native;
+pub(crate) mod native;
 pub(crate) mod node;
 mod origin;
 mod permission;

@@ -8,6 +8,7 @@ use beamline_formats::profile::Native;
 
 use super::breakpoint::Breakpoint;
 use super::call::mfa_at;
+use super::{meter, record};
 use crate::code::bif;
 use crate::code::op::Op;
 use crate::code::op::entry as head;
@@ -61,6 +62,27 @@ fn native_at(pc: CodeAddress, op: u16) -> Option<Native> {
         bif::Call::Dirty(dirty, _) => of_dirty(dirty),
         _ => Native::Ordinary,
     })
+}
+
+/// `p` asks something of a port. Where a driver in C does it, `mfa` gives the BIF that calls it: from now on that is native
+/// code, and its time the driver's.
+#[inline]
+pub(crate) fn drives(p: &Process, mfa: impl FnOnce() -> Option<Mfa>) {
+    if (record::is_named() || p.meters.is_some())
+        && let Some(mfa) = mfa()
+    {
+        is_native(p, mfa, Native::Ordinary);
+    }
+}
+
+#[cold]
+fn is_native(p: &Process, mfa: Mfa, native: Native) {
+    record::function_is_native(mfa, native);
+    for meter in meter::all_of(p) {
+        if let Some(profile) = &meter.session.profile {
+            profile.is_native(mfa, native);
+        }
+    }
 }
 
 /// The native function at whose entry `p` stays, if it is at one.

@@ -334,6 +334,19 @@ pub(super) fn found_native(called: &Called, mfa: Mfa, native: Native) {
     }
 }
 
+/// A function is native code, as who calls it tells.
+pub(super) fn function_is_native(mfa: Mfa, native: Native) {
+    if let Some(recorder) = namer() {
+        recorder.native(recorder.function(mfa), native);
+    }
+}
+
+/// Are functions named in a recording?
+#[inline]
+pub(super) fn is_named() -> bool {
+    namer().is_some()
+}
+
 /// What to do for the return of a call.
 pub(super) enum OnReturn {
     /// It is seen already, or nobody wants to see it.

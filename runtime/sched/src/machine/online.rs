@@ -13,6 +13,15 @@ use std::sync::atomic::AtomicBool;
 /// Whether a process has ever blocked the others.
 static HAS_BLOCKED: AtomicBool = AtomicBool::new(false);
 
+/// Whether a process blocks the dirty schedulers, too.
+static DIRTY_BLOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Are the dirty schedulers blocked? Then the one ordinary scheduler that runs takes turns with them.
+#[inline]
+pub fn are_dirty_blocked() -> bool {
+    DIRTY_BLOCKED.load(Ordering::Acquire)
+}
+
 /// Which schedulers run processes.
 pub struct Online {
     /// Schedulers from this one on run nothing.
@@ -67,6 +76,8 @@ impl Online {
         } else {
             1
         };
+        let all = wishes.blockers.iter().any(|blocker| !blocker.normal);
+        DIRTY_BLOCKED.store(all, Ordering::Release);
         self.limit.store(limit, Ordering::Release);
         self.parkers[..limit].iter().for_each(Parker::unpark);
         // Who sleeps above the limit must not be taken for one that could be woken for work.
@@ -116,9 +127,9 @@ pub fn blocking() -> Blocking {
     }
 }
 
-/// The process `pid` blocks the other schedulers, once more. `false` while some still run: it asks again in
-/// its next slice.
-pub fn block(pid: u64, normal: bool) -> bool {
+/// The process `pid` blocks the other schedulers, once more. `false` while some still run, or a dirty one that is to be
+/// blocked, as `dirty_run` tells then: it asks again in its next slice.
+pub fn block(pid: u64, normal: bool, dirty_run: impl FnOnce() -> bool) -> bool {
     HAS_BLOCKED.store(true, Ordering::Relaxed);
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
@@ -140,7 +151,8 @@ pub fn block(pid: u64, normal: bool) -> bool {
         }
     };
     let all_but_one = super::schedulers() - 1;
-    blocker.waiting = state.suspended.load(Ordering::Acquire) != all_but_one;
+    let others_run = state.suspended.load(Ordering::Acquire) != all_but_one;
+    blocker.waiting = others_run || !normal && dirty_run();
     !blocker.waiting
 }
 
@@ -158,19 +170,21 @@ pub fn unblock(pid: u64, normal: bool) {
     state.adjust(&wishes);
 }
 
-/// The process `pid` exits: it blocks nobody any more.
+/// The process `pid` exits: it blocks nobody any more. Whether it has.
 #[inline]
-pub fn forget_blocker(pid: u64) {
+pub fn forget_blocker(pid: u64) -> bool {
     if !HAS_BLOCKED.load(Ordering::Relaxed) {
-        return;
+        return false;
     }
     let state = &machine().online;
     let mut wishes = lock(&state.wishes);
     let before = wishes.blockers.len();
     wishes.blockers.retain(|blocker| blocker.pid != pid);
-    if wishes.blockers.len() != before {
+    let has_blocked = wishes.blockers.len() != before;
+    if has_blocked {
         state.adjust(&wishes);
     }
+    has_blocked
 }
 
 /// The processes that block the other schedulers, each as often as it does.
