@@ -212,6 +212,9 @@ pub(super) fn mul(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Mul) {
 
 /// `left * right + addend`
 pub(super) fn mul_add(c: &mut Compiler<'_>, pc: CodeAddress, i: read::MulAdd) {
+    if Heap::is_zealous() {
+        return c.helper(pc, Op::MulAdd, i);
+    }
     let other = c.cold_helper(pc, Op::MulAdd, i);
     source(c, RSI, i.addend());
     dynasm!(c.a; .arch x64; lea edx, [rsi + 1]; test dl, 15; jnz =>other);
