@@ -28,6 +28,7 @@ impl Drains {
         let has_ended = Arc::new(AtomicBool::new(false));
         let mut work = Work {
             request: request.clone(),
+            left: 0,
             drains: HashMap::new(),
             held: Vec::new(),
             written: Vec::new(),
@@ -52,8 +53,13 @@ impl Drains {
     }
 }
 
+/// So often a thread that is busy looks for new rings.
+const ROUNDS: u32 = 64;
+
 struct Work {
     request: Request,
+    /// Rounds until it looks for new rings.
+    left: u32,
     /// The stream of each ring; none after an error.
     drains: HashMap<PathBuf, (PathBuf, Option<Drain>)>,
     /// The locks of further streams. The command has that of the first.
@@ -63,7 +69,10 @@ struct Work {
 
 impl Work {
     fn take(&mut self) -> bool {
-        self.look();
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => self.look(),
+        }
         let mut any = false;
         for (stream, drain) in self.drains.values_mut() {
             match drain.as_mut().map(Drain::take) {
@@ -75,11 +84,15 @@ impl Work {
                 None => {}
             }
         }
+        if !any {
+            self.left = 0;
+        }
         any
     }
 
     /// Begins to drain the rings that are new.
     fn look(&mut self) {
+        self.left = ROUNDS;
         let Ok(rings) = self.request.rings() else {
             return;
         };

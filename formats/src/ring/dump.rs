@@ -173,7 +173,6 @@ impl Watch {
 }
 
 /// A recording that the flight recorder is keeping. It takes the present contents of the ring at once.
-#[derive(Debug)]
 pub struct Dump {
     drain: Drain,
     why: Why,

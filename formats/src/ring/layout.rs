@@ -223,6 +223,10 @@ impl Place {
     pub(super) fn bytes(&self) -> u64 {
         (self.blocks + 1) * PAGE as u64
     }
+    /// How many blocks, this one the first, lie behind each other.
+    pub(super) fn to_wrap(&self, sequence: u64) -> u64 {
+        self.blocks - (sequence - 1) % self.blocks
+    }
     /// Where the block with this sequence is.
     pub(super) fn block_at(&self, sequence: u64) -> u64 {
         self.offset + PAGE as u64 * (1 + (sequence - 1) % self.blocks)

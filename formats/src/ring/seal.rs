@@ -44,6 +44,7 @@ pub fn frames(bytes: &[u8]) -> Vec<Frame> {
 pub fn stream(frames: &mut [Frame]) -> Vec<u8> {
     let mut out = streams::MAGIC.to_vec();
     out.extend(1_u64.to_le_bytes());
+    let mut packer = streams::Packer::new().expect("there is memory");
     for frame in frames {
         match Part::of(frame.head[0]) {
             Some(Part::First) => seal_header(&mut frame.payload),
@@ -55,7 +56,9 @@ pub fn stream(frames: &mut [Frame]) -> Vec<u8> {
             }
             Some(Part::Last) | None => {}
         }
-        streams::put_frame(frame.head, &frame.payload, &mut out).expect("there is memory");
+        packer
+            .put_frame(frame.head, &frame.payload, &mut out)
+            .expect("there is memory");
     }
     out
 }

@@ -57,8 +57,49 @@ const TRIES: usize = 1000;
 /// How well frames are compressed: the fastest.
 const LEVEL: i32 = 1;
 
+/// Makes frames, in memory that it keeps.
+pub(super) struct Packer {
+    compressor: zstd::bulk::Compressor<'static>,
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    pub(super) fn new() -> io::Result<Packer> {
+        Ok(Packer {
+            compressor: zstd::bulk::Compressor::new(LEVEL)?,
+            packed: Vec::new(),
+        })
+    }
+
+    /// Appends a frame: the part it is, of which segment, from where on, and what it holds.
+    pub(super) fn put_frame(
+        &mut self,
+        head: [u64; 3],
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let packed = &mut self.packed;
+        packed.clear();
+        packed.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+        self.compressor.compress_to_buffer(bytes, packed)?;
+        let [part, index, sequence] = head;
+        let words = [
+            part,
+            index,
+            sequence,
+            bytes.len() as u64,
+            packed.len() as u64,
+        ];
+        let check = Check::of(words.iter().copied().chain(words_of(packed)));
+        let words = words.into_iter().chain([check.word()]);
+        out.extend(words.flat_map(u64::to_le_bytes));
+        out.extend_from_slice(packed);
+        out.resize(out.len().next_multiple_of(8), 0);
+        Ok(())
+    }
+}
+
 /// Takes the contents of a ring while they are written, and writes a stream.
-#[derive(Debug)]
 pub struct Drain {
     ring: File,
     header: Header,
@@ -67,7 +108,11 @@ pub struct Drain {
     next: Vec<u64>,
     names: u64,
     out: File,
+    packer: Packer,
     buffer: Vec<u8>,
+    /// Blocks that are taken, and their words.
+    blocks: Vec<u8>,
+    words: Vec<u64>,
     /// Nothing is taken after a gap; and there has been one.
     keeps_whole: bool,
     is_cut: bool,
@@ -77,25 +122,6 @@ fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
     let mut buffer = vec![0; bytes as usize];
     file.read_exact_at(&mut buffer, at)?;
     Ok(buffer)
-}
-
-/// Appends a frame: the part it is, of which segment, from where on, and what it holds.
-pub(super) fn put_frame(head: [u64; 3], bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    let packed = zstd::bulk::compress(bytes, LEVEL)?;
-    let [part, index, sequence] = head;
-    let words = [
-        part,
-        index,
-        sequence,
-        bytes.len() as u64,
-        packed.len() as u64,
-    ];
-    let check = Check::of(words.iter().copied().chain(words_of(&packed)));
-    let words = words.into_iter().chain([check.word()]);
-    out.extend(words.flat_map(u64::to_le_bytes));
-    out.extend_from_slice(&packed);
-    out.resize(out.len().next_multiple_of(8), 0);
-    Ok(())
 }
 
 impl Drain {
@@ -113,7 +139,10 @@ impl Drain {
             next: vec![1; places.len()],
             names: 0,
             out: File::create(out)?,
+            packer: Packer::new()?,
             buffer: Vec::new(),
+            blocks: Vec::new(),
+            words: Vec::new(),
             keeps_whole: false,
             is_cut: false,
             ring,
@@ -131,7 +160,8 @@ impl Drain {
     /// Writes a frame.
     fn write(&mut self, part: Part, index: u64, sequence: u64, bytes: &[u8]) -> io::Result<()> {
         self.buffer.clear();
-        put_frame([part as u64, index, sequence], bytes, &mut self.buffer)?;
+        let head = [part as u64, index, sequence];
+        self.packer.put_frame(head, bytes, &mut self.buffer)?;
         self.out.write_all(&self.buffer)
     }
 
@@ -208,11 +238,11 @@ impl Drain {
         // What has been overwritten is gone.
         let mut sequence = self.next[index].max(oldest);
         let end = if last { head + 1 } else { head };
-        let (first, mut blocks) = (sequence, Vec::new());
-        while sequence < end && sequence - first < FRAME_BLOCKS {
-            let bytes = read_at(&self.ring, place.block_at(sequence), PAGE as u64)?;
-            let words: Vec<u64> = words_of(&bytes).collect();
-            if !block_is_whole(&words, sequence) {
+        let (first, mut whole) = (sequence, 0);
+        let most = FRAME_BLOCKS.min(place.to_wrap(first));
+        self.read_run(place.block_at(first), most.min(end.saturating_sub(first)))?;
+        for words in self.words.chunks_exact(PAGE / 8) {
+            if !block_is_whole(words, sequence) {
                 if sequence == head {
                     // It is being written, or was just begun.
                     break;
@@ -225,18 +255,28 @@ impl Drain {
                 sequence += 1;
                 break;
             }
-            blocks.extend(bytes);
+            whole += PAGE;
             sequence += 1;
         }
         let moved = self.next[index] < sequence;
         self.next[index] = sequence;
-        if !blocks.is_empty() {
-            self.write(Part::Blocks, index as u64, first, &blocks)?;
+        if whole > 0 {
+            let blocks = std::mem::take(&mut self.blocks);
+            self.write(Part::Blocks, index as u64, first, &blocks[..whole])?;
+            self.blocks = blocks;
         }
         if moved {
             self.drained(index)?;
         }
         Ok(moved)
+    }
+
+    /// Reads so many pages of the ring from `at` on.
+    fn read_run(&mut self, at: u64, pages: u64) -> io::Result<()> {
+        self.blocks.resize(pages as usize * PAGE, 0);
+        self.ring.read_exact_at(&mut self.blocks, at)?;
+        whole_words(&self.blocks, &mut self.words);
+        Ok(())
     }
 
     /// Says how far blocks of a segment have been taken.
@@ -308,8 +348,7 @@ impl Drain {
         let place = self.places[index];
         let (mut next, mut bytes) = (first, Vec::new());
         while next < end {
-            let to_wrap = place.blocks - (next - 1) % place.blocks;
-            let blocks = to_wrap.min(end - next);
+            let blocks = place.to_wrap(next).min(end - next);
             bytes.extend(read_at(
                 &self.ring,
                 place.block_at(next),

@@ -206,9 +206,11 @@ fn address(helper: helpers::Helper) -> u64 {
 
 fn emit(a: &mut Assembler) -> Offsets {
     let enter = emit_enter(a);
+    let leave_label = a.new_dynamic_label();
     let leave = a.offset();
     dynasm!(a
         ; .arch x64
+        ; =>leave_label
         ; mov rsp, rbp
         ; add rsp, 40
         ; pop r15
@@ -239,12 +241,12 @@ fn emit(a: &mut Assembler) -> Offsets {
     let collect = emit_collect(a);
     let mut table = [collect; TABLE];
     for op in Op::ALL {
-        table[*op as usize] = emit_helper(a, HELPERS[*op as usize]);
+        table[*op as usize] = emit_helper(a, HELPERS[*op as usize], leave_label);
     }
     table[YIELD_AT_ENTRY as usize / 8] = yield_at_entry;
     table[YIELD_AT_RETURN as usize / 8] = yield_at_return;
-    table[CALL_LIGHT_BIF as usize / 8] = emit_helper(a, helpers::call_light_bif);
-    table[CALL_HEAVY_BIF as usize / 8] = emit_helper(a, helpers::call_heavy_bif);
+    table[CALL_LIGHT_BIF as usize / 8] = emit_helper(a, helpers::call_light_bif, leave_label);
+    table[CALL_HEAVY_BIF as usize / 8] = emit_helper(a, helpers::call_heavy_bif, leave_label);
     table[FLOAT_BESIDE as usize / 8] = emit_float(a);
     table[TAKE_BITS as usize / 8] = emit_bits(a, helpers::take_bits as *const () as u64);
     table[LOOK_AT_BITS as usize / 8] = emit_bits(a, helpers::look_at_bits as *const () as u64);
@@ -390,9 +392,11 @@ fn emit_float(a: &mut Assembler) -> AssemblyOffset {
     stub
 }
 
-/// Calls the helper of an instruction, whose address is in `rsi`; returns its answer, or goes elsewhere.
-fn emit_helper(a: &mut Assembler, helper: helpers::Helper) -> AssemblyOffset {
-    let elsewhere = a.new_dynamic_label();
+/// Calls the helper of an instruction, whose address is in `rsi`; returns its answer, or goes elsewhere. Processors predict
+/// returns by the calls before them: who leaves compiled code for the scheduler takes the stub's own call back first, or
+/// each return on the way there would be predicted to go where the one before it goes.
+fn emit_helper(a: &mut Assembler, helper: helpers::Helper, leave: DynamicLabel) -> AssemblyOffset {
+    let (elsewhere, leaves) = (a.new_dynamic_label(), a.new_dynamic_label());
     let stub = a.offset();
     dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]);
     swap_out(a);
@@ -405,7 +409,13 @@ fn emit_helper(a: &mut Assembler, helper: helpers::Helper) -> AssemblyOffset {
         ; push QWORD [rbp + slot::BACK]
         ; ret
         ; =>elsewhere
+        ; lea rcx, [=>leave]
+        ; cmp rax, rcx
+        ; je =>leaves
         ; jmp rax
+        ; =>leaves
+        ; push rax
+        ; ret
     );
     stub
 }
