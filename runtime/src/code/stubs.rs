@@ -69,7 +69,13 @@ fn first_trace_return() -> u64 {
 #[inline(always)]
 #[must_use]
 pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
-    let offset = word.wrapping_sub(first_trace_return());
+    trace_frame_kind_from(first_trace_return(), word)
+}
+
+/// The same, where the first of their addresses is known.
+#[inline(always)]
+fn trace_frame_kind_from(first: u64, word: u64) -> Option<usize> {
+    let offset = word.wrapping_sub(first);
     let is_one = offset < 8 * TRACE_FRAMES as u64 && offset.is_multiple_of(8);
     is_one.then_some(offset as usize / 8)
 }
@@ -77,14 +83,24 @@ pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
 /// Calls `visit` with every return address on the stack, innermost first, while it says so.
 pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
     let mut at = p.stop.get();
+    let first_trace_return = first_trace_return();
+    // A recursive call's frames, one behind the other, return to the same place.
+    let mut last = (RawTerm::NONE, CodeAddress::NULL);
     while at < p.hend() {
         // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
         let word = RawTerm(unsafe { *at });
-        let is_return =
-            word.is_header() && word != RawTerm::NONE && trace_frame_kind(word.0).is_none();
-        if is_return && !visit(native::specific(CodeAddress::of_word(word.0))) {
+        at = at.wrapping_add(1);
+        if !word.is_header() || word == RawTerm::NONE {
+            continue;
+        }
+        if word != last.0 {
+            if trace_frame_kind_from(first_trace_return, word.0).is_some() {
+                continue;
+            }
+            last = (word, native::specific(CodeAddress::of_word(word.0)));
+        }
+        if !visit(last.1) {
             return;
         }
-        at = at.wrapping_add(1);
     }
 }

@@ -233,6 +233,9 @@ impl Hash {
     fn locate_live(&self, key: Term<'_>) -> u32 {
         let hash = hash_of(key);
         let mut at = self.locate(key, hash).at;
+        if at != NONE && !self.is_deleted(at) {
+            return at;
+        }
         while at != NONE && (self.is_deleted(at) || !self.has_key(at, key, hash)) {
             at = self.nodes[at as usize].next;
         }

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::call::Called;
 use crate::code::native;
@@ -64,53 +64,15 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
         .load(std::sync::atomic::Ordering::Relaxed)
         .saturating_sub(1);
     let exception = p.exception;
-    let mut words: SmallVec<[u64; 16]> = smallvec![0; FIXED];
-    words[0] = (exception.class as u64) << flag::CLASS_SHIFT;
+    let class = (exception.class as u64) << flag::CLASS_SHIFT;
     if given != RawTerm::NONE {
         // By `erlang:raise/3`: the trace is the one it was given.
-        words[0] |= flag::GIVEN;
         // SAFETY: T1, as above.
         let about = unsafe { p.cons(Term::new(given), Term::NIL) };
-        let trace = opaque(p, &words);
+        let trace = opaque(p, FIXED, |words| words[0] = class | flag::GIVEN);
         p.exception.trace = p.cons(about, trace).raw();
         return;
     }
-    if exception.args != RawTerm::NONE {
-        words[0] |= flag::HAS_ARGS;
-    }
-    match current {
-        Current::Code(pc) => words[1] = pc.word(),
-        Current::Function(mfa, caller) => {
-            words[0] |= flag::BY_NAME
-                | if exception.from_bif {
-                    flag::FROM_BIF
-                } else {
-                    0
-                };
-            words[1] = mfa.module.raw().0;
-            words[2] = mfa.function.raw().0;
-            words[3] = u64::from(mfa.arity);
-            words.extend(caller.map(CodeAddress::word));
-        }
-    }
-    let mut left = depth.saturating_sub(words.len() - FIXED);
-    // What is current may be known by its return address.
-    let mut last = match current {
-        Current::Code(pc) => pc.behind(),
-        Current::Function(..) => CodeAddress::NULL,
-    };
-    for_each_return(p, |address| {
-        // A recursive call's return address, many times in a row, is told once, as in ERTS.
-        if left > 0 && address != last {
-            last = address;
-            // One word back lies in the call.
-            words.push(address.call().word());
-            left -= 1;
-        }
-        left > 0
-    });
-    // As many words as ERTS takes, whatever the depth of the stack: programs see what they allocate.
-    words.resize(FIXED + depth, 0);
     let slot = |word: RawTerm| {
         if word == RawTerm::NONE {
             RawTerm::NIL
@@ -126,8 +88,48 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
         )
     };
     let infos = infos(p, current, exception.from_bif, info);
-    let trace = opaque(p, &words);
+    // As many words as ERTS takes, whatever the depth of the stack: programs see what they allocate.
+    let trace = opaque(p, FIXED + depth, |words| {
+        words[0] = class;
+        if exception.args != RawTerm::NONE {
+            words[0] |= flag::HAS_ARGS;
+        }
+        fill_trace(p, current, exception.from_bif, words);
+    });
     p.exception.trace = p.cons(p.cons(args, infos), trace).raw();
+}
+
+/// Fills a saved trace's words, all 0 but for the first: with the place that is current, and with those of callers.
+fn fill_trace(p: &Process, current: Current, from_bif: bool, words: &mut [u64]) {
+    let mut at = FIXED;
+    // What is current may be known by its return address.
+    let mut last = CodeAddress::NULL;
+    match current {
+        Current::Code(pc) => {
+            words[1] = pc.word();
+            last = pc.behind();
+        }
+        Current::Function(mfa, caller) => {
+            words[0] |= flag::BY_NAME | if from_bif { flag::FROM_BIF } else { 0 };
+            words[1] = mfa.module.raw().0;
+            words[2] = mfa.function.raw().0;
+            words[3] = u64::from(mfa.arity);
+            if let (Some(caller), Some(word)) = (caller, words.get_mut(at)) {
+                *word = caller.word();
+                at += 1;
+            }
+        }
+    }
+    for_each_return(p, |address| {
+        // A recursive call's return address, many times in a row, is told once, as in ERTS.
+        if at < words.len() && address != last {
+            last = address;
+            // One word back lies in the call.
+            words[at] = address.call().word();
+            at += 1;
+        }
+        at < words.len()
+    });
 }
 
 /// What the top entry of a trace tells besides its place: `[{error_info, Map}]` or nothing.
@@ -142,16 +144,16 @@ fn infos<'p>(p: &'p Process, current: Current, from_bif: bool, info: Term<'p>) -
     })
 }
 
-/// A thing of these words that the collector copies and does not look into.
-fn opaque<'h>(heap: &'h Heap, words: &[u64]) -> Term<'h> {
-    let ptr = heap.alloc(1 + words.len());
-    // SAFETY: H1: as many fresh words as are written; shaped as a big integer.
+/// A thing of so many words that the collector copies and does not look into: they are 0 until `fill` has changed them.
+#[inline]
+fn opaque<'h>(heap: &'h Heap, words: usize, fill: impl FnOnce(&mut [u64])) -> Term<'h> {
+    let ptr = heap.alloc(1 + words);
+    // SAFETY: H1: as many fresh words as are written, which nobody else has; shaped as a big integer.
     unsafe {
-        *ptr = tag::make_header(words.len(), tag::POS_BIG);
-        words
-            .iter()
-            .enumerate()
-            .for_each(|(i, word)| *ptr.add(1 + i) = *word);
+        *ptr = tag::make_header(words, tag::POS_BIG);
+        let behind = ptr.add(1);
+        behind.write_bytes(0, words);
+        fill(std::slice::from_raw_parts_mut(behind, words));
         Term::new(RawTerm::boxed(ptr))
     }
 }

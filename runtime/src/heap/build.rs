@@ -518,28 +518,38 @@ impl Heap {
         bitmap: u32,
         children: &[Term<'h>],
     ) -> Term<'h> {
-        debug_assert_eq!(
-            bitmap.count_ones() as usize,
-            children.len(),
-            "a child for each bit"
-        );
+        self.trie_node_of(size, bitmap, [children])
+    }
+
+    /// The same, of children that lie apart.
+    #[inline]
+    pub(crate) fn trie_node_of<'h, const PARTS: usize>(
+        &'h self,
+        size: Option<usize>,
+        bitmap: u32,
+        parts: [&[Term<'h>]; PARTS],
+    ) -> Term<'h> {
+        let count = bitmap.count_ones() as usize;
+        let given = parts.iter().map(|part| part.len()).sum::<usize>();
+        assert_eq!(count, given, "a child for each bit");
         let kind = match size {
             None => tag::map::NODE_BITMAP,
             Some(_) if bitmap == 0xffff => tag::map::HEAD_ARRAY,
             Some(_) => tag::map::HEAD_BITMAP,
         };
         let from = 1 + usize::from(size.is_some());
-        let ptr = self.alloc(from + children.len());
+        let ptr = self.alloc(from + count);
         // SAFETY: H1: as many fresh words as are written.
         unsafe {
             *ptr = tag::map::node_header(kind, bitmap);
             if let Some(size) = size {
                 *ptr.add(1) = size as u64;
             }
-            children
-                .iter()
-                .enumerate()
-                .for_each(|(i, c)| *ptr.add(from + i) = c.raw().0);
+            let mut at = ptr.add(from);
+            for child in parts.into_iter().flatten() {
+                *at = child.raw().0;
+                at = at.add(1);
+            }
             self.boxed(ptr)
         }
     }

@@ -75,31 +75,68 @@ unsafe impl Roots for () {
 
 /// Moves live terms out of the places being collected.
 struct Sweep {
-    /// Where live terms go, and the next free word there.
-    to: *mut u64,
-    /// Mature terms of a minor collection go here instead.
-    old_top: *mut u64,
-    mature_start: usize,
-    mature_bytes: usize,
-    /// Addresses that stay where they are: literals, and the old heap in a minor collection.
-    literals: (usize, usize),
-    kept: (usize, usize),
+    tops: Tops,
+    places: Places,
 }
 
-impl Sweep {
-    #[inline(always)]
-    fn stays(&self, ptr: *mut u64) -> bool {
-        let at = ptr as usize;
-        (at >= self.literals.0 && at < self.literals.1) || (at >= self.kept.0 && at < self.kept.1)
+/// The next free words.
+#[derive(Clone, Copy)]
+struct Tops {
+    /// Where live terms go.
+    to: *mut u64,
+    /// Mature terms of a minor collection go here instead.
+    old: *mut u64,
+}
+
+/// So many bytes from an address on.
+#[derive(Clone, Copy)]
+struct Place {
+    start: usize,
+    bytes: usize,
+}
+
+impl Place {
+    /// No address.
+    const NONE: Place = Place { start: 0, bytes: 0 };
+
+    fn of((start, end): (usize, usize)) -> Place {
+        let bytes = end - start;
+        Place { start, bytes }
     }
 
     #[inline(always)]
-    fn destination(&mut self, from: *mut u64) -> &mut *mut u64 {
-        if (from as usize).wrapping_sub(self.mature_start) < self.mature_bytes {
-            &mut self.old_top
+    fn contains(self, ptr: *mut u64) -> bool {
+        (ptr as usize).wrapping_sub(self.start) < self.bytes
+    }
+}
+
+/// What becomes of a term is told by where it lies.
+#[derive(Clone, Copy)]
+struct Places {
+    /// What goes to the old heap.
+    mature: Place,
+    /// What stays: literals, and the old heap in a minor collection.
+    literals: Place,
+    kept: Place,
+}
+
+impl Places {
+    #[inline(always)]
+    fn stays(&self, ptr: *mut u64) -> bool {
+        self.literals.contains(ptr) || self.kept.contains(ptr)
+    }
+
+    /// Takes `words` words for what is moved away from `from`.
+    #[inline(always)]
+    fn destination(&self, from: *mut u64, words: usize, tops: &mut Tops) -> *mut u64 {
+        let top = if self.mature.contains(from) {
+            &mut tops.old
         } else {
-            &mut self.to
-        }
+            &mut tops.to
+        };
+        let to = *top;
+        *top = to.wrapping_add(words);
+        to
     }
 
     /// Moves what `slot` points to, if it must move, and updates `slot`.
@@ -107,29 +144,36 @@ impl Sweep {
     /// # Safety
     /// H1: the slot holds a term, header, code address or catch tag; the destinations have room for
     /// all that is live.
-    #[inline]
-    unsafe fn slot(&mut self, slot: *mut u64) {
+    #[inline(always)]
+    unsafe fn slot(&self, slot: *mut u64, tops: &mut Tops) {
         // SAFETY: by contract.
         unsafe {
             let word = RawTerm(*slot);
             match word.0 & tag::PRIMARY_MASK {
                 tag::LIST => {
                     let ptr = word.ptr();
-                    let head = *ptr;
-                    if head == 0 {
-                        *slot = *ptr.add(1);
-                    } else if !self.stays(ptr) {
-                        *slot = self.move_cons(ptr, head);
+                    // What stays is not even looked at: it may be in no cache.
+                    if self.stays(ptr) {
+                        return;
                     }
+                    let head = *ptr;
+                    *slot = if head == 0 {
+                        *ptr.add(1)
+                    } else {
+                        self.move_cons(ptr, head, tops)
+                    };
                 }
                 tag::BOXED => {
                     let ptr = word.ptr();
-                    let header = RawTerm(*ptr);
-                    if !header.is_header() {
-                        *slot = header.0;
-                    } else if !self.stays(ptr) {
-                        *slot = self.move_boxed(ptr, header.0);
+                    if self.stays(ptr) {
+                        return;
                     }
+                    let header = RawTerm(*ptr);
+                    *slot = if header.is_header() {
+                        self.move_boxed(ptr, header.0, tops)
+                    } else {
+                        header.0
+                    };
                 }
                 _ => {}
             }
@@ -137,14 +181,12 @@ impl Sweep {
     }
 
     /// # Safety
-    /// As [`Sweep::slot`]; `ptr` is a cell that must move.
-    #[inline]
-    unsafe fn move_cons(&mut self, ptr: *mut u64, head: u64) -> u64 {
+    /// As [`Places::slot`]; `ptr` is a cell that must move.
+    #[inline(always)]
+    unsafe fn move_cons(&self, ptr: *mut u64, head: u64, tops: &mut Tops) -> u64 {
         // SAFETY: by contract.
         unsafe {
-            let top = self.destination(ptr);
-            let to = *top;
-            *top = to.add(2);
+            let to = self.destination(ptr, 2, tops);
             *to = head;
             *to.add(1) = *ptr.add(1);
             let moved = RawTerm::list(to).0;
@@ -156,63 +198,94 @@ impl Sweep {
     }
 
     /// # Safety
-    /// As [`Sweep::slot`]; `ptr` is a thing with `header` that must move.
-    #[inline]
-    unsafe fn move_boxed(&mut self, ptr: *mut u64, header: u64) -> u64 {
+    /// As [`Places::slot`]; `ptr` is a thing with `header` that must move.
+    #[inline(always)]
+    unsafe fn move_boxed(&self, ptr: *mut u64, header: u64, tops: &mut Tops) -> u64 {
         // SAFETY: by contract.
         unsafe {
-            let words = tag::shape(header, *ptr.add(1)).words;
-            let top = self.destination(ptr);
-            let to = *top;
-            *top = to.add(words);
+            let words = if header & tag::HEADER_MASK == tag::ARITYVAL {
+                1 + tag::header_arity(header)
+            } else {
+                tag::shape(header, *ptr.add(1)).words
+            };
+            let to = self.destination(ptr, words, tops);
             copy_words(ptr, to, words);
             let moved = RawTerm::boxed(to).0;
             *ptr = moved;
             moved
         }
     }
+}
 
-    /// Visits every term in `from..` until the moving top of that area.
+impl Sweep {
+    /// Moves all but what is in `kept` to `to`.
+    fn to_one(to: *mut u64, kept: Place) -> Sweep {
+        let old = null_mut();
+        Sweep {
+            tops: Tops { to, old },
+            places: Places {
+                mature: Place::NONE,
+                literals: Place::of(literal::range()),
+                kept,
+            },
+        }
+    }
+
+    /// Moves what these slots point to, and updates them.
     ///
     /// # Safety
-    /// As [`Sweep::slot`]; `scan` is the start of things that this sweep moved.
-    unsafe fn scan(&mut self, mut scan: *mut u64, old: bool) -> *mut u64 {
+    /// As [`Places::slot`].
+    unsafe fn slots(&mut self, slots: &mut [RawTerm]) {
+        // In registers, where they cannot be what a slot is.
+        let (places, mut tops) = (self.places, self.tops);
+        for slot in slots {
+            // SAFETY: by contract.
+            unsafe { places.slot(&raw mut slot.0, &mut tops) };
+        }
+        self.tops = tops;
+    }
+
+    /// Visits every term from `scan` to the moving top of that area.
+    ///
+    /// # Safety
+    /// As [`Places::slot`]; `scan` is the start of things that this sweep moved.
+    unsafe fn scan<const OLD: bool>(&mut self, mut scan: *mut u64) -> *mut u64 {
+        let (places, mut tops) = (self.places, self.tops);
         // SAFETY: by contract.
         unsafe {
-            while scan < if old { self.old_top } else { self.to } {
+            while scan < if OLD { tops.old } else { tops.to } {
                 let word = *scan;
-                if word & tag::PRIMARY_MASK != tag::HEADER {
-                    self.slot(scan);
-                    scan = scan.add(1);
-                    continue;
-                }
-                if word & tag::HEADER_MASK == tag::ARITYVAL {
-                    // All that follows are terms.
+                if word & tag::PRIMARY_MASK != tag::HEADER
+                    || word & tag::HEADER_MASK == tag::ARITYVAL
+                {
+                    // All that follows the header of a tuple are terms.
+                    places.slot(scan, &mut tops);
                     scan = scan.add(1);
                     continue;
                 }
                 let shape = tag::shape(word, *scan.add(1));
                 for i in shape.terms_from..shape.words {
-                    self.slot(scan.add(i));
+                    places.slot(scan.add(i), &mut tops);
                 }
                 if word & tag::HEADER_MASK == tag::SUB_BITS {
                     rebase(scan);
                 }
                 scan = scan.add(shape.words);
             }
-            scan
         }
+        self.tops = tops;
+        scan
     }
 
     /// # Safety
-    /// As [`Sweep::slot`].
+    /// As [`Places::slot`].
     unsafe fn scan_all(&mut self, mut young: *mut u64, mut old: *mut u64) {
         // SAFETY: by contract.
         unsafe {
             loop {
                 let (young_before, old_before) = (young, old);
-                young = self.scan(young, false);
-                old = self.scan(old, true);
+                young = self.scan::<false>(young);
+                old = self.scan::<true>(old);
                 if young == young_before && old == old_before {
                     return;
                 }
@@ -380,15 +453,18 @@ impl Heap {
         let promoted_from = self.old_top;
         let block = Block::new(size);
         let mut sweep = Sweep {
-            to: block.start,
-            old_top: self.old_top,
-            mature_start: mature.0,
-            mature_bytes: mature.1 - mature.0,
-            literals: literal::range(),
-            kept: (self.old.start as usize, self.old.end() as usize),
+            tops: Tops {
+                to: block.start,
+                old: self.old_top,
+            },
+            places: Places {
+                mature: Place::of(mature),
+                literals: Place::of(literal::range()),
+                kept: self.old_place(),
+            },
         };
         self.sweep_into(&mut sweep, block, roots);
-        self.old_top = sweep.old_top;
+        self.old_top = sweep.tops.old;
         self.sweep_off_heap(false);
         let promoted = (self.old_top as usize - promoted_from as usize) / 8;
         self.high_water = self.htop.get();
@@ -471,6 +547,10 @@ impl Heap {
         0
     }
 
+    fn old_place(&self) -> Place {
+        Place::of((self.old.start as usize, self.old.end() as usize))
+    }
+
     /// The least heap size of at least `words`, not under the process's minimum.
     fn size_for(&self, words: usize) -> usize {
         next_heap_size(words, false).max(self.min_heap_words)
@@ -479,14 +559,7 @@ impl Heap {
     /// Sweeps everything into one new young block of `size` words and drops the old generation.
     fn full_sweep(&mut self, size: usize, roots: &mut dyn Roots) {
         let block = Block::new(size);
-        let mut sweep = Sweep {
-            to: block.start,
-            old_top: null_mut(),
-            mature_start: 0,
-            mature_bytes: 0,
-            literals: literal::range(),
-            kept: (0, 0),
-        };
+        let mut sweep = Sweep::to_one(block.start, Place::NONE);
         self.sweep_into(&mut sweep, block, roots);
         self.sweep_off_heap(true);
         self.old = Block::EMPTY;
@@ -498,14 +571,7 @@ impl Heap {
     fn move_to(&mut self, size: usize, roots: &mut dyn Roots) {
         let block = Block::new(size);
         let mature = (self.high_water as usize - self.block.start as usize) / 8;
-        let mut sweep = Sweep {
-            to: block.start,
-            old_top: null_mut(),
-            mature_start: 0,
-            mature_bytes: 0,
-            literals: literal::range(),
-            kept: (self.old.start as usize, self.old.end() as usize),
-        };
+        let mut sweep = Sweep::to_one(block.start, self.old_place());
         self.sweep_into(&mut sweep, block, roots);
         self.sweep_off_heap(false);
         // All that was there survived a collection just now, wherever it has been moved to.
@@ -522,27 +588,19 @@ impl Heap {
         // Every sweep leaves the high-water mark at the heap's top: what is above it is new.
         self.collected_words = self.built_words();
         let stack = self.stack_words();
-        let (young_from, old_from) = (sweep.to, sweep.old_top);
+        let (young_from, old_from) = (sweep.tops.to, sweep.tops.old);
         // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and
         // the stack; roots hold terms of this heap.
         unsafe {
             let stop = block.end().sub(stack);
             std::ptr::copy_nonoverlapping(self.stop.get(), stop, stack);
-            for i in 0..stack {
-                sweep.slot(stop.add(i));
-            }
-            for root in &mut *self.roots.get() {
-                sweep.slot(&raw mut root.0);
-            }
-            roots.for_each(&mut |slots| {
-                for slot in slots {
-                    sweep.slot(&raw mut slot.0);
-                }
-            });
+            sweep.slots(std::slice::from_raw_parts_mut(stop.cast(), stack));
+            sweep.slots(&mut *self.roots.get());
+            roots.for_each(&mut |slots| sweep.slots(slots));
             sweep.scan_all(young_from, old_from);
             self.stop.set(stop);
         }
-        self.htop.set(sweep.to);
+        self.htop.set(sweep.tops.to);
         self.retired = (
             std::mem::replace(&mut self.block, block),
             self.fragments.take(),

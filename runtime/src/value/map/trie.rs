@@ -44,9 +44,9 @@ pub(super) fn insert<'h>(
     match insert.children(root, map_key_hash(key), 0) {
         Below::Same => Changed::To(map.term()),
         Below::NoKey => Changed::NoKey,
-        Below::Children(bitmap, children, grown) => {
-            let size = map.len() + usize::from(grown);
-            Changed::To(heap.trie_node(Some(size), bitmap, &children))
+        Below::Children(changed) => {
+            let size = map.len() + usize::from(changed.grown);
+            Changed::To(changed.node(heap, Some(size), root))
         }
     }
 }
@@ -55,7 +55,32 @@ pub(super) fn insert<'h>(
 enum Below<'h> {
     Same,
     NoKey,
-    Children(u32, Children<'h>, bool),
+    Children(ChangedChild<'h>),
+}
+
+/// One of a node's children is another one, or is new.
+struct ChangedChild<'h> {
+    slot: usize,
+    child: Term<'h>,
+    /// The bit of the new child; 0 where it takes another one's place.
+    new_bit: u32,
+    /// There is one key more.
+    grown: bool,
+}
+
+impl<'h> ChangedChild<'h> {
+    /// The node with these children, so changed; a root where `size` is given.
+    fn node(
+        &self,
+        heap: &'h Heap,
+        size: Option<usize>,
+        (bitmap, children): (u32, &[Term<'h>]),
+    ) -> Term<'h> {
+        let (before, rest) = children.split_at(self.slot);
+        let behind = if self.new_bit == 0 { &rest[1..] } else { rest };
+        let parts = [before, &[self.child], behind];
+        heap.trie_node_of(size, bitmap | self.new_bit, parts)
+    }
 }
 
 impl<'h> Insert<'h> {
@@ -64,23 +89,27 @@ impl<'h> Insert<'h> {
     }
 
     fn children(&self, (bitmap, children): (u32, &[Term<'h>]), hash: u64, level: u32) -> Below<'h> {
-        let mut changed = Children::from_slice(children);
         let Some(slot) = slot_of(bitmap, hash) else {
             if self.must_exist {
                 return Below::NoKey;
             }
-            let bit = 1u32 << (hash & 0xf);
-            let slot = (bitmap & (bit - 1)).count_ones() as usize;
-            changed.insert(slot, self.leaf());
-            return Below::Children(bitmap | bit, changed, true);
+            let new_bit = 1u32 << (hash & 0xf);
+            return Below::Children(ChangedChild {
+                slot: (bitmap & (new_bit - 1)).count_ones() as usize,
+                child: self.leaf(),
+                new_bit,
+                grown: true,
+            });
         };
         match self.node(children[slot], hash >> 4, level + 1) {
             Inserted::Same => Below::Same,
             Inserted::NoKey => Below::NoKey,
-            Inserted::Node(node, grown) => {
-                changed[slot] = node;
-                Below::Children(bitmap, changed, grown)
-            }
+            Inserted::Node(child, grown) => Below::Children(ChangedChild {
+                slot,
+                child,
+                new_bit: 0,
+                grown,
+            }),
         }
     }
 
@@ -106,8 +135,8 @@ impl<'h> Insert<'h> {
         match self.children(inner, hash, level) {
             Below::Same => Inserted::Same,
             Below::NoKey => Inserted::NoKey,
-            Below::Children(bitmap, children, grown) => {
-                Inserted::Node(self.heap.trie_node(None, bitmap, &children), grown)
+            Below::Children(changed) => {
+                Inserted::Node(changed.node(self.heap, None, inner), changed.grown)
             }
         }
     }
