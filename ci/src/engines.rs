@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::engine::{ENGINES, VARIABLE};
 use crate::{conformance, outside, paths, run};
 
 /// Options of `cargo xtask engines`.
@@ -20,12 +21,6 @@ pub(crate) struct Options {
     #[arg(long)]
     no_browser: bool,
 }
-
-/// What `--engine` takes.
-const ENGINES: [&str; 2] = ["interpreter", "jit"];
-
-/// The engine of a machine whose command line names none.
-const VARIABLE: &str = "BEAMLINE_ENGINE";
 
 /// The tests: of the binary, and tasks.
 const PARTS: [&str; 7] = [

@@ -11,6 +11,7 @@ mod costs;
 mod counts;
 mod demo;
 mod differ;
+mod engine;
 mod engines;
 mod fetch;
 mod fuzz;

@@ -65,11 +65,13 @@ struct Group {
     suite: String,
     cases: Vec<String>,
     reason: String,
+    /// The engine that they fail on, if they pass on others.
+    engine: Option<String>,
 }
 
 impl Expected {
-    /// Reads `expected_failures.toml`.
-    pub(super) fn parse(text: &str) -> Result<Self> {
+    /// Reads `expected_failures.toml`, as it is where this engine runs the cases.
+    pub(super) fn parse(text: &str, engine: &str) -> Result<Self> {
         let file: File = toml::from_str(text).context("expected_failures.toml")?;
         let mut reasons = BTreeMap::new();
         for group in file.expected {
@@ -79,6 +81,9 @@ impl Expected {
                     group.suite,
                     group.cases
                 );
+            }
+            if group.engine.is_some_and(|other| other != engine) {
+                continue;
             }
             for case in group.cases {
                 let name = format!("{}:{case}", group.suite);
@@ -314,7 +319,7 @@ mod tests {
         };
         let (table, expected) = (
             Table::parse(otp).unwrap(),
-            Expected::parse(expected).unwrap(),
+            Expected::parse(expected, "jit").unwrap(),
         );
         judge("a_SUITE", &outcome, &table, &expected)
     }
@@ -385,8 +390,19 @@ mod tests {
     #[test]
     fn an_exception_without_a_reason_is_refused() {
         assert!(
-            Expected::parse("[[expected]]\nsuite = 'a'\ncases = ['x']\nreason = ' '\n").is_err()
+            Expected::parse(
+                "[[expected]]\nsuite = 'a'\ncases = ['x']\nreason = ' '\n",
+                "jit"
+            )
+            .is_err()
         );
-        assert!(Expected::parse(&format!("{X_FAILS}{X_FAILS}")).is_err());
+        assert!(Expected::parse(&format!("{X_FAILS}{X_FAILS}"), "jit").is_err());
+    }
+
+    #[test]
+    fn an_exception_of_one_engine_is_none_on_another() {
+        let text = format!("{X_FAILS}engine = 'interpreter'\n");
+        let cases = |engine| Expected::parse(&text, engine).unwrap().reasons.len();
+        assert_eq!((cases("interpreter"), cases("jit")), (1, 0));
     }
 }

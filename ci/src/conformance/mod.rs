@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{Place, words};
-use crate::{binary, fetch, paths};
+use crate::{binary, engine, fetch, paths};
 use compare::{Expected, Table, Verdict};
 use runner::Outcome;
 
@@ -93,7 +93,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let setup = setup(options)?;
     build::build(&setup, &source, &suites)?;
     let table = Table::parse(&read("otp29.txt")?)?;
-    let expected = Expected::parse(&read("expected_failures.toml")?)?;
+    let expected = Expected::parse(&read("expected_failures.toml")?, &engine::running())?;
     let skips = read("skip.txt")?;
     let verdicts = run_all(&setup, &suites, &skips, &table, &expected)?;
     print!("{}", compare::render(&verdicts));
@@ -332,7 +332,8 @@ mod tests {
             let suite = suites.iter().find(|s| s.module == format!("{name}_SUITE"));
             assert_eq!(suite.map(|suite| suite.limits), Some(limits), "{name}");
         }
-        let expected = Expected::parse(&read("expected_failures.toml").unwrap()).unwrap();
+        let expected =
+            Expected::parse(&read("expected_failures.toml").unwrap(), "interpreter").unwrap();
         for case in expected.cases() {
             assert!(table.status(case).is_some(), "{case} is not in otp29.txt");
         }

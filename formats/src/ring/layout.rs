@@ -224,7 +224,7 @@ impl Place {
         (self.blocks + 1) * PAGE as u64
     }
     /// How many blocks, this one the first, lie behind each other.
-    pub(super) fn to_wrap(&self, sequence: u64) -> u64 {
+    pub(super) fn before_wrap(&self, sequence: u64) -> u64 {
         self.blocks - (sequence - 1) % self.blocks
     }
     /// Where the block with this sequence is.

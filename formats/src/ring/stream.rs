@@ -239,7 +239,7 @@ impl Drain {
         let mut sequence = self.next[index].max(oldest);
         let end = if last { head + 1 } else { head };
         let (first, mut whole) = (sequence, 0);
-        let most = FRAME_BLOCKS.min(place.to_wrap(first));
+        let most = FRAME_BLOCKS.min(place.before_wrap(first));
         self.read_run(place.block_at(first), most.min(end.saturating_sub(first)))?;
         for words in self.words.chunks_exact(PAGE / 8) {
             if !block_is_whole(words, sequence) {
@@ -348,7 +348,7 @@ impl Drain {
         let place = self.places[index];
         let (mut next, mut bytes) = (first, Vec::new());
         while next < end {
-            let blocks = place.to_wrap(next).min(end - next);
+            let blocks = place.before_wrap(next).min(end - next);
             bytes.extend(read_at(
                 &self.ring,
                 place.block_at(next),
