@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use super::{Cost, costs};
 use crate::name;
-use crate::profile::Profile;
+use crate::profile::{Native, Profile};
 
 /// What the format wants on one line.
 fn line(text: &str) -> String {
@@ -17,6 +17,7 @@ fn line(text: &str) -> String {
 struct Names<'a> {
     profile: &'a Profile,
     files: BTreeMap<&'a str, usize>,
+    known_objects: [bool; 1 + Native::ALL.len()],
     known_files: Vec<bool>,
     known_functions: Vec<bool>,
 }
@@ -30,17 +31,25 @@ impl<'a> Names<'a> {
         }
         Names {
             profile,
+            known_objects: Default::default(),
             known_files: vec![false; files.len()],
             files,
             known_functions: vec![false; profile.functions.len()],
         }
     }
 
-    /// `fl=(1) lists` and `fn=(1) lists:map/2`, with a `c` before where it is a function that is called.
+    /// `ob=(1) Erlang`, `fl=(1) lists` and `fn=(1) lists:map/2`, with a `c` before where it is a function that is called.
+    /// Each kind of native code is an object: KCachegrind has lists and colours by object.
     fn write(&mut self, out: &mut dyn Write, callee: &str, function: usize) -> io::Result<()> {
         let of = &self.profile.functions[function];
+        let native = self.profile.native(of);
+        let object = native.map_or(0, |native| native as usize);
+        write!(out, "{callee}ob=({})", object + 1)?;
+        if !std::mem::replace(&mut self.known_objects[object], true) {
+            write!(out, " {}", native.map_or("Erlang", Native::about))?;
+        }
         let file = self.files[of.module.as_str()];
-        write!(out, "{callee}fl=({})", file + 1)?;
+        write!(out, "\n{callee}fl=({})", file + 1)?;
         if !std::mem::replace(&mut self.known_files[file], true) {
             write!(out, " {}", line(&of.module))?;
         }

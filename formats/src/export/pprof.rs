@@ -10,12 +10,13 @@ use flate2::write::GzEncoder;
 use super::proto::Message;
 use super::{CALLS, costs};
 use crate::name;
-use crate::profile::Profile;
+use crate::profile::{Native, Profile};
 
 /// Fields of `Profile`.
 mod profile {
     pub(super) const SAMPLE_TYPE: u64 = 1;
     pub(super) const SAMPLE: u64 = 2;
+    pub(super) const MAPPING: u64 = 3;
     pub(super) const LOCATION: u64 = 4;
     pub(super) const FUNCTION: u64 = 5;
     pub(super) const STRING_TABLE: u64 = 6;
@@ -109,6 +110,7 @@ pub(super) fn write(profile: &Profile, start_unix_ns: u64, out: &mut dyn Write) 
         }
         put(&mut out, Message::new().message(profile::SAMPLE, &sample))?;
     }
+    put_mappings(&mut texts, &mut out)?;
     put_functions(profile, &mut texts, &mut out)?;
     let run_ns = profile.runs.iter().map(|run| run.run_ns).max().unwrap_or(0);
     let period = texts.value_type(kind, unit);
@@ -129,12 +131,32 @@ pub(super) fn write(profile: &Profile, start_unix_ns: u64, out: &mut dyn Write) 
     out.finish()?.flush()
 }
 
+/// A mapping for what is Erlang, and one for each kind of native code. Their names are final: pprof looks for no file.
+fn put_mappings(texts: &mut Texts, out: &mut impl Write) -> io::Result<()> {
+    let natives = Native::ALL.iter().copied().map(Some);
+    for native in std::iter::once(None).chain(natives) {
+        let mapping = Message::new()
+            .number(1, mapping(native))
+            .number(5, texts.of(native.map_or("Erlang", Native::about)))
+            .number(7, 1);
+        put(out, Message::new().message(profile::MAPPING, &mapping))?;
+    }
+    Ok(())
+}
+
+fn mapping(native: Option<Native>) -> u64 {
+    1 + native.map_or(0, Native::number)
+}
+
 /// A location for each function: more is not known of where calls were made.
 fn put_functions(profile: &Profile, texts: &mut Texts, out: &mut impl Write) -> io::Result<()> {
     for (index, function) in profile.functions.iter().enumerate() {
         let id = index as u64 + 1;
         let line = Message::new().number(1, id);
-        let location = Message::new().number(1, id).message(4, &line);
+        let location = Message::new()
+            .number(1, id)
+            .number(2, mapping(profile.native(function)))
+            .message(4, &line);
         put(out, Message::new().message(profile::LOCATION, &location))?;
         let mfa = texts.of(&name::mfa(&function.module, &function.name, function.arity));
         let function = Message::new()

@@ -234,9 +234,12 @@ impl Shown<'_> {
         path.reverse();
         for function in &path {
             let new = || match names.function(*function) {
-                Some(f) => Function::new(shape, &f.module, &f.name, u32::from(f.arity)),
+                Some(f) => {
+                    let mfa = (f.module.as_str(), f.name.as_str(), u32::from(f.arity));
+                    Function::new(shape, mfa, names.native(*function))
+                }
                 None if *function == WAITS_DIRTY => Function::dirty_wait(),
-                None => Function::new(shape, "?", "?", 0),
+                None => Function::new(shape, ("?", "?", 0), None),
             };
             self.functions.entry(*function).or_insert_with(new);
         }

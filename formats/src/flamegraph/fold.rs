@@ -6,11 +6,25 @@ use std::fmt::Write as _;
 use super::{By, Shape, Width};
 use crate::choice::Choice;
 use crate::name;
-use crate::profile::{Node, Pattern, Profile, WAITS_FOR_DIRTY};
+use crate::profile::{Native, Node, Pattern, Profile, WAITS_FOR_DIRTY};
 
 /// Frame names are joined by `;` in folded stacks, so none may contain one.
 pub(super) fn frame(text: &str) -> String {
     text.replace(';', ",").replace(['\n', '\r'], " ")
+}
+
+/// The frame of a function. That of a module does not hide its native code, which has one of its own.
+pub(super) fn function_frame(
+    by: By,
+    (module, name, arity): (&str, &str, u32),
+    native: Option<Native>,
+) -> String {
+    let text = match (by, native) {
+        (By::Module, None) => name::module(module),
+        (By::Module, Some(native)) => format!("{} ({})", name::module(module), native.name()),
+        _ => name::mfa(module, name, arity),
+    };
+    frame(&text)
 }
 
 /// A function that paths consist of.
@@ -24,14 +38,11 @@ pub(super) struct Function {
 }
 
 impl Function {
-    pub(super) fn new(shape: &Shape, module: &str, name: &str, arity: u32) -> Function {
-        let text = match shape.by {
-            By::Module => name::module(module),
-            _ => name::mfa(module, name, arity),
-        };
+    pub(super) fn new(shape: &Shape, mfa: (&str, &str, u32), native: Option<Native>) -> Function {
+        let (module, name, arity) = mfa;
         let only = shape.only.as_ref();
         Function {
-            frame: frame(&text),
+            frame: function_frame(shape.by, mfa, native),
             is_first: only.is_some_and(|only| only.has_function(module, name, arity)),
             is_last: shape
                 .hide_below
@@ -148,7 +159,7 @@ pub(super) fn costs(profile: &Profile, shape: &Shape) -> BTreeMap<String, u64> {
     let functions: Vec<Function> = profile
         .functions
         .iter()
-        .map(|f| Function::new(shape, &f.module, &f.name, f.arity))
+        .map(|f| Function::new(shape, (&f.module, &f.name, f.arity), profile.native(f)))
         .collect();
     let processes = processes(profile, shape);
     let dirty_wait = Function::dirty_wait();

@@ -384,13 +384,11 @@ fn palette<'a>(
     for frame in processes.into_iter().filter_map(fold::Process::into_frame) {
         map.insert(frame, rgb(0xb8, 0xb8, 0xb0));
     }
-    for ((module, function, arity), native) in functions {
-        if shape.by == By::Module {
-            map.insert(fold::frame(&name::module(module)), color(module, ""));
-        } else {
-            let text = fold::frame(&name::mfa(module, function, arity));
-            map.insert(text, native.map_or(color(module, function), native::color));
-        }
+    for (mfa, native) in functions {
+        let (module, function, _) = mfa;
+        let shade = if shape.by == By::Module { "" } else { function };
+        let color = native.map_or(color(module, shade), native::color);
+        map.insert(fold::function_frame(shape.by, mfa, native), color);
     }
     map.insert(WAITS_FOR_DIRTY, native::DIRTY_WAIT.color());
     // The frame below all others has no name of its own.

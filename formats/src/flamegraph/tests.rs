@@ -132,6 +132,26 @@ fn paths_fold() {
     }
 }
 
+#[test]
+fn native_code_has_frames_of_its_own_among_modules() {
+    let mut profile = sample();
+    let map = profile.functions[1].clone();
+    profile.natives.insert(map, Native::DirtyCpu);
+    let by_module = shape(Width::Calls, By::Module);
+    assert_eq!(
+        folded(&profile, &by_module),
+        ["json 3", "json;lists (dirty CPU) 42", "m 5"]
+    );
+    let mut out = Vec::new();
+    draw(&profile, &drawing(by_module), &mut out).expect("drawn");
+    let svg = String::from_utf8(out).expect("UTF-8");
+    assert!(svg.contains("<title>lists (dirty CPU) ("), "{svg}");
+    assert!(svg.contains("NIF on a dirty CPU scheduler</text>"), "{svg}");
+    let fill = native::Look::of(Native::DirtyCpu).fill();
+    // The frame, its square in the legend and what the style says of both.
+    assert!(svg.matches(&fill).count() >= 3, "{svg}");
+}
+
 fn drawing(shape: Shape) -> Drawing {
     Drawing {
         shape,
