@@ -180,3 +180,86 @@ fn a_file_operation_that_waits_holds_no_scheduler_up() {
     let told = place.printed(&[&["run", "--", "erl"][..], &flags, &program].concat());
     assert_eq!(told, "[0,3] {current_function,{prim_file,open_nif,2}}\n");
 }
+
+/// A process blocks all other schedulers while of each kind of dirty ones, of which there is one, a call runs and another
+/// waits; then takes turns with calls; then blocks ordinary schedulers only.
+const BLOCKS: &str = r#"
+-module(work).
+-export([main/0]).
+
+main() ->
+    false = erlang:system_flag(scheduler_wall_time, true),
+    Kinds = [dirty_cpu, dirty_io],
+    Early = [calls(Kind, 300) || Kind <- Kinds, _ <- [1, 2]],
+    waiting(2),
+    blocked = erlang:system_flag(multi_scheduling, block),
+    %% None of them runs now, and the one scheduler makes what has waited.
+    none_runs(Early),
+    [ended(Call) || Call <- Early],
+    %% It makes one call at a time.
+    Before = erlang:monotonic_time(millisecond),
+    Late = [calls(Kind, 100) || Kind <- Kinds],
+    [ended(Call) || Call <- Late],
+    true = erlang:monotonic_time(millisecond) - Before >= 200,
+    %% Calls of the process that blocks the others have a turn, too, and those on files.
+    erts_debug:dirty_io(wait, 1),
+    {ok, _} = file:read_file("work.erl"),
+    none_runs(Late),
+    blocked = erlang:system_flag(multi_scheduling, block),
+    blocked = erlang:system_flag(multi_scheduling, unblock),
+    Me = self(),
+    [Me] = erlang:system_info(multi_scheduling_blockers),
+    enabled = erlang:system_flag(multi_scheduling, unblock),
+    both_run(),
+    %% The dirty ones are not blocked here: a call runs beside this process.
+    blocked_normal = erlang:system_flag(multi_scheduling, block_normal),
+    both_run(),
+    enabled = erlang:system_flag(multi_scheduling, unblock_normal),
+    %% Who blocks the others and exits does so no more.
+    {Pid, Ref} = spawn_monitor(fun() -> erlang:system_flag(multi_scheduling, block) end),
+    receive {'DOWN', Ref, process, Pid, normal} -> ok end,
+    enabled = erlang:system_info(multi_scheduling),
+    both_run(),
+    io:format("done~n"),
+    halt().
+
+calls(Kind, Ms) ->
+    spawn_monitor(fun() -> erts_debug:Kind(wait, Ms) end).
+
+ended({Pid, Ref}) ->
+    receive {'DOWN', Ref, process, Pid, normal} -> ok end.
+
+none_runs(Calls) ->
+    [] = [Pid || {Pid, _} <- Calls, erts_internal:is_process_executing_dirty(Pid)].
+
+%% Two calls run at once, as each of them would until its process exits.
+both_run() ->
+    Me = self(),
+    Pids = [spawn(fun() -> erts_debug:Kind(alive_waitexitingonly, Me) end) || Kind <- [dirty_cpu, dirty_io]],
+    [receive {alive, Pid} -> ok end || Pid <- Pids],
+    Refs = [monitor(process, Pid) || Pid <- Pids],
+    [exit(Pid, kill) || Pid <- Pids],
+    [receive {'DOWN', Ref, process, _, killed} -> ok end || Ref <- Refs].
+
+%% So many processes wait for dirty schedulers.
+waiting(Number) ->
+    [_, _ | Lengths] = erlang:statistics(run_queue_lengths_all),
+    case lists:sum(Lengths) of
+        Number -> ok;
+        _ -> erlang:yield(), waiting(Number)
+    end.
+"#;
+
+#[test]
+fn a_block_of_all_schedulers_has_dirty_calls_take_turns() {
+    let Some(place) = Place::new(BLOCKS) else {
+        return;
+    };
+    library::erlc(&place, "work.erl");
+    let flags = ["+S", "2:2", "+SDcpu", "1:1", "+SDio", "1"];
+    let program = ["-noshell", "-pa", ".", "-run", "work", "main"];
+    let arguments = [&["run", "--", "erl"][..], &flags, &program].concat();
+    let output = place.run(&arguments);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!((&*told, &*errors(&output)), ("done\n", ""));
+}

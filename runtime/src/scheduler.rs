@@ -110,7 +110,7 @@ impl Scheduler {
             if poll::is_due() {
                 poll::take_ready();
             }
-            if dirty_queues::waits_for_a_turn() {
+            if self.has_dirty_turn() {
                 // SAFETY: P2: the registers outlive the calls.
                 unsafe { self.take_dirty_turn(registers.as_mut_ptr()) };
             }
@@ -193,7 +193,12 @@ impl Scheduler {
 
     /// Whether there is something that it may run or call.
     fn has_work(&self) -> bool {
-        self.queues.has_work(self.id) || poll::is_due() || dirty_queues::waits_for_a_turn()
+        self.queues.has_work(self.id) || poll::is_due() || self.has_dirty_turn()
+    }
+
+    /// Whether calls wait for a turn of this scheduler: the others are about to be suspended.
+    fn has_dirty_turn(&self) -> bool {
+        self.id == 0 && dirty_queues::waits_for_a_turn()
     }
 
     fn sleep(&self) {

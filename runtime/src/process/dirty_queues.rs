@@ -178,9 +178,12 @@ impl DirtyQueue {
     }
 
     /// This thread, the only one that runs while these schedulers are blocked, makes a call that waits as one of them,
-    /// with `make`, which gets its number.
+    /// with `make`, which gets its number. It makes none while each of them still makes one that was begun before.
     pub(crate) fn make_in_turn(&self, make: impl FnOnce(&DirtyCall, usize)) {
         let mut queue = self.queue.lock();
+        if queue.numbers.busy >= self.limits().0 {
+            return;
+        }
         let Some(call) = queue.calls.pop_front() else {
             return;
         };
