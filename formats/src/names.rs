@@ -9,13 +9,13 @@ macro_rules! names {
 
             /// As the command line writes it.
             #[must_use]
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $($type::$value => $name,)* }
             }
 
             /// What it is, in a line.
             #[must_use]
-            pub fn about(self) -> &'static str {
+            pub const fn about(self) -> &'static str {
                 match self { $($type::$value => $about,)* }
             }
         }

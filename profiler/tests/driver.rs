@@ -54,6 +54,15 @@ fn profiles_show_drivers_as_native_code() {
         let row = row.unwrap_or_else(|| panic!("{function}: {natives:?}"));
         assert_eq!(row["native"], "ordinary", "{function}");
     }
+    let draw = ["flamegraph", "run.stream", "--by", "module", "-o", "m.svg"];
+    place.printed(&draw);
+    let svg = std::fs::read_to_string(place.file("m.svg")).expect("it was written");
+    for text in [
+        "<title>erts_internal (native) (",
+        "Native code on an ordinary scheduler</text>",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
     run_drives(
         &place,
         &["profile", "--type", "call_time", "--json", "p.json"],

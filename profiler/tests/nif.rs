@@ -334,8 +334,8 @@ fn pictures_and_exports_show_native_code() {
     place.printed(&["flamegraph", "run.ring", "-o", "time.svg"]);
     let svg = read("time.svg");
     for text in [
-        "NIF on an ordinary scheduler",
-        "NIF on a dirty CPU scheduler",
+        "Native code on an ordinary scheduler",
+        "Native code on a dirty CPU scheduler",
     ] {
         assert!(svg.contains(text), "{text}");
     }
@@ -354,7 +354,7 @@ fn pictures_and_exports_show_native_code() {
         place.printed(&command.concat());
         let svg = read("wait.svg");
         assert!(svg.contains("<title>(waits for a dirty scheduler) ("));
-        assert!(svg.contains("waits for a dirty scheduler</text>"));
+        assert!(svg.contains("Waits for a dirty scheduler</text>"));
     }
     let exports = [
         (
@@ -364,7 +364,7 @@ fn pictures_and_exports_show_native_code() {
         (
             "firefox",
             &[
-                "NIF on a dirty I/O scheduler",
+                "Native code on a dirty I/O scheduler",
                 "(waits for a dirty scheduler)",
             ],
         ),
@@ -434,7 +434,7 @@ fn a_profile_tells_runs_on_dirty_schedulers_from_waiting() {
     assert!(find(&of_times, "function", "work").get("native").is_none());
     place.printed(&["flamegraph", "p.blprof", "-o", "p.svg"]);
     let svg = std::fs::read_to_string(place.file("p.svg")).expect("it was written");
-    assert!(svg.contains("NIF on a dirty I/O scheduler"));
+    assert!(svg.contains("Native code on a dirty I/O scheduler"));
 }
 
 #[test]

@@ -21,9 +21,9 @@ const GECKO_VERSION: u32 = 27;
 const CATEGORIES: [(&str, &str); 6] = [
     ("Erlang", "blue"),
     ("Idle", "transparent"),
-    ("NIF", "yellow"),
-    ("NIF on a dirty CPU scheduler", "orange"),
-    ("NIF on a dirty I/O scheduler", "lightblue"),
+    (Native::Ordinary.about(), "yellow"),
+    (Native::DirtyCpu.about(), "orange"),
+    (Native::DirtyIo.about(), "lightblue"),
     ("Waits for a dirty scheduler", "grey"),
 ];
 

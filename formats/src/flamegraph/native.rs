@@ -24,19 +24,19 @@ const LOOKS: [Look; 4] = [
         fill: (255, 210, 31),
         edge: "#5c4300",
         dashes: "none",
-        text: "NIF on an ordinary scheduler",
+        text: Native::Ordinary.about(),
     },
     Look {
         fill: (255, 140, 40),
         edge: "#6b2500",
         dashes: "6 3",
-        text: "NIF on a dirty CPU scheduler",
+        text: Native::DirtyCpu.about(),
     },
     Look {
         fill: (64, 205, 235),
         edge: "#003f52",
         dashes: "6 3",
-        text: "NIF on a dirty I/O scheduler",
+        text: Native::DirtyIo.about(),
     },
     DIRTY_WAIT,
 ];
@@ -46,7 +46,7 @@ pub(super) const DIRTY_WAIT: Look = Look {
     fill: (236, 236, 244),
     edge: "#50505c",
     dashes: "1 3",
-    text: "waits for a dirty scheduler",
+    text: "Waits for a dirty scheduler",
 };
 
 impl Look {

@@ -146,7 +146,10 @@ fn native_code_has_frames_of_its_own_among_modules() {
     draw(&profile, &drawing(by_module), &mut out).expect("drawn");
     let svg = String::from_utf8(out).expect("UTF-8");
     assert!(svg.contains("<title>lists (dirty CPU) ("), "{svg}");
-    assert!(svg.contains("NIF on a dirty CPU scheduler</text>"), "{svg}");
+    assert!(
+        svg.contains("Native code on a dirty CPU scheduler</text>"),
+        "{svg}"
+    );
     let fill = native::Look::of(Native::DirtyCpu).fill();
     // The frame, its square in the legend and what the style says of both.
     assert!(svg.matches(&fill).count() >= 3, "{svg}");

@@ -17,7 +17,7 @@ pub enum Native {
 }
 
 names!(Native {
-    Ordinary = "NIF", "Native code on an ordinary scheduler";
+    Ordinary = "native", "Native code on an ordinary scheduler";
     DirtyCpu = "dirty CPU", "Native code on a dirty CPU scheduler";
     DirtyIo = "dirty I/O", "Native code on a dirty I/O scheduler";
 });

@@ -74,9 +74,9 @@ const colors = {
 // How frames of native code look, by kind: as in other flame graphs.
 const NATIVE = [
   null,
-  { name: "NIF", text: "NIF on an ordinary scheduler", color: "#ffd21f", edge: "#5c4300", dashes: [] },
-  { name: "dirty CPU", text: "NIF on a dirty CPU scheduler", color: "#ff8c28", edge: "#6b2500", dashes: [6, 3] },
-  { name: "dirty I/O", text: "NIF on a dirty I/O scheduler", color: "#40cdeb", edge: "#003f52", dashes: [6, 3] },
+  { name: "native", text: "Native code on an ordinary scheduler", color: "#ffd21f", edge: "#5c4300", dashes: [] },
+  { name: "dirty CPU", text: "Native code on a dirty CPU scheduler", color: "#ff8c28", edge: "#6b2500", dashes: [6, 3] },
+  { name: "dirty I/O", text: "Native code on a dirty I/O scheduler", color: "#40cdeb", edge: "#003f52", dashes: [6, 3] },
 ];
 
 // The legend of the kinds that there are.

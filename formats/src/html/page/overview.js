@@ -96,7 +96,7 @@ function nativeTable(rows) {
   ], rows.slice(0, OVERVIEW_ROWS)));
 }
 
-const NATIVE_NAMES = { ordinary: "NIF", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O" };
+const NATIVE_NAMES = { ordinary: "native", dirty_cpu: "dirty CPU", dirty_io: "dirty I/O" };
 
 // Native functions that held an ordinary scheduler for long.
 function blockTable(rows) {
