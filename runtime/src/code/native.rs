@@ -345,9 +345,12 @@ pub(crate) fn first_return() -> Option<u64> {
     ENGINE.get().map(|engine| engine.common.returns)
 }
 
+/// Bytes from one of the places in place of return addresses to the next.
+pub(crate) const RETURN_BYTES: u64 = 16;
+
 /// Which of [`stubs::RETURNS`] this address is, if any.
 fn stub_number(common: &Common, address: CodeAddress) -> Option<usize> {
-    let at = address.word().wrapping_sub(common.returns) / 8;
+    let at = address.word().wrapping_sub(common.returns) / RETURN_BYTES;
     (address.word() >= common.returns && at < stubs::RETURNS as u64).then_some(at as usize)
 }
 
@@ -380,7 +383,7 @@ pub(crate) fn return_word(address: CodeAddress) -> u64 {
         return address.word();
     };
     if let Some(at) = (0..stubs::RETURNS).find(|&at| stubs::nth_return(at) == address) {
-        return engine.common.returns + 8 * at as u64;
+        return engine.common.returns + RETURN_BYTES * at as u64;
     }
     let found = answer(&RETURN_WORDS, address.word(), || {
         find_return_word(engine, address)

@@ -56,34 +56,38 @@ pub(crate) fn nth_return(at: usize) -> CodeAddress {
 /// What a trace frame of `kind` begins with, in place of a return address.
 #[must_use]
 pub(crate) fn trace_return(kind: usize) -> u64 {
-    first_trace_return() + 8 * kind as u64
+    let (first, bytes) = trace_returns();
+    first + bytes * kind as u64
 }
 
-/// The first of them, in the form of the engine that runs.
+/// The first of them, in the form of the engine that runs, and how many bytes they are apart.
 #[inline(always)]
-fn first_trace_return() -> u64 {
-    native::first_return().unwrap_or(TRACE_RETURNS.as_ptr() as u64)
+fn trace_returns() -> (u64, u64) {
+    match native::first_return() {
+        Some(first) => (first, native::RETURN_BYTES),
+        None => (TRACE_RETURNS.as_ptr() as u64, 8),
+    }
 }
 
 /// The kind of trace frame that begins with `word`, if one does.
 #[inline(always)]
 #[must_use]
 pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
-    trace_frame_kind_from(first_trace_return(), word)
+    trace_frame_kind_from(trace_returns(), word)
 }
 
-/// The same, where the first of their addresses is known.
+/// The same, where [`trace_returns`] are known.
 #[inline(always)]
-fn trace_frame_kind_from(first: u64, word: u64) -> Option<usize> {
+fn trace_frame_kind_from((first, bytes): (u64, u64), word: u64) -> Option<usize> {
     let offset = word.wrapping_sub(first);
-    let is_one = offset < 8 * TRACE_FRAMES as u64 && offset.is_multiple_of(8);
-    is_one.then_some(offset as usize / 8)
+    let is_one = offset < bytes * TRACE_FRAMES as u64 && offset.is_multiple_of(bytes);
+    is_one.then(|| (offset / bytes) as usize)
 }
 
 /// Calls `visit` with every return address on the stack, innermost first, while it says so.
 pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
     let mut at = p.stop.get();
-    let first_trace_return = first_trace_return();
+    let trace_returns = trace_returns();
     // A recursive call's frames, one behind the other, return to the same place.
     let mut last = (RawTerm::NONE, CodeAddress::NULL);
     while at < p.hend() {
@@ -94,7 +98,7 @@ pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) ->
             continue;
         }
         if word != last.0 {
-            if trace_frame_kind_from(first_trace_return, word.0).is_some() {
+            if trace_frame_kind_from(trace_returns, word.0).is_some() {
                 continue;
             }
             last = (word, native::specific(CodeAddress::of_word(word.0)));

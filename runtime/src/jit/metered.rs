@@ -3,7 +3,8 @@
 
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::stubs::{Assembler, YIELD_AT_RETURN, slot};
+use super::stubs::{Assembler, YIELD_AT_RETURN, slot, swap_in, swap_out};
+use crate::code::native::RETURN_BYTES;
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::TRACE_FRAMES;
 use crate::heap::RESERVED_WORDS;
@@ -11,8 +12,8 @@ use crate::interp::native::Slice;
 use crate::process::CONTEXT_REDS;
 use crate::process::offset as process;
 use crate::term::tag;
-use crate::trace::breakpoint::{active_address, offset as breakpoint};
-use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS};
+use crate::trace::breakpoint::{active_address, offset as breakpoint, record_call, record_return};
+use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS, RECORDED_WORDS};
 use crate::trace::meter::offset as meter;
 use crate::trace::node::offset as node;
 
@@ -29,8 +30,8 @@ pub(super) struct Labels {
     pub(super) generic: DynamicLabel,
     /// The first of the places that trace frames return to.
     pub(super) returns: DynamicLabel,
-    /// Calls the function whose entry is in `r8`, so that it returns there.
-    pub(super) call: DynamicLabel,
+    /// Call the function whose entry is in `r8`, so that it returns to the place of each kind of frame.
+    pub(super) calls: [DynamicLabel; TRACE_FRAMES],
 }
 
 /// The call of a compiled function under a breakpoint, whose entry is in `rax`.
@@ -73,11 +74,12 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
 /// The same where the breakpoint's data in `rcx` wants no counter.
 fn emit_metered(a: &mut Assembler, to: &Labels) {
     let (runs_on, on_top) = (a.new_dynamic_label(), a.new_dynamic_label());
+    let recorded = a.new_dynamic_label();
     dynasm!(a
         ; .arch x64
         ; mov rdx, [rcx + breakpoint::METERED_BY]
         ; test rdx, rdx
-        ; jz =>to.generic
+        ; jz =>recorded
         ; mov r9, [r13 + process::METER_IN_LINE]
         ; test r9, r9
         ; jz =>to.generic
@@ -100,7 +102,7 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; lea rcx, [=>to.returns]
         ; mov rdx, [rsp]
         ; sub rdx, rcx
-        ; cmp rdx, 8 * TRACE_FRAMES as i32
+        ; cmp rdx, RETURN_BYTES as i32 * TRACE_FRAMES as i32
         ; jb =>on_top
         ; lea rdx, [rsp - 8 * (ACCOUNT_WORDS + RESERVED_WORDS) as i32]
         ; cmp rdx, r15
@@ -122,7 +124,7 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; or rax, tag::SMALL as i32
         ; push rax
         ; push ONE
-        ; jmp =>to.call
+        ; jmp =>to.calls[frame::ACCOUNTS]
         ; =>on_top
     );
     emit_covered(a, to);
@@ -134,7 +136,68 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; mov QWORD [r13 + process::RESUMED_CALL], 0
     );
     emit_charge_counts(a);
-    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]; jmp QWORD [BYTE r8 + BODY]);
+    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]; jmp QWORD [BYTE r8 + BODY]; =>recorded);
+    emit_recorded(a, to);
+}
+
+/// The same where it wants no meter.
+fn emit_recorded(a: &mut Assembler, to: &Labels) {
+    let is_unseen = a.new_dynamic_label();
+    dynasm!(a
+        ; .arch x64
+        ; cmp BYTE [rcx + breakpoint::ONLY_RECORDED], 0
+        ; je =>to.generic
+        ; lea rdx, [rsp - 8 * (RECORDED_WORDS + RESERVED_WORDS) as i32]
+        ; cmp rdx, r15
+        ; jb =>to.generic
+        ; dec r14
+        ; jle =>to.yields
+        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+        ; mov [rbp + slot::KEPT[0]], rax
+    );
+    swap_out(a);
+    dynasm!(a
+        ; .arch x64
+        ; mov rdi, r13
+        ; mov rsi, rax
+        ; mov rdx, rcx
+        ; mov rax, QWORD record_call as *const () as usize as i64
+        ; call rax
+    );
+    swap_in(a);
+    dynasm!(a
+        ; .arch x64
+        ; mov r8, [rbp + slot::KEPT[0]]
+        ; test rax, rax
+        ; jz =>is_unseen
+        ; push rax
+        ; jmp =>to.calls[frame::RECORDED]
+        ; =>is_unseen
+        ; jmp QWORD [BYTE r8 + BODY]
+    );
+}
+
+/// A recorded call has returned to its frame, whose first word is popped.
+pub(super) fn emit_recorded_return(a: &mut Assembler) {
+    let yields = a.new_dynamic_label();
+    dynasm!(a; .arch x64; mov rsi, [rsp]);
+    swap_out(a);
+    dynasm!(a
+        ; .arch x64
+        ; mov rdi, r13
+        ; mov rax, QWORD record_return as *const () as usize as i64
+        ; call rax
+    );
+    swap_in(a);
+    dynasm!(a
+        ; .arch x64
+        ; add rsp, 8 * (RECORDED_WORDS as i32 - 1)
+        ; dec r14
+        ; js =>yields
+        ; ret
+        ; =>yields
+        ; jmp QWORD [r12 + YIELD_AT_RETURN]
+    );
 }
 
 /// Where a call of the account in `edi` leads from the node in `rsi`: that node is in `rdi` then.

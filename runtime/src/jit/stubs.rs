@@ -7,13 +7,14 @@ use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
 use super::{metered, perf};
-use crate::code::native::{BYTES, Common, start as start_native};
+use crate::code::native::{BYTES, Common, RETURN_BYTES, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
 use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
 use crate::process::Process;
 use crate::process::offset::{FCALLS, HTOP, STOP};
 use crate::sys::code_memory::CodeMemory;
+use crate::trace::frame::layout;
 
 pub(super) type Assembler = VecAssembler<X64Relocation>;
 
@@ -161,7 +162,7 @@ pub(super) fn start(for_map: bool) -> io::Result<()> {
 }
 
 /// Stores what is in machine registers in the process, and takes the thread's own stack.
-fn swap_out(a: &mut Assembler) {
+pub(super) fn swap_out(a: &mut Assembler) {
     dynasm!(a
         ; .arch x64
         ; mov [r13 + HTOP], r15
@@ -172,7 +173,7 @@ fn swap_out(a: &mut Assembler) {
 }
 
 /// The other way round.
-fn swap_in(a: &mut Assembler) {
+pub(super) fn swap_in(a: &mut Assembler) {
     dynasm!(a
         ; .arch x64
         ; mov r15, [r13 + HTOP]
@@ -227,7 +228,7 @@ fn emit(a: &mut Assembler) -> Offsets {
         yields: yield_label,
         generic: generic_label,
         returns: a.new_dynamic_label(),
-        call: a.new_dynamic_label(),
+        calls: std::array::from_fn(|_| a.new_dynamic_label()),
     };
     let traced_entry = metered::emit_entry(a, &traced);
     let nif_entry = emit_nif_entry(a, yield_label);
@@ -311,32 +312,55 @@ fn emit_nif_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOffset {
     nif_entry
 }
 
-/// What stands in place of return addresses, 8 bytes each. Who calls a metered function calls it right before the first:
-/// processors predict that calls return behind them.
+/// What stands in place of return addresses. Who calls a traced function calls it right before the place that it is to
+/// return to: processors predict that calls return behind them.
 fn emit_returns(a: &mut Assembler, traced: &metered::Labels) -> AssemblyOffset {
-    /// Bytes of the call.
-    const CALL: usize = 4;
-    const BODY: i8 = 8 * head::BODY as i8;
-    let (shared, accounts) = (a.new_dynamic_label(), a.new_dynamic_label());
-    dynasm!(a; .arch x64; .align 8; .bytes [0x90u8; 8 - CALL]; =>traced.call; call QWORD [BYTE r8 + BODY]);
+    let [shared, accounts, recorded] = std::array::from_fn(|_| a.new_dynamic_label());
+    dynasm!(a; .arch x64; .align RETURN_BYTES as usize);
+    emit_call_before(a, 0, traced.calls[0]);
     dynasm!(a; .arch x64; =>traced.returns);
     let returns = a.offset();
-    assert_eq!(returns.0 % 8, 0, "the size of a call");
     for nth in 0..RETURNS {
         match nth {
-            0 => dynasm!(a; .arch x64; jmp =>accounts; .align 8),
-            _ => dynasm!(a; .arch x64; call =>shared; .align 8),
+            layout::ACCOUNTS => dynasm!(a; .arch x64; jmp =>accounts),
+            layout::RECORDED => dynasm!(a; .arch x64; jmp =>recorded),
+            _ => dynasm!(a; .arch x64; call =>shared),
         }
+        // Nobody calls before those that are no trace frames.
+        let next = traced.calls.get(nth + 1).copied();
+        let label = next.unwrap_or_else(|| a.new_dynamic_label());
+        emit_call_before(a, JUMP, label);
     }
     let generic = a.new_dynamic_label();
     dynasm!(a; .arch x64; =>accounts);
     metered::emit_return(a, generic);
     dynasm!(a; .arch x64; =>generic; lea rsi, [=>traced.returns]);
     go(a, address(helpers::returned));
+    dynasm!(a; .arch x64; =>recorded);
+    metered::emit_recorded_return(a);
     // The address behind the call tells which.
-    dynasm!(a; .arch x64; =>shared; pop rsi; sub rsi, 5);
+    dynasm!(a; .arch x64; =>shared; pop rsi; sub rsi, JUMP as i32);
     go(a, address(helpers::returned));
     returns
+}
+
+/// Bytes of a jump or a call to a label.
+const JUMP: usize = 5;
+
+/// Fills a place, of which so many bytes are written, up with the call of the function whose entry is in `r8`.
+fn emit_call_before(a: &mut Assembler, written: usize, label: DynamicLabel) {
+    /// Bytes of the call.
+    const CALL: usize = 4;
+    const BODY: i8 = 8 * head::BODY as i8;
+    for _ in 0..RETURN_BYTES as usize - CALL - written {
+        dynasm!(a; .arch x64; nop);
+    }
+    dynasm!(a; .arch x64; =>label; call QWORD [BYTE r8 + BODY]);
+    assert_eq!(
+        a.offset().0 % RETURN_BYTES as usize,
+        0,
+        "the size of a call"
+    );
 }
 
 /// Collects for `esi` words, `edx` registers kept.

@@ -70,6 +70,8 @@ pub(crate) mod offset {
     pub(crate) const COUNTED: i32 = offset_of!(BpData, counted) as i32;
     pub(crate) const METERED_BY: i32 = offset_of!(BpData, metered_by) as i32;
     pub(crate) const ACCOUNT: i32 = offset_of!(BpData, account) as i32;
+    /// See [`BpData::only_recorded`].
+    pub(crate) const ONLY_RECORDED: i32 = offset_of!(BpData, only_recorded) as i32;
 }
 
 /// Where the active generation's index is.
@@ -86,7 +88,7 @@ pub(super) struct Breakpoint {
 
 /// The wishes of all sessions for a function.
 #[derive(Clone, Default)]
-pub(super) struct BpData {
+pub(crate) struct BpData {
     pub(super) sessions: SmallVec<[SessionBp; 1]>,
     /// Bits of the sessions that measure time or memory here.
     metered: u64,
@@ -106,6 +108,8 @@ pub(super) struct BpData {
     metered_by: u64,
     /// And the account that it has of the function.
     account: u32,
+    /// To record a call is all that is wanted.
+    only_recorded: bool,
 }
 
 /// The tracer that a `meta` breakpoint reports to.
@@ -179,6 +183,10 @@ impl BpData {
             _ => 0,
         };
         (self.metered_by, self.account) = self.only_meter().unwrap_or_default();
+        self.only_recorded = match &self.sessions[..] {
+            [only] => (only.kinds, only.paused) == (kind::RECORD, 0),
+            _ => false,
+        };
     }
 
     /// The key of the meter that is all that is wanted, and its account of the function.
@@ -274,17 +282,49 @@ pub(crate) fn call_again(p: &Process, pc: CodeAddress) {
 /// Records a call, and has its return recorded.
 #[inline]
 fn record(p: &mut Process, pc: CodeAddress, data: &BpData, original: u64) -> Result<(), Exiting> {
+    if let OnReturn::Push(name) = recorded(p, pc, data, original) {
+        frame::push(p, pc, &frame::recorded_words(name))?;
+    }
+    Ok(())
+}
+
+/// Records a call.
+#[inline]
+fn recorded(p: &Process, pc: CodeAddress, data: &BpData, original: u64) -> OnReturn {
     let Some(called) = data.sessions.iter().find_map(|bp| bp.record.as_ref()) else {
-        return Ok(());
+        return OnReturn::Nothing;
     };
     if let Some(native) = called.nature.look(pc, original) {
         record::found_native(called, call::mfa_at(pc), native);
     }
     let is_tail = || frame::on_top(p).any(|frame| matches!(frame, Frame::Recorded(_)));
-    if let OnReturn::Push(name) = record::called(p, called, || call::mfa_at(pc), is_tail) {
-        frame::push(p, pc, &frame::recorded_words(name))?;
+    record::called(p, called, || call::mfa_at(pc), is_tail)
+}
+
+/// A call by compiled code of the function with this entry, whose breakpoint's data says that it is recorded and no more.
+/// Gives the second word of the frame by which the return is seen; 0 where there shall be none.
+///
+/// # Safety
+/// B1, B2: the breakpoint at the entry has this data, and the caller is between two of its quiescent points.
+pub(crate) unsafe extern "C" fn record_call(
+    p: &Process,
+    entry: CodeAddress,
+    data: *const BpData,
+) -> u64 {
+    // SAFETY: by contract.
+    let (data, original) = unsafe { (&*data, original(entry)) };
+    if data.recorded & p.shared().tracee.calls() == 0 {
+        return 0;
     }
-    Ok(())
+    match recorded(p, entry, data, original) {
+        OnReturn::Nothing => 0,
+        OnReturn::Push(name) => frame::recorded_words(name)[1],
+    }
+}
+
+/// A call has returned to the frame of this second word, in compiled code.
+pub(crate) extern "C" fn record_return(p: &Process, name: u64) {
+    record::returned(p, frame::recorded_name(name));
 }
 
 /// Accounts, one for each meter, as a frame holds them.

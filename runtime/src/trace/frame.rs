@@ -39,7 +39,7 @@ pub(super) enum Kind {
 /// Words of a frame for `return_from` or `exception_from`, of one for `return_to`, and of a recorded one.
 const RETURN_WORDS: usize = 6;
 const RETURN_TO_WORDS: usize = 2;
-const RECORDED_WORDS: usize = 2;
+const RECORDED_WORDS: usize = layout::RECORDED_WORDS;
 
 /// The first word of a frame.
 pub(super) fn stub(kind: Kind) -> u64 {
@@ -92,6 +92,11 @@ impl Frame<'_> {
 pub(crate) mod layout {
     /// Bits of a small integer's tag.
     pub(crate) const SMALL_SHIFT: u32 = 4;
+    /// The kinds of frames that compiled code pushes.
+    pub(crate) const ACCOUNTS: usize = super::Kind::Accounts as usize;
+    pub(crate) const RECORDED: usize = super::Kind::Recorded as usize;
+    /// Words of a frame of a recorded call.
+    pub(crate) const RECORDED_WORDS: usize = 2;
     /// Words of a frame that gives one account back.
     pub(crate) const ACCOUNT_WORDS: usize = 3;
     /// Its second word: how many accounts there are.
@@ -125,7 +130,7 @@ unsafe fn read<'a>(kind: Kind, at: *const u64) -> Frame<'a> {
                 Frame::Accounts(std::slice::from_raw_parts(at.add(1), count))
             }
             Kind::ReturnTo => Frame::ReturnTo(of_small(*at)),
-            Kind::Recorded => Frame::Recorded(NameId(of_small(*at) as u32)),
+            Kind::Recorded => Frame::Recorded(recorded_name(*at)),
             Kind::Return | Kind::Exception => {
                 let word = |i| Term::immed(RawTerm(*at.add(i)));
                 let atom = |i| word(i).as_atom().expect("a frame names its function");
@@ -271,6 +276,11 @@ impl Returning {
 /// The words of a frame for `return_to`.
 pub(super) fn return_to_words(session: u64) -> [u64; RETURN_TO_WORDS] {
     [stub(Kind::ReturnTo), small(session)]
+}
+
+/// What the second word of a recorded call's frame says.
+pub(super) fn recorded_name(word: u64) -> NameId {
+    NameId(of_small(word) as u32)
 }
 
 /// The words of a frame for a recorded call.
