@@ -107,15 +107,10 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; lea rdx, [rsp - 8 * (ACCOUNT_WORDS + RESERVED_WORDS) as i32]
         ; cmp rdx, r15
         ; jb =>to.generic
-        ; dec r14
-        ; jle =>to.yields
-        ; mov QWORD [r13 + process::RESUMED_CALL], 0
     );
-    emit_charge(a);
+    emit_goes_on_in(a, to);
     dynasm!(a
         ; .arch x64
-        ; inc QWORD [rdi + node::CALLS]
-        ; mov [r9 + meter::CURRENT], rdi
         ; mov eax, [r9 + meter::UID]
         ; shl rax, 32
         ; mov edx, [rsi + node::INDEX]
@@ -221,6 +216,18 @@ fn emit_way(a: &mut Assembler, generic: DynamicLabel) {
     );
 }
 
+/// The call is charged for and counted, and the node in `rdi` is the current one, as that in `rsi` has been.
+fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
+    dynasm!(a
+        ; .arch x64
+        ; dec r14
+        ; jle =>to.yields
+        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+    );
+    emit_charge(a);
+    dynasm!(a; .arch x64; inc QWORD [rdi + node::CALLS]; mov [r9 + meter::CURRENT], rdi);
+}
+
 /// A call with a trace frame on top, `rdx` bytes behind the first kind's: a tail call where that frame gives an account
 /// back to this meter.
 fn emit_covered(a: &mut Assembler, to: &Labels) {
@@ -234,15 +241,10 @@ fn emit_covered(a: &mut Assembler, to: &Labels) {
         ; shr rdx, METER_SHIFT
         ; cmp edx, [r9 + meter::UID]
         ; jne =>to.generic
-        ; dec r14
-        ; jle =>to.yields
-        ; mov QWORD [r13 + process::RESUMED_CALL], 0
     );
-    emit_charge(a);
+    emit_goes_on_in(a, to);
     dynasm!(a
         ; .arch x64
-        ; inc QWORD [rdi + node::CALLS]
-        ; mov [r9 + meter::CURRENT], rdi
         ; jmp QWORD [BYTE r8 + BODY]
     );
 }
