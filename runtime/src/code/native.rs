@@ -62,7 +62,10 @@ pub(crate) struct Compiled {
     /// Machine code that runs at any address.
     pub(crate) bytes: Vec<u8>,
     pub(crate) specific: Range<u64>,
+    /// For each instruction, ascending: its offset in words, and in bytes where a process goes on with it.
     pub(crate) places: Vec<(u32, u32)>,
+    /// The same, where its compiled form begins: who gets there may need what machine registers hold.
+    pub(crate) starts: Vec<(u32, u32)>,
     pub(crate) returns: Vec<(u32, u32)>,
     /// Code that stands behind the rest, ascending in bytes: of an instruction at so many words, its offset in bytes.
     pub(crate) cold: Vec<(u32, u32)>,

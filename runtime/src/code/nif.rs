@@ -2,8 +2,9 @@
 #![expect(unsafe_code, reason = "a library is known by its address")]
 
 use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::process::Dirty;
 use crate::sys::crash::Native;
@@ -19,11 +20,46 @@ pub(crate) struct Nif {
     /// The dirty schedulers that it runs on; `None` for the ordinary ones.
     pub(crate) dirty: Option<Dirty>,
     /// A halt waits for its calls.
-    pub(crate) delays_halt: AtomicBool,
+    delays_halt: AtomicBool,
+    /// A call is no more than that: it is made where the caller runs, and no halt waits for it.
+    is_plain: AtomicBool,
     /// The library it is of, for the interface's own functions.
     pub(crate) library: NonNull<c_void>,
     /// What is said of it where it crashes.
     pub(crate) native: Native,
+}
+
+impl Nif {
+    /// Offsets for compiled code, which makes plain calls itself.
+    pub(crate) const BODY: usize = offset_of!(Nif, body);
+    pub(crate) const IS_PLAIN: usize = offset_of!(Nif, is_plain);
+    pub(crate) const LIBRARY: usize = offset_of!(Nif, library);
+    pub(crate) const NATIVE: usize = offset_of!(Nif, native);
+
+    /// A NIF of a library that is not known yet.
+    pub(crate) fn new(body: Body, dirty: Option<Dirty>, native: Native) -> Nif {
+        Nif {
+            body,
+            dirty,
+            delays_halt: AtomicBool::new(false),
+            is_plain: AtomicBool::new(dirty.is_none()),
+            library: NonNull::dangling(),
+            native,
+        }
+    }
+
+    /// Whether a halt waits for its calls.
+    #[inline]
+    pub(crate) fn delays_halt(&self) -> bool {
+        self.delays_halt.load(Ordering::Relaxed)
+    }
+
+    /// A halt waits for its calls from now on, or no more.
+    pub(crate) fn delay_halt(&self, delays: bool) {
+        self.delays_halt.store(delays, Ordering::Release);
+        let is_plain = !delays && self.dirty.is_none();
+        self.is_plain.store(is_plain, Ordering::Release);
+    }
 }
 
 // SAFETY: C3: the library outlives the code whose heads name it, and is made for all threads.

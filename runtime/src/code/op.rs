@@ -649,7 +649,7 @@ pub(crate) mod entry {
     /// Arity, and from bit [`NIF_SHIFT`] on the address of the [`Nif`](crate::code::nif::Nif) that is the body.
     pub(crate) const ARITY: isize = -1;
     /// Where a NIF's address begins in the word of the arity.
-    const NIF_SHIFT: u32 = 8;
+    pub(crate) const NIF_SHIFT: u32 = 8;
     /// The arity in the word at [`ARITY`].
     #[inline(always)]
     pub(crate) const fn arity(word: u64) -> u8 {

@@ -14,7 +14,7 @@
 //! - N2: an environment's heap and process outlive it; nothing collects that heap meanwhile.
 #![expect(unsafe_code, reason = "libraries are called by address")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,7 +50,23 @@ pub(crate) struct Env {
     /// What the call goes on in.
     pub(crate) scheduled: Cell<Option<Box<Scheduled>>>,
     /// Memory to free when the call ends, or the environment is cleared.
-    pub(crate) temporaries: RefCell<SmallVec<[Temporary; 1]>>,
+    pub(crate) temporaries: Cell<Option<Box<Vec<Temporary>>>>,
+}
+
+/// For compiled code, which makes environments of plain calls itself, and ends calls in which nothing has been asked for:
+/// where an environment has its fields, all null or no term at first but the first three, and its size.
+pub(crate) mod layout {
+    use std::mem::offset_of;
+
+    use super::Env;
+
+    pub(crate) const LIBRARY: i32 = offset_of!(Env, library) as i32;
+    pub(crate) const HEAP: i32 = offset_of!(Env, heap) as i32;
+    pub(crate) const PROCESS: i32 = offset_of!(Env, process) as i32;
+    pub(crate) const EXCEPTION: i32 = offset_of!(Env, exception) as i32;
+    pub(crate) const SCHEDULED: i32 = offset_of!(Env, scheduled) as i32;
+    pub(crate) const TEMPORARIES: i32 = offset_of!(Env, temporaries) as i32;
+    pub(crate) const BYTES: i32 = size_of::<Env>() as i32;
 }
 
 /// A function that a NIF's call goes on in.
@@ -78,7 +94,7 @@ impl Env {
             process: std::ptr::null(),
             exception: Cell::new(RawTerm::NONE),
             scheduled: Cell::new(None),
-            temporaries: RefCell::default(),
+            temporaries: Cell::default(),
         }
     }
 
@@ -179,6 +195,11 @@ pub(crate) fn call_nif(p: &mut Process, at: CodeAddress) -> BifEnd {
         p.set_x(0, unsafe { Term::new(result) });
         return BifEnd::Return;
     }
+    end_call(p, at, env, result)
+}
+
+/// The end of such a call, whose first function has returned `result`.
+pub(crate) fn end_call(p: &mut Process, at: CodeAddress, env: Env, result: RawTerm) -> BifEnd {
     let ended = (env, result);
     call_in_stages(p, at, Some(ended))
 }
@@ -295,10 +316,7 @@ fn call(
     arity: usize,
     args: *const RawTerm,
 ) -> RawTerm {
-    let _delays = nif
-        .delays_halt
-        .load(Ordering::Relaxed)
-        .then(delaying::Call::begin);
+    let _delays = nif.delays_halt().then(delaying::Call::begin);
     let this = std::ptr::from_ref(env).cast_mut().cast();
     let before = NIF_CHECKS.then(|| p.mark());
     let _running = nif.native.running();

@@ -6,7 +6,7 @@
 
 use std::mem::{MaybeUninit, offset_of};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::arms::{
     arith, bifs, calls, data, entries, floats, frames, handlers, order, receive, select, types,
@@ -20,8 +20,9 @@ use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::Instruction;
 use crate::code::stubs;
 use crate::exec::bif::{BifEnd, call_bif};
-use crate::exec::nif;
+use crate::exec::nif::{self, Env};
 use crate::process::{NativePc, Outcome, Process};
+use crate::sys::crash;
 use crate::term::{CodeAddress, RawTerm};
 use crate::trace;
 
@@ -35,9 +36,14 @@ pub(crate) struct Slice {
     counts: u64,
     /// Compiles the function that a specific instruction is of; gives the instruction's compiled form.
     compile: fn(CodeAddress) -> u64,
+    /// Where the thread says what native code it runs.
+    running: *const AtomicPtr<crash::Native>,
 }
 
 impl Slice {
+    /// Offset of where that is said, in bytes.
+    pub(crate) const RUNNING: usize = offset_of!(Slice, running);
+
     /// Offset of the float registers, in bytes.
     pub(crate) const FLOATS: usize = offset_of!(Slice, floats);
 
@@ -51,6 +57,7 @@ impl Slice {
             outcome: Outcome::Yield,
             counts: trace::count::offset(),
             compile,
+            running: crash::running(),
         }
     }
 
@@ -276,6 +283,32 @@ pub(crate) unsafe extern "C" fn call_nif(
 ) -> u64 {
     p.resumed_call.set(CodeAddress::NULL);
     let ended = nif::call_nif(p, entry);
+    // SAFETY: by contract.
+    unsafe { nif_ended(p, entry, slice, ended) }
+}
+
+/// The end of a call that compiled code has made itself: the NIF, called with the environment at `env`, has returned
+/// `result`.
+///
+/// # Safety
+/// As of [`call_nif`]; the environment is not used afterwards.
+pub(crate) unsafe extern "C" fn end_nif(
+    p: &mut Process,
+    entry: CodeAddress,
+    slice: &mut Slice,
+    env: *mut Env,
+    result: RawTerm,
+) -> u64 {
+    // SAFETY: by contract.
+    unsafe {
+        let ended = nif::end_call(p, entry, env.read(), result);
+        nif_ended(p, entry, slice, ended)
+    }
+}
+
+/// # Safety
+/// As of [`call_nif`]: the call has ended so.
+unsafe fn nif_ended(p: &mut Process, entry: CodeAddress, slice: &mut Slice, ended: BifEnd) -> u64 {
     if let BifEnd::Return = ended {
         return NEXT;
     }

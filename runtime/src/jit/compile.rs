@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use parking_lot::Mutex;
 
+use super::held::{AllHeld, Carried, Reload};
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
 use super::templates;
 use super::{listing, perf};
 use crate::code::native::{self, Compiled, PROLOGUE_BYTES};
 use crate::code::op::{Op, entry as head};
-use crate::code::operand::Instruction;
+use crate::code::operand::{Instruction, Reg};
 use crate::hash::HashMap;
 use crate::heap::{Heap, RESERVED_WORDS};
 use crate::interp::native::word_at;
@@ -70,7 +71,7 @@ pub(super) fn function(module: &Module, entry: u32) -> Compiled {
 }
 
 /// Code that is seldom needed, and stands behind the rest.
-enum Cold {
+pub(super) enum Cold {
     /// The rest of the prologue.
     YieldAtEntry(DynamicLabel),
     /// A return that ends the time slice.
@@ -96,6 +97,8 @@ enum Cold {
         live: u32,
         back: DynamicLabel,
     },
+    /// A way to an instruction that takes what machine registers hold.
+    Reload(Reload),
 }
 
 /// A function being compiled.
@@ -108,9 +111,16 @@ pub(super) struct Compiler<'m> {
     /// The instruction that is compiled now.
     at: u32,
     labels: HashMap<u32, DynamicLabel>,
+    /// For what stands behind the rest: where it goes on. No other jump leads there.
+    backs: HashMap<u32, DynamicLabel>,
+    /// What machine registers hold behind the instruction that has been compiled last.
+    pub(super) held: AllHeld,
+    /// What the instruction that is compiled now may take from there.
+    pub(super) carried: Option<Carried>,
     /// Each with the instruction that it is of.
     cold: Vec<(u32, Cold)>,
-    places: Vec<(u32, u32)>,
+    pub(super) places: Vec<(u32, u32)>,
+    starts: Vec<(u32, u32)>,
     returns: Vec<(u32, u32)>,
 }
 
@@ -123,8 +133,12 @@ impl<'m> Compiler<'m> {
             end,
             at: entry,
             labels: HashMap::default(),
+            backs: HashMap::default(),
+            held: AllHeld::new(),
+            carried: None,
             cold: Vec::new(),
             places: Vec::new(),
+            starts: Vec::new(),
             returns: Vec::new(),
         }
     }
@@ -135,11 +149,11 @@ impl<'m> Compiler<'m> {
     }
 
     /// Code of the instruction that is compiled now, behind all others.
-    fn put_behind(&mut self, cold: Cold) {
+    pub(super) fn put_behind(&mut self, cold: Cold) {
         self.cold.push((self.at, cold));
     }
 
-    fn here(&self) -> u32 {
+    pub(super) fn here(&self) -> u32 {
         self.a.offset().0 as u32
     }
 
@@ -152,6 +166,15 @@ impl<'m> Compiler<'m> {
         let a = &mut self.a;
         *self
             .labels
+            .entry(offset)
+            .or_insert_with(|| a.new_dynamic_label())
+    }
+
+    /// The label at which what stands behind the rest goes on with the instruction at this offset, which comes next.
+    fn back_at(&mut self, offset: u32) -> DynamicLabel {
+        let a = &mut self.a;
+        *self
+            .backs
             .entry(offset)
             .or_insert_with(|| a.new_dynamic_label())
     }
@@ -180,16 +203,40 @@ impl<'m> Compiler<'m> {
     /// Compiles the instruction at this offset; gives the next one's.
     fn instruction(&mut self, offset: u32) -> u32 {
         let pc = self.module.address(offset);
-        let label = self.label_at(offset);
         self.at = offset;
-        self.places.push((self.words_to(offset), self.here()));
-        dynasm!(self.a; .arch x64; =>label);
         // SAFETY: I1: the loader has put an instruction there.
         unsafe {
             let word = word_at(pc);
             let next = offset + Op::words_at(pc, word) as u32;
+            self.lead_to(offset, templates::loads_first(pc, word));
             templates::instruction(self, pc, word);
+            debug_assert!(self.carried.is_none(), "a template has begun otherwise");
             next
+        }
+    }
+
+    /// Has labels and places lead to the instruction at this offset, whose template begins by loading these registers.
+    fn lead_to(&mut self, offset: u32, first: [Option<Reg>; 2]) {
+        let held = std::mem::take(&mut self.held);
+        let is_target = self.labels.contains_key(&offset);
+        let labels = [
+            Some(self.label_at(offset)),
+            self.backs.get(&offset).copied(),
+        ];
+        let at = (self.words_to(offset), self.here());
+        self.starts.push(at);
+        self.places.push(at);
+        if !is_target && held.iter().any(|held| first.contains(&Some(held.reg))) {
+            let place = self.places.len() - 1;
+            self.carried = Some(Carried {
+                held,
+                labels,
+                place,
+            });
+            return;
+        }
+        for label in labels.into_iter().flatten() {
+            dynasm!(self.a; .arch x64; =>label);
         }
     }
 
@@ -243,7 +290,7 @@ impl<'m> Compiler<'m> {
         let (from, at) = (self.new_label(), self.offset(pc));
         // The last instruction of a function goes nowhere from there.
         let back = Some(self.offset(i.next())).filter(|&next| next < self.end);
-        let back = back.map(|next| self.label_at(next));
+        let back = back.map(|next| self.back_at(next));
         let fail = i.second_next();
         let fail = (!fail.is_null()).then(|| self.label(fail));
         self.put_behind(Cold::Helper {
@@ -263,7 +310,7 @@ impl<'m> Compiler<'m> {
         put: impl FnOnce(&mut Compiler<'_>) + 'static,
     ) -> DynamicLabel {
         let (from, next) = (self.new_label(), self.offset(i.next()));
-        let back = self.label_at(next);
+        let back = self.back_at(next);
         let put = Box::new(put);
         self.put_behind(Cold::Seldom { from, back, put });
         from
@@ -292,7 +339,13 @@ impl<'m> Compiler<'m> {
         let bytes = ((need + RESERVED_WORDS) * 8) as i32;
         match Heap::is_zealous() {
             true => dynasm!(self.a; .arch x64; jmp =>from),
-            false => dynasm!(self.a; .arch x64; lea rax, [r15 + bytes]; cmp rax, rsp; ja =>from),
+            false => {
+                match i8::try_from(bytes) {
+                    Ok(bytes) => dynasm!(self.a; .arch x64; lea rax, [BYTE r15 + bytes]),
+                    Err(_) => dynasm!(self.a; .arch x64; lea rax, [r15 + bytes]),
+                }
+                dynasm!(self.a; .arch x64; cmp rax, rsp; ja =>from);
+            }
         }
         dynasm!(self.a; .arch x64; =>back);
         let (need, live) = (need as u32, live as u32);
@@ -337,6 +390,7 @@ impl<'m> Compiler<'m> {
                     None => dynasm!(self.a; .arch x64; ud2),
                 }
             }
+            Cold::Reload(reload) => self.reload(reload),
             Cold::Seldom { from, back, put } => {
                 dynasm!(self.a; .arch x64; =>from);
                 put(self);
@@ -374,14 +428,16 @@ impl<'m> Compiler<'m> {
         dynasm!(self.a; .arch x64; =>label);
         self.call_helper(self.module.address(head_at), Op::FuncInfo);
         dynasm!(self.a; .arch x64; ud2);
-        let mut places = self.places;
+        let (mut places, mut starts) = (self.places, self.starts);
         places.insert(0, (0, at));
+        starts.insert(0, (0, at));
         let bytes = self.a.finalize();
         Compiled {
             bytes: bytes.expect("all labels of a function are in it"),
             specific: self.module.address(head_at).word()
                 ..self.module.address(self.end - 1).word() + 8,
             places,
+            starts,
             returns: self.returns,
             cold: behind,
         }

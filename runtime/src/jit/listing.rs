@@ -161,7 +161,7 @@ fn parts(entry: u32, compiled: &Compiled) -> Vec<Part> {
         of: entry,
         kind: Kind::Prologue,
     }];
-    let instructions = compiled.places.iter().map(part(Kind::Instruction));
+    let instructions = compiled.starts.iter().map(part(Kind::Instruction));
     let behind = compiled.cold.iter().map(part(Kind::Behind));
     let mut all: Vec<Part> = prologue
         .into_iter()
@@ -175,7 +175,7 @@ fn parts(entry: u32, compiled: &Compiled) -> Vec<Part> {
 /// The specific instructions of a function's module, without breakpoints in the function.
 fn specific<'m>(module: &'m Module, entry: u32, compiled: &Compiled) -> Specific<'m> {
     let mut specific = Specific::new(module);
-    for (words, _) in &compiled.places {
+    for (words, _) in &compiled.starts {
         let offset = entry - head::WORDS as u32 + words;
         // SAFETY: I1: the loader has put an instruction there.
         specific.set_word(offset, unsafe { word_at(module.address(offset)) });

@@ -31,8 +31,10 @@
 )]
 
 mod compile;
+mod held;
 mod listing;
 mod metered;
+mod nif;
 pub(crate) mod perf;
 mod stubs;
 mod templates;

@@ -163,7 +163,7 @@ pub(super) fn stub(named: &str, address: u64, bytes: &[u8]) {
 fn lines<'m>(module: &'m Module, entry: u32, compiled: &Compiled) -> Vec<(u32, &'m str, u32)> {
     let first = entry - head::WORDS as u32;
     let prologue = (head::WORDS as u32, 0);
-    let all = compiled.places.iter().chain(&compiled.cold);
+    let all = compiled.starts.iter().chain(&compiled.cold);
     let all = all.chain([&prologue]);
     let mut all: Vec<_> = all
         .filter_map(|&(words, at)| {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
-use super::{metered, perf};
+use super::{metered, nif, perf};
 use crate::code::native::{BYTES, Common, RETURN_BYTES, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
@@ -183,7 +183,7 @@ pub(super) fn swap_in(a: &mut Assembler) {
 }
 
 /// Calls a function of Rust with the process, `rsi`, and the slice.
-fn call(a: &mut Assembler, function: u64) {
+pub(super) fn call(a: &mut Assembler, function: u64) {
     dynasm!(a
         ; .arch x64
         ; mov rdi, r13
@@ -231,7 +231,7 @@ fn emit(a: &mut Assembler) -> Offsets {
         calls: std::array::from_fn(|_| a.new_dynamic_label()),
     };
     let traced_entry = metered::emit_entry(a, &traced);
-    let nif_entry = emit_nif_entry(a, yield_label);
+    let nif_entry = nif::emit_entry(a, yield_label);
     let yield_at_entry = a.offset();
     dynasm!(a; .arch x64; =>yield_label; mov rsi, rax);
     go(a, address(helpers::yield_at_entry));
@@ -291,25 +291,6 @@ fn emit_generic_entry(a: &mut Assembler, label: DynamicLabel) -> (DynamicLabel, 
     dynasm!(a; .arch x64; =>label; dec r14; jle =>yields; mov rsi, rax);
     go(a, address(helpers::enter));
     (yields, generic_entry)
-}
-
-/// The call of a NIF whose function's entry is in `rax`. It returns as any function does, or goes elsewhere.
-fn emit_nif_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOffset {
-    let elsewhere = a.new_dynamic_label();
-    let nif_entry = a.offset();
-    dynasm!(a; .arch x64; dec r14; jle =>yields; mov rsi, rax);
-    swap_out(a);
-    call(a, address(helpers::call_nif));
-    swap_in(a);
-    dynasm!(a
-        ; .arch x64
-        ; test rax, rax
-        ; jnz =>elsewhere
-        ; ret
-        ; =>elsewhere
-        ; jmp rax
-    );
-    nif_entry
 }
 
 /// What stands in place of return addresses. Who calls a traced function calls it right before the place that it is to

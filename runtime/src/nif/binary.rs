@@ -49,7 +49,9 @@ impl Env {
         let data = words.as_mut_ptr().cast::<u8>();
         // SAFETY: as many words have room for the bytes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
-        self.temporaries.borrow_mut().push(words);
+        let mut temporaries = self.temporaries.take().unwrap_or_default();
+        temporaries.push(words);
+        self.temporaries.set(Some(temporaries));
         data
     }
 }

@@ -35,7 +35,7 @@ impl Own {
     }
 
     fn clear(&mut self) {
-        self.env.temporaries.get_mut().clear();
+        self.env.temporaries.set(None);
         self.env.exception.set(RawTerm::NONE);
         // In place: the environment has its address.
         *self.heap = Heap::detached();

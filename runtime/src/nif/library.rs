@@ -580,17 +580,8 @@ unsafe fn nifs_of(
         if nifs.iter().any(|(other, ..)| *other == at) {
             return Err(bad_lib(format!("Duplicate NIF entry for {shown}")));
         }
-        nifs.push((
-            at,
-            arity,
-            Nif {
-                body,
-                dirty,
-                delays_halt: AtomicBool::new(false),
-                library: NonNull::dangling(),
-                native: Native::new(&shown, file),
-            },
-        ));
+        let native = Native::new(&shown, file);
+        nifs.push((at, arity, Nif::new(body, dirty, native)));
     }
     Ok(nifs)
 }
@@ -661,8 +652,7 @@ fn begin(
 fn take_options(library: &Arc<Library>) {
     let options = *library.options.lock();
     for (_, _, nif) in &library.nifs {
-        nif.delays_halt
-            .store(options.delays_halt, Ordering::Release);
+        nif.delay_halt(options.delays_halt);
     }
     if options.on_halt.is_some() {
         let mut all = ON_HALT.lock();

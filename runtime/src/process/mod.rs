@@ -254,6 +254,7 @@ pub(crate) mod offset {
     use crate::heap::Heap;
     use std::mem::offset_of;
 
+    pub(crate) const HEAP: i32 = offset_of!(Process, heap) as i32;
     pub(crate) const HTOP: i32 = offset_of!(Process, heap.htop) as i32;
     pub(crate) const STOP: i32 = offset_of!(Process, heap.stop) as i32;
     pub(crate) const FCALLS: i32 = offset_of!(Process, fcalls) as i32;

@@ -23,6 +23,12 @@ thread_local! {
     static RUNNING: AtomicPtr<Native> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
+/// Where this thread says what native code it runs, and null where it runs none: for compiled code, which says it itself.
+#[must_use]
+pub fn running() -> *const AtomicPtr<Native> {
+    RUNNING.with(|running| &raw const *running)
+}
+
 /// The thread runs native code, until this is dropped.
 pub struct Running<'n> {
     before: *mut Native,

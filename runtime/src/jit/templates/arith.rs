@@ -2,7 +2,7 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RAX, RCX, RDX, RSI, constant, load, source, store};
+use super::{RAX, RCX, RDX, RSI, add, constant, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::heap::Heap;
@@ -18,11 +18,6 @@ pub(super) fn are_small(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a; .arch x64; mov edx, eax; and edx, ecx; inc edx; test dl, 15; jnz =>other);
 }
 
-/// Goes to `other` unless `rax` holds one.
-fn is_small(c: &mut Compiler<'_>, other: DynamicLabel) {
-    dynasm!(c.a; .arch x64; lea edx, [rax + 1]; test dl, 15; jnz =>other);
-}
-
 pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
     let other = floats(
         c,
@@ -31,11 +26,9 @@ pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
         i,
         (Floats::Sum, Src::of(i.left()), Src::of(i.right()), i.dst()),
     );
-    load(c, RAX, i.left());
-    load(c, RCX, i.right());
-    are_small(c, other);
-    dynasm!(c.a; .arch x64; sub rcx, SMALL; add rax, rcx; jo =>other);
-    store(c, i.dst(), RAX);
+    c.first_two_small(Src::of(i.left()), Src::of(i.right()), other);
+    dynasm!(c.a; .arch x64; sub rcx, BYTE SMALL as i8; add rax, rcx; jo =>other);
+    result(c, i.dst(), RAX);
 }
 
 pub(super) fn add_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRC) {
@@ -46,10 +39,9 @@ pub(super) fn add_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRC) {
         i,
         (Floats::Sum, Src::of(i.left()), Src(i.right().0), i.dst()),
     );
-    load(c, RAX, i.left());
-    is_small(c, other);
+    c.first_small(RAX, Src::of(i.left()), other);
     add_constant(c, i.right().0.wrapping_sub(tag::SMALL), other);
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
 /// What is done with two floats.
@@ -135,7 +127,10 @@ pub(super) fn is_finite(c: &mut Compiler<'_>, other: DynamicLabel) {
 /// Adds a constant without its tag to `rax`.
 fn add_constant(c: &mut Compiler<'_>, word: u64, other: DynamicLabel) {
     match i32::try_from(word as i64) {
-        Ok(word) => dynasm!(c.a; .arch x64; add rax, word; jo =>other),
+        Ok(word) => {
+            add(c, RAX, word);
+            dynasm!(c.a; .arch x64; jo =>other);
+        }
         Err(_) => {
             constant(c, RCX, word);
             dynasm!(c.a; .arch x64; add rax, rcx; jo =>other);
@@ -156,11 +151,9 @@ pub(super) fn sub_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRR) {
             i.dst(),
         ),
     );
-    load(c, RAX, i.left());
-    load(c, RCX, i.right());
-    are_small(c, other);
-    dynasm!(c.a; .arch x64; sub rcx, SMALL; sub rax, rcx; jo =>other);
-    store(c, i.dst(), RAX);
+    c.first_two_small(Src::of(i.left()), Src::of(i.right()), other);
+    dynasm!(c.a; .arch x64; sub rcx, BYTE SMALL as i8; sub rax, rcx; jo =>other);
+    result(c, i.dst(), RAX);
 }
 
 pub(super) fn sub_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRC) {
@@ -176,24 +169,26 @@ pub(super) fn sub_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRC) {
             i.dst(),
         ),
     );
-    load(c, RAX, i.left());
-    is_small(c, other);
+    c.first_small(RAX, Src::of(i.left()), other);
     let word = i.right().0.wrapping_sub(tag::SMALL);
     match i32::try_from(word as i64) {
-        Ok(word) => dynasm!(c.a; .arch x64; sub rax, word; jo =>other),
+        // The least of them has no opposite.
+        Ok(word) => match i8::try_from(word) {
+            Ok(word) => dynasm!(c.a; .arch x64; sub rax, BYTE word; jo =>other),
+            Err(_) => dynasm!(c.a; .arch x64; sub rax, word; jo =>other),
+        },
         Err(_) => {
             constant(c, RCX, word);
             dynasm!(c.a; .arch x64; sub rax, rcx; jo =>other);
         }
     }
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
-/// Loads two sources that must be small integers.
-fn two_small(c: &mut Compiler<'_>, left: Src, right: Src, other: DynamicLabel) {
-    source(c, RAX, left);
-    source(c, RCX, right);
-    are_small(c, other);
+/// Sets a register to a small integer, with which the template ends.
+fn result(c: &mut Compiler<'_>, dst: Reg, from: u8) {
+    store(c, dst, from);
+    c.hold_small(dst, from);
 }
 
 pub(super) fn mul(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Mul) {
@@ -204,10 +199,10 @@ pub(super) fn mul(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Mul) {
         i,
         (Floats::Product, i.left(), i.right(), i.dst()),
     );
-    two_small(c, i.left(), i.right(), other);
+    c.first_two_small(i.left(), i.right(), other);
     // The product of a value shifted by the tag, and of one that is not.
     dynasm!(c.a; .arch x64; xor rax, SMALL; sar rcx, 4; imul rax, rcx; jo =>other; or rax, SMALL);
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
 /// `left * right + addend`
@@ -218,7 +213,9 @@ pub(super) fn mul_add(c: &mut Compiler<'_>, pc: CodeAddress, i: read::MulAdd) {
     let other = c.cold_helper(pc, Op::MulAdd, i);
     source(c, RSI, i.addend());
     dynasm!(c.a; .arch x64; lea edx, [rsi + 1]; test dl, 15; jnz =>other);
-    two_small(c, i.left(), i.right(), other);
+    source(c, RAX, i.left());
+    source(c, RCX, i.right());
+    are_small(c, other);
     dynasm!(c.a
         ; .arch x64
         ; xor rax, SMALL
@@ -228,12 +225,12 @@ pub(super) fn mul_add(c: &mut Compiler<'_>, pc: CodeAddress, i: read::MulAdd) {
         ; add rax, rsi
         ; jo =>other
     );
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
 /// `div` or `rem` by a positive integer: quotient and remainder in `rax` and `rdx`.
 fn divide(c: &mut Compiler<'_>, left: Src, right: Src, other: DynamicLabel) {
-    two_small(c, left, right, other);
+    c.first_two_small(left, right, other);
     dynasm!(c.a
         ; .arch x64
         ; sar rcx, 4
@@ -245,74 +242,141 @@ fn divide(c: &mut Compiler<'_>, left: Src, right: Src, other: DynamicLabel) {
     );
 }
 
+/// The number of a constant that is a small integer.
+fn number_of(src: Src) -> Option<i64> {
+    let is_small = src.reg().is_none() && super::is_small(src.0);
+    is_small.then_some(src.0 as i64 >> 4)
+}
+
+/// How far a division by this constant shifts: it is a power of 2, from 2 on.
+fn shift_of(divisor: Src) -> Option<i8> {
+    let number = number_of(divisor).filter(|number| (2..1 << 30).contains(number))?;
+    (number & (number - 1) == 0).then_some(number.trailing_zeros() as i8)
+}
+
+/// The dividend in `rax`; in `rdx` the same, with what makes a shift round towards zero.
+fn rounded(c: &mut Compiler<'_>, left: Src, shift: i8, other: DynamicLabel) {
+    c.first_small(RAX, left, other);
+    dynasm!(c.a
+        ; .arch x64
+        ; sar rax, 4
+        ; mov rdx, rax
+        ; sar rdx, 63
+        ; shr rdx, 64 - shift
+        ; add rdx, rax
+    );
+}
+
 pub(super) fn int_div(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IntDiv) {
     let other = c.cold_helper(pc, Op::IntDiv, i);
-    divide(c, i.left(), i.right(), other);
+    match shift_of(i.right()) {
+        Some(shift) => {
+            rounded(c, i.left(), shift, other);
+            dynasm!(c.a; .arch x64; sar rdx, shift; mov rax, rdx);
+        }
+        None => divide(c, i.left(), i.right(), other),
+    }
     dynasm!(c.a; .arch x64; shl rax, 4; or rax, SMALL);
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
 pub(super) fn rem(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Rem) {
     let other = c.cold_helper(pc, Op::Rem, i);
-    divide(c, i.left(), i.right(), other);
+    match shift_of(i.right()) {
+        Some(shift) => {
+            rounded(c, i.left(), shift, other);
+            dynasm!(c.a; .arch x64; and rdx, -(1 << shift); sub rax, rdx; mov rdx, rax);
+        }
+        None => divide(c, i.left(), i.right(), other),
+    }
     dynasm!(c.a; .arch x64; shl rdx, 4; or rdx, SMALL);
-    store(c, i.dst(), RDX);
+    result(c, i.dst(), RDX);
 }
 
 pub(super) fn band(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Band) {
     let other = c.cold_helper(pc, Op::Band, i);
-    two_small(c, i.left(), i.right(), other);
-    dynasm!(c.a; .arch x64; and rax, rcx);
-    store(c, i.dst(), RAX);
+    match number_of(i.right()).and_then(|_| i32::try_from(i.right().0 as i64).ok()) {
+        Some(mask) => {
+            c.first_small(RAX, i.left(), other);
+            dynasm!(c.a; .arch x64; and rax, mask);
+        }
+        None => {
+            c.first_two_small(i.left(), i.right(), other);
+            dynasm!(c.a; .arch x64; and rax, rcx);
+        }
+    }
+    result(c, i.dst(), RAX);
 }
 
 pub(super) fn bor(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bor) {
     let other = c.cold_helper(pc, Op::Bor, i);
-    two_small(c, i.left(), i.right(), other);
+    c.first_two_small(i.left(), i.right(), other);
     dynasm!(c.a; .arch x64; or rax, rcx);
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
 pub(super) fn bxor(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bxor) {
     let other = c.cold_helper(pc, Op::Bxor, i);
-    two_small(c, i.left(), i.right(), other);
+    c.first_two_small(i.left(), i.right(), other);
     dynasm!(c.a; .arch x64; xor rax, rcx; or rax, SMALL);
-    store(c, i.dst(), RAX);
+    result(c, i.dst(), RAX);
 }
 
 /// Shifts by fewer than 60 bits, of which none is lost.
 pub(super) fn bsl(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bsl) {
     let other = c.cold_helper(pc, Op::Bsl, i);
-    two_small(c, i.left(), i.right(), other);
-    dynasm!(c.a
-        ; .arch x64
-        ; sar rcx, 4
-        ; cmp rcx, 60
-        ; jae =>other
-        ; xor rax, SMALL
-        ; mov rdx, rax
-        ; shl rdx, cl
-        ; mov rsi, rdx
-        ; sar rsi, cl
-        ; cmp rsi, rax
-        ; jne =>other
-        ; or rdx, SMALL
-    );
-    store(c, i.dst(), RDX);
+    match number_of(i.right()).filter(|number| (0..60).contains(number)) {
+        Some(by) => {
+            let by = by as i8;
+            c.first_small(RAX, i.left(), other);
+            dynasm!(c.a
+                ; .arch x64
+                ; xor rax, SMALL
+                ; mov rdx, rax
+                ; shl rdx, by
+                ; mov rsi, rdx
+                ; sar rsi, by
+            );
+        }
+        None => {
+            c.first_two_small(i.left(), i.right(), other);
+            dynasm!(c.a
+                ; .arch x64
+                ; sar rcx, 4
+                ; cmp rcx, 60
+                ; jae =>other
+                ; xor rax, SMALL
+                ; mov rdx, rax
+                ; shl rdx, cl
+                ; mov rsi, rdx
+                ; sar rsi, cl
+            );
+        }
+    }
+    dynasm!(c.a; .arch x64; cmp rsi, rax; jne =>other; or rdx, SMALL);
+    result(c, i.dst(), RDX);
 }
 
 pub(super) fn bsr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bsr) {
     let other = c.cold_helper(pc, Op::Bsr, i);
-    two_small(c, i.left(), i.right(), other);
-    dynasm!(c.a
-        ; .arch x64
-        ; sar rcx, 4
-        ; js =>other
-        ; mov edx, 63
-        ; cmp rcx, rdx
-        ; cmova rcx, rdx
-        ; sar rax, cl
-        ; or rax, SMALL
-    );
-    store(c, i.dst(), RAX);
+    match number_of(i.right()).filter(|&number| number >= 0) {
+        Some(by) => {
+            c.first_small(RAX, i.left(), other);
+            dynasm!(c.a; .arch x64; sar rax, by.min(63) as i8);
+        }
+        None => {
+            c.first_two_small(i.left(), i.right(), other);
+            dynasm!(c.a
+                ; .arch x64
+                ; sar rcx, 4
+                ; js =>other
+                ; mov edx, 63
+                ; cmp rcx, rdx
+                ; cmova rcx, rdx
+                ; sar rax, cl
+            );
+        }
+    }
+    dynasm!(c.a; .arch x64; or rax, SMALL);
+    result(c, i.dst(), RAX);
 }

@@ -3,7 +3,7 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::{
-    R15, RAX, RCX, RDX, constant, load, load_at, source, store, store_at, store_constant_at,
+    R15, RAX, RCX, RDX, add, constant, load, load_at, source, store, store_at, store_constant_at,
 };
 use crate::code::op::{Op, read};
 use crate::code::operand::{Reg, Src};
@@ -33,13 +33,17 @@ fn move_(c: &mut Compiler<'_>, src: Reg, dst: Reg) {
 }
 
 pub(super) fn move_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MoveRR) {
-    move_(c, i.src(), i.dst());
+    c.first(RAX, Src::of(i.src()));
+    store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
+    c.hold(i.src(), RAX);
 }
 
 pub(super) fn move2_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Move2RR) {
     move_(c, i.src(), i.dst());
     let (src, dst) = i.second();
     move_(c, src, dst);
+    c.hold(dst, RAX);
 }
 
 pub(super) fn move_cr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MoveCR) {
@@ -59,10 +63,12 @@ fn take_apart(c: &mut Compiler<'_>, head: Reg, tail: Reg) {
     load_at(c, RCX, RDX, TAIL);
     store(c, head, RAX);
     store(c, tail, RCX);
+    c.hold(head, RAX);
+    c.hold(tail, RCX);
 }
 
 pub(super) fn get_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::GetList) {
-    load(c, RDX, i.list());
+    c.first(RDX, Src::of(i.list()));
     take_apart(c, i.head(), i.tail());
 }
 
@@ -72,16 +78,20 @@ pub(super) fn is_nonempty_list_get_list(
     i: read::IsNonemptyListGetList,
 ) {
     let fail = c.label(i.fail());
-    load(c, RDX, i.list());
+    c.first(RDX, Src::of(i.list()));
     dynasm!(c.a; .arch x64; test dl, 2; jnz =>fail);
     take_apart(c, i.head(), i.tail());
 }
 
 /// Loads a word of what a register points to.
 fn get(c: &mut Compiler<'_>, from: Reg, offset: i32, dst: Reg) {
-    load(c, RDX, from);
+    c.first(RDX, Src::of(from));
     load_at(c, RAX, RDX, offset);
     store(c, dst, RAX);
+    c.hold(dst, RAX);
+    if from != dst {
+        c.hold(from, RDX);
+    }
 }
 
 pub(super) fn get_hd(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::GetHd) {
@@ -102,24 +112,29 @@ pub(super) fn get_tuple_element2(
     i: read::GetTupleElement2,
 ) {
     let at = ELEMENTS + 8 * i.index() as i32;
-    load(c, RDX, i.tuple());
+    c.first(RDX, Src::of(i.tuple()));
     load_at(c, RAX, RDX, at);
     load_at(c, RCX, RDX, at + 8);
     store(c, i.dst(), RAX);
     store(c, i.second(), RCX);
+    c.hold(i.dst(), RAX);
+    c.hold(i.second(), RCX);
+    if i.tuple() != i.dst() && i.tuple() != i.second() {
+        c.hold(i.tuple(), RDX);
+    }
 }
 
 /// A new cell, whose words `put` puts on the heap.
 fn cell(c: &mut Compiler<'_>, dst: Reg, put: impl FnOnce(&mut Compiler<'_>)) {
     put(c);
-    dynasm!(c.a; .arch x64; lea rax, [r15 + tag::LIST as i32]; add r15, 16);
+    dynasm!(c.a; .arch x64; lea rax, [BYTE r15 + tag::LIST as i8]; add r15, BYTE 16);
     store(c, dst, RAX);
+    c.hold(dst, RAX);
 }
 
 pub(super) fn put_list_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutListRR) {
     cell(c, i.dst(), |c| {
-        load(c, RAX, i.head());
-        load(c, RCX, i.tail());
+        c.first_two(Src::of(i.head()), Src::of(i.tail()));
         store_at(c, R15, 0, RAX);
         store_at(c, R15, 8, RCX);
     });
@@ -154,8 +169,10 @@ fn put(c: &mut Compiler<'_>, offset: i32, src: Src) {
 
 /// A thing of these words so far is on the heap's top: `dst` becomes the term.
 fn boxed(c: &mut Compiler<'_>, words: usize, dst: Reg) {
-    dynasm!(c.a; .arch x64; lea rax, [r15 + tag::BOXED as i32]; add r15, words as i32 * 8);
+    dynasm!(c.a; .arch x64; lea rax, [BYTE r15 + tag::BOXED as i8]);
+    add(c, R15, words as i32 * 8);
     store(c, dst, RAX);
+    c.hold(dst, RAX);
 }
 
 pub(super) fn put_tuple(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutTuple) {
@@ -249,7 +266,7 @@ pub(super) fn make_fun(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MakeFun)
 /// `element/2` with a constant index, of a tuple that has it.
 pub(super) fn element_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::ElementRC) {
     let other = c.cold_helper(pc, Op::ElementRC, i);
-    load(c, RDX, i.tuple());
+    c.first(RDX, Src::of(i.tuple()));
     dynasm!(c.a
         ; .arch x64
         ; lea eax, [rdx - tag::BOXED as i32]
@@ -264,20 +281,23 @@ pub(super) fn element_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Element
     );
     load_at(c, RAX, RDX, ELEMENTS + 8 * (i.index() as i32 - 1));
     store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
 }
 
 pub(super) fn hd_r(c: &mut Compiler<'_>, pc: CodeAddress, i: read::HdR) {
     let other = c.cold_helper(pc, Op::HdR, i);
-    load(c, RDX, i.list());
+    c.first(RDX, Src::of(i.list()));
     dynasm!(c.a; .arch x64; test dl, 2; jnz =>other);
     load_at(c, RAX, RDX, HEAD);
     store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
 }
 
 pub(super) fn tl_r(c: &mut Compiler<'_>, pc: CodeAddress, i: read::TlR) {
     let other = c.cold_helper(pc, Op::TlR, i);
-    load(c, RDX, i.list());
+    c.first(RDX, Src::of(i.list()));
     dynasm!(c.a; .arch x64; test dl, 2; jnz =>other);
     load_at(c, RAX, RDX, TAIL);
     store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
 }

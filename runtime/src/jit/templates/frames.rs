@@ -1,7 +1,8 @@
 //! Templates that make and drop stack frames, ask for room on the heap, return and jump.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynasmLabelApi, dynasm};
 
+use super::{RSP, add};
 use crate::code::op::read;
 use crate::jit::compile::Compiler;
 use crate::term::CodeAddress;
@@ -9,7 +10,7 @@ use crate::term::CodeAddress;
 /// Drops so many words of the frame.
 pub(super) fn drop_frame(c: &mut Compiler<'_>, words: usize) {
     if words > 0 {
-        dynasm!(c.a; .arch x64; add rsp, words as i32 * 8);
+        add(c, RSP, words as i32 * 8);
     }
 }
 
@@ -43,7 +44,7 @@ pub(super) fn allocate_heap(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::All
 
 fn make_frame(c: &mut Compiler<'_>, words: usize) {
     if words > 0 {
-        dynasm!(c.a; .arch x64; sub rsp, words as i32 * 8);
+        add(c, RSP, -(words as i32 * 8));
     }
 }
 

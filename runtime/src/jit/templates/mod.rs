@@ -23,11 +23,11 @@ use dynasmrt::{DynasmApi, dynasm};
 use super::compile::Compiler;
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Reg, Src};
-use crate::term::CodeAddress;
+use crate::term::{CodeAddress, RawTerm};
 
 /// Numbers of machine registers.
-const RAX: u8 = 0;
-const RCX: u8 = 1;
+pub(super) const RAX: u8 = 0;
+pub(super) const RCX: u8 = 1;
 const RDX: u8 = 2;
 const RBX: u8 = 3;
 const RSP: u8 = 4;
@@ -212,6 +212,106 @@ pub(super) unsafe fn instruction(c: &mut Compiler<'_>, pc: CodeAddress, word: u6
     all_templates!(put);
 }
 
+/// The registers that an instruction's template loads first, where it can take them from machine registers.
+macro_rules! loading {
+    ($($op:ident $($register:ident)*;)*) => {
+        /// The registers that the template of the instruction at `pc` begins by loading, where it begins so.
+        ///
+        /// # Safety
+        /// I1: the loader has put an instruction there, whose first word is `word`.
+        pub(super) unsafe fn loads_first(pc: CodeAddress, word: u64) -> [Option<Reg>; 2] {
+            let mut registers = [None; 2];
+            // SAFETY: by contract.
+            unsafe {
+                match Op::of(word) {
+                    $(Op::$op => {
+                        let i = read::$op::at(pc, word);
+                        let all = [$(Source::from(i.$register())),*];
+                        for (register, source) in registers.iter_mut().zip(all) {
+                            *register = source.0.reg();
+                        }
+                    })*
+                    _ => {}
+                }
+            }
+            registers
+        }
+    };
+}
+
+/// A source, or a register as one.
+struct Source(Src);
+
+impl From<Src> for Source {
+    fn from(src: Src) -> Source {
+        Source(src)
+    }
+}
+
+impl From<Reg> for Source {
+    fn from(reg: Reg) -> Source {
+        Source(Src::of(reg))
+    }
+}
+
+loading! {
+    MoveRR src;
+    GetList list;
+    IsNonemptyListGetList list;
+    GetHd list;
+    GetTl list;
+    GetTupleElement tuple;
+    GetTupleElement2 tuple;
+    PutListRR head tail;
+    ElementRC tuple;
+    HdR list;
+    TlR list;
+
+    IsInteger src;
+    IsFloat src;
+    IsAtom src;
+    IsBoolean src;
+    IsNil src;
+    IsList src;
+    IsNonemptyList src;
+    IsTuple src;
+    TestArity src;
+    IsTupleOfArity src;
+    IsTaggedTuple src;
+    IsBitstr src;
+    IsMap src;
+    IsFunction src;
+
+    IsEqExactRR left right;
+    IsEqExactSS left right;
+    IsNeExactSS left right;
+    IsEqSS left right;
+    IsNeSS left right;
+    IsLtSS left right;
+    IsGeSS left right;
+    IsEqExactRC left;
+    IsNeExactRC left;
+    IsLtRR left right;
+    IsLtRC left;
+    IsLtCR right;
+    IsGeRR left right;
+    IsGeRC left;
+    IsGeCR right;
+
+    AddRR left right;
+    AddRC left;
+    SubRR left right;
+    SubRC left;
+    Mul left right;
+    IntDiv left right;
+    Rem left right;
+    Band left right;
+    Bor left right;
+    Bxor left right;
+    Bsl left right;
+    Bsr left right;
+}
+
 /// Where a register is: the machine register that its offset counts from, and the offset.
 fn place(reg: Reg) -> (u8, i32) {
     match reg.is_y() {
@@ -237,7 +337,7 @@ fn store_at(c: &mut Compiler<'_>, base: u8, offset: i32, from: u8) {
 }
 
 /// Loads a register's word.
-fn load(c: &mut Compiler<'_>, to: u8, reg: Reg) {
+pub(super) fn load(c: &mut Compiler<'_>, to: u8, reg: Reg) {
     let (base, offset) = place(reg);
     load_at(c, to, base, offset);
 }
@@ -270,11 +370,24 @@ fn store_constant_at(c: &mut Compiler<'_>, base: u8, offset: i32, word: u64) {
 }
 
 /// Loads a source.
-fn source(c: &mut Compiler<'_>, to: u8, src: Src) {
+pub(super) fn source(c: &mut Compiler<'_>, to: u8, src: Src) {
     match src.reg() {
         Some(reg) => load(c, to, reg),
         None => constant(c, to, src.0),
     }
+}
+
+/// Adds to a machine register, in as few bytes as that takes; sets the flags.
+fn add(c: &mut Compiler<'_>, to: u8, number: i32) {
+    match i8::try_from(number) {
+        Ok(number) => dynasm!(c.a; .arch x64; add Rq(to), BYTE number),
+        Err(_) => dynasm!(c.a; .arch x64; add Rq(to), number),
+    }
+}
+
+/// Is this word a small integer?
+pub(super) fn is_small(word: u64) -> bool {
+    RawTerm(word).is_small()
 }
 
 /// Compares a machine register with a constant.

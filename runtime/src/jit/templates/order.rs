@@ -2,8 +2,8 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::arith::{are_small, float};
-use super::{RAX, RCX, compare, constant, load, source};
+use super::arith::float;
+use super::{RAX, RCX, compare, constant, source};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Src};
 use crate::jit::compile::Compiler;
@@ -30,8 +30,7 @@ fn exact(c: &mut Compiler<'_>, same: DynamicLabel, differ: DynamicLabel, other: 
 pub(super) fn is_eq_exact_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactRR) {
     let (fail, same) = (c.label(i.fail()), c.new_label());
     let other = c.cold_helper(pc, Op::IsEqExactRR, i);
-    load(c, RAX, i.left());
-    load(c, RCX, i.right());
+    c.first_two(Src::of(i.left()), Src::of(i.right()));
     exact(c, same, fail, other);
     dynasm!(c.a; .arch x64; =>same);
 }
@@ -39,8 +38,7 @@ pub(super) fn is_eq_exact_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsE
 pub(super) fn is_eq_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactSS) {
     let (fail, same) = (c.label(i.fail()), c.new_label());
     let other = c.cold_helper(pc, Op::IsEqExactSS, i);
-    source(c, RAX, i.left());
-    source(c, RCX, i.right());
+    c.first_two(i.left(), i.right());
     exact(c, same, fail, other);
     dynasm!(c.a; .arch x64; =>same);
 }
@@ -48,24 +46,24 @@ pub(super) fn is_eq_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsE
 pub(super) fn is_ne_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsNeExactSS) {
     let (fail, differ) = (c.label(i.fail()), c.new_label());
     let other = c.cold_helper(pc, Op::IsNeExactSS, i);
-    source(c, RAX, i.left());
-    source(c, RCX, i.right());
+    c.first_two(i.left(), i.right());
     exact(c, fail, differ, other);
     dynasm!(c.a; .arch x64; =>differ);
 }
 
 pub(super) fn is_eq_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsEqExactRC) {
     let fail = c.label(i.fail());
-    load(c, RAX, i.left());
+    c.first(RAX, Src::of(i.left()));
     compare(c, RAX, i.right().0);
     dynasm!(c.a; .arch x64; jne =>fail);
 }
 
 pub(super) fn is_ne_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNeExactRC) {
     let fail = c.label(i.fail());
-    load(c, RAX, i.left());
+    c.first(RAX, Src::of(i.left()));
     compare(c, RAX, i.right().0);
     dynasm!(c.a; .arch x64; je =>fail);
+    c.hold(i.left(), RAX);
 }
 
 /// Comparisons of two registers, of a register with a constant, and the other way round: which jump leads to the label.
@@ -75,30 +73,30 @@ macro_rules! comparisons {
             let fail = c.label(i.fail());
             let operands = (Src::of(i.left()), Src::of(i.right()), Fails::$when, fail);
             let other = floats(c, pc, Op::$RR, i, operands);
-            load(c, RAX, i.left());
-            load(c, RCX, i.right());
-            are_small(c, other);
+            c.first_two_small(Src::of(i.left()), Src::of(i.right()), other);
             dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
+            c.hold_small(i.left(), RAX);
+            c.hold_small(i.right(), RCX);
         }
 
         pub(super) fn $rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$RC) {
             let fail = c.label(i.fail());
             let operands = (Src::of(i.left()), Src(i.right().0), Fails::$when, fail);
             let other = floats(c, pc, Op::$RC, i, operands);
-            load(c, RAX, i.left());
-            dynasm!(c.a; .arch x64; lea edx, [rax + 1]; test dl, 15; jnz =>other);
+            c.first_small(RAX, Src::of(i.left()), other);
             compare(c, RAX, i.right().0);
             dynasm!(c.a; .arch x64; $fails =>fail);
+            c.hold_small(i.left(), RAX);
         }
 
         pub(super) fn $cr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$CR) {
             let fail = c.label(i.fail());
             let operands = (Src(i.left().0), Src::of(i.right()), Fails::$when, fail);
             let other = floats(c, pc, Op::$CR, i, operands);
-            load(c, RCX, i.right());
-            dynasm!(c.a; .arch x64; lea edx, [rcx + 1]; test dl, 15; jnz =>other);
+            c.first_small(RCX, Src::of(i.right()), other);
             constant(c, RAX, i.left().0);
             dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
+            c.hold_small(i.right(), RCX);
         }
     )* };
 }
@@ -148,9 +146,7 @@ macro_rules! of_sources {
             let fail = c.label(i.fail());
             let operands = (i.left(), i.right(), Fails::$when, fail);
             let other = floats(c, pc, Op::$op, i, operands);
-            source(c, RAX, i.left());
-            source(c, RCX, i.right());
-            are_small(c, other);
+            c.first_two_small(i.left(), i.right(), other);
             dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
         }
     )* };

@@ -2,8 +2,9 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RAX, RDX, compare, constant, load};
+use super::{RAX, RDX, compare, constant};
 use crate::code::op::read;
+use crate::code::operand::Src;
 use crate::jit::compile::Compiler;
 use crate::term::{CodeAddress, am, tag};
 
@@ -32,7 +33,7 @@ macro_rules! by_header {
     ($($name:ident $op:ident $mask:expr, $header:expr;)*) => { $(
         pub(super) fn $name(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::$op) {
             let fail = c.label(i.fail());
-            load(c, RDX, i.src());
+            c.first(RDX, Src::of(i.src()));
             has_header(c, $mask, $header, fail);
         }
     )* };
@@ -49,54 +50,60 @@ by_header! {
 pub(super) fn is_integer(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsInteger) {
     let fail = c.label(i.fail());
     let holds = c.new_label();
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     dynasm!(c.a; .arch x64; mov eax, edx; and eax, 15; cmp eax, tag::SMALL as i32; je =>holds);
     has_header(c, tag::HEADER_MASK & !4, tag::POS_BIG, fail);
     dynasm!(c.a; .arch x64; =>holds);
+    c.hold(i.src(), RDX);
 }
 
 pub(super) fn is_atom(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsAtom) {
     let fail = c.label(i.fail());
-    load(c, RAX, i.src());
+    c.first(RAX, Src::of(i.src()));
     dynasm!(c.a; .arch x64; and eax, tag::IMMED2_MASK as i32; cmp eax, tag::ATOM as i32; jne =>fail);
 }
 
 pub(super) fn is_boolean(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsBoolean) {
     let fail = c.label(i.fail());
     let holds = c.new_label();
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     compare(c, RDX, am::true_.raw().0);
     dynasm!(c.a; .arch x64; je =>holds);
     compare(c, RDX, am::false_.raw().0);
     dynasm!(c.a; .arch x64; jne =>fail; =>holds);
+    c.hold(i.src(), RDX);
 }
 
 pub(super) fn is_nil(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNil) {
     let fail = c.label(i.fail());
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     compare(c, RDX, tag::NIL);
     dynasm!(c.a; .arch x64; jne =>fail);
+    c.hold(i.src(), RDX);
 }
 
 pub(super) fn is_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsList) {
     let fail = c.label(i.fail());
     let holds = c.new_label();
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     compare(c, RDX, tag::NIL);
     dynasm!(c.a; .arch x64; je =>holds; test dl, 2; jnz =>fail; =>holds);
+    c.hold(i.src(), RDX);
 }
 
 pub(super) fn is_nonempty_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNonemptyList) {
     let fail = c.label(i.fail());
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     dynasm!(c.a; .arch x64; test dl, 2; jnz =>fail);
+    c.hold(i.src(), RDX);
 }
 
 pub(super) fn test_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestArity) {
     let fail = c.label(i.fail());
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     let header = tag::make_header(i.arity(), tag::ARITYVAL) as i32;
     dynasm!(c.a; .arch x64; cmp QWORD [rdx - BOXED], header; jne =>fail);
+    c.hold(i.src(), RDX);
 }
 
 /// Goes to `fail` unless the term in `rdx` is a tuple of so many elements.
@@ -108,14 +115,16 @@ fn is_tuple_of(c: &mut Compiler<'_>, arity: usize, fail: DynamicLabel) {
 
 pub(super) fn is_tuple_of_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsTupleOfArity) {
     let fail = c.label(i.fail());
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     is_tuple_of(c, i.arity(), fail);
+    c.hold(i.src(), RDX);
 }
 
 pub(super) fn is_tagged_tuple(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsTaggedTuple) {
     let fail = c.label(i.fail());
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     is_tuple_of(c, i.arity(), fail);
     constant(c, RAX, i.tag().0);
     dynasm!(c.a; .arch x64; cmp [rdx + (8 - BOXED)], rax; jne =>fail);
+    c.hold(i.src(), RDX);
 }
