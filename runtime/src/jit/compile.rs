@@ -255,6 +255,10 @@ impl<'m> Compiler<'m> {
 
     /// The instruction is done by its helper.
     pub(super) fn helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
+        let labels = self.carried.take().into_iter().flat_map(|it| it.labels);
+        for label in labels.flatten() {
+            dynasm!(self.a; .arch x64; =>label);
+        }
         self.call_helper(pc, op);
         let fail = i.second_next();
         if !fail.is_null() {

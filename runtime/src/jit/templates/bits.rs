@@ -5,7 +5,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::binaries::{self, ADDRESS, BASE, END, ORIG, START};
-use super::{RAX, RCX, RDX, RSI, compare, source, store};
+use super::{R9, R10, R11, RAX, RCX, RDI, RDX, RSI, compare, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Commands, Reg, Src};
 use crate::heap::{Heap, RESERVED_WORDS};
@@ -25,7 +25,7 @@ fn left(c: &mut Compiler<'_>) {
 pub(super) fn bs_start_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsStartMatch) {
     let other = c.cold_helper(pc, Op::BsStartMatch, i);
     let dst = i.dst();
-    source(c, RDX, i.src());
+    c.first(RDX, i.src());
     let new = new_context(c, i, other);
     binaries::is_sub_bits(c, new);
     dynasm!(c.a
@@ -35,7 +35,10 @@ pub(super) fn bs_start_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsS
         ; cmp eax, sub_bits::MUTABLE as i32
         ; jne =>new
     );
-    store(c, dst, RDX);
+    if Src::of(dst) != i.src() {
+        store(c, dst, RDX);
+    }
+    c.hold(dst, RDX);
 }
 
 /// A label from which the term in `rdx` gets a new context.
@@ -475,10 +478,10 @@ pub(super) fn bs_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsMatch) 
     };
     let fail = c.label(i.fail());
     let other = c.cold_helper(pc, Op::BsMatch, i);
+    c.first(RDX, i.context());
     if steps.words > 0 {
         enough(c, steps.words, other);
     }
-    source(c, RDX, i.context());
     dynasm!(c.a; .arch x64; mov r8, [rdx + START]);
     if steps.whole {
         dynasm!(c.a; .arch x64; test r8b, 7; jnz =>other);
@@ -519,6 +522,32 @@ pub(super) fn bs_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsMatch) 
     if !matches!(steps.steps[last], Step::Bitstring { .. }) {
         dynasm!(c.a; .arch x64; mov [rdx + START], r8);
     }
+    if let Step::Bits(parts) = &steps.steps[last] {
+        hold_fields(c, parts);
+    }
+}
+
+/// Bits of a small integer's tag.
+const TAG_BITS: u32 = u64::BITS - tag::SMALL_BITS;
+
+/// The machine registers that integers are made in, in turn. What is made last in each of them stays there.
+const FIELDS: [u8; 4] = [RSI, RDI, R9, R10];
+
+/// A match has ended by taking these bits.
+fn hold_fields(c: &mut Compiler<'_>, parts: &[(u32, Taken)]) {
+    let registers = parts.iter().filter_map(|(_, taken)| match taken {
+        Taken::Integer { dst, .. } => Some(*dst),
+        Taken::Equals(_) | Taken::Skipped => None,
+    });
+    let mut held = [None; FIELDS.len()];
+    for (n, dst) in registers.enumerate() {
+        held[n % FIELDS.len()] = Some(dst);
+    }
+    for (dst, at) in held.into_iter().zip(FIELDS) {
+        if let Some(dst) = dst {
+            c.hold_small(dst, at);
+        }
+    }
 }
 
 /// Takes these bits, which are there.
@@ -547,13 +576,14 @@ fn take(
     dynasm!(c.a; .arch x64; add r8, bits as i32);
     // The bits are the lowest ones of `rax`, or the highest ones.
     let mut behind = if whole { bits } else { 64 };
+    let mut integers = 0;
     for (bits, taken) in parts {
         behind -= bits;
         match taken {
             Taken::Skipped => {}
             Taken::Equals(value) => {
-                field(c, behind, *bits, false);
-                compare(c, RSI, *value);
+                field(c, R11, (behind, *bits), false, 0);
+                compare(c, R11, *value);
                 dynasm!(c.a; .arch x64; jne =>fail);
             }
             Taken::Integer {
@@ -561,18 +591,36 @@ fn take(
                 is_signed,
                 is_little,
             } => {
-                field(c, behind, *bits, *is_signed && !is_little);
-                if *is_little {
-                    swap(c, *bits, *is_signed);
-                }
-                if *bits >= tag::SMALL_BITS {
-                    is_small(c, *is_signed, other);
-                }
-                dynasm!(c.a; .arch x64; shl rsi, 4; or rsi, tag::SMALL as i32);
-                store(c, *dst, RSI);
+                let to = FIELDS[integers % FIELDS.len()];
+                integers += 1;
+                integer(c, to, (behind, *bits), (*is_signed, *is_little), other);
+                store(c, *dst, to);
             }
         }
     }
+}
+
+/// Makes an integer of so many bits of `rax`, which have `behind` bits behind them; or it is the helper's.
+fn integer(
+    c: &mut Compiler<'_>,
+    to: u8,
+    (behind, bits): (u32, u32),
+    (is_signed, is_little): (bool, bool),
+    other: DynamicLabel,
+) {
+    if is_little || bits >= tag::SMALL_BITS {
+        field(c, to, (behind, bits), is_signed && !is_little, 0);
+        if is_little {
+            swap(c, to, bits, is_signed);
+        }
+        if bits >= tag::SMALL_BITS {
+            is_small(c, to, is_signed, other);
+        }
+        dynasm!(c.a; .arch x64; shl Rq(to), TAG_BITS as i8);
+    } else {
+        field(c, to, (behind, bits), is_signed, TAG_BITS);
+    }
+    dynasm!(c.a; .arch x64; or Rq(to), BYTE tag::SMALL as i8);
 }
 
 /// Loads the 8 bytes at `rsi` that the position in `r8` is in, the next bit as the highest one of `rax`. Bytes behind
@@ -617,38 +665,36 @@ fn load_bytes(c: &mut Compiler<'_>, bytes: usize) {
     }
 }
 
-/// Copies so many bits of `rax`, which have `behind` bits behind them, to `rsi`.
-fn field(c: &mut Compiler<'_>, behind: u32, bits: u32, is_signed: bool) {
-    let above = 64 - behind - bits;
-    dynasm!(c.a; .arch x64; mov rsi, rax);
+/// Copies so many bits of `rax`, which have `behind` bits behind them, to a machine register, with `room` for a tag below
+/// them, which has anything in it.
+fn field(c: &mut Compiler<'_>, to: u8, (behind, bits): (u32, u32), is_signed: bool, room: u32) {
+    let (above, rest) = (64 - behind - bits, 64 - bits - room);
+    dynasm!(c.a; .arch x64; mov Rq(to), rax);
     if above > 0 {
-        dynasm!(c.a; .arch x64; shl rsi, above as i8);
+        dynasm!(c.a; .arch x64; shl Rq(to), above as i8);
     }
-    match (is_signed, 64 - bits) {
+    match (is_signed, rest) {
         (_, 0) => {}
-        (true, rest) => dynasm!(c.a; .arch x64; sar rsi, rest as i8),
-        (false, rest) => dynasm!(c.a; .arch x64; shr rsi, rest as i8),
+        (true, rest) => dynasm!(c.a; .arch x64; sar Rq(to), rest as i8),
+        (false, rest) => dynasm!(c.a; .arch x64; shr Rq(to), rest as i8),
     }
 }
 
-/// Turns the bytes of so many bits in `rsi` round.
-fn swap(c: &mut Compiler<'_>, bits: u32, is_signed: bool) {
-    dynasm!(c.a; .arch x64; bswap rsi);
+/// Turns the bytes of so many bits in a machine register round.
+fn swap(c: &mut Compiler<'_>, to: u8, bits: u32, is_signed: bool) {
+    dynasm!(c.a; .arch x64; bswap Rq(to));
     match (is_signed, 64 - bits) {
         (_, 0) => {}
-        (true, rest) => dynasm!(c.a; .arch x64; sar rsi, rest as i8),
-        (false, rest) => dynasm!(c.a; .arch x64; shr rsi, rest as i8),
+        (true, rest) => dynasm!(c.a; .arch x64; sar Rq(to), rest as i8),
+        (false, rest) => dynasm!(c.a; .arch x64; shr Rq(to), rest as i8),
     }
 }
 
-/// Goes to `other` where the number in `rsi` is no small integer.
-fn is_small(c: &mut Compiler<'_>, is_signed: bool, other: DynamicLabel) {
+/// Goes to `other` where the number in a machine register is no small integer.
+fn is_small(c: &mut Compiler<'_>, at: u8, is_signed: bool, other: DynamicLabel) {
+    dynasm!(c.a; .arch x64; mov rcx, Rq(at));
     match is_signed {
-        true => {
-            dynasm!(c.a; .arch x64; mov rcx, rsi; shl rcx, 4; sar rcx, 4; cmp rcx, rsi; jne =>other)
-        }
-        false => {
-            dynasm!(c.a; .arch x64; mov rcx, rsi; shr rcx, (tag::SMALL_BITS - 1) as i8; jnz =>other);
-        }
+        true => dynasm!(c.a; .arch x64; shl rcx, 4; sar rcx, 4; cmp rcx, Rq(at); jne =>other),
+        false => dynasm!(c.a; .arch x64; shr rcx, (tag::SMALL_BITS - 1) as i8; jnz =>other),
     }
 }

@@ -32,6 +32,10 @@ const RDX: u8 = 2;
 const RBX: u8 = 3;
 const RSP: u8 = 4;
 const RSI: u8 = 6;
+const RDI: u8 = 7;
+const R9: u8 = 9;
+const R10: u8 = 10;
+const R11: u8 = 11;
 const R15: u8 = 15;
 
 /// The instructions: those with a template; those whose helper calls; those that their helper does all of. The rest stands
@@ -310,6 +314,9 @@ loading! {
     Bxor left right;
     Bsl left right;
     Bsr left right;
+
+    BsStartMatch src;
+    BsMatch context;
 }
 
 /// Where a register is: the machine register that its offset counts from, and the offset.
