@@ -35,7 +35,14 @@ use crate::sys::crash;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
 /// Memory that an environment's owner has in hand until it is cleared.
-pub(crate) type Temporary = Box<[u64]>;
+#[derive(Default)]
+pub(crate) struct Temporaries(Vec<Box<[u64]>>);
+
+impl Temporaries {
+    pub(crate) fn push(&mut self, words: Box<[u64]>) {
+        self.0.push(words);
+    }
+}
 
 /// What a library knows as `ErlNifEnv`.
 #[repr(C)]
@@ -50,7 +57,7 @@ pub(crate) struct Env {
     /// What the call goes on in.
     pub(crate) scheduled: Cell<Option<Box<Scheduled>>>,
     /// Memory to free when the call ends, or the environment is cleared.
-    pub(crate) temporaries: Cell<Option<Box<Vec<Temporary>>>>,
+    pub(crate) temporaries: Cell<Option<Box<Temporaries>>>,
 }
 
 /// For compiled code, which makes environments of plain calls itself, and ends calls in which nothing has been asked for:
