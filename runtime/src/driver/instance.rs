@@ -416,8 +416,16 @@ impl Parts {
 struct Of(Arc<Instance>);
 
 impl Linked for Of {
-    fn command(&self, caller: Option<Pid>, data: Output) -> Result<(), Refused> {
-        self.0.output(caller, data).ok_or(Refused::Gone)
+    fn command(
+        &self,
+        caller: Option<Pid>,
+        data: Output,
+        admit: &mut dyn FnMut() -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        self.0.locked(|| {
+            admit()?;
+            self.0.output(caller, data).ok_or(Refused::Gone)
+        })
     }
 
     fn has_outputv(&self) -> bool {

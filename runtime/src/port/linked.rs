@@ -36,11 +36,17 @@ pub(crate) struct Mode {
 
 /// A driver's work for one port.
 pub(crate) trait Linked: Send + Sync {
-    /// Takes what `caller`, if it is a process, has sent.
+    /// Takes what `caller`, if it is a process, has sent, unless `admit` refuses it: that is asked while nobody else calls
+    /// the driver, right before it.
     ///
     /// # Errors
-    /// The port is gone.
-    fn command(&self, caller: Option<Pid>, data: Output) -> Result<(), Refused>;
+    /// What `admit` says, or the port is gone.
+    fn command(
+        &self,
+        caller: Option<Pid>,
+        data: Output,
+        admit: &mut dyn FnMut() -> Result<(), Refused>,
+    ) -> Result<(), Refused>;
     /// Does it take what is sent to it as a vector?
     fn has_outputv(&self) -> bool;
     /// `port_control/3`: the answer, and whether it is to be a binary.

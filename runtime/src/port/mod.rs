@@ -177,6 +177,17 @@ impl State {
         }
     }
 
+    /// Refuses what `waits` sends while the port is busy; it is woken when the port takes data again.
+    fn refuse_if_busy(&mut self, waits: Option<Pid>) -> Result<(), Refused> {
+        let Some(waits) = waits.filter(|_| self.is_busy) else {
+            return Ok(());
+        };
+        if !self.waiting.contains(&waits) {
+            self.waiting.push(waits);
+        }
+        Err(Refused::Busy)
+    }
+
     /// Does the driver take what is sent to it as a vector?
     fn has_outputv(&self) -> bool {
         let linked = self.linked.as_ref();
@@ -322,17 +333,22 @@ impl Port {
         if state.gone || state.closing.is_some() {
             return Err(Refused::Gone);
         }
-        if let Some(waits) = caller.filter(|_| state.is_busy && !force) {
-            if !state.waiting.contains(&waits) {
-                state.waiting.push(waits);
-            }
-            return Err(Refused::Busy);
-        }
+        let waits = caller.filter(|_| !force);
+        state.refuse_if_busy(waits)?;
         if let Some(linked) = state.linked.clone() {
-            count(&OUTPUT_BYTES, &mut state.output_bytes, data.bytes.len());
             drop(state);
-            tell();
-            return linked.command(caller, data);
+            let (bytes, mut tell) = (data.bytes.len(), Some(tell));
+            return linked.command(caller, data, &mut || {
+                let mut state = self.state.lock();
+                // The call before may have made it busy.
+                state.refuse_if_busy(waits)?;
+                count(&OUTPUT_BYTES, &mut state.output_bytes, bytes);
+                drop(state);
+                if let Some(tell) = tell.take() {
+                    tell();
+                }
+                Ok(())
+            });
         }
         // Shells are given their commands through a pipe. Both names of a run's folder are as long.
         let data = match state.os_pid {
