@@ -34,7 +34,8 @@ use crate::process::{Dirty, Exception, Leaves, Outcome, Process, Raise, work};
 use crate::sys::crash;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
-/// Memory that an environment's owner has in hand until it is cleared.
+/// Memory that an environment's owner has in hand until it is cleared. An environment has it behind one pointer, which
+/// compiled code sees to be null.
 #[derive(Default)]
 pub(crate) struct Temporaries(Vec<Box<[u64]>>);
 

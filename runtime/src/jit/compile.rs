@@ -235,6 +235,11 @@ impl<'m> Compiler<'m> {
             });
             return;
         }
+        self.bind(labels);
+    }
+
+    /// These labels of an instruction lead here.
+    pub(super) fn bind(&mut self, labels: [Option<DynamicLabel>; 2]) {
         for label in labels.into_iter().flatten() {
             dynasm!(self.a; .arch x64; =>label);
         }
@@ -255,9 +260,8 @@ impl<'m> Compiler<'m> {
 
     /// The instruction is done by its helper.
     pub(super) fn helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
-        let labels = self.carried.take().into_iter().flat_map(|it| it.labels);
-        for label in labels.flatten() {
-            dynasm!(self.a; .arch x64; =>label);
+        if let Some(carried) = self.carried.take() {
+            self.bind(carried.labels);
         }
         self.call_helper(pc, op);
         let fail = i.second_next();

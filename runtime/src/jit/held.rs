@@ -181,9 +181,7 @@ impl Compiler<'_> {
 
     /// Puts a reload behind the rest.
     pub(super) fn reload(&mut self, reload: Reload) {
-        for label in reload.labels.into_iter().flatten() {
-            dynasm!(self.a; .arch x64; =>label);
-        }
+        self.bind(reload.labels);
         self.places[reload.place].1 = self.here();
         for &(to, reg) in &reload.loads {
             templates::load(self, to, reg);
@@ -196,7 +194,7 @@ impl Compiler<'_> {
     }
 
     /// Goes to `other` unless these machine registers hold small integers.
-    fn are_small(&mut self, registers: &[u8], other: DynamicLabel) {
+    pub(super) fn are_small(&mut self, registers: &[u8], other: DynamicLabel) {
         match *registers {
             [] => return,
             [one] => dynasm!(self.a; .arch x64; lea edx, [Rq(one) + 1]),

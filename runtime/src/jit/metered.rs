@@ -58,9 +58,10 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
         ; mov rdx, [rcx + breakpoint::COUNTED]
         ; test rdx, rdx
         ; jz =>metered
-        ; dec r14
-        ; jle =>to.yields
-        ; mov QWORD [r13 + process::RESUMED_CALL], 0
+    );
+    emit_prologue(a, to);
+    dynasm!(a
+        ; .arch x64
         ; mov rcx, [rbp + slot::SLICE]
         ; mov rcx, [rcx + Slice::COUNTS as i32]
         ; inc QWORD [rdx + rcx]
@@ -123,13 +124,8 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; =>on_top
     );
     emit_covered(a, to);
-    dynasm!(a
-        ; .arch x64
-        ; =>runs_on
-        ; dec r14
-        ; jle =>to.yields
-        ; mov QWORD [r13 + process::RESUMED_CALL], 0
-    );
+    dynasm!(a; .arch x64; =>runs_on);
+    emit_prologue(a, to);
     emit_charge_counts(a);
     dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]; jmp QWORD [BYTE r8 + BODY]; =>recorded);
     emit_recorded(a, to);
@@ -145,11 +141,9 @@ fn emit_recorded(a: &mut Assembler, to: &Labels) {
         ; lea rdx, [rsp - 8 * (RECORDED_WORDS + RESERVED_WORDS) as i32]
         ; cmp rdx, r15
         ; jb =>to.generic
-        ; dec r14
-        ; jle =>to.yields
-        ; mov QWORD [r13 + process::RESUMED_CALL], 0
-        ; mov [rbp + slot::KEPT[0]], rax
     );
+    emit_prologue(a, to);
+    dynasm!(a; .arch x64; mov [rbp + slot::KEPT[0]], rax);
     swap_out(a);
     dynasm!(a
         ; .arch x64
@@ -174,7 +168,6 @@ fn emit_recorded(a: &mut Assembler, to: &Labels) {
 
 /// A recorded call has returned to its frame, whose first word is popped.
 pub(super) fn emit_recorded_return(a: &mut Assembler) {
-    let yields = a.new_dynamic_label();
     dynasm!(a; .arch x64; mov rsi, [rsp]);
     swap_out(a);
     dynasm!(a
@@ -184,9 +177,15 @@ pub(super) fn emit_recorded_return(a: &mut Assembler) {
         ; call rax
     );
     swap_in(a);
+    emit_end(a, RECORDED_WORDS);
+}
+
+/// The end of a return to a frame of so many words, whose first one is popped: to what is below it.
+fn emit_end(a: &mut Assembler, words: usize) {
+    let yields = a.new_dynamic_label();
     dynasm!(a
         ; .arch x64
-        ; add rsp, 8 * (RECORDED_WORDS as i32 - 1)
+        ; add rsp, 8 * (words as i32 - 1)
         ; dec r14
         ; js =>yields
         ; ret
@@ -216,14 +215,19 @@ fn emit_way(a: &mut Assembler, generic: DynamicLabel) {
     );
 }
 
-/// The call is charged for and counted, and the node in `rdi` is the current one, as that in `rsi` has been.
-fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
+/// The call uses a reduction up; it yields where that was the last one, and otherwise is not resumed any more.
+fn emit_prologue(a: &mut Assembler, to: &Labels) {
     dynasm!(a
         ; .arch x64
         ; dec r14
         ; jle =>to.yields
         ; mov QWORD [r13 + process::RESUMED_CALL], 0
     );
+}
+
+/// The call is charged for and counted, and the node in `rdi` is the current one, as that in `rsi` has been.
+fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
+    emit_prologue(a, to);
     emit_charge(a);
     dynasm!(a; .arch x64; inc QWORD [rdi + node::CALLS]; mov [r9 + meter::CURRENT], rdi);
 }
@@ -251,7 +255,6 @@ fn emit_covered(a: &mut Assembler, to: &Labels) {
 
 /// A traced call has returned to its frame, which gives accounts back, and whose first word is popped.
 pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
-    let yields = a.new_dynamic_label();
     dynasm!(a
         ; .arch x64
         ; cmp QWORD [rsp], ONE
@@ -282,16 +285,8 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
         ; mov rsi, [r9 + meter::CURRENT]
     );
     emit_charge(a);
-    dynasm!(a
-        ; .arch x64
-        ; mov [r9 + meter::CURRENT], rdi
-        ; add rsp, 8 * (ACCOUNT_WORDS as i32 - 1)
-        ; dec r14
-        ; js =>yields
-        ; ret
-        ; =>yields
-        ; jmp QWORD [r12 + YIELD_AT_RETURN]
-    );
+    dynasm!(a; .arch x64; mov [r9 + meter::CURRENT], rdi);
+    emit_end(a, ACCOUNT_WORDS);
 }
 
 /// Charges what has passed to the node in `rsi`, as the meter in `r9` measures it.

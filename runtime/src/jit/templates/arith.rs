@@ -13,11 +13,6 @@ use crate::term::tag::{self, size};
 
 const SMALL: i32 = tag::SMALL as i32;
 
-/// Goes to `other` unless `rax` and `rcx` hold small integers.
-pub(super) fn are_small(c: &mut Compiler<'_>, other: DynamicLabel) {
-    dynasm!(c.a; .arch x64; mov edx, eax; and edx, ecx; inc edx; test dl, 15; jnz =>other);
-}
-
 pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
     let other = floats(
         c,
@@ -215,7 +210,7 @@ pub(super) fn mul_add(c: &mut Compiler<'_>, pc: CodeAddress, i: read::MulAdd) {
     dynasm!(c.a; .arch x64; lea edx, [rsi + 1]; test dl, 15; jnz =>other);
     source(c, RAX, i.left());
     source(c, RCX, i.right());
-    are_small(c, other);
+    c.are_small(&[RAX, RCX], other);
     dynasm!(c.a
         ; .arch x64
         ; xor rax, SMALL

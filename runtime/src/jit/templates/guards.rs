@@ -3,7 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::binaries::{BASE, END, START};
-use super::{RAX, RCX, RDX, arith, maps, source, store};
+use super::{RAX, RCX, RDX, maps, source, store};
 use crate::code::bif::Bif;
 use crate::code::op::{Op, read};
 use crate::code::operand::Src;
@@ -234,13 +234,13 @@ fn is_map_key(c: &mut Compiler<'_>, other: DynamicLabel) {
 
 fn sum(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a; .arch x64; mov rcx, rdx);
-    arith::are_small(c, other);
+    c.are_small(&[RAX, RCX], other);
     dynasm!(c.a; .arch x64; sub rcx, SMALL; add rax, rcx; jo =>other);
 }
 
 fn difference(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a; .arch x64; mov rcx, rdx);
-    arith::are_small(c, other);
+    c.are_small(&[RAX, RCX], other);
     dynasm!(c.a; .arch x64; sub rcx, SMALL; sub rax, rcx; jo =>other);
 }
 
