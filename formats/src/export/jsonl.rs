@@ -82,6 +82,7 @@ impl Texts<'_> {
                 Value::Number(number) => write!(out, "{number}")?,
                 Value::Id(id) => out.write_all(self.id(*id).as_bytes())?,
                 Value::Name(name) => out.write_all(self.name(*name).as_bytes())?,
+                Value::Label(label) => write!(out, "\"{label}\"")?,
                 Value::Text(text) => serde_json::to_writer(&mut *out, text)?,
             }
         }

@@ -328,6 +328,7 @@ impl Trace<'_> {
                 }
                 Value::Id(id) => note.text(field::ANNOTATION_TEXT, &id.to_string()),
                 Value::Name(name) => note.text(field::ANNOTATION_TEXT, &self.names.text(name)),
+                Value::Label(label) => note.text(field::ANNOTATION_TEXT, &label.to_string()),
             };
             event = event.message(field::EVENT_ANNOTATION, &note);
         }

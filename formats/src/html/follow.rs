@@ -569,6 +569,7 @@ impl<'r> Follow<'r> {
                 Value::Id(Id::Name(name)) => crate::name::module(self.names.atom(name)),
                 Value::Id(id) => id.to_string(),
                 Value::Name(name) => self.names.text(name),
+                Value::Label(label) => label.to_string(),
             };
             let comma = if text.is_empty() { "" } else { ", " };
             text.push_str(&format!("{comma}{name} {value}"));

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::id::{Id, NameId};
+use super::id::{Id, Label, NameId};
 
 /// Numbers of kinds are below this.
 pub const KINDS: usize = 128;
@@ -32,6 +32,8 @@ pub enum Value<'a> {
     Id(Id),
     /// An atom or a function.
     Name(NameId),
+    /// A message.
+    Label(Label),
     /// A text.
     Text(&'a str),
 }
@@ -73,6 +75,19 @@ impl Field for NameId {
     }
     fn value(self) -> Value<'static> {
         Value::Name(self)
+    }
+}
+
+impl Field for Label {
+    #[inline(always)]
+    fn put(self) -> u64 {
+        self.word()
+    }
+    fn get(word: u64) -> Self {
+        Label::from_word(word)
+    }
+    fn value(self) -> Value<'static> {
+        Value::Label(self)
     }
 }
 
@@ -291,6 +306,32 @@ events! {
     72 = Counted, "counted", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
     /// All threads of the emulator have, since the recording was begun: it ends now.
     73 = CountedAll, "counted_all", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
+    /// It makes the process `child`.
+    80 = OrderSpawn, "order_spawn", Order, { child: Id };
+    /// It has sent so many messages since its last step.
+    81 = OrderSent, "order_sent", Order, { count: u64 };
+    /// The message `label` gets into its message queue.
+    82 = OrderDelivery, "order_delivery", Order, { label: Label };
+    /// It takes the message at this position, counted from 0, out of its queue.
+    83 = OrderReceive, "order_receive", Order, { at: u64 };
+    /// The message `label` gets into its queue, behind all others, and it takes it out.
+    84 = OrderTake, "order_take", Order, { label: Label };
+    /// It sends one message; then `label` gets into its queue, behind all others, and it takes it out.
+    85 = OrderSendTake, "order_send_take", Order, { label: Label };
+    /// A message that no process has sent gets into its queue: one that tells of `of`, if it is known of whom.
+    86 = OrderTold, "order_told", Order, { of: Id };
+    /// The same, as `of` was not there any more.
+    87 = OrderToldGone, "order_told_gone", Order, { of: Id };
+    /// The message that is delivered next gets to this position, counted from 0.
+    88 = OrderAhead, "order_ahead", Order, { at: u64 };
+    /// Its receive times out.
+    89 = OrderTimeout, "order_timeout", Order, { };
+    /// It calls a function of a module that is not loaded, or has no such function.
+    90 = OrderMiss, "order_miss", Order, { module: NameId };
+    /// It makes a module's code the current one; so often has the module been missed in all.
+    91 = OrderLoad, "order_load", Order, { module: NameId, misses: u64 };
+    /// It ends.
+    92 = OrderExit, "order_exit", Order, { };
 }
 
 /// A group of events. A user asks for events by their groups.
@@ -321,11 +362,13 @@ pub enum Group {
     Seq,
     /// Counters of the processor and the operating system: of time slices, and of the whole run.
     Counters,
+    /// The order of what processes do to each other, for replays.
+    Order,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 12] = [
+    pub const ALL: [Group; 13] = [
         Group::Calls,
         Group::Returns,
         Group::Words,
@@ -338,6 +381,7 @@ impl Group {
         Group::System,
         Group::Seq,
         Group::Counters,
+        Group::Order,
     ];
 
     /// As the command line writes it.
@@ -356,6 +400,7 @@ impl Group {
             Group::System => "system",
             Group::Seq => "seq",
             Group::Counters => "counters",
+            Group::Order => "order",
         }
     }
 }

@@ -61,6 +61,38 @@ impl fmt::Display for Id {
     }
 }
 
+/// A message: who sent it, and which of its sendings it was.
+///
+/// Of the sender there are the low 32 bits of what [`Id::Process`] holds: the first four thousand million processes
+/// differ in them. Sendings are counted from 1, to 2^32 and again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Label {
+    /// Low bits of the sender's id.
+    pub from: u32,
+    /// Which of its sendings.
+    pub number: u32,
+}
+
+impl Label {
+    #[inline(always)]
+    pub(super) fn word(self) -> u64 {
+        u64::from(self.from) << 32 | u64::from(self.number)
+    }
+
+    pub(super) fn from_word(word: u64) -> Label {
+        Label {
+            from: (word >> 32) as u32,
+            number: (word & 0xffff_ffff) as u32,
+        }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", Id::Process(self.from.into()), self.number)
+    }
+}
+
 impl FromStr for Id {
     type Err = ();
 

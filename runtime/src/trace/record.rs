@@ -620,7 +620,7 @@ impl Recorder {
                 Group::Processes => flags::PROCS,
                 Group::Scheduling => flags::RUNNING | flags::EXITING,
                 Group::Gc => flags::GARBAGE_COLLECTION,
-                Group::Ports | Group::System | Group::Seq | Group::Counters => 0,
+                Group::Ports | Group::System | Group::Seq | Group::Counters | Group::Order => 0,
             };
             ports |= match group {
                 Group::Messages => flags::SEND | flags::RECEIVE,
