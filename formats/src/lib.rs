@@ -15,6 +15,7 @@
 //! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: a profile as JSON, for other programs;
+//! * [`order`]: what processes did to each other in a run, as traces;
 //! * [`ring`]: recordings, event by event;
 //! * [`native_code`]: asks for machine code as text;
 //! * [`paths`]: call paths, in which recursion folds;
@@ -26,7 +27,7 @@
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `names` `paths` `rank` `variable` ◀ `chance` `engine` `perf` `profile` ◀ `json` `native_code` `ring` `table` ◀ `choice` `totals` ◀ `flamegraph` `histogram`
+//! `name` `names` `paths` `rank` `variable` ◀ `chance` `engine` `perf` `profile` ◀ `json` `native_code` `ring` `table` ◀ `choice` `order` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
@@ -42,6 +43,7 @@ pub mod json;
 pub mod name;
 mod names;
 pub mod native_code;
+pub mod order;
 pub mod paths;
 pub mod perf;
 pub mod profile;

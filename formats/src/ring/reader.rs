@@ -481,7 +481,7 @@ impl Recording {
     }
 
     /// The records of each segment as its writer has counted them.
-    pub(super) fn written(&self) -> Vec<Counts> {
+    pub(crate) fn written(&self) -> Vec<Counts> {
         self.segments.iter().map(|info| *info.written).collect()
     }
 

@@ -1,0 +1,147 @@
+//! Traces: what processes did to each other in a run, each process's steps in their order. A log is a trace without
+//! deliveries.
+//!
+//! The notation and its meaning are those of prefix-based tracing: `docs/replay.md`. Processes and messages have
+//! references that are the same in every run: a process is known by its parent and the number of its spawn, a message
+//! by its sender and the number of its sending.
+
+mod check;
+mod json;
+mod parse;
+mod read;
+mod reference;
+mod request;
+mod text;
+
+pub use request::Request;
+
+/// The steps of all processes of a run, or of a part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Parents come before their children.
+    pub processes: Vec<Process>,
+}
+
+/// What a process did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// How it came to be.
+    pub origin: Origin,
+    /// What reports call it: its name, or the function that it began with.
+    pub known_as: Option<String>,
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// How a process came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// The runtime made it: the number of its pid.
+    Root(u64),
+    /// A process of the trace made it.
+    Child {
+        /// The place of its parent among the processes.
+        of: usize,
+        /// Which of the parent's spawns it was, from 1.
+        number: u32,
+    },
+}
+
+/// A step of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It made the process at this place.
+    Spawn(usize),
+    /// It sent a message: its sending of this number, from 1.
+    Send(u32),
+    /// A message got into its queue.
+    Deliver(Message),
+    /// It took a message out of its queue.
+    Receive(Message),
+    /// A receive timed out.
+    Timeout,
+    /// It called a function that was not there, of this module.
+    Miss(String),
+    /// It made the code of a module the current one.
+    Load {
+        /// The module.
+        module: String,
+        /// How often calls had missed the module by then.
+        misses: u64,
+    },
+    /// It ended.
+    Exit,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Message {
+    /// A process sent it.
+    Sent {
+        /// The sender's place.
+        from: usize,
+        /// Which of its sendings, from 1.
+        number: u32,
+    },
+    /// No process did.
+    Told(Told),
+}
+
+/// A message that no process has sent: of a timer, a port, a monitor, a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Told {
+    /// Which of those of its receiver, from 1.
+    pub number: u32,
+    /// The process whose end it tells.
+    pub of: Option<usize>,
+    /// That process was gone already when it was asked for.
+    pub gone: bool,
+}
+
+impl Trace {
+    /// The log: the trace without deliveries.
+    #[must_use]
+    pub fn log(&self) -> Trace {
+        let mut log = self.clone();
+        for process in &mut log.processes {
+            process
+                .steps
+                .retain(|step| !matches!(step, Step::Deliver(_)));
+        }
+        log
+    }
+
+    /// The trace with a delivery right before each receive, in each process that has none.
+    #[must_use]
+    pub fn with_deliveries(mut self) -> Trace {
+        for process in &mut self.processes {
+            let has_any = |step: &Step| matches!(step, Step::Deliver(_));
+            if process.steps.iter().any(has_any) {
+                continue;
+            }
+            let steps = std::mem::take(&mut process.steps).into_iter();
+            process.steps = steps
+                .flat_map(|step| match step {
+                    Step::Receive(message) => vec![Step::Deliver(message), step],
+                    step => vec![step],
+                })
+                .collect();
+        }
+        self
+    }
+
+    /// Only the processes that `name` names: a reference such as `p0.4`, or what reports call them.
+    #[must_use]
+    pub fn select(&self, name: &str) -> Vec<usize> {
+        let places = 0..self.processes.len();
+        places
+            .filter(|&at| {
+                let known_as = self.processes[at].known_as.as_deref();
+                known_as == Some(name) || self.reference(at).to_string() == name
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

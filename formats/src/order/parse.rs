@@ -1,0 +1,361 @@
+//! Reads traces in the notation of the text.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use super::reference::Reference;
+use super::{Message, Origin, Process, Step, Told, Trace};
+
+/// A step as it is written: its name, and what stands in its parentheses.
+type Written = (String, Vec<String>);
+
+/// A process as it is written.
+struct Line {
+    process: Reference,
+    steps: Vec<Written>,
+    known_as: Option<String>,
+}
+
+impl FromStr for Trace {
+    type Err = String;
+
+    /// Reads what [`Trace`] displays, also over several lines, with `%` before comments.
+    fn from_str(text: &str) -> Result<Trace, String> {
+        let mut parser = Parser::new(text);
+        let mut lines = Vec::new();
+        while parser.skips_to_next()? {
+            lines.push(parser.line()?);
+        }
+        build(lines)
+    }
+}
+
+impl Trace {
+    /// The trace of such lines, each with what reports call its process.
+    pub(super) fn of_lines(
+        lines: impl Iterator<Item = (String, Option<String>)>,
+    ) -> Result<Trace, String> {
+        let lines = lines.map(|(text, known_as)| {
+            let line = Parser::new(&text).line()?;
+            Ok(Line { known_as, ..line })
+        });
+        build(lines.collect::<Result<_, String>>()?)
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Parser<'t> {
+        Parser { text, at: 0 }
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    /// An error, with the line and the column where it is.
+    fn error(&self, expected: &str) -> String {
+        let before = &self.text[..self.at];
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!("line {line}, column {column}: {expected} is expected")
+    }
+
+    fn skip_spaces(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// Goes over spaces and comments; whether there is more.
+    fn skips_to_next(&mut self) -> Result<bool, String> {
+        loop {
+            self.skip_spaces();
+            match self.comment() {
+                Some(_) => {}
+                None => return Ok(!self.rest().is_empty()),
+            }
+        }
+    }
+
+    fn comment(&mut self) -> Option<&'t str> {
+        let comment = self.rest().strip_prefix('%')?;
+        let end = comment.find('\n').unwrap_or(comment.len());
+        self.at += 1 + end;
+        Some(comment[..end].trim())
+    }
+
+    fn take(&mut self, token: &str) -> Result<(), String> {
+        self.skips_to_next()?;
+        if !self.rest().starts_with(token) {
+            return Err(self.error(&format!("'{token}'")));
+        }
+        self.at += token.len();
+        Ok(())
+    }
+
+    fn takes(&mut self, token: &str) -> bool {
+        self.take(token).is_ok()
+    }
+
+    fn line(&mut self) -> Result<Line, String> {
+        self.take("{")?;
+        self.skips_to_next()?;
+        let begin = self.at;
+        let name = self.word()?;
+        let process = name.strip_prefix('p').and_then(|name| name.parse().ok());
+        let Some(process) = process else {
+            self.at = begin;
+            return Err(self.error("a process such as p0.4"));
+        };
+        self.take(",")?;
+        self.take("[")?;
+        let mut steps = Vec::new();
+        if !self.takes("]") {
+            loop {
+                steps.push(self.step()?);
+                if !self.takes(",") {
+                    break;
+                }
+            }
+            self.take("]")?;
+        }
+        self.take("}")?;
+        let rest = self.rest();
+        let spaces = rest.len() - rest.trim_start_matches(' ').len();
+        self.at += spaces;
+        let known_as = self.comment().map(str::to_owned);
+        Ok(Line {
+            process,
+            steps,
+            known_as,
+        })
+    }
+
+    fn step(&mut self) -> Result<Written, String> {
+        self.skips_to_next()?;
+        let begin = self.at;
+        let step = self.word()?.to_owned();
+        if !STEPS.iter().any(|(name, _)| *name == step) {
+            self.at = begin;
+            let names = STEPS.map(|(name, _)| name).join(", ");
+            return Err(self.error(&format!("a step ({names})")));
+        }
+        let mut arguments = Vec::new();
+        if self.rest().starts_with('(') {
+            self.at += 1;
+            loop {
+                self.skips_to_next()?;
+                arguments.push(self.argument()?);
+                if !self.takes(",") {
+                    break;
+                }
+            }
+            self.take(")")?;
+        }
+        let (_, counts) = STEPS
+            .iter()
+            .find(|(name, _)| *name == step)
+            .unwrap_or(&STEPS[0]);
+        if !counts.contains(&arguments.len()) {
+            self.at = begin;
+            return Err(self.error(&format!("another number of arguments of {step}")));
+        }
+        Ok((step, arguments))
+    }
+
+    /// What stands in the parentheses of a step: a reference, a number or an atom.
+    fn argument(&mut self) -> Result<String, String> {
+        if !self.rest().starts_with('\'') {
+            return self.word().map(str::to_owned);
+        }
+        let mut out = String::new();
+        let mut chars = self.rest().char_indices().skip(1);
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\'' => {
+                    self.at += at + 1;
+                    return Ok(out);
+                }
+                '\\' => match chars.next().map(|(_, c)| c) {
+                    Some('n') => out.push('\n'),
+                    Some('t') => out.push('\t'),
+                    Some('r') => out.push('\r'),
+                    Some(c) => out.push(c),
+                    None => break,
+                },
+                c => out.push(c),
+            }
+        }
+        Err(self.error("the end of a quoted atom"))
+    }
+
+    fn word(&mut self) -> Result<&'t str, String> {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_alphanumeric() || "_@.:^".contains(c);
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(self.error("a name"));
+        }
+        self.at += end;
+        Ok(&rest[..end])
+    }
+}
+
+/// The steps, with the numbers of arguments that they may have.
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 8] = [
+    ("spawn", 1..=1),
+    ("send", 1..=1),
+    ("deliver", 1..=3),
+    ("receive", 1..=1),
+    ("timeout", 0..=0),
+    ("miss", 1..=1),
+    ("load", 2..=2),
+    ("exit", 0..=0),
+];
+
+/// The processes of a trace by their references.
+struct Builder {
+    places: HashMap<Reference, usize>,
+    processes: Vec<Process>,
+}
+
+fn build(lines: Vec<Line>) -> Result<Trace, String> {
+    let mut builder = Builder {
+        places: HashMap::new(),
+        processes: Vec::new(),
+    };
+    for line in &lines {
+        let place = builder.place(&line.process);
+        let process = &mut builder.processes[place];
+        process.known_as.clone_from(&line.known_as);
+    }
+    let mut seen = vec![false; lines.len()];
+    for line in &lines {
+        let place = builder.place(&line.process);
+        if seen.get(place).copied() == Some(true) {
+            return Err(format!("{} has two lists of steps", line.process));
+        }
+        seen.resize(seen.len().max(place + 1), false);
+        seen[place] = true;
+        let mut told = HashMap::new();
+        let steps = line.steps.iter().map(|step| {
+            builder
+                .step(place, step, &mut told)
+                .ok_or_else(|| format!("{} cannot {}", line.process, written(step)))
+        });
+        let steps = steps.collect::<Result<Vec<_>, String>>()?;
+        builder.processes[place].steps = steps;
+    }
+    Ok(Trace {
+        processes: builder.processes,
+    })
+}
+
+fn written((step, arguments): &Written) -> String {
+    format!("{step}({})", arguments.join(", "))
+}
+
+impl Builder {
+    /// The place of a process; its parents get one, too, before it.
+    fn place(&mut self, reference: &Reference) -> usize {
+        let mut missing = Vec::new();
+        let mut next = Some(reference.clone());
+        while let Some(reference) = next.take().filter(|r| !self.places.contains_key(r)) {
+            next = reference.parent().map(|(parent, _)| parent);
+            missing.push(reference);
+        }
+        for reference in missing.into_iter().rev() {
+            let origin = match reference.parent() {
+                None => Origin::Root(reference.root),
+                Some((parent, number)) => Origin::Child {
+                    of: self.places[&parent],
+                    number,
+                },
+            };
+            self.processes.push(Process {
+                origin,
+                known_as: None,
+                steps: Vec::new(),
+            });
+            self.places.insert(reference, self.processes.len() - 1);
+        }
+        self.places[reference]
+    }
+
+    fn step(
+        &mut self,
+        me: usize,
+        (step, arguments): &Written,
+        told: &mut HashMap<u32, Told>,
+    ) -> Option<Step> {
+        let first = arguments.first().map_or("", String::as_str);
+        Some(match step.as_str() {
+            "spawn" => Step::Spawn(self.process(first)?),
+            "send" => match self.message(me, first)? {
+                Message::Sent { from, number } if from == me => Step::Send(number),
+                _ => return None,
+            },
+            "deliver" => {
+                let message = self.message(me, first)?;
+                Step::Deliver(match (message, &arguments[1..]) {
+                    (message, []) => message,
+                    (Message::Told(message), [of, gone @ ..]) => {
+                        let of = match of.as_str() {
+                            "nobody" => None,
+                            of => Some(self.process(of)?),
+                        };
+                        let gone = match gone {
+                            [] => false,
+                            [gone] if gone == "gone" => true,
+                            _ => return None,
+                        };
+                        let number = message.number;
+                        let message = Told { number, of, gone };
+                        told.insert(number, message);
+                        Message::Told(message)
+                    }
+                    (Message::Sent { .. }, _) => return None,
+                })
+            }
+            "receive" => Step::Receive(match self.message(me, first)? {
+                Message::Told(message) => {
+                    Message::Told(told.get(&message.number).copied().unwrap_or(message))
+                }
+                message => message,
+            }),
+            "timeout" => Step::Timeout,
+            "miss" => Step::Miss(first.to_owned()),
+            "load" => Step::Load {
+                module: first.to_owned(),
+                misses: arguments[1].parse().ok()?,
+            },
+            "exit" => Step::Exit,
+            _ => return None,
+        })
+    }
+
+    fn process(&mut self, text: &str) -> Option<usize> {
+        let reference = text.strip_prefix('p')?.parse().ok()?;
+        Some(self.place(&reference))
+    }
+
+    fn message(&mut self, me: usize, text: &str) -> Option<Message> {
+        let (process, number) = text.split_at_checked(1)?.1.rsplit_once(':')?;
+        let reference: Reference = process.parse().ok()?;
+        let from = self.place(&reference);
+        let number = number.parse().ok().filter(|number| *number > 0)?;
+        match text.as_bytes()[0] {
+            b'l' => Some(Message::Sent { from, number }),
+            b't' if from == me => Some(Message::Told(Told {
+                number,
+                of: None,
+                gone: false,
+            })),
+            _ => None,
+        }
+    }
+}

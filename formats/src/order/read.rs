@@ -1,0 +1,301 @@
+//! Reads traces: from recordings, and from files of any form.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+
+use super::{Message, Origin, Process, Step, Told, Trace};
+use crate::name;
+use crate::ring::{Event, Group, Id, Label, NameId, Recording};
+
+impl Trace {
+    /// Reads a trace from a file: a recording of the order, a trace as JSON, or as text.
+    ///
+    /// # Errors
+    /// One line, without the file's name, that says what is wrong and what to do.
+    pub fn load(path: &Path) -> Result<Trace, String> {
+        if Recording::is_one(path) {
+            let recording = Recording::open(path).map_err(|error| error.to_string())?;
+            return Trace::of(&recording);
+        }
+        let text = std::fs::read(path).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(text)
+            .map_err(|_| "neither a recording nor a trace: it is not UTF-8".to_owned())?;
+        let trace = match text.trim_start().starts_with("{\"") {
+            true => Trace::from_json(&text)?,
+            false => text.parse()?,
+        };
+        trace.check()?;
+        Ok(trace)
+    }
+
+    /// The trace that a recording holds.
+    ///
+    /// # Errors
+    /// One line: the order was not recorded, or not all of it.
+    pub fn of(recording: &Recording) -> Result<Trace, String> {
+        if !recording.has(Group::Order) {
+            return Err("it does not hold the order: record it with --events order".into());
+        }
+        let losses = recording.losses(&recording.written());
+        let is_cut = losses.iter().any(|loss| loss.kind.group() == Group::Order);
+        let since_ns = recording
+            .whole_since_ns()
+            .map_err(|error| error.to_string())?;
+        if is_cut || since_ns > 0 {
+            return Err(incomplete());
+        }
+        let mut reader = Reader::new(recording);
+        let mut merged = recording.merged().map_err(|error| error.to_string())?;
+        while let Some(record) = merged.read().map_err(|error| error.to_string())? {
+            reader.add(record.subject, &record.event)?;
+        }
+        Ok(reader.end())
+    }
+}
+
+/// What is known of a process while the records are read.
+#[derive(Default)]
+struct Known {
+    steps: Vec<Step>,
+    parent: Option<(usize, u32)>,
+    spawns: u32,
+    /// Sendings that are among its steps, and those that its own records have told.
+    sent: u32,
+    told_sent: u32,
+    told: u32,
+    queue: VecDeque<Message>,
+    ahead: Option<usize>,
+}
+
+struct Reader<'r> {
+    recording: &'r Recording,
+    ids: Vec<u64>,
+    all: Vec<Known>,
+    places: HashMap<u64, usize>,
+    /// By the low bits of their ids: the latest.
+    low: HashMap<u32, usize>,
+}
+
+impl<'r> Reader<'r> {
+    fn new(recording: &'r Recording) -> Reader<'r> {
+        Reader {
+            recording,
+            ids: Vec::new(),
+            all: Vec::new(),
+            places: HashMap::new(),
+            low: HashMap::new(),
+        }
+    }
+
+    fn place(&mut self, id: u64) -> usize {
+        if let Some(place) = self.places.get(&id) {
+            return *place;
+        }
+        let place = self.all.len();
+        self.all.push(Known::default());
+        self.ids.push(id);
+        self.places.insert(id, place);
+        self.low.insert((id & 0xffff_ffff) as u32, place);
+        place
+    }
+
+    fn add(&mut self, subject: Id, event: &Event<'_>) -> Result<(), String> {
+        let Id::Process(id) = subject else {
+            return Ok(());
+        };
+        if event.kind().map(crate::ring::Kind::group) != Some(Group::Order) {
+            return Ok(());
+        }
+        let me = self.place(id);
+        match *event {
+            Event::OrderSpawn { child } => self.spawn(me, child)?,
+            Event::OrderSent { count } => self.sends(me, u32::try_from(count).unwrap_or(u32::MAX)),
+            Event::OrderDelivery { label } => {
+                let message = self.sent(label);
+                self.deliver(me, message)?;
+            }
+            Event::OrderTake { label } => self.take(me, label)?,
+            Event::OrderSendTake { label } => {
+                self.sends(me, 1);
+                self.take(me, label)?;
+            }
+            Event::OrderReceive { at } => self.receive(me, at)?,
+            Event::OrderTold { of } => self.told(me, of, false)?,
+            Event::OrderToldGone { of } => self.told(me, of, true)?,
+            Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
+            Event::OrderTimeout {} => self.all[me].steps.push(Step::Timeout),
+            Event::OrderMiss { module } => {
+                let module = self.module(module);
+                self.all[me].steps.push(Step::Miss(module));
+            }
+            Event::OrderLoad { module, misses } => {
+                let module = self.module(module);
+                self.all[me].steps.push(Step::Load { module, misses });
+            }
+            Event::OrderExit {} => self.all[me].steps.push(Step::Exit),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn module(&self, module: NameId) -> String {
+        name::stable(self.recording.names().atom(module)).to_owned()
+    }
+
+    fn spawn(&mut self, me: usize, child: Id) -> Result<(), String> {
+        let Id::Process(child) = child else {
+            return Err(incomplete());
+        };
+        let child = self.place(child);
+        self.all[me].spawns += 1;
+        let parent = (me, self.all[me].spawns);
+        if child <= me && self.all[child].parent.is_some() {
+            return Err(incomplete());
+        }
+        self.all[child].parent = Some(parent);
+        self.all[me].steps.push(Step::Spawn(child));
+        Ok(())
+    }
+
+    /// Its records tell so many sendings, of which some may be known already.
+    fn sends(&mut self, me: usize, count: u32) {
+        let known = &mut self.all[me];
+        known.told_sent = known.told_sent.saturating_add(count);
+        let told = known.told_sent;
+        self.sent_until(me, told);
+    }
+
+    /// Its sendings up to this number are among its steps.
+    fn sent_until(&mut self, me: usize, number: u32) {
+        let known = &mut self.all[me];
+        known
+            .steps
+            .extend((known.sent + 1..=number).map(Step::Send));
+        known.sent = known.sent.max(number);
+    }
+
+    /// The message of a label: its sender may tell the sending later, or never.
+    fn sent(&mut self, label: Label) -> Message {
+        let from = match self.low.get(&label.from) {
+            Some(from) => *from,
+            None => self.place(label.from.into()),
+        };
+        self.sent_until(from, label.number);
+        let number = label.number;
+        Message::Sent { from, number }
+    }
+
+    fn take(&mut self, me: usize, label: Label) -> Result<(), String> {
+        let message = self.sent(label);
+        self.deliver(me, message)?;
+        let last = self.all[me].queue.len() as u64 - 1;
+        self.receive(me, last)
+    }
+
+    fn deliver(&mut self, me: usize, message: Message) -> Result<(), String> {
+        let known = &mut self.all[me];
+        let at = known.ahead.take().unwrap_or(known.queue.len());
+        if at > known.queue.len() {
+            return Err(incomplete());
+        }
+        known.queue.insert(at, message);
+        known.steps.push(Step::Deliver(message));
+        Ok(())
+    }
+
+    fn told(&mut self, me: usize, of: Id, gone: bool) -> Result<(), String> {
+        let of = match of {
+            Id::Process(of) => Some(self.place(of)),
+            _ => None,
+        };
+        self.all[me].told += 1;
+        let number = self.all[me].told;
+        self.deliver(me, Message::Told(Told { number, of, gone }))
+    }
+
+    fn receive(&mut self, me: usize, at: u64) -> Result<(), String> {
+        let known = &mut self.all[me];
+        let at = usize::try_from(at).map_err(|_| incomplete())?;
+        let message = known.queue.remove(at).ok_or_else(incomplete)?;
+        known.steps.push(Step::Receive(message));
+        Ok(())
+    }
+
+    /// The trace, in which parents come before their children.
+    fn end(self) -> Trace {
+        let Reader {
+            recording,
+            ids,
+            all,
+            ..
+        } = self;
+        let mut order: Vec<usize> = (0..all.len())
+            .filter(|at| all[*at].parent.is_none())
+            .collect();
+        order.sort_by_key(|at| ids[*at]);
+        let mut next = 0;
+        while let Some(at) = order.get(next).copied() {
+            let children = all[at].steps.iter().filter_map(|step| match step {
+                Step::Spawn(child) => Some(*child),
+                _ => None,
+            });
+            order.extend(children);
+            next += 1;
+        }
+        let mut new_places = vec![0; all.len()];
+        for (new, old) in order.iter().enumerate() {
+            new_places[*old] = new;
+        }
+        let mut all: Vec<Option<Known>> = all.into_iter().map(Some).collect();
+        let processes = order.iter().filter_map(|&old| {
+            let known = all[old].take()?;
+            let origin = match known.parent {
+                None => Origin::Root(ids[old] & 0xfff_ffff),
+                Some((of, number)) => Origin::Child {
+                    of: new_places[of],
+                    number,
+                },
+            };
+            Some(Process {
+                origin,
+                known_as: known_as(recording, ids[old]),
+                steps: moved(known.steps, &new_places),
+            })
+        });
+        Trace {
+            processes: processes.collect(),
+        }
+    }
+}
+
+/// The steps, with the places that processes have got.
+fn moved(mut steps: Vec<Step>, places: &[usize]) -> Vec<Step> {
+    for step in &mut steps {
+        match step {
+            Step::Spawn(child) => *child = places[*child],
+            Step::Deliver(message) | Step::Receive(message) => match message {
+                Message::Sent { from, .. } => *from = places[*from],
+                Message::Told(told) => told.of = told.of.map(|of| places[of]),
+            },
+            Step::Send(_) | Step::Timeout | Step::Miss(_) | Step::Load { .. } | Step::Exit => {}
+        }
+    }
+    steps
+}
+
+/// What reports call a process.
+fn known_as(recording: &Recording, id: u64) -> Option<String> {
+    let names = recording.names();
+    let id = Id::Process(id);
+    let registered = names.registered().find(|(_, who)| *who == id);
+    if let Some((name, _)) = registered {
+        return Some(name::atom(names.atom(name)));
+    }
+    let function = names.process(id)?.function;
+    Some(names.text(function))
+}
+
+fn incomplete() -> String {
+    "a part of its records is missing, so that nothing can follow them: record into a stream, or with a larger --ring"
+        .into()
+}

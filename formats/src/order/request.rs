@@ -1,0 +1,54 @@
+//! Asks an emulator to follow a recorded run.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Trace;
+use crate::variable::Variable;
+
+/// The run to follow, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// A recording or a trace: absolute.
+    pub file: PathBuf,
+    /// A file that the first emulator of the command makes: only it follows.
+    pub claim: PathBuf,
+    /// A process that cannot follow runs free; else the emulator ends.
+    pub goes_on: bool,
+}
+
+impl Request {
+    /// Whether this emulator is the one that follows.
+    ///
+    /// # Errors
+    /// One line where the claim cannot be made.
+    pub fn claim(&self) -> Result<bool, String> {
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&self.claim);
+        match made {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(format!("{}: {error}", self.claim.display())),
+        }
+    }
+
+    /// The trace to follow.
+    ///
+    /// # Errors
+    /// One line with the file's name.
+    pub fn trace(&self) -> Result<Trace, String> {
+        let trace = Trace::load(&self.file);
+        let trace = trace.map_err(|error| format!("{}: {error}", self.file.display()))?;
+        Ok(trace.with_deliveries())
+    }
+}
+
+impl Variable for Request {
+    const VARIABLE: &'static str = "BEAMLINE_REPLAY";
+}

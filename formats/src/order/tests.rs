@@ -1,0 +1,220 @@
+//! Traces as text, as JSON, and what is refused.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The trace (1) of the text: `p1` is `p0`, and `p3`, `p2`, `p4` are its children, in the order of its spawns.
+const TRACE: &str = "\
+{p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
+{p0.1, [deliver(l0:1), deliver(l0.2:1), receive(l0:1), send(l0.1:1), receive(l0.2:1), deliver(l0.2:2), deliver(l0.3:1), receive(l0.2:2), receive(l0.3:1)]}
+{p0.2, [send(l0.2:1), deliver(l0.1:1), receive(l0.1:1), send(l0.2:2)]}
+{p0.3, [send(l0.3:1)]}
+";
+
+/// The log (2) of the text.
+const LOG: &str = "\
+{p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
+{p0.1, [receive(l0:1), send(l0.1:1), receive(l0.2:1), receive(l0.2:2), receive(l0.3:1)]}
+{p0.2, [send(l0.2:1), receive(l0.1:1), send(l0.2:2)]}
+{p0.3, [send(l0.3:1)]}
+";
+
+/// The prefix (3) of the text.
+const PREFIX: &str = "\
+{p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
+{p0.1, [receive(l0.2:1)]}
+{p0.2, [send(l0.2:1)]}
+{p0.3, [send(l0.3:1)]}
+";
+
+fn parsed(text: &str) -> Trace {
+    text.parse().expect("a trace")
+}
+
+#[test]
+fn the_traces_of_the_text_are_read_and_written() {
+    for text in [TRACE, LOG, PREFIX] {
+        let trace = parsed(text);
+        assert_eq!(trace.to_string(), text);
+        assert_eq!(trace.check(), Ok(()));
+    }
+    assert_eq!(parsed(TRACE).log().to_string(), LOG);
+}
+
+#[test]
+fn a_log_has_its_deliveries_right_before_its_receives() {
+    let delivered = parsed(PREFIX).with_deliveries();
+    let steps = "{p0.1, [deliver(l0.2:1), receive(l0.2:1)]}";
+    assert_eq!(delivered.line(1), steps);
+    let trace = parsed(TRACE);
+    assert_eq!(trace.clone().with_deliveries().line(1), trace.line(1));
+}
+
+#[test]
+fn every_step_is_read_as_it_is_written() {
+    let text = "\
+{p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
+receive(t0:3), timeout, miss('a module'), load(lists, 7), exit]} % init
+{p0.1, []}
+";
+    let trace = parsed(text);
+    assert_eq!(trace.to_string(), text);
+    assert_eq!(trace.check(), Ok(()));
+    assert_eq!(trace.processes[0].known_as.as_deref(), Some("init"));
+    assert_eq!(
+        (trace.select("init"), trace.select("p0.1")),
+        (vec![0], vec![1])
+    );
+    assert_eq!(trace.select("p1"), Vec::<usize>::new());
+    let loose = "% a comment\n { p0 , [ spawn( p0.1 ) , % one\n timeout ] }\n\n{p0.1, []}";
+    assert_eq!(
+        parsed(loose).to_string(),
+        "{p0, [spawn(p0.1), timeout]}\n{p0.1, []}\n"
+    );
+}
+
+#[test]
+fn long_chains_of_spawns_have_short_names() {
+    let mut trace = parsed("{p0, [spawn(p0.1)]}");
+    for at in 1..100 {
+        trace.processes[at].steps.push(Step::Spawn(at + 1));
+        let (of, number) = (at, 1);
+        trace.processes.push(Process {
+            origin: Origin::Child { of, number },
+            known_as: None,
+            steps: Vec::new(),
+        });
+    }
+    assert_eq!(trace.name(7), "p0.1.1.1.1.1.1.1");
+    assert_eq!(trace.name(100), "p0.1^100");
+    assert_eq!(parsed(&trace.to_string()), trace);
+    assert_eq!(trace.check(), Ok(()));
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_its_place() {
+    for (text, error) in [
+        ("p0", "line 1, column 1: '{' is expected"),
+        (
+            "{q0, []}",
+            "line 1, column 2: a process such as p0.4 is expected",
+        ),
+        (
+            "{p0, [\n jump(p0.1)]}",
+            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, exit) is expected",
+        ),
+        ("{p0, [exit}", "line 1, column 11: ']' is expected"),
+        (
+            "{p0, [miss('a)]}",
+            "line 1, column 12: the end of a quoted atom is expected",
+        ),
+        (
+            "{p0, [load(a)]}",
+            "line 1, column 7: another number of arguments of load is expected",
+        ),
+        ("{p0, []}\n{p0, []}", "p0 has two lists of steps"),
+        ("{p0, [send(l0.1:1)]}", "p0 cannot send(l0.1:1)"),
+        ("{p0, [receive(l0:0)]}", "p0 cannot receive(l0:0)"),
+        ("{p0, [receive(t0.1:1)]}", "p0 cannot receive(t0.1:1)"),
+        (
+            "{p0, [spawn(p0.1^99999999999)]}",
+            "p0 cannot spawn(p0.1^99999999999)",
+        ),
+    ] {
+        assert_eq!(text.parse::<Trace>(), Err(error.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn what_no_run_can_do_is_refused() {
+    for (text, error) in [
+        (
+            "{p0, [spawn(p0.2)]}",
+            "p0 cannot spawn(p0.2): another child is the next one",
+        ),
+        (
+            "{p0, [send(l0:2)]}",
+            "p0 cannot send(l0:2): another sending is the next one",
+        ),
+        (
+            "{p0, [spawn(p0.1)]}\n{p0.1, [receive(l0:1)]}",
+            "p0.1 cannot receive(l0:1): nobody sends this message",
+        ),
+        (
+            "{p0, [send(l0:1), deliver(l0:1), deliver(l0:1)]}",
+            "p0 cannot deliver(l0:1): it was delivered before",
+        ),
+        (
+            "{p0, [send(l0:1), receive(l0:1), receive(l0:1)]}",
+            "p0 cannot receive(l0:1): it was received before",
+        ),
+        (
+            "{p0, [send(l0:1), send(l0:2), deliver(l0:2), receive(l0:1)]}",
+            "p0 cannot receive(l0:1): it has not been delivered",
+        ),
+        ("{p0, []}\n{p0.1, [timeout]}", "p0 does not spawn p0.1"),
+    ] {
+        assert_eq!(parsed(text).check(), Err(error.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn json_of_another_format_is_refused() {
+    for (text, error) in [
+        (
+            r#"{"schema": "other", "version": 1, "processes": []}"#,
+            "its schema is \"other\", not \"beamline-trace\"",
+        ),
+        (
+            r#"{"schema": "beamline-trace", "version": 9, "processes": []}"#,
+            "its version 9 is newer than 1",
+        ),
+    ] {
+        assert_eq!(Trace::from_json(text), Err(error.to_owned()));
+    }
+}
+
+/// Traces of two processes that send to each other and to themselves, receive what has been sent, and time out.
+fn traces() -> impl Strategy<Value = Trace> {
+    proptest::collection::vec((0..2usize, 0..5u8), 0..60).prop_map(|choices| {
+        let mut trace = parsed("{p0, [spawn(p0.1)]}");
+        let (mut sent, mut told) = ([0; 2], [0; 2]);
+        let mut queues = [Vec::new(), Vec::new()];
+        for (me, choice) in choices {
+            let steps = &mut trace.processes[me].steps;
+            match choice {
+                0 => {
+                    sent[me] += 1;
+                    let (from, number) = (me, sent[me]);
+                    steps.push(Step::Send(number));
+                    let message = Message::Sent { from, number };
+                    let to = (me + sent[me] as usize) % 2;
+                    trace.processes[to].steps.push(Step::Deliver(message));
+                    queues[to].push(message);
+                }
+                1 => {
+                    told[me] += 1;
+                    let (number, of, gone) = (told[me], Some(1 - me), told[me] % 2 == 0);
+                    let message = Message::Told(Told { number, of, gone });
+                    steps.push(Step::Deliver(message));
+                    queues[me].push(message);
+                }
+                2 if !queues[me].is_empty() => steps.push(Step::Receive(queues[me].remove(0))),
+                3 => steps.push(Step::Miss("Elixir.Not.There".into())),
+                _ => steps.push(Step::Timeout),
+            }
+        }
+        trace
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_trace_is_read_as_it_is_written(trace in traces()) {
+        prop_assert_eq!(trace.check(), Ok(()));
+        prop_assert_eq!(&parsed(&trace.to_string()), &trace);
+        let places: Vec<usize> = (0..trace.processes.len()).collect();
+        prop_assert_eq!(&Trace::from_json(&trace.to_json(&places)).expect("JSON"), &trace);
+    }
+}

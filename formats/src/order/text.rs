@@ -1,0 +1,75 @@
+//! Writes traces in the notation of the text: a line for each process.
+
+use std::fmt::{self, Write as _};
+
+use super::{Message, Step, Trace};
+use crate::name;
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (0..self.processes.len()).try_for_each(|at| writeln!(f, "{}", self.line(at)))
+    }
+}
+
+impl Trace {
+    /// The line of the process at this place, without its end.
+    #[must_use]
+    pub fn line(&self, at: usize) -> String {
+        let process = &self.processes[at];
+        let mut out = format!("{{{}, [", self.reference(at));
+        for (i, step) in process.steps.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            let _ = write!(out, "{comma}{}", self.step(at, step));
+        }
+        out.push_str("]}");
+        if let Some(known_as) = &process.known_as {
+            let _ = write!(out, " % {known_as}");
+        }
+        out
+    }
+
+    /// A step of the process at this place, such as `receive(l0.4:2)`.
+    #[must_use]
+    pub fn step(&self, at: usize, step: &Step) -> String {
+        match step {
+            Step::Spawn(child) => format!("spawn({})", self.reference(*child)),
+            Step::Send(number) => {
+                let from = at;
+                let number = *number;
+                format!(
+                    "send({})",
+                    self.message(at, &Message::Sent { from, number })
+                )
+            }
+            Step::Deliver(message) => {
+                let label = self.message(at, message);
+                match message {
+                    Message::Told(told) if told.of.is_some() || told.gone => {
+                        let of = told.of.map_or("nobody".into(), |of| self.name(of));
+                        let gone = if told.gone { ", gone" } else { "" };
+                        format!("deliver({label}, {of}{gone})")
+                    }
+                    _ => format!("deliver({label})"),
+                }
+            }
+            Step::Receive(message) => format!("receive({})", self.message(at, message)),
+            Step::Timeout => "timeout".into(),
+            Step::Miss(module) => format!("miss({})", name::atom(module)),
+            Step::Load { module, misses } => format!("load({}, {misses})", name::atom(module)),
+            Step::Exit => "exit".into(),
+        }
+    }
+
+    /// A message that the process at this place sends or receives, such as `l0.4:2`.
+    #[must_use]
+    pub fn message(&self, at: usize, message: &Message) -> String {
+        let (letter, process, number) = match *message {
+            Message::Sent { from, number } => ('l', from, number),
+            Message::Told(told) => ('t', at, told.number),
+        };
+        let mut out = String::new();
+        let _ = self.reference(process).write(&mut out, letter);
+        let _ = write!(out, ":{number}");
+        out
+    }
+}
