@@ -26,6 +26,7 @@ mod outside;
 mod paths;
 mod pictures;
 mod place;
+mod replays;
 mod run;
 mod samples;
 mod sanitize;
@@ -81,6 +82,8 @@ enum Task {
     Natives(natives::Options),
     /// Kill recorded programs and check every record that is left
     Kills(kills::Options),
+    /// Record programs whose output is chance, replay them, and compare the output
+    Replays(replays::Options),
     /// Run the models of lock-free code under loom
     Loom,
     /// Run the runtime's tests under AddressSanitizer
@@ -110,6 +113,7 @@ fn main() -> std::process::ExitCode {
         Task::Golden(options) => golden::main(&options),
         Task::Natives(options) => natives::main(&options),
         Task::Kills(options) => kills::main(&options),
+        Task::Replays(options) => replays::main(&options),
         Task::Loom => loom::main(),
         Task::Sanitize(options) => sanitize::main(&options),
         Task::Fuzz(options) => fuzz::main(&options),

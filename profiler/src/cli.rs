@@ -12,7 +12,10 @@ use crate::input::{self, Input};
 use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
-use crate::{ci, defaults, disasm, export, flamegraph, histogram, html, manual, record, report};
+use crate::{
+    ci, defaults, disasm, export, flamegraph, histogram, html, manual, record, replay, report,
+    trace,
+};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -76,6 +79,12 @@ enum Verb {
     /// Run a command and record the events of every emulator it starts in a file.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Arguments),
+    /// Run a recorded command again, in the recorded order of messages.
+    #[command(after_help = replay::EXAMPLES, override_usage = "beamline replay [OPTIONS] FILE [-- COMMAND...]")]
+    Replay(replay::Arguments),
+    /// Print what processes did to each other in a recorded run.
+    #[command(after_help = trace::EXAMPLES)]
+    Trace(trace::Arguments),
     /// Print a report of profile files, or of a recording.
     Report(ReportArgs),
     /// Draw a flame graph of a recording or a profile file.
@@ -224,6 +233,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Profile(args) => profile(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Run(args) => plain(&args),
+        Verb::Replay(args) => replay::run(&args),
+        Verb::Trace(args) => trace::run(&args),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph::run(&args),
         Verb::Diff(args) => flamegraph::diff(&args),
@@ -310,7 +321,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
         folder: PathBuf::new(),
         libraries: Libraries::default(),
     };
-    let ended = launch::run(&args.run.launch(What::Profile(Box::new(request))))?;
+    let ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
     let all_written = match &ended.profile {
         Some(profile) => {
             let options = report::Options {
@@ -333,7 +344,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
 }
 
 fn plain(args: &RunArgs) -> Result<ExitCode, String> {
-    Ok(launch::run(&args.launch(What::Run))?.exit_code())
+    Ok(launch::run(&args.launch(What::Run)?)?.exit_code())
 }
 
 fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {

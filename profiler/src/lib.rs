@@ -5,7 +5,7 @@
 //!
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options`
-//! ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `record` ◀ `cli` `fuzz`
+//! ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `record` `replay` `trace` ◀ `cli` `fuzz`
 
 mod ci;
 pub mod cli;
@@ -25,7 +25,9 @@ pub mod launch;
 mod manual;
 mod options;
 mod record;
+mod replay;
 pub mod report;
+mod trace;
 mod units;
 
 use std::path::Path;

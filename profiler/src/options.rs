@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use beamline_formats::engine::Engine;
+use beamline_formats::order::{self, Trace};
 use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Pattern, Span};
 use beamline_formats::variable::Variable as _;
@@ -11,27 +12,49 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::launch::{Launch, Mode, What};
+use crate::report;
 use crate::units::{ms, span, time};
 
 /// A command to be run on Beamline's runtime.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Use the libraries of this Erlang/OTP [default: $BEAMLINE_OTP, erl on PATH, target/otp].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) otp: Option<PathBuf>,
-    /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
-    #[arg(long)]
-    pub(crate) deterministic: bool,
-    /// Compile each function to machine code when it is first called, or interpret code [default: $BEAMLINE_ENGINE, jit on
-    /// x86-64, interpreter elsewhere].
-    #[arg(long, value_name = "ENGINE", value_parser = engine())]
-    pub(crate) engine: Option<Engine>,
-    /// Tell the profiler perf of Linux which Erlang function each compiled code is of [default: $BEAMLINE_PERF, nothing].
-    #[arg(long, value_name = "WHAT", value_parser = named(Perf::ALL, Perf::name, Perf::about))]
-    pub(crate) perf: Option<Perf>,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+    #[command(flatten)]
+    replay: ReplayOf,
     /// The command to run, with its arguments: any command that starts erl, or a .erl, .beam, .exs or .escript file.
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// On what a command runs.
+#[derive(Debug, Args)]
+pub(crate) struct EnvironmentArgs {
+    /// Use the libraries of this Erlang/OTP [default: $BEAMLINE_OTP, erl on PATH, target/otp].
+    #[arg(long, value_name = "DIR")]
+    otp: Option<PathBuf>,
+    /// Run with one scheduler, virtual time and fixed random bytes, so that each run does the same.
+    #[arg(long)]
+    deterministic: bool,
+    /// Compile each function to machine code when it is first called, or interpret code [default: $BEAMLINE_ENGINE, jit on
+    /// x86-64, interpreter elsewhere].
+    #[arg(long, value_name = "ENGINE", value_parser = engine())]
+    engine: Option<Engine>,
+    /// Tell the profiler perf of Linux which Erlang function each compiled code is of [default: $BEAMLINE_PERF, nothing].
+    #[arg(long, value_name = "WHAT", value_parser = named(Perf::ALL, Perf::name, Perf::about))]
+    perf: Option<Perf>,
+}
+
+/// The run that is to happen again.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayOf {
+    /// Follow a recorded run: each process gets its messages in the order that FILE has, a recording made with --events order
+    /// or a trace as `beamline trace` prints it. Behind its last recorded step, a process runs free.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// With --replay, have a process that cannot follow run free, instead of ending the emulator with exit code 1.
+    #[arg(long, requires = "replay")]
+    pub(crate) go_on: bool,
 }
 
 /// Reads the name of an engine.
@@ -42,18 +65,64 @@ fn engine() -> impl TypedValueParser<Value = Engine> {
 
 impl RunArgs {
     /// The launch of this command.
-    pub(crate) fn launch(&self, what: What) -> Launch {
-        Launch {
+    ///
+    /// # Errors
+    /// One line when the run that is to be followed cannot be.
+    pub(crate) fn launch(&self, what: What) -> Result<Launch, String> {
+        self.environment.launch(what, &self.command, &self.replay)
+    }
+
+    /// Does each run do the same?
+    pub(crate) fn is_deterministic(&self) -> bool {
+        self.environment.deterministic
+    }
+}
+
+impl EnvironmentArgs {
+    /// The launch of a command there.
+    ///
+    /// # Errors
+    /// One line when the run that is to be followed cannot be.
+    pub(crate) fn launch(
+        &self,
+        what: What,
+        command: &[String],
+        replay: &ReplayOf,
+    ) -> Result<Launch, String> {
+        Ok(Launch {
             otp: self.otp.clone(),
             what,
-            command: self.command.clone(),
+            command: command.to_vec(),
             mode: Mode {
                 deterministic: self.deterministic,
                 engine: self.engine,
                 perf: self.perf,
+                replay: replay.request()?,
                 ..Mode::default()
             },
-        }
+        })
+    }
+}
+
+impl ReplayOf {
+    /// What the emulator is asked for, where that is a replay: the launch says where its claim is.
+    fn request(&self) -> Result<Option<order::Request>, String> {
+        let Some(file) = &self.replay else {
+            return Ok(None);
+        };
+        let shown = file.display();
+        let trace = Trace::load(file).map_err(|error| format!("{shown}: {error}"))?;
+        report::error(&format!(
+            "replays {shown}: the order of messages, time-outs and code loading of {} processes; tables, names, clocks, \
+             random numbers and what comes from outside are as they come",
+            trace.processes.len()
+        ));
+        let file = std::path::absolute(file).map_err(|error| format!("{shown}: {error}"))?;
+        Ok(Some(order::Request {
+            file,
+            claim: PathBuf::new(),
+            goes_on: self.go_on,
+        }))
     }
 }
 
@@ -93,7 +162,7 @@ impl SpanArgs {
     /// Says what is wrong with them, if anything.
     pub(crate) fn check(&self, run: &RunArgs) -> Result<(), String> {
         let is_outside = !self.delay.is_zero() || self.duration.is_some() || self.by_signal;
-        match run.deterministic && is_outside {
+        match run.is_deterministic() && is_outside {
             true => Err(
                 "--delay, --duration and --by-signal are times outside of the program: leave out --deterministic, or \
                  use --from and --until"

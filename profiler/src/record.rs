@@ -31,7 +31,8 @@ const ROWS: usize = 15;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Record these groups of events: calls, returns, words, reductions, messages, processes, scheduling, gc, ports,
-    /// system, seq, counters. The groups words and reductions include calls and returns.
+    /// system, seq, counters, order. The groups words and reductions include calls and returns. The group order is what a
+    /// replay needs.
     #[arg(
         long,
         value_delimiter = ',',
@@ -329,6 +330,12 @@ fn request(args: &Arguments) -> Result<Request, String> {
             "--pattern chooses calls, but --events leaves them out: add calls to --events".into(),
         );
     }
+    if events.contains(&Group::Order) && !args.span.span().begins_at_once() {
+        return Err(
+            "the order is recorded from the start: leave out --delay, --from and --by-signal"
+                .into(),
+        );
+    }
     let when_full = when_full(args)?;
     let ring_bytes = ring_bytes(args)?;
     let file = std::path::absolute(&args.output);
@@ -409,7 +416,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         format!("{shown}: {error}; the program was not started")
     });
     let _held = reserved?;
-    let launched = || launch::run(&args.run.launch(What::Record(Box::new(request.clone()))));
+    let launched = || launch::run(&args.run.launch(What::Record(Box::new(request.clone())))?);
     let (ended, files) = match Keeps::of(args) {
         Keeps::All => {
             let drains = Drains::start(&request);

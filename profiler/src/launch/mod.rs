@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use beamline_formats::chance::{self, Chance};
 use beamline_formats::engine::Engine;
+use beamline_formats::order;
 use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request, Span};
 use beamline_formats::ring;
@@ -281,6 +282,8 @@ pub struct Mode {
     pub engine: Option<Engine>,
     /// What they tell perf, where that was chosen.
     pub perf: Option<Perf>,
+    /// The run that its first emulator follows.
+    pub replay: Option<order::Request>,
     /// Its emulators write their totals.
     pub totals: bool,
     /// It reads nothing from standard input, and its standard output goes nowhere.
@@ -480,6 +483,7 @@ impl Place {
             .env_remove(Request::VARIABLE)
             .env_remove(ring::Request::VARIABLE)
             .env_remove(totals::Request::VARIABLE)
+            .env_remove(order::Request::VARIABLE)
             .env_remove(Chance::VARIABLE);
         if std::env::var_os(MIX_LOCK).is_none() {
             started.env(MIX_LOCK, "0");
@@ -578,6 +582,14 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     if let Some(folder) = totals.clone() {
         let request = totals::Request { folder };
         variables.push((totals::Request::VARIABLE, request.to_variable()?));
+    }
+    if let Some(replay) = &launch.mode.replay {
+        let claim = place.folder.path().join("replay");
+        let request = order::Request {
+            claim,
+            ..replay.clone()
+        };
+        variables.push((order::Request::VARIABLE, request.to_variable()?));
     }
     let chance = place.chance(begun_ns);
     if chance != Chance::Live {

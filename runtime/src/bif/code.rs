@@ -16,7 +16,7 @@ use crate::loader::permission;
 use crate::loader::purge;
 use crate::loader::purge::Which;
 use crate::process::logger::log_error;
-use crate::process::{Process, refs, work};
+use crate::process::{Process, order, refs, work};
 use crate::sys::chance;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, am};
@@ -96,7 +96,8 @@ struct Staged;
 work! { Staged without terms }
 
 fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
-    if !chance::form().is_virtual() && p.take_work_if::<Staged>().is_none() {
+    let is_first = p.take_work_if::<Staged>().is_none();
+    if is_first && !chance::form().is_virtual() {
         p.give_up_slice();
         return Err(p.put_off(Staged).into());
     }
@@ -122,7 +123,12 @@ fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> 
         return Ok(refused(p, am::duplicated, &duplicated));
     }
     let names: Vec<Atom> = all.iter().map(|module| module.name).collect();
-    if let Err(not_purged) = module::make_current(all) {
+    let Some(made) = order::loads(p, &names, || module::make_current(all)) else {
+        // Calls are to miss them first.
+        p.give_up_slice();
+        return Err(p.put_off(Staged).into());
+    };
+    if let Err(not_purged) = made {
         return Ok(refused(p, am::not_purged, &not_purged));
     }
     for element in list.list_iter().flatten() {

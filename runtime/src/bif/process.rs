@@ -5,6 +5,7 @@ use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
+use crate::process::replay::Word;
 use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
     Signal, ask, deliver, exists, is_of_old_incarnation, registry, send,
@@ -232,7 +233,7 @@ fn answer_spawn<'p>(
     let reply = request.reply_ok.then(|| p.tuple(&reply));
     let token = seq::spawn_replied(p, child, reply);
     if let Some(reply) = reply {
-        deliver(p.pid(), Signal::sent(reply, child.pid(), token));
+        deliver(p.pid(), Signal::sent(reply, child.pid(), token, 0));
     }
 }
 
@@ -332,6 +333,10 @@ fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
 }
 
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
+    let ends = |_: &Process| Peer::of(other)?.pid().map(Word::Of);
+    if let Some(later) = p.is_to_hear(ends) {
+        return Err(later.into());
+    }
     events::happened(p.shared(), Event::Unlink, other);
     match Peer::of(other) {
         Some(peer) => p.unlink(peer),
@@ -454,8 +459,19 @@ fn monitored_port(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
 }
 
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    if let Some(later) = hears_of_monitored(p, reference) {
+        return Err(later.into());
+    }
     demonitor(p, reference)?;
     Ok(Term::bool(true))
+}
+
+/// Where a recorded run is followed in which the end of what is monitored was told first: to be tried again later.
+fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
+    p.is_to_hear(|p| {
+        let reference = reference.as_ref()?.numbers();
+        p.some_relations()?.monitored(reference).map(Word::Of)
+    })
 }
 
 /// `false` when there is no such monitor; `badarg` when it is another process's alias.
@@ -479,6 +495,9 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
             Some(am::info) => info = true,
             _ => return Err(badarg().into()),
         }
+    }
+    if let Some(later) = hears_of_monitored(p, reference) {
+        return Err(later.into());
     }
     if demonitor(p, reference)? {
         return Ok(Term::bool(true));
@@ -689,7 +708,7 @@ fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
 pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
     let heap = Heap::detached();
     let reference = heap.reference(reference);
-    let message = Signal::message(heap.tuple(&[reference, value]), SYSTEM);
+    let message = Signal::answer(heap.tuple(&[reference, value]), SYSTEM);
     // Gone: then nobody waits for the answer.
     let _ = send(to, message);
 }

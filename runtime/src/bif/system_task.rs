@@ -213,7 +213,7 @@ impl<'p> Suspend<'p> {
             let heap = Heap::detached();
             let answer = heap.tuple(&[tag.term(), state.term()]);
             // Gone: then nobody waits for it.
-            let _ = send(asker, Signal::message(answer, asker));
+            let _ = send(asker, Signal::answer(answer, asker));
         };
         let guard = crate::sched::ptab::pin();
         if crate::process::lookup(self.pid, &guard).is_none() {

@@ -5,6 +5,7 @@ use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
 use crate::process::refs::{FIRST, RefNumbers, make_ref, monotonic_integer, unique_integer};
+use crate::process::replay::Word;
 use crate::process::user_timers;
 use crate::process::user_timers::Receiver;
 use crate::process::{Process, Signal, deliver};
@@ -254,11 +255,17 @@ fn start_timer<'p>(
 }
 
 fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
+    if let Some(later) = p.is_to_hear(|_| Some(Word::Any)) {
+        return Err(later.into());
+    }
     let reference = numbers(timer)?;
     Ok(left(p, reference.and_then(user_timers::cancel)))
 }
 
 fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
+    if let Some(later) = p.is_to_hear(|_| Some(Word::Any)) {
+        return Err(later.into());
+    }
     let [is_async, info] = flags(options, [am::async_, am::info], [false, true])?;
     let Some(reference) = numbers(timer)? else {
         // No timer: told even where no answer is wanted, as in ERTS.

@@ -97,7 +97,12 @@ impl Export {
     /// Has code, or is a BIF.
     #[must_use]
     pub fn is_defined(&self) -> bool {
-        self.bif.is_some() || self.address().word() != self.stub_address() || self.is_breakpoint()
+        self.bif.is_some() || self.has_code() || self.is_breakpoint()
+    }
+
+    /// Has loaded code.
+    pub(crate) fn has_code(&self) -> bool {
+        self.address().word() != self.stub_address()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::code::Export;
 use crate::code::entry::export;
 use crate::loader::module::Mfa;
 use crate::loader::{module, purge};
-use crate::process::{Exception, Process, X_REGISTERS};
+use crate::process::{Exception, Process, X_REGISTERS, order};
 use crate::process::{Raise, badarg, system_limit};
 use crate::term::{Atom, CodeAddress, RawTerm, Term, am};
 
@@ -214,10 +214,18 @@ fn handler_module(p: &Process) -> Atom {
         .unwrap_or(am::error_handler)
 }
 
-/// The call of the process's error handler for the undefined function whose entry is `entry`.
-pub(crate) fn error_handler<'p>(p: &'p Process, called: Called) -> Result<Ready, Raise<'p>> {
+/// The call of the process's error handler for the undefined function whose entry is `entry`. `None`: the process is to
+/// look again later, as in the run that it follows the function was there.
+pub(crate) fn error_handler<'p>(
+    p: &'p Process,
+    called: Called,
+) -> Result<Option<Ready>, Raise<'p>> {
+    let function = export(called.module, called.function, called.arity);
+    if !order::misses(p, called.module, || function.has_code()) {
+        return Ok(function.has_code().then(|| Ready::of(function)));
+    }
     let args = || arguments(p, usize::from(called.arity));
-    undefined_function(p, called.module, called.function, args)
+    undefined_function(p, called.module, called.function, args).map(Some)
 }
 
 fn undefined_function<'p>(

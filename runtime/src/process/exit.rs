@@ -3,6 +3,7 @@
 use super::dirty_queues;
 use super::event::Event;
 use super::handle::send_demonitor;
+use super::order;
 use super::probe::{happened, probes};
 use super::signal::deliver_to_peer;
 use super::user_timers;
@@ -88,6 +89,7 @@ impl Process {
             probes().exiting(self, true);
         } else {
             self.leaves_orphan();
+            self.step(order::Step::Exit);
             if let Some(reason) = self.exit_reason() {
                 self.change_flags(|flags| flags.terminating = true);
                 happened(&self.shared, Event::Exit, reason);

@@ -1,11 +1,12 @@
 //! Handles signals, in the context of their receiver.
 
 use super::event::Event;
+use super::order::{self, Source};
 use super::probe::{happened, probes};
 use super::refs::RefNumbers;
 use super::relation::{AliasEnd, Monitored};
 use super::seq_token::Mark;
-use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
+use super::signal::{ANSWER, ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::Message;
@@ -87,14 +88,32 @@ impl Process {
         !self.mailbox.middle.is_empty()
     }
 
+    /// Handles a signal, or puts it off where a recorded run is followed in which others came first.
     fn handle(&mut self, signal: Signal) -> Result<(), Exiting> {
+        if order::is_followed() {
+            return self.handle_in_turn(signal);
+        }
+        self.handle_now(signal)
+    }
+
+    pub(super) fn handle_now(&mut self, signal: Signal) -> Result<(), Exiting> {
         match signal {
             Signal::Message {
                 message,
                 from,
-                clears,
+                number: ANSWER,
+                ..
             } => {
                 self.report_received(from, &message);
+                self.mailbox.push(message, Mark::ANSWER);
+            }
+            Signal::Message {
+                message,
+                from,
+                clears,
+                number,
+            } => {
+                self.arrives((from, number), &message, false);
                 let mark = if clears { Mark::CLEARS } else { Mark::KEEPS };
                 self.mailbox.push(message, mark);
             }
@@ -105,8 +124,8 @@ impl Process {
                 priority,
             } => {
                 if let Some(alias) = self.through_alias(alias) {
-                    self.report_received(SYSTEM, &message);
                     let before_others = alias.priority && priority;
+                    self.arrives((SYSTEM, 0), &message, before_others);
                     self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
             }
@@ -155,7 +174,12 @@ impl Process {
             },
         };
         self.report_received(from, &traced.message);
-        let mark = probes().token_queued(self, traced.token);
+        let mark = traced
+            .token
+            .map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
+        if order::is_asked() {
+            self.delivers(Source::of(traced.from, traced.number), before_others);
+        }
         self.mailbox.put(traced.message, mark, before_others);
     }
 
@@ -184,6 +208,15 @@ impl Process {
         Some(alias)
     }
 
+    /// A message goes into the queue, with or without priority.
+    #[inline]
+    fn arrives(&self, (from, number): (Pid, u32), message: &Message, priority: bool) {
+        if order::is_asked() {
+            self.delivers(Source::of(from, number), priority);
+        }
+        self.report_received(from, message);
+    }
+
     /// A message goes into the queue.
     #[inline]
     fn report_received(&self, from: Pid, message: &Message) {
@@ -196,11 +229,15 @@ impl Process {
     pub(super) fn push_own(
         &mut self,
         mark: Mark,
+        source: Source,
         priority: bool,
         build: impl for<'p> FnOnce(&'p Process) -> Term<'p>,
     ) {
         // SAFETY: H8: built on this heap just now; the mailbox shows what is attached.
         let message = unsafe { Message::attached(build(self)) };
+        if order::is_asked() {
+            self.delivers(source, priority);
+        }
         self.report_received(SYSTEM, &message);
         self.mailbox.push_attached(message, mark, priority);
     }
@@ -244,7 +281,8 @@ impl Process {
         }
         if self.flags.get().trap_exit {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
-            self.push_own(mark, priority, |p| {
+            let source = Source::end_of(from.pid(), reason.term());
+            self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
             });
             unlinked(self);
@@ -272,7 +310,8 @@ impl Process {
             Monitored::NamedPort(name, node, _) => (am::port, name.term(), Some(node)),
             Monitored::Elsewhere | Monitored::TimeOffset => return,
         };
-        self.push_own(Mark::KEEPS, origin.priority, |p| {
+        let source = Source::end_of(origin.target.process(), reason.term());
+        self.push_own(Mark::KEEPS, source, origin.priority, |p| {
             let item = node.map_or(item, |node| p.tuple(&[item, node.term()]));
             p.down(reference, origin.tag, [kind.term(), item], p.attach(reason))
         });
@@ -304,7 +343,7 @@ impl Process {
         let Some(origin) = origin else {
             return;
         };
-        self.push_own(Mark::KEEPS, origin.priority, |p| {
+        self.push_own(Mark::KEEPS, Source::NOTICE, origin.priority, |p| {
             let what = [kind.term(), p.attach(item)];
             p.down(reference, origin.tag, what, reason.term())
         });
@@ -322,7 +361,7 @@ impl Process {
             let _ = self.exit_with(Atom::term(reason));
             return;
         }
-        self.push_own(Mark::CLEARS, false, |p| {
+        self.push_own(Mark::CLEARS, Source::NOTICE, false, |p| {
             p.tuple(&[Atom::term(am::EXIT), p.attach(other), reason.term()])
         });
     }

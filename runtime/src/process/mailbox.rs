@@ -22,6 +22,7 @@
 
 use std::collections::VecDeque;
 
+use super::order;
 use super::probe::probes;
 use super::refs::RefNumbers;
 use super::seq_token::Mark;
@@ -78,6 +79,8 @@ pub(crate) struct Mailbox {
     attached: usize,
     /// So many at its end have come without being looked for.
     unlooked_for: u32,
+    /// So many in it are answers of the runtime's.
+    answers: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
     #[expect(
@@ -96,6 +99,7 @@ impl Mailbox {
         self.queue.len()
     }
     pub(crate) fn push(&mut self, message: Message, mark: Mark) {
+        self.answers += u32::from(mark == Mark::ANSWER);
         self.queue.push_back(Slot::new(message, mark));
     }
     /// Puts a message into the queue, as a priority message or not.
@@ -105,6 +109,21 @@ impl Mailbox {
         } else {
             self.push(message, mark);
         }
+    }
+    /// The place that the next message gets, as a priority message or not, and how many there are; answers do not
+    /// count.
+    pub(super) fn place_of_next(&self, priority: bool) -> (usize, usize) {
+        let length = self.queue.len() - self.answers as usize;
+        (if priority { self.priority } else { length }, length)
+    }
+    /// The place of the message at the save pointer, if it counts.
+    fn place_of_current(&self) -> Option<usize> {
+        if self.answers == 0 {
+            return Some(self.save);
+        }
+        let counts = |slot: &&Slot| slot.mark != Mark::ANSWER;
+        self.queue.get(self.save).filter(counts)?;
+        Some(self.queue.iter().take(self.save).filter(counts).count())
     }
     /// A priority message goes behind the other priority messages, before all others.
     pub(crate) fn push_priority(&mut self, message: Message, mark: Mark) {
@@ -196,6 +215,7 @@ impl Mailbox {
     fn take_current(&mut self) -> Option<Slot> {
         let at = self.save;
         let slot = self.queue.remove(at)?;
+        self.answers -= u32::from(slot.mark == Mark::ANSWER);
         if at < self.priority {
             self.priority -= 1;
         }
@@ -242,7 +262,14 @@ impl Process {
                 break;
             }
             self.bump_reds(FETCH_REDS);
-            if !self.fetch_signals()? || self.is_suspended() {
+            let has_fetched = self.fetch_signals()?;
+            if order::is_followed() {
+                self.deliver_due()?;
+                if self.mailbox.has_new() {
+                    continue;
+                }
+            }
+            if !has_fetched || self.is_suspended() {
                 return Ok(None);
             }
         }
@@ -262,7 +289,14 @@ impl Process {
     #[inline]
     pub fn remove_message(&mut self) {
         self.mailbox.is_examining = false;
+        let place = match order::is_asked() {
+            true => self.mailbox.place_of_current(),
+            false => None,
+        };
         if let Some(mut slot) = self.mailbox.take_current() {
+            if let Some(at) = place {
+                self.receives(at);
+            }
             self.heap.attach_in_place(&mut slot.message);
             if slot.attached_words != 0 {
                 self.heap.claim(slot.attached_words as usize);
@@ -283,6 +317,7 @@ impl Process {
         if self.shared.tracee.has(super::trace_flags::RECEIVE) {
             probes().timed_out(self);
         }
+        self.step(order::Step::Timeout);
         self.mailbox.save = 0;
         self.end_receive_timer();
     }
@@ -303,6 +338,9 @@ impl Process {
             }
             self.wait();
             return WaitTimeout::Wait;
+        }
+        if order::is_followed() && self.follows_timeout() {
+            return WaitTimeout::Elapsed;
         }
         if timeout == am::infinity {
             self.start_receive_timer(None, timeout_pc);

@@ -52,6 +52,7 @@ pub(crate) mod logger;
 mod mailbox;
 mod ops;
 pub(crate) mod options;
+pub(crate) mod order;
 mod outcome;
 pub(crate) mod ports;
 pub(crate) mod probe;
@@ -59,6 +60,7 @@ mod raise;
 pub mod refs;
 pub mod registry;
 mod relation;
+pub(crate) mod replay;
 pub(crate) mod run_queues;
 mod saved_calls;
 pub(crate) mod seq_token;
@@ -76,7 +78,7 @@ pub(crate) mod trace_flags;
 pub(crate) mod user_timers;
 mod work;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -246,6 +248,8 @@ pub struct Process {
     pub(crate) resumed_call: Cell<CodeAddress>,
     /// The call on dirty schedulers that it waits for (DC1).
     dirty: Option<Arc<dirty::DirtyCall>>,
+    /// What it keeps of the order; nothing where nobody asks for that.
+    order: OnceCell<Box<RefCell<order::Own>>>,
 }
 
 /// Where compiled code finds what it keeps in machine registers, in bytes.
@@ -343,6 +347,7 @@ impl Process {
             long_queues: Vec::new(),
             resumed_call: Cell::new(CodeAddress::NULL),
             dirty: None,
+            order: OnceCell::new(),
         }
     }
 

@@ -76,17 +76,20 @@ fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Resu
         View::Port(port) => send_to_port(p, port, message)?,
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
-                let signal = match seq_token(p, pid, to, message) {
-                    None => Signal::AliasMessage {
-                        alias: reference.numbers(),
-                        message: Message::copy_of(message),
+                let token = seq_token(p, pid, to, message);
+                let (message, alias) = (Message::copy_of(message), reference.numbers());
+                let signal = match p.next_sending() {
+                    0 if token.is_none() => Signal::AliasMessage {
+                        alias,
+                        message,
                         priority,
                     },
-                    Some(token) => Signal::Traced(Box::new(TracedMessage {
-                        message: Message::copy_of(message),
+                    number => Signal::Traced(Box::new(TracedMessage {
+                        message,
                         from: p.pid(),
                         token,
-                        alias: Some((reference.numbers(), priority)),
+                        number,
+                        alias: Some((alias, priority)),
                     })),
                 };
                 send_charged(p, pid, signal);
@@ -143,7 +146,8 @@ fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), Not
 #[inline]
 fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     let token = seq_token(p, pid, pid.term(), message);
-    send_charged(p, pid, Signal::sent(message, p.pid(), token));
+    let number = p.next_sending();
+    send_charged(p, pid, Signal::sent(message, p.pid(), token, number));
 }
 
 /// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing, and neither does

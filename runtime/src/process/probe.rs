@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::dirty::DirtyTicks;
 use super::event::{Collection, Event};
+use super::order;
 use super::seq_token::{Mark, Token};
 use super::{Dirty, ProcShared, Process};
 use crate::heap::{Heap, Message};
@@ -92,6 +93,8 @@ pub(crate) trait Probes: Send + Sync {
     fn registered(&self, pid: Pid, name: Atom);
     /// The exception stored in a process is about to cut its stack.
     fn unwinding(&self, p: &mut Process);
+    /// A step of a process, where the order is recorded.
+    fn ordered(&self, pid: Pid, told: order::Told);
     /// A process goes into hibernation: its frames are gone.
     fn hibernates(&self, p: &Process);
     /// One of the last time slices of a process begins, or ends and is followed by others.
@@ -115,6 +118,8 @@ pub(crate) trait Probes: Send + Sync {
     fn past_max_heap(&self, p: &Process);
     /// What is told of a heap.
     fn heap_info<'h>(&self, heap: &'h Heap, p: &Process) -> Term<'h>;
+    /// Where a process is.
+    fn location<'p>(&self, p: &'p Process) -> Term<'p>;
     /// The stack of a process.
     fn stacktrace<'p>(&self, p: &'p Process) -> Term<'p>;
     /// A message queue has grown.

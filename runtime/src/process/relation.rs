@@ -32,6 +32,20 @@ pub(crate) enum Monitored {
     TimeOffset,
 }
 
+impl Monitored {
+    /// The process that is monitored, if it is one and there was one.
+    pub(super) fn process(&self) -> Option<Pid> {
+        match *self {
+            Monitored::Process(pid) => Some(pid),
+            Monitored::Name(_, _, pid) => pid,
+            Monitored::Port(_)
+            | Monitored::NamedPort(..)
+            | Monitored::Elsewhere
+            | Monitored::TimeOffset => None,
+        }
+    }
+}
+
 /// When an alias ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AliasEnd {
@@ -107,6 +121,11 @@ pub(crate) struct Link {
 }
 
 impl Relations {
+    /// The process that is monitored with this reference, if there is one.
+    pub(crate) fn monitored(&self, reference: RefNumbers) -> Option<Pid> {
+        self.origins.get(&reference)?.target.process()
+    }
+
     /// Links to `peer`. `false` when it was linked already.
     pub(crate) fn link(&mut self, peer: Peer, priority: bool) -> bool {
         use std::collections::btree_map::Entry;

@@ -59,12 +59,15 @@ pub(crate) struct Mark(pub(crate) u32);
 impl Mark {
     /// Nothing: a message of the runtime's own.
     pub(crate) const KEEPS: Mark = Mark(0);
-    /// Takes it away: its sender had none. Marks above give the one they stand for.
+    /// Takes it away: its sender had none.
     pub(crate) const CLEARS: Mark = Mark(1);
+    /// Nothing: an answer of the runtime's, for which its receiver waits in the middle of a built-in function. It is no
+    /// message of the order. Marks above give the token they stand for.
+    pub(crate) const ANSWER: Mark = Mark(2);
 
     /// Does something to the token of `p`?
     #[inline(always)]
     pub(crate) fn acts_on(self, p: &Process) -> bool {
-        self.0 > Mark::CLEARS.0 || p.flags.get().seq_token && self == Mark::CLEARS
+        self.0 > Mark::ANSWER.0 || p.flags.get().seq_token && self == Mark::CLEARS
     }
 }

@@ -13,6 +13,9 @@ use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
 /// The sender of the runtime's own messages: no process's pid.
 pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 
+/// In the place of a sending's number: an answer of the runtime's.
+pub(super) const ANSWER: u32 = u32::MAX;
+
 /// A function that runs in the context of the receiver; without a process when it is gone.
 pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
 
@@ -25,8 +28,11 @@ pub(crate) enum Signal {
         from: Pid,
         /// Who takes it has no sequential trace token any more: its sender had none.
         clears: bool,
+        /// Which of its sender's sendings it is, where the order is asked for; else, and for messages of the runtime's
+        /// own, 0; or [`ANSWER`].
+        number: u32,
     },
-    /// A message of a process that has a sequential trace token.
+    /// A message of a process that has a sequential trace token, or to an alias while the order is asked for.
     Traced(Box<TracedMessage>),
     /// A message to an alias of the receiver.
     AliasMessage {
@@ -61,11 +67,14 @@ pub(crate) enum Signal {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Signal>() <= 32, "a signal's node fits 40 bytes");
 
-/// A message that carries a sequential trace token.
+/// A message that carries more than most.
 pub(crate) struct TracedMessage {
     pub(crate) message: Message,
     pub(crate) from: Pid,
-    pub(crate) token: Token,
+    /// A sequential trace token.
+    pub(crate) token: Option<Token>,
+    /// As in [`Signal::Message`].
+    pub(crate) number: u32,
     /// The alias it is sent to, and whether it goes before others.
     pub(crate) alias: Option<(RefNumbers, bool)>,
 }
@@ -84,6 +93,17 @@ pub(crate) struct ExitSignal {
     pub(crate) priority: bool,
     /// The sequential trace token of the process that exits.
     pub(crate) token: Option<Token>,
+}
+
+impl ExitSignal {
+    /// Does it end a process that traps exits, or one that does not?
+    pub(crate) fn ends(&self, traps: bool) -> bool {
+        let reason = self.reason.term();
+        match (self.linked, reason == am::kill) {
+            (false, true) => true,
+            _ => !traps && (reason != am::normal || self.normal_kills),
+        }
+    }
 }
 
 /// The other end of a link: a pid or port of this node.
@@ -130,6 +150,16 @@ impl Signal {
         Signal::own(Message::copy_of(term), from)
     }
 
+    /// An answer for which its receiver waits in the middle of a built-in function.
+    pub(crate) fn answer(term: Term<'_>, from: Pid) -> Signal {
+        Signal::Message {
+            message: Message::copy_of(term),
+            from,
+            clears: false,
+            number: ANSWER,
+        }
+    }
+
     /// The same, of a message that is made already.
     pub(crate) fn own(message: Message, from: Pid) -> Signal {
         let clears = false;
@@ -137,6 +167,7 @@ impl Signal {
             message,
             from,
             clears,
+            number: 0,
         }
     }
 
@@ -163,20 +194,22 @@ impl Signal {
         }
     }
 
-    /// A message that a process sends, with its sequential trace token.
+    /// A message that a process sends, with its sequential trace token and the number of the sending.
     #[inline]
-    pub(crate) fn sent(term: Term<'_>, from: Pid, token: Option<Token>) -> Signal {
+    pub(crate) fn sent(term: Term<'_>, from: Pid, token: Option<Token>, number: u32) -> Signal {
         let message = Message::copy_of(term);
         match token {
             None => Signal::Message {
                 message,
                 from,
                 clears: true,
+                number,
             },
-            Some(token) => Signal::Traced(Box::new(TracedMessage {
+            token => Signal::Traced(Box::new(TracedMessage {
                 message,
                 from,
                 token,
+                number,
                 alias: None,
             })),
         }

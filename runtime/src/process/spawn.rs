@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::smallvec;
 
-use super::Outcome;
 use super::probe::probes;
 use super::{MaxHeap, NativeBody, ProcShared, Process, table};
+use super::{Outcome, order, replay};
 use crate::heap::{Heap, Literals, release, size};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};
@@ -189,6 +189,8 @@ impl Process {
             false => Literals::Share,
         };
         let mut child = Newborn::new(options, size(args, literals))?;
+        self.step(order::Step::Spawn(child.pid()));
+        replay::begins(&child.process);
         probes().inherits(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
         let copy = match copies {
@@ -216,6 +218,7 @@ pub fn spawn_first(
     options: &SpawnOptions,
 ) -> Pid {
     let mut child = Newborn::new(options, 0).expect("room for a process");
+    replay::begins_as_root(&child.process);
     let list = args(&child.process);
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
     probes().born(child.pid(), None, (module, function, arity), list);
@@ -233,6 +236,7 @@ pub fn spawn_native(
     body: impl FnMut(&mut Process) -> Outcome + Send + 'static,
 ) -> Pid {
     let child = Newborn::new(options, 0).expect("room for a process");
+    replay::begins_as_root(&child.process);
     child.process.psd().native = Some(Box::new(body));
     child.start()
 }

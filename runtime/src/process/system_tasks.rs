@@ -54,7 +54,7 @@ impl SystemTask {
         let heap = Heap::detached();
         let answer = heap.tuple(&[kind.term(), self.id.term(), result]);
         // Gone: then nobody waits for it.
-        let _ = send(self.requester, Signal::message(answer, self.requester));
+        let _ = send(self.requester, Signal::answer(answer, self.requester));
     }
 }
 

@@ -66,7 +66,7 @@ impl Process {
             Some((tag, origin.priority))
         });
         let Some((tag, priority)) = known else { return };
-        self.push_own(Mark::KEEPS, priority, |p| {
+        self.push_own(Mark::KEEPS, super::order::Source::NOTICE, priority, |p| {
             let tag = tag.map_or(Atom::term(am::CHANGE), |tag| p.attach(tag));
             let reference = p.reference_of(reference);
             let (what, clock) = (am::time_offset.term(), am::clock_service.term());

@@ -9,6 +9,7 @@ use super::{record, sysmon, sysprof};
 use crate::exec::exception::where_is;
 use crate::heap::{Heap, Message};
 use crate::process::dirty::DirtyTicks;
+use crate::process::order;
 use crate::process::probe::Probes;
 use crate::process::{Dirty, ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am};
@@ -47,6 +48,9 @@ impl Probes for Tracing {
     fn unwinding(&self, p: &mut Process) {
         breakpoint::unwinding(p);
     }
+    fn ordered(&self, pid: Pid, told: order::Told) {
+        record::ordered(pid, told);
+    }
     fn hibernates(&self, p: &Process) {
         record::hibernates(p);
     }
@@ -82,6 +86,9 @@ impl Probes for Tracing {
     }
     fn heap_info<'h>(&self, heap: &'h Heap, p: &Process) -> Term<'h> {
         events::gc_info(heap, p)
+    }
+    fn location<'p>(&self, p: &'p Process) -> Term<'p> {
+        where_is(p, am::current_location)
     }
     fn stacktrace<'p>(&self, p: &'p Process) -> Term<'p> {
         where_is(p, am::current_stacktrace)

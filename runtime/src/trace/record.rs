@@ -4,6 +4,7 @@
 //! Calls come from breakpoints of a kind of its own, which have no match specification. A frame of a kind of its own
 //! sees their returns, and a tail call stays one. All other events come as to any tracer.
 
+mod order;
 pub(super) mod reports;
 mod spent;
 
@@ -35,6 +36,7 @@ use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, span, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
+pub(super) use order::ordered;
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 
@@ -233,6 +235,9 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         counting: Counting::begin(&request.counters),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
+    if recorder.has(Group::Order) {
+        order::begin();
+    }
     NAMES.store(true, Ordering::Release);
     ON.store(request.span.begins_at_once(), Ordering::Release);
     if recorder.has(Group::Calls) {

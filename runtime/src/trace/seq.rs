@@ -316,8 +316,8 @@ pub(crate) fn queued(p: &Process, token: Token) -> Mark {
         return Mark::CLEARS;
     }
     with(p, |seq| {
-        while seq.next_mark <= Mark::CLEARS.0 || seq.carried.contains_key(&seq.next_mark) {
-            seq.next_mark = seq.next_mark.wrapping_add(1).max(Mark::CLEARS.0 + 1);
+        while seq.next_mark <= Mark::ANSWER.0 || seq.carried.contains_key(&seq.next_mark) {
+            seq.next_mark = seq.next_mark.wrapping_add(1).max(Mark::ANSWER.0 + 1);
         }
         seq.carried.insert(seq.next_mark, token);
         Mark(seq.next_mark)

@@ -84,7 +84,8 @@ arms! {
         let called = Called::at(r.pc);
         let ready = call::error_handler(r.p, called).ok();
         match ready {
-            Some(ready) => r.call::<SAVES>(ready),
+            Some(Some(ready)) => r.call::<SAVES>(ready),
+            Some(None) => r.pause_again(Outcome::Yield, usize::from(called.arity)),
             None => r.error_of_function(called, am::undef.raw()),
         }
     }

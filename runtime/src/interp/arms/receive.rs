@@ -27,6 +27,11 @@ arms! {
                 if r.p.is_suspended() {
                     return r.pause(Outcome::Yield, 0);
                 }
+                if r.p.awaits_turn() {
+                    // Also where a receive has no time to wait: another message comes first.
+                    r.p.wait();
+                    return r.pause(Outcome::Wait, 0);
+                }
                 r.jump(i.wait())
             }
         }

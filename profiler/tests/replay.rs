@@ -1,0 +1,262 @@
+//! Runs that are recorded with their order, and happen again.
+
+mod place;
+
+use std::fs;
+
+use place::{Place, errors};
+
+/// Figure 1 of the text: `p3` gets `l1` from its parent and `l2` from `p2`, and then `l4` and `l5`.
+const FIGURE: &str = "\
+-module(work).
+-export([main/1]).
+main([Order]) ->
+    Self = self(),
+    P3 = spawn(fun() -> p3(Order, Self) end),
+    P2 = spawn(fun() -> p2(Order, P3) end),
+    P4 = spawn(fun() -> receive after until(Order, 200) -> ok end, P3 ! l5 end),
+    P3 ! {l1, P2},
+    receive {done, Seen} -> io:format(\"~w~n\", [Seen]) end,
+    false = is_process_alive(P4).
+until(\"slow\", Time) -> Time;
+until(_, _) -> 0.
+p2(Order, P3) ->
+    receive after until(Order, 50) -> ok end,
+    P3 ! l2,
+    receive l3 -> P3 ! l4 end.
+p3(Order, Parent) ->
+    receive after until(Order, 100) -> ok end,
+    receive {l1, P2} -> P2 ! l3 end,
+    receive l2 -> ok end,
+    Seen = [receive M -> M end || _ <- [1, 2]],
+    Parent ! {done, Seen}.
+";
+
+const RACES: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    Me = self(),
+    Pids = [spawn(fun() -> [Me ! {N, I} || I <- lists:seq(1, 20)], exit(N) end) || N <- lists:seq(1, 8)],
+    Refs = [monitor(process, Pid) || Pid <- Pids],
+    io:format(\"~w~n\", [all(160, [])]),
+    io:format(\"~w~n\", [[receive {'DOWN', Ref, _, _, Why} -> Why end || Ref <- Refs]]),
+    halt(3).
+all(0, Seen) -> lists:reverse(Seen);
+all(N, Seen) -> receive {_, _} = M -> all(N - 1, [M | Seen]) after 0 -> all(N, Seen) end.
+";
+
+/// The steps of a process in a trace, as text.
+fn steps<'t>(trace: &'t str, process: &str) -> &'t str {
+    let begin = format!("{{{process}, [");
+    let line = trace
+        .lines()
+        .find_map(|line| line.strip_prefix(begin.as_str()));
+    let line = line.unwrap_or_else(|| panic!("{process} is not in the trace"));
+    &line[..line.find("]}").expect("the end of a list")]
+}
+
+fn record(place: &Place, arguments: &[&str]) -> Vec<u8> {
+    let begin = ["record", "--events", "order", "-o", "run.stream", "--"];
+    place.run(&[&begin, arguments].concat()).stdout
+}
+
+#[test]
+fn a_racy_run_happens_again() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    let first = record(&place, &["work.erl"]);
+    assert!(!first.is_empty());
+    for replay in [
+        vec!["replay", "run.stream"],
+        vec!["run", "--replay", "run.stream", "--", "work.erl"],
+        vec![
+            "run",
+            "--engine",
+            "interpreter",
+            "--replay",
+            "run.stream",
+            "--",
+            "work.erl",
+        ],
+    ] {
+        let again = place.run(&replay);
+        assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+        assert_eq!(
+            String::from_utf8_lossy(&again.stdout),
+            String::from_utf8_lossy(&first),
+            "{replay:?}"
+        );
+    }
+}
+
+#[test]
+fn a_replay_is_recorded_as_the_run_was() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let recorded = [
+        "record",
+        "--events",
+        "order",
+        "-o",
+        "again.stream",
+        "--replay",
+        "run.stream",
+        "--",
+        "work.erl",
+    ];
+    let again = place.run(&recorded);
+    assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+    let log = |file| String::from_utf8(place.run(&["trace", "--log", file]).stdout).expect("text");
+    let (first, again) = (log("run.stream"), log("again.stream"));
+    let me = first
+        .lines()
+        .find(|line| line.contains("work:main/1") || line.contains("work,main"));
+    let name = |line: &str| line[1..line.find(',').expect("a comma")].to_owned();
+    let workload = me.map_or_else(|| "p0.4".to_owned(), name);
+    assert_eq!(steps(&first, &workload), steps(&again, &workload));
+}
+
+#[test]
+fn the_figure_is_traced_as_the_text_has_it() {
+    let Some(place) = Place::new(FIGURE) else {
+        return;
+    };
+    let out = record(&place, &["work.erl", "slow"]);
+    assert_eq!(String::from_utf8_lossy(&out), "[l4,l5]\n");
+    let trace = String::from_utf8(place.run(&["trace", "run.stream"]).stdout).expect("text");
+    // The first process of the workload makes three, one of which takes l1, l2, l4 and l5.
+    let p3 = trace
+        .lines()
+        .find(|line| line.contains("p3/2") || line.contains("-main/1-fun-0-"))
+        .expect("the process p3");
+    let p3 = &p3[1..p3.find(',').expect("a comma")];
+    let p1 = p3.rsplit_once('.').expect("a parent").0;
+    let number = |n: usize| {
+        let first: usize = p3
+            .rsplit_once('.')
+            .expect("a number")
+            .1
+            .parse()
+            .expect("a number");
+        format!("{p1}.{}", first + n)
+    };
+    let (p2, p4) = (number(1), number(2));
+    let label = |process: &str, n: usize| format!("l{}:{n}", &process[1..]);
+    let sends = steps(&trace, p1);
+    let l1 = sends
+        .split("spawn(")
+        .last()
+        .expect("spawns")
+        .split("send(")
+        .nth(1)
+        .expect("a sending");
+    let l1 = &l1[..l1.find(')').expect("an end")];
+    let (l2, l3, l4, l5) = (label(&p2, 1), label(p3, 1), label(&p2, 2), label(&p4, 1));
+    assert_eq!(
+        steps(&trace, p3).replace("timeout, ", ""),
+        format!(
+            "deliver({l1}), deliver({l2}), receive({l1}), send({l3}), receive({l2}), deliver({l4}), receive({l4}), \
+             deliver({l5}), receive({l5}), send({}), exit",
+            label(p3, 2)
+        )
+    );
+    assert_eq!(
+        steps(&trace, &p2),
+        format!("timeout, send({l2}), deliver({l3}), receive({l3}), send({l4}), exit")
+    );
+    assert_eq!(steps(&trace, &p4), format!("timeout, send({l5}), exit"));
+    let log = String::from_utf8(place.run(&["trace", "--log", "run.stream"]).stdout).expect("text");
+    assert!(!log.contains("deliver("));
+}
+
+#[test]
+fn what_cannot_be_followed_is_said_in_a_line() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    place.write("other.erl", "-module(other).\n-export([main/1]).\nmain(_) -> self() ! 1, self() ! 2, receive 2 -> halt(4) end.\n");
+    let other = place.run(&["run", "--replay", "run.stream", "--", "other.erl"]);
+    assert_eq!(other.status.code(), Some(1), "{}", errors(&other));
+    assert!(
+        errors(&other).contains("the replay cannot follow: p"),
+        "{}",
+        errors(&other)
+    );
+    let goes_on = place.run(&[
+        "run",
+        "--replay",
+        "run.stream",
+        "--go-on",
+        "--",
+        "other.erl",
+    ]);
+    assert_eq!(goes_on.status.code(), Some(4), "{}", errors(&goes_on));
+}
+
+#[test]
+fn what_can_be_no_replay_is_refused_before_anything_runs() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let late = [
+        "record",
+        "--events",
+        "order",
+        "--delay",
+        "1s",
+        "-o",
+        "late.stream",
+        "--",
+        "work.erl",
+    ];
+    let late = place.run(&late);
+    assert_eq!(late.status.code(), Some(2));
+    assert!(
+        errors(&late).contains("from the start"),
+        "{}",
+        errors(&late)
+    );
+
+    let log = place.run(&["trace", "--log", "run.stream"]).stdout;
+    let log = String::from_utf8(log).expect("text");
+    place.write(
+        "wrong.log",
+        &log.replacen("receive(l0.4", "receive(l0.99", 1),
+    );
+    fs::write(
+        place.file("cut.stream"),
+        &fs::read(place.file("run.stream")).expect("a file")[..5000],
+    )
+    .expect("writable");
+    place.run(&[
+        "record",
+        "--events",
+        "messages",
+        "-o",
+        "messages.stream",
+        "--",
+        "work.erl",
+    ]);
+    for (file, error) in [
+        ("wrong.log", "nobody sends this message"),
+        ("messages.stream", "record it with --events order"),
+        ("work.erl", "is expected"),
+        ("nothing", "No such file"),
+    ] {
+        let refused = place.run(&["run", "--replay", file, "--", "work.erl"]);
+        assert_eq!(refused.status.code(), Some(1), "{file}");
+        assert!(
+            errors(&refused).contains(error),
+            "{file}: {}",
+            errors(&refused)
+        );
+        assert_eq!(errors(&refused).lines().count(), 1, "{}", errors(&refused));
+        assert!(refused.stdout.is_empty(), "nothing is run");
+    }
+}

@@ -1,0 +1,325 @@
+//! The order of what processes do to each other: spawns, sendings, deliveries, receives. Who records a run is told of
+//! each step ([`Told`]); a replay follows the steps of a recorded run ([`super::replay`]).
+//!
+//! A message is known by its sender and the number of its sending, counted from 1. A message that no process has sent
+//! (of a timer, a port, a monitor, a link) is known by its place among those of its receiver.
+//!
+//! Source of the notions: prefix-based tracing (`docs/replay.md`).
+
+use std::cell::RefMut;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Process;
+use super::probe::probes;
+use super::replay;
+use super::signal::ANSWER;
+use crate::hash::HashMap;
+use crate::term::{Atom, Pid, Term, am};
+
+/// What is asked for of all processes: [`RECORDED`], [`FOLLOWED`].
+static ASKED: AtomicU8 = AtomicU8::new(0);
+
+/// Steps are told.
+pub(crate) const RECORDED: u8 = 1;
+/// Steps are those of a recorded run.
+pub(crate) const FOLLOWED: u8 = 2;
+
+/// Asks for this from now on: before the first process is made.
+pub(crate) fn ask(what: u8) {
+    ASKED.fetch_or(what, Ordering::Relaxed);
+}
+
+/// Whether the order is recorded or followed.
+#[inline(always)]
+pub(crate) fn is_asked() -> bool {
+    ASKED.load(Ordering::Relaxed) != 0
+}
+
+fn is_recorded() -> bool {
+    ASKED.load(Ordering::Relaxed) & RECORDED != 0
+}
+
+/// Whether a recorded run is followed.
+pub(crate) fn is_followed() -> bool {
+    ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
+}
+
+/// A message that a process has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sending {
+    pub(crate) from: Pid,
+    /// Which of the sender's sendings.
+    pub(crate) number: u32,
+}
+
+/// Where a message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A process has sent it.
+    Sent(Sending),
+    /// No process has: it tells of `of`, if of any, and that it was gone already.
+    Told { of: Option<Pid>, is_gone: bool },
+}
+
+impl Source {
+    /// A message that tells of no process.
+    pub(crate) const NOTICE: Source = Source::Told {
+        of: None,
+        is_gone: false,
+    };
+
+    /// A message that tells that `of` has ended, with this reason: `noproc` where it was gone already.
+    pub(crate) fn end_of(of: Option<Pid>, reason: Term<'_>) -> Source {
+        let is_gone = reason == am::noproc;
+        Source::Told { of, is_gone }
+    }
+
+    /// The source of a message that carries this number: 0 where no process has sent it.
+    pub(crate) fn of(from: Pid, number: u32) -> Source {
+        match number {
+            0 => Source::NOTICE,
+            _ => Source::Sent(Sending { from, number }),
+        }
+    }
+}
+
+/// What a recorder is told of a process, in the order of its steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    Spawn(Pid),
+    /// So many sendings since the last step.
+    Sent(u32),
+    Delivery(Sending),
+    /// The message at this place of its queue is taken.
+    Receive(usize),
+    /// The message is delivered behind all others, and taken.
+    Take(Sending),
+    /// One sending, and then the same.
+    SendTake(Sending),
+    /// A message that no process has sent is delivered.
+    Notice {
+        of: Option<Pid>,
+        is_gone: bool,
+    },
+    /// What is delivered next gets to this place.
+    Ahead(usize),
+    Timeout,
+    Miss(Atom),
+    Load {
+        module: Atom,
+        misses: u64,
+    },
+    Exit,
+}
+
+/// A step that a process makes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It makes this process.
+    Spawn(Pid),
+    /// It sends its message of this number.
+    Send(u32),
+    /// Its receive times out.
+    Timeout,
+    /// It calls a function that is not there, of this module.
+    Miss(Atom),
+    /// It makes a module's code the current one, which has been missed so often.
+    Load { module: Atom, misses: u64 },
+    /// It ends.
+    Exit,
+}
+
+/// What of the order a process has to keep.
+#[derive(Default)]
+pub(crate) struct Own {
+    /// Its sendings so far.
+    sent: u32,
+    /// Those of them that have not been told.
+    untold: u32,
+    /// The message at the end of its queue, delivered after those sendings, that has not been told either: if it is
+    /// taken next, one record says both.
+    fresh: Option<Sending>,
+    /// What it follows.
+    pub(super) follows: Option<Box<replay::Follows>>,
+}
+
+impl Own {
+    /// Tells what has been put off.
+    fn tell_rest(&mut self, pid: Pid) {
+        match std::mem::take(&mut self.untold) {
+            0 => {}
+            count => probes().ordered(pid, Told::Sent(count)),
+        }
+        if let Some(fresh) = self.fresh.take() {
+            probes().ordered(pid, Told::Delivery(fresh));
+        }
+    }
+
+    /// A message gets to the place `at` of a queue of `length` messages.
+    fn tell_delivery(&mut self, pid: Pid, source: Source, at: usize, length: usize) {
+        let is_last = at == length;
+        match source {
+            Source::Sent(sending) if is_last && self.fresh.is_none() => self.fresh = Some(sending),
+            _ => {
+                self.tell_rest(pid);
+                if !is_last {
+                    probes().ordered(pid, Told::Ahead(at));
+                }
+                let told = match source {
+                    Source::Sent(sending) => Told::Delivery(sending),
+                    Source::Told { of, is_gone } => Told::Notice { of, is_gone },
+                };
+                probes().ordered(pid, told);
+            }
+        }
+    }
+
+    /// The message at the place `at` is taken; `length` messages are left.
+    fn tell_receive(&mut self, pid: Pid, at: usize, length: usize) {
+        let told = match self.fresh.take_if(|_| at == length) {
+            None => {
+                self.tell_rest(pid);
+                Told::Receive(at)
+            }
+            Some(sending) if self.untold == 1 => {
+                self.untold = 0;
+                Told::SendTake(sending)
+            }
+            Some(sending) => {
+                self.tell_rest(pid);
+                Told::Take(sending)
+            }
+        };
+        probes().ordered(pid, told);
+    }
+}
+
+impl Process {
+    fn own_order(&self) -> RefMut<'_, Own> {
+        self.order.get_or_init(Box::default).borrow_mut()
+    }
+
+    /// It follows what its parent's next spawn, or the recorded process of the same number, did.
+    pub(super) fn follow(&self, follows: replay::Follows) {
+        self.own_order().follows = Some(Box::new(follows));
+    }
+
+    /// What it follows, as long as there is something left.
+    pub(super) fn follows(&self) -> Option<RefMut<'_, replay::Follows>> {
+        let own = self.order.get()?.borrow_mut();
+        RefMut::filter_map(own, |own| own.follows.as_deref_mut()).ok()
+    }
+
+    /// It sends: the number of the sending, 0 where nobody asks for the order.
+    #[inline]
+    pub(super) fn next_sending(&self) -> u32 {
+        if !is_asked() {
+            return 0;
+        }
+        let number = self.own_order().send(self.pid());
+        self.follow_step(Step::Send(number));
+        number
+    }
+
+    /// It makes a step of its own, other than sending.
+    pub(crate) fn step(&self, step: Step) {
+        if !is_asked() {
+            return;
+        }
+        self.follow_step(step);
+        if !is_recorded() {
+            return;
+        }
+        self.own_order().tell_rest(self.pid());
+        let told = match step {
+            Step::Spawn(child) => Told::Spawn(child),
+            Step::Send(_) => return,
+            Step::Timeout => Told::Timeout,
+            Step::Miss(module) => Told::Miss(module),
+            Step::Load { module, misses } => Told::Load { module, misses },
+            Step::Exit => Told::Exit,
+        };
+        probes().ordered(self.pid(), told);
+    }
+
+    /// A message is about to get into its queue, behind the others or among those of priority.
+    #[inline]
+    pub(super) fn delivers(&self, source: Source, priority: bool) {
+        let (at, length) = self.mailbox.place_of_next(priority);
+        if is_recorded() {
+            let mut own = self.own_order();
+            own.tell_delivery(self.pid(), source, at, length);
+        }
+        if is_followed() {
+            self.follow_delivery(source, at);
+        }
+    }
+
+    /// The message at the place `at` has been taken out of its queue.
+    #[inline]
+    pub(super) fn receives(&self, at: usize) {
+        if is_recorded() {
+            let mut own = self.own_order();
+            own.tell_receive(self.pid(), at, self.mailbox.place_of_next(false).1);
+        }
+        if is_followed() {
+            self.follow_receive(at);
+        }
+    }
+}
+
+impl Own {
+    fn send(&mut self, pid: Pid) -> u32 {
+        if self.fresh.is_some() {
+            self.tell_rest(pid);
+        }
+        if is_recorded() {
+            self.untold += 1;
+        }
+        // Counts from 1 again after 2^32 sendings.
+        self.sent = match self.sent + 1 {
+            ANSWER => 1,
+            next => next,
+        };
+        self.sent
+    }
+}
+
+/// How often calls have missed each module. The lock orders misses and loads.
+static MISSES: Mutex<Option<HashMap<Atom, u64>>> = Mutex::new(None);
+
+/// A call by `p` has met a function that is not there: has it to do with that? `false`: it is to look again, as the
+/// function `is_there` meanwhile, or will be where a recorded run is followed.
+pub(crate) fn misses(p: &Process, module: Atom, is_there: impl FnOnce() -> bool) -> bool {
+    if !is_asked() {
+        return true;
+    }
+    let mut all = MISSES.lock();
+    if is_there() || is_followed() && !p.may_miss(module) {
+        return false;
+    }
+    *all.get_or_insert_default().entry(module).or_default() += 1;
+    p.step(Step::Miss(module));
+    true
+}
+
+/// `p` is about to make the code of `modules` the current one, by `load`; `None` where it has to wait, as calls are to
+/// miss them first in the run that is followed.
+pub(crate) fn loads<T>(p: &Process, modules: &[Atom], load: impl FnOnce() -> T) -> Option<T> {
+    if !is_asked() {
+        return Some(load());
+    }
+    let mut all = MISSES.lock();
+    let all = all.get_or_insert_default();
+    let misses = |module| all.get(&module).copied().unwrap_or(0);
+    if is_followed() && !p.may_load(modules.iter().map(|module| (*module, misses(*module)))) {
+        return None;
+    }
+    for module in modules {
+        let (module, misses) = (*module, misses(*module));
+        p.step(Step::Load { module, misses });
+    }
+    Some(load())
+}

@@ -1,0 +1,434 @@
+//! Replays: each process makes the steps that a recorded process made, and gets its messages in the order in which that
+//! one got them. A process whose steps are all made runs free.
+//!
+//! A message that comes too early is held in its receiver until its turn; a receive whose next message has not come
+//! waits, however short its time. Source: Algorithm 1 of prefix-based tracing (`docs/replay.md`), with the receivers in
+//! the place of its scheduler.
+
+mod cursor;
+mod held;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use beamline_formats::order::{Message, Origin, Request, Step as Recorded, Told, Trace};
+use beamline_formats::variable::Variable as _;
+use parking_lot::{Mutex, RwLock};
+
+use super::order::{self, FOLLOWED, Source, Step};
+use super::probe::probes;
+use super::signal::ANSWER;
+use super::{Control, Exiting, Process, Signal, work};
+use crate::hash::HashMap;
+use crate::heap::Message as HeapMessage;
+use crate::sys::halt;
+use crate::sys::stderr::complain;
+use crate::term::{Atom, Pid, am};
+use cursor::{Cursor, Turn};
+use held::Held;
+
+/// The run that is followed.
+struct Plan {
+    trace: Trace,
+    /// A process that cannot follow runs free instead of ending the emulator.
+    goes_on: bool,
+    /// Which recorded process each one follows.
+    indexes: RwLock<HashMap<Pid, usize>>,
+    /// Why processes have ended: who asks later than in the recorded run is told as it was then.
+    ends: Mutex<HashMap<Pid, HeapMessage>>,
+    /// Steps and deliveries so far.
+    progress: AtomicU64,
+    has_differed: AtomicBool,
+    /// Who waits, where the watch asks.
+    waiting: Mutex<Vec<watch::Waiting>>,
+}
+
+static PLAN: OnceLock<Plan> = OnceLock::new();
+
+fn plan() -> Option<&'static Plan> {
+    PLAN.get()
+}
+
+/// Follows the run that the environment asks for, if it does and no emulator of the command has begun to: before the
+/// first process is made.
+///
+/// # Errors
+/// One line when the request or its file cannot be understood.
+pub(crate) fn start_from_environment() -> Result<(), String> {
+    let Some(request) = Request::from_environment()? else {
+        return Ok(());
+    };
+    if !request.claim()? {
+        return Ok(());
+    }
+    let trace = request.trace()?;
+    let _ = PLAN.set(Plan::new(trace, request.goes_on));
+    order::ask(FOLLOWED);
+    watch::start();
+    Ok(())
+}
+
+/// What a message tells that no process has sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Word {
+    /// The end of a process.
+    Of(Pid),
+    /// Anything else.
+    Any,
+}
+
+/// A built-in function waits for a message that came before it.
+struct Hears;
+
+work! { Hears without terms }
+
+/// What a process follows.
+pub(super) struct Follows {
+    cursor: Cursor,
+    /// Signals that have come before their turn.
+    held: Held,
+}
+
+/// A process has been spawned: it follows the recorded process of its parent's spawn.
+pub(super) fn begins(p: &Process) {
+    if let Some(plan) = plan() {
+        plan.begin(p, plan.index(p.pid()));
+    }
+}
+
+/// The runtime has made a process: it follows the recorded one of its number.
+pub(super) fn begins_as_root(p: &Process) {
+    if let Some(plan) = plan() {
+        plan.begin(p, plan.root(p.pid()));
+    }
+}
+
+impl Plan {
+    fn begin(&'static self, p: &Process, index: Option<usize>) {
+        let Some(index) = index else { return };
+        self.indexes.write().insert(p.pid(), index);
+        p.follow(Follows {
+            cursor: Cursor::new(&self.trace, index),
+            held: Held::default(),
+        });
+    }
+
+    fn new(trace: Trace, goes_on: bool) -> Plan {
+        Plan {
+            trace,
+            goes_on,
+            indexes: RwLock::default(),
+            ends: Mutex::default(),
+            progress: AtomicU64::new(0),
+            has_differed: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// The recorded process without a parent that had the number of `pid`.
+    fn root(&self, pid: Pid) -> Option<usize> {
+        let origin = Origin::Root(pid.number());
+        let processes = self.trace.processes.iter();
+        processes
+            .take_while(|p| matches!(p.origin, Origin::Root(_)))
+            .position(|process| process.origin == origin)
+    }
+
+    fn index(&self, pid: Pid) -> Option<usize> {
+        self.indexes.read().get(&pid).copied()
+    }
+
+    /// Is it the recorded message?
+    fn is(&self, recorded: &Message, source: &Source) -> bool {
+        match (recorded, source) {
+            (Message::Sent { from, number }, Source::Sent(sending)) => {
+                sending.number == *number && self.index(sending.from) == Some(*from)
+            }
+            (Message::Told(Told { of, .. }), Source::Told { of: now, is_gone }) => {
+                let now = now.and_then(|pid| self.index(pid));
+                // A name that nobody has any more tells of nobody.
+                now == *of || now.is_none() && *is_gone
+            }
+            (Message::Sent { .. }, Source::Told { .. }) | (Message::Told(_), Source::Sent(_)) => {
+                false
+            }
+        }
+    }
+
+    fn has_moved(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Follows {
+    fn steps(&self, plan: &'static Plan) -> &'static [Recorded] {
+        &plan.trace.processes[self.cursor.process].steps
+    }
+
+    /// The held signal whose turn it is, corrected as it was told in the recorded run. A signal that ends a process
+    /// (`traps` says whether they become messages) comes after its last step.
+    fn take_due(&mut self, plan: &'static Plan, traps: bool) -> Option<Signal> {
+        let steps = self.steps(plan);
+        if self.cursor.is_over() {
+            return self.held.pop();
+        }
+        if let Some(due) = self.cursor.due(steps) {
+            let (source, signal) = self.held.take(plan, due)?;
+            return Some(plan.corrected(due, source, signal));
+        }
+        let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit));
+        let ends = |_: &Source, signal: &Signal| match signal {
+            Signal::Exit(exit) => exit.ends(traps),
+            _ => false,
+        };
+        let (_, signal) = is_last.then(|| self.held.take_other(ends))??;
+        Some(signal)
+    }
+}
+
+impl Plan {
+    /// The signal, with the reason that the recorded process was told: that of who is gone already is another one.
+    fn corrected(&self, recorded: &Message, source: Source, signal: Signal) -> Signal {
+        let (Message::Told(Told { gone, .. }), Source::Told { of, .. }) = (recorded, source) else {
+            return signal;
+        };
+        match signal {
+            Signal::MonitorDown { reference, reason } => {
+                let reason = self.reason(of, *gone, reason);
+                Signal::MonitorDown { reference, reason }
+            }
+            Signal::Exit(mut exit) => {
+                exit.reason = self.reason(of, *gone, exit.reason);
+                Signal::Exit(exit)
+            }
+            other => other,
+        }
+    }
+
+    fn reason(&self, of: Option<Pid>, was_gone: bool, reason: HeapMessage) -> HeapMessage {
+        let is_gone = reason.term() == am::noproc;
+        match of {
+            _ if is_gone == was_gone => reason,
+            _ if was_gone => HeapMessage::copy_of(Atom::term(am::noproc)),
+            Some(pid) => match self.ends.lock().get(&pid) {
+                Some(end) => HeapMessage::copy_of(end.term()),
+                None => reason,
+            },
+            None => reason,
+        }
+    }
+}
+
+impl Process {
+    /// Handles a signal now, or holds it until its turn.
+    pub(super) fn handle_in_turn(&mut self, signal: Signal) -> Result<(), Exiting> {
+        let source = self.source_of(&signal);
+        let Some(source) = source else {
+            return self.handle_now(signal);
+        };
+        let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
+            return self.handle_now(signal);
+        };
+        follows.held.push(plan, source, signal);
+        drop(follows);
+        self.deliver_due()
+    }
+
+    /// Where the message comes from that a signal is or becomes; nothing for one that becomes none.
+    fn source_of(&self, signal: &Signal) -> Option<Source> {
+        match signal {
+            Signal::Message { number: ANSWER, .. } => None,
+            Signal::Message { from, number, .. } => Some(Source::of(*from, *number)),
+            Signal::Traced(traced) => Some(Source::of(traced.from, traced.number)),
+            Signal::AliasMessage { .. } => Some(Source::NOTICE),
+            Signal::Exit(exit) => Some(Source::end_of(exit.from.pid(), exit.reason.term())),
+            Signal::MonitorDown { reference, reason } => {
+                let relations = self.some_relations()?;
+                let origin = relations.origins.get(reference)?;
+                Some(Source::end_of(origin.target.process(), reason.term()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Handles the held signals whose turn it is.
+    ///
+    /// # Errors
+    /// When a signal ends the process.
+    pub(super) fn deliver_due(&mut self) -> Result<(), Exiting> {
+        let Some(plan) = plan() else { return Ok(()) };
+        loop {
+            let traps = self.flags.get().trap_exit;
+            let due = self
+                .follows()
+                .and_then(|mut follows| follows.take_due(plan, traps));
+            match due {
+                Some(signal) => self.handle_now(signal)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run.
+    pub(crate) fn awaits_turn(&self) -> bool {
+        order::is_followed() && self.turn() == Turn::Wait
+    }
+
+    /// Whether its receive timed out in the recorded run.
+    pub(super) fn follows_timeout(&self) -> bool {
+        order::is_followed() && self.turn() == Turn::Timeout
+    }
+
+    fn turn(&self) -> Turn {
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return Turn::Free;
+        };
+        follows.cursor.turn(follows.steps(plan))
+    }
+
+    /// A built-in function is about to give up what tells of the end of `of`, or, with [`Word::Any`], what no process
+    /// sends: whether the recorded process had been told before. Then it is to try again later.
+    pub(crate) fn is_to_hear(
+        &self,
+        word: impl FnOnce(&Process) -> Option<Word>,
+    ) -> Option<Control<'static>> {
+        if !order::is_followed() {
+            return None;
+        }
+        drop(self.take_work_if::<Hears>());
+        let of = match word(self)? {
+            Word::Of(pid) => plan()?.index(pid),
+            Word::Any => None,
+        };
+        let (plan, follows) = (plan()?, self.follows()?);
+        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of);
+        let is_due = follows.cursor.all_due(follows.steps(plan)).any(tells);
+        drop(follows);
+        is_due.then(|| self.put_off(Hears))
+    }
+
+    /// It makes a step: the next one that was recorded, or the first one after all that were.
+    pub(super) fn follow_step(&self, step: Step) {
+        let Some(plan) = plan() else { return };
+        if step == Step::Exit
+            && let Some(reason) = self.exit_reason()
+        {
+            let reason = HeapMessage::copy_of(reason);
+            plan.ends.lock().insert(self.pid(), reason);
+        }
+        let made = self
+            .follows()
+            .map(|mut follows| follows.cursor.make(plan, step));
+        match made {
+            Some(Err(expected)) => self.differs(plan, &expected, &step.to_string()),
+            _ => plan.has_moved(),
+        }
+    }
+
+    /// A message has got to this place of its queue.
+    pub(super) fn follow_delivery(&self, source: Source, at: usize) {
+        if let (Some(plan), Some(mut follows)) = (plan(), self.follows())
+            && follows.cursor.deliver(plan, &source, at)
+        {
+            plan.has_moved();
+        }
+    }
+
+    /// A message has been taken out of its queue.
+    pub(super) fn follow_receive(&self, at: usize) {
+        let Some(plan) = plan() else { return };
+        let received = self.follows().map(|mut follows| {
+            let steps = follows.steps(plan);
+            let received = follows.cursor.receive(steps, at);
+            received.map_err(|(expected, came)| (expected, came, follows.cursor.process))
+        });
+        match received {
+            Some(Err((expected, came, me))) => {
+                let came = match came {
+                    Some(came) => plan.trace.step(me, &Recorded::Receive(came)),
+                    None => "receive a message that was not recorded".to_owned(),
+                };
+                self.differs(plan, &expected, &came);
+            }
+            _ => plan.has_moved(),
+        }
+    }
+
+    /// Whether the recorded process missed this module here.
+    pub(super) fn may_miss(&self, module: Atom) -> bool {
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return true;
+        };
+        follows.cursor.may_miss(follows.steps(plan), module)
+    }
+
+    /// Whether these modules have been missed as often as before the recorded process loaded them here.
+    pub(super) fn may_load(&self, modules: impl Iterator<Item = (Atom, u64)>) -> bool {
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return true;
+        };
+        follows.cursor.may_load(follows.steps(plan), modules)
+    }
+
+    /// It does not do what it did in the recorded run.
+    #[cold]
+    fn differs(&self, plan: &Plan, expected: &Recorded, came: &str) {
+        let Some(mut follows) = self.follows() else {
+            return;
+        };
+        let me = follows.cursor.process;
+        follows.cursor.finish();
+        drop(follows);
+        let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
+        let line = format!("{name} was to {expected}, and is about to {came}");
+        plan.cannot_follow(&[format!("{line}; {}", self.place())]);
+    }
+
+    /// Where it is.
+    fn place(&self) -> String {
+        let location = probes().location(self);
+        format!("it is in {}", location.display())
+    }
+}
+
+impl Plan {
+    /// What a process is called: its reference, and what reports call it.
+    fn name(&self, process: usize) -> String {
+        let reference = self.trace.name(process);
+        match &self.trace.processes[process].known_as {
+            Some(known_as) => format!("{reference} ({known_as})"),
+            None => reference,
+        }
+    }
+
+    /// Says why a process cannot follow; ends the emulator, unless it is to go on.
+    fn cannot_follow(&self, why: &[String]) {
+        let is_first = !self.has_differed.swap(true, Ordering::Relaxed);
+        if self.goes_on || is_first {
+            for line in why {
+                complain!("beamline: the replay cannot follow: {line}");
+            }
+        }
+        if !self.goes_on && is_first {
+            complain!("beamline: with --go-on, such a process runs free");
+            halt::request(1);
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Spawn(_) => write!(f, "spawn a process"),
+            Step::Send(_) => write!(f, "send a message"),
+            Step::Timeout => write!(f, "time out"),
+            Step::Miss(module) => write!(f, "miss({module})"),
+            Step::Load { module, misses } => write!(f, "load({module}, {misses})"),
+            Step::Exit => write!(f, "exit"),
+        }
+    }
+}

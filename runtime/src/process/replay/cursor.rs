@@ -1,0 +1,192 @@
+//! Where a process is in what it follows.
+
+use beamline_formats::name;
+use beamline_formats::order::{Message, Step as Recorded, Trace};
+
+use super::super::order::{Source, Step};
+use super::Plan;
+use crate::term::Atom;
+
+/// What a receive does that has looked at all messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// What it always does.
+    Free,
+    /// It waits for a message that has not come.
+    Wait,
+    /// It times out.
+    Timeout,
+}
+
+/// A process's place in the trace.
+pub(super) struct Cursor {
+    /// The recorded process.
+    pub(super) process: usize,
+    /// Its next step that is no delivery.
+    step: usize,
+    /// Its next delivery: due when it comes before that step.
+    delivery: usize,
+    end: usize,
+    /// What is in the queue, as recorded; nothing for what was not.
+    queue: Vec<Option<Message>>,
+}
+
+impl Cursor {
+    pub(super) fn new(trace: &Trace, process: usize) -> Cursor {
+        let steps = &trace.processes[process].steps;
+        Cursor {
+            process,
+            step: next_own(steps, 0),
+            delivery: next_delivery(steps, 0),
+            end: steps.len(),
+            queue: Vec::new(),
+        }
+    }
+
+    /// All its steps are made, and all its messages have come.
+    pub(super) fn is_over(&self) -> bool {
+        self.step == self.end && self.delivery == self.end
+    }
+
+    /// Nothing is followed any more.
+    pub(super) fn finish(&mut self) {
+        (self.step, self.delivery) = (self.end, self.end);
+    }
+
+    /// The recorded message that is to come next, before its next step.
+    pub(super) fn due<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Message> {
+        self.all_due(steps).next()
+    }
+
+    /// The recorded messages that are to come before its next step.
+    pub(super) fn all_due<'t>(&self, steps: &'t [Recorded]) -> impl Iterator<Item = &'t Message> {
+        let due = steps.get(self.delivery..self.step).unwrap_or(&[]);
+        due.iter().filter_map(|step| match step {
+            Recorded::Deliver(message) => Some(message),
+            _ => None,
+        })
+    }
+
+    /// Its next step.
+    pub(super) fn next<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
+        steps.get(self.step)
+    }
+
+    pub(super) fn turn(&self, steps: &[Recorded]) -> Turn {
+        if self.due(steps).is_some() {
+            return Turn::Wait;
+        }
+        match self.next(steps) {
+            None => Turn::Free,
+            Some(Recorded::Timeout) => Turn::Timeout,
+            // A message that is to be received is in the queue, or is wrong; and who is to end ends by a signal.
+            Some(_) => Turn::Wait,
+        }
+    }
+
+    /// The process makes a step. After the last one, and where it was to be ended by a signal that comes late, it does
+    /// what it does.
+    ///
+    /// # Errors
+    /// The step that it was to make.
+    pub(super) fn make(&mut self, plan: &Plan, step: Step) -> Result<(), Recorded> {
+        let steps = &plan.trace.processes[self.process].steps;
+        let Some(next) = self.next(steps) else {
+            return Ok(());
+        };
+        let is_it = match (next, step) {
+            (Recorded::Spawn(child), Step::Spawn(pid)) => {
+                plan.indexes.write().insert(pid, *child);
+                true
+            }
+            (Recorded::Send(number), Step::Send(made)) => *number == made,
+            (Recorded::Timeout, Step::Timeout) | (Recorded::Exit, Step::Exit) => true,
+            (Recorded::Exit, _) => return Ok(()),
+            (Recorded::Miss(module), Step::Miss(missed)) => is_module(module, missed),
+            (Recorded::Load { module, .. }, Step::Load { module: made, .. }) => {
+                is_module(module, made)
+            }
+            _ => false,
+        };
+        if !is_it {
+            return Err(next.clone());
+        }
+        self.step = next_own(steps, self.step + 1);
+        Ok(())
+    }
+
+    /// A message has come: whether it is the one that was due.
+    pub(super) fn deliver(&mut self, plan: &Plan, source: &Source, at: usize) -> bool {
+        let steps = &plan.trace.processes[self.process].steps;
+        let due = self.due(steps).filter(|due| plan.is(due, source)).copied();
+        self.queue.insert(at.min(self.queue.len()), due);
+        if due.is_some() {
+            self.delivery = next_delivery(steps, self.delivery + 1);
+        }
+        due.is_some()
+    }
+
+    /// The message at this place is received.
+    ///
+    /// # Errors
+    /// The step that it was to make, and what was received.
+    pub(super) fn receive(
+        &mut self,
+        steps: &[Recorded],
+        at: usize,
+    ) -> Result<(), (Recorded, Option<Message>)> {
+        let received = (at < self.queue.len())
+            .then(|| self.queue.remove(at))
+            .flatten();
+        match self.next(steps) {
+            None | Some(Recorded::Exit) => Ok(()),
+            Some(Recorded::Receive(message)) if received == Some(*message) => {
+                self.step = next_own(steps, self.step + 1);
+                Ok(())
+            }
+            Some(next) => Err((next.clone(), received)),
+        }
+    }
+
+    pub(super) fn may_miss(&self, steps: &[Recorded], module: Atom) -> bool {
+        match self.next(steps) {
+            None | Some(Recorded::Exit) => true,
+            Some(Recorded::Miss(missed)) => is_module(missed, module),
+            Some(_) => false,
+        }
+    }
+
+    pub(super) fn may_load(
+        &self,
+        steps: &[Recorded],
+        mut modules: impl Iterator<Item = (Atom, u64)>,
+    ) -> bool {
+        let mut recorded = steps[self.step.min(self.end)..]
+            .iter()
+            .filter(|step| !matches!(step, Recorded::Deliver(_)));
+        modules.all(|(loaded, now)| match recorded.next() {
+            Some(Recorded::Load { module, misses }) if is_module(module, loaded) => now >= *misses,
+            // The step itself tells what is wrong.
+            _ => true,
+        })
+    }
+}
+
+/// Is it the module of this name? Those of scripts have the time in theirs.
+fn is_module(recorded: &str, module: Atom) -> bool {
+    recorded == name::stable(module.name())
+}
+
+fn is_delivery(step: &Recorded) -> bool {
+    matches!(step, Recorded::Deliver(_))
+}
+
+fn next_own(steps: &[Recorded], from: usize) -> usize {
+    let found = steps[from..].iter().position(|step| !is_delivery(step));
+    found.map_or(steps.len(), |at| from + at)
+}
+
+fn next_delivery(steps: &[Recorded], from: usize) -> usize {
+    let found = steps[from..].iter().position(is_delivery);
+    found.map_or(steps.len(), |at| from + at)
+}

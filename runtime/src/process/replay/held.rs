@@ -1,0 +1,76 @@
+//! What has come to a process before its turn.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use beamline_formats::order::Message;
+
+use super::super::Signal;
+use super::super::order::Source;
+use super::Plan;
+use crate::hash::HashMap;
+
+/// Signals that are messages, or become some, or end the process, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Held {
+    all: BTreeMap<u64, (Source, Signal)>,
+    /// Those that recorded processes have sent: by the sender's place and the number of the sending.
+    sent: HashMap<(usize, u32), u64>,
+    /// The others.
+    others: VecDeque<u64>,
+    next: u64,
+}
+
+impl Held {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn push(&mut self, plan: &Plan, source: Source, signal: Signal) {
+        let at = self.next;
+        self.next += 1;
+        let sender = match source {
+            Source::Sent(sending) => plan.index(sending.from).map(|from| (from, sending.number)),
+            Source::Told { .. } => None,
+        };
+        match sender {
+            Some(sender) => drop(self.sent.insert(sender, at)),
+            None => self.others.push_back(at),
+        }
+        self.all.insert(at, (source, signal));
+    }
+
+    /// The one that came first.
+    pub(super) fn pop(&mut self) -> Option<Signal> {
+        let (_, (_, signal)) = self.all.pop_first()?;
+        if self.all.is_empty() {
+            self.sent.clear();
+            self.others.clear();
+        }
+        Some(signal)
+    }
+
+    /// The recorded message, if it has come.
+    pub(super) fn take(&mut self, plan: &Plan, due: &Message) -> Option<(Source, Signal)> {
+        match due {
+            Message::Sent { from, number } => {
+                let at = self.sent.remove(&(*from, *number))?;
+                self.all.remove(&at)
+            }
+            Message::Told(_) => self.take_other(|source, _| plan.is(due, source)),
+        }
+    }
+
+    /// The first one, not sent by a recorded process, of which this is true.
+    pub(super) fn take_other(
+        &mut self,
+        is_it: impl Fn(&Source, &Signal) -> bool,
+    ) -> Option<(Source, Signal)> {
+        let all = &self.all;
+        let found = self.others.iter().position(|at| {
+            all.get(at)
+                .is_some_and(|(source, signal)| is_it(source, signal))
+        });
+        let at = self.others.remove(found?)?;
+        self.all.remove(&at)
+    }
+}

@@ -1,0 +1,117 @@
+//! The choices of Algorithm 1, as a receiver makes them.
+
+use super::*;
+use crate::process::order::Sending;
+
+/// `p3` of Figure 1 as a log, with its parent and the two that send to it.
+const FIGURE: &str = "\
+{p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
+{p0.1, [receive(l0:1), send(l0.1:1), receive(l0.2:1), receive(l0.2:2), receive(l0.3:1)]}
+{p0.2, [send(l0.2:1), receive(l0.1:1), send(l0.2:2)]}
+{p0.3, [send(l0.3:1)]}
+";
+
+/// Pids of the four, in the order of their places.
+const PIDS: [Pid; 4] = [Pid(100), Pid(101), Pid(102), Pid(103)];
+
+fn plan(text: &str) -> Plan {
+    let trace: Trace = text.parse().expect("a trace");
+    let plan = Plan::new(trace.with_deliveries(), false);
+    plan.indexes.write().extend(PIDS.into_iter().zip(0..));
+    plan
+}
+
+fn sent(from: usize, number: u32) -> Source {
+    let from = PIDS[from];
+    Source::Sent(Sending { from, number })
+}
+
+impl Plan {
+    fn cursor(&self, process: usize) -> Cursor {
+        Cursor::new(&self.trace, process)
+    }
+
+    fn turn_of(&self, cursor: &Cursor) -> Turn {
+        cursor.turn(&self.trace.processes[cursor.process].steps)
+    }
+
+    fn receive(&self, cursor: &mut Cursor, at: usize) -> bool {
+        let steps = &self.trace.processes[cursor.process].steps;
+        cursor.receive(steps, at).is_ok()
+    }
+}
+
+#[test]
+fn without_a_log_a_process_is_traced_and_runs_free() {
+    let plan = plan("{p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3)]}");
+    let mut cursor = plan.cursor(1);
+    assert!(cursor.is_over());
+    assert_eq!(plan.turn_of(&cursor), Turn::Free);
+    assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
+    assert_eq!(cursor.make(&plan, Step::Exit), Ok(()));
+}
+
+#[test]
+fn a_process_makes_the_steps_of_its_log() {
+    let plan = plan(FIGURE);
+    let mut cursor = plan.cursor(0);
+    assert_eq!(cursor.make(&plan, Step::Send(1)), Err(Recorded::Spawn(1)));
+    for pid in &PIDS[1..] {
+        assert_eq!(cursor.make(&plan, Step::Spawn(*pid)), Ok(()));
+    }
+    assert_eq!(cursor.make(&plan, Step::Timeout), Err(Recorded::Send(1)));
+    assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
+    assert!(cursor.is_over());
+}
+
+#[test]
+fn a_message_waits_for_its_turn() {
+    let plan = plan(FIGURE);
+    let mut cursor = plan.cursor(1);
+    let (l1, l2) = (sent(0, 1), sent(2, 1));
+    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert!(!plan.is(cursor.due(&plan.trace.processes[1].steps).expect("l1"), &l2));
+    assert!(cursor.deliver(&plan, &l1, 0));
+    // The next one is due behind the next step only.
+    assert_eq!(cursor.due(&plan.trace.processes[1].steps), None);
+    assert!(plan.receive(&mut cursor, 0));
+    assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
+    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert!(cursor.deliver(&plan, &l2, 0));
+    assert!(plan.receive(&mut cursor, 0));
+}
+
+#[test]
+fn another_message_than_the_next_one_is_an_error() {
+    let plan = plan(FIGURE);
+    let mut cursor = plan.cursor(1);
+    assert!(cursor.deliver(&plan, &sent(0, 1), 0));
+    assert!(!cursor.deliver(&plan, &sent(3, 1), 1));
+    assert!(!plan.receive(&mut cursor, 1));
+}
+
+#[test]
+fn a_receive_times_out_where_it_did() {
+    let plan = plan("{p0, [spawn(p0.1), timeout, send(l0:1), exit]}");
+    let mut cursor = plan.cursor(0);
+    assert_eq!(cursor.make(&plan, Step::Spawn(PIDS[1])), Ok(()));
+    assert_eq!(plan.turn_of(&cursor), Turn::Timeout);
+    assert_eq!(cursor.make(&plan, Step::Timeout), Ok(()));
+    assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
+    // Who is to be ended by a signal waits for it.
+    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert_eq!(cursor.make(&plan, Step::Exit), Ok(()));
+}
+
+#[test]
+fn modules_are_missed_and_loaded_in_turn() {
+    let (lists, maps) = (Atom::new("lists"), Atom::new("maps"));
+    let plan = plan("{p0, [miss(lists), load(lists, 2), exit]}");
+    let mut cursor = plan.cursor(0);
+    let steps = &plan.trace.processes[0].steps;
+    assert!(cursor.may_miss(steps, lists) && !cursor.may_miss(steps, maps));
+    assert_eq!(cursor.make(&plan, Step::Miss(lists)), Ok(()));
+    assert!(!cursor.may_miss(steps, lists));
+    assert!(!cursor.may_load(steps, [(lists, 1)].into_iter()));
+    assert!(cursor.may_load(steps, [(lists, 2)].into_iter()));
+}

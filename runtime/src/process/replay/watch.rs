@@ -1,0 +1,128 @@
+//! Watches whether a replay goes on: a process that waits for what never comes says so.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::super::{Process, Signal, deliver};
+use super::{Plan, Recorded, plan};
+use crate::process::replay::cursor::Turn;
+use crate::sched::machine;
+use crate::sys::chance::outside;
+
+/// How often it looks.
+const PAUSE: Duration = Duration::from_millis(500);
+/// So many processes are named.
+const NAMED: usize = 4;
+/// A replay is stuck when nothing has happened in so many looks.
+const PATIENCE: u32 = 10;
+
+/// Starts the watch.
+pub(super) fn start() {
+    let started = std::thread::Builder::new()
+        .name("replay_watch".into())
+        .spawn(watch);
+    // Without it a replay that is stuck says nothing: the user ends it.
+    drop(started);
+}
+
+fn watch() {
+    let Some(plan) = plan() else { return };
+    let (mut seen, mut quiet) = ((0, 0), 0);
+    loop {
+        std::thread::sleep(PAUSE);
+        let now = (plan.progress.load(Ordering::Relaxed), reductions());
+        quiet = match now == seen && !outside::has_programs() {
+            true => quiet + 1,
+            false => 0,
+        };
+        seen = now;
+        if quiet == PATIENCE {
+            plan.ask_who_waits();
+            std::thread::sleep(PAUSE);
+            plan.tell_who_waits();
+        }
+    }
+}
+
+fn reductions() -> u64 {
+    let counters = machine().counters.iter();
+    counters
+        .map(|counters| counters.reductions.load(Ordering::Relaxed))
+        .sum()
+}
+
+/// A process that waits for its turn.
+pub(super) struct Waiting {
+    /// Others have come, out of turn: these say most of what is wrong.
+    has_others: bool,
+    line: String,
+}
+
+impl Plan {
+    /// Has the processes that wait for their turn say so.
+    fn ask_who_waits(&'static self) {
+        let all: Vec<_> = self.indexes.read().keys().copied().collect();
+        for pid in all {
+            let ask = move |p: Option<&mut Process>| {
+                if let Some(p) = p {
+                    p.says_what_it_waits_for(self);
+                }
+            };
+            deliver(pid, Signal::request(ask));
+        }
+    }
+
+    /// Names some of them.
+    fn tell_who_waits(&self) {
+        let mut waiting = std::mem::take(&mut *self.waiting.lock());
+        waiting.sort_by(|a, b| (!a.has_others, &a.line).cmp(&(!b.has_others, &b.line)));
+        let others = waiting.len().saturating_sub(NAMED);
+        let mut lines: Vec<_> = waiting
+            .into_iter()
+            .take(NAMED)
+            .map(|one| one.line)
+            .collect();
+        if lines.is_empty() {
+            return;
+        }
+        if others > 0 {
+            lines.push(format!("{others} others wait, too"));
+        }
+        self.cannot_follow(&lines);
+    }
+}
+
+impl Process {
+    fn says_what_it_waits_for(&mut self, plan: &Plan) {
+        if self.turn() != Turn::Wait {
+            return;
+        }
+        let place = self.place();
+        let Some(mut follows) = self.follows() else {
+            return;
+        };
+        let me = follows.cursor.process;
+        let steps = &plan.trace.processes[me].steps;
+        let expected = match follows.cursor.due(steps) {
+            Some(message) => {
+                let due = plan.trace.step(me, &Recorded::Deliver(*message));
+                format!("waits to {due}")
+            }
+            None => match follows.cursor.next(steps) {
+                Some(step) => format!("waits, and was to {}", plan.trace.step(me, step)),
+                None => return,
+            },
+        };
+        let held = match follows.held.len() {
+            0 => String::new(),
+            held => format!("; {held} other messages have come"),
+        };
+        let line = format!("{} {expected}{held}; {place}", plan.name(me));
+        let has_others = follows.held.len() > 0;
+        if plan.goes_on {
+            follows.cursor.finish();
+        }
+        drop(follows);
+        plan.waiting.lock().push(Waiting { has_others, line });
+    }
+}
