@@ -15,6 +15,7 @@ use crate::gate::{Limits, Results, compare, output};
 use crate::histogram::{Histograms, Of, Request};
 use crate::html::Page;
 use crate::json;
+use crate::order::Trace;
 use crate::profile::{Profile, View, seal as seal_profile};
 use crate::ring::{Recording, Summary};
 use crate::table::{By, Sort, Tables};
@@ -62,6 +63,10 @@ fn tell(path: &std::path::Path) -> Result<Vec<u8>, String> {
         }
     }
     show(&profile, &mut out);
+    out.extend(match Trace::of(&recording) {
+        Ok(trace) => trace.to_string().into_bytes(),
+        Err(error) => error.into_bytes(),
+    });
     let page = Page::read(&recording, "fuzz", 100).map_err(|e| e.to_string())?;
     page.write(&mut out).expect("a Vec takes all");
     Ok(out)
@@ -127,6 +132,26 @@ pub fn baseline(bytes: &[u8]) {
     let _ = output::junit(&comparison);
     let _ = output::github(&comparison, "file");
     let _ = output::benchmark_action(&results);
+}
+
+/// A trace as text: what was read is written and read again as it is, also as JSON.
+pub fn trace(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let trace: Trace = match text.parse() {
+        Ok(trace) => trace,
+        Err(error) => {
+            assert_eq!(error.lines().count(), 1, "{error}");
+            return;
+        }
+    };
+    assert_eq!(trace.to_string().parse().as_ref(), Ok(&trace));
+    if let Err(error) = trace.check() {
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let _ = trace.log().with_deliveries();
+    let places: Vec<usize> = (0..trace.processes.len()).collect();
+    let json = trace.to_json(&places);
+    assert_eq!(Trace::from_json(&json).as_ref(), Ok(&trace));
 }
 
 /// Puts the checks of a ring, a stream or a profile right, as far as it has them.

@@ -92,6 +92,25 @@ fn a_racy_run_happens_again() {
 }
 
 #[test]
+fn a_log_is_followed_as_its_recording_is() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    let first = record(&place, &["work.erl"]);
+    for (file, options) in [
+        ("run.log", &["--log"][..]),
+        ("run.trace", &[]),
+        ("run.json", &["--json"]),
+    ] {
+        let printed = place.run(&[&["trace", "run.stream"], options].concat());
+        fs::write(place.file(file), &printed.stdout).expect("writable");
+        let again = place.run(&["run", "--replay", file, "--", "work.erl"]);
+        assert_eq!(again.status.code(), Some(3), "{file}: {}", errors(&again));
+        assert_eq!(again.stdout, first, "{file}");
+    }
+}
+
+#[test]
 fn a_replay_is_recorded_as_the_run_was() {
     let Some(place) = Place::new(RACES) else {
         return;

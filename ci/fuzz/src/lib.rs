@@ -28,7 +28,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "beam",
         read: beamline_runtime::fuzz::beam_file,
@@ -68,6 +68,13 @@ pub const TARGETS: [Target; 7] = [
         name: "baseline",
         read: beamline_formats::fuzz::baseline,
         seeds: seeds::baselines,
+        damage: files::text,
+        cases: 10_000,
+    },
+    Target {
+        name: "trace",
+        read: beamline_formats::fuzz::trace,
+        seeds: seeds::traces,
         damage: files::text,
         cases: 10_000,
     },

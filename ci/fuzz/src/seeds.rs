@@ -222,6 +222,17 @@ fn profile(kind: Type) -> Vec<u8> {
     write().expect("a Vec takes all")
 }
 
+/// Traces as text.
+pub fn traces() -> Vec<Vec<u8>> {
+    let texts = [
+        "{p0, [spawn(p0.1), send(l0:1), timeout, exit]} % init\n\
+         {p0.1, [deliver(l0:1), receive(l0:1), miss('a module'), load(lists, 2)]}\n",
+        "{p0, [spawn(p0.1), receive(t0:1, p0.1, gone), receive(t0:2)]}\n{p0.1, []}\n",
+        "% a chain\n{p7, [spawn(p7.1)]}\n{p7.1^9, [receive(l7:1)]}\n",
+    ];
+    texts.map(|text| text.as_bytes().to_vec()).into()
+}
+
 /// Baselines: the samples' own, each workload for itself and with few functions.
 #[must_use]
 pub fn baselines() -> Vec<Vec<u8>> {

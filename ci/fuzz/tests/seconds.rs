@@ -72,4 +72,4 @@ macro_rules! targets {
     };
 }
 
-targets! { beam term ring stream profile baseline config }
+targets! { beam term ring stream profile baseline trace config }

@@ -1,8 +1,8 @@
 //! Refuses traces that no run can have.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::{Message, Origin, Process, Step, Trace};
+use super::{Message, Origin, Process, Step, Told, Trace};
 
 impl Trace {
     /// Whether the steps fit together.
@@ -10,57 +10,19 @@ impl Trace {
     /// # Errors
     /// One line that names the process and the step that no run can have.
     pub fn check(&self) -> Result<(), String> {
-        let places = 0..self.processes.len();
-        let sent: Vec<u32> = self.processes.iter().map(sendings).collect();
-        let mut spawned = vec![false; self.processes.len()];
-        let mut received = HashSet::new();
-        let mut delivered = HashSet::new();
-        for at in places {
-            let process = &self.processes[at];
-            let has_deliveries = process
-                .steps
-                .iter()
-                .any(|step| matches!(step, Step::Deliver(_)));
-            let (mut spawns, mut sends) = (0, 0);
-            for step in &process.steps {
-                let wrong = match step {
-                    Step::Spawn(child) => {
-                        spawns += 1;
-                        spawned[*child] = true;
-                        let (of, number) = (at, spawns);
-                        (self.processes[*child].origin != Origin::Child { of, number })
-                            .then_some("another child is the next one")
-                    }
-                    Step::Send(number) => {
-                        sends += 1;
-                        (*number != sends).then_some("another sending is the next one")
-                    }
-                    Step::Deliver(message) | Step::Receive(message) if !is_sent(message, &sent) => {
-                        Some("nobody sends this message")
-                    }
-                    Step::Deliver(message) => {
-                        (!delivered.insert((at, *message))).then_some("it was delivered before")
-                    }
-                    Step::Receive(message)
-                        if has_deliveries && !delivered.contains(&(at, *message)) =>
-                    {
-                        Some("it has not been delivered")
-                    }
-                    Step::Receive(message) => {
-                        (!received.insert((at, *message))).then_some("it was received before")
-                    }
-                    Step::Timeout | Step::Miss(_) | Step::Load { .. } | Step::Exit => None,
-                };
-                if let Some(wrong) = wrong {
-                    let (name, step) = (self.name(at), self.step(at, step));
-                    return Err(format!("{name} cannot {step}: {wrong}"));
-                }
-            }
+        let mut checker = Checker {
+            trace: self,
+            sent: self.processes.iter().map(sendings).collect(),
+            spawned: vec![false; self.processes.len()],
+            delivered: HashMap::new(),
+            received: HashSet::new(),
+        };
+        for at in 0..self.processes.len() {
+            checker.process(at)?;
         }
-        let origins = self.processes.iter().map(|process| process.origin);
-        for (at, origin) in origins.enumerate() {
-            if let Origin::Child { of, .. } = origin
-                && !spawned[at]
+        for (at, process) in self.processes.iter().enumerate() {
+            if let Origin::Child { of, .. } = process.origin
+                && !checker.spawned[at]
             {
                 let (parent, child) = (self.name(of), self.name(at));
                 return Err(format!("{parent} does not spawn {child}"));
@@ -70,15 +32,128 @@ impl Trace {
     }
 }
 
+/// A message; one that no process has sent is its receiver's.
+type Known = (Option<usize>, Message);
+
+struct Checker<'t> {
+    trace: &'t Trace,
+    /// How many messages each process sends.
+    sent: Vec<u32>,
+    spawned: Vec<bool>,
+    /// The messages that are delivered, with their receivers.
+    delivered: HashMap<Known, usize>,
+    received: HashSet<Known>,
+}
+
+/// What a process has done so far.
+#[derive(Default)]
+struct Done {
+    spawns: u32,
+    sends: u32,
+    /// The last sending of each sender that was delivered.
+    last: HashMap<usize, u32>,
+    has_ended: bool,
+    has_deliveries: bool,
+}
+
+impl Checker<'_> {
+    fn process(&mut self, at: usize) -> Result<(), String> {
+        let steps = &self.trace.processes[at].steps;
+        let is_delivery = |step: &Step| matches!(step, Step::Deliver(_));
+        let mut done = Done {
+            has_deliveries: steps.iter().any(is_delivery),
+            ..Done::default()
+        };
+        for step in steps {
+            let wrong = match step {
+                // What came to a process that had ended is delivered nowhere.
+                _ if done.has_ended => Some("it has ended"),
+                Step::Deliver(message) | Step::Receive(message) => {
+                    self.message(at, step, *message, &mut done)
+                }
+                step => self.own(at, step, &mut done),
+            };
+            if let Some(wrong) = wrong {
+                let (name, step) = (self.trace.name(at), self.trace.step(at, step));
+                return Err(format!("{name} cannot {step}: {wrong}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn own(&mut self, at: usize, step: &Step, done: &mut Done) -> Option<&'static str> {
+        match step {
+            Step::Spawn(child) => {
+                done.spawns += 1;
+                self.spawned[*child] = true;
+                let (of, number) = (at, done.spawns);
+                let origin = Origin::Child { of, number };
+                (self.trace.processes[*child].origin != origin)
+                    .then_some("another child is the next one")
+            }
+            Step::Send(number) => {
+                done.sends += 1;
+                (*number != done.sends).then_some("another sending is the next one")
+            }
+            Step::Exit => {
+                done.has_ended = true;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn message(
+        &mut self,
+        at: usize,
+        step: &Step,
+        message: Message,
+        done: &mut Done,
+    ) -> Option<&'static str> {
+        let receiver = match message {
+            Message::Sent { from, number } if number > self.sent[from] => {
+                return Some("nobody sends this message");
+            }
+            Message::Sent { from, number } if from == at && number > done.sends => {
+                return Some("it sends this message later");
+            }
+            Message::Sent { .. } => None,
+            Message::Told(_) => Some(at),
+        };
+        let known = (receiver, plain(message));
+        if let Step::Deliver(_) = step {
+            if self.delivered.insert(known, at).is_some() {
+                return Some("it was delivered before");
+            }
+            if let Message::Sent { from, number } = message
+                && let Some(last) = done.last.insert(from, number)
+                && last > number
+            {
+                return Some("a later message of the same sender was delivered before");
+            }
+            return None;
+        }
+        if done.has_deliveries && self.delivered.get(&known) != Some(&at) {
+            return Some("it has not been delivered");
+        }
+        (!self.received.insert(known)).then_some("it was received before")
+    }
+}
+
+/// The message, whatever it tells.
+fn plain(message: Message) -> Message {
+    match message {
+        Message::Told(Told { number, .. }) => Message::Told(Told {
+            number,
+            of: None,
+            gone: false,
+        }),
+        message => message,
+    }
+}
+
 fn sendings(process: &Process) -> u32 {
     let sends = process.steps.iter();
     let sends = sends.filter(|step| matches!(step, Step::Send(_))).count();
     u32::try_from(sends).unwrap_or(u32::MAX)
-}
-
-fn is_sent(message: &Message, sent: &[u32]) -> bool {
-    match message {
-        Message::Sent { from, number } => sent.get(*from).is_some_and(|sent| number <= sent),
-        Message::Told(_) => true,
-    }
 }

@@ -49,7 +49,7 @@ impl Trace {
     ///
     /// # Errors
     /// One line that says what is wrong.
-    pub(super) fn from_json(text: &str) -> Result<Trace, String> {
+    pub(crate) fn from_json(text: &str) -> Result<Trace, String> {
         let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if file.schema != SCHEMA {
             return Err(format!("its schema is {:?}, not {SCHEMA:?}", file.schema));
@@ -60,10 +60,8 @@ impl Trace {
                 file.version
             ));
         }
-        let lines = file.processes.into_iter().map(|process| {
-            let line = format!("{{{}, [{}]}}", process.process, process.steps.join(", "));
-            (line, process.known_as)
-        });
-        Trace::of_lines(lines)
+        let processes = file.processes.into_iter();
+        let processes = processes.map(|one| (one.process, one.steps, one.known_as));
+        Trace::of_steps(processes)
     }
 }

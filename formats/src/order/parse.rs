@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::reference::Reference;
 use super::{Message, Origin, Process, Step, Told, Trace};
+use crate::name;
 
 /// A step as it is written: its name, and what stands in its parentheses.
 type Written = (String, Vec<String>);
@@ -31,13 +32,26 @@ impl FromStr for Trace {
 }
 
 impl Trace {
-    /// The trace of such lines, each with what reports call its process.
-    pub(super) fn of_lines(
-        lines: impl Iterator<Item = (String, Option<String>)>,
+    /// The trace of processes with their steps, each a text, and with what reports call them.
+    pub(super) fn of_steps(
+        processes: impl Iterator<Item = (String, Vec<String>, Option<String>)>,
     ) -> Result<Trace, String> {
-        let lines = lines.map(|(text, known_as)| {
-            let line = Parser::new(&text).line()?;
-            Ok(Line { known_as, ..line })
+        let lines = processes.map(|(process, steps, known_as)| {
+            let reference = process.strip_prefix('p').and_then(|name| name.parse().ok());
+            let reference =
+                reference.ok_or_else(|| format!("'{process}' is no process such as p0.4"))?;
+            let steps = steps.iter().map(|step| {
+                let mut parser = Parser::new(step);
+                let written = parser.step();
+                let is_whole = parser.rest().is_empty();
+                let written = written.ok().filter(|_| is_whole);
+                written.ok_or_else(|| format!("'{step}' is no step of {process}"))
+            });
+            Ok(Line {
+                process: reference,
+                steps: steps.collect::<Result<_, String>>()?,
+                known_as,
+            })
         });
         build(lines.collect::<Result<_, String>>()?)
     }
@@ -169,28 +183,14 @@ impl<'t> Parser<'t> {
 
     /// What stands in the parentheses of a step: a reference, a number or an atom.
     fn argument(&mut self) -> Result<String, String> {
-        if !self.rest().starts_with('\'') {
+        let Some(quoted) = self.rest().strip_prefix('\'') else {
             return self.word().map(str::to_owned);
-        }
-        let mut out = String::new();
-        let mut chars = self.rest().char_indices().skip(1);
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '\'' => {
-                    self.at += at + 1;
-                    return Ok(out);
-                }
-                '\\' => match chars.next().map(|(_, c)| c) {
-                    Some('n') => out.push('\n'),
-                    Some('t') => out.push('\t'),
-                    Some('r') => out.push('\r'),
-                    Some(c) => out.push(c),
-                    None => break,
-                },
-                c => out.push(c),
-            }
-        }
-        Err(self.error("the end of a quoted atom"))
+        };
+        let Some((text, rest)) = name::unquote(quoted, '\'') else {
+            return Err(self.error("the end of a quoted atom"));
+        };
+        self.at = self.text.len() - rest.len();
+        Ok(text)
     }
 
     fn word(&mut self) -> Result<&'t str, String> {
@@ -210,7 +210,7 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 8] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=3),
-    ("receive", 1..=1),
+    ("receive", 1..=3),
     ("timeout", 0..=0),
     ("miss", 1..=1),
     ("load", 2..=2),
@@ -241,10 +241,9 @@ fn build(lines: Vec<Line>) -> Result<Trace, String> {
         }
         seen.resize(seen.len().max(place + 1), false);
         seen[place] = true;
-        let mut told = HashMap::new();
         let steps = line.steps.iter().map(|step| {
             builder
-                .step(place, step, &mut told)
+                .step(place, step)
                 .ok_or_else(|| format!("{} cannot {}", line.process, written(step)))
         });
         let steps = steps.collect::<Result<Vec<_>, String>>()?;
@@ -286,47 +285,16 @@ impl Builder {
         self.places[reference]
     }
 
-    fn step(
-        &mut self,
-        me: usize,
-        (step, arguments): &Written,
-        told: &mut HashMap<u32, Told>,
-    ) -> Option<Step> {
+    fn step(&mut self, me: usize, (step, arguments): &Written) -> Option<Step> {
         let first = arguments.first().map_or("", String::as_str);
         Some(match step.as_str() {
             "spawn" => Step::Spawn(self.process(first)?),
-            "send" => match self.message(me, first)? {
+            "send" => match self.message(me, arguments)? {
                 Message::Sent { from, number } if from == me => Step::Send(number),
                 _ => return None,
             },
-            "deliver" => {
-                let message = self.message(me, first)?;
-                Step::Deliver(match (message, &arguments[1..]) {
-                    (message, []) => message,
-                    (Message::Told(message), [of, gone @ ..]) => {
-                        let of = match of.as_str() {
-                            "nobody" => None,
-                            of => Some(self.process(of)?),
-                        };
-                        let gone = match gone {
-                            [] => false,
-                            [gone] if gone == "gone" => true,
-                            _ => return None,
-                        };
-                        let number = message.number;
-                        let message = Told { number, of, gone };
-                        told.insert(number, message);
-                        Message::Told(message)
-                    }
-                    (Message::Sent { .. }, _) => return None,
-                })
-            }
-            "receive" => Step::Receive(match self.message(me, first)? {
-                Message::Told(message) => {
-                    Message::Told(told.get(&message.number).copied().unwrap_or(message))
-                }
-                message => message,
-            }),
+            "deliver" => Step::Deliver(self.message(me, arguments)?),
+            "receive" => Step::Receive(self.message(me, arguments)?),
             "timeout" => Step::Timeout,
             "miss" => Step::Miss(first.to_owned()),
             "load" => Step::Load {
@@ -343,18 +311,34 @@ impl Builder {
         Some(self.place(&reference))
     }
 
-    fn message(&mut self, me: usize, text: &str) -> Option<Message> {
+    /// A message, and of whom it tells where no process has sent it.
+    fn message(&mut self, me: usize, arguments: &[String]) -> Option<Message> {
+        let (text, rest) = arguments.split_first()?;
         let (process, number) = text.split_at_checked(1)?.1.rsplit_once(':')?;
         let reference: Reference = process.parse().ok()?;
         let from = self.place(&reference);
         let number = number.parse().ok().filter(|number| *number > 0)?;
         match text.as_bytes()[0] {
-            b'l' => Some(Message::Sent { from, number }),
-            b't' if from == me => Some(Message::Told(Told {
-                number,
-                of: None,
-                gone: false,
-            })),
+            b'l' if rest.is_empty() => Some(Message::Sent { from, number }),
+            b't' if from == me => {
+                let (of, gone) = self.word(rest)?;
+                Some(Message::Told(Told { number, of, gone }))
+            }
+            _ => None,
+        }
+    }
+
+    fn word(&mut self, arguments: &[String]) -> Option<(Option<usize>, bool)> {
+        let [of, gone @ ..] = arguments else {
+            return Some((None, false));
+        };
+        let of = match of.as_str() {
+            "nobody" => None,
+            of => Some(self.process(of)?),
+        };
+        match gone {
+            [] => Some((of, false)),
+            [gone] if gone == "gone" => Some((of, true)),
             _ => None,
         }
     }

@@ -20,10 +20,14 @@ impl Trace {
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
         let text = String::from_utf8(text)
             .map_err(|_| "neither a recording nor a trace: it is not UTF-8".to_owned())?;
-        let trace = match text.trim_start().starts_with("{\"") {
+        let inner = text.trim_start().strip_prefix('{').map(str::trim_start);
+        let trace = match inner.is_some_and(|inner| inner.starts_with('"')) {
             true => Trace::from_json(&text)?,
             false => text.parse()?,
         };
+        if trace.processes.is_empty() {
+            return Err("it holds no process: neither a recording nor a trace".into());
+        }
         trace.check()?;
         Ok(trace)
     }
@@ -41,7 +45,7 @@ impl Trace {
         let since_ns = recording
             .whole_since_ns()
             .map_err(|error| error.to_string())?;
-        if is_cut || since_ns > 0 {
+        if is_cut || recording.is_cut() || since_ns > 0 {
             return Err(incomplete());
         }
         let mut reader = Reader::new(recording);
@@ -49,7 +53,7 @@ impl Trace {
         while let Some(record) = merged.read().map_err(|error| error.to_string())? {
             reader.add(record.subject, &record.event)?;
         }
-        Ok(reader.end())
+        reader.end()
     }
 }
 
@@ -109,14 +113,14 @@ impl<'r> Reader<'r> {
         let me = self.place(id);
         match *event {
             Event::OrderSpawn { child } => self.spawn(me, child)?,
-            Event::OrderSent { count } => self.sends(me, u32::try_from(count).unwrap_or(u32::MAX)),
+            Event::OrderSent { count } => self.sends(me, count)?,
             Event::OrderDelivery { label } => {
-                let message = self.sent(label);
+                let message = self.sent(label)?;
                 self.deliver(me, message)?;
             }
             Event::OrderTake { label } => self.take(me, label)?,
             Event::OrderSendTake { label } => {
-                self.sends(me, 1);
+                self.sends(me, 1)?;
                 self.take(me, label)?;
             }
             Event::OrderReceive { at } => self.receive(me, at)?,
@@ -125,11 +129,11 @@ impl<'r> Reader<'r> {
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
             Event::OrderTimeout {} => self.all[me].steps.push(Step::Timeout),
             Event::OrderMiss { module } => {
-                let module = self.module(module);
+                let module = self.module(module)?;
                 self.all[me].steps.push(Step::Miss(module));
             }
             Event::OrderLoad { module, misses } => {
-                let module = self.module(module);
+                let module = self.module(module)?;
                 self.all[me].steps.push(Step::Load { module, misses });
             }
             Event::OrderExit {} => self.all[me].steps.push(Step::Exit),
@@ -138,8 +142,11 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    fn module(&self, module: NameId) -> String {
-        name::stable(self.recording.names().atom(module)).to_owned()
+    fn module(&self, module: NameId) -> Result<String, String> {
+        if module == NameId::NONE {
+            return Err(incomplete());
+        }
+        Ok(name::stable(self.recording.names().atom(module)).to_owned())
     }
 
     fn spawn(&mut self, me: usize, child: Id) -> Result<(), String> {
@@ -149,7 +156,7 @@ impl<'r> Reader<'r> {
         let child = self.place(child);
         self.all[me].spawns += 1;
         let parent = (me, self.all[me].spawns);
-        if child <= me && self.all[child].parent.is_some() {
+        if self.all[child].parent.is_some() {
             return Err(incomplete());
         }
         self.all[child].parent = Some(parent);
@@ -158,35 +165,42 @@ impl<'r> Reader<'r> {
     }
 
     /// Its records tell so many sendings, of which some may be known already.
-    fn sends(&mut self, me: usize, count: u32) {
+    fn sends(&mut self, me: usize, count: u64) -> Result<(), String> {
         let known = &mut self.all[me];
-        known.told_sent = known.told_sent.saturating_add(count);
+        let told = u32::try_from(count)
+            .ok()
+            .and_then(|count| known.told_sent.checked_add(count));
+        known.told_sent = told.ok_or_else(incomplete)?;
         let told = known.told_sent;
-        self.sent_until(me, told);
+        self.sent_until(me, told)
     }
 
     /// Its sendings up to this number are among its steps.
-    fn sent_until(&mut self, me: usize, number: u32) {
+    fn sent_until(&mut self, me: usize, number: u32) -> Result<(), String> {
         let known = &mut self.all[me];
+        if number.saturating_sub(known.sent) > SENDINGS_MAX {
+            return Err(incomplete());
+        }
         known
             .steps
             .extend((known.sent + 1..=number).map(Step::Send));
         known.sent = known.sent.max(number);
+        Ok(())
     }
 
     /// The message of a label: its sender may tell the sending later, or never.
-    fn sent(&mut self, label: Label) -> Message {
+    fn sent(&mut self, label: Label) -> Result<Message, String> {
         let from = match self.low.get(&label.from) {
             Some(from) => *from,
             None => self.place(label.from.into()),
         };
-        self.sent_until(from, label.number);
+        self.sent_until(from, label.number)?;
         let number = label.number;
-        Message::Sent { from, number }
+        Ok(Message::Sent { from, number })
     }
 
     fn take(&mut self, me: usize, label: Label) -> Result<(), String> {
-        let message = self.sent(label);
+        let message = self.sent(label)?;
         self.deliver(me, message)?;
         let last = self.all[me].queue.len() as u64 - 1;
         self.receive(me, last)
@@ -222,7 +236,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The trace, in which parents come before their children.
-    fn end(self) -> Trace {
+    fn end(self) -> Result<Trace, String> {
         let Reader {
             recording,
             ids,
@@ -241,6 +255,10 @@ impl<'r> Reader<'r> {
             });
             order.extend(children);
             next += 1;
+        }
+        if order.len() != all.len() {
+            // Parents that are their own children's.
+            return Err(incomplete());
         }
         let mut new_places = vec![0; all.len()];
         for (new, old) in order.iter().enumerate() {
@@ -262,11 +280,14 @@ impl<'r> Reader<'r> {
                 steps: moved(known.steps, &new_places),
             })
         });
-        Trace {
+        Ok(Trace {
             processes: processes.collect(),
-        }
+        })
     }
 }
+
+/// A process that sends more between two other steps is damaged, or too large to be followed.
+const SENDINGS_MAX: u32 = 1 << 26;
 
 /// The steps, with the places that processes have got.
 fn moved(mut steps: Vec<Step>, places: &[usize]) -> Vec<Step> {
@@ -285,14 +306,8 @@ fn moved(mut steps: Vec<Step>, places: &[usize]) -> Vec<Step> {
 
 /// What reports call a process.
 fn known_as(recording: &Recording, id: u64) -> Option<String> {
-    let names = recording.names();
-    let id = Id::Process(id);
-    let registered = names.registered().find(|(_, who)| *who == id);
-    if let Some((name, _)) = registered {
-        return Some(name::atom(names.atom(name)));
-    }
-    let function = names.process(id)?.function;
-    Some(names.text(function))
+    let text = recording.names().process_text(Id::Process(id));
+    (!text.is_empty()).then_some(text)
 }
 
 fn incomplete() -> String {

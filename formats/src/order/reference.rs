@@ -100,11 +100,15 @@ impl FromStr for Reference {
             root,
             path: Vec::new(),
         };
+        let mut length = 0;
         for number in numbers {
             let (number, times) = number.split_once('^').unwrap_or((number, "1"));
             let (number, times) = (number.parse(), times.parse());
             match (number, times) {
-                (Ok(number @ 1..), Ok(times @ 1..=PATH_MAX)) => reference.push(number, times),
+                (Ok(number @ 1..), Ok(times @ 1..=PATH_MAX)) if length <= PATH_MAX - times => {
+                    length += times;
+                    reference.push(number, times);
+                }
                 _ => return Err(()),
             }
         }
@@ -112,5 +116,5 @@ impl FromStr for Reference {
     }
 }
 
-/// No chain of spawns is longer.
-const PATH_MAX: u32 = 1 << 24;
+/// No text may name a longer chain of spawns: each of its processes takes memory.
+const PATH_MAX: u32 = 1 << 17;

@@ -55,7 +55,7 @@ fn a_log_has_its_deliveries_right_before_its_receives() {
 fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
-receive(t0:3), timeout, miss('a module'), load(lists, 7), exit]} % init
+receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), exit]} % init
 {p0.1, []}
 ";
     let trace = parsed(text);
@@ -153,10 +153,48 @@ fn what_no_run_can_do_is_refused() {
             "{p0, [send(l0:1), send(l0:2), deliver(l0:2), receive(l0:1)]}",
             "p0 cannot receive(l0:1): it has not been delivered",
         ),
+        (
+            "{p0, [spawn(p0.1), send(l0:1), receive(l0:1)]}\n{p0.1, [receive(l0:1)]}",
+            "p0.1 cannot receive(l0:1): it was received before",
+        ),
+        (
+            "{p0, [deliver(t0:1), deliver(t0:1, p0)]}",
+            "p0 cannot deliver(t0:1, p0): it was delivered before",
+        ),
+        (
+            "{p0, [receive(l0:1), send(l0:1)]}",
+            "p0 cannot receive(l0:1): it sends this message later",
+        ),
+        (
+            "{p0, [send(l0:1), send(l0:2), deliver(l0:2), deliver(l0:1)]}",
+            "p0 cannot deliver(l0:1): a later message of the same sender was delivered before",
+        ),
+        ("{p0, [exit, timeout]}", "p0 cannot timeout: it has ended"),
         ("{p0, []}\n{p0.1, [timeout]}", "p0 does not spawn p0.1"),
     ] {
         assert_eq!(parsed(text).check(), Err(error.to_owned()), "{text}");
     }
+}
+
+#[test]
+fn steps_of_json_are_single_steps_and_its_form_is_free() {
+    let file = |step: &str| {
+        let text = "{\n  \"schema\": \"beamline-trace\", \"version\": 1,\n \"processes\": ";
+        format!("{text}[{{\"process\": \"p0\", \"steps\": [\"{step}\"]}}]}}")
+    };
+    for step in ["exit]} what", "timeout, exit", "", "jump"] {
+        let error = format!("'{step}' is no step of p0");
+        assert_eq!(Trace::from_json(&file(step)), Err(error));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    std::fs::write(&path, file("exit")).expect("writable");
+    assert_eq!(
+        Trace::load(&path).expect("a trace").to_string(),
+        "{p0, [exit]}\n"
+    );
+    std::fs::write(&path, "").expect("writable");
+    assert!(Trace::load(&path).is_err_and(|error| error.contains("no process")));
 }
 
 #[test]

@@ -41,22 +41,25 @@ impl Trace {
                     self.message(at, &Message::Sent { from, number })
                 )
             }
-            Step::Deliver(message) => {
-                let label = self.message(at, message);
-                match message {
-                    Message::Told(told) if told.of.is_some() || told.gone => {
-                        let of = told.of.map_or("nobody".into(), |of| self.name(of));
-                        let gone = if told.gone { ", gone" } else { "" };
-                        format!("deliver({label}, {of}{gone})")
-                    }
-                    _ => format!("deliver({label})"),
-                }
-            }
-            Step::Receive(message) => format!("receive({})", self.message(at, message)),
+            Step::Deliver(message) => format!("deliver({})", self.word(at, message)),
+            Step::Receive(message) => format!("receive({})", self.word(at, message)),
             Step::Timeout => "timeout".into(),
             Step::Miss(module) => format!("miss({})", name::atom(module)),
             Step::Load { module, misses } => format!("load({}, {misses})", name::atom(module)),
             Step::Exit => "exit".into(),
+        }
+    }
+
+    /// A message, and of whom it tells.
+    fn word(&self, at: usize, message: &Message) -> String {
+        let label = self.message(at, message);
+        match message {
+            Message::Told(told) if told.of.is_some() || told.gone => {
+                let of = told.of.map_or("nobody".into(), |of| self.name(of));
+                let gone = if told.gone { ", gone" } else { "" };
+                format!("{label}, {of}{gone}")
+            }
+            _ => label,
         }
     }
 

@@ -43,6 +43,10 @@ impl Process {
     pub(crate) fn fetch_at_turn(&mut self) -> Result<(), Exiting> {
         let (before, reds) = (self.mailbox.looked_for(), self.fcalls.get());
         self.fetch_signals()?;
+        if order::is_followed() {
+            // A built-in function may wait for what is held.
+            self.deliver_due()?;
+        }
         if self.fcalls.get() == reds {
             let unlooked_for = self.mailbox.len().saturating_sub(before);
             self.mailbox.not_looked_for(unlooked_for);

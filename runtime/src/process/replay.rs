@@ -132,10 +132,8 @@ impl Plan {
     /// The recorded process without a parent that had the number of `pid`.
     fn root(&self, pid: Pid) -> Option<usize> {
         let origin = Origin::Root(pid.number());
-        let processes = self.trace.processes.iter();
-        processes
-            .take_while(|p| matches!(p.origin, Origin::Root(_)))
-            .position(|process| process.origin == origin)
+        let mut processes = self.trace.processes.iter();
+        processes.position(|process| process.origin == origin)
     }
 
     fn index(&self, pid: Pid) -> Option<usize> {
