@@ -13,6 +13,8 @@ mod reference;
 mod request;
 mod text;
 
+use std::collections::{BTreeMap, HashMap};
+
 pub use request::Request;
 
 /// The steps of all processes of a run, or of a part of it.
@@ -111,21 +113,15 @@ impl Trace {
         log
     }
 
-    /// The trace with a delivery right before each receive, in each process that has none.
+    /// The trace with deliveries before the receives, as late as can be, in each process that has none. What one sender
+    /// sent comes in its order, and so does what no process sent.
     #[must_use]
     pub fn with_deliveries(mut self) -> Trace {
         for process in &mut self.processes {
             let has_any = |step: &Step| matches!(step, Step::Deliver(_));
-            if process.steps.iter().any(has_any) {
-                continue;
+            if !process.steps.iter().any(has_any) {
+                process.steps = delivered(std::mem::take(&mut process.steps));
             }
-            let steps = std::mem::take(&mut process.steps).into_iter();
-            process.steps = steps
-                .flat_map(|step| match step {
-                    Step::Receive(message) => vec![Step::Deliver(message), step],
-                    step => vec![step],
-                })
-                .collect();
         }
         self
     }
@@ -140,6 +136,43 @@ impl Trace {
                 known_as == Some(name) || self.reference(at).to_string() == name
             })
             .collect()
+    }
+}
+
+/// The steps, with deliveries before the receives.
+fn delivered(steps: Vec<Step>) -> Vec<Step> {
+    let received = steps.iter().filter_map(|step| match step {
+        Step::Receive(message) => Some(message.in_its_line()),
+        _ => None,
+    });
+    let mut to_come: HashMap<_, BTreeMap<_, _>> = HashMap::new();
+    for (line, number, message) in received {
+        to_come.entry(line).or_default().insert(number, message);
+    }
+    let mut all = Vec::with_capacity(steps.len() * 2);
+    for step in steps {
+        if let Step::Receive(message) = &step {
+            let (line, number, _) = message.in_its_line();
+            let messages = to_come.entry(line).or_default();
+            while let Some(first) = messages
+                .first_entry()
+                .filter(|first| *first.key() <= number)
+            {
+                all.push(Step::Deliver(first.remove()));
+            }
+        }
+        all.push(step);
+    }
+    all
+}
+
+impl Message {
+    /// Its sender, if a process has sent it, its number among that one's, and itself.
+    fn in_its_line(self) -> (Option<usize>, u32, Message) {
+        match self {
+            Message::Sent { from, number } => (Some(from), number, self),
+            Message::Told(Told { number, .. }) => (None, number, self),
+        }
     }
 }
 

@@ -52,6 +52,14 @@ fn a_log_has_its_deliveries_right_before_its_receives() {
 }
 
 #[test]
+fn what_is_received_out_of_order_is_delivered_in_order() {
+    let log = "{p0, [receive(t0:2, p0.1), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}\n{p0.1, []}";
+    let delivered = "{p0, [deliver(t0:1, p0.1), deliver(t0:2, p0.1), receive(t0:2, p0.1), deliver(l0.1:1), \
+deliver(l0.1:2), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}";
+    assert_eq!(parsed(log).with_deliveries().line(0), delivered);
+}
+
+#[test]
 fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
