@@ -31,8 +31,8 @@ const ROWS: usize = 15;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Record these groups of events: calls, returns, words, reductions, messages, processes, scheduling, gc, ports,
-    /// system, seq, counters, order. The groups words and reductions include calls and returns. The group order is what a
-    /// replay needs.
+    /// system, seq, counters, order, sites. The groups words and reductions include calls and returns. The group order is
+    /// what a replay needs; sites adds where in the code its steps are.
     #[arg(
         long,
         value_delimiter = ',',
@@ -329,6 +329,9 @@ fn request(args: &Arguments) -> Result<Request, String> {
         return Err(
             "--pattern chooses calls, but --events leaves them out: add calls to --events".into(),
         );
+    }
+    if events.contains(&Group::Sites) && !events.contains(&Group::Order) {
+        return Err("sites are those of the order: ask for order, too".into());
     }
     if events.contains(&Group::Order) && !args.span.span().begins_at_once() {
         return Err(

@@ -8,14 +8,18 @@
 mod check;
 mod json;
 mod parse;
+mod races;
 mod read;
 mod reference;
 mod request;
+mod sites;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
 
+pub use races::{RACES_MAX, Race, Races};
 pub use request::Request;
+pub use sites::{At, Site, Sites};
 
 /// The steps of all processes of a run, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,6 +178,35 @@ impl Message {
             Message::Told(Told { number, .. }) => (None, number, self),
         }
     }
+}
+
+impl Message {
+    /// The message, with the places that processes have got; nothing where its sender has none.
+    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Message> {
+        Some(match self {
+            Message::Sent { from, number } => Message::Sent {
+                from: place(from)?,
+                number,
+            },
+            Message::Told(told) => Message::Told(Told {
+                of: told.of.and_then(place),
+                ..told
+            }),
+        })
+    }
+}
+
+/// The steps, with the places that processes have got; without those that need a process that has none.
+fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> {
+    let steps = steps.into_iter().filter_map(|step| {
+        Some(match step {
+            Step::Spawn(child) => Step::Spawn(place(child)?),
+            Step::Deliver(message) => Step::Deliver(message.moved(&place)?),
+            Step::Receive(message) => Step::Receive(message.moved(&place)?),
+            step => step,
+        })
+    });
+    steps.collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
-use super::{Message, Origin, Process, Step, Told, Trace};
+use super::{At, Message, Origin, Process, Site, Sites, Step, Told, Trace, moved};
 use crate::name;
+use crate::profile::Origin as Whose;
 use crate::ring::{Event, Group, Id, Label, NameId, Recording};
 
 impl Trace {
@@ -37,6 +38,15 @@ impl Trace {
     /// # Errors
     /// One line: the order was not recorded, or not all of it.
     pub fn of(recording: &Recording) -> Result<Trace, String> {
+        let (trace, _) = Trace::with_sites(recording)?;
+        Ok(trace)
+    }
+
+    /// The trace that a recording holds, and where in the code its steps are, where it tells.
+    ///
+    /// # Errors
+    /// As those of [`Trace::of`].
+    pub fn with_sites(recording: &Recording) -> Result<(Trace, Sites), String> {
         if !recording.has(Group::Order) {
             return Err("it does not hold the order: record it with --events order".into());
         }
@@ -69,6 +79,26 @@ struct Known {
     told: u32,
     queue: VecDeque<Message>,
     ahead: Option<usize>,
+    timeouts: u32,
+    /// The place in the code of its next step.
+    site: Option<(NameId, u64)>,
+    sites: Vec<(Sited, (NameId, u64))>,
+}
+
+/// A step of a process that has a place in the code.
+enum Sited {
+    Send(u32),
+    Receive(Message),
+    Timeout(u32),
+}
+
+impl Known {
+    /// The place that was told before is that of this step.
+    fn is_at_site(&mut self, step: Sited) {
+        if let Some(site) = self.site.take() {
+            self.sites.push((step, site));
+        }
+    }
 }
 
 struct Reader<'r> {
@@ -107,7 +137,8 @@ impl<'r> Reader<'r> {
         let Id::Process(id) = subject else {
             return Ok(());
         };
-        if event.kind().map(crate::ring::Kind::group) != Some(Group::Order) {
+        let group = event.kind().map(crate::ring::Kind::group);
+        if !matches!(group, Some(Group::Order | Group::Sites)) {
             return Ok(());
         }
         let me = self.place(id);
@@ -127,7 +158,13 @@ impl<'r> Reader<'r> {
             Event::OrderTold { of } => self.told(me, of, false)?,
             Event::OrderToldGone { of } => self.told(me, of, true)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
-            Event::OrderTimeout {} => self.all[me].steps.push(Step::Timeout),
+            Event::OrderSite { function, line } => self.all[me].site = Some((function, line)),
+            Event::OrderTimeout {} => {
+                let known = &mut self.all[me];
+                known.timeouts += 1;
+                known.is_at_site(Sited::Timeout(known.timeouts));
+                known.steps.push(Step::Timeout);
+            }
             Event::OrderMiss { module } => {
                 let module = self.module(module)?;
                 self.all[me].steps.push(Step::Miss(module));
@@ -172,6 +209,7 @@ impl<'r> Reader<'r> {
             .and_then(|count| known.told_sent.checked_add(count));
         known.told_sent = told.ok_or_else(incomplete)?;
         let told = known.told_sent;
+        known.is_at_site(Sited::Send(told));
         self.sent_until(me, told)
     }
 
@@ -231,42 +269,32 @@ impl<'r> Reader<'r> {
         let known = &mut self.all[me];
         let at = usize::try_from(at).map_err(|_| incomplete())?;
         let message = known.queue.remove(at).ok_or_else(incomplete)?;
+        known.is_at_site(Sited::Receive(message));
         known.steps.push(Step::Receive(message));
         Ok(())
     }
 
-    /// The trace, in which parents come before their children.
-    fn end(self) -> Result<Trace, String> {
-        let Reader {
-            recording,
-            ids,
-            all,
-            ..
-        } = self;
-        let mut order: Vec<usize> = (0..all.len())
-            .filter(|at| all[*at].parent.is_none())
-            .collect();
-        order.sort_by_key(|at| ids[*at]);
-        let mut next = 0;
-        while let Some(at) = order.get(next).copied() {
-            let children = all[at].steps.iter().filter_map(|step| match step {
-                Step::Spawn(child) => Some(*child),
-                _ => None,
-            });
-            order.extend(children);
-            next += 1;
-        }
-        if order.len() != all.len() {
-            // Parents that are their own children's.
-            return Err(incomplete());
-        }
-        let mut new_places = vec![0; all.len()];
+    /// The trace, in which parents come before their children, and the places in the code of its steps.
+    fn end(self) -> Result<(Trace, Sites), String> {
+        let order = self.parents_first()?;
+        let mut new_places = vec![0; self.all.len()];
         for (new, old) in order.iter().enumerate() {
             new_places[*old] = new;
         }
-        let mut all: Vec<Option<Known>> = all.into_iter().map(Some).collect();
-        let processes = order.iter().filter_map(|&old| {
+        let place = |old: usize| new_places.get(old).copied();
+        let mut sites = Sites::default();
+        let mut all: Vec<Option<Known>> = self.all.into_iter().map(Some).collect();
+        let (recording, ids) = (self.recording, self.ids);
+        let processes = order.iter().enumerate().filter_map(|(new, &old)| {
             let known = all[old].take()?;
+            for (step, (function, line)) in known.sites {
+                let at = match step {
+                    Sited::Send(number) => At::Send(new, number),
+                    Sited::Receive(message) => At::Receive(new, message.moved(place)?),
+                    Sited::Timeout(number) => At::Timeout(new, number),
+                };
+                sites.insert(at, site(recording, function, line));
+            }
             let origin = match known.parent {
                 None => Origin::Root(ids[old] & 0xfff_ffff),
                 Some((of, number)) => Origin::Child {
@@ -277,32 +305,52 @@ impl<'r> Reader<'r> {
             Some(Process {
                 origin,
                 known_as: known_as(recording, ids[old]),
-                steps: moved(known.steps, &new_places),
+                steps: moved(known.steps, place),
             })
         });
-        Ok(Trace {
-            processes: processes.collect(),
-        })
+        let processes = processes.collect();
+        Ok((Trace { processes }, sites))
+    }
+
+    /// The places of all processes, those of parents before those of their children.
+    fn parents_first(&self) -> Result<Vec<usize>, String> {
+        let all = &self.all;
+        let mut order: Vec<usize> = (0..all.len())
+            .filter(|at| all[*at].parent.is_none())
+            .collect();
+        order.sort_by_key(|at| self.ids[*at]);
+        let mut next = 0;
+        while let Some(at) = order.get(next).copied() {
+            let children = all[at].steps.iter().filter_map(|step| match step {
+                Step::Spawn(child) => Some(*child),
+                _ => None,
+            });
+            order.extend(children);
+            next += 1;
+        }
+        // Otherwise there are parents that are their own children's.
+        match order.len() == all.len() {
+            true => Ok(order),
+            false => Err(incomplete()),
+        }
+    }
+}
+
+/// A place in the code, as a record tells it.
+fn site(recording: &Recording, function: NameId, line: u64) -> Site {
+    let names = recording.names();
+    let module = names
+        .function(function)
+        .map(|function| function.module.as_str());
+    Site {
+        function: names.text(function),
+        line: u32::try_from(line).unwrap_or(0),
+        is_of_application: module.is_some_and(|module| names.origin(module) == Whose::App),
     }
 }
 
 /// A process that sends more between two other steps is damaged, or too large to be followed.
 const SENDINGS_MAX: u32 = 1 << 26;
-
-/// The steps, with the places that processes have got.
-fn moved(mut steps: Vec<Step>, places: &[usize]) -> Vec<Step> {
-    for step in &mut steps {
-        match step {
-            Step::Spawn(child) => *child = places[*child],
-            Step::Deliver(message) | Step::Receive(message) => match message {
-                Message::Sent { from, .. } => *from = places[*from],
-                Message::Told(told) => told.of = told.of.map(|of| places[of]),
-            },
-            Step::Send(_) | Step::Timeout | Step::Miss(_) | Step::Load { .. } | Step::Exit => {}
-        }
-    }
-    steps
-}
 
 /// What reports call a process.
 fn known_as(recording: &Recording, id: u64) -> Option<String> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// The trace (1) of the text: `p1` is `p0`, and `p3`, `p2`, `p4` are its children, in the order of its spawns.
-const TRACE: &str = "\
+pub(super) const TRACE: &str = "\
 {p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
 {p0.1, [deliver(l0:1), deliver(l0.2:1), receive(l0:1), send(l0.1:1), receive(l0.2:1), deliver(l0.2:2), deliver(l0.3:1), receive(l0.2:2), receive(l0.3:1)]}
 {p0.2, [send(l0.2:1), deliver(l0.1:1), receive(l0.1:1), send(l0.2:2)]}
@@ -21,14 +21,14 @@ const LOG: &str = "\
 ";
 
 /// The prefix (3) of the text.
-const PREFIX: &str = "\
+pub(super) const PREFIX: &str = "\
 {p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
 {p0.1, [receive(l0.2:1)]}
 {p0.2, [send(l0.2:1)]}
 {p0.3, [send(l0.3:1)]}
 ";
 
-fn parsed(text: &str) -> Trace {
+pub(super) fn parsed(text: &str) -> Trace {
     text.parse().expect("a trace")
 }
 
@@ -222,7 +222,7 @@ fn json_of_another_format_is_refused() {
 }
 
 /// Traces of two processes that send to each other and to themselves, receive what has been sent, and time out.
-fn traces() -> impl Strategy<Value = Trace> {
+pub(super) fn traces() -> impl Strategy<Value = Trace> {
     proptest::collection::vec((0..2usize, 0..5u8), 0..60).prop_map(|choices| {
         let mut trace = parsed("{p0, [spawn(p0.1)]}");
         let (mut sent, mut told) = ([0; 2], [0; 2]);

@@ -332,6 +332,8 @@ events! {
     91 = OrderLoad, "order_load", Order, { module: NameId, misses: u64 };
     /// It ends.
     92 = OrderExit, "order_exit", Order, { };
+    /// Where in the code the step is that it makes next: the function, and the line, 0 where that is not known.
+    93 = OrderSite, "order_site", Sites, { function: NameId, line: u64 };
 }
 
 /// A group of events. A user asks for events by their groups.
@@ -364,11 +366,13 @@ pub enum Group {
     Counters,
     /// The order of what processes do to each other, for replays.
     Order,
+    /// Where in the code the sends, receives and time-outs of the order are.
+    Sites,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 13] = [
+    pub const ALL: [Group; 14] = [
         Group::Calls,
         Group::Returns,
         Group::Words,
@@ -382,6 +386,7 @@ impl Group {
         Group::Seq,
         Group::Counters,
         Group::Order,
+        Group::Sites,
     ];
 
     /// As the command line writes it.
@@ -401,6 +406,7 @@ impl Group {
             Group::Seq => "seq",
             Group::Counters => "counters",
             Group::Order => "order",
+            Group::Sites => "sites",
         }
     }
 }

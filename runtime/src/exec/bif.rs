@@ -62,13 +62,14 @@ pub(crate) fn call_bif(
     }
 }
 
-/// The same of a BIF that cannot collect.
+/// The same of a BIF that cannot collect; here, too, `pc` tells meanwhile where it was called.
 fn call_plain(
     p: &mut Process,
     row: &'static Bif,
     at: CodeAddress,
     caller: Option<CodeAddress>,
 ) -> BifEnd {
+    p.pc.set(caller.unwrap_or(CodeAddress::NULL));
     let (ended, live) = {
         let p: &Process = p;
         // SAFETY: P2, I3: a call's arguments are live; `Term` is a word.

@@ -244,6 +244,14 @@ fn native_function(p: &Process, pc: CodeAddress) -> Option<(Mfa, Place<'_>)> {
     (p.is_away() || p.is_stand_in()).then(|| (unsafe { Called::at(pc) }.mfa(), None))
 }
 
+/// At most `depth` functions that it is in, with the lines in them: 0 where one is not known.
+pub(crate) fn lines(p: &Process, depth: usize) -> Vec<(Mfa, u32)> {
+    let frames = frames(p, depth).into_iter();
+    frames
+        .map(|(mfa, place)| (mfa, place.map_or(0, |(_, line)| line)))
+        .collect()
+}
+
 /// At most `depth` functions that it is in, and where in them.
 fn frames(p: &Process, depth: usize) -> SmallVec<[(Mfa, Place<'_>); 1]> {
     let mut frames = SmallVec::new();

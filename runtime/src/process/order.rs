@@ -18,13 +18,15 @@ use super::signal::ANSWER;
 use crate::hash::HashMap;
 use crate::term::{Atom, Pid, Term, am};
 
-/// What is asked for of all processes: [`RECORDED`], [`FOLLOWED`].
+/// What is asked for of all processes: [`RECORDED`], [`SITED`], [`FOLLOWED`].
 static ASKED: AtomicU8 = AtomicU8::new(0);
 
 /// Steps are told.
 pub(crate) const RECORDED: u8 = 1;
 /// Steps are those of a recorded run.
 pub(crate) const FOLLOWED: u8 = 2;
+/// Steps that are told have a place in the code, which is told before.
+pub(crate) const SITED: u8 = 4;
 
 /// Asks for this from now on: before the first process is made.
 pub(crate) fn ask(what: u8) {
@@ -39,6 +41,10 @@ pub(crate) fn is_asked() -> bool {
 
 fn is_recorded() -> bool {
     ASKED.load(Ordering::Relaxed) & RECORDED != 0
+}
+
+fn is_sited() -> bool {
+    ASKED.load(Ordering::Relaxed) & SITED != 0
 }
 
 /// Whether a recorded run is followed.
@@ -218,9 +224,19 @@ impl Process {
         if !is_asked() {
             return 0;
         }
+        self.tell_site();
         let number = self.own_order().send(self.pid());
         self.follow_step(Step::Send(number));
         number
+    }
+
+    /// Where it is in its code, before a step, where that is told.
+    #[inline]
+    fn tell_site(&self) {
+        if is_sited() {
+            self.own_order().tell_rest(self.pid());
+            probes().sited(self);
+        }
     }
 
     /// It makes a step of its own, other than sending.
@@ -231,6 +247,9 @@ impl Process {
         self.follow_step(step);
         if !is_recorded() {
             return;
+        }
+        if step == Step::Timeout {
+            self.tell_site();
         }
         self.own_order().tell_rest(self.pid());
         let told = match step {
@@ -261,6 +280,7 @@ impl Process {
     #[inline]
     pub(super) fn receives(&self, at: usize) {
         if is_recorded() {
+            self.tell_site();
             let mut own = self.own_order();
             own.tell_receive(self.pid(), at, self.mailbox.place_of_next(false).1);
         }

@@ -95,6 +95,8 @@ pub(crate) trait Probes: Send + Sync {
     fn unwinding(&self, p: &mut Process);
     /// A step of a process, where the order is recorded.
     fn ordered(&self, pid: Pid, told: order::Told);
+    /// A process is about to make a step, where the places in the code are recorded.
+    fn sited(&self, p: &Process);
     /// A process goes into hibernation: its frames are gone.
     fn hibernates(&self, p: &Process);
     /// One of the last time slices of a process begins, or ends and is followed by others.

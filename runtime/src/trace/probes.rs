@@ -51,6 +51,9 @@ impl Probes for Tracing {
     fn ordered(&self, pid: Pid, told: order::Told) {
         record::ordered(pid, told);
     }
+    fn sited(&self, p: &Process) {
+        record::sited(p);
+    }
     fn hibernates(&self, p: &Process) {
         record::hibernates(p);
     }

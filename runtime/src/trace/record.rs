@@ -36,7 +36,7 @@ use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, span, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
-pub(super) use order::ordered;
+pub(super) use order::{ordered, sited};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 
@@ -222,8 +222,9 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         labels: RwLock::default(),
         modules: RwLock::default(),
         natives: RwLock::default(),
-        origins: groups
-            .contains(&Group::Calls)
+        origins: [Group::Calls, Group::Sites]
+            .iter()
+            .any(|group| groups.contains(group))
             .then(|| Origins::new(&request.libraries)),
         folder: request.folder.clone(),
         sees_returns: groups.contains(&Group::Returns),
@@ -236,7 +237,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
     };
     let recorder = RECORDER.get_or_init(|| recorder);
     if recorder.has(Group::Order) {
-        order::begin();
+        order::begin(recorder.has(Group::Sites));
     }
     NAMES.store(true, Ordering::Release);
     ON.store(request.span.begins_at_once(), Ordering::Release);
@@ -625,7 +626,12 @@ impl Recorder {
                 Group::Processes => flags::PROCS,
                 Group::Scheduling => flags::RUNNING | flags::EXITING,
                 Group::Gc => flags::GARBAGE_COLLECTION,
-                Group::Ports | Group::System | Group::Seq | Group::Counters | Group::Order => 0,
+                Group::Ports
+                | Group::System
+                | Group::Seq
+                | Group::Counters
+                | Group::Order
+                | Group::Sites => 0,
             };
             ports |= match group {
                 Group::Messages => flags::SEND | flags::RECEIVE,
@@ -709,14 +715,18 @@ impl Recorder {
 
     fn module(&self, module: Atom) -> NameId {
         known(&self.modules, module, || {
-            let name = self.atom(module);
-            let origins = self.origins.as_ref();
-            let origin = origins.map_or(Origin::App, |origins| origins.of(module));
+            let (name, origin) = (self.atom(module), self.origin(module));
             if origin != Origin::App {
                 self.ring.name(Name::Module { name, origin });
             }
             name
         })
+    }
+
+    /// Whose a module is, where that is asked for.
+    fn origin(&self, module: Atom) -> Origin {
+        let origins = self.origins.as_ref();
+        origins.map_or(Origin::App, |origins| origins.of(module))
     }
 
     /// A function is native code. It is dirty if it ever was.

@@ -1,14 +1,25 @@
 //! Records the order of what processes do to each other.
 
-use beamline_formats::ring::{Event as RingEvent, Id, Label};
+use beamline_formats::profile::Origin;
+use beamline_formats::ring::{Event as RingEvent, Id, Label, NameId};
 
 use super::{Recorder, id_of, recorder};
-use crate::process::order::{self, RECORDED, Sending, Told};
+use crate::exec::exception;
+use crate::loader::module::Mfa;
+use crate::process::Process;
+use crate::process::order::{self, RECORDED, SITED, Sending, Told};
 use crate::term::Pid;
 
-/// Processes tell their steps from now on.
-pub(super) fn begin() {
-    order::ask(RECORDED);
+/// Processes tell their steps from now on, and where in the code these are, if that is asked for.
+pub(super) fn begin(with_sites: bool) {
+    order::ask(RECORDED | if with_sites { SITED } else { 0 });
+}
+
+/// A process is about to make a step.
+pub(in crate::trace) fn sited(p: &Process) {
+    if let Some(recorder) = recorder() {
+        recorder.tell(p.pid(), &recorder.site(p));
+    }
 }
 
 /// A step of a process.
@@ -18,7 +29,21 @@ pub(in crate::trace) fn ordered(pid: Pid, told: Told) {
     }
 }
 
+/// So many functions are looked at for one of the application.
+const DEPTH: usize = 8;
+
 impl Recorder {
+    /// Where a process is: in the innermost function that is no library's, or else in the innermost one.
+    fn site(&self, p: &Process) -> RingEvent<'static> {
+        let lines = exception::lines(p, DEPTH);
+        let is_of_application = |(mfa, _): &&(Mfa, u32)| self.origin(mfa.module) == Origin::App;
+        let site = lines.iter().find(is_of_application).or(lines.first());
+        let (function, line) = site.map_or((NameId::NONE, 0), |(mfa, line)| {
+            (self.function(*mfa), (*line).into())
+        });
+        RingEvent::OrderSite { function, line }
+    }
+
     #[inline]
     fn step(&self, told: Told) -> RingEvent<'static> {
         let of_id = |of: Option<Pid>| of.map_or(Id::None, id_of);

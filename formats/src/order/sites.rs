@@ -1,0 +1,112 @@
+//! Where in the code the steps of a trace are.
+
+use std::collections::HashMap;
+
+use super::{Message, Race, Trace};
+
+/// A place in the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The function, as its language writes it.
+    pub function: String,
+    /// 0 where it is not known.
+    pub line: u32,
+    /// The module is no library's.
+    pub is_of_application: bool,
+}
+
+/// A step that has a place in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum At {
+    /// The process's sending of this number.
+    Send(usize, u32),
+    /// The process takes this message.
+    Receive(usize, Message),
+    /// The process's time-out of this number, from 1.
+    Timeout(usize, u32),
+}
+
+/// The places in the code of the steps of a trace, as far as they were recorded.
+#[derive(Debug, Default)]
+pub struct Sites {
+    steps: HashMap<At, Site>,
+}
+
+impl Sites {
+    pub(super) fn insert(&mut self, at: At, site: Site) {
+        self.steps.insert(at, site);
+    }
+
+    /// No place is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Where a step is.
+    #[must_use]
+    pub fn get(&self, at: At) -> Option<&Site> {
+        self.steps.get(&at)
+    }
+
+    /// Where a message was sent, if a process has sent it.
+    #[must_use]
+    pub fn of_sending(&self, message: Message) -> Option<&Site> {
+        match message {
+            Message::Sent { from, number } => self.get(At::Send(from, number)),
+            Message::Told(_) => None,
+        }
+    }
+
+    /// Where a race's receive is.
+    #[must_use]
+    pub fn of_receive(&self, race: &Race) -> Option<&Site> {
+        self.get(match race.taken {
+            Some(message) => At::Receive(race.process, message),
+            None => At::Timeout(race.process, race.timeout),
+        })
+    }
+
+    /// The same of another trace of these processes, known by their references: of a replay, say.
+    #[must_use]
+    pub fn of_other(self, from: &Trace, to: &Trace) -> Sites {
+        let all = |trace: &Trace| {
+            (0..trace.processes.len())
+                .map(|at| (trace.reference(at), at))
+                .collect::<Vec<_>>()
+        };
+        let to: HashMap<_, usize> = all(to).into_iter().collect();
+        let places: Vec<Option<usize>> = all(from)
+            .iter()
+            .map(|(name, _)| to.get(name).copied())
+            .collect();
+        let place = |at: usize| places[at];
+        let steps = self.steps.into_iter().filter_map(|(at, site)| {
+            let at = match at {
+                At::Send(process, number) => At::Send(place(process)?, number),
+                At::Receive(process, message) => {
+                    At::Receive(place(process)?, message.moved(place)?)
+                }
+                At::Timeout(process, number) => At::Timeout(place(process)?, number),
+            };
+            Some((at, site))
+        });
+        Sites {
+            steps: steps.collect(),
+        }
+    }
+
+    /// What the places tell of a race.
+    pub(super) fn tell(&self, race: &mut Race) {
+        if self.is_empty() {
+            return;
+        }
+        let receive = self.of_receive(race);
+        let later = self.get(At::Receive(race.process, race.other));
+        let sent = [race.taken, Some(race.other)].into_iter().flatten();
+        let sent = sent.map(|message| self.of_sending(message));
+        let mut all = sent.chain([receive]).flatten();
+        race.is_of_application = all.any(|site| site.is_of_application);
+        race.is_same_receive = Some(receive.is_some() && receive == later);
+    }
+}
