@@ -13,8 +13,8 @@ use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
-    ci, defaults, disasm, export, flamegraph, histogram, html, manual, record, replay, report,
-    trace,
+    ci, defaults, disasm, export, flamegraph, histogram, html, manual, races, record, replay,
+    report, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -85,6 +85,9 @@ enum Verb {
     /// Print what processes did to each other in a recorded run.
     #[command(after_help = trace::EXAMPLES)]
     Trace(trace::Arguments),
+    /// Print which other messages could have come first at each receive of a recorded run.
+    #[command(after_help = races::EXAMPLES, override_usage = "beamline races [OPTIONS] FILE [-- COMMAND...]")]
+    Races(races::Arguments),
     /// Print a report of profile files, or of a recording.
     Report(ReportArgs),
     /// Draw a flame graph of a recording or a profile file.
@@ -235,6 +238,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Run(args) => plain(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Trace(args) => trace::run(&args),
+        Verb::Races(args) => races::run(&args),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph::run(&args),
         Verb::Diff(args) => flamegraph::diff(&args),

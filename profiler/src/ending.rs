@@ -49,7 +49,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -4,9 +4,10 @@
 //! of files.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options`
-//! ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `record` `replay` `trace` ◀ `cli` `fuzz`
+//! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
+//! ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `races` `record` `replay` `trace` ◀ `cli` `fuzz`
 
+mod again;
 mod ci;
 pub mod cli;
 mod defaults;
@@ -24,6 +25,7 @@ mod input;
 pub mod launch;
 mod manual;
 mod options;
+mod races;
 mod record;
 mod replay;
 pub mod report;

@@ -1,5 +1,6 @@
 //! The options that several commands of `beamline` share.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,6 +80,24 @@ impl RunArgs {
 }
 
 impl EnvironmentArgs {
+    /// The options, as they are written.
+    pub(crate) fn written(&self) -> Vec<OsString> {
+        let mut written: Vec<OsString> = Vec::new();
+        if let Some(otp) = &self.otp {
+            written.extend(["--otp".into(), otp.into()]);
+        }
+        if self.deterministic {
+            written.push("--deterministic".into());
+        }
+        if let Some(engine) = self.engine {
+            written.extend(["--engine".into(), engine.name().into()]);
+        }
+        if let Some(perf) = self.perf {
+            written.extend(["--perf".into(), perf.name().into()]);
+        }
+        written
+    }
+
     /// The launch of a command there.
     ///
     /// # Errors

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use beamline_formats::ring::Recording;
 use clap::Args;
 
+use crate::again;
 use crate::launch::{self, What};
 use crate::options::{EnvironmentArgs, ReplayOf};
 
@@ -44,19 +44,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     };
     let command = match args.command.is_empty() {
         false => args.command.clone(),
-        true => recorded_command(args)?,
+        true => again::recorded_command(&args.file)?.ok_or_else(|| {
+            let shown = args.file.display();
+            format!("{shown}: it does not say of which command it is: give the command behind --")
+        })?,
     };
     let launch = args.environment.launch(What::Run, &command, &replay)?;
     Ok(launch::run(&launch)?.exit_code())
-}
-
-fn recorded_command(args: &Arguments) -> Result<Vec<String>, String> {
-    let shown = args.file.display();
-    if !Recording::is_one(&args.file) {
-        return Err(format!(
-            "{shown}: it does not say of which command it is: give the command behind --"
-        ));
-    }
-    let recording = Recording::open(&args.file).map_err(|error| format!("{shown}: {error}"))?;
-    Ok(recording.description().command.clone())
 }

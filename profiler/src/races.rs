@@ -1,0 +1,372 @@
+//! `beamline races` prints which other messages could have come first at each receive of a recorded run.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use beamline_formats::order::{Message, RACES_MAX, Race, Races, Site, Sites, Trace};
+use beamline_formats::ring::{Group, Recording};
+use clap::Args;
+use serde::Serialize;
+
+use crate::again::{self, Again};
+use crate::ending::thousands;
+use crate::options::EnvironmentArgs;
+use crate::{input, report};
+
+pub(crate) const EXAMPLES: &str = "\
+EXAMPLES:
+  Record the order of a run, and print its races:
+    beamline record --events order -o run.stream -- erl -noshell -s my_app -s init stop
+    beamline races run.stream
+  Turn the third one around, and see what the program does then:
+    beamline races run.stream --prefix 3 -o other.log
+    beamline replay other.log -- erl -noshell -s my_app -s init stop
+";
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Print also the races in which only OTP and other libraries take part.
+    #[arg(long)]
+    all: bool,
+    /// Print only the races of this receiver: its reference such as p0.4, its registered name, or the function that it began
+    /// in. Can be repeated [default: all].
+    #[arg(long = "process", value_name = "PROCESS")]
+    processes: Vec<String>,
+    /// Print JSON: each race, with its number.
+    #[arg(long, conflicts_with = "prefix")]
+    json: bool,
+    /// Write the log that turns the race of this number around, for beamline replay: the steps that do not depend on the
+    /// message that was taken, and the receive of the other one.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["all", "processes"])]
+    prefix: Option<usize>,
+    /// With --prefix, write to FILE [default: standard output].
+    #[arg(short, long, value_name = "FILE", requires = "prefix")]
+    output: Option<PathBuf>,
+    /// Do not run the command again. A recording without the events sites does not tell where in the code its steps are; a
+    /// replay finds out.
+    #[arg(long)]
+    no_replay: bool,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+    /// A recording with the events order, or a trace.
+    file: PathBuf,
+    /// The command to run again [default: the one that was recorded].
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    let shown = args.file.display();
+    if let Some(output) = &args.output {
+        input::keep(&[args.file.as_path()], [output.as_path()])?;
+    }
+    let (trace, sites) = load(&args.file).map_err(|error| format!("{shown}: {error}"))?;
+    let sites = match sites.is_empty() && !args.no_replay {
+        true => replayed(args, &trace)?,
+        false => sites,
+    };
+    let races = trace
+        .races(&sites)
+        .map_err(|error| format!("{shown}: {error}"))?;
+    if races.has_more {
+        report::error(&format!(
+            "{shown}: there are more than {RACES_MAX} races; the others are left out"
+        ));
+    }
+    if let Some(wanted) = args.prefix {
+        return write_prefix(args, &races, wanted);
+    }
+    let mut chosen = Vec::new();
+    for name in &args.processes {
+        let found = races.trace.select(name);
+        if found.is_empty() {
+            return Err(format!("{shown}: no process is {name}"));
+        }
+        chosen.extend(found);
+    }
+    let is_chosen = |race: &Race| chosen.is_empty() || chosen.contains(&race.process);
+    let told = Told {
+        races: &races,
+        sites: &sites,
+    };
+    let numbered = (1..).zip(&races.all).filter(|(_, race)| is_chosen(race));
+    let text = match args.json {
+        true => told.json(numbered),
+        false => told.text(numbered.collect(), args.all),
+    };
+    report::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The trace of a file, and where in the code its steps are, where the file tells.
+fn load(file: &Path) -> Result<(Trace, Sites), String> {
+    if !Recording::is_one(file) {
+        return Ok((Trace::load(file)?, Sites::default()));
+    }
+    let recording = Recording::open(file).map_err(|error| error.to_string())?;
+    Trace::with_sites(&recording)
+}
+
+/// Where in the code the steps are, as a replay tells. Without one, no place is known.
+fn replayed(args: &Arguments, trace: &Trace) -> Result<Sites, String> {
+    let command = match args.command.is_empty() {
+        false => Some(args.command.clone()),
+        true => again::recorded_command(&args.file)?,
+    };
+    let Some(command) = command else {
+        report::error("without lines: give the command behind --, and a replay finds them");
+        return Ok(Sites::default());
+    };
+    let folder = tempfile::Builder::new().prefix("beamline-").tempdir();
+    let folder = folder.map_err(|error| format!("a temporary folder: {error}"))?;
+    let recorded = folder.path().join("again.stream");
+    let again = Again {
+        environment: &args.environment,
+        command: &command,
+        file: &args.file,
+    };
+    let events = [Group::Order.name(), Group::Sites.name()].join(",");
+    let output = again.record(&events, &recorded)?;
+    match load(&recorded) {
+        Ok((other, sites)) => Ok(sites.of_other(&other, trace)),
+        Err(error) => {
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let mut lines = told
+                .lines()
+                .filter_map(|line| line.strip_prefix("beamline: "));
+            let why = lines.find(|line| !line.starts_with("replays "));
+            let why = why.map_or(error, str::to_owned);
+            report::error(&format!("without lines: {why}"));
+            Ok(Sites::default())
+        }
+    }
+}
+
+fn write_prefix(args: &Arguments, races: &Races, wanted: usize) -> Result<ExitCode, String> {
+    let race = wanted.checked_sub(1).and_then(|at| races.all.get(at));
+    let Some(race) = race else {
+        return Err(format!(
+            "{}: it has {} races, and none is number {wanted}",
+            args.file.display(),
+            races.all.len()
+        ));
+    };
+    let text = races.turned(race).to_string();
+    match &args.output {
+        Some(output) => std::fs::write(output, text)
+            .map_err(|error| format!("{}: {error}", output.display()))?,
+        None => report::print(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is told of races.
+struct Told<'a> {
+    races: &'a Races,
+    sites: &'a Sites,
+}
+
+/// Races of the same places in the code, or of the same processes where no places are known.
+#[derive(PartialEq, Eq, Hash)]
+enum Kind<'a> {
+    Sites([Option<&'a Site>; 3]),
+    Processes(usize, [Option<usize>; 2]),
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    schema: &'static str,
+    version: u32,
+    races: Vec<RaceJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct RaceJson<'a> {
+    number: usize,
+    process: String,
+    taken: Option<String>,
+    other: String,
+    is_same_receive: Option<bool>,
+    is_of_application: bool,
+    receive: Option<SiteJson<'a>>,
+    taken_sent: Option<SiteJson<'a>>,
+    other_sent: Option<SiteJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct SiteJson<'a> {
+    function: &'a str,
+    line: u32,
+}
+
+impl<'a> Told<'a> {
+    fn json(&self, races: impl Iterator<Item = (usize, &'a Race)>) -> String {
+        let races = races.map(|(number, race)| {
+            let [receive, taken_sent, other_sent] = self.places(race).map(|site| {
+                let site = site?;
+                Some(SiteJson {
+                    function: &site.function,
+                    line: site.line,
+                })
+            });
+            let message = |message: &Message| self.races.trace.message(race.process, message);
+            RaceJson {
+                number,
+                process: self.races.trace.name(race.process),
+                taken: race.taken.as_ref().map(message),
+                other: message(&race.other),
+                is_same_receive: race.is_same_receive,
+                is_of_application: race.is_of_application,
+                receive,
+                taken_sent,
+                other_sent,
+            }
+        });
+        let file = File {
+            schema: "beamline-races",
+            version: 1,
+            races: races.collect(),
+        };
+        serde_json::to_string(&file).unwrap_or_default() + "\n"
+    }
+
+    /// The places of a race's receive, and of the sends of what was taken and of the other message.
+    fn places(&self, race: &Race) -> [Option<&'a Site>; 3] {
+        let of_sending = |message| self.sites.of_sending(message);
+        [
+            self.sites.of_receive(race),
+            race.taken.and_then(of_sending),
+            of_sending(race.other),
+        ]
+    }
+
+    fn kind(&self, race: &Race) -> Kind<'a> {
+        if !self.sites.is_empty() {
+            return Kind::Sites(self.places(race));
+        }
+        let sender = |message: Message| match message {
+            Message::Sent { from, .. } => Some(from),
+            Message::Told(told) => told.of,
+        };
+        Kind::Processes(
+            race.process,
+            [race.taken.and_then(sender), sender(race.other)],
+        )
+    }
+
+    fn text(&self, races: Vec<(usize, &'a Race)>, with_libraries: bool) -> String {
+        let all = races.len();
+        let races = races.into_iter();
+        let is_told =
+            |race: &Race| with_libraries || self.sites.is_empty() || race.is_of_application;
+        let races: Vec<_> = races.filter(|(_, race)| is_told(race)).collect();
+        let mut places = HashMap::new();
+        let mut kinds: Vec<(usize, &Race, usize)> = Vec::new();
+        for (number, race) in &races {
+            let place = *places.entry(self.kind(race)).or_insert(kinds.len());
+            match kinds.get_mut(place) {
+                Some((_, _, more)) => *more += 1,
+                None => kinds.push((*number, race, 0)),
+            }
+        }
+        let mut out = String::new();
+        for (at, race, more) in &kinds {
+            self.write(&mut out, *at, race, *more);
+        }
+        let _ = writeln!(
+            out,
+            "{}",
+            summary(races.len(), kinds.len(), all - races.len())
+        );
+        out
+    }
+
+    fn write(&self, out: &mut String, at: usize, race: &Race, more: usize) {
+        let trace = &self.races.trace;
+        let message = |message: &Message| {
+            let label = trace.message(race.process, message);
+            match message {
+                Message::Sent { from, .. } => format!("{label} from {}", self.process(*from)),
+                Message::Told(told) => match told.of {
+                    Some(of) => format!("{label}, the end of {}", self.process(of)),
+                    None => label,
+                },
+            }
+        };
+        let receiver = self.process(race.process);
+        let _ = match &race.taken {
+            Some(taken) => writeln!(out, "{at:>4}  {receiver} took {}", message(taken)),
+            None => writeln!(out, "{at:>4}  {receiver} timed out"),
+        };
+        let other = message(&race.other);
+        let [receive, taken, sent] = self.places(race);
+        let _ = match more {
+            0 => writeln!(out, "      {other} could have come first"),
+            1 => writeln!(
+                out,
+                "      {other} could have come first; there is one more such race"
+            ),
+            more => writeln!(
+                out,
+                "      {other} could have come first; there are {} more such races",
+                thousands(more as u64)
+            ),
+        };
+        if let Some(receive) = receive {
+            let same = match race.is_same_receive {
+                Some(true) => "; it took the other one later",
+                _ => "; it may have no clause for the other one",
+            };
+            // Code tells the lines of calls; a receive is behind the last one.
+            let later = if receive.line == 0 { "" } else { " or later" };
+            let _ = writeln!(out, "        received in {}{later}{same}", site(receive));
+        }
+        for (what, place) in [("sent in", taken), ("the other in", sent)] {
+            if let Some(place) = place {
+                let _ = writeln!(out, "        {what} {}", site(place));
+            }
+        }
+    }
+
+    fn process(&self, at: usize) -> String {
+        let trace = &self.races.trace;
+        match &trace.processes[at].known_as {
+            Some(known_as) => format!("{} ({known_as})", trace.name(at)),
+            None => trace.name(at),
+        }
+    }
+}
+
+fn site(site: &Site) -> String {
+    match site.line {
+        0 => site.function.clone(),
+        line => format!("{}, line {line}", site.function),
+    }
+}
+
+fn summary(races: usize, kinds: usize, hidden: usize) -> String {
+    let count = |count: usize, one: &str, many: &str| match count {
+        1 => format!("one {one}"),
+        count => format!("{} {many}", thousands(count as u64)),
+    };
+    let mut out = match races {
+        0 => "no races".to_owned(),
+        _ => format!(
+            "{} of {}",
+            count(races, "race", "races"),
+            count(kinds, "kind", "kinds")
+        ),
+    };
+    if hidden > 0 {
+        let _ = write!(
+            out,
+            "; --all prints {} of libraries, too",
+            count(hidden, "race", "races")
+        );
+    }
+    out
+}
