@@ -1,11 +1,10 @@
 //! `beamline races` prints which other messages could have come first at each receive of a recorded run.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::order::{Message, RACES_MAX, Race, Races, Site, Sites, Trace};
+use beamline_formats::order::{Kind, Message, RACES_MAX, Race, Races, Sites, Trace};
 use beamline_formats::ring::{Group, Recording};
 use clap::Args;
 use serde::Serialize;
@@ -170,13 +169,6 @@ struct Told<'a> {
     sites: &'a Sites,
 }
 
-/// Races of the same places in the code, or of the same processes where no places are known.
-#[derive(PartialEq, Eq, Hash)]
-enum Kind<'a> {
-    Sites([Option<&'a Site>; 3]),
-    Processes(usize, [Option<usize>; 2]),
-}
-
 #[derive(Serialize)]
 struct File<'a> {
     schema: &'static str,
@@ -206,7 +198,7 @@ struct SiteJson<'a> {
 impl<'a> Told<'a> {
     fn json(&self, races: impl Iterator<Item = (usize, &'a Race)>) -> String {
         let races = races.map(|(number, race)| {
-            let [receive, taken_sent, other_sent] = self.places(race).map(|site| {
+            let [receive, taken_sent, other_sent] = self.sites.of_race(race).map(|site| {
                 let site = site?;
                 Some(SiteJson {
                     function: &site.function,
@@ -234,48 +226,16 @@ impl<'a> Told<'a> {
         serde_json::to_string(&file).unwrap_or_default() + "\n"
     }
 
-    /// The places of a race's receive, and of the sends of what was taken and of the other message.
-    fn places(&self, race: &Race) -> [Option<&'a Site>; 3] {
-        let of_sending = |message| self.sites.of_sending(message);
-        [
-            self.sites.of_receive(race),
-            race.taken.and_then(of_sending),
-            of_sending(race.other),
-        ]
-    }
-
-    fn kind(&self, race: &Race) -> Kind<'a> {
-        if !self.sites.is_empty() {
-            return Kind::Sites(self.places(race));
-        }
-        let sender = |message: Message| match message {
-            Message::Sent { from, .. } => Some(from),
-            Message::Told(told) => told.of,
-        };
-        Kind::Processes(
-            race.process,
-            [race.taken.and_then(sender), sender(race.other)],
-        )
-    }
-
     fn text(&self, races: Vec<(usize, &'a Race)>, with_libraries: bool) -> String {
         let all = races.len();
         let races = races.into_iter();
         let is_told =
             |race: &Race| with_libraries || self.sites.is_empty() || race.is_of_application;
         let races: Vec<_> = races.filter(|(_, race)| is_told(race)).collect();
-        let mut places = HashMap::new();
-        let mut kinds: Vec<(usize, &Race, usize)> = Vec::new();
-        for (number, race) in &races {
-            let place = *places.entry(self.kind(race)).or_insert(kinds.len());
-            match kinds.get_mut(place) {
-                Some((_, _, more)) => *more += 1,
-                None => kinds.push((*number, race, 0)),
-            }
-        }
+        let kinds = self.races.kinds(self.sites, races.iter().copied());
         let mut out = String::new();
-        for (at, race, more) in &kinds {
-            self.write(&mut out, *at, race, *more);
+        for kind in &kinds {
+            self.write(&mut out, kind);
         }
         let _ = writeln!(
             out,
@@ -285,7 +245,8 @@ impl<'a> Told<'a> {
         out
     }
 
-    fn write(&self, out: &mut String, at: usize, race: &Race, more: usize) {
+    fn write(&self, out: &mut String, kind: &Kind<'_>) {
+        let Kind { number, race, more } = *kind;
         let trace = &self.races.trace;
         let message = |message: &Message| {
             let label = trace.message(race.process, message);
@@ -299,11 +260,11 @@ impl<'a> Told<'a> {
         };
         let receiver = self.process(race.process);
         let _ = match &race.taken {
-            Some(taken) => writeln!(out, "{at:>4}  {receiver} took {}", message(taken)),
-            None => writeln!(out, "{at:>4}  {receiver} timed out"),
+            Some(taken) => writeln!(out, "{number:>4}  {receiver} took {}", message(taken)),
+            None => writeln!(out, "{number:>4}  {receiver} timed out"),
         };
         let other = message(&race.other);
-        let [receive, taken, sent] = self.places(race);
+        let [receive, taken, sent] = self.sites.of_race(race);
         let _ = match more {
             0 => writeln!(out, "      {other} could have come first"),
             1 => writeln!(
@@ -323,11 +284,11 @@ impl<'a> Told<'a> {
             };
             // Code tells the lines of calls; a receive is behind the last one.
             let later = if receive.line == 0 { "" } else { " or later" };
-            let _ = writeln!(out, "        received in {}{later}{same}", site(receive));
+            let _ = writeln!(out, "        received in {}{later}{same}", receive);
         }
         for (what, place) in [("sent in", taken), ("the other in", sent)] {
             if let Some(place) = place {
-                let _ = writeln!(out, "        {what} {}", site(place));
+                let _ = writeln!(out, "        {what} {}", place);
             }
         }
     }
@@ -338,13 +299,6 @@ impl<'a> Told<'a> {
             Some(known_as) => format!("{} ({known_as})", trace.name(at)),
             None => trace.name(at),
         }
-    }
-}
-
-fn site(site: &Site) -> String {
-    match site.line {
-        0 => site.function.clone(),
-        line => format!("{}, line {line}", site.function),
     }
 }
 

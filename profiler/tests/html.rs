@@ -2,6 +2,8 @@
 
 mod browser;
 mod made;
+#[path = "made/races.rs"]
+mod races;
 #[path = "made/server.rs"]
 mod server;
 #[path = "made/tokens.rs"]
@@ -14,6 +16,7 @@ use serde_json::json;
 
 use browser::Browser;
 use made::{EVIL, record};
+use races::record_race;
 use server::record_server;
 use tokens::record_tokens;
 
@@ -52,6 +55,12 @@ impl Place {
         self.page_of_it()
     }
 
+    /// The same of a race.
+    fn page_of_race(&self) -> String {
+        record_race(&self.file("a.ring"));
+        self.page_of_it()
+    }
+
     fn page_of_it(&self) -> String {
         let output = self.html(&["a.ring", "-o", "a.html"]);
         assert!(output.status.success(), "{output:?}");
@@ -60,13 +69,14 @@ impl Place {
 }
 
 /// The parts of the page.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "overview",
     "flame",
     "functions",
     "timeline",
     "chart",
     "messages",
+    "races",
     "processes",
     "histograms",
     "keys",
@@ -162,6 +172,38 @@ mod in_a_browser {
         browser.key("/");
         browser.keys(&["<", "/", "s", "Enter"]);
         assert!(browser.detail("messages").ends_with(EVIL));
+        browser.finish();
+    }
+
+    #[test]
+    fn a_race_is_shown_in_both_orders() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page_of_race());
+        browser.focus("messages");
+        let other = "<0.11.0> m:client/1 → <0.9.0> m:server/1, sent at 0.000001 s, in the queue 50 ns later\
+                     Race 1: it could have come before l9.1:1 from <0.10.0> m:client/1 Show both orders (o)";
+        browser.key("ArrowDown");
+        assert_eq!(browser.detail("messages"), format!("{other}{EVIL}"));
+        browser.key("o");
+        let drawn = "[...document.querySelectorAll('#races svg')].map((svg) => svg.getAttribute('aria-label')).join('; ')";
+        assert_eq!(
+            browser.text(drawn),
+            "As recorded: l9.1:1, then takes l9.1:1, then l9.2:1; The other order: l9.2:1, then takes l9.2:1, then l9.1:1"
+        );
+        let detail = browser.detail("races");
+        assert!(
+            detail.contains("The same receive took the other message later.")
+                && detail.contains("beamline races a.ring --prefix 1 -o other.log")
+                && detail.contains(EVIL),
+            "{detail}"
+        );
+        let back = "[...document.querySelectorAll('#races .detail button')].at(-1).click()";
+        browser.value(back);
+        browser.settle();
+        assert_eq!(browser.detail("messages"), format!("{other}{EVIL}"));
+        let rows = "document.querySelector('#races tbody').textContent";
+        browser.show("races");
+        assert!(browser.text(rows).contains("m:server/1, line 3"));
         browser.finish();
     }
 

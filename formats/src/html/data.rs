@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::clock::Sizes;
 use super::flame::{self, Flame};
 use super::follow::{Life, LongCall, LongCollection, LongDirty, LongSlice, Longest, Mark, Message};
+use super::races::{Found, RacesOnPage};
 use super::sinks::{Measured, Sinks};
 use super::tables::{Tables, missing};
 use crate::histogram::{Of, Row};
@@ -44,6 +45,7 @@ pub struct Page {
     collections: Collections,
     marks: Marks,
     messages: Messages,
+    races: RacesOnPage,
     histograms: Vec<Histogram>,
 }
 
@@ -188,6 +190,7 @@ impl Page {
     /// # Errors
     /// When a block is damaged.
     pub fn read(recording: &Recording, file: &str, most: usize) -> Result<Page, Error> {
+        let races = Found::of(recording);
         let Sinks {
             clock,
             summary,
@@ -196,7 +199,7 @@ impl Page {
             calls,
             follow,
             histograms: measured,
-        } = Sinks::of(recording, ROWS, most)?;
+        } = Sinks::of(recording, ROWS, most, races.comings())?;
         // They take much memory until they are drawn.
         let histograms = histograms(recording, measured);
         let span = (summary.losses.since_ns, summary.end_ns);
@@ -246,6 +249,7 @@ impl Page {
                 left: follow.messages.left,
                 ..messages(&follow.messages.all, &mut tables)
             },
+            races: races.on_page(|coming| follow.place_of(coming), &mut tables),
             histograms,
             // After all that names processes, and before the texts.
             processes: processes(&follow.lives, &mut tables),

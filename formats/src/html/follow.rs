@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use super::clock::{Clock, PARTS};
+use super::races::Coming;
 use crate::profile::Native;
 use crate::ring::{
     Activation, DirtyCall, End, Event, Group, Id, Kind, NameId, Names, Passing, Record, Slice,
@@ -330,12 +331,15 @@ pub(super) struct Follow<'r> {
     /// Numbers of messages by their numbers on the way.
     sent: HashMap<u64, u64>,
     tokens: Tokens,
+    /// Numbers of the messages that are looked for by their comings.
+    comings: HashMap<Coming, Option<u64>>,
 }
 
 impl<'r> Follow<'r> {
     /// Keeps `most` of each kind of thing.
     pub(super) fn new(names: &'r Names, segments: usize, most: usize, clock: Clock) -> Follow<'r> {
         Follow {
+            comings: HashMap::new(),
             names,
             slices: Longest::new(most),
             dirty: Longest::new(most),
@@ -348,6 +352,17 @@ impl<'r> Follow<'r> {
             sent: HashMap::new(),
             tokens: Tokens::default(),
         }
+    }
+
+    /// Looks for these messages, too.
+    pub(super) fn look_for(self, comings: HashMap<Coming, Option<u64>>) -> Follow<'r> {
+        Follow { comings, ..self }
+    }
+
+    /// The place among the newest messages of one that is looked for, if it is there.
+    pub(super) fn place_of(&self, coming: Coming) -> Option<u64> {
+        let number = (*self.comings.get(&coming)?)?;
+        number.checked_sub(self.messages.left)
     }
 
     /// Follows what a record means.
@@ -476,20 +491,12 @@ impl<'r> Follow<'r> {
                 }
             }
             Event::Receive { text } => {
-                self.life(record.subject).received += 1;
-                if let Some(Passing::Ends(sent)) = passing {
-                    // What was sent too long ago to be shown is not shown when it comes.
-                    let number = self.sent.remove(&sent.number);
-                    let message = number.and_then(|number| self.messages.get_mut(number));
-                    if let Some(message) = message {
-                        (message.received_ns, message.to) = (Some(now), record.subject);
-                    }
-                } else {
-                    self.messages.add(Message {
-                        received_ns: Some(now),
-                        to: record.subject,
-                        ..Message::of(text)
-                    });
+                let life = self.life(record.subject);
+                life.received += 1;
+                let coming = (record.subject, life.received);
+                let number = self.comes(record, passing, text);
+                if let Some(wanted) = self.comings.get_mut(&coming) {
+                    *wanted = number;
                 }
             }
             _ => {}
@@ -499,6 +506,23 @@ impl<'r> Follow<'r> {
             let left = self.messages.left;
             self.sent.retain(|_, number| *number >= left);
         }
+    }
+
+    /// A message gets into a queue: its number, if it is shown.
+    fn comes(&mut self, record: &Record<'_>, passing: Option<Passing>, text: &str) -> Option<u64> {
+        let now = Some(record.time_ns);
+        let Some(Passing::Ends(sent)) = passing else {
+            return Some(self.messages.add(Message {
+                received_ns: now,
+                to: record.subject,
+                ..Message::of(text)
+            }));
+        };
+        // What was sent too long ago to be shown is not shown when it comes.
+        let number = self.sent.remove(&sent.number)?;
+        let message = self.messages.get_mut(number)?;
+        (message.received_ns, message.to) = (now, record.subject);
+        Some(number)
     }
 
     /// A message with a token is sent or taken, or something is printed. Where messages are recorded too, what is sent

@@ -1,7 +1,7 @@
 //! Writes a recording as one page for a browser. The page holds everything it shows and loads nothing from a network.
 //!
 //! [`Page::read`] takes the page's data out of a recording: the report, call paths with their costs in parts of the time,
-//! calls, time slices, collections, single events, messages and histograms. It keeps a limited number of the things that a recording may have very many of, and
+//! calls, time slices, collections, single events, messages, races and histograms. It keeps a limited number of the things that a recording may have very many of, and
 //! the page says what was left out. [`Page::write`] puts the data into the page as JSON, which the page's own script
 //! draws. Names and texts come from programs and are never taken for HTML: the JSON holds no `<`, and the script makes
 //! text of them.
@@ -11,6 +11,7 @@ mod data;
 mod flame;
 mod follow;
 mod parts;
+mod races;
 mod sinks;
 mod tables;
 #[cfg(test)]
@@ -23,7 +24,7 @@ pub use data::Page;
 /// The page: what stands in the places of these marks, in their order.
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("page/name.js"),
     include_str!("page/base.js"),
     include_str!("page/link.js"),
@@ -36,6 +37,7 @@ const SCRIPTS: [&str; 15] = [
     include_str!("page/timeline.js"),
     include_str!("page/chart.js"),
     include_str!("page/messages.js"),
+    include_str!("page/races.js"),
     include_str!("page/processes.js"),
     include_str!("page/histograms.js"),
     include_str!("page/start.js"),

@@ -1,8 +1,11 @@
 //! Reads all data of the page in one pass over the recording.
 
+use std::collections::HashMap;
+
 use super::clock::{Clock, Sizes};
 use super::follow::{Follow, LongCall, Longest};
 use super::parts::{InPart, InParts};
+use super::races::Coming;
 use crate::histogram::{Histograms, Measure, Of, Request};
 use crate::profile::Profile;
 use crate::ring::batch::Batch;
@@ -114,11 +117,13 @@ pub(super) struct Sinks<'r> {
 }
 
 impl<'r> Sinks<'r> {
-    /// Reads a recording: `rows` of each table of the report, at most `most` of each kind of single things.
+    /// Reads a recording: `rows` of each table of the report, at most `most` of each kind of single things. The places of
+    /// `comings` are kept.
     pub(super) fn of(
         recording: &'r Recording,
         rows: usize,
         most: usize,
+        comings: HashMap<Coming, Option<u64>>,
     ) -> Result<Sinks<'r>, Error> {
         let span = (recording.whole_since_ns()?, recording.whole_end_ns()?);
         let clock = Clock::new(span);
@@ -138,7 +143,8 @@ impl<'r> Sinks<'r> {
         ];
         let mut others = OfOthers {
             overview: Overview::new(recording, rows),
-            follow: Follow::new(recording.names(), recording.segments(), most, clock),
+            follow: Follow::new(recording.names(), recording.segments(), most, clock)
+                .look_for(comings),
             spans: Spans::new().with_messages(recording),
             measures: measures(recording, &others, clock),
         };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::ring::sample::{self, Sample, process};
-use crate::ring::{Event, Group, Id, NameId};
+use crate::ring::{Event, Group, Id, Label, NameId};
 
 const MOST: usize = 1000;
 
@@ -423,4 +423,90 @@ fn messages_with_tokens_have_their_label() {
     let few = data(&html(&tokens(true), 2));
     assert_eq!(few["messages"]["left"], 4);
     assert_eq!(numbers(&few["messages"]["taken"]), [0, -1]);
+}
+
+/// A server takes a message of each of its two clients. Where it is `whole`, the messages are recorded, and the places in
+/// the code.
+fn race(whole: bool) -> Sample {
+    let groups = [Group::Order, Group::Sites, Group::Messages];
+    let mut sample = Sample::new(&groups[..if whole { 3 } else { 1 }]);
+    let server = process(9);
+    sample.start(server, "server", None);
+    for client in [10, 11] {
+        sample.start(process(client), "client", None);
+        let child = process(client);
+        sample.write(client, server, Event::OrderSpawn { child });
+    }
+    let (function, line) = (sample.function("client"), 7);
+    for (client, text) in [(10, "one"), (11, "two")] {
+        let (at, from) = (10 * client, process(client));
+        if whole {
+            sample.write(at, from, Event::OrderSite { function, line });
+        }
+        sample.write(at, from, Event::OrderSent { count: 1 });
+        if whole {
+            let to = server;
+            sample.write(at + 1, from, Event::Send { to, text });
+            sample.write(at + 200, server, Event::Receive { text });
+        }
+    }
+    let (function, line) = (sample.function("server"), 3);
+    for client in [10, 11] {
+        if whole {
+            sample.write(400, server, Event::OrderSite { function, line });
+        }
+        let label = Label {
+            from: client,
+            number: 1,
+        };
+        sample.write(400, server, Event::OrderTake { label });
+    }
+    sample
+}
+
+#[test]
+fn races_have_their_messages_and_places() {
+    let page = data(&html(&race(true), MOST));
+    let races = &page["races"];
+    assert_eq!((&races["missing"], &races["left"]), (&"".into(), &0.into()));
+    let message = |client: u32, at: u32| {
+        serde_json::json!({
+            "label": format!("l9.{}:1", client - 9),
+            // Processes count from 1, those of the messages first.
+            "from": 2 * at + 1,
+            "is_end": false,
+            "site": "m:client/1, line 7",
+            "at": at,
+        })
+    };
+    let race = serde_json::json!({
+        "number": 1,
+        "more": 0,
+        "process": 1,
+        "taken": message(10, 0),
+        "other": message(11, 1),
+        "site": "m:server/1, line 3",
+        "is_same": true,
+        "is_of_application": true,
+    });
+    assert_eq!(races["all"], serde_json::json!([race]));
+    assert_eq!(races["has_sites"], true);
+}
+
+#[test]
+fn races_of_which_little_is_recorded_have_what_is_known() {
+    let page = data(&html(&race(false), MOST));
+    let race = &page["races"]["all"][0];
+    assert_eq!(page["races"]["has_sites"], false);
+    assert_eq!(
+        (&race["site"], &race["is_same"]),
+        (&"".into(), &Value::Null)
+    );
+    assert_eq!(race["other"]["at"], -1);
+    let page = data(&html(&sample::varied(), MOST));
+    let missing = page["races"]["missing"].as_str().expect("a text");
+    assert!(
+        missing.starts_with("No races can be shown: the recording has no order. "),
+        "{missing}"
+    );
 }

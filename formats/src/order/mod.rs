@@ -7,6 +7,7 @@
 
 mod check;
 mod json;
+mod kinds;
 mod parse;
 mod races;
 mod read;
@@ -17,6 +18,7 @@ mod text;
 
 use std::collections::{BTreeMap, HashMap};
 
+pub use kinds::Kind;
 pub use races::{RACES_MAX, Race, Races};
 pub use request::Request;
 pub use sites::{At, Site, Sites};

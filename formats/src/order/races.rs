@@ -196,7 +196,7 @@ impl Trace {
 
 impl Message {
     /// The process that has sent it, or whose end it tells.
-    fn sender(self) -> Option<usize> {
+    pub(super) fn sender(self) -> Option<usize> {
         match self {
             Message::Sent { from, .. } => Some(from),
             Message::Told(told) => told.of,

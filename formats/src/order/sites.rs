@@ -1,6 +1,7 @@
 //! Where in the code the steps of a trace are.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::{Message, Race, Trace};
 
@@ -13,6 +14,15 @@ pub struct Site {
     pub line: u32,
     /// The module is no library's.
     pub is_of_application: bool,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.function),
+            line => write!(f, "{}, line {line}", self.function),
+        }
+    }
 }
 
 /// A step that has a place in the code.
@@ -65,6 +75,17 @@ impl Sites {
             Some(message) => At::Receive(race.process, message),
             None => At::Timeout(race.process, race.timeout),
         })
+    }
+
+    /// The places of a race's receive, and of the sends of what was taken and of the other message.
+    #[must_use]
+    pub fn of_race(&self, race: &Race) -> [Option<&Site>; 3] {
+        let of_sending = |message| self.of_sending(message);
+        [
+            self.of_receive(race),
+            race.taken.and_then(of_sending),
+            of_sending(race.other),
+        ]
     }
 
     /// The same of another trace of these processes, known by their references: of a replay, say.

@@ -73,6 +73,7 @@ function makeMessages() {
     return;
   }
   const pairs = pairUp();
+  const racing = racesOfMessages();
   const hasLabels = messages.label.length > 0;
   const state = { all: [], now: 0, process: 0, label: 0, words: "", busiest: new Set(), isByLabel: hasLabels, lanes: null, lanesOf: "" };
   const view = makeView(`Messages. Up and down go from message to message, ${hasLabels ? "left and right to those of the same label, " : ""}Enter shows those of its ${hasLabels ? "label or " : ""}receiver only, Escape shows all.`,
@@ -260,6 +261,7 @@ function makeMessages() {
     } else {
       drawArrow(context, from, to, y, !hasCome);
     }
+    if (racing.has(at)) drawRacing(context, to, y);
     context.fillStyle = colors.get("faint");
     context.fillText(fit(context, moment(messages.at[at]), lane.left - 10), 6, y);
     context.fillStyle = colors.get("ink");
@@ -269,6 +271,15 @@ function makeMessages() {
       context.fillStyle = colors.get("faint");
       context.fillText("answer", width - lane.right + 8, y);
     }
+  }
+
+  // A diamond where it came: another message could have come first, or it before another.
+  function drawRacing(context, x, y) {
+    context.fillStyle = colors.get("system");
+    context.beginPath();
+    context.moveTo(x, y - 7);
+    [[x + 7, y], [x, y + 7], [x - 7, y]].forEach(([right, down]) => context.lineTo(right, down));
+    context.fill();
   }
 
   function drawArrow(context, from, to, y, isDashed) {
@@ -314,6 +325,7 @@ function makeMessages() {
       say(detail, [
         make("div", {}, make("b", {}, who), `, ${whenText(at)}`, ...label),
         ...pairText(at),
+        ...raceText(at),
         make("div", {}, text(messages.text[at])),
       ]);
     }
@@ -327,6 +339,22 @@ function makeMessages() {
     const [call, isCall] = pairs.reply[at] >= 0 ? [at, true] : [other, false];
     const words = isCall ? `answered ${time(answerNs(call))} later` : `the answer, ${time(answerNs(call))} after the call`;
     return [make("div", {}, `${words} `, make("button", { type: "button", onclick: goToPair }, isCall ? "Go to the answer (r)" : "Go to the call (r)"))];
+  }
+
+  // The first race that it takes part in, and what else it races with.
+  function raceText(at) {
+    const all = racing.get(at) ?? [];
+    if (all.length === 0) return [];
+    const race = data.races.all[all[0]];
+    const isTaken = race.taken?.at === at;
+    const what = isTaken ? `${messageText(race.other)} could have come first` : race.taken === null ? "a receive had timed out by then" : `it could have come before ${messageText(race.taken)}`;
+    const more = all.length > 1 ? `, and it takes part in ${plural(all.length - 1, "other kind", "other kinds")} of races` : "";
+    return [make("div", {}, `Race ${race.number}: ${what}${more} `, make("button", { type: "button", onclick: () => go.race(all[0]) }, "Show both orders (o)"))];
+  }
+
+  function goToRace() {
+    const all = racing.get(state.all[state.now]) ?? [];
+    if (all.length > 0) go.race(all[0]);
   }
 
   function goToPair() {
@@ -405,6 +433,7 @@ function makeMessages() {
       ArrowRight: hasLabels ? () => beside(1) : undefined,
       Enter: narrow,
       r: goToPair,
+      o: goToRace,
       Escape: () => {
         search.value = state.words = "";
         only(0, 0);
@@ -451,6 +480,17 @@ function makeMessages() {
     make("div", { class: "tools" }, make("label", {}, "Search ", search), ...chooseLabels, make("label", {}, "Process ", select),
       ...(pairs.has ? [make("label", {}, callsOnly, "Calls and answers only")] : []), found),
     view.element, detail, answers);
+  go.message = (at) => {
+    [state.process, state.label] = [0, 0];
+    [select.value, labelSelect.value] = ["0", "0"];
+    if (!isInShown(messages.at[at], messages.at[at])) showStretch(0, PARTS);
+    fill();
+    const index = state.all.indexOf(at);
+    if (index >= 0) goTo(index);
+    showTab("messages");
+    view.element.focus();
+  };
+  if (racing.size > 0) body.append(make("p", { class: "faint" }, "A diamond marks a message that takes part in a race: it, or another one, could have come first."));
   if (hasLabels) {
     body.append(make("p", { class: "faint" }, `A dot is printed text (seq_trace:print).${messages.is_traced_only ? " Messages without a token were not recorded." : ""}`));
   }

@@ -13,13 +13,14 @@ makeTabs([
   ["timeline", "Timeline", makeTimeline],
   ["chart", "Call chart", makeChart],
   ["messages", "Messages", makeMessages],
+  ["races", "Races", makeRaces],
   ["processes", "Processes", makeProcesses],
   ["histograms", "Histograms", makeHistograms],
   ["keys", "Keys", () => {}],
 ]);
 
 // The search of the part that is shown, or else that of the flame graph.
-const SEARCHES = { flame: "search", functions: "functions-filter", timeline: "process-search", messages: "message-search", processes: "processes-filter" };
+const SEARCHES = { flame: "search", functions: "functions-filter", timeline: "process-search", messages: "message-search", races: "races-filter", processes: "processes-filter" };
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

@@ -41,7 +41,7 @@ function makeTabs(list) {
 
 // How to go to a function or a place in other parts. A part that is not made yet is, and then puts its own way here.
 const go = {};
-for (const [name, id] of Object.entries({ search: "flame", place: "timeline", process: "timeline", timeline: "timeline", function: "functions" })) {
+for (const [name, id] of Object.entries({ search: "flame", place: "timeline", process: "timeline", timeline: "timeline", function: "functions", race: "races", message: "messages" })) {
   const first = go[name] = (...where) => {
     showTab(id);
     if (go[name] !== first) go[name](...where);

@@ -1,0 +1,203 @@
+//! The races of a recording that has the order of its run: which messages could have come first, each with its message
+//! on the page, where messages were recorded too.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::tables::{Tables, missing};
+use crate::order::{Kind, Message, Races, Site, Sites, Step, Trace};
+use crate::ring::{Group, Id, Recording};
+
+/// Kinds of races on a page.
+const KINDS: usize = 500;
+
+/// A message by its receiver and the number of its coming, from 1.
+pub(super) type Coming = (Id, u64);
+
+/// The races of a recording, before the page is made.
+pub(super) struct Found {
+    /// Why there are none; or empty.
+    missing: String,
+    known: Option<(Races, Sites)>,
+}
+
+impl Found {
+    /// Finds the races of a recording.
+    pub(super) fn of(recording: &Recording) -> Found {
+        let missing = missing(recording, "races", &[Group::Order]);
+        if !missing.is_empty() {
+            let known = None;
+            return Found { missing, known };
+        }
+        let races = Trace::with_sites(recording)
+            .and_then(|(trace, sites)| Ok((trace.races(&sites)?, sites)));
+        match races {
+            Ok(known) => Found {
+                missing,
+                known: Some(known),
+            },
+            Err(error) => Found {
+                missing: format!("No races can be shown: {error}."),
+                known: None,
+            },
+        }
+    }
+
+    /// The kinds that are shown, likeliest first.
+    fn kinds(&self) -> Vec<Kind<'_>> {
+        let Some((races, sites)) = &self.known else {
+            return Vec::new();
+        };
+        races.kinds(sites, (1..).zip(&races.all))
+    }
+
+    /// The comings of the messages that the page shows races of.
+    pub(super) fn comings(&self) -> HashMap<Coming, Option<u64>> {
+        let Some((races, _)) = &self.known else {
+            return HashMap::new();
+        };
+        let mut comings = HashMap::new();
+        for kind in self.kinds().iter().take(KINDS) {
+            let race = kind.race;
+            for message in [race.taken, Some(race.other)].into_iter().flatten() {
+                let coming = coming(&races.trace, race.process, message);
+                comings.extend(coming.map(|coming| (coming, None)));
+            }
+        }
+        comings
+    }
+
+    /// As the page has them; `shown` gives a message's place on the page.
+    pub(super) fn on_page(
+        self,
+        shown: impl Fn(Coming) -> Option<u64>,
+        tables: &mut Tables<'_>,
+    ) -> RacesOnPage {
+        let kinds = self.kinds();
+        let mut out = RacesOnPage {
+            left: kinds.len().saturating_sub(KINDS),
+            has_sites: self
+                .known
+                .as_ref()
+                .is_some_and(|(_, sites)| !sites.is_empty()),
+            ..RacesOnPage::default()
+        };
+        if let Some((races, sites)) = &self.known {
+            let page = ToPage {
+                races,
+                sites,
+                shown,
+            };
+            let kinds = kinds.iter().take(KINDS);
+            out.all = kinds.filter_map(|kind| page.row(kind, tables)).collect();
+        }
+        RacesOnPage {
+            missing: self.missing,
+            ..out
+        }
+    }
+}
+
+/// Which of the messages that came to a process this one was.
+fn coming(trace: &Trace, receiver: usize, message: Message) -> Option<Coming> {
+    let process = &trace.processes[receiver];
+    let mut delivered = process.steps.iter().filter_map(|step| match step {
+        Step::Deliver(message) => Some(*message),
+        _ => None,
+    });
+    let number = delivered.position(|other| other == message)? as u64 + 1;
+    Some((Id::Process(process.pid?), number))
+}
+
+/// Races, as the page has them.
+#[derive(Default, Serialize)]
+pub(super) struct RacesOnPage {
+    /// Why there are none; or empty.
+    missing: String,
+    /// Kinds that are not on the page.
+    left: usize,
+    /// Places in the code are known.
+    has_sites: bool,
+    all: Vec<RaceOnPage>,
+}
+
+/// A kind of race: its likeliest one.
+#[derive(Serialize)]
+struct RaceOnPage {
+    /// As `beamline races` counts, from 1.
+    number: usize,
+    /// Further races of the kind.
+    more: usize,
+    /// The receiver.
+    process: u32,
+    /// Nothing where the receive timed out.
+    taken: Option<OneMessage>,
+    other: OneMessage,
+    /// Where the receive is; empty where that is not known.
+    site: String,
+    /// The same receive took the other message later; nothing where that is not known.
+    is_same: Option<bool>,
+    is_of_application: bool,
+}
+
+/// A message of a race.
+#[derive(Serialize)]
+struct OneMessage {
+    /// Its reference.
+    label: String,
+    /// The process that has sent it or whose end it tells, and 1; 0 where there is none.
+    from: u32,
+    /// It tells of a process's end.
+    is_end: bool,
+    /// Where it was sent; empty where that is not known.
+    site: String,
+    /// Its place among the page's messages; -1 where it is not among them.
+    at: i64,
+}
+
+struct ToPage<'r, F> {
+    races: &'r Races,
+    sites: &'r Sites,
+    shown: F,
+}
+
+impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
+    fn row(&self, kind: &Kind<'_>, tables: &mut Tables<'_>) -> Option<RaceOnPage> {
+        let race = kind.race;
+        let receiver = self.races.trace.processes.get(race.process)?;
+        let mut message = |message| self.message(race.process, message, tables);
+        let (taken, other) = (race.taken.map(&mut message), message(race.other));
+        Some(RaceOnPage {
+            number: kind.number,
+            more: kind.more,
+            process: tables.process(Id::Process(receiver.pid?)),
+            taken,
+            other,
+            site: text(self.sites.of_receive(race)),
+            is_same: race.is_same_receive,
+            is_of_application: race.is_of_application,
+        })
+    }
+
+    fn message(&self, receiver: usize, message: Message, tables: &mut Tables<'_>) -> OneMessage {
+        let trace = &self.races.trace;
+        let (from, is_end) = match message {
+            Message::Sent { from, .. } => (Some(from), false),
+            Message::Told(told) => (told.of, true),
+        };
+        let pid = from.and_then(|from| trace.processes[from].pid);
+        let place = coming(trace, receiver, message).and_then(&self.shown);
+        OneMessage {
+            label: trace.message(receiver, &message),
+            from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
+            is_end,
+            site: text(self.sites.of_sending(message)),
+            at: place.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1),
+        }
+    }
+}
+
+fn text(site: Option<&Site>) -> String {
+    site.map(Site::to_string).unwrap_or_default()
+}
