@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Message, Origin, Process, Step, Told, Trace};
+use crate::ring::Id;
 
 impl Trace {
     /// Whether the steps fit together.
@@ -20,12 +21,33 @@ impl Trace {
         for at in 0..self.processes.len() {
             checker.process(at)?;
         }
+        self.check_pids()?;
         for (at, process) in self.processes.iter().enumerate() {
             if let Origin::Child { of, .. } = process.origin
                 && !checker.spawned[at]
             {
                 let (parent, child) = (self.name(of), self.name(at));
                 return Err(format!("{parent} does not spawn {child}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Trace {
+    /// No two processes may have one pid, and the pid of a process without a parent is in its reference.
+    fn check_pids(&self) -> Result<(), String> {
+        let mut holders = HashMap::new();
+        for (at, process) in self.processes.iter().enumerate() {
+            let Some(pid) = process.pid else { continue };
+            let is_other = matches!(process.origin, Origin::Root(root) if root != pid);
+            let holder = holders.insert(pid, at);
+            if is_other || holder.is_some() {
+                let (name, pid) = (self.name(at), Id::Process(pid));
+                return Err(match holder {
+                    Some(holder) => format!("{name} cannot be {pid}: {} is", self.name(holder)),
+                    None => format!("{name} cannot be {pid}"),
+                });
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Trace;
+use super::parse::Read;
+use crate::ring::Id;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +18,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct ProcessJson {
     process: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     known_as: Option<String>,
     steps: Vec<String>,
@@ -33,6 +37,7 @@ impl Trace {
             let steps = process.steps.iter().map(|step| self.step(at, step));
             ProcessJson {
                 process: self.name(at),
+                pid: process.pid.map(|pid| Id::Process(pid).to_string()),
                 known_as: process.known_as.clone(),
                 steps: steps.collect(),
             }
@@ -60,8 +65,12 @@ impl Trace {
                 file.version
             ));
         }
-        let processes = file.processes.into_iter();
-        let processes = processes.map(|one| (one.process, one.steps, one.known_as));
+        let processes = file.processes.into_iter().map(|one| Read {
+            process: one.process,
+            steps: one.steps,
+            pid: one.pid,
+            known_as: one.known_as,
+        });
         Trace::of_steps(processes)
     }
 }

@@ -33,6 +33,8 @@ pub struct Trace {
 pub struct Process {
     /// How it came to be.
     pub origin: Origin,
+    /// Its pid in the recorded run, as [`crate::ring::Id::Process`] holds it, where that is known.
+    pub pid: Option<u64>,
     /// What reports call it: its name, or the function that it began with.
     pub known_as: Option<String>,
     /// Its steps.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::reference::Reference;
 use super::{Message, Origin, Process, Step, Told, Trace};
 use crate::name;
+use crate::ring::Id;
 
 /// A step as it is written: its name, and what stands in its parentheses.
 type Written = (String, Vec<String>);
@@ -14,7 +15,25 @@ type Written = (String, Vec<String>);
 struct Line {
     process: Reference,
     steps: Vec<Written>,
+    pid: Option<u64>,
     known_as: Option<String>,
+}
+
+/// A process whose steps are each a text.
+pub(super) struct Read {
+    pub(super) process: String,
+    pub(super) steps: Vec<String>,
+    /// As [`Id`] displays it.
+    pub(super) pid: Option<String>,
+    pub(super) known_as: Option<String>,
+}
+
+/// The pid that a text displays.
+fn pid_of(text: &str) -> Option<u64> {
+    match text.parse() {
+        Ok(Id::Process(pid)) => Some(pid),
+        _ => None,
+    }
 }
 
 impl FromStr for Trace {
@@ -32,11 +51,18 @@ impl FromStr for Trace {
 }
 
 impl Trace {
-    /// The trace of processes with their steps, each a text, and with what reports call them.
-    pub(super) fn of_steps(
-        processes: impl Iterator<Item = (String, Vec<String>, Option<String>)>,
-    ) -> Result<Trace, String> {
-        let lines = processes.map(|(process, steps, known_as)| {
+    /// The trace of these processes.
+    pub(super) fn of_steps(processes: impl Iterator<Item = Read>) -> Result<Trace, String> {
+        let lines = processes.map(|read| {
+            let Read {
+                process,
+                steps,
+                pid,
+                known_as,
+            } = read;
+            let pid = pid
+                .map(|pid| pid_of(&pid).ok_or_else(|| format!("'{pid}' is no pid")))
+                .transpose()?;
             let reference = process.strip_prefix('p').and_then(|name| name.parse().ok());
             let reference =
                 reference.ok_or_else(|| format!("'{process}' is no process such as p0.4"))?;
@@ -50,6 +76,7 @@ impl Trace {
             Ok(Line {
                 process: reference,
                 steps: steps.collect::<Result<_, String>>()?,
+                pid,
                 known_as,
             })
         });
@@ -141,10 +168,11 @@ impl<'t> Parser<'t> {
         let rest = self.rest();
         let spaces = rest.len() - rest.trim_start_matches(' ').len();
         self.at += spaces;
-        let known_as = self.comment().map(str::to_owned);
+        let (pid, known_as) = self.comment().map_or((None, None), comment_parts);
         Ok(Line {
             process,
             steps,
+            pid,
             known_as,
         })
     }
@@ -205,6 +233,16 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// The pid that stands in the comment of a process, and what reports call it.
+fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
+    let (first, rest) = comment.split_once(' ').unwrap_or((comment, ""));
+    let (pid, known_as) = match pid_of(first) {
+        None => (None, comment),
+        pid => (pid, rest),
+    };
+    (pid, (!known_as.is_empty()).then(|| known_as.to_owned()))
+}
+
 /// The steps, with the numbers of arguments that they may have.
 const STEPS: [(&str, std::ops::RangeInclusive<usize>); 8] = [
     ("spawn", 1..=1),
@@ -231,6 +269,7 @@ fn build(lines: Vec<Line>) -> Result<Trace, String> {
     for line in &lines {
         let place = builder.place(&line.process);
         let process = &mut builder.processes[place];
+        process.pid = line.pid;
         process.known_as.clone_from(&line.known_as);
     }
     let mut seen = vec![false; lines.len()];
@@ -277,6 +316,7 @@ impl Builder {
             };
             self.processes.push(Process {
                 origin,
+                pid: None,
                 known_as: None,
                 steps: Vec::new(),
             });

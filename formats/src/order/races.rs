@@ -150,6 +150,7 @@ impl Races {
             places[at] = Some(turned.processes.len());
             turned.processes.push(Process {
                 origin,
+                pid: process.pid,
                 known_as: process.known_as.clone(),
                 steps: process.steps[..ends[at]].to_vec(),
             });

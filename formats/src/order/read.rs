@@ -304,6 +304,7 @@ impl<'r> Reader<'r> {
             };
             Some(Process {
                 origin,
+                pid: Some(ids[old]),
                 known_as: known_as(recording, ids[old]),
                 steps: moved(known.steps, place),
             })

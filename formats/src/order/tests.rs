@@ -63,13 +63,16 @@ deliver(l0.1:2), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}";
 fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
-receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), exit]} % init
-{p0.1, []}
+receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), exit]} % <0.0.0> init
+{p0.1, []} % <0.9.7>
 ";
     let trace = parsed(text);
     assert_eq!(trace.to_string(), text);
     assert_eq!(trace.check(), Ok(()));
     assert_eq!(trace.processes[0].known_as.as_deref(), Some("init"));
+    let pids = [0, 1].map(|at: usize| trace.processes[at].pid);
+    assert_eq!(pids, [Some(0), Some(7 << 28 | 9)]);
+    assert_eq!(trace.processes[1].known_as, None);
     assert_eq!(
         (trace.select("init"), trace.select("p0.1")),
         (vec![0], vec![1])
@@ -90,6 +93,7 @@ fn long_chains_of_spawns_have_short_names() {
         let (of, number) = (at, 1);
         trace.processes.push(Process {
             origin: Origin::Child { of, number },
+            pid: (at % 2 == 0).then_some(1 << 28 | at as u64),
             known_as: None,
             steps: Vec::new(),
         });
@@ -178,6 +182,11 @@ fn what_no_run_can_do_is_refused() {
             "p0 cannot deliver(l0:1): a later message of the same sender was delivered before",
         ),
         ("{p0, [exit, timeout]}", "p0 cannot timeout: it has ended"),
+        ("{p0, []} % <0.1.0>", "p0 cannot be <0.1.0>"),
+        (
+            "{p0, [spawn(p0.1)]} % <0.0.0> init\n{p0.1, []} % <0.0.0>",
+            "p0.1 cannot be <0.0.0>: p0 is",
+        ),
         ("{p0, []}\n{p0.1, [timeout]}", "p0 does not spawn p0.1"),
     ] {
         assert_eq!(parsed(text).check(), Err(error.to_owned()), "{text}");

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use super::{Message, Step, Trace};
 use crate::name;
+use crate::ring::Id;
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,8 +23,13 @@ impl Trace {
             let _ = write!(out, "{comma}{}", self.step(at, step));
         }
         out.push_str("]}");
-        if let Some(known_as) = &process.known_as {
-            let _ = write!(out, " % {known_as}");
+        let pid = process.pid.map(|pid| Id::Process(pid).to_string());
+        let comment: Vec<&str> = [pid.as_deref(), process.known_as.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+        if !comment.is_empty() {
+            let _ = write!(out, " % {}", comment.join(" "));
         }
         out
     }
