@@ -7,6 +7,7 @@
 
 mod check;
 mod json;
+mod literal;
 mod parse;
 mod races;
 mod read;
@@ -14,12 +15,15 @@ mod reference;
 mod request;
 mod sites;
 mod text;
+mod value;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 pub use races::{RACES_MAX, Race, Races};
 pub use request::Request;
 pub use sites::{At, Site, Sites};
+pub use value::Value;
 
 /// The steps of all processes of a run, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +80,20 @@ pub enum Step {
         module: String,
         /// How often calls had missed the module by then.
         misses: u64,
+    },
+    /// A native function gave it what no other run need give.
+    Answer {
+        /// The function, such as `erlang:monotonic_time/0`.
+        function: Arc<str>,
+        /// What it gave.
+        value: Value,
+    },
+    /// What a message is that no process has sent, and that comes from outside.
+    Content {
+        /// Which of those messages, from 1.
+        number: u32,
+        /// The message.
+        value: Value,
     },
     /// It ended.
     Exit,
