@@ -46,6 +46,28 @@ all(0, Seen) -> lists:reverse(Seen);
 all(N, Seen) -> receive {_, _} = M -> all(N - 1, [M | Seen]) after 0 -> all(N, Seen) end.
 ";
 
+/// Prints what is chance: times, random numbers, pids, references, what programs say.
+const CHANCE: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    Me = self(),
+    Pids = [spawn(fun() -> Me ! {self(), make_ref(), erlang:monotonic_time(), rand:uniform(1 bsl 40)} end) || _ <- lists:seq(1, 5)],
+    io:format(\"~w~n\", [[receive {_, _, _, _} = Word -> Word end || _ <- Pids]]),
+    io:format(\"~w ~w ~w~n\", [erlang:system_time(), erlang:monotonic_time(17), erlang:unique_integer([monotonic])]),
+    io:format(\"~w ~w ~w~n\", [crypto:strong_rand_bytes(50), processes(), process_info(whereis(init), reductions)]),
+    io:format(\"~s~s~n\", [os:cmd(\"date +%N; echo $$\"), os:getpid()]).
+";
+
+/// Prints what a file holds.
+const READS: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    {ok, Text} = file:read_file(\"data.txt\"),
+    io:format(\"~s ~s~n\", [Text, os:getpid()]).
+";
+
 /// The steps of a process in a trace, as text.
 fn steps<'t>(trace: &'t str, process: &str) -> &'t str {
     let begin = format!("{{{process}, [");
@@ -278,4 +300,53 @@ fn what_can_be_no_replay_is_refused_before_anything_runs() {
         assert_eq!(errors(&refused).lines().count(), 1, "{}", errors(&refused));
         assert!(refused.stdout.is_empty(), "nothing is run");
     }
+}
+
+#[test]
+fn what_is_chance_is_the_same_again() {
+    let Some(place) = Place::new(CHANCE) else {
+        return;
+    };
+    let first = String::from_utf8(record(&place, &["work.erl"])).expect("text");
+    assert_eq!(first.lines().count(), 6, "{first}");
+    fs::write(
+        place.file("run.log"),
+        place.run(&["trace", "run.stream", "--log"]).stdout,
+    )
+    .expect("writable");
+    for file in ["run.stream", "run.log"] {
+        let again = place.run(&["run", "--replay", file, "--", "work.erl"]);
+        let out = String::from_utf8_lossy(&again.stdout);
+        assert_eq!(out, first, "{file}: {}", errors(&again));
+        assert_eq!(again.status.code(), Some(0));
+    }
+}
+
+#[test]
+fn an_answer_can_be_another_one_and_a_file_cannot() {
+    let Some(place) = Place::new(READS) else {
+        return;
+    };
+    place.write("data.txt", "before");
+    let first = String::from_utf8(record(&place, &["work.erl"])).expect("text");
+    let pid = first.trim().rsplit(' ').next().expect("a pid");
+    let log = place.run(&["trace", "run.stream", "--log"]).stdout;
+    let log = String::from_utf8(log).expect("text");
+    let answer = format!("answer(os:getpid/0, \"{pid}\")");
+    assert!(log.contains(&answer), "{log}");
+    place.write(
+        "other.log",
+        &log.replace(&answer, "answer(os:getpid/0, \"none\")"),
+    );
+    let other = place.run(&["run", "--replay", "other.log", "--", "work.erl"]);
+    assert_eq!(other.stdout, b"before none\n", "{}", errors(&other));
+
+    place.write("data.txt", "after!");
+    let differs = place.run(&["run", "--replay", "run.stream", "--", "work.erl"]);
+    assert_eq!(differs.status.code(), Some(1));
+    assert!(
+        errors(&differs).contains("cannot follow: data.txt differs from what p"),
+        "{}",
+        errors(&differs)
+    );
 }

@@ -4,10 +4,11 @@ use crate::code::bif::{self, Families};
 use crate::heap::release::NOTICE;
 use crate::loader::module::{WATCH, Watch};
 use crate::loader::purge;
+use crate::process::order::answer::WRITTEN;
 use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
-use crate::{bif as bifs, driver, ets, native, port, trace};
+use crate::{bif as bifs, driver, ets, external, native, port, trace};
 
 /// Installs every hook. Before anything else is called; again it does nothing.
 pub fn install() {
@@ -26,5 +27,6 @@ pub fn install() {
     PROBES.install(&trace::Tracing);
     REFERS_TO_OLD_CODE.install(purge::refers_to_old_code);
     GIVES_UP.install(ets::registry::exited);
+    WRITTEN.install(external::order::WRITTEN);
     NOTICE.install(bifs::literal_area::notice);
 }

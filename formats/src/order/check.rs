@@ -74,6 +74,8 @@ struct Done {
     sends: u32,
     /// The last sending of each sender that was delivered.
     last: HashMap<usize, u32>,
+    /// The messages from outside that are known.
+    contents: HashSet<u32>,
     has_ended: bool,
     has_deliveries: bool,
 }
@@ -116,6 +118,9 @@ impl Checker<'_> {
             Step::Send(number) => {
                 done.sends += 1;
                 (*number != done.sends).then_some("another sending is the next one")
+            }
+            Step::Content { number, .. } => {
+                (!done.contents.insert(*number)).then_some("it was another message before")
             }
             Step::Exit => {
                 done.has_ended = true;

@@ -8,6 +8,7 @@
 mod check;
 mod json;
 mod kinds;
+mod literal;
 mod parse;
 mod races;
 mod read;
@@ -15,13 +16,16 @@ mod reference;
 mod request;
 mod sites;
 mod text;
+mod value;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 pub use kinds::Kind;
 pub use races::{RACES_MAX, Race, Races};
 pub use request::Request;
 pub use sites::{At, Site, Sites};
+pub use value::Value;
 
 /// The steps of all processes of a run, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +82,20 @@ pub enum Step {
         module: String,
         /// How often calls had missed the module by then.
         misses: u64,
+    },
+    /// A native function gave it what no other run need give.
+    Answer {
+        /// The function, such as `erlang:monotonic_time/0`.
+        function: Arc<str>,
+        /// What it gave.
+        value: Value,
+    },
+    /// What a message is that no process has sent, and that comes from outside.
+    Content {
+        /// Which of those messages, from 1.
+        number: u32,
+        /// The message.
+        value: Value,
     },
     /// It ended.
     Exit,

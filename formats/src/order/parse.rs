@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::reference::Reference;
-use super::{Message, Origin, Process, Step, Told, Trace};
+use super::{Message, Origin, Process, Step, Told, Trace, Value};
 use crate::name;
 use crate::ring::Id;
 
@@ -191,7 +191,11 @@ impl<'t> Parser<'t> {
             self.at += 1;
             loop {
                 self.skips_to_next()?;
-                arguments.push(self.argument()?);
+                let is_value = VALUES.contains(&step.as_str()) && arguments.len() == 1;
+                arguments.push(match is_value {
+                    true => self.value()?,
+                    false => self.argument()?,
+                });
                 if !self.takes(",") {
                     break;
                 }
@@ -221,9 +225,20 @@ impl<'t> Parser<'t> {
         Ok(text)
     }
 
+    /// The text of a value.
+    fn value(&mut self) -> Result<String, String> {
+        let text = self.rest();
+        let Some((_, rest)) = Value::read(text) else {
+            return Err(self.error("a term"));
+        };
+        let length = text.len() - rest.len();
+        self.at += length;
+        Ok(text[..length].to_owned())
+    }
+
     fn word(&mut self) -> Result<&'t str, String> {
         let rest = self.rest();
-        let is_part = |c: char| c.is_alphanumeric() || "_@.:^".contains(c);
+        let is_part = |c: char| c.is_alphanumeric() || "_@.:^/".contains(c);
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         if end == 0 {
             return Err(self.error("a name"));
@@ -244,7 +259,7 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 }
 
 /// The steps, with the numbers of arguments that they may have.
-const STEPS: [(&str, std::ops::RangeInclusive<usize>); 8] = [
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 10] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=3),
@@ -252,8 +267,13 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 8] = [
     ("timeout", 0..=0),
     ("miss", 1..=1),
     ("load", 2..=2),
+    ("answer", 2..=2),
+    ("content", 2..=2),
     ("exit", 0..=0),
 ];
+
+/// Those whose second argument is a value.
+const VALUES: [&str; 2] = ["answer", "content"];
 
 /// The processes of a trace by their references.
 struct Builder {
@@ -291,6 +311,12 @@ fn build(lines: Vec<Line>) -> Result<Trace, String> {
     Ok(Trace {
         processes: builder.processes,
     })
+}
+
+/// Is it the name of a function, such as `erlang:now/0`?
+fn is_function(text: &str) -> bool {
+    let parts = text.rsplit_once('/');
+    parts.is_some_and(|(name, arity)| name.contains(':') && arity.parse::<u8>().is_ok())
 }
 
 fn written((step, arguments): &Written) -> String {
@@ -340,6 +366,17 @@ impl Builder {
             "load" => Step::Load {
                 module: first.to_owned(),
                 misses: arguments[1].parse().ok()?,
+            },
+            "answer" => Step::Answer {
+                function: Some(first).filter(|text| is_function(text))?.into(),
+                value: arguments[1].parse().ok()?,
+            },
+            "content" => match self.message(me, &arguments[..1])? {
+                Message::Told(Told { number, .. }) => Step::Content {
+                    number,
+                    value: arguments[1].parse().ok()?,
+                },
+                Message::Sent { .. } => return None,
             },
             "exit" => Step::Exit,
             _ => return None,

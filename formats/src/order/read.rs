@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{At, Message, Origin, Process, Site, Sites, Step, Told, Trace, moved};
+use super::{At, Message, Origin, Process, Site, Sites, Step, Told, Trace, Value, moved};
 use crate::name;
 use crate::profile::Origin as Whose;
-use crate::ring::{Event, Group, Id, Label, NameId, Recording};
+use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording};
 
 impl Trace {
     /// Reads a trace from a file: a recording of the order, a trace as JSON, or as text.
@@ -80,10 +81,25 @@ struct Known {
     queue: VecDeque<Message>,
     ahead: Option<usize>,
     timeouts: u32,
+    /// The integer that it was given last.
+    integer: u64,
+    /// A term of which some bytes are still to come.
+    partial: Option<Partial>,
     /// The place in the code of its next step.
     site: Option<(NameId, u64)>,
     sites: Vec<(Sited, (NameId, u64))>,
 }
+
+/// A term whose bytes come in several records.
+struct Partial {
+    /// The function that gives it; nothing for the message that is delivered next.
+    function: Option<Arc<str>>,
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+/// A term of more bytes is damaged.
+const TERM_MAX: u64 = 1 << 30;
 
 /// A step of a process that has a place in the code.
 enum Sited {
@@ -108,6 +124,8 @@ struct Reader<'r> {
     places: HashMap<u64, usize>,
     /// By the low bits of their ids: the latest.
     low: HashMap<u32, usize>,
+    /// The functions that have given answers.
+    functions: HashMap<NameId, Arc<str>>,
 }
 
 impl<'r> Reader<'r> {
@@ -118,6 +136,7 @@ impl<'r> Reader<'r> {
             all: Vec::new(),
             places: HashMap::new(),
             low: HashMap::new(),
+            functions: HashMap::new(),
         }
     }
 
@@ -174,8 +193,85 @@ impl<'r> Reader<'r> {
                 self.all[me].steps.push(Step::Load { module, misses });
             }
             Event::OrderExit {} => self.all[me].steps.push(Step::Exit),
+            Event::OrderAnswer {
+                function,
+                difference,
+            } => self.answer(me, function, difference)?,
+            Event::OrderAnswerNear { answer } => {
+                let Near {
+                    function,
+                    difference,
+                } = Near::from_word(answer);
+                self.answer(me, function, difference)?;
+            }
+            Event::OrderAnswerTerm { function, bytes } => {
+                let function = self.function(function)?;
+                self.begin_term(me, Some(function), bytes)?;
+            }
+            Event::OrderContent { bytes } => self.begin_term(me, None, bytes)?,
+            Event::OrderBytes {
+                first,
+                second,
+                third,
+                fourth,
+            } => self.more_of_term(me, [first, second, third, fourth])?,
             _ => {}
         }
+        Ok(())
+    }
+
+    fn function(&mut self, function: NameId) -> Result<Arc<str>, String> {
+        if function == NameId::NONE {
+            return Err(incomplete());
+        }
+        let names = self.recording.names();
+        let known = self.functions.entry(function);
+        let text = known.or_insert_with(|| names.text(function).into());
+        Ok(Arc::clone(text))
+    }
+
+    fn answer(&mut self, me: usize, function: NameId, difference: u64) -> Result<(), String> {
+        let function = self.function(function)?;
+        let known = &mut self.all[me];
+        known.integer = known.integer.wrapping_add(difference);
+        let value = Value::Integer(known.integer.cast_signed());
+        known.steps.push(Step::Answer { function, value });
+        Ok(())
+    }
+
+    fn begin_term(&mut self, me: usize, of: Option<Arc<str>>, bytes: u64) -> Result<(), String> {
+        let length = usize::try_from(bytes)
+            .ok()
+            .filter(|_| (1..=TERM_MAX).contains(&bytes))
+            .ok_or_else(incomplete)?;
+        let partial = Partial {
+            function: of,
+            bytes: Vec::new(),
+            length,
+        };
+        let before = self.all[me].partial.replace(partial);
+        before.map_or(Ok(()), |_| Err(incomplete()))
+    }
+
+    fn more_of_term(&mut self, me: usize, words: [u64; 4]) -> Result<(), String> {
+        let known = &mut self.all[me];
+        let mut partial = known.partial.take().ok_or_else(incomplete)?;
+        partial
+            .bytes
+            .extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        if partial.bytes.len() < partial.length {
+            known.partial = Some(partial);
+            return Ok(());
+        }
+        partial.bytes.truncate(partial.length);
+        let value = Value::Term(partial.bytes.into());
+        known.steps.push(match partial.function {
+            Some(function) => Step::Answer { function, value },
+            None => Step::Content {
+                number: known.told + 1,
+                value,
+            },
+        });
         Ok(())
     }
 

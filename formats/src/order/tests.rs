@@ -63,7 +63,8 @@ deliver(l0.1:2), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}";
 fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
-receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), exit]} % <0.0.0> init
+receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), answer(erlang:now/0, {1, 2, 3}), answer(os:getpid/0, \"17\"), \
+answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), exit]} % <0.0.0> init
 {p0.1, []} % <0.9.7>
 ";
     let trace = parsed(text);
@@ -114,7 +115,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
         ),
         (
             "{p0, [\n jump(p0.1)]}",
-            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, exit) is expected",
+            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (
@@ -125,6 +126,12 @@ fn what_is_no_trace_is_refused_with_its_place() {
             "{p0, [load(a)]}",
             "line 1, column 7: another number of arguments of load is expected",
         ),
+        (
+            "{p0, [answer(erlang:now/0, A)]}",
+            "line 1, column 28: a term is expected",
+        ),
+        ("{p0, [answer(now, 1)]}", "p0 cannot answer(now, 1)"),
+        ("{p0, [content(l0:1, 1)]}", "p0 cannot content(l0:1, 1)"),
         ("{p0, []}\n{p0, []}", "p0 has two lists of steps"),
         ("{p0, [send(l0.1:1)]}", "p0 cannot send(l0.1:1)"),
         ("{p0, [receive(l0:0)]}", "p0 cannot receive(l0:0)"),
@@ -182,6 +189,10 @@ fn what_no_run_can_do_is_refused() {
             "p0 cannot deliver(l0:1): a later message of the same sender was delivered before",
         ),
         ("{p0, [exit, timeout]}", "p0 cannot timeout: it has ended"),
+        (
+            "{p0, [content(t0:1, a), content(t0:1, b)]}",
+            "p0 cannot content(t0:1, b): it was another message before",
+        ),
         ("{p0, []} % <0.1.0>", "p0 cannot be <0.1.0>"),
         (
             "{p0, [spawn(p0.1)]} % <0.0.0> init\n{p0.1, []} % <0.0.0>",
@@ -232,7 +243,7 @@ fn json_of_another_format_is_refused() {
 
 /// Traces of two processes that send to each other and to themselves, receive what has been sent, and time out.
 pub(super) fn traces() -> impl Strategy<Value = Trace> {
-    proptest::collection::vec((0..2usize, 0..5u8), 0..60).prop_map(|choices| {
+    proptest::collection::vec((0..2usize, 0..7u8), 0..60).prop_map(|choices| {
         let mut trace = parsed("{p0, [spawn(p0.1)]}");
         let (mut sent, mut told) = ([0; 2], [0; 2]);
         let mut queues = [Vec::new(), Vec::new()];
@@ -256,6 +267,18 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                     queues[me].push(message);
                 }
                 2 if !queues[me].is_empty() => steps.push(Step::Receive(queues[me].remove(0))),
+                5 => steps.push(Step::Answer {
+                    function: "erlang:monotonic_time/0".into(),
+                    value: Value::Integer(i64::from(sent[0]) - 7),
+                }),
+                6 => {
+                    told[me] += 1;
+                    let (number, of, gone) = (told[me], None, false);
+                    let value = Value::Term(b"h\x02w\x04datak\0\x02hi".as_slice().into());
+                    steps.push(Step::Content { number, value });
+                    steps.push(Step::Deliver(Message::Told(Told { number, of, gone })));
+                    queues[me].push(Message::Told(Told { number, of, gone }));
+                }
                 3 => steps.push(Step::Miss("Elixir.Not.There".into())),
                 _ => steps.push(Step::Timeout),
             }

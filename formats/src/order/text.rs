@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Message, Step, Trace};
+use super::{Message, Step, Told, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -52,6 +52,21 @@ impl Trace {
             Step::Timeout => "timeout".into(),
             Step::Miss(module) => format!("miss({})", name::atom(module)),
             Step::Load { module, misses } => format!("load({}, {misses})", name::atom(module)),
+            Step::Answer { function, value } => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@:/".contains(c);
+                match function.chars().all(is_plain) {
+                    true => format!("answer({function}, {value})"),
+                    false => format!("answer({}, {value})", name::atom(function)),
+                }
+            }
+            Step::Content { number, value } => {
+                let told = Message::Told(Told {
+                    number: *number,
+                    of: None,
+                    gone: false,
+                });
+                format!("content({}, {value})", self.message(at, &told))
+            }
             Step::Exit => "exit".into(),
         }
     }

@@ -334,6 +334,17 @@ events! {
     92 = OrderExit, "order_exit", Order, { };
     /// Where in the code the step is that it makes next: the function, and the line, 0 where that is not known.
     93 = OrderSite, "order_site", Sites, { function: NameId, line: u64 };
+    /// A native function gives it an integer, this much (modulo 2^64) more than the last one that it was given.
+    100 = OrderAnswer, "order_answer", Order, { function: NameId, difference: u64 };
+    /// A native function gives it a term of so many bytes of the external term format, which follow.
+    101 = OrderAnswerTerm, "order_answer_term", Order, { function: NameId, bytes: u64 };
+    /// The next 32 bytes of a term, 8 in each number, the first one lowest; zeros behind its end.
+    102 = OrderBytes, "order_bytes", Order, { first: u64, second: u64, third: u64, fourth: u64 };
+    /// The message that is delivered next comes from outside; the bytes of its term follow.
+    103 = OrderContent, "order_content", Order, { bytes: u64 };
+    /// A native function gives it an integer, as in `order_answer`, in one number: the function's number in the highest 24 bits, the difference, which may be negative, in
+    /// the others.
+    104 = OrderAnswerNear, "order_answer_near", Order, { answer: u64 };
 }
 
 /// A group of events. A user asks for events by their groups.

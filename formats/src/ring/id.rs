@@ -87,6 +87,40 @@ impl Label {
     }
 }
 
+/// An integer that a function has given, in one number: see `order_answer_near`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Near {
+    /// The function: its number is less than 2^24.
+    pub function: NameId,
+    /// The difference to the last integer, modulo 2^64.
+    pub difference: u64,
+}
+
+impl Near {
+    /// Bits of the difference.
+    const BITS: u32 = 40;
+
+    /// The number; nothing where it has no room.
+    #[inline]
+    #[must_use]
+    pub fn word(self) -> Option<u64> {
+        let near = self.difference << (u64::BITS - Self::BITS) >> (u64::BITS - Self::BITS);
+        let word = u64::from(self.function.0) << Self::BITS | near;
+        let is_near = Near::from_word(word) == self;
+        is_near.then_some(word)
+    }
+
+    /// What the number holds.
+    #[must_use]
+    pub fn from_word(word: u64) -> Near {
+        let high = (word << (u64::BITS - Self::BITS)).cast_signed();
+        Near {
+            function: NameId((word >> Self::BITS) as u32),
+            difference: (high >> (u64::BITS - Self::BITS)).cast_unsigned(),
+        }
+    }
+}
+
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", Id::Process(self.from.into()), self.number)
@@ -114,6 +148,26 @@ impl FromStr for Id {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn near_integers_are_read_as_they_are_written() {
+        for (function, difference, is_near) in [
+            (1, 0, true),
+            (0xff_ffff, (1 << 39) - 1, true),
+            (7, (-1i64).cast_unsigned(), true),
+            (7, (-1i64 << 39).cast_unsigned(), true),
+            (7, 1 << 39, false),
+            (0x100_0000, 1, false),
+        ] {
+            let function = NameId(function);
+            let near = Near {
+                function,
+                difference,
+            };
+            assert_eq!(near.word().is_some(), is_near);
+            assert!(near.word().is_none_or(|word| Near::from_word(word) == near));
+        }
+    }
 
     #[test]
     fn processes_are_read_as_they_are_written() {

@@ -56,7 +56,7 @@ pub use description::{Description, Host, Settings};
 pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
 pub use error::Error;
 pub use event::{DIRTY_CPU, DIRTY_IO, Event, Group, KINDS, Kind, Value, table};
-pub use id::{Id, Label, NameId};
+pub use id::{Id, Label, NameId, Near};
 pub use in_transit::{InTransit, Passing, Sent};
 pub use layout::{VERSION, WhenFull};
 pub use losses::{Losses, Lost};

@@ -135,6 +135,37 @@ impl<T: PTabElement> PTab<T> {
         }
     }
 
+    /// An empty table of which the identifiers up to `last` are given one by one ([`Self::reserve_at`]), and the others
+    /// from there on. As many fit as into that of [`Self::new`].
+    ///
+    /// # Panics
+    /// When `last` is not below half of [`MAX_CAPACITY`].
+    #[must_use]
+    pub fn above(size: usize, last: u64) -> Self {
+        let given = usize::try_from(last).expect("64-bit words") + 1;
+        assert!(given <= MAX_CAPACITY / 2, "too high an identifier");
+        let plain = size.clamp(1, MAX_CAPACITY).next_power_of_two();
+        let mut table = Self::new(plain + given);
+        table.limit = plain.min(MAX_CAPACITY - given);
+        // PT3: these are in no ring until they are given back.
+        for entry in &mut table.free[..given] {
+            *entry.get_mut() = TAKEN;
+        }
+        *table.taken.get_mut() = given;
+        table
+    }
+
+    /// Takes this identifier of those that a table made by [`Self::above`] gives one by one.
+    ///
+    /// PT3: the caller asks for each of them once.
+    ///
+    /// # Errors
+    /// [`Full`] when [`Self::limit`] are in use.
+    pub fn reserve_at(&self, data: u64) -> Result<Reservation<'_, T>, Full> {
+        self.count_one()?;
+        Ok(Reservation { tab: self, data })
+    }
+
     /// How many elements fit: what `erlang:system_info(process_limit)` gives.
     #[must_use]
     pub fn limit(&self) -> usize {
@@ -162,10 +193,7 @@ impl<T: PTabElement> PTab<T> {
     /// # Errors
     /// [`Full`] when [`Self::limit`] are in use.
     pub fn reserve(&self) -> Result<Reservation<'_, T>, Full> {
-        let more = |count| (count < self.limit).then_some(count + 1);
-        self.count
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, more)
-            .map_err(|_| Full)?;
+        self.count_one()?;
         loop {
             let ix = self.taken.fetch_add(1, Ordering::Relaxed) & (self.free.len() - 1);
             // Acquire: the slot was emptied before its datum came back.
@@ -176,6 +204,14 @@ impl<T: PTabElement> PTab<T> {
             };
             return Ok(Reservation { tab: self, data });
         }
+    }
+
+    fn count_one(&self) -> Result<(), Full> {
+        let more = |count| (count < self.limit).then_some(count + 1);
+        self.count
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, more)
+            .map(drop)
+            .map_err(|_| Full)
     }
 
     /// Makes an element with a new identifier and puts it in the table.

@@ -13,6 +13,7 @@ use crate::term::{Term, View, am};
 use crate::value::map;
 
 bifs! {
+    all shared;
     bif erts_internal:"atomics_new"/2 => atomics_new_2;
     bif atomics:"get"/2 => get_2;
     bif atomics:"put"/3 => put_3;

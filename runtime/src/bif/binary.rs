@@ -11,6 +11,7 @@ use crate::value::iolist::{Joined, NotIolist, Part, Visited, Walk, Walked};
 use crate::value::number;
 
 bifs! {
+    all own;
     bif erlang:"binary_to_list"/1 => binary_to_list_1;
     bif erlang:"binary_to_list"/3 => binary_to_list_3;
     bif erlang:"bitstring_to_list"/1 => bitstring_to_list_1;

@@ -20,6 +20,7 @@ use crate::process::{Process, refs, work};
 use crate::term::{Atom, Bits, Term, View, am};
 
 bifs! {
+    all own;
     bif binary:"compile_pattern"/1 => compile_pattern_1;
     bif binary:"match"/2 => match_2;
     bif binary:"match"/3 => match_3;

@@ -12,14 +12,14 @@ use crate::sys::time::{
 use crate::term::{Term, View, am};
 
 bifs! {
-    bif erlang:"date"/0 => date_0;
-    bif erlang:"time"/0 => time_0;
-    bif erlang:"localtime"/0 => localtime_0;
-    bif erlang:"universaltime"/0 => universaltime_0;
-    bif erlang:"localtime_to_universaltime"/2 => localtime_to_universaltime_2;
-    bif erlang:"universaltime_to_localtime"/1 => universaltime_to_localtime_1;
-    bif erlang:"universaltime_to_posixtime"/1 => universaltime_to_posixtime_1;
-    bif erlang:"posixtime_to_universaltime"/1 => posixtime_to_universaltime_1;
+    bif erlang:"date"/0 => date_0, answer;
+    bif erlang:"time"/0 => time_0, answer;
+    bif erlang:"localtime"/0 => localtime_0, answer;
+    bif erlang:"universaltime"/0 => universaltime_0, answer;
+    bif erlang:"localtime_to_universaltime"/2 => localtime_to_universaltime_2, own;
+    bif erlang:"universaltime_to_localtime"/1 => universaltime_to_localtime_1, own;
+    bif erlang:"universaltime_to_posixtime"/1 => universaltime_to_posixtime_1, own;
+    bif erlang:"posixtime_to_universaltime"/1 => posixtime_to_universaltime_1, own;
 }
 
 /// Seconds since 1970 by the clock of the system, or by the virtual one.

@@ -10,6 +10,7 @@ use crate::value::iolist;
 use crate::value::iolist::{Part, Visited, Walk, Walked};
 
 bifs! {
+    all own;
     bif erlang:"crc32"/1 => crc32_1;
     bif erlang:"crc32"/2 => crc32_2;
     bif erlang:"crc32_combine"/3 => crc32_combine_3;

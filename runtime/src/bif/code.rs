@@ -22,31 +22,31 @@ use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, am};
 
 bifs! {
-    bif erts_internal:"prepare_loading"/2 => prepare_loading_2;
-    bif erlang:"finish_loading"/1 => finish_loading_1;
-    bif erlang:"has_prepared_code_on_load"/1 => has_prepared_code_on_load_1;
-    bif erlang:"call_on_load_function"/1 => call_on_load_function_1;
-    bif erlang:"finish_after_on_load"/2 => finish_after_on_load_2;
-    bif erlang:"check_old_code"/1 => check_old_code_1;
-    bif erlang:"delete_module"/1 => delete_module_1;
-    bif erts_internal:"purge_module"/2 => purge_module_2;
-    bif erlang:"module_loaded"/1 => module_loaded_1;
-    bif erlang:"loaded"/0 => loaded_0;
-    bif erlang:"pre_loaded"/0 => pre_loaded_0;
-    bif erlang:"function_exported"/3 => function_exported_3;
-    bif erlang:"is_builtin"/3 => is_builtin_3;
-    bif erlang:"get_module_info"/1 => get_module_info_1;
-    bif erlang:"get_module_info"/2 => get_module_info_2;
-    bif erts_internal:"beamfile_chunk"/2 => beamfile_chunk_2;
-    bif erts_internal:"beamfile_module_md5"/1 => beamfile_module_md5_1;
-    bif code:"coverage_support"/0 => coverage_support_0;
-    bif code:"get_coverage_mode"/0 => get_coverage_mode_0;
-    bif code:"get_debug_info"/1 => get_debug_info_1;
-    bif erlang:"nif_error"/1 => nif_error_1;
-    bif erlang:"nif_error"/2 => nif_error_2;
-    bif erlang:"make_fun"/3 => make_fun_3;
-    bif erlang:"fun_info"/2 => fun_info_2;
-    bif erlang:"fun_info_mfa"/1 => fun_info_mfa_1;
+    bif erts_internal:"prepare_loading"/2 => prepare_loading_2, own;
+    bif erlang:"finish_loading"/1 => finish_loading_1, ordered;
+    bif erlang:"has_prepared_code_on_load"/1 => has_prepared_code_on_load_1, own;
+    bif erlang:"call_on_load_function"/1 => call_on_load_function_1, ordered;
+    bif erlang:"finish_after_on_load"/2 => finish_after_on_load_2, ordered;
+    bif erlang:"check_old_code"/1 => check_old_code_1, answer;
+    bif erlang:"delete_module"/1 => delete_module_1, outside;
+    bif erts_internal:"purge_module"/2 => purge_module_2, outside;
+    bif erlang:"module_loaded"/1 => module_loaded_1, answer;
+    bif erlang:"loaded"/0 => loaded_0, answer;
+    bif erlang:"pre_loaded"/0 => pre_loaded_0, own;
+    bif erlang:"function_exported"/3 => function_exported_3, answer;
+    bif erlang:"is_builtin"/3 => is_builtin_3, own;
+    bif erlang:"get_module_info"/1 => get_module_info_1, own;
+    bif erlang:"get_module_info"/2 => get_module_info_2, own;
+    bif erts_internal:"beamfile_chunk"/2 => beamfile_chunk_2, own;
+    bif erts_internal:"beamfile_module_md5"/1 => beamfile_module_md5_1, own;
+    bif code:"coverage_support"/0 => coverage_support_0, own;
+    bif code:"get_coverage_mode"/0 => get_coverage_mode_0, own;
+    bif code:"get_debug_info"/1 => get_debug_info_1, own;
+    bif erlang:"nif_error"/1 => nif_error_1, own;
+    bif erlang:"nif_error"/2 => nif_error_2, own;
+    bif erlang:"make_fun"/3 => make_fun_3, own;
+    bif erlang:"fun_info"/2 => fun_info_2, own;
+    bif erlang:"fun_info_mfa"/1 => fun_info_mfa_1, own;
 }
 
 /// Modules that are there from the start, not loaded by the code server.

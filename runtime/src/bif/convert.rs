@@ -12,6 +12,7 @@ use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 use crate::text::{display, unicode};
 
 bifs! {
+    all own;
     bif erlang:"atom_to_list"/1 => atom_to_list_1;
     bif erlang:"atom_to_binary"/2 => atom_to_binary_2;
     ubif erlang:"list_to_atom"/1 => list_to_atom_1;

@@ -7,22 +7,22 @@ use crate::process::Process;
 use crate::term::{Atom, Map, Term, View, am, tag};
 
 bifs! {
-    bif erts_debug:"same"/2 => same_2;
-    bif erts_debug:"flat_size"/1 => flat_size_1;
-    bif erts_debug:"size_shared"/1 => size_shared_1;
-    bif erts_debug:"copy_shared"/2 => copy_shared_2;
-    bif erts_debug:"unaligned_bitstring"/2 => unaligned_bitstring_2;
-    bif erts_debug:"disassemble"/1 => disassemble_1;
-    bif erts_debug:"breakpoint"/2 => refused_2;
-    bif erts_debug:"instructions"/0 => instructions_0;
-    bif erts_debug:"interpreter_size"/0 => interpreter_size_0;
-    bif erts_debug:"dist_ext_to_term"/2 => dist_ext_to_term_2;
-    bif erts_debug:"lcnt_control"/1 => lcnt_control_1;
-    bif erts_debug:"lcnt_control"/2 => lcnt_control_2;
-    bif erts_debug:"lcnt_collect"/0 => lcnt_0;
-    bif erts_debug:"lcnt_clear"/0 => lcnt_0;
-    bif erts_internal:"term_type"/1 => term_type_1;
-    bif erts_internal:"term_to_string"/2 => term_to_string_2;
+    bif erts_debug:"same"/2 => same_2, own;
+    bif erts_debug:"flat_size"/1 => flat_size_1, own;
+    bif erts_debug:"size_shared"/1 => size_shared_1, own;
+    bif erts_debug:"copy_shared"/2 => copy_shared_2, own;
+    bif erts_debug:"unaligned_bitstring"/2 => unaligned_bitstring_2, own;
+    bif erts_debug:"disassemble"/1 => disassemble_1, own;
+    bif erts_debug:"breakpoint"/2 => refused_2, unrecorded;
+    bif erts_debug:"instructions"/0 => instructions_0, own;
+    bif erts_debug:"interpreter_size"/0 => interpreter_size_0, own;
+    bif erts_debug:"dist_ext_to_term"/2 => dist_ext_to_term_2, own;
+    bif erts_debug:"lcnt_control"/1 => lcnt_control_1, unrecorded;
+    bif erts_debug:"lcnt_control"/2 => lcnt_control_2, unrecorded;
+    bif erts_debug:"lcnt_collect"/0 => lcnt_0, unrecorded;
+    bif erts_debug:"lcnt_clear"/0 => lcnt_0, unrecorded;
+    bif erts_internal:"term_type"/1 => term_type_1, own;
+    bif erts_internal:"term_to_string"/2 => term_to_string_2, own;
 }
 
 fn refused_2<'p>(_p: &'p Process, _: [Term<'p>; 2]) -> BifResult<'p> {

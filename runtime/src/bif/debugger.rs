@@ -18,6 +18,7 @@ use crate::term::{Atom, Pid, Term, am};
 use crate::value::map;
 
 bifs! {
+    all unrecorded;
     bif erl_debugger:"supported"/0 => supported_0;
     bif erl_debugger:"instrumentations"/0 => instrumentations_0;
     bif erl_debugger:"toggle_instrumentations"/1 => toggle_instrumentations_1;

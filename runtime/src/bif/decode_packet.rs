@@ -9,6 +9,7 @@ use crate::process::Process;
 use crate::term::{Bits, Term, View, am};
 
 bifs! {
+    all own;
     bif erlang:"decode_packet"/3 => decode_packet_3;
 }
 

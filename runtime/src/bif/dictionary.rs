@@ -9,6 +9,7 @@ use crate::term::{Term, am};
 use crate::trace::record;
 
 bifs! {
+    all own;
     bif erlang:"get"/0 => get_0;
     guard erlang:"get"/1 => get_1;
     bif erlang:"get_keys"/0 => get_keys_0;

@@ -12,6 +12,7 @@ use crate::term::atom::atom;
 use crate::term::{Atom, Term};
 
 bifs! {
+    all again;
     bif erts_debug:"dirty_cpu"/2 => dirty_cpu_2;
     bif erts_debug:"dirty_io"/2 => dirty_io_2;
     bif erts_debug:"dirty"/3 => dirty_3;

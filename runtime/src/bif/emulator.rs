@@ -10,25 +10,25 @@ use crate::process::Process;
 use crate::term::{Atom, Term, View, am, tag};
 
 bifs! {
-    bif io:"printable_range"/0 => printable_range_0;
-    bif error_logger:"warning_map"/0 => warning_map_0;
-    bif net_kernel:"dflag_unicode_io"/1 => dflag_unicode_io_1;
-    bif erts_internal:"get_dflags"/0 => notsup_0;
-    bif erts_internal:"get_creation"/0 => undefined_0;
-    bif erts_internal:"no_aux_work_threads"/0 => no_aux_work_threads_0;
-    bif erts_internal:"gather_alloc_histograms"/1 => badarg_1;
-    bif erts_internal:"gather_carrier_info"/1 => badarg_1;
-    bif erlang:"dt_put_tag"/1 => undefined_1;
-    bif erlang:"dt_get_tag"/0 => undefined_0;
-    bif erlang:"dt_get_tag_data"/0 => undefined_0;
-    bif erlang:"dt_spread_tag"/1 => dt_tag_1;
-    bif erlang:"dt_restore_tag"/1 => dt_restore_tag_1;
-    bif erlang:"dt_prepend_vm_tag_data"/1 => same_1;
-    bif erlang:"dt_append_vm_tag_data"/1 => same_1;
-    bif code:"get_coverage_mode"/1 => of_module_1;
-    bif code:"set_coverage_mode"/1 => set_coverage_mode_1;
-    bif code:"get_coverage"/2 => badarg_2;
-    bif code:"reset_coverage"/1 => badarg_1;
+    bif io:"printable_range"/0 => printable_range_0, own;
+    bif error_logger:"warning_map"/0 => warning_map_0, own;
+    bif net_kernel:"dflag_unicode_io"/1 => dflag_unicode_io_1, own;
+    bif erts_internal:"get_dflags"/0 => notsup_0, own;
+    bif erts_internal:"get_creation"/0 => undefined_0, own;
+    bif erts_internal:"no_aux_work_threads"/0 => no_aux_work_threads_0, own;
+    bif erts_internal:"gather_alloc_histograms"/1 => badarg_1, unrecorded;
+    bif erts_internal:"gather_carrier_info"/1 => badarg_1, unrecorded;
+    bif erlang:"dt_put_tag"/1 => undefined_1, own;
+    bif erlang:"dt_get_tag"/0 => undefined_0, own;
+    bif erlang:"dt_get_tag_data"/0 => undefined_0, own;
+    bif erlang:"dt_spread_tag"/1 => dt_tag_1, own;
+    bif erlang:"dt_restore_tag"/1 => dt_restore_tag_1, own;
+    bif erlang:"dt_prepend_vm_tag_data"/1 => same_1, own;
+    bif erlang:"dt_append_vm_tag_data"/1 => same_1, own;
+    bif code:"get_coverage_mode"/1 => of_module_1, own;
+    bif code:"set_coverage_mode"/1 => set_coverage_mode_1, again;
+    bif code:"get_coverage"/2 => badarg_2, unrecorded;
+    bif code:"reset_coverage"/1 => badarg_1, again;
 }
 
 /// The settings of the emulator's flags: the range of `+pc`, the level of `+W`.

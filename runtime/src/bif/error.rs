@@ -5,6 +5,7 @@ use crate::process::{Class, Process};
 use crate::term::{Term, am};
 
 bifs! {
+    all own;
     bif erlang:"error"/1 => error_1;
     bif erlang:"error"/2 => error_2;
     bif erlang:"error"/3 => error_3;

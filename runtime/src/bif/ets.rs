@@ -11,6 +11,7 @@ use crate::sched;
 use crate::term::{Atom, Term, View, am};
 
 bifs! {
+    all shared;
     bif ets:"new"/2 => new_2;
     bif ets:"whereis"/1 => whereis_1;
     bif ets:"rename"/2 => rename_2;

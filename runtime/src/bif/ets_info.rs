@@ -10,6 +10,7 @@ use crate::process::Process;
 use crate::term::{Atom, Term, am};
 
 bifs! {
+    all shared;
     bif ets:"info"/1 => info_1;
     bif ets:"info"/2 => info_2;
 }

@@ -9,6 +9,7 @@ use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::term::{Term, am};
 
 bifs! {
+    all shared;
     bif ets:"insert"/2 => insert_2;
     bif ets:"insert_new"/2 => insert_new_2;
 }

@@ -17,6 +17,7 @@ use crate::term::{Atom, Term, am};
 use crate::trace::seq;
 
 bifs! {
+    all shared;
     bif ets:"match"/1 => select_1;
     bif ets:"match"/2 => match_2;
     bif ets:"match"/3 => match_3;

@@ -11,6 +11,7 @@ use crate::term::{Term, Tuple, View, am};
 use crate::value::number;
 
 bifs! {
+    all shared;
     bif ets:"update_element"/3 => update_element_3;
     bif ets:"update_element"/4 => update_element_4;
     bif ets:"update_counter"/3 => update_counter_3;

@@ -11,6 +11,7 @@ use crate::process::{CONTEXT_REDS, Process, work};
 use crate::term::{Term, am, tag};
 
 bifs! {
+    all own;
     bif erlang:"term_to_binary"/1 => term_to_binary_1;
     bif erlang:"term_to_binary"/2 => term_to_binary_2;
     bif erlang:"term_to_iovec"/1 => term_to_iovec_1;

@@ -8,8 +8,8 @@ use crate::term::{Atom, Term, am};
 use crate::value::map;
 
 bifs! {
-    xbif erlang:"process_flag"/2 => process_flag_2;
-    bif erts_internal:"process_flag"/3 => process_flag_3;
+    xbif erlang:"process_flag"/2 => process_flag_2, own;
+    bif erts_internal:"process_flag"/3 => process_flag_3, unrecorded;
 }
 
 /// Longest list of saved calls. Source: `process_flag_aux()`.

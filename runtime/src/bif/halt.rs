@@ -7,6 +7,7 @@ use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
 
 bifs! {
+    all again;
     bif erlang:"halt"/2 => halt_2;
 }
 

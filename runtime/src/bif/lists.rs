@@ -8,6 +8,7 @@ use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::term::{Term, am, compare};
 
 bifs! {
+    all own;
     bif lists:"member"/2 => member_2;
     bif lists:"reverse"/2 => reverse_2;
     bif lists:"keyfind"/3 => keyfind_3;

@@ -15,6 +15,7 @@ use crate::sched;
 use crate::term::{Pid, Term, am};
 
 bifs! {
+    all unrecorded;
     bif erts_literal_area_collector:"release_area_switch"/0 => release_area_switch_0;
     bif erts_literal_area_collector:"send_copy_request"/3 => send_copy_request_3;
 }

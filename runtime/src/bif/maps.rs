@@ -13,6 +13,7 @@ use crate::value::map::{Changed, Leaf, Leaves, Pair, TrieParts};
 mod next;
 
 bifs! {
+    all own;
     ubif erlang:"map_size"/1 => map_size_1;
     ubif erlang:"map_get"/2 => get_2;
     ubif erlang:"is_map_key"/2 => is_key_2;

@@ -13,6 +13,7 @@ use crate::term::atom::atom;
 use crate::term::{Atom, Term, atom as atoms};
 
 bifs! {
+    all answer;
     bif erlang:"memory"/0 => memory_0;
     bif erlang:"memory"/1 => memory_1;
 }

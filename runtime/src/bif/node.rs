@@ -8,6 +8,7 @@ use crate::term::{Atom, Term, View, am, tag};
 use crate::value::map;
 
 bifs! {
+    all own;
     ubif erlang:"node"/0 => node_0;
     ubif erlang:"node"/1 => node_1;
     bif erlang:"nodes"/0 => nodes_0;

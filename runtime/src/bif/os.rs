@@ -16,12 +16,12 @@ use crate::term::{Atom, Term, am};
 use crate::value::file_name::{name_of_native, native_key, native_value};
 
 bifs! {
-    bif os:"env"/0 => env_0;
-    bif os:"getenv"/1 => getenv_1;
-    bif os:"putenv"/2 => putenv_2;
-    bif os:"unsetenv"/1 => unsetenv_1;
-    bif os:"getpid"/0 => getpid_0;
-    bif os:"set_signal"/2 => set_signal_2;
+    bif os:"env"/0 => env_0, answer;
+    bif os:"getenv"/1 => getenv_1, answer;
+    bif os:"putenv"/2 => putenv_2, again;
+    bif os:"unsetenv"/1 => unsetenv_1, again;
+    bif os:"getpid"/0 => getpid_0, answer;
+    bif os:"set_signal"/2 => set_signal_2, again;
 }
 
 /// A name or value from the environment: a string, in Latin-1 where it is not of the encoding.

@@ -17,6 +17,7 @@ use crate::term::{Term, Tuple, am};
 use crate::value::map;
 
 bifs! {
+    all shared;
     bif persistent_term:"put"/2 => put_2;
     bif persistent_term:"put_new"/2 => put_new_2;
     bif persistent_term:"get"/0 => get_0;

@@ -21,17 +21,17 @@ use crate::trace::{native, sysprof};
 use crate::value::iolist::{self, Output};
 
 bifs! {
-    bif erts_internal:"open_port"/2 => open_port_2;
-    bif erts_internal:"port_command"/3 => port_command_3;
-    bif erts_internal:"port_close"/1 => port_close_1;
-    bif erts_internal:"port_connect"/2 => port_connect_2;
-    bif erts_internal:"port_control"/3 => port_control_3;
-    bif erts_internal:"port_call"/3 => port_call_3;
-    bif erts_internal:"port_info"/1 => port_info_1;
-    bif erts_internal:"port_info"/2 => port_info_2;
-    bif erlang:"port_set_data"/2 => port_set_data_2;
-    bif erlang:"port_get_data"/1 => port_get_data_1;
-    bif erlang:"ports"/0 => ports_0;
+    bif erts_internal:"open_port"/2 => open_port_2, again;
+    bif erts_internal:"port_command"/3 => port_command_3, outside;
+    bif erts_internal:"port_close"/1 => port_close_1, outside;
+    bif erts_internal:"port_connect"/2 => port_connect_2, outside;
+    bif erts_internal:"port_control"/3 => port_control_3, outside;
+    bif erts_internal:"port_call"/3 => port_call_3, outside;
+    bif erts_internal:"port_info"/1 => port_info_1, answer;
+    bif erts_internal:"port_info"/2 => port_info_2, answer;
+    bif erlang:"port_set_data"/2 => port_set_data_2, shared;
+    bif erlang:"port_get_data"/1 => port_get_data_1, shared;
+    bif erlang:"ports"/0 => ports_0, answer;
 }
 
 fn open_port_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {

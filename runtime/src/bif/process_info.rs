@@ -10,6 +10,7 @@ use crate::process::{Class, Monitored, Process, Signal, WatchedBy, options};
 use crate::term::{Atom, Term, am, tag};
 
 bifs! {
+    all answer;
     hbif erlang:"process_info"/1 => process_info_1;
     hbif erlang:"process_info"/2 => process_info_2;
 }

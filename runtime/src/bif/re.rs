@@ -17,6 +17,7 @@ use crate::term::{Atom, Term, View, am};
 use crate::value::iolist;
 
 bifs! {
+    all own;
     bif re:"version"/0 => version_0;
     bif re:"compile"/1 => compile_1;
     bif re:"compile"/2 => compile_2;

@@ -8,6 +8,7 @@ use crate::term::{Atom, Record, Term, am};
 use crate::value::map;
 
 bifs! {
+    all own;
     ubif erlang:"is_record"/1 => is_record_1;
     ubif erlang:"is_record"/2 => is_record_2;
     ubif erlang:"is_record"/3 => is_record_3;

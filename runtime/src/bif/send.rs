@@ -7,6 +7,7 @@ use crate::term::{Port, Term, am};
 use crate::trace::sysmon;
 
 bifs! {
+    all ordered;
     bif erlang:"!"/2 => send_2;
     bif erlang:"send"/2 => send_2;
     bif erlang:"send"/3 => send_3;

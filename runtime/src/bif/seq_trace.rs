@@ -6,6 +6,7 @@ use crate::term::{Term, View, am};
 use crate::trace::{TracerId, seq};
 
 bifs! {
+    all unrecorded;
     bif erlang:"seq_trace"/2 => seq_trace_2;
     bif erlang:"seq_trace_info"/1 => seq_trace_info_1;
     bif erlang:"seq_trace_print"/1 => seq_trace_print_1;

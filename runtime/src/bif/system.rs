@@ -25,9 +25,9 @@ use crate::term::{Atom, Term, View, am, atom as atoms};
 use crate::value::number as numbers;
 
 bifs! {
-    bif erlang:"system_info"/1 => system_info_1;
-    bif erlang:"system_flag"/2 => system_flag_2;
-    bif erlang:"statistics"/1 => statistics_1;
+    bif erlang:"system_info"/1 => system_info_1, answer;
+    bif erlang:"system_flag"/2 => system_flag_2, again;
+    bif erlang:"statistics"/1 => statistics_1, answer;
 }
 
 /// The OTP whose libraries run: release (`"29"`) and the version of its ERTS (`"17.1"`).

@@ -8,6 +8,7 @@ use crate::trace::sysmon::{Limits, Monitor};
 use crate::trace::{Handle, TracerId};
 
 bifs! {
+    all unrecorded;
     bif erts_internal:"system_monitor"/1 => system_monitor_1;
     bif erts_internal:"system_monitor"/3 => system_monitor_3;
 }

@@ -12,6 +12,7 @@ use crate::trace::sysprof::{self, EXCLUSIVE, PORTS, PROCS, Profile, SCHEDULER};
 use crate::trace::tracer::Timestamp;
 
 bifs! {
+    all unrecorded;
     bif erlang:"system_profile"/0 => system_profile_0;
     bif erlang:"system_profile"/2 => system_profile_2;
     bif erts_internal:"system_check"/1 => system_check_1;

@@ -15,17 +15,17 @@ use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
-    hbif erts_internal:"garbage_collect"/1 => garbage_collect_1;
-    hbif erts_internal:"check_process_code"/1 => check_process_code_1;
-    bif erts_internal:"request_system_task"/3 => request_system_task_3;
-    bif erts_internal:"request_system_task"/4 => request_system_task_4;
-    bif erts_internal:"suspend_process"/2 => suspend_process_2;
-    bif erlang:"resume_process"/1 => resume_process_1;
-    bif erts_internal:"process_display"/2 => process_display_2;
-    bif erts_internal:"is_process_executing_dirty"/1 => is_process_executing_dirty_1;
-    bif erts_internal:"check_dirty_process_code"/2 => check_dirty_process_code_2;
-    bif erts_internal:"dirty_process_handle_signals"/1 => dirty_process_handle_signals_1;
-    bif erts_internal:"is_system_process"/1 => is_system_process_1;
+    hbif erts_internal:"garbage_collect"/1 => garbage_collect_1, own;
+    hbif erts_internal:"check_process_code"/1 => check_process_code_1, ordered;
+    bif erts_internal:"request_system_task"/3 => request_system_task_3, ordered;
+    bif erts_internal:"request_system_task"/4 => request_system_task_4, ordered;
+    bif erts_internal:"suspend_process"/2 => suspend_process_2, unrecorded;
+    bif erlang:"resume_process"/1 => resume_process_1, unrecorded;
+    bif erts_internal:"process_display"/2 => process_display_2, again;
+    bif erts_internal:"is_process_executing_dirty"/1 => is_process_executing_dirty_1, answer;
+    bif erts_internal:"check_dirty_process_code"/2 => check_dirty_process_code_2, unrecorded;
+    bif erts_internal:"dirty_process_handle_signals"/1 => dirty_process_handle_signals_1, unrecorded;
+    bif erts_internal:"is_system_process"/1 => is_system_process_1, own;
 }
 
 fn garbage_collect_1(p: &mut Process) -> Next {

@@ -4,7 +4,10 @@ use super::{BifResult, Control, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
-use crate::process::refs::{FIRST, RefNumbers, make_ref, monotonic_integer, unique_integer};
+use crate::process::order::answer::{self, Native};
+use crate::process::refs::{
+    FIRST, RefNumbers, integer_of_process, make_ref, monotonic_integer, unique_integer,
+};
 use crate::process::replay::Word;
 use crate::process::user_timers;
 use crate::process::user_timers::Receiver;
@@ -20,32 +23,32 @@ use crate::term::{Atom, Term, View, am};
 use crate::value::timestamp::triple;
 
 bifs! {
-    bif erlang:"make_ref"/0 => make_ref_0;
-    bif erlang:"unique_integer"/0 => unique_integer_0;
-    bif erlang:"unique_integer"/1 => unique_integer_1;
-    bif erlang:"monotonic_time"/0 => monotonic_time_0;
-    bif erlang:"monotonic_time"/1 => monotonic_time_1;
-    bif erlang:"system_time"/0 => system_time_0;
-    bif erlang:"system_time"/1 => system_time_1;
-    bif erlang:"time_offset"/0 => time_offset_0;
-    bif erlang:"time_offset"/1 => time_offset_1;
-    bif erlang:"timestamp"/0 => timestamp_0;
-    bif erlang:"now"/0 => now_0;
-    bif os:"timestamp"/0 => os_timestamp_0;
-    bif erts_internal:"scheduler_wall_time"/1 => scheduler_wall_time_1;
-    bif os:"system_time"/0 => os_system_time_0;
-    bif os:"system_time"/1 => os_system_time_1;
-    bif os:"perf_counter"/0 => os_perf_counter_0;
-    bif erts_internal:"time_unit"/0 => time_unit_0;
-    bif erts_internal:"perf_counter_unit"/0 => time_unit_0;
-    bif erlang:"start_timer"/3 => start_timer_3;
-    bif erlang:"start_timer"/4 => start_timer_4;
-    bif erlang:"send_after"/3 => send_after_3;
-    bif erlang:"send_after"/4 => send_after_4;
-    bif erlang:"cancel_timer"/1 => cancel_timer_1;
-    bif erlang:"cancel_timer"/2 => cancel_timer_2;
-    bif erlang:"read_timer"/1 => read_timer_1;
-    bif erlang:"read_timer"/2 => read_timer_2;
+    bif erlang:"make_ref"/0 => make_ref_0, own;
+    bif erlang:"unique_integer"/0 => unique_integer_0, own;
+    bif erlang:"unique_integer"/1 => unique_integer_1, answer;
+    bif erlang:"monotonic_time"/0 => monotonic_time_0, answer;
+    bif erlang:"monotonic_time"/1 => monotonic_time_1, answer;
+    bif erlang:"system_time"/0 => system_time_0, answer;
+    bif erlang:"system_time"/1 => system_time_1, answer;
+    bif erlang:"time_offset"/0 => time_offset_0, answer;
+    bif erlang:"time_offset"/1 => time_offset_1, answer;
+    bif erlang:"timestamp"/0 => timestamp_0, answer;
+    bif erlang:"now"/0 => now_0, answer;
+    bif os:"timestamp"/0 => os_timestamp_0, answer;
+    bif erts_internal:"scheduler_wall_time"/1 => scheduler_wall_time_1, again;
+    bif os:"system_time"/0 => os_system_time_0, answer;
+    bif os:"system_time"/1 => os_system_time_1, answer;
+    bif os:"perf_counter"/0 => os_perf_counter_0, answer;
+    bif erts_internal:"time_unit"/0 => time_unit_0, own;
+    bif erts_internal:"perf_counter_unit"/0 => time_unit_0, own;
+    bif erlang:"start_timer"/3 => start_timer_3, ordered;
+    bif erlang:"start_timer"/4 => start_timer_4, ordered;
+    bif erlang:"send_after"/3 => send_after_3, ordered;
+    bif erlang:"send_after"/4 => send_after_4, ordered;
+    bif erlang:"cancel_timer"/1 => cancel_timer_1, outside;
+    bif erlang:"cancel_timer"/2 => cancel_timer_2, outside;
+    bif erlang:"read_timer"/1 => read_timer_1, answer;
+    bif erlang:"read_timer"/2 => read_timer_2, answer;
 }
 
 fn make_ref_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
@@ -53,15 +56,27 @@ fn make_ref_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn unique_integer_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    Ok(next_unique_integer(p, false))
+}
+
+/// The next unique integer: of the process, where that is to be the same in a replay, or else of its thread.
+fn next_unique_integer(p: &Process, positive: bool) -> Term<'_> {
+    if let Some(number) = integer_of_process() {
+        return from_zero(p, number, positive);
+    }
     let (thread, count) = unique_integer();
-    Ok(make_unique_integer(p, thread, count, false))
+    make_unique_integer(p, thread, count, positive)
 }
 
 /// The integer of a thread's count: below the count are as many bits as tell all threads apart.
 /// Source: `bld_unique_integer_term()` in `erl_bif_unique.c`.
 pub(crate) fn make_unique_integer(p: &Heap, thread: u64, count: u64, positive: bool) -> Term<'_> {
     let bits = u64::BITS - super::system::all_schedulers().leading_zeros();
-    let number = i128::from(thread) | i128::from(count) << bits;
+    from_zero(p, i128::from(thread) | i128::from(count) << bits, positive)
+}
+
+/// The unique integer that is counted as `number`.
+fn from_zero(p: &Heap, number: i128, positive: bool) -> Term<'_> {
     let number = number + if positive { 1 } else { i128::from(FIRST) };
     match i64::try_from(number) {
         Ok(number) => p.integer(number),
@@ -83,8 +98,7 @@ fn unique_integer_1<'p>(p: &'p Process, [options]: [Term<'p>; 1]) -> BifResult<'
         }
     }
     if !monotonic {
-        let (thread, count) = unique_integer();
-        return Ok(make_unique_integer(p, thread, count, positive));
+        return Ok(next_unique_integer(p, positive));
     }
     let count = monotonic_integer();
     Ok(p.integer(if positive { count + 1 } else { FIRST + count }))
@@ -114,8 +128,11 @@ fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
     if let Some(time) = unit(to)?.and_then(|unit| convert_unit(ns, NATIVE_PER_SECOND, unit)) {
         return Ok(p.integer(time));
     }
+    // The conversion is code, so its argument is what a replay needs.
+    static CONVERTED: Native = Native::new("erlang", "convert_time_unit", 3);
+    let ns: BifResult<'p> = answer::given(p, &CONVERTED, || Ok(p.integer(ns)));
     let convert = export(am::erlang, am::convert_time_unit, 3);
-    let args = vec![p.integer(ns), p.unsigned(NATIVE_PER_SECOND), to];
+    let args = vec![ns?, p.unsigned(NATIVE_PER_SECOND), to];
     Err(Control::Trap(convert, args).into())
 }
 

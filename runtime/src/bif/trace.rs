@@ -13,6 +13,7 @@ use crate::trace::{
 };
 
 bifs! {
+    all unrecorded;
     bif erts_internal:"trace_session_create"/3 => trace_session_create_3;
     bif erts_internal:"trace_session_destroy"/1 => trace_session_destroy_1;
     bif erts_internal:"trace"/3 => trace_3;

@@ -11,6 +11,7 @@ use crate::term::{Atom, Pid, Term, View, am};
 use crate::trace::{self, At, Handle, Kinds, Spec, TracerId, flags};
 
 bifs! {
+    all unrecorded;
     bif erts_internal:"trace_info"/3 => trace_info_3;
     bif erlang:"trace_info"/2 => trace_info_2;
 }

@@ -5,6 +5,7 @@ use crate::process::Process;
 use crate::term::{Term, Tuple};
 
 bifs! {
+    all own;
     ubif erlang:"element"/2 => element_2;
     bif erlang:"setelement"/3 => setelement_3;
     bif erlang:"make_tuple"/2 => make_tuple_2;

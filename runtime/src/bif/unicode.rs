@@ -7,6 +7,7 @@ use crate::term::{Atom, Bits, Term, View, am};
 use crate::value::iolist::Visited;
 
 bifs! {
+    all own;
     bif unicode:"characters_to_binary"/2 => characters_to_binary_2;
     bif unicode:"characters_to_list"/2 => characters_to_list_2;
     bif unicode:"bin_is_7bit"/1 => bin_is_7bit_1;

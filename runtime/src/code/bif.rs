@@ -57,19 +57,55 @@ pub struct Bif {
     pub kind: Kind,
     /// Its handler.
     pub call: Call,
+    /// What its answer is in a replay.
+    pub chance: Chance,
+    /// What records its answers, where it runs on a dirty scheduler: around the call, in the process itself.
+    pub(crate) around: Option<Around>,
 }
 
-/// Declares a family's table, `TABLE`.
+/// Calls a function, or gives its recorded answer.
+pub(crate) type Around =
+    for<'p> fn(&'p Process, &[Term<'p>], &mut dyn FnMut() -> BifResult<'p>) -> BifResult<'p>;
+
+/// What the answer of a native function is in a replay (`docs/replay.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chance {
+    /// A function of its arguments, of the process and of the code: the same without a record.
+    Own,
+    /// It is a step of the order, or what it does shows in messages, whose order is recorded.
+    Ordered,
+    /// It depends on objects that processes share.
+    Shared,
+    /// It is recorded, and given again; the function is not called.
+    Answer,
+    /// It is recorded, and given again; what the function does outside, it does again.
+    Outside,
+    /// What it reads is read again, and has to be the same: size and checksum are recorded.
+    Read,
+    /// What the function does, it does again, with an answer of its own: an object, or always the same.
+    Again,
+    /// It is not recorded.
+    Unrecorded,
+}
+
+/// Declares a family's table, `TABLE`. What answers are in a replay is said of each row, or of `all` of them.
 macro_rules! bifs {
-    ($($kind:ident $module:ident : $function:literal / $arity:literal => $handler:path;)*) => {
+    (all $chance:ident; $($kind:ident $module:ident : $function:literal / $arity:literal => $handler:path;)*) => {
+        $crate::code::bif::bifs! {
+            $($kind $module : $function / $arity => $handler, $chance;)*
+        }
+    };
+    ($($kind:ident $module:ident : $function:literal / $arity:literal => $handler:path, $chance:ident;)*) => {
         /// The family's rows.
         pub(crate) const TABLE: &[$crate::code::bif::Bif] = &[$(
             $crate::code::bif::Bif {
                 module: stringify!($module),
                 function: $function,
                 arity: $arity,
-                kind: bifs!(@kind $kind),
-                call: bifs!(@call $kind $arity $handler),
+                kind: $crate::code::bif::bifs!(@kind $kind),
+                call: $crate::code::bif::bifs!(@call $kind ($chance $module $function) $arity $handler),
+                chance: $crate::code::bif::bifs!(@chance $chance),
+                around: $crate::code::bif::bifs!(@around $kind ($chance $module $function $arity)),
             },
         )*];
     };
@@ -80,34 +116,86 @@ macro_rules! bifs {
     (@kind hbif) => { $crate::code::bif::Kind::Hbif };
     (@kind hbif_plain) => { $crate::code::bif::Kind::Hbif };
     (@kind dirty_io) => { $crate::code::bif::Kind::Bif };
-    (@call xbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
-    (@call hbif $arity:literal $handler:path) => { $crate::code::bif::Call::Exclusive($handler) };
-    (@call ubif $arity:literal $handler:path) => {
-        bifs!(@plain Guard GuardResult $arity $handler)
+    (@chance own) => { $crate::code::bif::Chance::Own };
+    (@chance ordered) => { $crate::code::bif::Chance::Ordered };
+    (@chance shared) => { $crate::code::bif::Chance::Shared };
+    (@chance answer) => { $crate::code::bif::Chance::Answer };
+    (@chance outside) => { $crate::code::bif::Chance::Outside };
+    (@chance read) => { $crate::code::bif::Chance::Read };
+    (@chance again) => { $crate::code::bif::Chance::Again };
+    (@chance unrecorded) => { $crate::code::bif::Chance::Unrecorded };
+    (@call xbif $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::Call::Exclusive($crate::code::bif::bifs!(@exclusive $row $arity $handler))
     };
-    (@call guard $arity:literal $handler:path) => {
-        bifs!(@plain Guard GuardResult $arity $handler)
+    (@call hbif $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::Call::Exclusive($crate::code::bif::bifs!(@exclusive $row $arity $handler))
     };
-    (@call dirty_io $arity:literal $handler:path) => {
+    (@call ubif $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::bifs!(@plain Guard GuardResult $row $arity $handler)
+    };
+    (@call guard $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::bifs!(@plain Guard GuardResult $row $arity $handler)
+    };
+    (@call dirty_io ($chance:ident $module:ident $function:literal) $arity:literal $handler:path) => {
         $crate::code::bif::Call::Dirty(
             $crate::process::Dirty::Io,
-            bifs!(@shared BifResult $arity $handler),
+            $crate::code::bif::bifs!(@shared BifResult (own $module $function) $arity $handler),
         )
     };
-    (@call $kind:ident $arity:literal $handler:path) => {
-        bifs!(@plain Plain BifResult $arity $handler)
+    (@call $kind:ident $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::bifs!(@plain Plain BifResult $row $arity $handler)
     };
-    (@plain $call:ident $result:ident $arity:literal $handler:path) => {
-        $crate::code::bif::Call::$call(bifs!(@shared $result $arity $handler))
+    (@exclusive (answer $module:ident $function:literal) $arity:literal $handler:path) => {{
+        fn call(p: &mut $crate::process::Process) -> $crate::process::Next {
+            static NATIVE: $crate::process::order::answer::Native =
+                $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+            $crate::process::order::answer::given_alone(p, &NATIVE, $handler)
+        }
+        call
+    }};
+    (@exclusive ($chance:ident $module:ident $function:literal) $arity:literal $handler:path) => { $handler };
+    (@plain $call:ident $result:ident $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::Call::$call($crate::code::bif::bifs!(@shared $result $row $arity $handler))
     };
-    (@shared $result:ident $arity:literal $handler:path) => {{
+    (@around dirty_io ($chance:ident $module:ident $function:literal $arity:literal)) => {{
+        fn around<'p>(
+            p: &'p $crate::process::Process,
+            args: &[$crate::term::Term<'p>],
+            call: &mut dyn FnMut() -> $crate::process::BifResult<'p>,
+        ) -> $crate::process::BifResult<'p> {
+            let _ = (&p, &args);
+            $crate::code::bif::bifs!(@answered $chance ($module $function $arity) p args call())
+        }
+        Some(around)
+    }};
+    (@around $kind:ident $row:tt) => { None };
+    (@recorded $how:ident ($module:ident $function:literal $arity:literal) $p:ident $call:expr) => {{
+        static NATIVE: $crate::process::order::answer::Native =
+            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+        $crate::process::order::answer::$how($p, &NATIVE, || $call)
+    }};
+    (@answered answer $row:tt $p:ident $args:ident $call:expr) => {
+        $crate::code::bif::bifs!(@recorded given $row $p $call)
+    };
+    (@answered outside $row:tt $p:ident $args:ident $call:expr) => {
+        $crate::code::bif::bifs!(@recorded done $row $p $call)
+    };
+    (@answered read ($module:ident $function:literal $arity:literal) $p:ident $args:ident $call:expr) => {{
+        static NATIVE: $crate::process::order::answer::Native =
+            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+        $crate::process::order::answer::checked($p, &NATIVE, $args[0], || $call)
+    }};
+    (@answered $chance:ident $row:tt $p:ident $args:ident $call:expr) => { $call };
+    (@shared $result:ident ($chance:ident $module:ident $function:literal) $arity:literal $handler:path) => {{
         fn call<'p>(
             p: &'p $crate::process::Process,
             args: &[$crate::term::Term<'p>],
         ) -> $crate::process::$result<'p> {
             let args: &[$crate::term::Term<'p>; $arity] =
                 args.try_into().expect("a BIF is called with its arity");
-            $handler(p, *args).map_err(Into::into)
+            $crate::code::bif::bifs!(
+                @answered $chance ($module $function $arity) p args $handler(p, *args).map_err(Into::into)
+            )
         }
         call
     }};
@@ -228,6 +316,8 @@ pub(crate) fn missing(arity: u8) -> &'static Bif {
             arity,
             kind: Kind::Ubif,
             call: Call::Guard(undef),
+            chance: Chance::Own,
+            around: None,
         }
     }
     static ROWS: [Bif; 4] = [row(0), row(1), row(2), row(3)];
@@ -241,6 +331,63 @@ mod tests {
     #[test]
     fn no_bif_is_declared_twice() {
         assert_eq!(table().by_name.len(), table().rows.len());
+    }
+
+    /// The kinds of answers that the documentation lists; all other functions are `Own`.
+    const LISTED: [(Chance, &str); 7] = [
+        (
+            Chance::Answer,
+            "The answer is recorded, and a replay gives it again without a call.",
+        ),
+        (
+            Chance::Outside,
+            "A replay does it again, and gives the recorded answer.",
+        ),
+        (
+            Chance::Read,
+            "A replay reads again; size and checksum are recorded, and have to be the same.",
+        ),
+        (
+            Chance::Again,
+            "A replay does it again; nothing is recorded.",
+        ),
+        (
+            Chance::Ordered,
+            "A step of the order, or its effects are messages and signals, whose order is recorded.",
+        ),
+        (
+            Chance::Shared,
+            "Depends on an object that processes share: a table, a name, a counter.",
+        ),
+        (Chance::Unrecorded, "Not recorded."),
+    ];
+
+    /// The lists of the documentation.
+    fn lists() -> String {
+        let mut out = String::new();
+        for (chance, meaning) in LISTED {
+            let rows = all().iter().filter(|row| row.chance == chance);
+            let mut names: Vec<String> = rows
+                .map(|row| format!("`{}:{}/{}`", row.module, row.function, row.arity))
+                .collect();
+            names.sort();
+            out.push_str(&format!("\n## {chance:?}\n\n{meaning}\n\n"));
+            out.extend(names.iter().map(|name| format!("- {name}\n")));
+        }
+        out
+    }
+
+    #[test]
+    fn the_documentation_lists_what_answers_are_in_a_replay() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/internals/Natives.md");
+        let text = std::fs::read_to_string(path).expect("it is in the repository");
+        let start = "<!-- natives -->\n";
+        let from = text.find(start).expect("the lists begin") + start.len();
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, format!("{}{}", &text[..from], lists())).expect("writable");
+            return;
+        }
+        assert_eq!(&text[from..], lists(), "run the test with BLESS=1");
     }
 
     #[test]

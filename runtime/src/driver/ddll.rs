@@ -13,6 +13,7 @@ use crate::term::{Atom, Pid, Term, View, am};
 use crate::value::{file_name, iolist};
 
 bifs! {
+    all unrecorded;
     bif erl_ddll:"try_load"/3 => try_load_3;
     bif erl_ddll:"try_unload"/2 => try_unload_2;
     bif erl_ddll:"loaded_drivers"/0 => loaded_drivers_0;

@@ -10,6 +10,7 @@ use crate::value::number;
 use crate::value::number::ArithError;
 
 bifs! {
+    all own;
     ubif erlang:"+"/2 => plus_2;
     ubif erlang:"-"/2 => minus_2;
     ubif erlang:"*"/2 => times_2;

@@ -77,7 +77,13 @@ fn call_plain(
             std::slice::from_raw_parts(p.registers().cast::<Term<'_>>(), row.arity.into())
         };
         let result = match row.call {
-            Call::Dirty(dirty, body) => dirty::briefly_on(p, dirty, body, args),
+            Call::Dirty(dirty, body) => {
+                let mut call = || dirty::briefly_on(p, dirty, body, args);
+                match row.around {
+                    Some(around) => around(p, args, &mut call),
+                    None => call(),
+                }
+            }
             call => call.plain(p, args).expect("by the match on it"),
         };
         match result {

@@ -10,6 +10,7 @@ mod decode;
 mod encode;
 mod functions;
 mod local;
+pub(crate) mod order;
 #[cfg(test)]
 mod property;
 pub(crate) mod tags;

@@ -20,6 +20,7 @@ use crate::term::{Term, View, am};
 use crate::value::{iolist, map};
 
 bifs! {
+    all own;
     bif crypto:"cipher_algorithms"/0 => cipher_algorithms_0;
     bif crypto:"cipher_info_nif"/1 => cipher_info_nif_1;
     bif crypto:"ng_crypto_init_nif"/4 => ng_crypto_init_nif_4;

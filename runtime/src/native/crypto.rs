@@ -13,24 +13,24 @@ use crate::term::{Bits, Term, am};
 use crate::value::iolist;
 
 bifs! {
-    bif crypto:"strong_rand_bytes_nif"/1 => strong_rand_bytes_nif_1;
-    bif crypto:"strong_rand_range_nif"/1 => strong_rand_range_nif_1;
-    bif crypto:"rand_uniform_nif"/2 => rand_uniform_nif_2;
-    bif crypto:"rand_seed_nif"/1 => rand_seed_nif_1;
-    bif crypto:"hash_algorithms"/0 => hash_algorithms_0;
-    bif crypto:"hash_nif"/2 => hash_nif_2;
-    bif crypto:"hash_init_nif"/1 => hash_init_nif_1;
-    bif crypto:"hash_update_nif"/2 => hash_update_nif_2;
-    bif crypto:"hash_final_nif"/1 => hash_final_nif_1;
-    bif crypto:"hash_info_nif"/1 => hash_info_nif_1;
-    bif crypto:"hash_final_xof_nif"/2 => hash_final_xof_nif_2;
-    bif crypto:"mac_algorithms"/0 => mac_algorithms_0;
-    bif crypto:"mac_nif"/4 => mac_nif_4;
-    bif crypto:"mac_init_nif"/3 => mac_init_nif_3;
-    bif crypto:"mac_update_nif"/2 => mac_update_nif_2;
-    bif crypto:"mac_final_nif"/1 => mac_final_nif_1;
-    bif crypto:"hash_equals_nif"/2 => hash_equals_nif_2;
-    bif crypto:"do_exor"/2 => do_exor_2;
+    bif crypto:"strong_rand_bytes_nif"/1 => strong_rand_bytes_nif_1, answer;
+    bif crypto:"strong_rand_range_nif"/1 => strong_rand_range_nif_1, answer;
+    bif crypto:"rand_uniform_nif"/2 => rand_uniform_nif_2, answer;
+    bif crypto:"rand_seed_nif"/1 => rand_seed_nif_1, again;
+    bif crypto:"hash_algorithms"/0 => hash_algorithms_0, own;
+    bif crypto:"hash_nif"/2 => hash_nif_2, own;
+    bif crypto:"hash_init_nif"/1 => hash_init_nif_1, own;
+    bif crypto:"hash_update_nif"/2 => hash_update_nif_2, own;
+    bif crypto:"hash_final_nif"/1 => hash_final_nif_1, own;
+    bif crypto:"hash_info_nif"/1 => hash_info_nif_1, own;
+    bif crypto:"hash_final_xof_nif"/2 => hash_final_xof_nif_2, own;
+    bif crypto:"mac_algorithms"/0 => mac_algorithms_0, own;
+    bif crypto:"mac_nif"/4 => mac_nif_4, own;
+    bif crypto:"mac_init_nif"/3 => mac_init_nif_3, own;
+    bif crypto:"mac_update_nif"/2 => mac_update_nif_2, own;
+    bif crypto:"mac_final_nif"/1 => mac_final_nif_1, own;
+    bif crypto:"hash_equals_nif"/2 => hash_equals_nif_2, own;
+    bif crypto:"do_exor"/2 => do_exor_2, own;
 }
 
 /// `{Id, Where, Text}`, as the module's native functions raise. The argument is counted from 0; −1 is none.

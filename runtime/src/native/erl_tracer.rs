@@ -9,6 +9,7 @@ use crate::trace::tracer::{
 };
 
 bifs! {
+    all unrecorded;
     bif erl_tracer:"enabled"/3 => enabled_3;
     bif erl_tracer:"trace"/5 => trace_5;
 }

@@ -14,6 +14,7 @@ use crate::value::file_name::native_or_raw_name;
 use std::sync::Arc;
 
 bifs! {
+    all again;
     xbif erlang:"load_nif"/2 => load_nif_2;
 }
 

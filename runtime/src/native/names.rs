@@ -11,6 +11,7 @@ use crate::value::file_name::{
 };
 
 bifs! {
+    all own;
     bif prim_file:"internal_name2native"/1 => internal_name2native_1;
     bif prim_file:"internal_native2name"/1 => internal_native2name_1;
     bif prim_file:"internal_normalize_utf8"/1 => internal_normalize_utf8_1;

@@ -16,6 +16,7 @@ use crate::process::Process;
 use crate::term::{Term, am};
 
 bifs! {
+    all own;
     bif prim_buffer:"new"/0 => new_0;
     bif prim_buffer:"size"/1 => size_1;
     bif prim_buffer:"peek_head"/1 => peek_head_1;

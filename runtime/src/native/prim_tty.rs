@@ -24,26 +24,26 @@ use crate::term::{Pid, Term, am};
 use crate::value::iolist;
 
 bifs! {
-    bif prim_tty:"isatty"/1 => isatty_1;
-    bif prim_tty:"tty_create"/1 => tty_create_1;
-    bif prim_tty:"tty_init"/2 => tty_init_2;
-    bif prim_tty:"setlocale"/1 => setlocale_1;
-    bif prim_tty:"tty_is_open"/2 => tty_is_open_2;
-    bif prim_tty:"tty_select"/2 => tty_select_2;
-    bif prim_tty:"tty_window_size"/1 => tty_window_size_1;
-    bif prim_tty:"write_nif"/2 => write_nif_2;
-    bif prim_tty:"tty_encoding"/1 => tty_encoding_1;
-    bif prim_tty:"read_nif"/3 => read_nif_3;
-    bif prim_tty:"isprint"/1 => isprint_1;
-    bif prim_tty:"wcwidth"/1 => wcwidth_1;
-    bif prim_tty:"wcswidth"/1 => wcswidth_1;
-    bif prim_tty:"sizeof_wchar"/0 => sizeof_wchar_0;
-    bif prim_tty:"setupterm_nif"/0 => setupterm_nif_0;
-    bif prim_tty:"tinfo_nif"/0 => tinfo_nif_0;
-    bif prim_tty:"tigetnum_nif"/1 => tigetnum_nif_1;
-    bif prim_tty:"tigetflag_nif"/1 => tigetflag_nif_1;
-    bif prim_tty:"tigetstr_nif"/1 => tigetstr_nif_1;
-    bif prim_tty:"tputs_nif"/2 => tputs_nif_2;
+    bif prim_tty:"isatty"/1 => isatty_1, answer;
+    bif prim_tty:"tty_create"/1 => tty_create_1, again;
+    bif prim_tty:"tty_init"/2 => tty_init_2, outside;
+    bif prim_tty:"setlocale"/1 => setlocale_1, outside;
+    bif prim_tty:"tty_is_open"/2 => tty_is_open_2, answer;
+    bif prim_tty:"tty_select"/2 => tty_select_2, outside;
+    bif prim_tty:"tty_window_size"/1 => tty_window_size_1, answer;
+    bif prim_tty:"write_nif"/2 => write_nif_2, outside;
+    bif prim_tty:"tty_encoding"/1 => tty_encoding_1, answer;
+    bif prim_tty:"read_nif"/3 => read_nif_3, answer;
+    bif prim_tty:"isprint"/1 => isprint_1, own;
+    bif prim_tty:"wcwidth"/1 => wcwidth_1, own;
+    bif prim_tty:"wcswidth"/1 => wcswidth_1, own;
+    bif prim_tty:"sizeof_wchar"/0 => sizeof_wchar_0, own;
+    bif prim_tty:"setupterm_nif"/0 => setupterm_nif_0, outside;
+    bif prim_tty:"tinfo_nif"/0 => tinfo_nif_0, answer;
+    bif prim_tty:"tigetnum_nif"/1 => tigetnum_nif_1, answer;
+    bif prim_tty:"tigetflag_nif"/1 => tigetflag_nif_1, answer;
+    bif prim_tty:"tigetstr_nif"/1 => tigetstr_nif_1, answer;
+    bif prim_tty:"tputs_nif"/2 => tputs_nif_2, own;
 }
 
 const STDIN: RawFd = 0;

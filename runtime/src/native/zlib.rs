@@ -16,6 +16,7 @@ use crate::term::{Pid, Term, View, am};
 use crate::value::iolist;
 
 bifs! {
+    all own;
     bif zlib:"open_nif"/0 => open_nif_0;
     bif zlib:"close_nif"/1 => close_nif_1;
     bif zlib:"set_controller_nif"/2 => set_controller_nif_2;

@@ -18,6 +18,7 @@ use crate::term::{Pid, Term, am};
 use crate::value::{iolist, map};
 
 bifs! {
+    all own;
     bif zstd:"init_compress_nif"/0 => init_compress_nif_0;
     bif zstd:"init_decompress_nif"/0 => init_decompress_nif_0;
     bif zstd:"load_compress_dictionary_nif"/2 => load_compress_dictionary_nif_2;

@@ -35,7 +35,7 @@ use crate::heap::{Heap, Message};
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{self, Named};
 use crate::process::suspension::NOBODY;
-use crate::process::{Peer, Signal, deliver};
+use crate::process::{Peer, Signal, deliver, replay};
 use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::chance::paths;
 use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
@@ -57,7 +57,13 @@ static OUTPUT_BYTES: AtomicU64 = AtomicU64::new(0);
 /// The port table.
 pub(crate) fn table() -> &'static PTab<Port> {
     static TABLE: OnceLock<PTab<Port>> = OnceLock::new();
-    TABLE.get_or_init(|| PTab::new(PORT_LIMIT.load(Ordering::Relaxed)))
+    TABLE.get_or_init(|| {
+        let limit = PORT_LIMIT.load(Ordering::Relaxed);
+        match replay::last_port() {
+            None => PTab::new(limit),
+            Some(last) => PTab::above(limit, last),
+        }
+    })
 }
 
 /// Read while the table changes, written while all of it is looked at.
@@ -260,14 +266,13 @@ impl Port {
     pub(crate) fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
         let message = Heap::detached().into_message(build);
         self.traced().sent(to, message.term());
-        let from = crate::process::SYSTEM;
-        deliver(to, Signal::own(message, from));
+        deliver(to, Signal::from_outside(message));
     }
 
     /// Sends a message of which no tracer of the port hears.
     fn post(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
         let message = Heap::detached().into_message(build);
-        deliver(to, Signal::own(message, crate::process::SYSTEM));
+        deliver(to, Signal::from_outside(message));
     }
 
     /// Has the driver do something, and the port do what follows of that. `None` when there is no driver, or

@@ -16,7 +16,8 @@ use super::framing::Framing;
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
-use crate::process::Process;
+use crate::process::order::answer::{self, Native};
+use crate::process::{Process, replay};
 use crate::sys::chance::{outside, paths};
 use crate::sys::environment;
 use crate::sys::{errno, file, spawn};
@@ -282,13 +283,16 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
     };
     let driver = name[..name.len().min(MAX_ATOM_CHARS)].to_vec();
     let os_pid = ends.os_pid;
-    let port = insert(State {
-        parallelism: options.parallelism,
-        os_pid,
-        driver: Some(ends.driver),
-        busy: options.busy,
-        ..State::new(p.pid(), name)
-    })?;
+    let port = insert_for(
+        p,
+        State {
+            parallelism: options.parallelism,
+            os_pid,
+            driver: Some(ends.driver),
+            busy: options.busy,
+            ..State::new(p.pid(), name)
+        },
+    )?;
     port.traced().opened(p.pid(), &driver);
     link(p, &port);
     if let Some(pid) = os_pid {
@@ -327,10 +331,13 @@ fn open_linked(
     if options.exit_status || options.limits_port || limits_queue {
         return Err(Error::Badarg);
     }
-    let port = insert(State {
-        parallelism: options.parallelism,
-        ..State::new(p.pid(), command.to_vec())
-    })?;
+    let port = insert_for(
+        p,
+        State {
+            parallelism: options.parallelism,
+            ..State::new(p.pid(), command.to_vec())
+        },
+    )?;
     let name = &command[..command.len().min(MAX_ATOM_CHARS)];
     port.traced().opened(p.pid(), name);
     let mode = linked::Mode {
@@ -356,7 +363,9 @@ pub(crate) fn create(owner: Pid, name: &[u8]) -> Option<Arc<Port>> {
 /// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
 /// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
 pub(crate) fn open_forker(owner: Pid) {
-    let opened = insert(State::new(owner, b"forker".to_vec()));
+    // Its number in every run.
+    let first = replay::last_port().map(|_| 0);
+    let opened = insert_as(State::new(owner, b"forker".to_vec()), first);
     debug_assert!(opened.is_ok(), "no other port is there yet");
 }
 
@@ -474,15 +483,35 @@ fn lent(input: RawFd, output: RawFd, options: &PortOptions) -> Result<Ends, Erro
 }
 
 fn insert(state: State) -> Result<Arc<Port>, Error> {
-    let make = |data| {
-        Arc::new(Port {
-            tracee: crate::trace::Tracee::default(),
-            id: PortId(data),
-            state: Mutex::new(state),
-        })
-    };
+    insert_as(state, None)
+}
+
+/// The same of the port that `p` opens, which has its recorded number in a replay.
+fn insert_for(p: &Process, state: State) -> Result<Arc<Port>, Error> {
+    static OPENED: Native = Native::new("erts_internal", "open_port", 2);
+    let mut port = None;
+    answer::numbered(p, &OPENED, |number| {
+        let made = port.insert(insert_as(state, number)?);
+        Ok::<_, Error>(made.id.0)
+    })?;
+    port.ok_or(Error::SystemLimit)
+}
+
+/// Puts a port into the table, with this number if one is given.
+fn insert_as(state: State, number: Option<u64>) -> Result<Arc<Port>, Error> {
     let _change = CHANGES.read();
-    table().insert(make).map_err(|_| Error::SystemLimit)
+    let reservation = match number {
+        None => table().reserve(),
+        Some(number) => table().reserve_at(number),
+    };
+    let reservation = reservation.map_err(|_| Error::SystemLimit)?;
+    let port = Arc::new(Port {
+        tracee: crate::trace::Tracee::default(),
+        id: PortId(reservation.data()),
+        state: Mutex::new(state),
+    });
+    reservation.publish(Arc::clone(&port));
+    Ok(port)
 }
 
 /// Stack of a thread that only waits for a program.

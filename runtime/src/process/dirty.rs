@@ -224,6 +224,7 @@ impl Process {
             saves_calls: false,
             ..flags
         });
+        stand_in.set_names_made(self.names_made());
         let work = self
             .psd
             .borrow_mut()
@@ -280,6 +281,7 @@ impl Process {
 
     fn take_over(&mut self, stand_in: Box<Process>) {
         self.dirty = None;
+        self.set_names_made(stand_in.names_made());
         let Process { heap, psd, .. } = *stand_in;
         self.heap.adopt(heap);
         if let Some(psd) = psd.into_inner() {
@@ -339,6 +341,7 @@ impl Process {
     /// Its registers are no scheduler's any more.
     pub(crate) fn forget_registers(&self) {
         self.x.set(std::ptr::null_mut::<RawTerm>());
+        self.keeps_count();
     }
 }
 

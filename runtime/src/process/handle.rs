@@ -6,7 +6,7 @@ use super::probe::{happened, probes};
 use super::refs::RefNumbers;
 use super::relation::{AliasEnd, Monitored};
 use super::seq_token::Mark;
-use super::signal::{ANSWER, ExitSignal, TracedMessage, deliver_to_peer};
+use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::Message;
@@ -108,6 +108,9 @@ impl Process {
                 number: ANSWER,
                 ..
             } => {
+                if order::is_asked() {
+                    self.is_told(message.term());
+                }
                 self.report_received(from, &message);
                 self.mailbox.push(message, Mark::ANSWER);
             }
@@ -216,6 +219,9 @@ impl Process {
     #[inline]
     fn arrives(&self, (from, number): (Pid, u32), message: &Message, priority: bool) {
         if order::is_asked() {
+            if number == OUTSIDE {
+                self.tell_content(message.term());
+            }
             self.delivers(Source::of(from, number), priority);
         }
         self.report_received(from, message);

@@ -48,6 +48,7 @@ mod exception;
 mod exit;
 mod gc;
 mod handle;
+mod identity;
 pub(crate) mod logger;
 mod mailbox;
 mod ops;
@@ -435,6 +436,7 @@ impl Process {
             let x = unsafe { std::slice::from_raw_parts(self.x.get(), live) };
             self.saved_x = SmallVec::from_slice(x);
         }
+        self.keeps_count();
         self.x.set(std::ptr::null_mut());
     }
 
@@ -450,6 +452,7 @@ impl Process {
         self.live.set(self.saved_x.len() as u32);
         self.saved_x = SmallVec::new();
         self.x.set(x);
+        self.takes_count();
     }
 
     /// The registers that are live where it goes on; `None` while it runs.

@@ -6,6 +6,8 @@
 //!
 //! Source of the notions: prefix-based tracing (`docs/replay.md`).
 
+pub(crate) mod answer;
+
 use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -14,7 +16,7 @@ use parking_lot::Mutex;
 use super::Process;
 use super::probe::probes;
 use super::replay;
-use super::signal::ANSWER;
+use super::signal::{ANSWER, OUTSIDE};
 use crate::hash::HashMap;
 use crate::term::{Atom, Pid, Term, am};
 
@@ -85,7 +87,7 @@ impl Source {
     /// The source of a message that carries this number: 0 where no process has sent it.
     pub(crate) fn of(from: Pid, number: u32) -> Source {
         match number {
-            0 => Source::NOTICE,
+            0 | OUTSIDE => Source::NOTICE,
             _ => Source::Sent(Sending { from, number }),
         }
     }
@@ -117,6 +119,22 @@ pub(crate) enum Told {
         module: Atom,
         misses: u64,
     },
+    /// A native function gives it an integer, so much more than the last one.
+    Answer {
+        native: &'static answer::Native,
+        difference: u64,
+    },
+    /// A native function gives it a term of so many bytes.
+    AnswerTerm {
+        native: &'static answer::Native,
+        length: usize,
+    },
+    /// What is delivered next comes from outside: a term of so many bytes.
+    Content {
+        length: usize,
+    },
+    /// Bytes of a term.
+    Bytes([u64; 4]),
     Exit,
 }
 
@@ -147,6 +165,12 @@ pub(crate) struct Own {
     /// The message at the end of its queue, delivered after those sendings, that has not been told either: if it is
     /// taken next, one record says both.
     fresh: Option<Sending>,
+    /// The integer that a native function has given it last.
+    integer: i64,
+    /// The function for which it waits until another process has answered.
+    awaits: Option<&'static answer::Native>,
+    /// How many references and unique integers it has made.
+    named: u64,
     /// What it follows.
     pub(super) follows: Option<Box<replay::Follows>>,
 }
@@ -205,6 +229,18 @@ impl Own {
 impl Process {
     fn own_order(&self) -> RefMut<'_, Own> {
         self.order.get_or_init(Box::default).borrow_mut()
+    }
+
+    /// How many references and unique integers it has made.
+    pub(super) fn names_made(&self) -> u64 {
+        self.order.get().map_or(0, |own| own.borrow().named)
+    }
+
+    /// It has made so many.
+    pub(super) fn set_names_made(&self, made: u64) {
+        if made != self.names_made() {
+            self.own_order().named = made;
+        }
     }
 
     /// It follows what its parent's next spawn, or the recorded process of the same number, did.
@@ -300,7 +336,7 @@ impl Own {
         }
         // Counts from 1 again after 2^32 sendings.
         self.sent = match self.sent + 1 {
-            ANSWER => 1,
+            ANSWER | OUTSIDE => 1,
             next => next,
         };
         self.sent

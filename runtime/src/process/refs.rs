@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::identity;
+
 /// Numbers of a reference, least significant first.
 pub type RefNumbers = [u32; 3];
 
@@ -35,6 +37,9 @@ fn next(own: &Cell<(u64, u64)>, all: &AtomicU64) -> u64 {
 /// The numbers of a new reference.
 #[must_use]
 pub(crate) fn make_ref() -> RefNumbers {
+    if let Some(numbers) = identity::reference() {
+        return numbers;
+    }
     let value = REFS.with(|own| next(own, &NEXT_REF));
     let low_bits = FIRST_BITS - 1;
     [
@@ -58,6 +63,12 @@ pub(crate) fn make_pid_ref() -> RefNumbers {
 #[must_use]
 pub(crate) fn is_pid_ref(numbers: RefNumbers) -> bool {
     numbers[0] & PID_REF != 0
+}
+
+/// A unique integer, counted from 0, that is the same in a replay: only where the order of the run is asked for.
+#[must_use]
+pub(crate) fn integer_of_process() -> Option<i128> {
+    identity::integer()
 }
 
 /// A thread, 0 for those that are no schedulers, and a count that it gives once.

@@ -5,8 +5,10 @@
 //! waits, however short its time. Source: Algorithm 1 of prefix-based tracing (`docs/replay.md`), with the receivers in
 //! the place of its scheduler.
 
+mod answers;
 mod cursor;
 mod held;
+mod identities;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -21,19 +23,25 @@ use parking_lot::{Mutex, RwLock};
 
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
-use super::signal::ANSWER;
+use super::signal::{ANSWER, OUTSIDE};
 use super::{Control, Exiting, Process, Signal, work};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
+pub(super) use answers::{is_answered, reads_another};
 use cursor::{Cursor, Turn};
 use held::Held;
+use identities::Identities;
+pub(crate) use identities::last_port;
+pub(super) use identities::{last_pid, pid_of_child, pid_of_root};
 
 /// The run that is followed.
 struct Plan {
     trace: Trace,
+    identities: Identities,
+    contents: answers::Contents,
     /// A process that cannot follow runs free instead of ending the emulator.
     goes_on: bool,
     /// Which recorded process each one follows.
@@ -66,6 +74,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
         return Ok(());
     }
     let trace = request.trace()?;
+    identities::check(&trace).map_err(|error| format!("{}: {error}", request.file.display()))?;
     let _ = PLAN.set(Plan::new(trace, request.goes_on));
     order::ask(FOLLOWED);
     watch::start();
@@ -119,6 +128,8 @@ impl Plan {
 
     fn new(trace: Trace, goes_on: bool) -> Plan {
         Plan {
+            identities: Identities::of(&trace),
+            contents: answers::contents(&trace),
             trace,
             goes_on,
             indexes: RwLock::default(),
@@ -175,6 +186,10 @@ impl Follows {
             return self.held.pop();
         }
         if let Some(due) = self.cursor.due(steps) {
+            if let Some(signal) = plan.from_outside(self.cursor.process, due) {
+                self.held.drop_outside();
+                return Some(signal);
+            }
             let (source, signal) = self.held.take(plan, due)?;
             return Some(plan.corrected(due, source, signal));
         }
@@ -231,7 +246,12 @@ impl Process {
         let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
             return self.handle_now(signal);
         };
-        follows.held.push(plan, source, signal);
+        match signal {
+            Signal::Message {
+                number: OUTSIDE, ..
+            } if plan.has_contents() => follows.held.put_outside(signal),
+            signal => follows.held.push(plan, source, signal),
+        }
         drop(follows);
         self.deliver_due()
     }

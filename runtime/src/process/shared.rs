@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize,
 use parking_lot::Mutex;
 
 use super::refs::RefNumbers;
-use super::{Process, Signal};
+use super::{Process, Signal, replay};
 
 use super::probe::{self, probes};
 use crate::sched::ptab::{self, Guard, PTab, PTabElement};
@@ -357,7 +357,13 @@ pub(crate) fn set_process_limit(limit: usize) {
 /// The process table.
 pub fn table() -> &'static PTab<ProcShared> {
     static TABLE: OnceLock<PTab<ProcShared>> = OnceLock::new();
-    TABLE.get_or_init(|| PTab::new(PROCESS_LIMIT.load(Ordering::Relaxed)))
+    TABLE.get_or_init(|| {
+        let limit = PROCESS_LIMIT.load(Ordering::Relaxed);
+        match replay::last_pid() {
+            None => PTab::new(limit),
+            Some(last) => PTab::above(limit, last.0),
+        }
+    })
 }
 
 /// The process with this pid, if it is alive.

@@ -16,6 +16,9 @@ pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 /// In the place of a sending's number: an answer of the runtime's.
 pub(super) const ANSWER: u32 = u32::MAX;
 
+/// In the place of a sending's number: a message of a port, whose content comes from outside.
+pub(super) const OUTSIDE: u32 = u32::MAX - 1;
+
 /// A function that runs in the context of the receiver; without a process when it is gone.
 pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
 
@@ -29,7 +32,7 @@ pub(crate) enum Signal {
         /// Who takes it has no sequential trace token any more: its sender had none.
         clears: bool,
         /// Which of its sender's sendings it is, where the order is asked for; else, and for messages of the runtime's
-        /// own, 0; or [`ANSWER`].
+        /// own, 0; or [`ANSWER`] or [`OUTSIDE`].
         number: u32,
     },
     /// A message of a process that has a sequential trace token, or to an alias while the order is asked for.
@@ -168,6 +171,16 @@ impl Signal {
             from,
             clears,
             number: 0,
+        }
+    }
+
+    /// The same, of a port: what it tells comes from outside.
+    pub(crate) fn from_outside(message: Message) -> Signal {
+        Signal::Message {
+            message,
+            from: SYSTEM,
+            clears: false,
+            number: OUTSIDE,
         }
     }
 

@@ -97,9 +97,17 @@ pub(crate) struct Newborn {
 }
 
 impl Newborn {
-    /// A process that is to have room for `need_words` at once.
-    pub(crate) fn new(options: &SpawnOptions, need_words: usize) -> Result<Newborn, SystemLimit> {
-        let reservation = table().reserve().map_err(|_| SystemLimit)?;
+    /// A process that is to have room for `need_words` at once, and this pid, where a replay says which.
+    pub(crate) fn new(
+        options: &SpawnOptions,
+        need_words: usize,
+        pid: Option<Pid>,
+    ) -> Result<Newborn, SystemLimit> {
+        let reservation = match pid {
+            None => table().reserve(),
+            Some(pid) => table().reserve_at(pid.0),
+        };
+        let reservation = reservation.map_err(|_| SystemLimit)?;
         let pid = Pid(reservation.data());
         let priority = options.priority.unwrap_or(Priority::Normal);
         let shared = Arc::new(ProcShared::new(pid, priority, options.system));
@@ -188,7 +196,7 @@ impl Process {
             true => Literals::Count,
             false => Literals::Share,
         };
-        let mut child = Newborn::new(options, size(args, literals))?;
+        let mut child = Newborn::new(options, size(args, literals), replay::pid_of_child(self))?;
         self.step(order::Step::Spawn(child.pid()));
         replay::begins(&child.process);
         probes().inherits(self.shared(), &child.shared, linked);
@@ -217,7 +225,7 @@ pub fn spawn_first(
     args: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
     options: &SpawnOptions,
 ) -> Pid {
-    let mut child = Newborn::new(options, 0).expect("room for a process");
+    let mut child = Newborn::new(options, 0, replay::pid_of_root()).expect("room for a process");
     replay::begins_as_root(&child.process);
     let list = args(&child.process);
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
@@ -235,7 +243,7 @@ pub fn spawn_native(
     options: &SpawnOptions,
     body: impl FnMut(&mut Process) -> Outcome + Send + 'static,
 ) -> Pid {
-    let child = Newborn::new(options, 0).expect("room for a process");
+    let child = Newborn::new(options, 0, replay::pid_of_root()).expect("room for a process");
     replay::begins_as_root(&child.process);
     child.process.psd().native = Some(Box::new(body));
     child.start()

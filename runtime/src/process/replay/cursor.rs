@@ -72,6 +72,11 @@ impl Cursor {
         steps.get(self.step)
     }
 
+    /// Its next step is made.
+    pub(super) fn go_on(&mut self, steps: &[Recorded]) {
+        self.step = next_own(steps, self.step + 1);
+    }
+
     pub(super) fn turn(&self, steps: &[Recorded]) -> Turn {
         if self.due(steps).is_some() {
             return Turn::Wait;
@@ -111,7 +116,7 @@ impl Cursor {
         if !is_it {
             return Err(next.clone());
         }
-        self.step = next_own(steps, self.step + 1);
+        self.go_on(steps);
         Ok(())
     }
 
@@ -141,7 +146,7 @@ impl Cursor {
         match self.next(steps) {
             None | Some(Recorded::Exit) => Ok(()),
             Some(Recorded::Receive(message)) if received == Some(*message) => {
-                self.step = next_own(steps, self.step + 1);
+                self.go_on(steps);
                 Ok(())
             }
             Some(next) => Err((next.clone(), received)),
@@ -163,7 +168,7 @@ impl Cursor {
     ) -> bool {
         let mut recorded = steps[self.step.min(self.end)..]
             .iter()
-            .filter(|step| !matches!(step, Recorded::Deliver(_)));
+            .filter(|step| is_own(step));
         modules.all(|(loaded, now)| match recorded.next() {
             Some(Recorded::Load { module, misses }) if is_module(module, loaded) => now >= *misses,
             // The step itself tells what is wrong.
@@ -181,8 +186,12 @@ fn is_delivery(step: &Recorded) -> bool {
     matches!(step, Recorded::Deliver(_))
 }
 
+fn is_own(step: &Recorded) -> bool {
+    !matches!(step, Recorded::Deliver(_) | Recorded::Content { .. })
+}
+
 fn next_own(steps: &[Recorded], from: usize) -> usize {
-    let found = steps[from..].iter().position(|step| !is_delivery(step));
+    let found = steps[from..].iter().position(is_own);
     found.map_or(steps.len(), |at| from + at)
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Held {
     sent: HashMap<(usize, u32), u64>,
     /// The others.
     others: VecDeque<u64>,
+    /// Messages from outside, which come from the recording as long as it has any.
+    outside: VecDeque<Signal>,
     next: u64,
 }
 
@@ -39,9 +41,21 @@ impl Held {
         self.all.insert(at, (source, signal));
     }
 
+    /// A message has come from outside.
+    pub(super) fn put_outside(&mut self, signal: Signal) {
+        self.outside.push_back(signal);
+    }
+
+    /// The recording has one in the place of the next of them.
+    pub(super) fn drop_outside(&mut self) {
+        self.outside.pop_front();
+    }
+
     /// The one that came first.
     pub(super) fn pop(&mut self) -> Option<Signal> {
-        let (_, (_, signal)) = self.all.pop_first()?;
+        let Some((_, (_, signal))) = self.all.pop_first() else {
+            return self.outside.pop_front();
+        };
         if self.all.is_empty() {
             self.sent.clear();
             self.others.clear();

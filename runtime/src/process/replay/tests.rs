@@ -115,3 +115,49 @@ fn modules_are_missed_and_loaded_in_turn() {
     assert!(!cursor.may_load(steps, [(lists, 1)].into_iter()));
     assert!(cursor.may_load(steps, [(lists, 2)].into_iter()));
 }
+
+#[test]
+fn processes_without_a_parent_get_the_numbers_that_others_leave() {
+    let text =
+        "{p0, [spawn(p0.1), spawn(p0.2)]} % <0.0.0>\n{p0.1, []} % <0.1.0>\n{p0.2, []} % <0.4.0>";
+    let plan = plan(text);
+    let roots: Vec<_> = (0..5).map(|_| plan.next_root()).collect();
+    assert_eq!(
+        roots,
+        [Some(Pid(0)), Some(Pid(2)), Some(Pid(3)), None, None]
+    );
+    let without = super::tests::plan("{p0, []}");
+    assert_eq!(without.next_root(), None);
+}
+
+#[test]
+fn answers_and_contents_are_found_by_their_places() {
+    let text =
+        "{p0, [answer(erlang:now/0, 5), content(t0:1, {a, b}), deliver(t0:1), receive(t0:1)]}";
+    let plan = plan(text);
+    let mut cursor = plan.cursor(0);
+    let steps = &plan.trace.processes[0].steps;
+    assert!(matches!(cursor.next(steps), Some(Recorded::Answer { .. })));
+    cursor.go_on(steps);
+    let due = cursor.due(steps).expect("a message");
+    assert!(plan.from_outside(0, due).is_some());
+    assert!(plan.from_outside(1, due).is_none());
+    assert!(cursor.deliver(&plan, &Source::NOTICE, 0));
+    assert!(plan.receive(&mut cursor, 0));
+}
+
+#[test]
+fn ports_have_numbers_of_their_own() {
+    for (ports, is_right) in [
+        ([1, 2], true),
+        ([1, 1], false),
+        ([0, 1], false),
+        ([1, 1 << 40], false),
+    ] {
+        let [a, b] = ports;
+        let open = |port| format!("answer(erts_internal:open_port/2, {port})");
+        let text = format!("{{p0, [{}, {}]}}", open(a), open(b));
+        let trace: Trace = text.parse().expect("a trace");
+        assert_eq!(identities::check(&trace).is_ok(), is_right, "{text}");
+    }
+}

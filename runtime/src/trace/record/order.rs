@@ -1,14 +1,14 @@
 //! Records the order of what processes do to each other.
 
 use beamline_formats::profile::Origin;
-use beamline_formats::ring::{Event as RingEvent, Id, Label, NameId};
+use beamline_formats::ring::{Event as RingEvent, Id, Label, NameId, Near};
 
 use super::{Recorder, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
-use crate::process::order::{self, RECORDED, SITED, Sending, Told};
-use crate::term::Pid;
+use crate::process::order::{self, RECORDED, SITED, Sending, Told, answer};
+use crate::term::{Atom, Pid};
 
 /// Processes tell their steps from now on, and where in the code these are, if that is asked for.
 pub(super) fn begin(with_sites: bool) {
@@ -45,6 +45,18 @@ impl Recorder {
     }
 
     #[inline]
+    fn answering(&self, native: &answer::Native) -> NameId {
+        NameId(native.name(|| {
+            let mfa = Mfa {
+                module: Atom::new(native.module),
+                function: Atom::new(native.function),
+                arity: native.arity.into(),
+            };
+            self.function(mfa).0
+        }))
+    }
+
+    #[inline]
     fn step(&self, told: Told) -> RingEvent<'static> {
         let of_id = |of: Option<Pid>| of.map_or(Id::None, id_of);
         match told {
@@ -74,6 +86,33 @@ impl Recorder {
             Told::Load { module, misses } => RingEvent::OrderLoad {
                 module: self.atom(module),
                 misses,
+            },
+            Told::Answer { native, difference } => {
+                let function = self.answering(native);
+                let near = Near {
+                    function,
+                    difference,
+                };
+                match near.word() {
+                    Some(answer) => RingEvent::OrderAnswerNear { answer },
+                    None => RingEvent::OrderAnswer {
+                        function,
+                        difference,
+                    },
+                }
+            }
+            Told::AnswerTerm { native, length } => RingEvent::OrderAnswerTerm {
+                function: self.answering(native),
+                bytes: length as u64,
+            },
+            Told::Content { length } => RingEvent::OrderContent {
+                bytes: length as u64,
+            },
+            Told::Bytes([first, second, third, fourth]) => RingEvent::OrderBytes {
+                first,
+                second,
+                third,
+                fourth,
             },
             Told::Exit => RingEvent::OrderExit {},
         }

@@ -1,5 +1,5 @@
 %% Workers ask for jobs: who gets which is chance.
--module(pool).
+-module(jobs).
 -export([main/0]).
 
 main() ->

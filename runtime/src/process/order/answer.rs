@@ -1,0 +1,308 @@
+//! The answers that native functions take from outside of a process or from chance: a recorder is told of them, and a
+//! replay gives them again.
+//!
+//! Which function gives what is in its row (`code/bif.rs`), and the row calls what is here.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Told, is_asked, is_followed, is_recorded};
+use crate::hash::checksum::crc32;
+use crate::heap::{Heap, Message};
+use crate::hook::Hook;
+use crate::process::probe::probes;
+use crate::process::{BifResult, CONTEXT_REDS, Leave, Next, Process, identity, replay};
+use crate::term::{Term, am};
+
+/// Hook: the external term format writes terms and reads them again, without the byte that tells its version.
+pub(crate) static WRITTEN: Hook<Written> = Hook::new("terms as bytes");
+
+/// The functions of [`WRITTEN`].
+pub(crate) struct Written {
+    /// Nothing where the term is too large.
+    pub(crate) write: fn(Term<'_>) -> Option<Vec<u8>>,
+    /// Nothing where the bytes are no term.
+    pub(crate) read: for<'p> fn(&'p Process, &[u8]) -> Option<Term<'p>>,
+}
+
+/// A native function whose answers are recorded.
+#[derive(Debug)]
+pub(crate) struct Native {
+    pub(crate) module: &'static str,
+    pub(crate) function: &'static str,
+    pub(crate) arity: u8,
+    /// Its number in the recording; 0 where it has none yet.
+    name: AtomicU32,
+}
+
+impl Native {
+    pub(crate) const fn new(module: &'static str, function: &'static str, arity: u8) -> Native {
+        let name = AtomicU32::new(0);
+        Native {
+            module,
+            function,
+            arity,
+            name,
+        }
+    }
+
+    /// Its number in the recording, which `find` finds once.
+    #[inline]
+    pub(crate) fn name(&self, find: impl FnOnce() -> u32) -> u32 {
+        match self.name.load(Ordering::Relaxed) {
+            0 => {
+                let name = find();
+                self.name.store(name, Ordering::Relaxed);
+                name
+            }
+            name => name,
+        }
+    }
+
+    /// Is it what a trace calls so?
+    pub(crate) fn is(&self, text: &str) -> bool {
+        let rest = text
+            .strip_prefix(self.module)
+            .and_then(|rest| rest.strip_prefix(':'));
+        let arity = rest
+            .and_then(|rest| rest.strip_prefix(self.function))
+            .and_then(|rest| rest.strip_prefix('/'));
+        arity.is_some_and(|arity| arity.parse() == Ok(self.arity))
+    }
+}
+
+impl std::fmt::Display for Native {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}/{}", self.module, self.function, self.arity)
+    }
+}
+
+/// The answer of `native` to `p`: the recorded one, or what `call` gives, which is recorded.
+///
+/// # Errors
+/// Those of `call`, which are no answers.
+#[inline]
+pub(crate) fn given<'p, E>(
+    p: &'p Process,
+    native: &'static Native,
+    call: impl FnOnce() -> Result<Term<'p>, E>,
+) -> Result<Term<'p>, E> {
+    if !is_asked() {
+        return call();
+    }
+    if let Some(recorded) = p.recorded_answer(native) {
+        return Ok(recorded);
+    }
+    let answer = identity::without(call)?;
+    p.is_answered(native, answer);
+    Ok(answer)
+}
+
+/// The same of a function that does something outside: it is called in a replay, too, and gives the recorded answer.
+///
+/// # Errors
+/// Those of `call`, where there is no recorded answer, and its words to the loop that runs the process.
+#[inline]
+pub(crate) fn done<'p>(
+    p: &'p Process,
+    native: &'static Native,
+    call: impl FnOnce() -> BifResult<'p>,
+) -> BifResult<'p> {
+    let answer = call();
+    if !is_asked() || matches!(answer, Err(Leave::Control(_))) {
+        return answer;
+    }
+    if let Some(recorded) = p.recorded_answer(native) {
+        return Ok(recorded);
+    }
+    let answer = answer?;
+    p.is_answered(native, answer);
+    Ok(answer)
+}
+
+/// The same of a function that reads from `file`: it is called in a replay, too, and what it gives has to be the same.
+///
+/// # Errors
+/// Those of `call`.
+#[inline]
+pub(crate) fn checked<'p, E>(
+    p: &'p Process,
+    native: &'static Native,
+    file: Term<'p>,
+    call: impl FnOnce() -> Result<Term<'p>, E>,
+) -> Result<Term<'p>, E> {
+    let answer = call()?;
+    if is_asked()
+        && let Some(digest) = digest(answer)
+    {
+        match is_followed()
+            .then(|| p.takes_same(native, &digest))
+            .flatten()
+        {
+            None => p.is_answered(native, digest.term()),
+            Some(is_same) => {
+                if !is_same {
+                    replay::reads_another(p, file);
+                }
+                if is_recorded() {
+                    p.tell_answer(native, digest.term());
+                }
+            }
+        }
+    }
+    Ok(answer)
+}
+
+/// The size of a term in the external term format, and its checksum.
+fn digest(answer: Term<'_>) -> Option<Message> {
+    let bytes = (WRITTEN.get().write)(answer)?;
+    let numbers = [bytes.len() as u64, crc32(0, &bytes).into()];
+    Some(
+        Heap::detached()
+            .into_message(|heap| heap.tuple(&numbers.map(|number| heap.unsigned(number)))),
+    )
+}
+
+/// Has `make` give out a number, the recorded one where there is one: what it gave is recorded.
+///
+/// # Errors
+/// Those of `make`.
+pub(crate) fn numbered<E>(
+    p: &Process,
+    native: &'static Native,
+    make: impl FnOnce(Option<u64>) -> Result<u64, E>,
+) -> Result<(), E> {
+    let recorded = is_followed().then(|| p.take_answer(native)).flatten();
+    let recorded = recorded.and_then(|number| number.as_u64());
+    let number = p.unsigned(make(recorded)?);
+    match recorded {
+        None if is_asked() => p.is_answered(native, number),
+        Some(_) if is_recorded() => p.tell_answer(native, number),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The same of a function that has the process to itself: see [`given`].
+#[inline]
+pub(crate) fn given_alone(
+    p: &mut Process,
+    native: &'static Native,
+    call: fn(&mut Process) -> Next,
+) -> Next {
+    if !is_asked() {
+        return call(p);
+    }
+    if let Some(recorded) = p.recorded_answer(native) {
+        let is_of_other = p.x(0).as_pid().is_some_and(|pid| pid != p.pid());
+        if is_of_other && recorded != am::undefined {
+            // Who waits for another process to answer gives up its time slice, and is charged for that.
+            p.bump_reds(CONTEXT_REDS);
+        }
+        p.set_x(0, recorded);
+        return Next::Return;
+    }
+    let next = identity::without(|| call(p));
+    match next {
+        Next::Return => p.is_answered(native, p.x(0)),
+        // Code waits for what another process answers.
+        Next::Call => p.own_order().awaits = Some(native),
+        _ => {}
+    }
+    next
+}
+
+impl Process {
+    /// The answer that it was given here in the recorded run, if it was; it is told again.
+    fn recorded_answer(&self, native: &'static Native) -> Option<Term<'_>> {
+        let recorded = is_followed().then(|| self.take_answer(native)).flatten()?;
+        if is_recorded() {
+            self.tell_answer(native, recorded);
+        }
+        Some(recorded)
+    }
+
+    /// It is given an answer that was not recorded.
+    fn is_answered(&self, native: &'static Native, answer: Term<'_>) {
+        if is_followed() {
+            replay::is_answered(self, native);
+        }
+        if is_recorded() {
+            self.tell_answer(native, answer);
+        }
+    }
+
+    /// An answer of another process comes, `{Reference, Answer}`: if it is that of a function which has its answers
+    /// recorded, it is one.
+    pub(in crate::process) fn is_told(&self, message: Term<'_>) {
+        let native = self.own_order().awaits.take();
+        let answer = message
+            .as_tuple()
+            .and_then(|it| it.elements().last().copied());
+        if let (Some(native), Some(answer)) = (native, answer) {
+            self.is_answered(native, answer);
+        }
+    }
+
+    fn tell_answer(&self, native: &'static Native, answer: Term<'_>) {
+        let mut own = self.own_order();
+        own.tell_rest(self.pid());
+        if let Some(integer) = answer.as_i64() {
+            let difference = integer.wrapping_sub(own.integer).cast_unsigned();
+            own.integer = integer;
+            probes().ordered(self.pid(), Told::Answer { native, difference });
+            return;
+        }
+        drop(own);
+        // What is too large to be written is not recorded: a replay calls the function.
+        let Some(bytes) = (WRITTEN.get().write)(answer) else {
+            return;
+        };
+        let length = bytes.len();
+        probes().ordered(self.pid(), Told::AnswerTerm { native, length });
+        self.tell_bytes(&bytes);
+    }
+
+    /// The message that is delivered next comes from outside.
+    pub(in crate::process) fn tell_content(&self, message: Term<'_>) {
+        if is_recorded()
+            && let Some(bytes) = (WRITTEN.get().write)(message)
+        {
+            self.own_order().tell_rest(self.pid());
+            let length = bytes.len();
+            probes().ordered(self.pid(), Told::Content { length });
+            self.tell_bytes(&bytes);
+        }
+    }
+
+    fn tell_bytes(&self, bytes: &[u8]) {
+        for part in bytes.chunks(32) {
+            let mut padded = [0; 32];
+            padded[..part.len()].copy_from_slice(part);
+            let words = std::array::from_fn(|at| {
+                let word: [u8; 8] = padded[at * 8..at * 8 + 8].try_into().expect("eight bytes");
+                u64::from_le_bytes(word)
+            });
+            probes().ordered(self.pid(), Told::Bytes(words));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_known_by_what_traces_call_it() {
+        let now = Native::new("erlang", "now", 0);
+        assert_eq!(now.to_string(), "erlang:now/0");
+        for (text, is) in [
+            ("erlang:now/0", true),
+            ("erlang:now/1", false),
+            ("erlang:nowhere/0", false),
+            ("os:now/0", false),
+            ("now", false),
+        ] {
+            assert_eq!(now.is(text), is, "{text}");
+        }
+    }
+}

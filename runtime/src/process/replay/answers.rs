@@ -1,0 +1,120 @@
+//! The answers of native functions in a replay, and the messages from outside: those of the recorded run.
+
+use beamline_formats::order::{Message, Step as Recorded, Told, Trace, Value};
+
+use super::{Follows, Plan, plan};
+use crate::hash::HashMap;
+use crate::heap::Message as HeapMessage;
+use crate::process::order::answer::{Native, WRITTEN};
+use crate::process::{Process, Signal};
+use crate::term::Term;
+
+/// The messages from outside: by the place of the receiver and the number of the message among those that no process
+/// has sent.
+pub(super) type Contents = HashMap<(usize, u32), Box<[u8]>>;
+
+/// Those of a trace.
+pub(super) fn contents(trace: &Trace) -> Contents {
+    let processes = trace.processes.iter().enumerate();
+    let all = processes.flat_map(|(at, process)| {
+        process.steps.iter().filter_map(move |step| match step {
+            Recorded::Content {
+                number,
+                value: Value::Term(bytes),
+            } => Some(((at, *number), bytes.clone())),
+            _ => None,
+        })
+    });
+    all.collect()
+}
+
+impl Plan {
+    /// The message that is due, if it came from outside in the recorded run.
+    pub(super) fn from_outside(&self, receiver: usize, due: &Message) -> Option<Signal> {
+        let Message::Told(Told { number, .. }) = due else {
+            return None;
+        };
+        let bytes = self.contents.get(&(receiver, *number))?;
+        let reader = Process::new(0);
+        let term = (WRITTEN.get().read)(&reader, bytes)?;
+        Some(Signal::from_outside(HeapMessage::copy_of(term)))
+    }
+
+    /// Whether the recorded run tells what came from outside.
+    pub(super) fn has_contents(&self) -> bool {
+        !self.contents.is_empty()
+    }
+}
+
+impl Follows {
+    /// The recorded answer that comes next, if it is one of `native`.
+    fn answer(&self, plan: &'static Plan, native: &Native) -> Option<&'static Value> {
+        match self.cursor.next(self.steps(plan)) {
+            Some(Recorded::Answer { function, value }) if native.is(function) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Process {
+    /// The answer that `native` gave here in the recorded run, if it did: its step is made.
+    pub(in crate::process) fn take_answer(&self, native: &Native) -> Option<Term<'_>> {
+        let (plan, mut follows) = (plan()?, self.follows()?);
+        let value = follows.answer(plan, native)?;
+        let term = match value {
+            Value::Integer(integer) => self.integer(*integer),
+            Value::Term(bytes) => (WRITTEN.get().read)(self, bytes)?,
+        };
+        let steps = follows.steps(plan);
+        follows.cursor.go_on(steps);
+        plan.has_moved();
+        Some(term)
+    }
+}
+
+impl Process {
+    /// Whether what `native` read here in the recorded run has this digest, if it did: its step is made.
+    pub(in crate::process) fn takes_same(
+        &self,
+        native: &Native,
+        digest: &HeapMessage,
+    ) -> Option<bool> {
+        let (plan, mut follows) = (plan()?, self.follows()?);
+        let value = follows.answer(plan, native)?;
+        let bytes = (WRITTEN.get().write)(digest.term())?;
+        let steps = follows.steps(plan);
+        follows.cursor.go_on(steps);
+        plan.has_moved();
+        Some(*value == Value::Term(bytes.into()))
+    }
+}
+
+/// `p` has read another thing than in the recorded run from what `file` names.
+pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
+    let Some(plan) = plan() else { return };
+    let name = p.follows().map(|follows| plan.name(follows.cursor.process));
+    let name = name.unwrap_or_default();
+    let file = match file.as_binary() {
+        Some(bits) => {
+            let bytes = bits.to_vec();
+            String::from_utf8_lossy(&bytes)
+                .trim_end_matches('\0')
+                .to_owned()
+        }
+        None => "a file that it has opened".to_owned(),
+    };
+    let line = format!("{file} differs from what {name} read in the recorded run");
+    plan.cannot_follow(&[format!("{line}; {}", p.place())]);
+}
+
+/// `native` has given `p` an answer that was not recorded here.
+pub(in crate::process) fn is_answered(p: &Process, native: &Native) {
+    let Some(plan) = plan() else { return };
+    let expected = p.follows().and_then(|follows| {
+        let next = follows.cursor.next(follows.steps(plan))?;
+        (!matches!(next, Recorded::Exit)).then(|| next.clone())
+    });
+    if let Some(expected) = expected {
+        p.differs(plan, &expected, &format!("take an answer of {native}"));
+    }
+}
