@@ -64,7 +64,7 @@ fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
 receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), exit]} % <0.0.0> init
-{p0.1, []} % <0.9.7>
+{p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), exit, after(a0.1:10, a0:17)]} % <0.9.7>
 ";
     let trace = parsed(text);
     assert_eq!(trace.to_string(), text);
@@ -114,7 +114,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
         ),
         (
             "{p0, [\n jump(p0.1)]}",
-            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, exit) is expected",
+            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, after, accesses, exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (
@@ -129,6 +129,11 @@ fn what_is_no_trace_is_refused_with_its_place() {
         ("{p0, [send(l0.1:1)]}", "p0 cannot send(l0.1:1)"),
         ("{p0, [receive(l0:0)]}", "p0 cannot receive(l0:0)"),
         ("{p0, [receive(t0.1:1)]}", "p0 cannot receive(t0.1:1)"),
+        (
+            "{p0, [after(a0.1:1, a0:1)]}",
+            "p0 cannot after(a0.1:1, a0:1)",
+        ),
+        ("{p0, [accesses(l0:1)]}", "p0 cannot accesses(l0:1)"),
         (
             "{p0, [spawn(p0.1^99999999999)]}",
             "p0 cannot spawn(p0.1^99999999999)",
@@ -180,6 +185,14 @@ fn what_no_run_can_do_is_refused() {
         (
             "{p0, [send(l0:1), send(l0:2), deliver(l0:2), deliver(l0:1)]}",
             "p0 cannot deliver(l0:1): a later message of the same sender was delivered before",
+        ),
+        (
+            "{p0, [after(a0:4, a0.1:1), accesses(a0:3)]}\n{p0.1, []}",
+            "p0 cannot accesses(a0:3): it makes a later access before",
+        ),
+        (
+            "{p0, [after(a0:4, a0:1)]}",
+            "p0 cannot after(a0:4, a0:1): it is an access of its own",
         ),
         ("{p0, [exit, timeout]}", "p0 cannot timeout: it has ended"),
         ("{p0, []} % <0.1.0>", "p0 cannot be <0.1.0>"),

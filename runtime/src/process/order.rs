@@ -6,10 +6,14 @@
 //!
 //! Source of the notions: prefix-based tracing (`docs/replay.md`).
 
+mod access;
+
 use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
+
+pub(crate) use access::{Access, Object};
 
 use super::Process;
 use super::probe::probes;
@@ -117,6 +121,14 @@ pub(crate) enum Told {
         module: Atom,
         misses: u64,
     },
+    /// An access to what processes share, so many after the last one that was told, comes after this one.
+    After {
+        of: Pid,
+        number: u64,
+        since: u64,
+    },
+    /// So many accesses since the last one that was told.
+    Accesses(u64),
     Exit,
 }
 
@@ -147,6 +159,8 @@ pub(crate) struct Own {
     /// The message at the end of its queue, delivered after those sendings, that has not been told either: if it is
     /// taken next, one record says both.
     fresh: Option<Sending>,
+    /// Its accesses to what processes share.
+    made: Option<Box<access::Made>>,
     /// What it follows.
     pub(super) follows: Option<Box<replay::Follows>>,
 }
@@ -251,7 +265,12 @@ impl Process {
         if step == Step::Timeout {
             self.tell_site();
         }
-        self.own_order().tell_rest(self.pid());
+        let mut own = self.own_order();
+        own.tell_rest(self.pid());
+        if step == Step::Exit {
+            own.tell_accesses(self.pid());
+        }
+        drop(own);
         let told = match step {
             Step::Spawn(child) => Told::Spawn(child),
             Step::Send(_) => return,

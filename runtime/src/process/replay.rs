@@ -5,6 +5,7 @@
 //! waits, however short its time. Source: Algorithm 1 of prefix-based tracing (`docs/replay.md`), with the receivers in
 //! the place of its scheduler.
 
+mod access;
 mod cursor;
 mod held;
 #[cfg(test)]
@@ -43,6 +44,7 @@ struct Plan {
     /// Steps and deliveries so far.
     progress: AtomicU64,
     has_differed: AtomicBool,
+    accesses: access::All,
     /// Who waits, where the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
 }
@@ -89,6 +91,7 @@ work! { Hears without terms }
 /// What a process follows.
 pub(super) struct Follows {
     cursor: Cursor,
+    accesses: access::Own,
     /// Signals that have come before their turn.
     held: Held,
 }
@@ -113,12 +116,14 @@ impl Plan {
         self.indexes.write().insert(p.pid(), index);
         p.follow(Follows {
             cursor: Cursor::new(&self.trace, index),
+            accesses: access::Own::new(&self.trace.processes[index].steps),
             held: Held::default(),
         });
     }
 
     fn new(trace: Trace, goes_on: bool) -> Plan {
         Plan {
+            accesses: access::All::of(&trace),
             trace,
             goes_on,
             indexes: RwLock::default(),
@@ -178,7 +183,10 @@ impl Follows {
             let (source, signal) = self.held.take(plan, due)?;
             return Some(plan.corrected(due, source, signal));
         }
-        let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit));
+        let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit))
+            && self
+                .accesses
+                .are_all_before_exit(plan.accesses.made(self.cursor.process));
         let ends = |_: &Source, signal: &Signal| match signal {
             Signal::Exit(exit) => exit.ends(traps),
             _ => false,
@@ -380,6 +388,7 @@ impl Process {
         };
         let me = follows.cursor.process;
         follows.cursor.finish();
+        follows.accesses.finish(&plan.accesses);
         drop(follows);
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");

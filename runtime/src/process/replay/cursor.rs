@@ -163,7 +163,7 @@ impl Cursor {
     ) -> bool {
         let mut recorded = steps[self.step.min(self.end)..]
             .iter()
-            .filter(|step| !matches!(step, Recorded::Deliver(_)));
+            .filter(|step| !is_delivery(step) && !is_access(step));
         modules.all(|(loaded, now)| match recorded.next() {
             Some(Recorded::Load { module, misses }) if is_module(module, loaded) => now >= *misses,
             // The step itself tells what is wrong.
@@ -181,8 +181,14 @@ fn is_delivery(step: &Recorded) -> bool {
     matches!(step, Recorded::Deliver(_))
 }
 
+/// Its turn is that of the process's accesses alone (`access.rs`).
+pub(super) fn is_access(step: &Recorded) -> bool {
+    matches!(step, Recorded::After { .. } | Recorded::Accesses(_))
+}
+
 fn next_own(steps: &[Recorded], from: usize) -> usize {
-    let found = steps[from..].iter().position(|step| !is_delivery(step));
+    let is_own = |step: &Recorded| !is_delivery(step) && !is_access(step);
+    let found = steps[from..].iter().position(is_own);
     found.map_or(steps.len(), |at| from + at)
 }
 

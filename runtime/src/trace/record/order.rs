@@ -75,6 +75,12 @@ impl Recorder {
                 module: self.atom(module),
                 misses,
             },
+            Told::After { of, number, since } => RingEvent::OrderAfter {
+                of: id_of(of),
+                number,
+                since,
+            },
+            Told::Accesses(count) => RingEvent::OrderAccesses { count },
             Told::Exit => RingEvent::OrderExit {},
         }
     }

@@ -1,0 +1,210 @@
+//! The turns of accesses to what processes share. An access is made when all are that it came after in the recorded run
+//! (`order/access.rs` tells why no more is needed).
+//!
+//! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
+//! all others that were told are made, lest it gets ahead of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use beamline_formats::order::{Access, Step as Recorded, Trace};
+
+use super::super::Process;
+use super::{Follows, Plan, plan};
+
+/// The accesses of all processes.
+pub(super) struct All {
+    /// How many each recorded process has made.
+    made: Vec<AtomicU64>,
+    /// How many it made in the recorded run, at least.
+    known: Vec<u64>,
+    /// So many times an access has still to come after another one.
+    left: AtomicU64,
+}
+
+impl All {
+    pub(super) fn of(trace: &Trace) -> All {
+        let mut known = vec![0; trace.processes.len()];
+        let mut left = 0;
+        for (at, process) in trace.processes.iter().enumerate() {
+            for step in &process.steps {
+                match step {
+                    Recorded::After { access, other } => {
+                        known[at] = known[at].max(*access);
+                        known[other.of] = known[other.of].max(other.number);
+                        left += 1;
+                    }
+                    Recorded::Accesses(number) => known[at] = known[at].max(*number),
+                    _ => {}
+                }
+            }
+        }
+        All {
+            made: known.iter().map(|_| AtomicU64::new(0)).collect(),
+            known,
+            left: AtomicU64::new(left),
+        }
+    }
+
+    /// How many accesses a recorded process has made.
+    pub(super) fn made(&self, process: usize) -> u64 {
+        self.made[process].load(Ordering::Acquire)
+    }
+
+    fn is_made(&self, access: Access) -> bool {
+        self.made(access.of) >= access.number
+    }
+
+    fn are_all_told_made(&self) -> bool {
+        self.left.load(Ordering::Acquire) == 0
+    }
+
+    fn leave(&self, count: usize) {
+        self.left.fetch_sub(count as u64, Ordering::AcqRel);
+    }
+}
+
+/// The accesses of a process that follows a recorded one.
+pub(super) struct Own {
+    /// Those that come after others, and which, the next one first.
+    after: Vec<(u64, Access)>,
+    next: usize,
+    /// How many it made before it ended, if it did.
+    before_exit: Option<u64>,
+    /// Its access that waits for its turn.
+    waits: bool,
+}
+
+impl Own {
+    pub(super) fn new(steps: &[Recorded]) -> Own {
+        let mut after = Vec::new();
+        let (mut told, mut before_exit) = (0, None);
+        for step in steps {
+            match step {
+                Recorded::After { access, other } => {
+                    told = *access;
+                    after.push((*access, *other));
+                }
+                Recorded::Accesses(number) => told = *number,
+                Recorded::Exit => before_exit = Some(told),
+                _ => {}
+            }
+        }
+        Own {
+            after,
+            next: 0,
+            before_exit,
+            waits: false,
+        }
+    }
+
+    /// What the access of this number comes after.
+    fn of(&self, number: u64) -> &[(u64, Access)] {
+        let left = &self.after[self.next..];
+        let end = left.partition_point(|(access, _)| *access <= number);
+        &left[..end]
+    }
+
+    /// Whether it has made as many as the recorded process before its end.
+    pub(super) fn are_all_before_exit(&self, made: u64) -> bool {
+        self.before_exit.is_none_or(|all| made >= all)
+    }
+
+    /// It follows no more.
+    pub(super) fn finish(&mut self, all: &All) {
+        all.leave(self.after.len() - self.next);
+        self.next = self.after.len();
+        self.before_exit = None;
+    }
+}
+
+impl Drop for Follows {
+    /// Nobody waits for what it has not accessed.
+    fn drop(&mut self) {
+        if let Some(plan) = plan() {
+            self.accesses.finish(&plan.accesses);
+        }
+    }
+}
+
+/// What an access waits for.
+enum Waits {
+    /// Another one.
+    For(Access),
+    /// The end of the process.
+    Ends,
+    /// The recorded accesses of all others.
+    Free,
+}
+
+impl Process {
+    /// Whether it is the turn of its access of this number.
+    pub(in crate::process) fn may_access(&self, number: u64) -> bool {
+        let Some(plan) = plan() else { return true };
+        let waits = self.access_waits(plan, number);
+        if let Some(mut follows) = self.follows() {
+            follows.accesses.waits = waits.is_some();
+        }
+        waits.is_none()
+    }
+
+    fn access_waits(&self, plan: &'static Plan, number: u64) -> Option<Waits> {
+        let all = &plan.accesses;
+        let Some(follows) = self.follows() else {
+            return (!all.are_all_told_made()).then_some(Waits::Free);
+        };
+        let own = &follows.accesses;
+        let is_left = |(_, other): &&(u64, Access)| !all.is_made(*other);
+        if let Some((_, other)) = own.of(number).iter().find(is_left) {
+            return Some(Waits::For(*other));
+        }
+        let me = follows.cursor.process;
+        let next = follows.cursor.next(follows.steps(plan));
+        match (next, own.before_exit) {
+            (Some(Recorded::Exit), Some(last)) if number > last => Some(Waits::Ends),
+            // What it does after its end was recorded, too.
+            (None, None) if number > all.known[me] && !all.are_all_told_made() => Some(Waits::Free),
+            _ => None,
+        }
+    }
+
+    /// It has made its access of this number.
+    pub(in crate::process) fn follow_access(&self, number: u64) {
+        let Some(plan) = plan() else { return };
+        plan.has_moved();
+        let Some(mut follows) = self.follows() else {
+            return;
+        };
+        let own = &mut follows.accesses;
+        let made = own.of(number).len();
+        own.next += made;
+        plan.accesses.leave(made);
+        let me = follows.cursor.process;
+        plan.accesses.made[me].store(number, Ordering::Release);
+    }
+
+    /// What its access waits for, if it does.
+    pub(super) fn says_what_access_it_waits_for(&mut self, place: &str) -> Option<String> {
+        let plan = plan()?;
+        let mut follows = self.follows()?;
+        if !follows.accesses.waits {
+            return None;
+        }
+        let me = follows.cursor.process;
+        let number = plan.accesses.made(me) + 1;
+        if plan.goes_on {
+            follows.accesses.finish(&plan.accesses);
+        }
+        drop(follows);
+        let (of, trace) = (me, &plan.trace);
+        let own = trace.access(Access { of, number });
+        let why = match self.access_waits(plan, number)? {
+            Waits::For(other) => {
+                let other_is = plan.name(other.of);
+                format!("until {other_is} has made {}", trace.access(other))
+            }
+            Waits::Ends => "as it was to end".to_owned(),
+            Waits::Free => "for the recorded accesses of others".to_owned(),
+        };
+        Some(format!("{} waits with {own} {why}; {place}", plan.name(me)))
+    }
+}
