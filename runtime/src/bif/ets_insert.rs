@@ -99,8 +99,9 @@ impl<'p> Copying<'p> {
         self.rest = rest;
         let mut state = match table.write(p, id) {
             // Its turn has not come.
-            Err(Leave::Control(Control::Yield)) if order::is_asked() => {
-                return Err(p.put_off(self).into());
+            Err(Leave::Control(later)) if order::is_asked() => {
+                drop(p.put_off(self));
+                return Err(later.into());
             }
             // Another list comes first.
             Err(Leave::Control(Control::Yield)) => return Err(p.put_off(self.paused(p)).into()),

@@ -46,18 +46,11 @@ pub(crate) type TableRef = Arc<MagicBinary>;
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
 
 /// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.
-static OBJECTS: Mutex<Option<Map<Atom, &'static Object>>> = Mutex::new(None);
+static OBJECTS: order::Names = order::Names::new();
 
 /// What stands for a name in the order of accesses; nothing where nobody asks for the order.
 pub(super) fn object_of(name: Atom) -> Option<&'static Object> {
-    let make = || &*Box::leak(Box::default());
-    order::is_asked().then(|| {
-        let mut objects = OBJECTS.lock();
-        *objects
-            .get_or_insert_default()
-            .entry(name)
-            .or_insert_with(make)
-    })
+    order::is_asked().then(|| OBJECTS.of(name))
 }
 
 /// The tables of processes.
@@ -293,9 +286,9 @@ pub(crate) fn rename(table: &Table, state: &mut super::State, name: Atom) -> boo
 
 /// What stands for a table in the order of accesses goes on to stand for its new name, and for the old one, too.
 fn moves_object(table: &Table, old: Atom, new: Atom) {
-    if let (Some(object), Some(objects)) = (table.name, &mut *OBJECTS.lock()) {
-        objects.insert(old, object);
-        objects.insert(new, object);
+    if let Some(object) = table.name {
+        OBJECTS.set(old, object);
+        OBJECTS.set(new, object);
     }
 }
 

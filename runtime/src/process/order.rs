@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-pub(crate) use access::{Access, Object};
+pub(crate) use access::{Access, Names, Object, Turns};
 
 use super::Process;
 use super::probe::probes;

@@ -116,7 +116,7 @@ impl Plan {
         self.indexes.write().insert(p.pid(), index);
         p.follow(Follows {
             cursor: Cursor::new(&self.trace, index),
-            accesses: access::Own::new(&self.trace.processes[index].steps),
+            accesses: self.accesses.own(&self.trace.processes[index].steps),
             held: Held::default(),
         });
     }

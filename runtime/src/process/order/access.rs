@@ -23,13 +23,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::{Process, Told, is_asked, is_followed, is_recorded};
+use crate::hash::HashMap;
 use crate::process::Control;
 use crate::process::probe::probes;
-use crate::term::Pid;
+use crate::term::{Atom, Pid};
 
 /// How an object is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,6 @@ const READERS_MAX: usize = 32;
 
 static NEXT_READERS: AtomicU64 = AtomicU64::new(1);
 
-#[derive(Default)]
 struct Known {
     /// The last write, where there is no owner: its process, and how many accesses that one had made by then.
     wrote: Option<(Pid, u64)>,
@@ -77,15 +77,23 @@ struct Known {
 
 impl Default for Object {
     fn default() -> Object {
-        Object {
-            owner: AtomicU64::new(NOBODY),
-            readers: AtomicU64::new(0),
-            known: Mutex::default(),
-        }
+        Object::new()
     }
 }
 
 impl Object {
+    /// What nobody has accessed.
+    pub(crate) const fn new() -> Object {
+        Object {
+            owner: AtomicU64::new(NOBODY),
+            readers: AtomicU64::new(0),
+            known: Mutex::new(Known {
+                wrote: None,
+                all: Vec::new(),
+            }),
+        }
+    }
+
     /// An access by the process that has made `made`: what it comes after.
     fn access(&self, made: &mut Made, access: Access) -> After {
         if self.owner.load(Ordering::Relaxed) == made.own.pid.0 {
@@ -136,6 +144,62 @@ impl Object {
         }
         made.reads(self.readers.load(Ordering::Relaxed));
         after
+    }
+}
+
+/// What processes share without a lock: it has one where the order is asked for.
+pub(crate) struct Turns {
+    lock: Mutex<()>,
+    object: Object,
+}
+
+impl Turns {
+    /// Nobody has had a turn.
+    pub(crate) const fn new() -> Turns {
+        Turns {
+            lock: Mutex::new(()),
+            object: Object::new(),
+        }
+    }
+
+    /// The turn of `p`, for as long as this is held; nothing is where nobody asks for the order.
+    ///
+    /// # Errors
+    /// As [`Process::accesses`].
+    #[inline]
+    pub(crate) fn take(
+        &self,
+        p: &Process,
+        access: Access,
+    ) -> Result<Option<MutexGuard<'_, ()>>, Control<'static>> {
+        if !is_asked() {
+            return Ok(None);
+        }
+        let turn = self.lock.lock();
+        p.accesses(&self.object, access)?;
+        Ok(Some(turn))
+    }
+}
+
+/// Objects that stand for names.
+pub(crate) struct Names(Mutex<Option<HashMap<Atom, &'static Object>>>);
+
+impl Names {
+    /// No names yet.
+    pub(crate) const fn new() -> Names {
+        Names(Mutex::new(None))
+    }
+
+    /// What stands for a name. It stays, as the name itself does.
+    pub(crate) fn of(&self, name: Atom) -> &'static Object {
+        let mut names = self.0.lock();
+        let object = names.get_or_insert_default().entry(name);
+        object.or_insert_with(|| Box::leak(Box::default()))
+    }
+
+    /// From now on, `object` stands for the name.
+    pub(crate) fn set(&self, name: Atom, object: &'static Object) {
+        self.0.lock().get_or_insert_default().insert(name, object);
     }
 }
 
@@ -254,8 +318,10 @@ impl Process {
         access: Access,
     ) -> Result<(), Control<'static>> {
         let number = self.accesses_made() + 1;
-        if is_followed() && !self.may_access(number) {
-            return Err(Control::Yield);
+        if is_followed()
+            && let Some(later) = self.access_is_later(number)
+        {
+            return Err(later);
         }
         let mut own = self.own_order();
         if is_recorded() {

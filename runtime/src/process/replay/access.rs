@@ -7,9 +7,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use beamline_formats::order::{Access, Step as Recorded, Trace};
+use parking_lot::Mutex;
 
-use super::super::Process;
+use super::super::shared::lookup;
+use super::super::{Control, Process};
 use super::{Follows, Plan, plan};
+use crate::sched::ptab::pin;
+use crate::term::Pid;
 
 /// The accesses of all processes.
 pub(super) struct All {
@@ -19,6 +23,10 @@ pub(super) struct All {
     known: Vec<u64>,
     /// So many times an access has still to come after another one.
     left: AtomicU64,
+    /// Accesses were told at all: a log may leave them out.
+    are_told: bool,
+    /// Processes that sleep until it is their turn.
+    waiting: Mutex<Vec<(Waits, Pid)>>,
 }
 
 impl All {
@@ -39,9 +47,11 @@ impl All {
             }
         }
         All {
+            are_told: known.iter().any(|known| *known > 0),
             made: known.iter().map(|_| AtomicU64::new(0)).collect(),
             known,
             left: AtomicU64::new(left),
+            waiting: Mutex::default(),
         }
     }
 
@@ -54,12 +64,46 @@ impl All {
         self.made(access.of) >= access.number
     }
 
+    /// Those of a process with these steps.
+    pub(super) fn own(&self, steps: &[Recorded]) -> Own {
+        let mut own = Own::new(steps);
+        own.before_exit = own.before_exit.filter(|_| self.are_told);
+        own
+    }
+
     fn are_all_told_made(&self) -> bool {
         self.left.load(Ordering::Acquire) == 0
     }
 
     fn leave(&self, count: usize) {
-        self.left.fetch_sub(count as u64, Ordering::AcqRel);
+        if count > 0 {
+            self.left.fetch_sub(count as u64, Ordering::AcqRel);
+            self.wake();
+        }
+    }
+
+    fn is_over(&self, waits: Waits) -> bool {
+        match waits {
+            Waits::For(access) => self.is_made(access),
+            Waits::Ends => false,
+            Waits::Free => self.are_all_told_made(),
+        }
+    }
+
+    /// Wakes those whose turn it is.
+    fn wake(&self) {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_empty() {
+            return;
+        }
+        let guard = pin();
+        waiting.retain(|(waits, pid)| {
+            let is_over = self.is_over(*waits);
+            if is_over && let Some(process) = lookup(*pid, &guard) {
+                process.wake();
+            }
+            !is_over
+        });
     }
 }
 
@@ -75,7 +119,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(steps: &[Recorded]) -> Own {
+    fn new(steps: &[Recorded]) -> Own {
         let mut after = Vec::new();
         let (mut told, mut before_exit) = (0, None);
         for step in steps {
@@ -127,6 +171,7 @@ impl Drop for Follows {
 }
 
 /// What an access waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     /// Another one.
     For(Access),
@@ -137,14 +182,22 @@ enum Waits {
 }
 
 impl Process {
-    /// Whether it is the turn of its access of this number.
-    pub(in crate::process) fn may_access(&self, number: u64) -> bool {
-        let Some(plan) = plan() else { return true };
+    /// Whether its access of this number is to be tried again later. It sleeps until then.
+    pub(in crate::process) fn access_is_later(&self, number: u64) -> Option<Control<'static>> {
+        let plan = plan()?;
         let waits = self.access_waits(plan, number);
         if let Some(mut follows) = self.follows() {
             follows.accesses.waits = waits.is_some();
         }
-        waits.is_none()
+        let (waits, all) = (waits?, &plan.accesses);
+        let mut waiting = all.waiting.lock();
+        waiting.retain(|(_, pid)| *pid != self.pid());
+        // What it waits for may have been made just now.
+        if all.is_over(waits) {
+            return Some(Control::Yield);
+        }
+        waiting.push((waits, self.pid()));
+        Some(Control::Wait)
     }
 
     fn access_waits(&self, plan: &'static Plan, number: u64) -> Option<Waits> {
@@ -177,24 +230,22 @@ impl Process {
         let own = &mut follows.accesses;
         let made = own.of(number).len();
         own.next += made;
-        plan.accesses.leave(made);
         let me = follows.cursor.process;
         plan.accesses.made[me].store(number, Ordering::Release);
+        plan.accesses.leave(made);
+        plan.accesses.wake();
     }
 
     /// What its access waits for, if it does.
     pub(super) fn says_what_access_it_waits_for(&mut self, place: &str) -> Option<String> {
         let plan = plan()?;
-        let mut follows = self.follows()?;
+        let follows = self.follows()?;
         if !follows.accesses.waits {
             return None;
         }
         let me = follows.cursor.process;
-        let number = plan.accesses.made(me) + 1;
-        if plan.goes_on {
-            follows.accesses.finish(&plan.accesses);
-        }
         drop(follows);
+        let number = plan.accesses.made(me) + 1;
         let (of, trace) = (me, &plan.trace);
         let own = trace.access(Access { of, number });
         let why = match self.access_waits(plan, number)? {
@@ -205,6 +256,10 @@ impl Process {
             Waits::Ends => "as it was to end".to_owned(),
             Waits::Free => "for the recorded accesses of others".to_owned(),
         };
+        if plan.goes_on {
+            let mut follows = self.follows()?;
+            follows.accesses.finish(&plan.accesses);
+        }
         Some(format!("{} waits with {own} {why}; {place}", plan.name(me)))
     }
 }
