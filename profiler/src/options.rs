@@ -132,8 +132,8 @@ impl ReplayOf {
         let shown = file.display();
         let trace = Trace::load(file).map_err(|error| format!("{shown}: {error}"))?;
         report::error(&format!(
-            "replays {shown}: the order of messages, time-outs and code loading of {} processes, and what chance and the \
-             outside told them; tables, names, atomics and libraries of native code are as they come",
+            "replays {shown}: the order of messages, time-outs, code loading and accesses to tables and names of {} \
+             processes, and what chance and the outside told them; libraries of native code are as they come",
             trace.processes.len()
         ));
         let file = std::path::absolute(file).map_err(|error| format!("{shown}: {error}"))?;

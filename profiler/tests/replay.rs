@@ -350,3 +350,94 @@ fn an_answer_can_be_another_one_and_a_file_cannot() {
         errors(&differs)
     );
 }
+
+/// Processes share a table, a name, an array of atomics and a persistent term; one of them is killed in its loop.
+const SHARED: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    Table = ets:new(work, [public, named_table]),
+    ets:insert(work, [{balance, 0}, {loops, 0}]),
+    Atomics = atomics:new(1, []),
+    persistent_term:put(work, 0),
+    Loops = spawn(fun Loop() -> ets:update_counter(work, loops, 1), Loop() end),
+    Pids = [spawn_monitor(fun() -> change(N, Atomics, 300, 0) end) || N <- lists:seq(1, 3)],
+    Took = [receive {'DOWN', Ref, process, Pid, Took} -> Took end || {Pid, Ref} <- Pids],
+    Ref = monitor(process, Loops),
+    exit(Loops, kill),
+    receive {'DOWN', Ref, process, Loops, killed} -> ok end,
+    io:format(\"~w ~w~n\", [Took, ets:tab2list(Table)]),
+    io:format(\"~w ~w~n\", [atomics:get(Atomics, 1), persistent_term:get(work)]),
+    halt(3).
+change(_, _, 0, Took) -> exit(Took);
+change(N, Atomics, Left, Took) ->
+    [{_, Balance}] = ets:lookup(work, balance),
+    Word = atomics:get(Atomics, 1),
+    Term = persistent_term:get(work),
+    erlang:phash2({N, Left}, 9) =:= 0 andalso erlang:yield(),
+    ets:insert(work, {balance, Balance + 1}),
+    atomics:put(Atomics, 1, Word + 1),
+    Left rem 30 =:= 0 andalso persistent_term:put(work, Term + 1),
+    Got = try register(work, self()) of true -> unregister(work), 1 catch error:badarg -> 0 end,
+    change(N, Atomics, Left - 1, Took + Got).
+";
+
+#[test]
+fn what_processes_share_is_accessed_in_the_recorded_order() {
+    let Some(place) = Place::new(SHARED) else {
+        return;
+    };
+    let first = record(&place, &["work.erl"]);
+    assert!(!first.is_empty());
+    let trace = place.run(&["trace", "run.stream", "--log"]);
+    let trace = String::from_utf8_lossy(&trace.stdout).into_owned();
+    assert!(trace.contains("after(") && trace.contains("accesses("));
+    fs::write(place.file("run.log"), &trace).expect("writable");
+    for file in ["run.stream", "run.log"] {
+        let again = place.run(&["run", "--replay", file, "--", "work.erl"]);
+        assert_eq!(again.status.code(), Some(3), "{file}: {}", errors(&again));
+        let (first, again) = (
+            String::from_utf8_lossy(&first),
+            String::from_utf8_lossy(&again.stdout),
+        );
+        assert_eq!(again, first, "{file}");
+    }
+}
+
+/// The main process makes a process with a table, and looks at the table when it hears of it.
+const OWNED: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    Me = self(),
+    spawn(fun() -> ets:new(work, [named_table]), Me ! ready, receive after infinity -> ok end end),
+    receive ready -> ok end,
+    io:format(\"~w~n\", [ets:info(work, size)]).
+";
+
+#[test]
+fn an_access_that_waits_for_what_never_comes_is_named() {
+    let Some(place) = Place::new(OWNED) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let trace = place.run(&["trace", "run.stream", "--log"]);
+    let trace = String::from_utf8_lossy(&trace.stdout).into_owned();
+    let line = trace.lines().find(|line| line.contains("work:main/1"));
+    let line = line.expect("the main process");
+    let after = line
+        .split("after(")
+        .last()
+        .and_then(|rest| rest.split(')').next())
+        .expect("it looks at the table after another process");
+    let (access, _) = after.rsplit_once(':').expect("a number");
+    let edited = trace.replace(after, &format!("{access}:77"));
+    fs::write(place.file("run.log"), edited).expect("writable");
+    let again = place.run(&["run", "--replay", "run.log", "--", "work.erl"]);
+    assert_eq!(again.status.code(), Some(1));
+    let told = errors(&again);
+    let (own, other) = after.split_once(", ").expect("two accesses");
+    let (other, _) = other.rsplit_once(':').expect("a number");
+    assert!(told.contains(&format!("waits with {own} until ")), "{told}");
+    assert!(told.contains(&format!(" has made {other}:77")), "{told}");
+}

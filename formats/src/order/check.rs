@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Message, Origin, Process, Step, Told, Trace};
+use super::{Access, Message, Origin, Process, Step, Told, Trace};
 use crate::ring::Id;
 
 impl Trace {
@@ -76,8 +76,22 @@ struct Done {
     last: HashMap<usize, u32>,
     /// The messages from outside that are known.
     contents: HashSet<u32>,
+    accesses: u64,
     has_ended: bool,
     has_deliveries: bool,
+}
+
+impl Done {
+    fn access(&mut self, at: usize, access: u64, other: Access) -> Option<&'static str> {
+        (other.of == at)
+            .then_some("it is an access of its own")
+            .or_else(|| self.accesses_until(access))
+    }
+
+    fn accesses_until(&mut self, number: u64) -> Option<&'static str> {
+        let before = std::mem::replace(&mut self.accesses, number);
+        (number < before).then_some("it makes a later access before")
+    }
 }
 
 impl Checker<'_> {
@@ -90,6 +104,8 @@ impl Checker<'_> {
         };
         for step in steps {
             let wrong = match step {
+                Step::After { access, other } => done.access(at, *access, *other),
+                Step::Accesses(number) => done.accesses_until(*number),
                 // What came to a process that had ended is delivered nowhere.
                 _ if done.has_ended => Some("it has ended"),
                 Step::Deliver(message) | Step::Receive(message) => {

@@ -97,8 +97,26 @@ pub enum Step {
         /// The message.
         value: Value,
     },
+    /// One of its accesses to what processes share comes after one of another process.
+    After {
+        /// Which of its accesses, from 1.
+        access: u64,
+        /// The other one.
+        other: Access,
+    },
+    /// It has made so many accesses.
+    Accesses(u64),
     /// It ended.
     Exit,
+}
+
+/// An access to what processes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Access {
+    /// The place of the process that makes it.
+    pub of: usize,
+    /// Which of its accesses, from 1.
+    pub number: u64,
 }
 
 /// A message.
@@ -225,6 +243,13 @@ fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> 
             Step::Spawn(child) => Step::Spawn(place(child)?),
             Step::Deliver(message) => Step::Deliver(message.moved(&place)?),
             Step::Receive(message) => Step::Receive(message.moved(&place)?),
+            Step::After { access, other } => Step::After {
+                access,
+                other: Access {
+                    of: place(other.of)?,
+                    ..other
+                },
+            },
             step => step,
         })
     });

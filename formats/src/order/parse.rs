@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::reference::Reference;
-use super::{Message, Origin, Process, Step, Told, Trace, Value};
+use super::{Access, Message, Origin, Process, Step, Told, Trace, Value};
 use crate::name;
 use crate::ring::Id;
 
@@ -259,7 +259,7 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 }
 
 /// The steps, with the numbers of arguments that they may have.
-const STEPS: [(&str, std::ops::RangeInclusive<usize>); 10] = [
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 12] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=3),
@@ -269,6 +269,8 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 10] = [
     ("load", 2..=2),
     ("answer", 2..=2),
     ("content", 2..=2),
+    ("after", 2..=2),
+    ("accesses", 1..=1),
     ("exit", 0..=0),
 ];
 
@@ -378,6 +380,11 @@ impl Builder {
                 },
                 Message::Sent { .. } => return None,
             },
+            "after" => Step::After {
+                access: self.own_access(me, first)?,
+                other: self.access(&arguments[1])?,
+            },
+            "accesses" => Step::Accesses(self.own_access(me, first)?),
             "exit" => Step::Exit,
             _ => return None,
         })
@@ -391,10 +398,8 @@ impl Builder {
     /// A message, and of whom it tells where no process has sent it.
     fn message(&mut self, me: usize, arguments: &[String]) -> Option<Message> {
         let (text, rest) = arguments.split_first()?;
-        let (process, number) = text.split_at_checked(1)?.1.rsplit_once(':')?;
-        let reference: Reference = process.parse().ok()?;
-        let from = self.place(&reference);
-        let number = number.parse().ok().filter(|number| *number > 0)?;
+        let (from, number) = self.numbered(text)?;
+        let number = number.try_into().ok()?;
         match text.as_bytes()[0] {
             b'l' if rest.is_empty() => Some(Message::Sent { from, number }),
             b't' if from == me => {
@@ -403,6 +408,25 @@ impl Builder {
             }
             _ => None,
         }
+    }
+
+    fn own_access(&mut self, me: usize, text: &str) -> Option<u64> {
+        let access = self.access(text)?;
+        (access.of == me).then_some(access.number)
+    }
+
+    fn access(&mut self, text: &str) -> Option<Access> {
+        text.strip_prefix('a')?;
+        let (of, number) = self.numbered(text)?;
+        Some(Access { of, number })
+    }
+
+    /// The process and the number of what is written as a letter, a process, a colon and a number from 1.
+    fn numbered(&mut self, text: &str) -> Option<(usize, u64)> {
+        let (process, number) = text.split_at_checked(1)?.1.rsplit_once(':')?;
+        let reference: Reference = process.parse().ok()?;
+        let number = number.parse().ok().filter(|number| *number > 0)?;
+        Some((self.place(&reference), number))
     }
 
     fn word(&mut self, arguments: &[String]) -> Option<(Option<usize>, bool)> {

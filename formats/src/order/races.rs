@@ -165,6 +165,7 @@ impl Races {
             process.steps = moved(std::mem::take(&mut process.steps), |at| places[at]);
         }
         turned.forget_misses();
+        turned.forget_accesses();
         turned
     }
 }
@@ -172,6 +173,14 @@ impl Races {
 impl Trace {
     fn is_spawned_before(&self, parent: usize, end: usize, child: usize) -> bool {
         self.processes[parent].steps[..end].contains(&Step::Spawn(child))
+    }
+
+    /// The order of accesses is not known without those that were cut off.
+    fn forget_accesses(&mut self) {
+        let is_access = |step: &Step| matches!(step, Step::After { .. } | Step::Accesses(_));
+        for process in &mut self.processes {
+            process.steps.retain(|step| !is_access(step));
+        }
     }
 
     /// Loads wait for no more misses than there are.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{At, Message, Origin, Process, Site, Sites, Step, Told, Trace, Value, moved};
+use super::{Access, At, Message, Origin, Process, Site, Sites, Step, Told, Trace, Value, moved};
 use crate::name;
 use crate::profile::Origin as Whose;
 use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording};
@@ -85,6 +85,8 @@ struct Known {
     integer: u64,
     /// A term of which some bytes are still to come.
     partial: Option<Partial>,
+    /// Its accesses to what processes share.
+    accesses: u64,
     /// The place in the code of its next step.
     site: Option<(NameId, u64)>,
     sites: Vec<(Sited, (NameId, u64))>,
@@ -192,6 +194,11 @@ impl<'r> Reader<'r> {
                 let module = self.module(module)?;
                 self.all[me].steps.push(Step::Load { module, misses });
             }
+            Event::OrderAfter { of, number, since } => self.after(me, of, number, since)?,
+            Event::OrderAccesses { count } => {
+                let number = self.accesses(me, count)?;
+                self.all[me].steps.push(Step::Accesses(number));
+            }
             Event::OrderExit {} => self.all[me].steps.push(Step::Exit),
             Event::OrderAnswer {
                 function,
@@ -294,6 +301,25 @@ impl<'r> Reader<'r> {
         }
         self.all[child].parent = Some(parent);
         self.all[me].steps.push(Step::Spawn(child));
+        Ok(())
+    }
+
+    /// It makes so many accesses more; the number of the last one.
+    fn accesses(&mut self, me: usize, count: u64) -> Result<u64, String> {
+        let known = &mut self.all[me];
+        let number = known.accesses.checked_add(count);
+        known.accesses = number.ok_or_else(incomplete)?;
+        Ok(known.accesses)
+    }
+
+    fn after(&mut self, me: usize, of: Id, number: u64, since: u64) -> Result<(), String> {
+        let Id::Process(of) = of else {
+            return Err(incomplete());
+        };
+        let of = self.place(of);
+        let access = self.accesses(me, since)?;
+        let other = Access { of, number };
+        self.all[me].steps.push(Step::After { access, other });
         Ok(())
     }
 

@@ -65,7 +65,7 @@ fn every_step_is_read_as_it_is_written() {
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
 receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), answer(erlang:now/0, {1, 2, 3}), answer(os:getpid/0, \"17\"), \
 answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), exit]} % <0.0.0> init
-{p0.1, []} % <0.9.7>
+{p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), exit, after(a0.1:10, a0:17)]} % <0.9.7>
 ";
     let trace = parsed(text);
     assert_eq!(trace.to_string(), text);
@@ -115,7 +115,8 @@ fn what_is_no_trace_is_refused_with_its_place() {
         ),
         (
             "{p0, [\n jump(p0.1)]}",
-            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, exit) is expected",
+            "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, after, accesses, \
+             exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (
@@ -136,6 +137,11 @@ fn what_is_no_trace_is_refused_with_its_place() {
         ("{p0, [send(l0.1:1)]}", "p0 cannot send(l0.1:1)"),
         ("{p0, [receive(l0:0)]}", "p0 cannot receive(l0:0)"),
         ("{p0, [receive(t0.1:1)]}", "p0 cannot receive(t0.1:1)"),
+        (
+            "{p0, [after(a0.1:1, a0:1)]}",
+            "p0 cannot after(a0.1:1, a0:1)",
+        ),
+        ("{p0, [accesses(l0:1)]}", "p0 cannot accesses(l0:1)"),
         (
             "{p0, [spawn(p0.1^99999999999)]}",
             "p0 cannot spawn(p0.1^99999999999)",
@@ -187,6 +193,14 @@ fn what_no_run_can_do_is_refused() {
         (
             "{p0, [send(l0:1), send(l0:2), deliver(l0:2), deliver(l0:1)]}",
             "p0 cannot deliver(l0:1): a later message of the same sender was delivered before",
+        ),
+        (
+            "{p0, [after(a0:4, a0.1:1), accesses(a0:3)]}\n{p0.1, []}",
+            "p0 cannot accesses(a0:3): it makes a later access before",
+        ),
+        (
+            "{p0, [after(a0:4, a0:1)]}",
+            "p0 cannot after(a0:4, a0:1): it is an access of its own",
         ),
         ("{p0, [exit, timeout]}", "p0 cannot timeout: it has ended"),
         (

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Message, Step, Told, Trace};
+use super::{Access, Message, Step, Told, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -67,6 +67,15 @@ impl Trace {
                 });
                 format!("content({}, {value})", self.message(at, &told))
             }
+            Step::After { access, other } => {
+                let (of, number) = (at, *access);
+                let own = self.access(Access { of, number });
+                format!("after({own}, {})", self.access(*other))
+            }
+            Step::Accesses(number) => {
+                let (of, number) = (at, *number);
+                format!("accesses({})", self.access(Access { of, number }))
+            }
             Step::Exit => "exit".into(),
         }
     }
@@ -91,6 +100,16 @@ impl Trace {
             Message::Sent { from, number } => ('l', from, number),
             Message::Told(told) => ('t', at, told.number),
         };
+        self.numbered(letter, process, number.into())
+    }
+
+    /// An access, such as `a0.4:17`.
+    #[must_use]
+    pub fn access(&self, access: Access) -> String {
+        self.numbered('a', access.of, access.number)
+    }
+
+    fn numbered(&self, letter: char, process: usize, number: u64) -> String {
         let mut out = String::new();
         let _ = self.reference(process).write(&mut out, letter);
         let _ = write!(out, ":{number}");

@@ -334,6 +334,11 @@ events! {
     92 = OrderExit, "order_exit", Order, { };
     /// Where in the code the step is that it makes next: the function, and the line, 0 where that is not known.
     93 = OrderSite, "order_site", Sites, { function: NameId, line: u64 };
+    /// It accesses what processes share, after the access `number` of the process `of`: its own access of so many numbers
+    /// later than the last one that was told.
+    94 = OrderAfter, "order_after", Order, { of: Id, number: u64, since: u64 };
+    /// It has made so many accesses since the last one that was told.
+    95 = OrderAccesses, "order_accesses", Order, { count: u64 };
     /// A native function gives it an integer, this much (modulo 2^64) more than the last one that it was given.
     100 = OrderAnswer, "order_answer", Order, { function: NameId, difference: u64 };
     /// A native function gives it a term of so many bytes of the external term format, which follow.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
+use crate::process::order::{Access, Turns};
 use crate::process::{Process, refs};
 use crate::sched;
 use crate::sys::memory;
@@ -32,11 +33,15 @@ bifs! {
 /// An array of 64-bit words, read as signed or unsigned.
 struct Atomics {
     signed: bool,
+    turns: Turns,
     words: Box<[AtomicI64]>,
 }
 
 /// An array of counters. Counts from several schedulers go to one word each, as `atomics`.
-struct Counters(Box<[AtomicI64]>);
+struct Counters {
+    turns: Turns,
+    words: Box<[AtomicI64]>,
+}
 
 /// Bit of the options of `atomics_new/2`.
 const OPT_SIGNED: u64 = 1;
@@ -138,37 +143,49 @@ fn atomics_new_2<'p>(p: &'p Process, [count, options]: [Term<'p>; 2]) -> BifResu
     }
     let signed = word(options)? & OPT_SIGNED != 0;
     let words = zeroed(count, u64::MAX / 8)?;
-    let atomics = Box::new(Atomics { signed, words });
+    let atomics = Box::new(Atomics {
+        signed,
+        turns: Turns::new(),
+        words,
+    });
     Ok(p.magic_reference(MagicBinary::new(refs::make_ref(), atomics)))
 }
 
 fn get_2<'p>(p: &'p Process, [reference, ix]: [Term<'p>; 2]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
+    let _turn = atomics.turns.take(p, Access::Read)?;
     Ok(atomics.build(p, word.load(Ordering::SeqCst)))
 }
 
-fn put_3<'p>(_p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
+fn put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
-    word.store(atomics.value(value)?, Ordering::SeqCst);
+    let value = atomics.value(value)?;
+    let _turn = atomics.turns.take(p, Access::Write)?;
+    word.store(value, Ordering::SeqCst);
     Ok(am::ok.term())
 }
 
-fn add_3<'p>(_p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
-    let (_, word) = Atomics::word(reference, ix)?;
-    word.fetch_add(increment(by)?, Ordering::SeqCst);
+fn add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (atomics, word) = Atomics::word(reference, ix)?;
+    let by = increment(by)?;
+    let _turn = atomics.turns.take(p, Access::Write)?;
+    word.fetch_add(by, Ordering::SeqCst);
     Ok(am::ok.term())
 }
 
 fn add_get_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let by = increment(by)?;
+    let _turn = atomics.turns.take(p, Access::Write)?;
     let was = word.fetch_add(by, Ordering::SeqCst);
     Ok(atomics.build(p, was.wrapping_add(by)))
 }
 
 fn exchange_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
-    let was = word.swap(atomics.value(value)?, Ordering::SeqCst);
+    let value = atomics.value(value)?;
+    let _turn = atomics.turns.take(p, Access::Write)?;
+    let was = word.swap(value, Ordering::SeqCst);
     Ok(atomics.build(p, was))
 }
 
@@ -178,6 +195,7 @@ fn compare_exchange_4<'p>(
 ) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let (expected, desired) = (atomics.value(expected)?, atomics.value(desired)?);
+    let _turn = atomics.turns.take(p, Access::Write)?;
     match word.compare_exchange(expected, desired, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => Ok(am::ok.term()),
         Err(actual) => Ok(atomics.build(p, actual)),
@@ -212,37 +230,49 @@ impl Counters {
             .ok_or_else(badarg)
     }
 
-    fn word<'p>(reference: Term<'p>, ix: Term<'_>) -> Result<&'p AtomicI64, Raise<'static>> {
+    fn word<'p>(
+        reference: Term<'p>,
+        ix: Term<'_>,
+    ) -> Result<(&'p Turns, &'p AtomicI64), Raise<'static>> {
         let counters = Counters::of(reference)?;
-        Ok(&counters.0[index(&counters.0, ix)?])
+        let ix = index(&counters.words, ix)?;
+        Ok((&counters.turns, &counters.words[ix]))
     }
 }
 
 fn counters_new_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
-    let counters = Counters(zeroed(word(count)?, u64::MAX / 64)?);
+    let counters = Counters {
+        turns: Turns::new(),
+        words: zeroed(word(count)?, u64::MAX / 64)?,
+    };
     Ok(p.magic_reference(MagicBinary::new(refs::make_ref(), Box::new(counters))))
 }
 
 fn counters_get_2<'p>(p: &'p Process, [reference, ix]: [Term<'p>; 2]) -> BifResult<'p> {
-    let word = Counters::word(reference, ix)?;
+    let (turns, word) = Counters::word(reference, ix)?;
+    let _turn = turns.take(p, Access::Read)?;
     Ok(p.integer(word.load(Ordering::Relaxed)))
 }
 
-fn counters_add_3<'p>(_p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
-    let word = Counters::word(reference, ix)?;
-    word.fetch_add(increment(by)?, Ordering::Relaxed);
+fn counters_add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (turns, word) = Counters::word(reference, ix)?;
+    let by = increment(by)?;
+    let _turn = turns.take(p, Access::Write)?;
+    word.fetch_add(by, Ordering::Relaxed);
     Ok(am::ok.term())
 }
 
-fn counters_put_3<'p>(_p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
-    let word = Counters::word(reference, ix)?;
-    word.store(as_i64(value).ok_or_else(badarg)?, Ordering::Relaxed);
+fn counters_put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
+    let (turns, word) = Counters::word(reference, ix)?;
+    let value = as_i64(value).ok_or_else(badarg)?;
+    let _turn = turns.take(p, Access::Write)?;
+    word.store(value, Ordering::Relaxed);
     Ok(am::ok.term())
 }
 
 fn counters_info_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
     let counters = Counters::of(reference)?;
-    let size = counters.0.len() as u64;
+    let size = counters.words.len() as u64;
     // As ERTS counts: eight counters share a line of the cache, of which each scheduler has one, and others one more.
     let lines = size.div_ceil(8) * (sched::schedulers() as u64 + 1);
     Ok(map::from_pairs(

@@ -173,7 +173,7 @@ fn new_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
         ..
     } = wanted;
     let table = Table::new(atom, p.pid(), heir, protection, options);
-    match registry::add(table) {
+    match registry::add(p, table)? {
         None => Err(error(am::already_exists).into()),
         Some(_) if options.named => Ok(name),
         Some(reference) => Ok(p.magic_reference(reference)),
@@ -182,17 +182,24 @@ fn new_2<'p>(p: &'p Process, [name, options]: [Term<'p>; 2]) -> BifResult<'p> {
 
 fn whereis_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     name.as_atom().ok_or_else(badarg)?;
-    Ok(match registry::find(name) {
-        Ok(handle) if handle.table().is_known_as(name) => handle.tid(p, name),
-        _ => am::undefined.term(),
-    })
+    let found = registry::find(p, name).and_then(|handle| {
+        drop(handle.table().info(p, name)?);
+        Ok(handle)
+    });
+    match found {
+        Ok(handle) => Ok(handle.tid(p, name)),
+        Err(Leave::Raise(_)) => Ok(am::undefined.term()),
+        Err(control) => Err(control),
+    }
 }
 
 fn rename_2<'p>(p: &'p Process, [id, name]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let table = handle.table();
-    let mut state = table.write(p, id)?;
-    let new = name.as_atom().ok_or_else(badarg)?;
+    let new = name.as_atom();
+    let wanted = new.filter(|_| table.options.named);
+    let mut state = table.to_rename(p, id, wanted)?;
+    let new = new.ok_or_else(badarg)?;
     if !registry::rename(table, &mut state, new) {
         return Err(badarg().into());
     }
@@ -203,7 +210,7 @@ fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
     if let Some(garbage) = p.take_work::<Garbage>() {
         return free(p, *garbage);
     }
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let mut state = handle.table().write(p, id)?;
     let objects = registry::delete(handle.table(), &mut state);
     drop(state);
@@ -244,7 +251,7 @@ fn free<'p>(p: &'p Process, mut garbage: Garbage<'p>) -> BifResult<'p> {
 }
 
 fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let mut state = handle.table().write(p, id)?;
     let to = to.as_pid().filter(|pid| process::exists(*pid));
     let to = to.ok_or_else(badarg)?;
@@ -294,7 +301,7 @@ fn new_options(options: Term<'_>) -> Option<(Option<Option<Heir>>, Option<Protec
 }
 
 fn setopts_2<'p>(p: &'p Process, [id, options]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let mut state = handle.table().write(p, id)?;
     let (heir, protection) = new_options(options).ok_or_else(badarg)?;
     if state.owner != p.pid() {
@@ -308,7 +315,7 @@ fn setopts_2<'p>(p: &'p Process, [id, options]: [Term<'p>; 2]) -> BifResult<'p> 
 }
 
 fn safe_fixtable_2<'p>(p: &'p Process, [id, fix]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let table = handle.table();
     let mut state = table.read_exclusive(p, id)?;
     let pid = p.pid();
@@ -369,7 +376,7 @@ fn copies<'p>(p: &'p Process, objects: Found<'_>) -> Term<'p> {
 }
 
 fn lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().read(p, id)?;
     Ok(copies(p, state.objects.get(key)))
 }
@@ -381,7 +388,7 @@ fn element<'p>(
     key: Term<'p>,
     position: Term<'p>,
 ) -> Result<Option<Term<'p>>, Leave<'p>> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().read(p, id)?;
     let index = position
         .as_index()
@@ -414,20 +421,20 @@ fn lookup_element_4<'p>(
 }
 
 fn member_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().read(p, id)?;
     Ok(Term::bool(state.objects.has(key)))
 }
 
 fn delete_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let mut state = handle.table().write(p, id)?;
     state.objects.remove(key);
     Ok(am::true_.term())
 }
 
 fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let keypos = handle.table().options.keypos;
     let mut state = handle.table().write(p, id)?;
     let key = object(old, keypos)?.get(keypos - 1);
@@ -442,7 +449,7 @@ fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResul
     if let Some(garbage) = p.take_work::<Garbage>() {
         return free(p, *garbage);
     }
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let mut state = handle.table().write(p, id)?;
     let count = p.unsigned(state.objects.len() as u64);
     let options = &handle.table().options;
@@ -467,7 +474,7 @@ fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResul
 }
 
 fn take_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let mut state = handle.table().write(p, id)?;
     let objects = copies(p, state.objects.get(key));
     state.objects.remove(key);
@@ -481,7 +488,7 @@ fn step<'p>(
     lookup: bool,
     objects: impl FnOnce(&Objects) -> Option<Found<'_>>,
 ) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().read(p, id)?;
     let objects = objects(&state.objects).ok_or_else(badarg)?;
     let Some(object) = objects.clone().next() else {
@@ -540,7 +547,7 @@ fn raw_step<'p>(
     id: Term<'p>,
     object: impl FnOnce(&Objects) -> Option<Option<&Stored>>,
 ) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().info(p, id)?;
     Ok(match object(&state.objects).ok_or_else(badarg)? {
         Some(object) => p.copy_in(object.elements()[handle.table().options.keypos - 1]),
@@ -549,7 +556,7 @@ fn raw_step<'p>(
 }
 
 fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().read(p, id)?;
     let index = index.as_index().ok_or_else(badarg)?;
     // Where objects are not counted, no last place of an empty tree is known. Source: `slot_search()` in `erl_db_tree.c`.
@@ -566,7 +573,7 @@ fn slot_2<'p>(p: &'p Process, [id, index]: [Term<'p>; 2]) -> BifResult<'p> {
 
 /// The binaries that the objects with `key` refer to: `[{Address, Bytes, Holders}]`.
 fn ets_lookup_binary_info_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let state = handle.table().info(p, id)?;
     let mut list = Term::NIL;
     for object in state.objects.raw_get(key) {

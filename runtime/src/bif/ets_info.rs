@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::{BifResult, Control, Leave, Raise, badarg, bifs};
+use super::{BifResult, Control, Leave, badarg, bifs};
 use crate::code;
 use crate::ets::registry::Handle;
 use crate::ets::{Hash, Objects, State, Table, WriteConcurrency, registry};
@@ -242,16 +242,16 @@ impl Stats {
 }
 
 /// The table `id` names; `None` where it is gone.
-fn existing<'p>(id: Term<'p>) -> Result<Option<Handle<'p>>, Raise<'p>> {
-    match registry::find(id) {
+fn existing<'p>(p: &Process, id: Term<'p>) -> Result<Option<Handle<'p>>, Leave<'p>> {
+    match registry::find(p, id) {
         Ok(handle) => Ok(Some(handle)),
-        Err(_) if id.as_atom().is_some() => Ok(None),
-        Err(raise) => Err(raise),
+        Err(Leave::Raise(_)) if id.as_atom().is_some() => Ok(None),
+        Err(leave) => Err(leave),
     }
 }
 
 fn info_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
-    let Some(handle) = existing(id)? else {
+    let Some(handle) = existing(p, id)? else {
         return Ok(am::undefined.term());
     };
     let table = handle.table();
@@ -280,7 +280,7 @@ fn info_2<'p>(p: &'p Process, [id, item]: [Term<'p>; 2]) -> BifResult<'p> {
         let export = code::entry::export(am::erts_internal, am::ets_info_binary, 1);
         return Err(Control::Trap(export, vec![id]).into());
     }
-    let Some(handle) = existing(id)? else {
+    let Some(handle) = existing(p, id)? else {
         return Ok(am::undefined.term());
     };
     let table = handle.table();

@@ -5,6 +5,7 @@ use super::{BifResult, Control, Leave, badarg, bifs};
 use crate::ets::registry::TableRef;
 use crate::ets::{Ending, HashKind, Insertion, Kind, STEPS_PER_RED, State, Table, error, registry};
 use crate::heap::Stored;
+use crate::process::order::{self, Access};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::term::{Term, am};
 
@@ -26,11 +27,11 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
     if p.has_work() {
         return go_on(p, id, new);
     }
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let table = handle.table();
     let keypos = table.options.keypos;
-    let mut state = table.write(p, id)?;
     if objects.as_tuple().is_some() {
+        let mut state = table.write(p, id)?;
         let tuple = object(objects, keypos)?;
         if new && state.objects.has(tuple.get(keypos - 1)) {
             return Ok(am::false_.term());
@@ -38,7 +39,7 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
         state.objects.insert(Stored::new(tuple));
         return Ok(am::true_.term());
     }
-    drop(state);
+    table.may(p, id, Access::Write)?;
     let budget = p.reds_left() * STEPS_PER_RED;
     let is_bag = table.options.kind == Kind::Hash(HashKind::Bag);
     let copying = Copying {
@@ -76,7 +77,7 @@ work! { struct Copying { rest; is_split, is_first_slice, stored } }
 
 impl<'p> Copying<'p> {
     fn run(mut self, p: &'p Process, id: Term<'p>, new: bool) -> BifResult<'p> {
-        let handle = registry::find(id)?;
+        let handle = registry::find(p, id)?;
         let table = handle.table();
         let budget = p.reds_left() * STEPS_PER_RED;
         // Checking one, and copying it.
@@ -98,6 +99,11 @@ impl<'p> Copying<'p> {
         }
         self.rest = rest;
         let mut state = match table.write(p, id) {
+            // Its turn has not come.
+            Err(Leave::Control(later)) if order::is_asked() => {
+                drop(p.put_off(self));
+                return Err(later.into());
+            }
             // Another list comes first.
             Err(Leave::Control(Control::Yield)) => return Err(p.put_off(self.paused(p)).into()),
             state => state?,
@@ -105,10 +111,16 @@ impl<'p> Copying<'p> {
         let steps = budget.saturating_sub(left);
         let mut insertion = Insertion::new(self.stored, new, self.is_split);
         let ending = Ending::clone(insertion.ending());
-        if !self.is_split {
+        // In the order of accesses, a list is one.
+        if !self.is_split || order::is_asked() {
             let steps = steps + insertion.run(&mut state.objects, usize::MAX);
             drop(state);
-            return paid(p, &ending, Due::at_once, steps, self.is_first_slice);
+            let due = if self.is_split {
+                Due::new
+            } else {
+                Due::at_once
+            };
+            return paid(p, &ending, due, steps, self.is_first_slice);
         }
         state.insertion = Some(Box::new(insertion));
         let putting = Putting {
@@ -196,7 +208,10 @@ mod tests {
     fn table(p: &Process) -> TableRef {
         let options = TableOptions::of(Kind::Hash(HashKind::Set));
         let table = Table::new(am::table, p.pid(), None, Protection::Public, options);
-        registry::add(table).expect("it has no name")
+        registry::add(p, table)
+            .ok()
+            .flatten()
+            .expect("it has no name")
     }
 
     fn objects(p: &Process) -> Term<'_> {

@@ -11,6 +11,7 @@ use crate::ets::select::{self, Keys, Part, Position, Request, compiled};
 use crate::ets::{HashKind, Kind, Objects, Protection, State, Table, error, registry};
 use crate::heap::{Heap, MagicBinary, Message};
 use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
+use crate::process::order::{self, Access};
 use crate::process::{CONTEXT_REDS, Process, refs};
 use crate::sched;
 use crate::term::{Atom, Term, am};
@@ -257,7 +258,7 @@ impl<'p> Traversal<'p> {
 
     /// Goes through the table for as long as the time slice lasts.
     fn run(mut self, p: &'p Process) -> BifResult<'p> {
-        let handle = registry::find(self.id)?;
+        let handle = registry::find(p, self.id)?;
         let table = handle.table();
         let used = self.program.clone();
         let compiled = used.compiled().ok_or_else(badarg)?;
@@ -315,6 +316,18 @@ impl<'p> Traversal<'p> {
                 Mode::Delete => select::delete(p, (objects, is_others), keys, program, part),
                 _ => select::replace(p, objects, keys, program, part),
             };
+            self.ends(p, table, &mut state, done.is_ok() && part.trap);
+            return Ok(done?);
+        }
+        if order::is_asked() {
+            let kind = |state: &State| match self.fixed || self.may_trap(p, state) {
+                true => Access::Write,
+                false => Access::Read,
+            };
+            let mut state = table.read_as(p, self.id, kind)?;
+            self.fix(p, table, &mut state);
+            let done = self.look(p, &state.objects, keys, program, part);
+            self.ends(p, table, &mut state, done.is_ok() && part.trap);
             return Ok(done?);
         }
         let state = if self.may_trap(p, &*table.read(p, self.id)?) {
@@ -324,11 +337,32 @@ impl<'p> Traversal<'p> {
         } else {
             table.read(p, self.id)?
         };
-        let done = match self.mode {
-            Mode::Count => select::count(p, &state.objects, keys, program, part),
-            _ => select::select(p, &state.objects, keys, program, self.request, part),
-        };
-        Ok(done?)
+        Ok(self.look(p, &state.objects, keys, program, part)?)
+    }
+
+    /// Goes through objects without changing any.
+    fn look(
+        &self,
+        p: &'p Process,
+        objects: &Objects,
+        keys: &Keys<'_>,
+        program: &MatchSpec,
+        part: &mut Part<'p>,
+    ) -> Result<(), Raise<'p>> {
+        match self.mode {
+            Mode::Count => select::count(p, objects, keys, program, part),
+            _ => select::select(p, objects, keys, program, self.request, part),
+        }
+    }
+
+    /// Gives up its fixation unless it goes on, in the same access.
+    fn ends(&mut self, p: &Process, table: &Table, state: &mut State, goes_on: bool) {
+        if self.fixed && !goes_on {
+            self.fixed = false;
+            if state.unfix(p.pid()) {
+                registry::note_unfix(p.pid(), table);
+            }
+        }
     }
 
     /// Must the table be fixed, lest slots move until the next time slice? Only others' changes can do
@@ -435,7 +469,7 @@ fn begin<'p>(
 
 fn select<'p>(p: &'p Process, id: Term<'p>, spec: Message, back: bool) -> BifResult<'p> {
     // The table's own errors come first.
-    drop(registry::find(id)?.table().read(p, id)?);
+    registry::find(p, id)?.table().may(p, id, Access::Read)?;
     begin(p, id, spec, Mode::Select, Request { limit: 0, back })
 }
 
@@ -461,7 +495,7 @@ fn select_part<'p>(
     spec: Message,
     back: bool,
 ) -> BifResult<'p> {
-    drop(registry::find(id)?.table().read(p, id)?);
+    registry::find(p, id)?.table().may(p, id, Access::Read)?;
     let limit = limit
         .as_index()
         .filter(|limit| *limit > 0)
@@ -492,7 +526,7 @@ fn select_1<'p>(p: &'p Process, [continuation]: [Term<'p>; 1]) -> BifResult<'p> 
     }
     let tuple = continuation.as_tuple().ok_or_else(badarg)?;
     let id = tuple.elements().first().ok_or_else(badarg)?;
-    drop(registry::find(*id)?.table().read(p, *id)?);
+    registry::find(p, *id)?.table().may(p, *id, Access::Read)?;
     Traversal::of(continuation).ok_or_else(badarg)?.run(p)
 }
 
@@ -506,19 +540,19 @@ const ALL: Request = Request {
 };
 
 fn select_count_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    drop(registry::find(id)?.table().read(p, id)?);
+    registry::find(p, id)?.table().may(p, id, Access::Read)?;
     begin(p, id, Message::copy_of(spec), Mode::Count, ALL)
 }
 
 fn internal_select_delete_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    drop(registry::find(id)?.table().write(p, id)?);
+    registry::find(p, id)?.table().may(p, id, Access::Write)?;
     begin(p, id, Message::copy_of(spec), Mode::Delete, ALL)
 }
 
 fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let table = handle.table();
-    drop(table.write(p, id)?);
+    table.may(p, id, Access::Write)?;
     if table.options.kind == Kind::Hash(HashKind::Bag) {
         return Err(error(am::table_type).into());
     }

@@ -78,7 +78,7 @@ fn update_element<'p>(
     [id, key, pairs]: [Term<'p>; 3],
     default: Option<Term<'p>>,
 ) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let table = handle.table();
     let mut state = table.write(p, id)?;
     let default = checked_default(table, default)?;
@@ -186,7 +186,7 @@ fn update_counter<'p>(
     [id, key, steps]: [Term<'p>; 3],
     default: Option<Term<'p>>,
 ) -> BifResult<'p> {
-    let handle = registry::find(id)?;
+    let handle = registry::find(p, id)?;
     let table = handle.table();
     let mut state = table.write(p, id)?;
     let default = checked_default(table, default)?;

@@ -371,7 +371,7 @@ fn split_tables<'p>(
 ) -> GuardResult<'p> {
     let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
     let pair = pair.ok_or_else(badarg)?;
-    let handle = ets::registry::find(pair.get(0))?;
+    let handle = ets::registry::find_now(pair.get(0))?;
     let table = handle.table();
     let fine = table.options.write_concurrency != ets::WriteConcurrency::No;
     let yes = pair.get(1).as_bool().ok_or_else(badarg)?;

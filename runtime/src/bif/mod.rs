@@ -42,6 +42,7 @@ mod lists;
 pub(crate) mod literal_area;
 mod maps;
 mod memory;
+mod names;
 mod node;
 pub(crate) mod os;
 mod persistent_term;

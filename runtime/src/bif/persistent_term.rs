@@ -10,6 +10,7 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use super::{BifResult, badarg, bifs};
 use crate::heap::{Heap, LiteralSlot, LoneLiteral};
 use crate::process::Process;
+use crate::process::order::{Access, Turns};
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
@@ -47,6 +48,9 @@ struct Used {
 
 static TERMS: StaticCell<Table> = StaticCell::empty();
 static USED: Mutex<Option<Used>> = Mutex::new(None);
+
+/// Readers take no lock; in the order of accesses they have turns.
+static TURNS: Turns = Turns::new();
 
 /// The writers' lock.
 fn write() -> MappedMutexGuard<'static, Used> {
@@ -154,6 +158,7 @@ fn rebuild(used: &mut Used, table: &'static Table, heap: &Heap) -> &'static Tabl
 }
 
 fn store<'p>(p: &'p Process, key: Term<'p>, value: Term<'p>, replace: bool) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Write)?;
     let mut used = write();
     let table = table_to_write(&mut used, p);
     let slot = match table.find(key, p) {
@@ -185,19 +190,23 @@ fn put_new_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Read)?;
     let pairs = TERMS.get().into_iter().flat_map(|table| table.pairs(p));
     Ok(pairs.fold(Term::NIL, |rest, (_, pair)| p.cons(pair.term(), rest)))
 }
 
 fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Read)?;
     Ok(value_of(p, key).ok_or_else(badarg)?)
 }
 
 fn get_2<'p>(p: &'p Process, [key, default]: [Term<'p>; 2]) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Read)?;
     Ok(value_of(p, key).unwrap_or(default))
 }
 
 fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Write)?;
     let mut used = write();
     let Some(table) = TERMS.get() else {
         return Ok(Term::bool(false));
@@ -214,6 +223,7 @@ fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Read)?;
     let (mut count, mut bytes) = (0u64, slots() * 8);
     for (slot, _) in TERMS.get().into_iter().flat_map(|table| table.pairs(p)) {
         count += 1;
@@ -228,7 +238,8 @@ fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     ))
 }
 
-fn erase_persistent_terms_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+fn erase_persistent_terms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    let _turn = TURNS.take(p, Access::Write)?;
     let mut used = write();
     let old = TERMS.get();
     TERMS.set(Table::with(INITIAL_SLOTS));

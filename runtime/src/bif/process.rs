@@ -1,6 +1,8 @@
 //! The BIFs of processes: spawning, links, monitors, aliases, exit signals, names, and what a process knows of itself.
 
-use super::{BifResult, Control, GuardResult, Next, Raise, badarg, badopt, bifs, system_limit};
+use super::{
+    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, bifs, system_limit,
+};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
@@ -36,10 +38,6 @@ bifs! {
     bif erlang:"exit"/3 => exit_3, ordered;
     bif erlang:"exit_signal"/2 => exit_signal_2, ordered;
     bif erlang:"exit_signal"/3 => exit_signal_3, ordered;
-    bif erlang:"register"/2 => register_2, shared;
-    bif erlang:"unregister"/1 => unregister_1, shared;
-    bif erlang:"whereis"/1 => whereis_1, shared;
-    bif erlang:"registered"/0 => registered_0, answer;
     bif erlang:"processes"/0 => processes_0, answer;
     bif erts_internal:"processes_next"/1 => processes_next_1, answer;
     bif erlang:"is_process_alive"/1 => is_process_alive_1, answer;
@@ -364,8 +362,8 @@ fn monitor<'p>(
     options: MonitorOptions<'p>,
 ) -> BifResult<'p> {
     let target = match kind.as_atom() {
-        Some(am::process) => monitored_process(item)?,
-        Some(am::port) => monitored_port(item)?,
+        Some(am::process) => monitored_process(p, item)?,
+        Some(am::port) => monitored_port(p, item)?,
         Some(am::time_offset) if item == am::clock_service => Monitored::TimeOffset,
         Some(am::time_offset) => return Err(badarg().into()),
         _ => {
@@ -407,38 +405,38 @@ fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
         .is_some_and(|external| external.kind() == kind)
 }
 
-fn monitored_process(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
-    let by_name = |name: Atom, node: Atom| {
+fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'static>> {
+    let by_name = |name: Atom, node: Atom| -> Result<Monitored, Leave<'static>> {
         let here = node == am::nonode_at_nohost;
-        let pid = match registry::whereis(name) {
+        let pid = match registry::find(p, name)? {
             Some(registry::Named::Process(pid)) if here => Some(pid),
             _ => None,
         };
-        Monitored::Name(name, node, pid)
+        Ok(Monitored::Name(name, node, pid))
     };
     match target.view() {
         View::Pid(pid) => Ok(Monitored::Process(pid)),
         _ if is_elsewhere(target, tag::EXTERNAL_PID) => Ok(Monitored::Elsewhere),
-        View::Atom(name) => Ok(by_name(name, am::nonode_at_nohost)),
+        View::Atom(name) => by_name(name, am::nonode_at_nohost),
         View::Tuple(tuple) => match tuple.elements() {
             [name, node] => match (name.as_atom(), node.as_atom()) {
                 // A node that is not alive knows no other by name.
-                (Some(name), Some(am::nonode_at_nohost)) => Ok(by_name(name, am::nonode_at_nohost)),
-                _ => Err(badarg()),
+                (Some(name), Some(am::nonode_at_nohost)) => by_name(name, am::nonode_at_nohost),
+                _ => Err(badarg().into()),
             },
-            _ => Err(badarg()),
+            _ => Err(badarg().into()),
         },
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
-fn monitored_port(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
-    let by_name = |name: Atom| {
-        let port = match registry::whereis(name) {
+fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'static>> {
+    let by_name = |name: Atom| -> Result<Monitored, Leave<'static>> {
+        let port = match registry::find(p, name)? {
             Some(registry::Named::Port(port)) => Some(port),
             _ => None,
         };
-        Monitored::NamedPort(name, am::nonode_at_nohost, port)
+        Ok(Monitored::NamedPort(name, am::nonode_at_nohost, port))
     };
     match target.view() {
         View::Port(port) => Ok(Monitored::Port(port)),
@@ -447,14 +445,14 @@ fn monitored_port(target: Term<'_>) -> Result<Monitored, Raise<'static>> {
         {
             Ok(Monitored::Elsewhere)
         }
-        View::Atom(name) => Ok(by_name(name)),
+        View::Atom(name) => by_name(name),
         View::Tuple(tuple) => match tuple.elements() {
             [name, node] if *node == am::nonode_at_nohost => {
-                name.as_atom().map(by_name).ok_or_else(badarg)
+                name.as_atom().map_or_else(|| Err(badarg().into()), by_name)
             }
-            _ => Err(badarg()),
+            _ => Err(badarg().into()),
         },
-        _ => Err(badarg()),
+        _ => Err(badarg().into()),
     }
 }
 
@@ -590,51 +588,6 @@ fn exit_signal<'p>(
         _ => return Err(badarg().into()),
     }
     Ok(Term::bool(true))
-}
-
-fn register_2<'p>(_: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
-    let refused = |cause: Atom| Raise::ErrorCause(am::badarg.term(), cause.term());
-    let name = name.as_atom().filter(|name| *name != am::undefined);
-    let name = name.ok_or_else(|| refused(am::none))?;
-    match who.view() {
-        View::Pid(pid) => registry::register_process(name, pid).map_err(refused)?,
-        View::Port(port) => {
-            if !crate::process::ports::exists(port) {
-                return Err(refused(am::none).into());
-            }
-            registry::register_port(name, port).map_err(refused)?;
-            report_port_name(port, Event::Register, name);
-        }
-        _ => return Err(refused(am::none).into()),
-    }
-    Ok(Term::bool(true))
-}
-
-fn report_port_name(port: crate::term::Port, event: Event, name: Atom) {
-    let guard = crate::sched::ptab::pin();
-    if let Some(port) = crate::port::table().get(port.0, &guard) {
-        port.traced().happened(event, name.term());
-    }
-}
-
-fn unregister_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
-    let name = name.as_atom().ok_or_else(badarg)?;
-    if let registry::Named::Port(port) = registry::unregister(name).ok_or_else(badarg)? {
-        report_port_name(port, Event::Unregister, name);
-    }
-    Ok(Term::bool(true))
-}
-
-fn whereis_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
-    let name = name.as_atom().ok_or_else(badarg)?;
-    let named = registry::whereis(name).map(registry::Named::term);
-    Ok(named.unwrap_or(am::undefined.term()))
-}
-
-fn registered_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let names = registry::registered();
-    let names: Vec<Term<'_>> = names.into_iter().map(Atom::term).collect();
-    Ok(p.list(&names))
 }
 
 pub(super) fn all_pids(p: &Process) -> Term<'_> {

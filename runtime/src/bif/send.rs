@@ -17,10 +17,19 @@ fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
     match send_to(p, to, message) {
         Ok(()) | Err(NotSent::NotConnected) => Ok(message),
         Err(NotSent::NoSuchName) => Err(badarg().into()),
+        Err(NotSent::NotItsTurn { sleeps }) => Err(later(sleeps).into()),
         Err(NotSent::Busy(port)) => {
             let function = (am::erlang, am::send, 2);
             Err(wait_for_port(p, port, function).into())
         }
+    }
+}
+
+/// The call is made again when it is its turn.
+fn later(sleeps: bool) -> Control<'static> {
+    match sleeps {
+        true => Control::Wait,
+        false => Control::Yield,
     }
 }
 
@@ -45,6 +54,7 @@ fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResul
         Err(NotSent::NotConnected) if !connect => Ok(am::noconnect.term()),
         Ok(()) | Err(NotSent::NotConnected) => Ok(am::ok.term()),
         Err(NotSent::NoSuchName) => Err(badarg().into()),
+        Err(NotSent::NotItsTurn { sleeps }) => Err(later(sleeps).into()),
         Err(NotSent::Busy(port)) if suspend => {
             let function = (am::erlang, am::send, 3);
             Err(wait_for_port(p, port, function).into())

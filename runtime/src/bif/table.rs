@@ -35,6 +35,7 @@ pub(crate) const FAMILIES: &[&[Bif]] = &[
     super::lists::TABLE,
     super::literal_area::TABLE,
     super::maps::TABLE,
+    super::names::TABLE,
     super::node::TABLE,
     super::os::TABLE,
     super::persistent_term::TABLE,

@@ -74,7 +74,7 @@ pub enum Chance {
     Own,
     /// It is a step of the order, or what it does shows in messages, whose order is recorded.
     Ordered,
-    /// It depends on objects that processes share.
+    /// It depends on objects that processes share, whose accesses are recorded in their order.
     Shared,
     /// It is recorded, and given again; the function is not called.
     Answer,
@@ -357,7 +357,7 @@ mod tests {
         ),
         (
             Chance::Shared,
-            "Depends on an object that processes share: a table, a name, a counter.",
+            "Depends on an object that processes share (a table, a name, an array), whose accesses are recorded in their order.",
         ),
         (Chance::Unrecorded, "Not recorded."),
     ];

@@ -32,6 +32,7 @@ pub(crate) use insertion::{Ending, Insertion, STEPS_PER_RED};
 pub(crate) use tree::Tree;
 
 use crate::heap::{MagicBinary, Message, Stored};
+use crate::process::order::{Access, Object};
 use crate::process::{self, ProcShared, Process};
 use crate::process::{Leave, Raise};
 use crate::term::{Atom, Pid, Term, am};
@@ -144,6 +145,9 @@ impl Heir {
 pub(crate) struct Table {
     pub(crate) options: TableOptions,
     state: RwLock<State>,
+    /// For the order of its accesses, where it has no name; a name has its own.
+    nameless: Object,
+    name: Option<&'static Object>,
     /// What references to it hold.
     this: OnceLock<Weak<MagicBinary>>,
 }
@@ -258,8 +262,16 @@ impl Table {
         Table {
             options,
             state: RwLock::new(state),
+            nameless: Object::default(),
+            name: options.named.then(|| registry::object_of(name)).flatten(),
             this: OnceLock::new(),
         }
+    }
+
+    /// What is accessed, for the order of accesses.
+    #[inline]
+    pub(crate) fn object(&self) -> &Object {
+        self.name.unwrap_or(&self.nameless)
     }
 
     /// What references to it hold.
@@ -283,10 +295,14 @@ impl Table {
         loop {
             let state = self.state.read();
             if state.insertion.is_none() {
+                p.accesses(self.object(), Access::Read)?;
                 return Ok(state);
             }
             drop(state);
-            drop(self.settled_exclusive(p)?);
+            let mut state = self.state.write();
+            if state.insertion.is_some() {
+                state.help(p)?;
+            }
         }
     }
 
@@ -300,12 +316,28 @@ impl Table {
         if state.insertion.is_some() {
             state.help(p)?;
         }
+        p.accesses(self.object(), Access::Write)?;
         Ok(state)
     }
 
-    /// Is it known as `id`?
-    pub(crate) fn is_known_as(&self, id: Term<'_>) -> bool {
-        self.check(&self.state.read(), id).is_ok()
+    /// To change its name to `name`: an access to whatever has to do with both names.
+    pub(crate) fn to_rename<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+        name: Option<Atom>,
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
+        let mut state = self.state.write();
+        if state.insertion.is_some() {
+            state.help(p)?;
+        }
+        let other = name.and_then(registry::object_of);
+        let both = [Some(self.object()), other];
+        let both: Vec<&Object> = both.into_iter().flatten().collect();
+        p.accesses_all(&both, Access::Write)?;
+        self.check(&state, id)?;
+        state.may(p, Access::Write)?;
+        Ok(state)
     }
 
     /// For information, which nobody is refused.
@@ -319,6 +351,25 @@ impl Table {
         Ok(state)
     }
 
+    /// Whether `p` may read or write objects, before a BIF that looks at its other arguments first: this is an access only
+    /// where it is refused.
+    ///
+    /// # Errors
+    /// As [`Table::read`] or [`Table::write`].
+    pub(crate) fn may<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+        access: Access,
+    ) -> Result<(), Leave<'p>> {
+        let state = self.state.read();
+        let refused = self.check(&state, id).and_then(|()| state.may(p, access));
+        if refused.is_err() {
+            p.accesses(self.object(), Access::Read)?;
+        }
+        Ok(refused?)
+    }
+
     /// To read objects.
     #[inline]
     pub(crate) fn read<'p>(
@@ -328,9 +379,7 @@ impl Table {
     ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
         let state = self.settled(p)?;
         self.check(&state, id)?;
-        if state.protection == Protection::Private && !state.is_owner(p) {
-            return Err(error(am::access).into());
-        }
+        state.may(p, Access::Read)?;
         Ok(state)
     }
 
@@ -343,9 +392,21 @@ impl Table {
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let state = self.settled_exclusive(p)?;
         self.check(&state, id)?;
-        if state.protection != Protection::Public && !state.is_owner(p) {
-            return Err(error(am::access).into());
-        }
+        state.may(p, Access::Write)?;
+        Ok(state)
+    }
+
+    /// To read objects, with the state to oneself, by an access whose kind `access` tells.
+    pub(crate) fn read_as<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+        access: impl FnOnce(&State) -> Access,
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
+        let state = self.state.write();
+        p.accesses(self.object(), access(&state))?;
+        self.check(&state, id)?;
+        state.may(p, Access::Read)?;
         Ok(state)
     }
 
@@ -357,9 +418,20 @@ impl Table {
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let state = self.settled_exclusive(p)?;
         self.check(&state, id)?;
-        if state.protection == Protection::Private && !state.is_owner(p) {
-            return Err(error(am::access).into());
-        }
+        state.may(p, Access::Read)?;
+        Ok(state)
+    }
+
+    /// Whatever its state, by a process that changes it.
+    ///
+    /// # Errors
+    /// It is not the turn of `p` to access it.
+    pub(crate) fn to_change(
+        &self,
+        p: &Process,
+    ) -> Result<RwLockWriteGuard<'_, State>, process::Control<'static>> {
+        let state = self.state.write();
+        p.accesses(self.object(), Access::Write)?;
         Ok(state)
     }
 
@@ -374,6 +446,19 @@ impl State {
     #[inline]
     pub(crate) fn is_owner(&self, p: &Process) -> bool {
         self.owner == p.pid() || registry::is_super_user(p.pid())
+    }
+
+    /// May `p` access objects so?
+    #[inline]
+    fn may(&self, p: &Process, access: Access) -> Result<(), Raise<'static>> {
+        let is_open = match access {
+            Access::Read => self.protection != Protection::Private,
+            Access::Write => self.protection == Protection::Public,
+        };
+        match is_open || self.is_owner(p) {
+            true => Ok(()),
+            false => Err(error(am::access)),
+        }
     }
 
     /// Goes on with the insertion that is under way until that has taken `most` steps or more; how many it took.

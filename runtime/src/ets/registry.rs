@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{Objects, Table, error};
+use super::{Access, Object, Objects, Table, error};
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
-use crate::process::Raise;
-use crate::process::{self, Process, Signal, refs};
+use crate::process::order;
+use crate::process::{self, Control, Leave, Process, Raise, Signal, refs};
 use crate::term::{Atom, Pid, Term, View, am};
 
 /// Hashes atoms and pids, which are numbers.
@@ -44,6 +44,14 @@ const REDS_AT_ONCE: i64 = process::CONTEXT_REDS;
 pub(crate) type TableRef = Arc<MagicBinary>;
 
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
+
+/// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.
+static OBJECTS: order::Names = order::Names::new();
+
+/// What stands for a name in the order of accesses; nothing where nobody asks for the order.
+pub(super) fn object_of(name: Atom) -> Option<&'static Object> {
+    order::is_asked().then(|| OBJECTS.of(name))
+}
 
 /// The tables of processes.
 #[derive(Default)]
@@ -99,7 +107,29 @@ impl Handle<'_> {
 /// # Errors
 /// `badarg`, because of `type` where `id` is no identifier, of `id` where there is no such table.
 #[inline]
-pub(crate) fn find<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
+pub(crate) fn find<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p>> {
+    match id.as_atom() {
+        Some(name) if order::is_asked() => {
+            let names = NAMES.read();
+            match names.get(&name) {
+                Some(table) => Ok(Handle::Named(Arc::clone(table))),
+                None => {
+                    let object = object_of(name);
+                    object.map_or(Ok(()), |object| p.accesses(object, Access::Read))?;
+                    Err(error(am::id).into())
+                }
+            }
+        }
+        _ => Ok(find_now(id)?),
+    }
+}
+
+/// The same by nobody in particular.
+///
+/// # Errors
+/// As [`find`].
+#[inline]
+pub(crate) fn find_now<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
     match id.view() {
         View::Ref(reference) => match reference.magic() {
             Some(magic) if table_of(magic).is_some() => Ok(Handle::Reference(magic)),
@@ -113,29 +143,42 @@ pub(crate) fn find<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
     }
 }
 
-/// Makes `table` known, for its owner; `None` where its name is taken.
-pub(crate) fn add(table: Table) -> Option<TableRef> {
+/// Makes `table` known, for its owner `p`; `None` where its name is taken.
+///
+/// # Errors
+/// It is not the turn of `p`.
+pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control<'static>> {
     let named = table.options.named;
     let (name, owner) = {
         let state = table.state();
         (state.name, state.owner)
     };
+    let mut names = named.then(|| NAMES.write());
+    if let Some(names) = &names {
+        let is_taken = names.contains_key(&name);
+        let access = if is_taken {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        p.accesses(table.object(), access)?;
+        if is_taken {
+            return Ok(None);
+        }
+    }
     let reference = MagicBinary::new(refs::make_ref(), Box::new(table));
     if let Some(table) = table_of(&reference) {
         let _ = table.this.set(Arc::downgrade(&reference));
     }
-    if named {
-        let mut names = NAMES.write();
-        if names.contains_key(&name) {
-            return None;
-        }
+    if let Some(names) = &mut names {
         names.insert(name, Arc::clone(&reference));
     }
+    drop(names);
     TABLES.fetch_add(1, Ordering::Relaxed);
     let mut owned = OWNED.lock();
     let tables = owned.tables.entry(owner).or_default();
     tables.push(Arc::clone(&reference));
-    Some(reference)
+    Ok(Some(reference))
 }
 
 /// All tables.
@@ -235,9 +278,18 @@ pub(crate) fn rename(table: &Table, state: &mut super::State, name: Atom) -> boo
         if let Some(reference) = names.remove(&state.name) {
             names.insert(name, reference);
         }
+        moves_object(table, state.name, name);
     }
     state.name = name;
     true
+}
+
+/// What stands for a table in the order of accesses goes on to stand for its new name, and for the old one, too.
+fn moves_object(table: &Table, old: Atom, new: Atom) {
+    if let Some(object) = table.name {
+        OBJECTS.set(old, object);
+        OBJECTS.set(new, object);
+    }
 }
 
 /// Makes `to` the owner of `table`.
@@ -302,11 +354,18 @@ pub(crate) fn exited(p: &mut Process) -> bool {
     }
     let pid = p.pid();
     set_super_user(pid, false);
-    let fixed = OWNED.lock().fixed.remove(&pid);
-    for reference in fixed.unwrap_or_default() {
-        if let Some(table) = table_of(&reference) {
-            table.state().unfix_all(pid);
+    loop {
+        let Some(reference) = last_of(&OWNED.lock().fixed, pid) else {
+            break;
+        };
+        let Some(table) = table_of(&reference) else {
+            break;
+        };
+        match table.to_change(p) {
+            Ok(mut state) => state.unfix_all(pid),
+            Err(_) => return false,
         }
+        note_unfix(pid, table);
     }
     let mut reds = REDS_AT_ONCE;
     loop {
@@ -319,15 +378,12 @@ pub(crate) fn exited(p: &mut Process) -> bool {
             }
             DYING.fetch_sub(1, Ordering::Relaxed);
         }
-        let next = OWNED
-            .lock()
-            .tables
-            .get(&pid)
-            .and_then(|tables| tables.last().cloned());
-        let Some(reference) = next else {
+        let Some(reference) = last_of(&OWNED.lock().tables, pid) else {
             return true;
         };
-        if let Some(objects) = table_of(&reference).and_then(|table| leave(pid, table)) {
+        let left = table_of(&reference).map_or(Ok(None), |table| leave(p, table));
+        let Ok(left) = left else { return false };
+        if let Some(objects) = left {
             DYING.fetch_add(1, Ordering::Relaxed);
             OWNED.lock().dying.insert(pid, objects);
         }
@@ -338,12 +394,18 @@ pub(crate) fn exited(p: &mut Process) -> bool {
     }
 }
 
+/// The last one of a process's tables.
+fn last_of(tables: &Map<Pid, Vec<TableRef>>, pid: Pid) -> Option<TableRef> {
+    tables.get(&pid).and_then(|tables| tables.last().cloned())
+}
+
 /// What becomes of a table when its owner exits: the objects of one that dies.
-fn leave(pid: Pid, table: &Table) -> Option<Objects> {
-    let mut state = table.state();
+fn leave(p: &Process, table: &Table) -> Result<Option<Objects>, Control<'static>> {
+    let pid = p.pid();
+    let mut state = table.to_change(p)?;
     if state.deleted || state.owner != pid {
         disown(pid, table);
-        return None;
+        return Ok(None);
     }
     // It stays the heir, of its own table.
     let heir = state.heir.as_ref();
@@ -357,7 +419,7 @@ fn leave(pid: Pid, table: &Table) -> Option<Objects> {
                 send_transfer(heir, pid, &reference, data.term());
             }
         }
-        return None;
+        return Ok(None);
     }
-    Some(delete(table, &mut state))
+    Ok(Some(delete(table, &mut state)))
 }

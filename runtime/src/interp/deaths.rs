@@ -85,7 +85,11 @@ impl Reporter {
                 }
             }
         });
-        let registered = registry::register_process(Atom::new("doomed_reporter"), pid);
+        let registered = registry::register_process(
+            registry::to_change_now(),
+            Atom::new("doomed_reporter"),
+            pid,
+        );
         assert_eq!(registered, Ok(()));
         Reporter { pid, texts }
     }

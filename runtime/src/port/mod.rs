@@ -454,7 +454,7 @@ impl Port {
         }
         self.traced().happened(Event::Closed, reason);
         if let Some(name) = registry::name_of(Named::Port(self.id)) {
-            registry::unregister(name);
+            registry::unregister(registry::to_change_now(), name);
             self.traced().happened(Event::Unregister, name.term());
         }
         self.remove();

@@ -98,11 +98,10 @@ impl Process {
         if forget_blocker(self.pid().0) {
             dirty_queues::limits_changed();
         }
-        if !(GIVES_UP.get())(self) {
+        if !(GIVES_UP.get())(self) || registry::unregister_exiting(self).is_err() {
             probes().exiting(self, false);
             return false;
         }
-        registry::unregister_exiting(&self.shared);
         for timer in self.shared.close_timers() {
             user_timers::cancel(timer);
         }

@@ -1,11 +1,12 @@
 //! The operations of a process on others: sends, links, monitors, exit signals.
 
+use super::order;
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
-use super::registry::{Named, whereis};
+use super::registry::{self, Named, whereis};
 use super::seq_token::Token;
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
-use super::{Alias, Monitored, Origin, Peer, Process, Signal, deliver, send};
+use super::{Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, send};
 use super::{tally, trace_flags};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
@@ -23,6 +24,11 @@ pub enum NotSent {
     NoSuchName,
     /// The port is busy; the sender is woken when it takes data again.
     Busy(Port),
+    /// A recorded run is followed, and it is not the turn of the sender to look for the name.
+    NotItsTurn {
+        /// It is to be woken.
+        sleeps: bool,
+    },
     /// It is for another node, and there is no connection: lost, and only `send/3` tells.
     NotConnected,
 }
@@ -46,11 +52,20 @@ pub(crate) fn send_with(
     message: Term<'_>,
     priority: bool,
 ) -> Result<(), NotSent> {
+    let named = match receiver_name(to) {
+        Some(name) if order::is_asked() => {
+            registry::find(p, name).map_err(|later| NotSent::NotItsTurn {
+                sleeps: matches!(later, Control::Wait),
+            })?
+        }
+        Some(name) => whereis(name),
+        None => None,
+    };
     if p.shared().tracee.has(trace_flags::SEND) {
         report_send(p, to, message);
     }
     tally::message_sent();
-    let sent = send_on(p, to, message, priority);
+    let sent = send_on(p, (to, named), message, priority);
     if p.flags.get().saves_calls {
         save_send(p, to, &sent);
     }
@@ -67,12 +82,17 @@ fn save_send(p: &Process, to: Term<'_>, sent: &Result<(), NotSent>) {
 }
 
 #[inline(always)]
-fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Result<(), NotSent> {
+fn send_on(
+    p: &Process,
+    (to, named): (Term<'_>, Option<Named>),
+    message: Term<'_>,
+    priority: bool,
+) -> Result<(), NotSent> {
     match to.view() {
         View::Pid(pid) => {
             send_to_pid(p, pid, message);
         }
-        View::Atom(name) => deliver_to_name(p, name, message)?,
+        View::Atom(_) => deliver_to_named(p, named.ok_or(NotSent::NoSuchName)?, message)?,
         View::Port(port) => send_to_port(p, port, message)?,
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
@@ -105,14 +125,14 @@ fn send_on(p: &Process, to: Term<'_>, message: Term<'_>, priority: bool) -> Resu
             let [name, node] = tuple.elements() else {
                 return Err(NotSent::NoSuchName);
             };
-            let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
+            let (Some(_), Some(node)) = (name.as_atom(), node.as_atom()) else {
                 return Err(NotSent::NoSuchName);
             };
             if node != am::nonode_at_nohost {
                 return Err(NotSent::NotConnected);
             }
-            if whereis(name).is_some() {
-                return deliver_to_name(p, name, message);
+            if let Some(named) = named {
+                return deliver_to_named(p, named, message);
             }
         }
         _ => return Err(NotSent::NoSuchName),
@@ -135,8 +155,21 @@ fn discard(p: &Process, to: Term<'_>, message: Term<'_>) {
     super::logger::log_error(p, "~s~n", p.list(&[p.string(&text)]));
 }
 
-fn deliver_to_name(p: &Process, name: Atom, message: Term<'_>) -> Result<(), NotSent> {
-    match whereis(name).ok_or(NotSent::NoSuchName)? {
+/// The name that a message is for, on this node.
+#[inline]
+fn receiver_name(to: Term<'_>) -> Option<Atom> {
+    match to.view() {
+        View::Atom(name) => Some(name),
+        View::Tuple(tuple) => match tuple.elements() {
+            [name, node] if *node == am::nonode_at_nohost => name.as_atom(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn deliver_to_named(p: &Process, named: Named, message: Term<'_>) -> Result<(), NotSent> {
+    match named {
         Named::Process(pid) => send_to_pid(p, pid, message),
         Named::Port(port) => send_to_port(p, port, message)?,
     }

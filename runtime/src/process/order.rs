@@ -6,12 +6,15 @@
 //!
 //! Source of the notions: prefix-based tracing (`docs/replay.md`).
 
+mod access;
 pub(crate) mod answer;
 
 use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
+
+pub(crate) use access::{Access, Names, Object, Turns};
 
 use super::Process;
 use super::probe::probes;
@@ -135,6 +138,14 @@ pub(crate) enum Told {
     },
     /// Bytes of a term.
     Bytes([u64; 4]),
+    /// An access to what processes share, so many after the last one that was told, comes after this one.
+    After {
+        of: Pid,
+        number: u64,
+        since: u64,
+    },
+    /// So many accesses since the last one that was told.
+    Accesses(u64),
     Exit,
 }
 
@@ -171,6 +182,8 @@ pub(crate) struct Own {
     awaits: Option<&'static answer::Native>,
     /// How many references and unique integers it has made.
     named: u64,
+    /// Its accesses to what processes share.
+    made: Option<Box<access::Made>>,
     /// What it follows.
     pub(super) follows: Option<Box<replay::Follows>>,
 }
@@ -287,7 +300,12 @@ impl Process {
         if step == Step::Timeout {
             self.tell_site();
         }
-        self.own_order().tell_rest(self.pid());
+        let mut own = self.own_order();
+        own.tell_rest(self.pid());
+        if step == Step::Exit {
+            own.tell_accesses(self.pid());
+        }
+        drop(own);
         let told = match step {
             Step::Spawn(child) => Told::Spawn(child),
             Step::Send(_) => return,

@@ -3,11 +3,13 @@
 use crate::hash::HashMap;
 use std::sync::OnceLock;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::event::Event;
+use super::order::{self, Access, Object};
 use super::probe::{happened, probes};
-use super::shared::{ProcShared, lookup};
+use super::shared::lookup;
+use super::{Control, Process};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term, am};
 
@@ -36,7 +38,43 @@ fn names() -> &'static RwLock<HashMap<Atom, Named>> {
     NAMES.get_or_init(RwLock::default)
 }
 
-/// The process or port that has `name`.
+/// What stands for each name in the order of accesses, and for all of them together.
+static OBJECTS: order::Names = order::Names::new();
+static ALL: Object = Object::new();
+
+/// The names, of which one is about to be changed.
+pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
+
+/// To give or to free `name`, by `p`.
+///
+/// # Errors
+/// It is not the turn of `p`, as [`Process::accesses`] tells.
+pub(crate) fn to_change(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
+    let names = to_change_now();
+    if order::is_asked() {
+        p.accesses_all(&[OBJECTS.of(name), &ALL], Access::Write)?;
+    }
+    Ok(names)
+}
+
+/// The same by no process.
+pub(crate) fn to_change_now() -> Changes {
+    names().write()
+}
+
+/// The process or port that has `name`, as `p` looks for it.
+///
+/// # Errors
+/// As [`to_change`].
+pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
+    let names = names().read();
+    if order::is_asked() {
+        p.accesses(OBJECTS.of(name), Access::Read)?;
+    }
+    Ok(names.get(&name).copied())
+}
+
+/// The process or port that has `name`, by no process.
 #[must_use]
 pub(crate) fn whereis(name: Atom) -> Option<Named> {
     names().read().get(&name).copied()
@@ -56,10 +94,9 @@ pub fn name_of(who: Named) -> Option<Atom> {
 ///
 /// # Errors
 /// Why not, as `erl_erts_errors` takes it: the process is gone, it has a name, or (`none`) the name is taken.
-pub(crate) fn register_process(name: Atom, pid: Pid) -> Result<(), Atom> {
+pub(crate) fn register_process(mut names: Changes, name: Atom, pid: Pid) -> Result<(), Atom> {
     let guard = pin();
     let shared = lookup(pid, &guard).ok_or(am::notalive)?;
-    let mut names = names().write();
     shared.can_be_named()?;
     if names.contains_key(&name) {
         return Err(am::none);
@@ -80,8 +117,7 @@ pub(crate) fn register_process(name: Atom, pid: Pid) -> Result<(), Atom> {
 ///
 /// # Errors
 /// As [`register_process`].
-pub(crate) fn register_port(name: Atom, port: Port) -> Result<(), Atom> {
-    let mut names = names().write();
+pub(crate) fn register_port(mut names: Changes, name: Atom, port: Port) -> Result<(), Atom> {
     if names.values().any(|named| *named == Named::Port(port)) {
         return Err(am::registered_name);
     }
@@ -93,8 +129,7 @@ pub(crate) fn register_port(name: Atom, port: Port) -> Result<(), Atom> {
 }
 
 /// Frees `name`; tells who had it.
-pub(crate) fn unregister(name: Atom) -> Option<Named> {
-    let mut names = names().write();
+pub(crate) fn unregister(mut names: Changes, name: Atom) -> Option<Named> {
     let named = names.remove(&name);
     if let Some(Named::Process(pid)) = named
         && let Some(shared) = lookup(pid, &pin())
@@ -107,21 +142,34 @@ pub(crate) fn unregister(name: Atom) -> Option<Named> {
 }
 
 /// Takes the name of a process that exits, and lets it get no other.
-pub(super) fn unregister_exiting(shared: &ProcShared) {
+///
+/// # Errors
+/// As [`to_change`].
+pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
+    let shared = p.shared();
+    let named = match shared.name() {
+        Some(name) => Some(to_change(p, name)?),
+        None => None,
+    };
     if let Some(name) = shared.refuse_names() {
-        let mut names = names().write();
+        let mut names = named.unwrap_or_else(to_change_now);
         if names.get(&name) == Some(&Named::Process(shared.pid())) {
             names.remove(&name);
             drop(names);
             happened(shared, Event::Unregister, name.term());
         }
     }
+    Ok(())
 }
 
 /// All names, in the order of their atoms' indices.
-#[must_use]
-pub fn registered() -> Vec<Atom> {
-    let mut all: Vec<Atom> = names().read().keys().copied().collect();
+///
+/// # Errors
+/// As [`to_change`].
+pub(crate) fn registered(p: &Process) -> Result<Vec<Atom>, Control<'static>> {
+    let names = names().read();
+    p.accesses(&ALL, Access::Read)?;
+    let mut all: Vec<Atom> = names.keys().copied().collect();
     all.sort_unstable();
-    all
+    Ok(all)
 }

@@ -5,6 +5,7 @@
 //! waits, however short its time. Source: Algorithm 1 of prefix-based tracing (`docs/replay.md`), with the receivers in
 //! the place of its scheduler.
 
+mod access;
 mod answers;
 mod cursor;
 mod held;
@@ -51,6 +52,7 @@ struct Plan {
     /// Steps and deliveries so far.
     progress: AtomicU64,
     has_differed: AtomicBool,
+    accesses: access::All,
     /// Who waits, where the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
 }
@@ -98,6 +100,7 @@ work! { Hears without terms }
 /// What a process follows.
 pub(super) struct Follows {
     cursor: Cursor,
+    accesses: access::Own,
     /// Signals that have come before their turn.
     held: Held,
 }
@@ -122,6 +125,7 @@ impl Plan {
         self.indexes.write().insert(p.pid(), index);
         p.follow(Follows {
             cursor: Cursor::new(&self.trace, index),
+            accesses: self.accesses.own(&self.trace.processes[index].steps),
             held: Held::default(),
         });
     }
@@ -130,6 +134,7 @@ impl Plan {
         Plan {
             identities: Identities::of(&trace),
             contents: answers::contents(&trace),
+            accesses: access::All::of(&trace),
             trace,
             goes_on,
             indexes: RwLock::default(),
@@ -193,7 +198,10 @@ impl Follows {
             let (source, signal) = self.held.take(plan, due)?;
             return Some(plan.corrected(due, source, signal));
         }
-        let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit));
+        let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit))
+            && self
+                .accesses
+                .are_all_before_exit(plan.accesses.made(self.cursor.process));
         let ends = |_: &Source, signal: &Signal| match signal {
             Signal::Exit(exit) => exit.ends(traps),
             _ => false,
@@ -400,6 +408,7 @@ impl Process {
         };
         let me = follows.cursor.process;
         follows.cursor.finish();
+        follows.accesses.finish(&plan.accesses);
         drop(follows);
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");

@@ -359,8 +359,12 @@ fn messages_that_were_passed_over_are_not_the_heap_s() {
 fn names_go_with_their_process() {
     let name = Atom::new("a process of this test");
     let pid = idle();
-    assert_eq!(registry::register_process(name, pid), Ok(()));
-    let again = registry::register_process(Atom::new("another name"), pid);
+    assert_eq!(
+        registry::register_process(registry::to_change_now(), name, pid),
+        Ok(())
+    );
+    let again =
+        registry::register_process(registry::to_change_now(), Atom::new("another name"), pid);
     assert_eq!(again, Err(am::registered_name));
     assert_eq!(
         registry::whereis(name)
@@ -370,7 +374,10 @@ fn names_go_with_their_process() {
     );
     send_atom(pid, am::normal);
     eventually("the name is free", || registry::whereis(name).is_none());
-    assert_eq!(registry::register_process(name, pid), Err(am::notalive));
+    assert_eq!(
+        registry::register_process(registry::to_change_now(), name, pid),
+        Err(am::notalive)
+    );
 }
 
 #[test]

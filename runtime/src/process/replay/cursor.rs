@@ -187,7 +187,12 @@ fn is_delivery(step: &Recorded) -> bool {
 }
 
 fn is_own(step: &Recorded) -> bool {
-    !matches!(step, Recorded::Deliver(_) | Recorded::Content { .. })
+    !matches!(step, Recorded::Deliver(_) | Recorded::Content { .. }) && !is_access(step)
+}
+
+/// Its turn is that of the process's accesses alone (`access.rs`).
+pub(super) fn is_access(step: &Recorded) -> bool {
+    matches!(step, Recorded::After { .. } | Recorded::Accesses(_))
 }
 
 fn next_own(steps: &[Recorded], from: usize) -> usize {

@@ -94,10 +94,15 @@ impl Plan {
 
 impl Process {
     fn says_what_it_waits_for(&mut self, plan: &Plan) {
+        let place = self.place();
+        if let Some(line) = self.says_what_access_it_waits_for(&place) {
+            let has_others = false;
+            plan.waiting.lock().push(Waiting { has_others, line });
+            return;
+        }
         if self.turn() != Turn::Wait {
             return;
         }
-        let place = self.place();
         let Some(mut follows) = self.follows() else {
             return;
         };

@@ -114,6 +114,12 @@ impl Recorder {
                 third,
                 fourth,
             },
+            Told::After { of, number, since } => RingEvent::OrderAfter {
+                of: id_of(of),
+                number,
+                since,
+            },
+            Told::Accesses(count) => RingEvent::OrderAccesses { count },
             Told::Exit => RingEvent::OrderExit {},
         }
     }

@@ -1,0 +1,351 @@
+//! The order in which processes access what they share: tables, names, arrays of atomics.
+//!
+//! Each process numbers its accesses, from 1. A recorder is told of an access only what does not follow from all else:
+//! that it comes *after* an access of another process ([`Told::After`]). A replay makes an access when the accesses are
+//! made after which it comes, and needs to know of no object for that.
+//!
+//! An [`Object`] knows who comes to it. While one process alone does, it is the *owner*: its accesses cost a comparison,
+//! and nothing is told of them. When another one comes, it comes after all that the owner has accessed so far, whatever
+//! that was. A read by another process ends the ownership: from then on there are readers, each of which comes after the
+//! last write. The next write comes after all that its readers have accessed so far, and the writer is the owner.
+//!
+//! Why this is exact: an access is *made* when its process counts it, which it does while it holds the lock of the object.
+//!
+//! - Two accesses to an object, one of them a write, are ordered in what is told as they were by the lock. The later one
+//!   is made by the same process, or by one that has been told to come after the earlier one, or that has come after a
+//!   later access of its process already ([`Made::comes_after`] leaves only these out); or a third process's access stands
+//!   between them, and the same is true of both steps.
+//! - A replay never waits in a circle. An access is told to come after accesses that had been made before it was made
+//!   itself: of each pair that is told, the first was made earlier.
+//!
+//! The caller holds the lock that guards the object, for the access: a write alone, a read at most together with reads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use super::{Process, Told, is_asked, is_followed, is_recorded};
+use crate::hash::HashMap;
+use crate::process::Control;
+use crate::process::probe::probes;
+use crate::term::{Atom, Pid};
+
+/// How an object is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A process that accesses objects, as these keep it.
+#[derive(Clone)]
+struct Accessor {
+    pid: Pid,
+    /// How many accesses it has made.
+    made: Arc<AtomicU64>,
+}
+
+impl Accessor {
+    fn made(&self) -> u64 {
+        self.made.load(Ordering::Acquire)
+    }
+}
+
+/// What processes share, for the order of their accesses.
+pub(crate) struct Object {
+    /// The process that alone accesses it; [`NOBODY`] where there are several, or none yet.
+    owner: AtomicU64,
+    /// Another number for each set of readers; no two objects have the same.
+    readers: AtomicU64,
+    known: Mutex<Known>,
+}
+
+const NOBODY: u64 = u64::MAX;
+/// With so many readers, the next one is taken for a writer: a table that all processes read keeps no list of them.
+const READERS_MAX: usize = 32;
+
+static NEXT_READERS: AtomicU64 = AtomicU64::new(1);
+
+struct Known {
+    /// The last write, where there is no owner: its process, and how many accesses that one had made by then.
+    wrote: Option<(Pid, u64)>,
+    /// The owner, or who has read since the last write, the last writer among them.
+    all: Vec<Accessor>,
+}
+
+impl Default for Object {
+    fn default() -> Object {
+        Object::new()
+    }
+}
+
+impl Object {
+    /// What nobody has accessed.
+    pub(crate) const fn new() -> Object {
+        Object {
+            owner: AtomicU64::new(NOBODY),
+            readers: AtomicU64::new(0),
+            known: Mutex::new(Known {
+                wrote: None,
+                all: Vec::new(),
+            }),
+        }
+    }
+
+    /// An access by the process that has made `made`: what it comes after.
+    fn access(&self, made: &mut Made, access: Access) -> After {
+        if self.owner.load(Ordering::Relaxed) == made.own.pid.0 {
+            return After::new();
+        }
+        let readers = self.readers.load(Ordering::Relaxed);
+        if access == Access::Read && made.is_reader(readers) {
+            return After::new();
+        }
+        let mut known = self.known.lock();
+        match access {
+            Access::Read => self.read(&mut known, made),
+            Access::Write => self.write(&mut known, made),
+        }
+    }
+
+    fn write(&self, known: &mut Known, made: &mut Made) -> After {
+        let others = known.all.drain(..);
+        let after = others.filter_map(|other| made.comes_after(other.pid, other.made()));
+        let after = after.collect();
+        known.wrote = None;
+        known.all.push(made.own.clone());
+        self.readers.store(0, Ordering::Relaxed);
+        self.owner.store(made.own.pid.0, Ordering::Relaxed);
+        after
+    }
+
+    fn read(&self, known: &mut Known, made: &mut Made) -> After {
+        let is_first = known.all.is_empty();
+        if is_first || known.all.len() == READERS_MAX {
+            return self.write(known, made);
+        }
+        if self.owner.load(Ordering::Relaxed) != NOBODY {
+            let owner = &known.all[0];
+            known.wrote = Some((owner.pid, owner.made()));
+            let readers = NEXT_READERS.fetch_add(1, Ordering::Relaxed);
+            self.readers.store(readers, Ordering::Relaxed);
+            self.owner.store(NOBODY, Ordering::Relaxed);
+        }
+        let mut after = After::new();
+        if !known.all.iter().any(|one| one.pid == made.own.pid) {
+            after.extend(
+                known
+                    .wrote
+                    .and_then(|(pid, number)| made.comes_after(pid, number)),
+            );
+            known.all.push(made.own.clone());
+        }
+        made.reads(self.readers.load(Ordering::Relaxed));
+        after
+    }
+}
+
+/// What processes share without a lock: it has one where the order is asked for.
+pub(crate) struct Turns {
+    lock: Mutex<()>,
+    object: Object,
+}
+
+impl Turns {
+    /// Nobody has had a turn.
+    pub(crate) const fn new() -> Turns {
+        Turns {
+            lock: Mutex::new(()),
+            object: Object::new(),
+        }
+    }
+
+    /// The turn of `p`, for as long as this is held; nothing is where nobody asks for the order.
+    ///
+    /// # Errors
+    /// As [`Process::accesses`].
+    #[inline]
+    pub(crate) fn take(
+        &self,
+        p: &Process,
+        access: Access,
+    ) -> Result<Option<MutexGuard<'_, ()>>, Control<'static>> {
+        if !is_asked() {
+            return Ok(None);
+        }
+        let turn = self.lock.lock();
+        p.accesses(&self.object, access)?;
+        Ok(Some(turn))
+    }
+}
+
+/// Objects that stand for names.
+pub(crate) struct Names(Mutex<Option<HashMap<Atom, &'static Object>>>);
+
+impl Names {
+    /// No names yet.
+    pub(crate) const fn new() -> Names {
+        Names(Mutex::new(None))
+    }
+
+    /// What stands for a name. It stays, as the name itself does.
+    pub(crate) fn of(&self, name: Atom) -> &'static Object {
+        let mut names = self.0.lock();
+        let object = names.get_or_insert_default().entry(name);
+        object.or_insert_with(|| Box::leak(Box::default()))
+    }
+
+    /// From now on, `object` stands for the name.
+    pub(crate) fn set(&self, name: Atom, object: &'static Object) {
+        self.0.lock().get_or_insert_default().insert(name, object);
+    }
+}
+
+/// So many other processes, and sets of readers, are kept in mind.
+const KEPT: usize = 16;
+
+/// What an access comes after: accesses of other processes.
+type After = SmallVec<[(Pid, u64); 2]>;
+
+/// What a process has accessed.
+pub(super) struct Made {
+    own: Accessor,
+    /// Its accesses up to this one have been told.
+    told: u64,
+    /// The sets of readers that it is in, each at the place that its number gives.
+    readers: [u64; KEPT],
+    /// Other processes, and which of their accesses it comes after, each at the place that its pid gives.
+    after: [(Pid, u64); KEPT],
+}
+
+impl Made {
+    fn new(pid: Pid) -> Made {
+        let made = Arc::default();
+        Made {
+            own: Accessor { pid, made },
+            told: 0,
+            readers: [0; KEPT],
+            after: [(Pid(NOBODY), 0); KEPT],
+        }
+    }
+
+    fn is_reader(&self, readers: u64) -> bool {
+        readers != 0 && self.readers[readers as usize % KEPT] == readers
+    }
+
+    fn reads(&mut self, readers: u64) {
+        self.readers[readers as usize % KEPT] = readers;
+    }
+
+    /// Its access that is about to be made comes after this one; nothing where that follows from what it came after.
+    fn comes_after(&mut self, of: Pid, number: u64) -> Option<(Pid, u64)> {
+        if of == self.own.pid || number == 0 {
+            return None;
+        }
+        let kept = &mut self.after[of.number() as usize % KEPT];
+        if kept.0 == of && kept.1 >= number {
+            return None;
+        }
+        *kept = (of, number);
+        Some((of, number))
+    }
+
+    /// Tells what its access that is about to be made comes after.
+    fn tell(&mut self, after: After) {
+        for (of, number) in after {
+            let since = self.own.made() + 1 - self.told;
+            self.told += since;
+            probes().ordered(self.own.pid, Told::After { of, number, since });
+        }
+    }
+
+    /// Its accesses that have not been told.
+    fn since(&self) -> u64 {
+        self.own.made().saturating_sub(self.told)
+    }
+}
+
+impl super::Own {
+    fn accesses(&mut self, pid: Pid) -> &mut Made {
+        self.made.get_or_insert_with(|| Box::new(Made::new(pid)))
+    }
+
+    /// Tells of accesses that nothing was told of: the process ends.
+    pub(super) fn tell_accesses(&mut self, pid: Pid) {
+        let Some(made) = &mut self.made else { return };
+        let count = made.since();
+        if count > 0 {
+            made.told += count;
+            probes().ordered(pid, Told::Accesses(count));
+        }
+    }
+}
+
+impl Process {
+    /// It is about to access an object, whose lock it holds.
+    ///
+    /// # Errors
+    /// Its turn has not come, where a recorded run is followed: it is to give up the lock, and try again later. A call of
+    /// a built-in function makes one access, or keeps in mind those it has made.
+    #[inline]
+    pub(crate) fn accesses(&self, object: &Object, access: Access) -> Result<(), Control<'static>> {
+        if !is_asked() {
+            return Ok(());
+        }
+        self.accesses_in_order(&[object], access)
+    }
+
+    /// The same of several objects, as one access.
+    ///
+    /// # Errors
+    /// As [`Process::accesses`].
+    pub(crate) fn accesses_all(
+        &self,
+        objects: &[&Object],
+        access: Access,
+    ) -> Result<(), Control<'static>> {
+        if !is_asked() {
+            return Ok(());
+        }
+        self.accesses_in_order(objects, access)
+    }
+
+    fn accesses_in_order(
+        &self,
+        objects: &[&Object],
+        access: Access,
+    ) -> Result<(), Control<'static>> {
+        let number = self.accesses_made() + 1;
+        if is_followed()
+            && let Some(later) = self.access_is_later(number)
+        {
+            return Err(later);
+        }
+        let mut own = self.own_order();
+        if is_recorded() {
+            let made = own.accesses(self.pid());
+            let after = objects.iter().map(|object| object.access(made, access));
+            let after: After = after.flatten().collect();
+            if !after.is_empty() {
+                own.tell_rest(self.pid());
+                own.accesses(self.pid()).tell(after);
+            }
+        }
+        let made = own.accesses(self.pid());
+        made.own.made.store(number, Ordering::Release);
+        drop(own);
+        if is_followed() {
+            self.follow_access(number);
+        }
+        Ok(())
+    }
+
+    fn accesses_made(&self) -> u64 {
+        self.own_order().accesses(self.pid()).own.made()
+    }
+}
+
+#[cfg(test)]
+mod tests;

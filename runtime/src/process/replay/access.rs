@@ -1,0 +1,265 @@
+//! The turns of accesses to what processes share. An access is made when all are that it came after in the recorded run
+//! (`order/access.rs` tells why no more is needed).
+//!
+//! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
+//! all others that were told are made, lest it gets ahead of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use beamline_formats::order::{Access, Step as Recorded, Trace};
+use parking_lot::Mutex;
+
+use super::super::shared::lookup;
+use super::super::{Control, Process};
+use super::{Follows, Plan, plan};
+use crate::sched::ptab::pin;
+use crate::term::Pid;
+
+/// The accesses of all processes.
+pub(super) struct All {
+    /// How many each recorded process has made.
+    made: Vec<AtomicU64>,
+    /// How many it made in the recorded run, at least.
+    known: Vec<u64>,
+    /// So many times an access has still to come after another one.
+    left: AtomicU64,
+    /// Accesses were told at all: a log may leave them out.
+    are_told: bool,
+    /// Processes that sleep until it is their turn.
+    waiting: Mutex<Vec<(Waits, Pid)>>,
+}
+
+impl All {
+    pub(super) fn of(trace: &Trace) -> All {
+        let mut known = vec![0; trace.processes.len()];
+        let mut left = 0;
+        for (at, process) in trace.processes.iter().enumerate() {
+            for step in &process.steps {
+                match step {
+                    Recorded::After { access, other } => {
+                        known[at] = known[at].max(*access);
+                        known[other.of] = known[other.of].max(other.number);
+                        left += 1;
+                    }
+                    Recorded::Accesses(number) => known[at] = known[at].max(*number),
+                    _ => {}
+                }
+            }
+        }
+        All {
+            are_told: known.iter().any(|known| *known > 0),
+            made: known.iter().map(|_| AtomicU64::new(0)).collect(),
+            known,
+            left: AtomicU64::new(left),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// How many accesses a recorded process has made.
+    pub(super) fn made(&self, process: usize) -> u64 {
+        self.made[process].load(Ordering::Acquire)
+    }
+
+    fn is_made(&self, access: Access) -> bool {
+        self.made(access.of) >= access.number
+    }
+
+    /// Those of a process with these steps.
+    pub(super) fn own(&self, steps: &[Recorded]) -> Own {
+        let mut own = Own::new(steps);
+        own.before_exit = own.before_exit.filter(|_| self.are_told);
+        own
+    }
+
+    fn are_all_told_made(&self) -> bool {
+        self.left.load(Ordering::Acquire) == 0
+    }
+
+    fn leave(&self, count: usize) {
+        if count > 0 {
+            self.left.fetch_sub(count as u64, Ordering::AcqRel);
+            self.wake();
+        }
+    }
+
+    fn is_over(&self, waits: Waits) -> bool {
+        match waits {
+            Waits::For(access) => self.is_made(access),
+            Waits::Ends => false,
+            Waits::Free => self.are_all_told_made(),
+        }
+    }
+
+    /// Wakes those whose turn it is.
+    fn wake(&self) {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_empty() {
+            return;
+        }
+        let guard = pin();
+        waiting.retain(|(waits, pid)| {
+            let is_over = self.is_over(*waits);
+            if is_over && let Some(process) = lookup(*pid, &guard) {
+                process.wake();
+            }
+            !is_over
+        });
+    }
+}
+
+/// The accesses of a process that follows a recorded one.
+pub(super) struct Own {
+    /// Those that come after others, and which, the next one first.
+    after: Vec<(u64, Access)>,
+    next: usize,
+    /// How many it made before it ended, if it did.
+    before_exit: Option<u64>,
+    /// Its access that waits for its turn.
+    waits: bool,
+}
+
+impl Own {
+    fn new(steps: &[Recorded]) -> Own {
+        let mut after = Vec::new();
+        let (mut told, mut before_exit) = (0, None);
+        for step in steps {
+            match step {
+                Recorded::After { access, other } => {
+                    told = *access;
+                    after.push((*access, *other));
+                }
+                Recorded::Accesses(number) => told = *number,
+                Recorded::Exit => before_exit = Some(told),
+                _ => {}
+            }
+        }
+        Own {
+            after,
+            next: 0,
+            before_exit,
+            waits: false,
+        }
+    }
+
+    /// What the access of this number comes after.
+    fn of(&self, number: u64) -> &[(u64, Access)] {
+        let left = &self.after[self.next..];
+        let end = left.partition_point(|(access, _)| *access <= number);
+        &left[..end]
+    }
+
+    /// Whether it has made as many as the recorded process before its end.
+    pub(super) fn are_all_before_exit(&self, made: u64) -> bool {
+        self.before_exit.is_none_or(|all| made >= all)
+    }
+
+    /// It follows no more.
+    pub(super) fn finish(&mut self, all: &All) {
+        all.leave(self.after.len() - self.next);
+        self.next = self.after.len();
+        self.before_exit = None;
+    }
+}
+
+impl Drop for Follows {
+    /// Nobody waits for what it has not accessed.
+    fn drop(&mut self) {
+        if let Some(plan) = plan() {
+            self.accesses.finish(&plan.accesses);
+        }
+    }
+}
+
+/// What an access waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Another one.
+    For(Access),
+    /// The end of the process.
+    Ends,
+    /// The recorded accesses of all others.
+    Free,
+}
+
+impl Process {
+    /// Whether its access of this number is to be tried again later. It sleeps until then.
+    pub(in crate::process) fn access_is_later(&self, number: u64) -> Option<Control<'static>> {
+        let plan = plan()?;
+        let waits = self.access_waits(plan, number);
+        if let Some(mut follows) = self.follows() {
+            follows.accesses.waits = waits.is_some();
+        }
+        let (waits, all) = (waits?, &plan.accesses);
+        let mut waiting = all.waiting.lock();
+        waiting.retain(|(_, pid)| *pid != self.pid());
+        // What it waits for may have been made just now.
+        if all.is_over(waits) {
+            return Some(Control::Yield);
+        }
+        waiting.push((waits, self.pid()));
+        Some(Control::Wait)
+    }
+
+    fn access_waits(&self, plan: &'static Plan, number: u64) -> Option<Waits> {
+        let all = &plan.accesses;
+        let Some(follows) = self.follows() else {
+            return (!all.are_all_told_made()).then_some(Waits::Free);
+        };
+        let own = &follows.accesses;
+        let is_left = |(_, other): &&(u64, Access)| !all.is_made(*other);
+        if let Some((_, other)) = own.of(number).iter().find(is_left) {
+            return Some(Waits::For(*other));
+        }
+        let me = follows.cursor.process;
+        let next = follows.cursor.next(follows.steps(plan));
+        match (next, own.before_exit) {
+            (Some(Recorded::Exit), Some(last)) if number > last => Some(Waits::Ends),
+            // What it does after its end was recorded, too.
+            (None, None) if number > all.known[me] && !all.are_all_told_made() => Some(Waits::Free),
+            _ => None,
+        }
+    }
+
+    /// It has made its access of this number.
+    pub(in crate::process) fn follow_access(&self, number: u64) {
+        let Some(plan) = plan() else { return };
+        plan.has_moved();
+        let Some(mut follows) = self.follows() else {
+            return;
+        };
+        let own = &mut follows.accesses;
+        let made = own.of(number).len();
+        own.next += made;
+        let me = follows.cursor.process;
+        plan.accesses.made[me].store(number, Ordering::Release);
+        plan.accesses.leave(made);
+        plan.accesses.wake();
+    }
+
+    /// What its access waits for, if it does.
+    pub(super) fn says_what_access_it_waits_for(&mut self, place: &str) -> Option<String> {
+        let plan = plan()?;
+        let follows = self.follows()?;
+        if !follows.accesses.waits {
+            return None;
+        }
+        let me = follows.cursor.process;
+        drop(follows);
+        let number = plan.accesses.made(me) + 1;
+        let (of, trace) = (me, &plan.trace);
+        let own = trace.access(Access { of, number });
+        let why = match self.access_waits(plan, number)? {
+            Waits::For(other) => {
+                let other_is = plan.name(other.of);
+                format!("until {other_is} has made {}", trace.access(other))
+            }
+            Waits::Ends => "as it was to end".to_owned(),
+            Waits::Free => "for the recorded accesses of others".to_owned(),
+        };
+        if plan.goes_on {
+            let mut follows = self.follows()?;
+            follows.accesses.finish(&plan.accesses);
+        }
+        Some(format!("{} waits with {own} {why}; {place}", plan.name(me)))
+    }
+}
