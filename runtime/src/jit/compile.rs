@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
-use super::held::{AllHeld, Carried, Reload};
+use super::held::{AllHeld, Carried, Edge, Held, Labels, Reload};
+use super::known::{Effect, Forgets, Known};
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
-use super::templates;
+use super::templates::{self, effects, keeps};
 use super::{listing, perf};
 use crate::code::native::{self, Compiled, PROLOGUE_BYTES};
 use crate::code::op::{Op, entry as head};
@@ -96,6 +98,8 @@ pub(super) enum Cold {
         need: u32,
         live: u32,
         back: DynamicLabel,
+        /// What machine registers hold there.
+        loads: SmallVec<[(u8, Reg); 6]>,
     },
     /// A way to an instruction that takes what machine registers hold.
     Reload(Reload),
@@ -109,7 +113,7 @@ pub(super) struct Compiler<'m> {
     /// Behind its last instruction.
     end: u32,
     /// The instruction that is compiled now.
-    at: u32,
+    pub(super) at: u32,
     labels: HashMap<u32, DynamicLabel>,
     /// For what stands behind the rest: where it goes on. No other jump leads there.
     backs: HashMap<u32, DynamicLabel>,
@@ -117,6 +121,16 @@ pub(super) struct Compiler<'m> {
     pub(super) held: AllHeld,
     /// What the instruction that is compiled now may take from there.
     pub(super) carried: Option<Carried>,
+    /// What is known where the instruction that is compiled now begins.
+    pub(super) known: Known<'m>,
+    /// The machine registers that it leaves alone.
+    pub(super) kept: keeps::Set,
+    /// What that instruction does to registers.
+    pub(super) effect: Effect,
+    /// By the instructions that they lead to, which are still to be compiled.
+    pub(super) edges: HashMap<u32, Edge>,
+    /// The instruction before the one that is compiled now does not go on with it.
+    is_behind_end: bool,
     /// Each with the instruction that it is of.
     cold: Vec<(u32, Cold)>,
     pub(super) places: Vec<(u32, u32)>,
@@ -136,6 +150,14 @@ impl<'m> Compiler<'m> {
             backs: HashMap::default(),
             held: AllHeld::new(),
             carried: None,
+            known: Known::new(module, entry, end),
+            kept: 0,
+            edges: HashMap::default(),
+            is_behind_end: false,
+            effect: Effect {
+                forgets: Forgets::All,
+                learns: SmallVec::new(),
+            },
             cold: Vec::new(),
             places: Vec::new(),
             starts: Vec::new(),
@@ -208,25 +230,59 @@ impl<'m> Compiler<'m> {
         unsafe {
             let word = word_at(pc);
             let next = offset + Op::words_at(pc, word) as u32;
-            self.lead_to(offset, templates::loads_first(pc, word));
+            let edge = self.edges.remove(&offset);
+            let known = edge.as_ref().filter(|_| self.is_behind_end);
+            self.known
+                .go_on(offset, known.map(|edge| edge.known.clone()));
+            self.effect = effects::effect(pc, word, &self.known);
+            let kept = keeps::kept(pc, word);
+            self.kept = kept.unwrap_or(keeps::ALL);
+            self.lead_to(
+                offset,
+                templates::loads_first(pc, word),
+                kept.is_none(),
+                edge,
+            );
             templates::instruction(self, pc, word);
             debug_assert!(self.carried.is_none(), "a template has begun otherwise");
+            let forgets = Forgets::All;
+            let learns = SmallVec::new();
+            let effect = std::mem::replace(&mut self.effect, Effect { forgets, learns });
+            self.known.take(effect);
+            self.is_behind_end = effects::is_end(word);
             next
         }
     }
 
-    /// Has labels and places lead to the instruction at this offset, whose template begins by loading these registers.
-    fn lead_to(&mut self, offset: u32, first: [Option<Reg>; 2]) {
-        let held = std::mem::take(&mut self.held);
-        let is_target = self.labels.contains_key(&offset);
-        let labels = [
+    /// Has labels and places lead to the instruction at this offset, whose template begins by loading these registers, or
+    /// takes what is held as it needs it.
+    fn lead_to(&mut self, offset: u32, first: [Option<Reg>; 2], passes: bool, edge: Option<Edge>) {
+        let mut held = std::mem::take(&mut self.held);
+        let mut labels = [
             Some(self.label_at(offset)),
             self.backs.get(&offset).copied(),
+            None,
         ];
+        if self.known.is_target(offset) {
+            held.clear();
+        }
+        match edge {
+            // Who gets here at all without a reload gets here by this jump.
+            Some(edge) if self.is_behind_end => {
+                let label = edge.label;
+                dynasm!(self.a; .arch x64; =>label);
+                held = edge.held;
+            }
+            Some(edge) => labels[2] = Some(edge.label),
+            None => {}
+        }
         let at = (self.words_to(offset), self.here());
         self.starts.push(at);
         self.places.push(at);
-        if !is_target && held.iter().any(|held| first.contains(&Some(held.reg))) {
+        let is_of_use = |held: &Held| {
+            passes || self.kept & 1 << held.at != 0 || first.contains(&Some(held.reg))
+        };
+        if held.iter().any(is_of_use) {
             let place = self.places.len() - 1;
             self.carried = Some(Carried {
                 held,
@@ -239,14 +295,14 @@ impl<'m> Compiler<'m> {
     }
 
     /// These labels of an instruction lead here.
-    pub(super) fn bind(&mut self, labels: [Option<DynamicLabel>; 2]) {
+    pub(super) fn bind(&mut self, labels: Labels) {
         for label in labels.into_iter().flatten() {
             dynasm!(self.a; .arch x64; =>label);
         }
     }
 
     /// Offset of the instruction at this address.
-    fn offset(&self, pc: CodeAddress) -> u32 {
+    pub(super) fn offset(&self, pc: CodeAddress) -> u32 {
         self.module
             .offset_of(pc)
             .expect("an instruction of the module")
@@ -348,11 +404,12 @@ impl<'m> Compiler<'m> {
         match Heap::is_zealous() {
             true => dynasm!(self.a; .arch x64; jmp =>from),
             false => {
+                let end = self.free();
                 match i8::try_from(bytes) {
-                    Ok(bytes) => dynasm!(self.a; .arch x64; lea rax, [BYTE r15 + bytes]),
-                    Err(_) => dynasm!(self.a; .arch x64; lea rax, [r15 + bytes]),
+                    Ok(bytes) => dynasm!(self.a; .arch x64; lea Rq(end), [BYTE r15 + bytes]),
+                    Err(_) => dynasm!(self.a; .arch x64; lea Rq(end), [r15 + bytes]),
                 }
-                dynasm!(self.a; .arch x64; cmp rax, rsp; ja =>from);
+                dynasm!(self.a; .arch x64; cmp Rq(end), rsp; ja =>from);
             }
         }
         dynasm!(self.a; .arch x64; =>back);
@@ -362,6 +419,7 @@ impl<'m> Compiler<'m> {
             need,
             live,
             back,
+            loads: self.loads_of_held(),
         });
     }
 
@@ -409,6 +467,7 @@ impl<'m> Compiler<'m> {
                 need,
                 live,
                 back,
+                loads,
             } => {
                 dynasm!(self.a
                     ; .arch x64
@@ -416,8 +475,11 @@ impl<'m> Compiler<'m> {
                     ; mov esi, need as i32
                     ; mov edx, live as i32
                     ; call QWORD [r12 + COLLECT]
-                    ; jmp =>back
                 );
+                for (at, reg) in loads {
+                    templates::load(self, at, reg);
+                }
+                dynasm!(self.a; .arch x64; jmp =>back);
             }
         }
     }

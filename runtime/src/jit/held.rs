@@ -1,43 +1,58 @@
 //! What machine registers hold from one instruction to the next.
 //!
 //! A template that ends with the value of a register of the process in a machine register says so
-//! ([`Compiler::hold`]). Where the next template begins by loading that register ([`templates::loads_first`]), and no jump
-//! of the function leads to it, it takes the value from there. Who gets to that instruction on another way (from what
-//! stands behind the rest, or because the process goes on there) gets there by way of a reload, which stands behind the
-//! rest, too. The registers of the process always have their values in memory, too.
+//! ([`Compiler::hold`]). Where no jump of the function leads to the next instruction, its template takes the value from
+//! there: because it begins by loading that register ([`templates::loads_first`]), or because it takes what it needs from
+//! wherever it is ([`Compiler::pass`]). What it leaves alone ([`keeps::kept`]) is held on. Who gets to that instruction
+//! on another way (from what stands behind the rest, or because the process goes on there) gets there by way of a reload,
+//! which stands behind the rest, too. The registers of the process always have their values in memory, too.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
 use super::compile::{Cold, Compiler};
-use super::templates::{self, RAX, RCX};
+use super::known::{Facts, Forgets};
+use super::templates::{self, RAX, RCX, keeps};
 use crate::code::operand::{Reg, Src};
+use crate::term::CodeAddress;
 
 /// The value of `reg` is in the machine register `at`.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
     pub(super) reg: Reg,
-    at: u8,
+    pub(super) at: u8,
     /// It is a small integer.
     is_small: bool,
 }
 
-pub(super) type AllHeld = SmallVec<[Held; 3]>;
+pub(super) type AllHeld = SmallVec<[Held; 6]>;
+
+/// Labels of an instruction.
+pub(super) type Labels = [Option<DynamicLabel>; 3];
+
+/// A jump to an instruction that no other one leads to.
+pub(super) struct Edge {
+    /// What machine registers hold there.
+    pub(super) held: AllHeld,
+    /// What is known there.
+    pub(super) known: Facts,
+    pub(super) label: DynamicLabel,
+}
 
 /// What an instruction takes from machine registers, until its template begins.
 pub(super) struct Carried {
     pub(super) held: AllHeld,
     /// The labels of the instruction.
-    pub(super) labels: [Option<DynamicLabel>; 2],
+    pub(super) labels: Labels,
     /// Its number among the places.
     pub(super) place: usize,
 }
 
 /// A way to an instruction for who does not have what it takes in machine registers.
 pub(super) struct Reload {
-    labels: [Option<DynamicLabel>; 2],
+    labels: Labels,
     place: usize,
-    loads: SmallVec<[(u8, Reg); 2]>,
+    loads: SmallVec<[(u8, Reg); 6]>,
     /// Where to go if what has been loaded into these machine registers is no small integer.
     checks: SmallVec<[u8; 2]>,
     other: Option<DynamicLabel>,
@@ -49,28 +64,136 @@ struct First {
     src: Src,
     to: u8,
     held: Option<Held>,
+    /// It is known to be a small integer, wherever it is.
+    is_known: bool,
 }
 
 impl First {
     fn is_small(&self) -> bool {
-        match self.held {
-            Some(held) => held.is_small,
-            None => self.src.reg().is_none() && templates::is_small(self.src.0),
-        }
+        self.is_known || self.held.is_some_and(|held| held.is_small)
     }
+}
+
+/// Those of what is held that are held on; what is no small integer on another way may be any term.
+fn held_on(held: &AllHeld, is_kept: impl Fn(&Held) -> bool) -> AllHeld {
+    let kept = held.iter().filter(|held| is_kept(held));
+    kept.map(|&held| Held {
+        is_small: false,
+        ..held
+    })
+    .collect()
+}
+
+/// So many machine registers hold values at most while a template takes others.
+const HELD_ON: u32 = 5;
+
+fn registers(held: &AllHeld) -> keeps::Set {
+    held.iter().fold(0, |set, held| set | 1 << held.at)
+}
+
+fn loads(held: &AllHeld) -> SmallVec<[(u8, Reg); 6]> {
+    held.iter().map(|held| (held.at, held.reg)).collect()
 }
 
 impl Compiler<'_> {
     /// A template has ended: the value of `reg` is in the machine register `at`.
     pub(super) fn hold(&mut self, reg: Reg, at: u8) {
-        let is_small = false;
-        self.held.push(Held { reg, at, is_small });
+        self.hold_as(reg, at, false);
     }
 
     /// The same of a small integer.
     pub(super) fn hold_small(&mut self, reg: Reg, at: u8) {
-        let is_small = true;
+        self.hold_as(reg, at, true);
+    }
+
+    fn hold_as(&mut self, reg: Reg, at: u8, is_small: bool) {
+        self.held.retain(|held| held.reg != reg);
         self.held.push(Held { reg, at, is_small });
+    }
+
+    /// The label that an operand names, for a template to jump to before it has changed anything, while machine registers
+    /// hold what they are said to hold. Who stands behind the rest goes to [`Compiler::label`].
+    pub(super) fn way_to(&mut self, address: CodeAddress) -> DynamicLabel {
+        let offset = self.offset(address);
+        if offset <= self.at || !self.known.is_target_once(offset) {
+            return self.label(address);
+        }
+        let (held, known, label) = (self.held.clone(), self.known.facts(), self.new_label());
+        let edge = Edge { held, known, label };
+        let former = self.edges.insert(offset, edge);
+        debug_assert!(former.is_none(), "one way, asked for once");
+        label
+    }
+
+    /// Has a template begin that finds what is held by [`Compiler::in_register`].
+    pub(super) fn pass(&mut self) {
+        let Some(carried) = self.carried.take() else {
+            return;
+        };
+        let inline = self.new_label();
+        dynasm!(self.a; .arch x64; =>inline);
+        self.held = held_on(&carried.held, |_| true);
+        while registers(&self.held).count_ones() > HELD_ON {
+            self.held.remove(0);
+        }
+        self.put_behind(Cold::Reload(Reload {
+            labels: carried.labels,
+            place: carried.place,
+            loads: loads(&self.held),
+            checks: SmallVec::new(),
+            other: None,
+            inline,
+        }));
+    }
+
+    /// The machine register that has the value of `reg`, which is loaded where none has it.
+    pub(super) fn in_register(&mut self, reg: Reg) -> u8 {
+        if let Some(held) = self.held.iter().find(|held| held.reg == reg) {
+            return held.at;
+        }
+        let at = self.free();
+        templates::load(self, at, reg);
+        self.hold(reg, at);
+        at
+    }
+
+    /// A machine register that holds nothing.
+    pub(super) fn free(&mut self) -> u8 {
+        let is_free = |at: &u8| self.held.iter().all(|held| held.at != *at);
+        let at = keeps::FREE.iter().copied().find(is_free);
+        at.expect("a template takes three besides those that are held on")
+    }
+
+    /// The machine register gets another value.
+    pub(super) fn drop_held(&mut self, at: u8) {
+        self.held.retain(|held| held.at != at);
+    }
+
+    /// The register gets another value, which no machine register holds.
+    pub(super) fn forget(&mut self, reg: Reg) {
+        self.held.retain(|held| held.reg != reg);
+    }
+
+    /// The y registers have other names.
+    pub(super) fn forget_frame(&mut self) {
+        self.held.retain(|held| !held.reg.is_y());
+    }
+
+    /// What a way around the rest has to load before it goes on here.
+    pub(super) fn loads_of_held(&self) -> SmallVec<[(u8, Reg); 6]> {
+        loads(&self.held)
+    }
+
+    /// What is held on while the template that begins takes these to where they are to be.
+    fn left_alone(&self, held: &AllHeld, firsts: &[First]) -> AllHeld {
+        let Forgets::Written(written) = &self.effect.forgets else {
+            return AllHeld::new();
+        };
+        held_on(held, |held| {
+            self.kept & 1 << held.at != 0
+                && !written.contains(&held.reg)
+                && firsts.iter().all(|first| first.to != held.at)
+        })
     }
 
     /// Has a template begin with a source in a machine register.
@@ -86,6 +209,11 @@ impl Compiler<'_> {
     /// Has a template begin with two sources in `rax` and `rcx`.
     pub(super) fn first_two(&mut self, left: Src, right: Src) {
         self.begin(&[(RAX, left), (RCX, right)], None);
+    }
+
+    /// Has a template begin with two sources in these machine registers.
+    pub(super) fn first_pair(&mut self, first: (u8, Src), second: (u8, Src)) {
+        self.begin(&[first, second], None);
     }
 
     /// The same of small integers, or goes to `other`.
@@ -107,10 +235,12 @@ impl Compiler<'_> {
                 src,
                 to,
                 held: find(src),
+                is_known: self.range(src).is_some(),
             })
             .collect();
         self.take(&firsts);
         if let Some(carried) = carried {
+            self.held = self.left_alone(&carried.held, &firsts);
             self.reloads(carried, &firsts, other);
         }
         for first in firsts.iter().filter(|first| first.held.is_none()) {
@@ -137,7 +267,9 @@ impl Compiler<'_> {
             }
         };
         match (at(0), at(1)) {
-            (Some(RCX), Some(RAX)) => dynasm!(self.a; .arch x64; xchg rax, rcx),
+            (Some(one), Some(other)) if one == firsts[1].to && other == firsts[0].to => {
+                dynasm!(self.a; .arch x64; xchg Rq(one), Rq(other));
+            }
             // The second one's place has the first one, or the other way round.
             (Some(one), Some(other)) if one == firsts[1].to => {
                 put(firsts[0].to, one);
@@ -159,18 +291,14 @@ impl Compiler<'_> {
         let inline = self.new_label();
         dynasm!(self.a; .arch x64; =>inline);
         let taken = || firsts.iter().filter(|first| first.held.is_some());
-        debug_assert!(
-            taken().count() > 0,
-            "an instruction that loads something first"
-        );
+        let mut loads = loads(&self.held);
+        loads.extend(taken().filter_map(|first| Some((first.to, first.src.reg()?))));
         let reload = Reload {
             labels: carried.labels,
             place: carried.place,
-            loads: taken()
-                .filter_map(|first| Some((first.to, first.src.reg()?)))
-                .collect(),
+            loads,
             checks: taken()
-                .filter(|first| first.is_small())
+                .filter(|first| first.is_small() && !first.is_known)
                 .map(|first| first.to)
                 .collect(),
             other,
@@ -197,7 +325,7 @@ impl Compiler<'_> {
     pub(super) fn are_small(&mut self, registers: &[u8], other: DynamicLabel) {
         match *registers {
             [] => return,
-            [one] => dynasm!(self.a; .arch x64; lea edx, [Rq(one) + 1]),
+            [one] => dynasm!(self.a; .arch x64; lea edx, [BYTE Rq(one) + 1]),
             [one, two, ..] => {
                 dynasm!(self.a; .arch x64; mov edx, Rd(one); and edx, Rd(two); inc edx);
             }

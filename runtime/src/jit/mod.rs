@@ -32,6 +32,7 @@
 
 mod compile;
 mod held;
+mod known;
 mod listing;
 mod metered;
 mod nif;

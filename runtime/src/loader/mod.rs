@@ -6,3 +6,4 @@ pub(crate) mod load;
 pub(crate) mod module;
 pub(crate) mod permission;
 pub(crate) mod purge;
+pub(crate) mod types;

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use parking_lot::{Mutex, RwLock};
 
 use super::debug::DebugTable;
+use super::types::Types;
 use crate::code::bif;
 use crate::code::entry;
 use crate::code::entry::FunEntry;
@@ -55,6 +56,8 @@ pub struct Module {
     pub files: Vec<SourceFile>,
     /// What a debugger can do with it.
     pub(crate) debug: Option<Box<DebugTable>>,
+    /// What is known of the registers that its instructions read.
+    pub(crate) types: Types,
     /// Offset of the `on_load` function.
     pub on_load: Option<u32>,
     /// `Attr` chunk, in the external term format.
@@ -108,6 +111,7 @@ impl Module {
             places: Vec::new(),
             files: Vec::new(),
             debug: None,
+            types: Types::default(),
             on_load: None,
             records: Vec::new(),
             attributes: Vec::new(),

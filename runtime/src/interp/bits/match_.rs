@@ -41,6 +41,11 @@ fn command(commands: &[u64]) -> (usize, usize) {
     }
 }
 
+/// Words of the first of these commands.
+pub(crate) fn words_of(commands: &[u64]) -> usize {
+    command(commands).0
+}
+
 /// Heap words that these commands may need.
 pub(crate) fn words_needed(mut commands: &[u64]) -> usize {
     let mut words = 0;

@@ -1,12 +1,14 @@
 //! Templates of arithmetic: of small integers, and behind the rest of the function's code, of floats.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use smallvec::SmallVec;
 
 use super::{RAX, RCX, RDX, RSI, add, constant, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::heap::Heap;
 use crate::jit::compile::Compiler;
+use crate::jit::known::number_of;
 use crate::jit::stubs::FLOAT_BESIDE;
 use crate::term::CodeAddress;
 use crate::term::tag::{self, size};
@@ -14,6 +16,11 @@ use crate::term::tag::{self, size};
 const SMALL: i32 = tag::SMALL as i32;
 
 pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
+    if c.result(i.dst()).is_some() {
+        c.first_two(Src::of(i.left()), Src::of(i.right()));
+        dynasm!(c.a; .arch x64; lea rax, [BYTE rax + rcx - SMALL as i8]);
+        return result(c, i.dst(), RAX);
+    }
     let other = floats(
         c,
         pc,
@@ -27,6 +34,10 @@ pub(super) fn add_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRR) {
 }
 
 pub(super) fn add_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRC) {
+    let number = i.right().0.wrapping_sub(tag::SMALL);
+    if c.result(i.dst()).is_some() {
+        return add_small(c, i.left(), i.dst(), number as i64);
+    }
     let other = floats(
         c,
         pc,
@@ -35,8 +46,24 @@ pub(super) fn add_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::AddRC) {
         (Floats::Sum, Src::of(i.left()), Src(i.right().0), i.dst()),
     );
     c.first_small(RAX, Src::of(i.left()), other);
-    add_constant(c, i.right().0.wrapping_sub(tag::SMALL), other);
+    add_constant(c, number, other);
     result(c, i.dst(), RAX);
+}
+
+/// Adds what stands above a tag to a small integer, whose sum is known to be one.
+fn add_small(c: &mut Compiler<'_>, left: Reg, dst: Reg, number: i64) {
+    match i32::try_from(number) {
+        Ok(number) => {
+            c.first(RAX, Src::of(left));
+            add(c, RAX, number);
+        }
+        Err(_) => {
+            c.first(RAX, Src::of(left));
+            constant(c, RCX, number as u64);
+            dynasm!(c.a; .arch x64; add rax, rcx);
+        }
+    }
+    result(c, dst, RAX);
 }
 
 /// What is done with two floats.
@@ -83,7 +110,7 @@ const FLOAT: u64 = tag::make_header(size::FLOAT - 1, tag::FLOAT);
 /// The value of the float or the small integer in a machine register.
 fn number(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
     let (is_small, done) = (c.new_label(), c.new_label());
-    dynasm!(c.a; .arch x64; lea edx, [Rq(from) + 1]; test dl, 15; jz =>is_small);
+    dynasm!(c.a; .arch x64; lea edx, [BYTE Rq(from) + 1]; test dl, 15; jz =>is_small);
     float(c, to, from, other);
     dynasm!(c.a
         ; .arch x64
@@ -99,10 +126,10 @@ fn number(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
 pub(super) fn float(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
-        ; lea edx, [Rq(from) - tag::BOXED as i32]
+        ; lea edx, [BYTE Rq(from) - tag::BOXED as i8]
         ; test dl, 3
         ; jnz =>other
-        ; cmp QWORD [Rq(from) - tag::BOXED as i32], FLOAT as i32
+        ; cmp QWORD [BYTE Rq(from) - tag::BOXED as i8], FLOAT as i32
         ; jne =>other
         ; movsd Rx(to), [Rq(from) + (8 - tag::BOXED as i32)]
     );
@@ -134,6 +161,11 @@ fn add_constant(c: &mut Compiler<'_>, word: u64, other: DynamicLabel) {
 }
 
 pub(super) fn sub_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRR) {
+    if c.result(i.dst()).is_some() {
+        c.first_two(Src::of(i.left()), Src::of(i.right()));
+        dynasm!(c.a; .arch x64; sub rax, rcx; add rax, BYTE SMALL as i8);
+        return result(c, i.dst(), RAX);
+    }
     let other = floats(
         c,
         pc,
@@ -152,6 +184,10 @@ pub(super) fn sub_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRR) {
 }
 
 pub(super) fn sub_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRC) {
+    let word = i.right().0.wrapping_sub(tag::SMALL);
+    if c.result(i.dst()).is_some() {
+        return add_small(c, i.left(), i.dst(), (word as i64).wrapping_neg());
+    }
     let other = floats(
         c,
         pc,
@@ -165,7 +201,6 @@ pub(super) fn sub_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::SubRC) {
         ),
     );
     c.first_small(RAX, Src::of(i.left()), other);
-    let word = i.right().0.wrapping_sub(tag::SMALL);
     match i32::try_from(word as i64) {
         // The least of them has no opposite.
         Ok(word) => match i8::try_from(word) {
@@ -187,6 +222,11 @@ fn result(c: &mut Compiler<'_>, dst: Reg, from: u8) {
 }
 
 pub(super) fn mul(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Mul) {
+    if c.result(i.dst()).is_some() {
+        c.first_two(i.left(), i.right());
+        dynasm!(c.a; .arch x64; xor rax, BYTE SMALL as i8; sar rcx, 4; imul rax, rcx; or rax, BYTE SMALL as i8);
+        return result(c, i.dst(), RAX);
+    }
     let other = floats(
         c,
         pc,
@@ -195,9 +235,21 @@ pub(super) fn mul(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Mul) {
         (Floats::Product, i.left(), i.right(), i.dst()),
     );
     c.first_two_small(i.left(), i.right(), other);
-    // The product of a value shifted by the tag, and of one that is not.
-    dynasm!(c.a; .arch x64; xor rax, SMALL; sar rcx, 4; imul rax, rcx; jo =>other; or rax, SMALL);
+    product(c, other);
+    dynasm!(c.a; .arch x64; or rax, BYTE SMALL as i8);
     result(c, i.dst(), RAX);
+}
+
+/// The product of the small integers in `rax` and `rcx`, without a tag: of a value shifted by the tag, and of one that
+/// is not.
+fn product(c: &mut Compiler<'_>, other: DynamicLabel) {
+    dynasm!(c.a
+        ; .arch x64
+        ; xor rax, BYTE SMALL as i8
+        ; sar rcx, 4
+        ; imul rax, rcx
+        ; jo =>other
+    );
 }
 
 /// `left * right + addend`
@@ -206,41 +258,29 @@ pub(super) fn mul_add(c: &mut Compiler<'_>, pc: CodeAddress, i: read::MulAdd) {
         return c.helper(pc, Op::MulAdd, i);
     }
     let other = c.cold_helper(pc, Op::MulAdd, i);
-    source(c, RSI, i.addend());
-    dynasm!(c.a; .arch x64; lea edx, [rsi + 1]; test dl, 15; jnz =>other);
-    source(c, RAX, i.left());
-    source(c, RCX, i.right());
-    c.are_small(&[RAX, RCX], other);
-    dynasm!(c.a
-        ; .arch x64
-        ; xor rax, SMALL
-        ; sar rcx, 4
-        ; imul rax, rcx
-        ; jo =>other
-        ; add rax, rsi
-        ; jo =>other
-    );
+    let mut unknown: SmallVec<[u8; 3]> = SmallVec::new();
+    for (at, src) in [(RSI, i.addend()), (RAX, i.left()), (RCX, i.right())] {
+        source(c, at, src);
+        if c.range(src).is_none() {
+            unknown.push(at);
+        }
+    }
+    for pair in unknown.chunks(2) {
+        c.are_small(pair, other);
+    }
+    product(c, other);
+    dynasm!(c.a; .arch x64; add rax, rsi; jo =>other);
     result(c, i.dst(), RAX);
 }
 
 /// `div` or `rem` by a positive integer: quotient and remainder in `rax` and `rdx`.
 fn divide(c: &mut Compiler<'_>, left: Src, right: Src, other: DynamicLabel) {
     c.first_two_small(left, right, other);
-    dynasm!(c.a
-        ; .arch x64
-        ; sar rcx, 4
-        ; test rcx, rcx
-        ; jle =>other
-        ; sar rax, 4
-        ; cqo
-        ; idiv rcx
-    );
-}
-
-/// The number of a constant that is a small integer.
-fn number_of(src: Src) -> Option<i64> {
-    let is_small = src.reg().is_none() && super::is_small(src.0);
-    is_small.then_some(src.0 as i64 >> 4)
+    dynasm!(c.a; .arch x64; sar rcx, 4);
+    if c.range(right).is_none_or(|range| range.least <= 0) {
+        dynasm!(c.a; .arch x64; test rcx, rcx; jle =>other);
+    }
+    dynasm!(c.a; .arch x64; sar rax, 4; cqo; idiv rcx);
 }
 
 /// How far a division by this constant shifts: it is a power of 2, from 2 on.
@@ -251,15 +291,17 @@ fn shift_of(divisor: Src) -> Option<i8> {
 
 /// The dividend in `rax`; in `rdx` the same, with what makes a shift round towards zero.
 fn rounded(c: &mut Compiler<'_>, left: Src, shift: i8, other: DynamicLabel) {
+    let is_rounded = !is_positive(c, left);
     c.first_small(RAX, left, other);
-    dynasm!(c.a
-        ; .arch x64
-        ; sar rax, 4
-        ; mov rdx, rax
-        ; sar rdx, 63
-        ; shr rdx, 64 - shift
-        ; add rdx, rax
-    );
+    dynasm!(c.a; .arch x64; sar rax, 4; mov rdx, rax);
+    if is_rounded {
+        dynasm!(c.a; .arch x64; sar rdx, 63; shr rdx, 64 - shift; add rdx, rax);
+    }
+}
+
+/// Is the source known to be a small integer that is not negative?
+fn is_positive(c: &Compiler<'_>, src: Src) -> bool {
+    c.range(src).is_some_and(|range| range.least >= 0)
 }
 
 pub(super) fn int_div(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IntDiv) {
@@ -271,7 +313,7 @@ pub(super) fn int_div(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IntDiv) {
         }
         None => divide(c, i.left(), i.right(), other),
     }
-    dynasm!(c.a; .arch x64; shl rax, 4; or rax, SMALL);
+    dynasm!(c.a; .arch x64; shl rax, 4; or rax, BYTE SMALL as i8);
     result(c, i.dst(), RAX);
 }
 
@@ -284,7 +326,7 @@ pub(super) fn rem(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Rem) {
         }
         None => divide(c, i.left(), i.right(), other),
     }
-    dynasm!(c.a; .arch x64; shl rdx, 4; or rdx, SMALL);
+    dynasm!(c.a; .arch x64; shl rdx, 4; or rdx, BYTE SMALL as i8);
     result(c, i.dst(), RDX);
 }
 
@@ -313,7 +355,7 @@ pub(super) fn bor(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bor) {
 pub(super) fn bxor(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bxor) {
     let other = c.cold_helper(pc, Op::Bxor, i);
     c.first_two_small(i.left(), i.right(), other);
-    dynasm!(c.a; .arch x64; xor rax, rcx; or rax, SMALL);
+    dynasm!(c.a; .arch x64; xor rax, rcx; or rax, BYTE SMALL as i8);
     result(c, i.dst(), RAX);
 }
 
@@ -323,10 +365,15 @@ pub(super) fn bsl(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bsl) {
     match number_of(i.right()).filter(|number| (0..60).contains(number)) {
         Some(by) => {
             let by = by as i8;
+            if c.result(i.dst()).is_some() {
+                c.first(RAX, i.left());
+                dynasm!(c.a; .arch x64; sub rax, BYTE SMALL as i8; shl rax, by; or rax, BYTE SMALL as i8);
+                return result(c, i.dst(), RAX);
+            }
             c.first_small(RAX, i.left(), other);
             dynasm!(c.a
                 ; .arch x64
-                ; xor rax, SMALL
+                ; xor rax, BYTE SMALL as i8
                 ; mov rdx, rax
                 ; shl rdx, by
                 ; mov rsi, rdx
@@ -340,7 +387,7 @@ pub(super) fn bsl(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bsl) {
                 ; sar rcx, 4
                 ; cmp rcx, 60
                 ; jae =>other
-                ; xor rax, SMALL
+                ; xor rax, BYTE SMALL as i8
                 ; mov rdx, rax
                 ; shl rdx, cl
                 ; mov rsi, rdx
@@ -348,7 +395,7 @@ pub(super) fn bsl(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bsl) {
             );
         }
     }
-    dynasm!(c.a; .arch x64; cmp rsi, rax; jne =>other; or rdx, SMALL);
+    dynasm!(c.a; .arch x64; cmp rsi, rax; jne =>other; or rdx, BYTE SMALL as i8);
     result(c, i.dst(), RDX);
 }
 
@@ -372,6 +419,6 @@ pub(super) fn bsr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bsr) {
             );
         }
     }
-    dynasm!(c.a; .arch x64; or rax, SMALL);
+    dynasm!(c.a; .arch x64; or rax, BYTE SMALL as i8);
     result(c, i.dst(), RAX);
 }

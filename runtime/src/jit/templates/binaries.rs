@@ -11,10 +11,13 @@ use crate::term::{sub_bits, tag};
 
 /// Offsets of a `SUB_BITS` thing's words from the term: where its bytes are counted from, its first bit, its end, and
 /// the thing that has the bytes.
-pub(super) const BASE: i32 = 8 - tag::BOXED as i32;
-pub(super) const START: i32 = BASE + 8;
+pub(in crate::jit) const BASE: i32 = 8 - tag::BOXED as i32;
+pub(in crate::jit) const START: i32 = BASE + 8;
 pub(super) const END: i32 = START + 8;
 pub(super) const ORIG: i32 = END + 8;
+
+/// The header of a `SUB_BITS` thing.
+const HEADER: i32 = tag::make_header(tag::size::SUB_BITS - 1, tag::SUB_BITS) as i32;
 
 /// Keeps an address of the second word, without its flags.
 pub(super) const ADDRESS: i32 = !(sub_bits::MASK as i32);
@@ -23,12 +26,10 @@ pub(super) const ADDRESS: i32 = !(sub_bits::MASK as i32);
 pub(super) fn is_sub_bits(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
+        ; lea eax, [BYTE rdx - tag::BOXED as i8]
         ; test al, 3
         ; jnz =>other
-        ; mov eax, [rdx - tag::BOXED as i32]
-        ; and eax, tag::HEADER_MASK as i32
-        ; cmp eax, tag::SUB_BITS as i32
+        ; cmp DWORD [BYTE rdx - tag::BOXED as i8], HEADER
         ; jne =>other
     );
 }
@@ -40,26 +41,26 @@ pub(super) fn whole_bytes(c: &mut Compiler<'_>, src: Reg, other: DynamicLabel) {
     load(c, RDX, src);
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
+        ; lea eax, [BYTE rdx - tag::BOXED as i8]
         ; test al, 3
         ; jnz =>other
-        ; mov eax, [rdx - tag::BOXED as i32]
+        ; mov eax, [BYTE rdx - tag::BOXED as i8]
         ; and eax, tag::HEADER_MASK as i32
         ; cmp eax, tag::HEAP_BITS as i32
         ; je =>is_heap
         ; cmp eax, tag::SUB_BITS as i32
         ; jne =>other
-        ; test BYTE [rdx + BASE], sub_bits::VOLATILE as i8
+        ; test BYTE [BYTE rdx + BASE as i8], sub_bits::VOLATILE as i8
         ; jnz =>other
-        ; mov rcx, [rdx + END]
-        ; mov rax, [rdx + START]
+        ; mov rcx, [BYTE rdx + END as i8]
+        ; mov rax, [BYTE rdx + START as i8]
         ; sub rcx, rax
         ; or eax, ecx
         ; test al, 7
         ; jnz =>other
         ; jmp =>done
         ; =>is_heap
-        ; mov rcx, [rdx + BASE]
+        ; mov rcx, [BYTE rdx + BASE as i8]
         ; test cl, 7
         ; jnz =>other
         ; =>done
@@ -72,20 +73,20 @@ pub(super) fn bytes(c: &mut Compiler<'_>, src: Reg) {
     load(c, RDX, src);
     dynasm!(c.a
         ; .arch x64
-        ; mov eax, [rdx - tag::BOXED as i32]
+        ; mov eax, [BYTE rdx - tag::BOXED as i8]
         ; and eax, tag::HEADER_MASK as i32
         ; cmp eax, tag::HEAP_BITS as i32
         ; je =>is_heap
-        ; mov rcx, [rdx + END]
-        ; mov rax, [rdx + START]
+        ; mov rcx, [BYTE rdx + END as i8]
+        ; mov rax, [BYTE rdx + START as i8]
         ; sub rcx, rax
         ; shr rax, 3
-        ; mov rsi, [rdx + BASE]
+        ; mov rsi, [BYTE rdx + BASE as i8]
         ; and rsi, ADDRESS
         ; add rsi, rax
         ; jmp =>done
         ; =>is_heap
-        ; mov rcx, [rdx + BASE]
+        ; mov rcx, [BYTE rdx + BASE as i8]
         ; lea rsi, [rdx + (BASE + 8)]
         ; =>done
     );

@@ -108,10 +108,10 @@ fn load_fun(
         !(tag::fun::make_header(0, u8::MAX, false) ^ tag::fun::make_header(0, 0, false)) as i32;
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
+        ; lea eax, [BYTE rdx - tag::BOXED as i8]
         ; test al, 3
         ; jnz =>other
-        ; mov ecx, [rdx - tag::BOXED as i32]
+        ; mov ecx, [BYTE rdx - tag::BOXED as i8]
         ; mov eax, ecx
         ; and eax, mask
         ; cmp eax, wanted

@@ -19,6 +19,7 @@ use crate::interp::bits::create::{Segment, kind, segments};
 use crate::interp::bits::flag;
 use crate::jit::compile::Compiler;
 use crate::jit::stubs::slot;
+use crate::loader::types::Range;
 use crate::process::offset::{OVERHEAD_WORDS, STOP};
 use crate::term::tag::{self, size};
 use crate::term::{CodeAddress, RawTerm, Term, am, sub_bits};
@@ -238,6 +239,7 @@ fn check(c: &mut Compiler<'_>, plan: &Plan, other: DynamicLabel) {
 fn check_value(c: &mut Compiler<'_>, value: Value, other: DynamicLabel) {
     match value {
         Value::Constant(_) => {}
+        Value::Integer(src) if c.range(Src::of(src)).is_some() => {}
         Value::Integer(src) => {
             load(c, RAX, src);
             dynasm!(c.a; .arch x64; not eax; test al, tag::SMALL as i8; jnz =>other);
@@ -258,10 +260,10 @@ fn check_value(c: &mut Compiler<'_>, value: Value, other: DynamicLabel) {
             let header = tag::make_header(1, tag::FLOAT) as i32;
             dynasm!(c.a
                 ; .arch x64
-                ; lea eax, [rdx - tag::BOXED as i32]
+                ; lea eax, [BYTE rdx - tag::BOXED as i8]
                 ; test al, 3
                 ; jnz =>other
-                ; cmp QWORD [rdx - tag::BOXED as i32], header
+                ; cmp QWORD [BYTE rdx - tag::BOXED as i8], header
                 ; jne =>other
             );
         }
@@ -326,11 +328,11 @@ fn writable(c: &mut Compiler<'_>, of: Reg, other: DynamicLabel) -> i32 {
     binaries::is_sub_bits(c, other);
     dynasm!(c.a
         ; .arch x64
-        ; mov eax, [rdx + BASE]
+        ; mov eax, [BYTE rdx + BASE as i8]
         ; and eax, sub_bits::MASK as i32
         ; cmp eax, writable
         ; jne =>other
-        ; mov rdi, [rdx + ORIG]
+        ; mov rdi, [BYTE rdx + ORIG as i8]
         ; mov eax, [rdi - tag::BOXED as i32]
         ; and eax, tag::HEADER_MASK as i32
         ; cmp eax, tag::BIN_REF as i32
@@ -338,9 +340,9 @@ fn writable(c: &mut Compiler<'_>, of: Reg, other: DynamicLabel) -> i32 {
         ; mov rsi, [rdi + (8 - tag::BOXED as i32)]
         ; cmp BYTE [rsi + Binary::WRITABLE as i32], 0
         ; je =>other
-        ; cmp QWORD [rdx + START], 0
+        ; cmp QWORD [BYTE rdx + START as i8], 0
         ; jne =>other
-        ; mov r9, [rdx + END]
+        ; mov r9, [BYTE rdx + END as i8]
         ; test r9b, 7
         ; jnz =>other
     );
@@ -391,13 +393,13 @@ fn append(
         ; add [r13 + OVERHEAD_WORDS], rax
     );
     match is_private {
-        true => dynasm!(c.a; .arch x64; mov [rdx + END], rcx; mov r11, rdx),
+        true => dynasm!(c.a; .arch x64; mov [BYTE rdx + END as i8], rcx; mov r11, rdx),
         false => {
             let header = tag::make_header(size::SUB_BITS - 1, tag::SUB_BITS) as i32;
             let now = !(sub_bits::MUTABLE as i32);
             dynasm!(c.a
                 ; .arch x64
-                ; and QWORD [rdx + BASE], now
+                ; and QWORD [BYTE rdx + BASE as i8], now
                 ; lea rax, [r10 + writable]
                 ; lea r11, [r15 + tag::BOXED as i32]
                 ; mov QWORD [r15], header
@@ -497,9 +499,10 @@ fn field_value(c: &mut Compiler<'_>, field: Field, is_more: bool) {
     match field.value {
         Value::Constant(value) => constant(c, to, value & mask),
         Value::Integer(src) => {
+            let fits = |range: Range| range.least >= 0 && range.most as u64 <= mask;
             load(c, to, src);
             dynasm!(c.a; .arch x64; sar Rq(to), 4);
-            if is_more {
+            if is_more && !c.range(Src::of(src)).is_some_and(fits) {
                 keep(c, to, mask);
             }
         }

@@ -1,6 +1,6 @@
 //! Templates that move terms, and make or read cells, tuples and funs.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::{
     R15, RAX, RCX, RDX, add, constant, load, load_at, source, store, store_at, store_constant_at,
@@ -17,59 +17,80 @@ const TAIL: i32 = HEAD + 8;
 /// Offset of the first element of a tuple from the term.
 const ELEMENTS: i32 = 8 - tag::BOXED as i32;
 
-pub(super) fn init_y(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::InitY) {
-    set_constant(c, i.dst(), tag::NIL);
-}
-
 /// Sets a register to a constant.
 pub(super) fn set_constant(c: &mut Compiler<'_>, dst: Reg, word: u64) {
     let (base, offset) = super::place(dst);
     store_constant_at(c, base, offset, word);
 }
 
+pub(super) fn init_y(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::InitY) {
+    c.pass();
+    set_constant(c, i.dst(), tag::NIL);
+    c.forget(i.dst());
+}
+
 fn move_(c: &mut Compiler<'_>, src: Reg, dst: Reg) {
-    load(c, RAX, src);
-    store(c, dst, RAX);
+    let at = c.in_register(src);
+    store(c, dst, at);
+    c.hold(dst, at);
 }
 
 pub(super) fn move_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MoveRR) {
-    c.first(RAX, Src::of(i.src()));
-    store(c, i.dst(), RAX);
-    c.hold(i.dst(), RAX);
-    c.hold(i.src(), RAX);
+    c.pass();
+    move_(c, i.src(), i.dst());
 }
 
 pub(super) fn move2_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Move2RR) {
+    c.pass();
     move_(c, i.src(), i.dst());
     let (src, dst) = i.second();
     move_(c, src, dst);
-    c.hold(dst, RAX);
+}
+
+/// Has a constant be stored, for which `rcx` is taken if it is a large one.
+fn leave_room(c: &mut Compiler<'_>, word: u64) {
+    if i32::try_from(word as i64).is_err() {
+        c.drop_held(RCX);
+    }
 }
 
 pub(super) fn move_cr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MoveCR) {
+    c.pass();
+    leave_room(c, i.value().0);
     set_constant(c, i.dst(), i.value().0);
+    c.forget(i.dst());
 }
 
 pub(super) fn swap_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SwapRR) {
-    load(c, RAX, i.one());
-    load(c, RCX, i.other());
-    store(c, i.one(), RCX);
-    store(c, i.other(), RAX);
+    c.pass();
+    let (one, other) = (c.in_register(i.one()), c.in_register(i.other()));
+    store(c, i.one(), other);
+    store(c, i.other(), one);
+    c.hold(i.one(), other);
+    c.hold(i.other(), one);
 }
 
-/// Head and tail of the cell in `rdx`.
-fn take_apart(c: &mut Compiler<'_>, head: Reg, tail: Reg) {
-    load_at(c, RAX, RDX, HEAD);
-    load_at(c, RCX, RDX, TAIL);
-    store(c, head, RAX);
-    store(c, tail, RCX);
-    c.hold(head, RAX);
-    c.hold(tail, RCX);
+/// Two words of what is in a machine register.
+fn take_apart(c: &mut Compiler<'_>, from: u8, offset: i32, [first, second]: [Reg; 2]) {
+    let one = c.free();
+    load_at(c, one, from, offset);
+    store(c, first, one);
+    c.hold(first, one);
+    let other = c.free();
+    load_at(c, other, from, offset + 8);
+    store(c, second, other);
+    c.hold(second, other);
 }
 
 pub(super) fn get_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::GetList) {
-    c.first(RDX, Src::of(i.list()));
-    take_apart(c, i.head(), i.tail());
+    c.pass();
+    let list = c.in_register(i.list());
+    take_apart(c, list, HEAD, [i.head(), i.tail()]);
+}
+
+/// Goes to `fail` unless this machine register has a cell.
+pub(super) fn is_cell(c: &mut Compiler<'_>, at: u8, fail: DynamicLabel) {
+    dynasm!(c.a; .arch x64; test Rb(at), 2; jnz =>fail);
 }
 
 pub(super) fn is_nonempty_list_get_list(
@@ -77,21 +98,20 @@ pub(super) fn is_nonempty_list_get_list(
     _pc: CodeAddress,
     i: read::IsNonemptyListGetList,
 ) {
-    let fail = c.label(i.fail());
-    c.first(RDX, Src::of(i.list()));
-    dynasm!(c.a; .arch x64; test dl, 2; jnz =>fail);
-    take_apart(c, i.head(), i.tail());
+    c.pass();
+    let list = c.in_register(i.list());
+    let fail = c.way_to(i.fail());
+    is_cell(c, list, fail);
+    take_apart(c, list, HEAD, [i.head(), i.tail()]);
 }
 
 /// Loads a word of what a register points to.
 fn get(c: &mut Compiler<'_>, from: Reg, offset: i32, dst: Reg) {
-    c.first(RDX, Src::of(from));
-    load_at(c, RAX, RDX, offset);
-    store(c, dst, RAX);
-    c.hold(dst, RAX);
-    if from != dst {
-        c.hold(from, RDX);
-    }
+    c.pass();
+    let (from, to) = (c.in_register(from), c.free());
+    load_at(c, to, from, offset);
+    store(c, dst, to);
+    c.hold(dst, to);
 }
 
 pub(super) fn get_hd(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::GetHd) {
@@ -111,49 +131,45 @@ pub(super) fn get_tuple_element2(
     _pc: CodeAddress,
     i: read::GetTupleElement2,
 ) {
+    c.pass();
+    let tuple = c.in_register(i.tuple());
     let at = ELEMENTS + 8 * i.index() as i32;
-    c.first(RDX, Src::of(i.tuple()));
-    load_at(c, RAX, RDX, at);
-    load_at(c, RCX, RDX, at + 8);
-    store(c, i.dst(), RAX);
-    store(c, i.second(), RCX);
-    c.hold(i.dst(), RAX);
-    c.hold(i.second(), RCX);
-    if i.tuple() != i.dst() && i.tuple() != i.second() {
-        c.hold(i.tuple(), RDX);
-    }
+    take_apart(c, tuple, at, [i.dst(), i.second()]);
 }
 
-/// A new cell, whose words `put` puts on the heap.
-fn cell(c: &mut Compiler<'_>, dst: Reg, put: impl FnOnce(&mut Compiler<'_>)) {
-    put(c);
-    dynasm!(c.a; .arch x64; lea rax, [BYTE r15 + tag::LIST as i8]; add r15, BYTE 16);
-    store(c, dst, RAX);
-    c.hold(dst, RAX);
+/// A new cell, whose words are on the heap.
+fn cell(c: &mut Compiler<'_>, dst: Reg) {
+    let at = c.free();
+    dynasm!(c.a; .arch x64; lea Rq(at), [BYTE r15 + tag::LIST as i8]; add r15, BYTE 16);
+    store(c, dst, at);
+    c.hold(dst, at);
 }
 
 pub(super) fn put_list_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutListRR) {
-    cell(c, i.dst(), |c| {
-        c.first_two(Src::of(i.head()), Src::of(i.tail()));
-        store_at(c, R15, 0, RAX);
-        store_at(c, R15, 8, RCX);
-    });
+    c.pass();
+    for (offset, reg) in [(0, i.head()), (8, i.tail())] {
+        let at = c.in_register(reg);
+        store_at(c, R15, offset, at);
+    }
+    cell(c, i.dst());
 }
 
 pub(super) fn put_list_cr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutListCR) {
-    cell(c, i.dst(), |c| {
-        store_constant_at(c, R15, 0, i.head().0);
-        load(c, RAX, i.tail());
-        store_at(c, R15, 8, RAX);
-    });
+    c.pass();
+    leave_room(c, i.head().0);
+    store_constant_at(c, R15, 0, i.head().0);
+    let tail = c.in_register(i.tail());
+    store_at(c, R15, 8, tail);
+    cell(c, i.dst());
 }
 
 pub(super) fn put_list_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutListRC) {
-    cell(c, i.dst(), |c| {
-        load(c, RAX, i.head());
-        store_at(c, R15, 0, RAX);
-        store_constant_at(c, R15, 8, i.tail().0);
-    });
+    c.pass();
+    let head = c.in_register(i.head());
+    store_at(c, R15, 0, head);
+    leave_room(c, i.tail().0);
+    store_constant_at(c, R15, 8, i.tail().0);
+    cell(c, i.dst());
 }
 
 /// Puts a source on the heap, so many bytes above its top.
@@ -226,7 +242,7 @@ fn update_in_place(c: &mut Compiler<'_>, pc: CodeAddress, i: read::UpdateRecord)
     source(c, RDX, i.src());
     dynasm!(c.a
         ; .arch x64
-        ; lea rcx, [rdx - tag::BOXED as i32]
+        ; lea rcx, [BYTE rdx - tag::BOXED as i8]
         ; cmp rcx, [r13 + HIGH_WATER]
         ; jb =>old
         ; cmp rcx, r15
@@ -269,10 +285,10 @@ pub(super) fn element_rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Element
     c.first(RDX, Src::of(i.tuple()));
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
+        ; lea eax, [BYTE rdx - tag::BOXED as i8]
         ; test al, 3
         ; jnz =>other
-        ; mov rax, [rdx - tag::BOXED as i32]
+        ; mov rax, [BYTE rdx - tag::BOXED as i8]
         ; test al, tag::HEADER_MASK as i8
         ; jnz =>other
         ; shr rax, tag::ARITY_SHIFT as i8

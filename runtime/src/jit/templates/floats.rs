@@ -54,13 +54,13 @@ pub(super) fn fconv(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Fconv) {
     let dst = float(i.dst());
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx + 1]
+        ; lea eax, [BYTE rdx + 1]
         ; test al, 15
         ; jz =>is_small
-        ; lea eax, [rdx - tag::BOXED as i32]
+        ; lea eax, [BYTE rdx - tag::BOXED as i8]
         ; test al, 3
         ; jnz =>other
-        ; cmp QWORD [rdx - tag::BOXED as i32], header
+        ; cmp QWORD [BYTE rdx - tag::BOXED as i8], header
         ; jne =>other
         ; mov rax, [rdx + BITS]
         ; mov [rcx + dst], rax

@@ -33,11 +33,13 @@ pub(super) fn deallocate_return(c: &mut Compiler<'_>, _pc: CodeAddress, i: read:
 }
 
 pub(super) fn allocate(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Allocate) {
+    c.pass();
     c.ensure(i.frame() + 1, i.live());
     make_frame(c, i.frame());
 }
 
 pub(super) fn allocate_heap(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::AllocateHeap) {
+    c.pass();
     c.ensure(i.frame() + 1 + i.need(), i.live());
     make_frame(c, i.frame());
 }
@@ -46,9 +48,11 @@ fn make_frame(c: &mut Compiler<'_>, words: usize) {
     if words > 0 {
         add(c, RSP, -(words as i32 * 8));
     }
+    c.forget_frame();
 }
 
 pub(super) fn test_heap(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestHeap) {
+    c.pass();
     c.ensure(i.need(), i.live());
 }
 

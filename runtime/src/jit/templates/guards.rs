@@ -3,15 +3,15 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::binaries::{BASE, END, START};
-use super::{RAX, RCX, RDX, maps, source, store};
+use super::effects::constant_tuple;
+use super::{RAX, RCX, RDX, constant, maps, store};
 use crate::code::bif::Bif;
 use crate::code::op::{Op, read};
-use crate::code::operand::Src;
 use crate::exec::guard::ELEMENTS_PER_REDUCTION;
 use crate::heap::Heap;
 use crate::jit::compile::Compiler;
 use crate::process::offset::PID;
-use crate::term::{CodeAddress, am, tag};
+use crate::term::{CodeAddress, RawTerm, am, tag};
 
 const BOXED: i32 = tag::BOXED as i32;
 const SMALL: i32 = tag::SMALL as i32;
@@ -55,7 +55,7 @@ pub(super) fn bif1(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif1) {
         return c.helper(pc, Op::Bif1, i);
     };
     let other = c.cold_helper(pc, Op::Bif1, i);
-    source(c, RDX, i.src());
+    c.first(RDX, i.src());
     template(c, other);
     store(c, i.dst(), RAX);
 }
@@ -65,14 +65,37 @@ pub(super) fn bif2(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif2) {
         return c.helper(pc, Op::Bif2, i);
     };
     let other = c.cold_helper(pc, Op::Bif2, i);
-    two(c, i.left(), i.right());
-    template(c, other);
+    match constant_tuple(i.right()).filter(|_| takes_element(i)) {
+        Some(elements) => element_of_constant(c, i, elements.len(), other),
+        None => {
+            c.first_pair((RAX, i.left()), (RDX, i.right()));
+            template(c, other);
+        }
+    }
     store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
 }
 
-fn two(c: &mut Compiler<'_>, left: Src, right: Src) {
-    source(c, RAX, left);
-    source(c, RDX, right);
+/// Takes it an element of a constant?
+pub(super) fn takes_element(i: read::Bif2) -> bool {
+    let bif = i.bif();
+    bif.module == "erlang" && bif.function == "element" && constant_tuple(i.right()).is_some()
+}
+
+/// An element of a constant that has so many.
+fn element_of_constant(c: &mut Compiler<'_>, i: read::Bif2, count: usize, other: DynamicLabel) {
+    let index = c.range(i.left());
+    let is_there = index.is_some_and(|index| 1 <= index.least && index.most <= count as i64);
+    c.first_small(RAX, i.left(), other);
+    if !is_there {
+        let last = i32::try_from(RawTerm::small(count as i64).0);
+        let last = last.expect("a literal of less than 128 million elements");
+        let first = RawTerm::small(1).0 as i32;
+        dynasm!(c.a; .arch x64; cmp rax, last; ja =>other; cmp rax, first; jb =>other);
+    }
+    // The tag of the index is 7 bytes of its offset.
+    constant(c, RDX, i.right().0);
+    dynasm!(c.a; .arch x64; shr rax, 1; mov rax, [rdx + rax - (BOXED + SMALL / 2)]);
 }
 
 pub(super) fn self_r(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelfR) {
@@ -82,7 +105,7 @@ pub(super) fn self_r(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelfR) {
 
 /// Goes to `other` unless the term in `rdx` is boxed; its header is in `rcx`.
 fn header(c: &mut Compiler<'_>, other: DynamicLabel) {
-    dynasm!(c.a; .arch x64; lea ecx, [rdx - BOXED]; test cl, 3; jnz =>other; mov rcx, [rdx - BOXED]);
+    dynasm!(c.a; .arch x64; lea ecx, [BYTE rdx - BOXED as i8]; test cl, 3; jnz =>other; mov rcx, [BYTE rdx - BOXED as i8]);
 }
 
 /// The small integer of the number in `rax`.
@@ -112,11 +135,11 @@ fn bits(c: &mut Compiler<'_>, other: DynamicLabel) {
         ; je =>is_heap
         ; cmp ecx, tag::SUB_BITS as i32
         ; jne =>other
-        ; mov rax, [rdx + END]
-        ; sub rax, [rdx + START]
+        ; mov rax, [BYTE rdx + END as i8]
+        ; sub rax, [BYTE rdx + START as i8]
         ; jmp =>done
         ; =>is_heap
-        ; mov rax, [rdx + BASE]
+        ; mov rax, [BYTE rdx + BASE as i8]
         ; =>done
     );
 }

@@ -34,10 +34,10 @@ fn flat(c: &mut Compiler<'_>, map: Src, other: DynamicLabel) {
 pub(super) fn is_flat(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
-        ; lea ecx, [rdx - tag::BOXED as i32]
+        ; lea ecx, [BYTE rdx - tag::BOXED as i8]
         ; test cl, 3
         ; jnz =>other
-        ; mov ecx, [rdx - tag::BOXED as i32]
+        ; mov ecx, [BYTE rdx - tag::BOXED as i8]
         ; and ecx, KIND_MASK as i32
         ; cmp ecx, FLAT as i32
         ; jne =>other

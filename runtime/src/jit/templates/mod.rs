@@ -4,16 +4,19 @@
 //! instruction again from its beginning: so a template changes nothing before it is sure.
 
 mod arith;
-mod binaries;
+pub(super) mod binaries;
 mod bits;
 mod calls;
 mod create;
 mod data;
+pub(super) mod effects;
 mod floats;
 mod frames;
 mod guards;
 mod handlers;
+pub(super) mod keeps;
 mod maps;
+mod match_;
 mod order;
 mod select;
 mod types;
@@ -33,9 +36,9 @@ const RBX: u8 = 3;
 const RSP: u8 = 4;
 const RSI: u8 = 6;
 const RDI: u8 = 7;
+const R8: u8 = 8;
 const R9: u8 = 9;
 const R10: u8 = 10;
-const R11: u8 = 11;
 const R15: u8 = 15;
 
 /// The instructions: those with a template; those whose helper calls; those that their helper does all of. The rest stands
@@ -98,6 +101,7 @@ macro_rules! all_templates {
                 IsTupleOfArity types::is_tuple_of_arity;
                 IsTaggedTuple types::is_tagged_tuple;
                 IsBitstr types::is_bitstr;
+                IsBinary types::is_binary;
                 IsMap types::is_map;
                 IsFunction types::is_function;
 
@@ -159,7 +163,7 @@ macro_rules! all_templates {
                 BsTestUnit bits::bs_test_unit;
                 BsGetUtf8 bits::bs_get_utf8;
                 BsSkipUtf8 bits::bs_skip_utf8;
-                BsMatch bits::bs_match;
+                BsMatch match_::bs_match;
                 BsGetBinary bits::bs_get_binary;
                 BsGetTail bits::bs_get_tail;
                 BsSkipBits bits::bs_skip_bits;
@@ -176,7 +180,7 @@ macro_rules! all_templates {
             }
             others {
                 GetTupleElementWide PutTupleWide SetTupleElementWide
-                IsNumber IsPid IsPort IsReference IsTupleOfArityWide IsTaggedTupleWide IsBinary IsFunction2
+                IsNumber IsPid IsPort IsReference IsTupleOfArityWide IsTaggedTupleWide IsFunction2
                 SelectTerm
                 Bif0 Bif3
                 TryCaseEnd Badmatch CaseEnd Badrecord IfEnd Raise RawRaise BuildStacktrace
@@ -259,14 +263,8 @@ impl From<Reg> for Source {
 }
 
 loading! {
-    MoveRR src;
-    GetList list;
-    IsNonemptyListGetList list;
-    GetHd list;
-    GetTl list;
-    GetTupleElement tuple;
-    GetTupleElement2 tuple;
-    PutListRR head tail;
+    Bif1 src;
+    Bif2 left right;
     ElementRC tuple;
     HdR list;
     TlR list;
@@ -277,12 +275,12 @@ loading! {
     IsBoolean src;
     IsNil src;
     IsList src;
-    IsNonemptyList src;
     IsTuple src;
     TestArity src;
     IsTupleOfArity src;
     IsTaggedTuple src;
     IsBitstr src;
+    IsBinary src;
     IsMap src;
     IsFunction src;
 
@@ -315,8 +313,21 @@ loading! {
     Bsl left right;
     Bsr left right;
 
+    SelectVal src;
+    JumpTable src;
+    SelectTupleArity src;
+
     BsStartMatch src;
     BsMatch context;
+    BsGetPosition context;
+    BsSetPosition context position;
+    BsTestTail context;
+    BsTestUnit context;
+    BsGetBinary context;
+    BsGetTail context;
+    BsSkipBits context;
+    BsGetUtf8 context;
+    BsSkipUtf8 context;
 }
 
 /// Where a register is: the machine register that its offset counts from, and the offset.

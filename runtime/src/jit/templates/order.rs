@@ -3,7 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::arith::float;
-use super::{RAX, RCX, compare, constant, source};
+use super::{RAX, RCX, compare, source};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Src};
 use crate::jit::compile::Compiler;
@@ -28,55 +28,89 @@ fn exact(c: &mut Compiler<'_>, same: DynamicLabel, differ: DynamicLabel, other: 
 }
 
 pub(super) fn is_eq_exact_rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactRR) {
-    let (fail, same) = (c.label(i.fail()), c.new_label());
     let other = c.cold_helper(pc, Op::IsEqExactRR, i);
-    c.first_two(Src::of(i.left()), Src::of(i.right()));
-    exact(c, same, fail, other);
-    dynasm!(c.a; .arch x64; =>same);
+    are_same(c, Src::of(i.left()), Src::of(i.right()), (i.fail(), other));
+}
+
+/// Is one of the two terms equal to nothing but the same word?
+fn is_word(c: &Compiler<'_>, left: Src, right: Src) -> bool {
+    c.range(left).is_some() || c.range(right).is_some()
 }
 
 pub(super) fn is_eq_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsEqExactSS) {
-    let (fail, same) = (c.label(i.fail()), c.new_label());
     let other = c.cold_helper(pc, Op::IsEqExactSS, i);
-    c.first_two(i.left(), i.right());
+    are_same(c, i.left(), i.right(), (i.fail(), other));
+}
+
+/// Goes to the first of two places unless two terms are the same, or to the second.
+fn are_same(
+    c: &mut Compiler<'_>,
+    left: Src,
+    right: Src,
+    (fail, other): (CodeAddress, DynamicLabel),
+) {
+    let (is_word, same) = (is_word(c, left, right), c.new_label());
+    c.first_two(left, right);
+    hold(c, left, RAX);
+    let fail = c.way_to(fail);
+    if is_word {
+        dynasm!(c.a; .arch x64; cmp rax, rcx; jne =>fail);
+        return;
+    }
     exact(c, same, fail, other);
     dynasm!(c.a; .arch x64; =>same);
 }
 
+/// The value of a source is in the machine register `at`.
+fn hold(c: &mut Compiler<'_>, src: Src, at: u8) {
+    if let Some(reg) = src.reg() {
+        c.hold(reg, at);
+    }
+}
+
 pub(super) fn is_ne_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsNeExactSS) {
-    let (fail, differ) = (c.label(i.fail()), c.new_label());
+    let differ = c.new_label();
     let other = c.cold_helper(pc, Op::IsNeExactSS, i);
+    let is_word = is_word(c, i.left(), i.right());
     c.first_two(i.left(), i.right());
+    hold(c, i.left(), RAX);
+    let fail = c.way_to(i.fail());
+    if is_word {
+        dynasm!(c.a; .arch x64; cmp rax, rcx; je =>fail);
+        return;
+    }
     exact(c, fail, differ, other);
     dynasm!(c.a; .arch x64; =>differ);
 }
 
 pub(super) fn is_eq_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsEqExactRC) {
-    let fail = c.label(i.fail());
     c.first(RAX, Src::of(i.left()));
+    c.hold(i.left(), RAX);
+    let fail = c.way_to(i.fail());
     compare(c, RAX, i.right().0);
     dynasm!(c.a; .arch x64; jne =>fail);
 }
 
 pub(super) fn is_ne_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNeExactRC) {
-    let fail = c.label(i.fail());
     c.first(RAX, Src::of(i.left()));
+    c.hold(i.left(), RAX);
+    let fail = c.way_to(i.fail());
     compare(c, RAX, i.right().0);
     dynasm!(c.a; .arch x64; je =>fail);
-    c.hold(i.left(), RAX);
 }
 
 /// Comparisons of two registers, of a register with a constant, and the other way round: which jump leads to the label.
 macro_rules! comparisons {
-    ($($rr:ident $RR:ident $rc:ident $RC:ident $cr:ident $CR:ident $fails:ident $when:ident;)*) => { $(
+    ($($rr:ident $RR:ident $rc:ident $RC:ident $cr:ident $CR:ident $fails:ident $turned:ident $when:ident;)*) => { $(
         pub(super) fn $rr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$RR) {
             let fail = c.label(i.fail());
             let operands = (Src::of(i.left()), Src::of(i.right()), Fails::$when, fail);
             let other = floats(c, pc, Op::$RR, i, operands);
             c.first_two_small(Src::of(i.left()), Src::of(i.right()), other);
-            dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
             c.hold_small(i.left(), RAX);
             c.hold_small(i.right(), RCX);
+            let fail = c.way_to(i.fail());
+            dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
         }
 
         pub(super) fn $rc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$RC) {
@@ -84,19 +118,21 @@ macro_rules! comparisons {
             let operands = (Src::of(i.left()), Src(i.right().0), Fails::$when, fail);
             let other = floats(c, pc, Op::$RC, i, operands);
             c.first_small(RAX, Src::of(i.left()), other);
+            c.hold_small(i.left(), RAX);
+            let fail = c.way_to(i.fail());
             compare(c, RAX, i.right().0);
             dynasm!(c.a; .arch x64; $fails =>fail);
-            c.hold_small(i.left(), RAX);
         }
 
         pub(super) fn $cr(c: &mut Compiler<'_>, pc: CodeAddress, i: read::$CR) {
             let fail = c.label(i.fail());
             let operands = (Src(i.left().0), Src::of(i.right()), Fails::$when, fail);
             let other = floats(c, pc, Op::$CR, i, operands);
-            c.first_small(RCX, Src::of(i.right()), other);
-            constant(c, RAX, i.left().0);
-            dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
-            c.hold_small(i.right(), RCX);
+            c.first_small(RAX, Src::of(i.right()), other);
+            c.hold_small(i.right(), RAX);
+            let fail = c.way_to(i.fail());
+            compare(c, RAX, i.left().0);
+            dynasm!(c.a; .arch x64; $turned =>fail);
         }
     )* };
 }
@@ -135,8 +171,8 @@ enum Fails {
 }
 
 comparisons! {
-    is_lt_rr IsLtRR is_lt_rc IsLtRC is_lt_cr IsLtCR jge NotLess;
-    is_ge_rr IsGeRR is_ge_rc IsGeRC is_ge_cr IsGeCR jl Less;
+    is_lt_rr IsLtRR is_lt_rc IsLtRC is_lt_cr IsLtCR jge jle NotLess;
+    is_ge_rr IsGeRR is_ge_rc IsGeRC is_ge_cr IsGeCR jl jg Less;
 }
 
 /// Comparisons of two sources: which jump leads to the label.

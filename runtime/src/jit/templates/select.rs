@@ -2,8 +2,9 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::{RAX, RDX, compare, constant, load};
+use super::{RAX, RDX, compare, constant};
 use crate::code::op::read;
+use crate::code::operand::Src;
 use crate::jit::compile::Compiler;
 use crate::term::{CodeAddress, RawTerm, tag};
 
@@ -30,11 +31,12 @@ fn search(c: &mut Compiler<'_>, cases: &[(u64, DynamicLabel)], otherwise: Dynami
 }
 
 pub(super) fn select_val(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelectVal) {
-    let (cases, otherwise) = (i.cases(), c.label(i.otherwise()));
-    let labels: Vec<_> = cases.labels.iter().map(|to| c.label(to)).collect();
+    c.first(RDX, Src::of(i.src()));
+    c.hold(i.src(), RDX);
+    let (cases, otherwise) = (i.cases(), c.way_to(i.otherwise()));
+    let labels: Vec<_> = cases.labels.iter().map(|to| c.way_to(to)).collect();
     let mut cases: Vec<_> = cases.terms.iter().copied().zip(labels).collect();
     cases.sort_by_key(|&(word, _)| word as i64);
-    load(c, RDX, i.src());
     search(c, &cases, otherwise);
 }
 
@@ -45,13 +47,20 @@ const JUMP: usize = 1 + 4;
 pub(super) fn jump_table(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::JumpTable) {
     let (otherwise, table) = (c.label(i.otherwise()), c.new_label());
     let least = RawTerm::small(i.least() as i64).0;
-    load(c, RDX, i.src());
-    dynasm!(c.a; .arch x64; lea eax, [rdx + 1]; test al, 15; jnz =>otherwise);
-    constant(c, RAX, least);
+    let is_known = c.range(Src::of(i.src())).is_some();
+    c.first(RDX, Src::of(i.src()));
+    if !is_known {
+        dynasm!(c.a; .arch x64; lea eax, [BYTE rdx + 1]; test al, 15; jnz =>otherwise);
+    }
+    match i32::try_from(least as i64) {
+        Ok(least) => dynasm!(c.a; .arch x64; sub rdx, least; jo =>otherwise),
+        Err(_) => {
+            constant(c, RAX, least);
+            dynasm!(c.a; .arch x64; sub rdx, rax; jo =>otherwise);
+        }
+    }
     dynasm!(c.a
         ; .arch x64
-        ; sub rdx, rax
-        ; jo =>otherwise
         ; shr rdx, 4
         ; cmp rdx, i.count() as i32
         ; jae =>otherwise
@@ -80,13 +89,13 @@ pub(super) fn select_tuple_arity(
         .iter()
         .map(|(arity, to)| (tag::make_header(arity as usize, tag::ARITYVAL), c.label(to)))
         .collect();
-    load(c, RDX, i.src());
+    c.first(RDX, Src::of(i.src()));
     dynasm!(c.a
         ; .arch x64
-        ; lea eax, [rdx - tag::BOXED as i32]
+        ; lea eax, [BYTE rdx - tag::BOXED as i8]
         ; test al, 3
         ; jnz =>otherwise
-        ; mov rdx, [rdx - tag::BOXED as i32]
+        ; mov rdx, [BYTE rdx - tag::BOXED as i8]
     );
     for (header, to) in cases {
         compare(c, RDX, header);

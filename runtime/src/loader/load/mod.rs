@@ -8,6 +8,7 @@ mod slow;
 #[cfg(test)]
 mod tests;
 mod transform;
+mod types;
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -9,6 +9,7 @@ mod operands;
 
 use super::debug;
 use super::emit::Emitter;
+use super::types;
 use super::{LoadError, Tables, lambdas};
 use crate::beam::module::Export;
 use crate::beam::{Arg, Op as Gen};
@@ -16,6 +17,7 @@ use crate::code::FunEntry;
 use crate::code::op::{Op, put};
 use crate::loader::debug::DebugTable;
 use crate::loader::module::{Module, SourceFile};
+use crate::loader::types::Types;
 use crate::term::am;
 use calls::Tail;
 
@@ -30,6 +32,7 @@ pub(super) fn module(tables: &Tables<'_>) -> Result<Module, LoadError> {
         nifs: Vec::new(),
         lines: Vec::new(),
         debug: debug::table(tables),
+        types: types::of(beam),
         on_load: None,
         at: 0,
     };
@@ -47,6 +50,7 @@ struct Transform<'a> {
     nifs: Vec<u32>,
     lines: Vec<(u32, u32)>,
     debug: Option<Box<DebugTable>>,
+    types: Types,
     on_load: Option<u32>,
     /// The next generic instruction.
     at: usize,
@@ -86,6 +90,8 @@ impl Transform<'_> {
             debug.items.sort_by_key(|item| item.row);
         }
         module.debug = self.debug;
+        self.types.trim();
+        module.types = self.types;
         module.on_load = self.on_load;
         module.lines = self.lines;
         if let Some(lines) = &beam.lines {
@@ -111,6 +117,7 @@ impl Transform<'_> {
         let instr = &self.tables.beam.code[self.at];
         let args = self.tables.beam.args(instr);
         self.at += 1;
+        self.note_types(args);
         match instr.op {
             Gen::Label => {
                 let label = self
@@ -265,6 +272,15 @@ impl Transform<'_> {
             _ => self.slow(instr, args)?,
         }
         Ok(())
+    }
+
+    /// Keeps what is known of the registers among these operands of the next specific instruction.
+    fn note_types(&mut self, args: &[Arg]) {
+        for &arg in args {
+            if let (Some(reg), Arg::TypedX(_, row) | Arg::TypedY(_, row)) = (Self::reg(arg), arg) {
+                self.types.read(self.e.here(), reg, row);
+            }
+        }
     }
 
     /// A line where processes can be stopped, if lines are instrumented. A function's entry is no such place.
