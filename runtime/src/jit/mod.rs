@@ -30,6 +30,7 @@
     reason = "`dynasm!` converts numbers of registers"
 )]
 
+mod bits;
 mod compile;
 mod held;
 mod known;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
-use super::{metered, nif, perf};
+use super::{bits, metered, nif, perf};
 use crate::code::native::{BYTES, Common, RETURN_BYTES, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
@@ -249,7 +249,7 @@ fn emit(a: &mut Assembler) -> Offsets {
     table[CALL_LIGHT_BIF as usize / 8] = emit_helper(a, helpers::call_light_bif, leave_label);
     table[CALL_HEAVY_BIF as usize / 8] = emit_helper(a, helpers::call_heavy_bif, leave_label);
     table[FLOAT_BESIDE as usize / 8] = emit_float(a);
-    table[TAKE_BITS as usize / 8] = emit_bits(a, helpers::take_bits as *const () as u64);
+    table[TAKE_BITS as usize / 8] = bits::emit_take(a);
     table[LOOK_AT_BITS as usize / 8] = emit_bits(a, helpers::look_at_bits as *const () as u64);
     Offsets {
         enter,
@@ -371,7 +371,7 @@ fn emit_collect(a: &mut Assembler) -> AssemblyOffset {
 }
 
 /// Makes a bitstring of the next `rcx` bits of the context in `rdx`: it is in `rax` then.
-fn emit_bits(a: &mut Assembler, function: u64) -> AssemblyOffset {
+pub(super) fn emit_bits(a: &mut Assembler, function: u64) -> AssemblyOffset {
     let stub = a.offset();
     dynasm!(a; .arch x64; pop QWORD [rbp + slot::BACK]; mov rsi, rdx; mov rdx, rcx);
     swap_out(a);
