@@ -70,7 +70,7 @@ impl Value {
 }
 
 fn bytes(digits: &str) -> Option<Box<[u8]>> {
-    let is_whole = !digits.is_empty() && digits.len() % 2 == 0;
+    let is_whole = !digits.is_empty() && digits.len().is_multiple_of(2);
     let pairs = (0..digits.len()).step_by(2).filter(|_| is_whole);
     let bytes: Option<Vec<u8>> = pairs
         .map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok())

@@ -191,7 +191,7 @@ impl Follows {
             return self.held.pop();
         }
         if let Some(due) = self.cursor.due(steps) {
-            if let Some(signal) = plan.from_outside(self.cursor.process, due) {
+            if let Some(signal) = plan.said_outside(self.cursor.process, due) {
                 self.held.drop_outside();
                 return Some(signal);
             }

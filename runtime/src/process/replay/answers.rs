@@ -30,7 +30,7 @@ pub(super) fn contents(trace: &Trace) -> Contents {
 
 impl Plan {
     /// The message that is due, if it came from outside in the recorded run.
-    pub(super) fn from_outside(&self, receiver: usize, due: &Message) -> Option<Signal> {
+    pub(super) fn said_outside(&self, receiver: usize, due: &Message) -> Option<Signal> {
         let Message::Told(Told { number, .. }) = due else {
             return None;
         };

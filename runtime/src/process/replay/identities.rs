@@ -105,7 +105,7 @@ pub(crate) fn pid_of_root() -> Option<Pid> {
 }
 
 impl Plan {
-    fn next_root(&self) -> Option<Pid> {
+    pub(super) fn next_root(&self) -> Option<Pid> {
         let Identities {
             last,
             spawned,

@@ -140,8 +140,8 @@ fn answers_and_contents_are_found_by_their_places() {
     assert!(matches!(cursor.next(steps), Some(Recorded::Answer { .. })));
     cursor.go_on(steps);
     let due = cursor.due(steps).expect("a message");
-    assert!(plan.from_outside(0, due).is_some());
-    assert!(plan.from_outside(1, due).is_none());
+    assert!(plan.said_outside(0, due).is_some());
+    assert!(plan.said_outside(1, due).is_none());
     assert!(cursor.deliver(&plan, &Source::NOTICE, 0));
     assert!(plan.receive(&mut cursor, 0));
 }

@@ -50,7 +50,7 @@ impl Recorder {
             let mfa = Mfa {
                 module: Atom::new(native.module),
                 function: Atom::new(native.function),
-                arity: native.arity.into(),
+                arity: native.arity,
             };
             self.function(mfa).0
         }))
