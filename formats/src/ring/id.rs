@@ -112,7 +112,7 @@ impl Near {
 
     /// What the number holds.
     #[must_use]
-    pub fn from_word(word: u64) -> Near {
+    pub(crate) fn from_word(word: u64) -> Near {
         let high = (word << (u64::BITS - Self::BITS)).cast_signed();
         Near {
             function: NameId((word >> Self::BITS) as u32),
