@@ -423,8 +423,8 @@ fn an_access_that_waits_for_what_never_comes_is_named() {
     record(&place, &["work.erl"]);
     let trace = place.run(&["trace", "run.stream", "--log"]);
     let trace = String::from_utf8_lossy(&trace.stdout).into_owned();
-    let line = trace.lines().find(|line| line.contains("work:main/1"));
-    let line = line.expect("the main process");
+    let line = trace.lines().find(|line| line.starts_with("{p0.4, "));
+    let line = line.expect("the process that runs main/1");
     let after = line
         .split("after(")
         .last()

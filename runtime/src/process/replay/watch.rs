@@ -53,8 +53,8 @@ fn reductions() -> u64 {
 
 /// A process that waits for its turn.
 pub(super) struct Waiting {
-    /// Others have come, out of turn: these say most of what is wrong.
-    has_others: bool,
+    /// Others have come, out of turn, or it waits with an access: these say most of what is wrong.
+    says_most: bool,
     line: String,
 }
 
@@ -75,7 +75,7 @@ impl Plan {
     /// Names some of them.
     fn tell_who_waits(&self) {
         let mut waiting = std::mem::take(&mut *self.waiting.lock());
-        waiting.sort_by(|a, b| (!a.has_others, &a.line).cmp(&(!b.has_others, &b.line)));
+        waiting.sort_by(|a, b| (!a.says_most, &a.line).cmp(&(!b.says_most, &b.line)));
         let others = waiting.len().saturating_sub(NAMED);
         let mut lines: Vec<_> = waiting
             .into_iter()
@@ -96,8 +96,8 @@ impl Process {
     fn says_what_it_waits_for(&mut self, plan: &Plan) {
         let place = self.place();
         if let Some(line) = self.says_what_access_it_waits_for(&place) {
-            let has_others = false;
-            plan.waiting.lock().push(Waiting { has_others, line });
+            let says_most = true;
+            plan.waiting.lock().push(Waiting { says_most, line });
             return;
         }
         if self.turn() != Turn::Wait {
@@ -123,11 +123,11 @@ impl Process {
             held => format!("; {held} other messages have come"),
         };
         let line = format!("{} {expected}{held}; {place}", plan.name(me));
-        let has_others = follows.held.len() > 0;
+        let says_most = follows.held.len() > 0;
         if plan.goes_on {
             follows.cursor.finish();
         }
         drop(follows);
-        plan.waiting.lock().push(Waiting { has_others, line });
+        plan.waiting.lock().push(Waiting { says_most, line });
     }
 }
