@@ -87,7 +87,7 @@ struct Scheduler {
 }
 
 /// Time slices between such collections.
-const TURNS_TO_COLLECT: u32 = 64;
+const TURNS_TO_COLLECT: u32 = 16;
 
 impl Scheduler {
     fn new(id: usize, may_leave: MayLeave) -> Scheduler {
