@@ -14,7 +14,7 @@
 mod dirty;
 mod seat;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use crate::process::{
     CONTEXT_REDS, Leaves, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
 };
 use crate::sched::parker::Woken;
+use crate::sched::ptab::{self, Guard};
 use crate::sched::run_state::EndRun;
 use crate::sched::timers::Fire;
 use crate::sched::{Machine, machine, schedulers, wake_one};
@@ -79,7 +80,14 @@ struct Scheduler {
     may_leave: MayLeave,
     /// A dirty scheduler has got a call from it since it slept.
     has_handed_over: Cell<bool>,
+    /// Held while there is work, so that who is sent to is found without a fence each time.
+    pinned: RefCell<Option<Guard>>,
+    /// Time slices since what has been removed from tables was last collected.
+    turns: Cell<u32>,
 }
+
+/// Time slices between such collections.
+const TURNS_TO_COLLECT: u32 = 16;
 
 impl Scheduler {
     fn new(id: usize, may_leave: MayLeave) -> Scheduler {
@@ -89,7 +97,27 @@ impl Scheduler {
             queues: run_queues(),
             may_leave,
             has_handed_over: Cell::new(false),
+            pinned: RefCell::new(None),
+            turns: Cell::new(0),
         }
+    }
+
+    /// A time slice begins: nothing of tables is borrowed.
+    #[inline]
+    fn pin(&self) {
+        let mut pinned = self.pinned.borrow_mut();
+        let guard = pinned.get_or_insert_with(ptab::pin);
+        guard.renew();
+        self.turns.set(self.turns.get() + 1);
+        if self.turns.get() == TURNS_TO_COLLECT {
+            self.turns.set(0);
+            guard.collect();
+        }
+    }
+
+    /// The thread is about to wait, or to do something else for long.
+    fn unpin(&self) {
+        self.pinned.take();
     }
 
     /// Gives processes their time slices until, between two of them, `is_over`.
@@ -111,17 +139,21 @@ impl Scheduler {
                 poll::take_ready();
             }
             if self.has_dirty_turn() {
+                self.unpin();
                 // SAFETY: P2: the registers outlive the calls.
                 unsafe { self.take_dirty_turn(registers.as_mut_ptr()) };
             }
             if let Some(process) = self.queues.find(id) {
+                self.pin();
                 let used = self.run_process(process, registers.as_mut_ptr());
                 reds += used.max(LEAST_TURN_REDS);
             } else {
                 reds = 0;
+                self.unpin();
                 self.idle();
             }
         }
+        self.unpin();
     }
 
     fn expire_timers(&self) {
@@ -144,6 +176,7 @@ impl Scheduler {
     /// Sleeps while scheduler `self.id` is above the limit.
     #[cold]
     fn suspend(&self) {
+        self.unpin();
         self.queues.give_away(self.id);
         sysprof::scheduler(self.id, false);
         self.machine.progress.inactive(self.id);

@@ -219,29 +219,27 @@ pub(super) fn read_instruction(
     let Some(op) = Op::from_number(number) else {
         return Err(r.err_at(at, BeamErrorKind::BadOpcode(u32::from(number))));
     };
-    let arity = op.arity();
-    for i in 0..arity {
+    let (mut index, mut left) = (0, op.arity());
+    let mut in_list = false;
+    while left > 0 {
         let at = r.offset();
         let arg = read_arg(r, module)?;
-        module.args.push(arg);
+        left -= 1;
         if let Arg::List(count) = arg {
-            if i + 1 != arity {
-                return Err(r.err_at(at, BeamErrorKind::BadOperand { op, index: i }));
+            // The last operand may be a list, and its elements are none.
+            if in_list || left > 0 {
+                return Err(r.err_at(at, BeamErrorKind::BadOperand { op, index }));
             }
-            for _ in 0..count {
-                let at = r.offset();
-                let arg = read_arg(r, module)?;
-                if matches!(arg, Arg::List(_)) {
-                    return Err(r.err_at(at, BeamErrorKind::BadOperand { op, index: i }));
-                }
-                module.args.push(arg);
-            }
+            (in_list, left) = (true, count as usize);
         }
+        module.args.push(arg);
+        index += usize::from(!in_list);
     }
     Ok(op)
 }
 
-#[inline]
+// In line at its one place: what it gives is put together where it goes to, and not read again before it is written.
+#[inline(always)]
 fn read_arg(r: &mut Reader<'_>, module: &mut BeamModule) -> Result<Arg, BeamError> {
     let at = r.offset();
     let (tag, number) = r.tagged()?;

@@ -83,7 +83,21 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Pins the epoch for the current thread.
+impl Guard {
+    /// What was borrowed under it may go from now on, and what is borrowed next stays: less than to let go of it and to
+    /// pin again.
+    #[inline]
+    pub fn renew(&mut self) {
+        self.0.repin();
+    }
+
+    /// Drops removed elements that no thread borrows any more.
+    pub fn collect(&self) {
+        self.0.flush();
+    }
+}
+
+/// Pins the epoch for the current thread. Costs little where the thread holds another guard.
 #[inline]
 #[must_use]
 pub fn pin() -> Guard {

@@ -143,7 +143,7 @@ fn binary_to_existing_atom_2<'p>(_p: &'p Process, [a, encoding]: [Term<'p>; 2]) 
 
 fn base(term: Term<'_>) -> Option<u32> {
     let base = term.as_small().and_then(|n| u32::try_from(n).ok())?;
-    (2..=36).contains(&base).then_some(base)
+    (2..=MAX_BASE as u32).contains(&base).then_some(base)
 }
 
 /// The digits of an integer.
@@ -195,15 +195,26 @@ fn bump_digits(p: &Process, a: Term<'_>, base: Term<'_>) {
     }
 }
 
-/// How many digits in `base` always fit in a small integer.
-fn digits_per_small(base: u32) -> usize {
-    let mut limit = tag::MAX_SMALL as u64 + 1;
-    let mut digits = 0;
-    while limit >= u64::from(base) {
-        limit /= u64::from(base);
-        digits += 1;
+/// The largest base of integers as text.
+const MAX_BASE: usize = 36;
+
+/// How many digits always fit in a small integer, by their base, which is 2 or more.
+static DIGITS_PER_SMALL: [u8; MAX_BASE + 1] = {
+    let mut all = [0; MAX_BASE + 1];
+    let mut base = 2;
+    while base <= MAX_BASE {
+        let mut limit = tag::MAX_SMALL as u64 + 1;
+        while limit >= base as u64 {
+            limit /= base as u64;
+            all[base] += 1;
+        }
+        base += 1;
     }
-    digits
+    all
+};
+
+fn digits_per_small(base: u32) -> usize {
+    DIGITS_PER_SMALL[base as usize].into()
 }
 
 fn digit(byte: u8, base: u32) -> Option<i64> {

@@ -317,17 +317,23 @@ fn answer(
 /// The specific instruction that a word of a stack returns to, whatever engine has put it there.
 #[must_use]
 pub(crate) fn specific(address: CodeAddress) -> CodeAddress {
+    specific_if_known(address).expect("a return address")
+}
+
+/// The same of a word that was on a stack once; `None` where compiled code has been given back since.
+#[must_use]
+pub(crate) fn specific_if_known(address: CodeAddress) -> Option<CodeAddress> {
     let Some(engine) = ENGINE.get() else {
-        return address;
+        return Some(address);
     };
     if !engine.range.contains(&address.word()) {
-        return address;
+        return Some(address);
     }
     if let Some(at) = stub_number(&engine.common, address) {
-        return stubs::nth_return(at);
+        return Some(stubs::nth_return(at));
     }
     let found = answer(&SPECIFIC, address.word(), || find_return(engine, address));
-    CodeAddress::of_word(found.expect("a return address"))
+    found.map(CodeAddress::of_word)
 }
 
 /// The specific instruction that this address of compiled code returns to.

@@ -84,26 +84,30 @@ fn trace_frame_kind_from((first, bytes): (u64, u64), word: u64) -> Option<usize>
     is_one.then(|| (offset / bytes) as usize)
 }
 
-/// Calls `visit` with every return address on the stack, innermost first, while it says so.
+/// Calls `visit` with every return address on the stack, innermost first, while it says so. A recursive call's frames,
+/// one behind the other, return to the same place: they are told once.
 pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
-    let mut at = p.stop.get();
+    for_each_return_word(p, |word| visit(native::specific(word)));
+}
+
+/// The same with the words that stand there, in the form of the engine that has put them there.
+#[inline]
+pub(crate) fn for_each_return_word(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
+    let (mut at, end) = (p.stop.get(), p.hend());
     let trace_returns = trace_returns();
-    // A recursive call's frames, one behind the other, return to the same place.
-    let mut last = (RawTerm::NONE, CodeAddress::NULL);
-    while at < p.hend() {
+    let mut last = RawTerm::NONE;
+    while at < end {
         // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
         let word = RawTerm(unsafe { *at });
         at = at.wrapping_add(1);
-        if !word.is_header() || word == RawTerm::NONE {
+        if !word.is_header() || word == last || word == RawTerm::NONE {
             continue;
         }
-        if word != last.0 {
-            if trace_frame_kind_from(trace_returns, word.0).is_some() {
-                continue;
-            }
-            last = (word, native::specific(CodeAddress::of_word(word.0)));
+        if trace_frame_kind_from(trace_returns, word.0).is_some() {
+            continue;
         }
-        if !visit(last.1) {
+        last = word;
+        if !visit(CodeAddress::of_word(word.0)) {
             return;
         }
     }

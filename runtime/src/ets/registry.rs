@@ -64,6 +64,16 @@ struct Owned {
     super_users: Vec<Pid>,
 }
 
+impl Owned {
+    /// Most processes that exit have nothing here.
+    fn has_any_of(&self, pid: Pid) -> bool {
+        self.tables.contains_key(&pid)
+            || self.fixed.contains_key(&pid)
+            || self.dying.contains_key(&pid)
+            || self.super_users.contains(&pid)
+    }
+}
+
 static OWNED: LazyLock<Mutex<Owned>> = LazyLock::new(Mutex::default);
 static TABLES: AtomicUsize = AtomicUsize::new(0);
 static DYING: AtomicUsize = AtomicUsize::new(0);
@@ -353,6 +363,9 @@ pub(crate) fn exited(p: &mut Process) -> bool {
         return true;
     }
     let pid = p.pid();
+    if !OWNED.lock().has_any_of(pid) {
+        return true;
+    }
     set_super_user(pid, false);
     loop {
         let Some(reference) = last_of(&OWNED.lock().fixed, pid) else {

@@ -86,17 +86,18 @@ fn call_plain(
             }
             call => call.plain(p, args).expect("by the match on it"),
         };
-        match result {
+        match &result {
             Ok(value) => {
-                p.set_x(0, value);
+                p.set_x(0, *value);
                 (Ok(BifEnd::Return), 1)
             }
             Err(Leave::Control(control)) => {
                 let (end, live) = controlled(p, control);
                 (Ok(end), live)
             }
+            // Read where the BIF has written it: a copy would wait for it.
             Err(Leave::Raise(raise)) => {
-                let mut exception = Exception::from_raise(p, &raise);
+                let mut exception = Exception::from_raise(p, raise);
                 if exception.from_bif {
                     exception.args = p.list(args).raw();
                 }
@@ -116,22 +117,22 @@ fn call_plain(
 
 /// What becomes of a call that has not ended, and how many arguments of the call that it goes on with are live: what
 /// the BIF has built so far is in them.
-fn controlled(p: &Process, control: Control<'_>) -> (BifEnd, usize) {
-    let end = match control {
-        Control::Trap(to, args) => {
+fn controlled(p: &Process, control: &Control<'_>) -> (BifEnd, usize) {
+    let end = match *control {
+        Control::Trap(to, ref args) => {
             if p.flags.get().saves_calls {
                 p.save_call(Saved::Call(to));
             }
-            let entry = call::trap(p, to, &args).entry;
+            let entry = call::trap(p, to, args).entry;
             return (BifEnd::Trap(entry), args.len());
         }
         Control::TrapTo(address) => BifEnd::Trap(address),
         Control::Wait => BifEnd::Again(Outcome::Wait),
         Control::Dirty(leaves) => BifEnd::Again(Outcome::Dirty(leaves)),
         Control::Yield => BifEnd::Again(Outcome::Yield),
-        Control::YieldWith(args) => {
-            for (i, arg) in args.into_iter().enumerate() {
-                p.set_x(i, arg);
+        Control::YieldWith(ref args) => {
+            for (i, arg) in args.iter().enumerate() {
+                p.set_x(i, *arg);
             }
             BifEnd::Again(Outcome::Yield)
         }

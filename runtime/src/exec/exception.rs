@@ -1,7 +1,8 @@
 //! Exceptions: saves the trace, searches for a handler, and builds the stack trace that a program sees.
 //!
 //! A saved trace is a term that only the runtime reads: `[[Args | Infos] | Trace]`. `Trace` looks like a big integer to
-//! the collector, and holds the current function and return addresses. `Infos` is what the top entry tells besides its
+//! the collector, and holds the current function and return addresses as they are on the stack: few traces are ever
+//! looked at, so that the instructions they return to are found when one is. `Infos` is what the top entry tells besides its
 //! place. A saved trace takes as many words as in ERTS, since programs see what they allocate. Source:
 //! `save_stacktrace()`, `next_catch()`, `build_stacktrace()` in `beam_common.c`.
 
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::call::Called;
 use crate::code::native;
-use crate::code::stubs::{self, for_each_return};
+use crate::code::stubs::{self, for_each_return, for_each_return_word};
 use crate::heap::Heap;
 use crate::loader::module;
 use crate::loader::module::Mfa;
@@ -63,8 +64,9 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
     let depth = DEPTH
         .load(std::sync::atomic::Ordering::Relaxed)
         .saturating_sub(1);
-    let exception = p.exception;
-    let class = (exception.class as u64) << flag::CLASS_SHIFT;
+    // Field by field: whoever raises has just written them so.
+    let (args, info, from_bif) = (p.exception.args, p.exception.info, p.exception.from_bif);
+    let class = (p.exception.class as u64) << flag::CLASS_SHIFT;
     if given != RawTerm::NONE {
         // By `erlang:raise/3`: the trace is the one it was given.
         // SAFETY: T1, as above.
@@ -80,21 +82,17 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
             word
         }
     };
+    let has_args = args != RawTerm::NONE;
     // SAFETY: T1: the exception's slots hold terms of this process.
-    let (args, info) = unsafe {
-        (
-            Term::new(slot(exception.args)),
-            Term::new(slot(exception.info)),
-        )
-    };
-    let infos = infos(p, current, exception.from_bif, info);
+    let (args, info) = unsafe { (Term::new(slot(args)), Term::new(slot(info))) };
+    let infos = infos(p, current, from_bif, info);
     // As many words as ERTS takes, whatever the depth of the stack: programs see what they allocate.
     let trace = opaque(p, FIXED + depth, |words| {
         words[0] = class;
-        if exception.args != RawTerm::NONE {
+        if has_args {
             words[0] |= flag::HAS_ARGS;
         }
-        fill_trace(p, current, exception.from_bif, words);
+        fill_trace(p, current, from_bif, words);
     });
     p.exception.trace = p.cons(p.cons(args, infos), trace).raw();
 }
@@ -103,11 +101,11 @@ pub(crate) fn save_trace(p: &mut Process, current: Current) {
 fn fill_trace(p: &Process, current: Current, from_bif: bool, words: &mut [u64]) {
     let mut at = FIXED;
     // What is current may be known by its return address.
-    let mut last = CodeAddress::NULL;
+    let mut behind = CodeAddress::NULL;
     match current {
         Current::Code(pc) => {
             words[1] = pc.word();
-            last = pc.behind();
+            behind = pc.behind();
         }
         Current::Function(mfa, caller) => {
             words[0] |= flag::BY_NAME | if from_bif { flag::FROM_BIF } else { 0 };
@@ -115,21 +113,25 @@ fn fill_trace(p: &Process, current: Current, from_bif: bool, words: &mut [u64]) 
             words[2] = mfa.function.raw().0;
             words[3] = u64::from(mfa.arity);
             if let (Some(caller), Some(word)) = (caller, words.get_mut(at)) {
-                *word = caller.word();
+                *word = caller.behind().word();
                 at += 1;
             }
         }
     }
-    for_each_return(p, |address| {
-        // A recursive call's return address, many times in a row, is told once, as in ERTS.
-        if at < words.len() && address != last {
-            last = address;
-            // One word back lies in the call.
-            words[at] = address.call().word();
+    let mut is_first = !behind.is_null();
+    for_each_return_word(p, |address| {
+        let is_current = std::mem::take(&mut is_first) && native::specific(address) == behind;
+        if at < words.len() && !is_current {
+            words[at] = address.word();
             at += 1;
         }
         at < words.len()
     });
+}
+
+/// The call that a return address was left by, if its code is still there: one word back lies in it.
+fn call_before(address: CodeAddress) -> Option<CodeAddress> {
+    native::specific_if_known(address).map(CodeAddress::call)
 }
 
 /// What the top entry of a trace tells besides its place: `[{error_info, Map}]` or nothing.
@@ -225,8 +227,9 @@ pub(crate) fn build_stacktrace<'p>(p: &'p Process, saved: Term<'p>) -> Term<'p> 
     if let Some((mfa, place)) = first {
         items.push(item(p, mfa, args, place, about.tail()));
     }
-    for &address in &words[FIXED..] {
-        if let Some((mfa, place)) = lookup(p, CodeAddress::of_word(address)) {
+    for &address in words[FIXED..].iter().take_while(|address| **address != 0) {
+        let call = call_before(CodeAddress::of_word(address));
+        if let Some((mfa, place)) = call.and_then(|call| lookup(p, call)) {
             items.push(item(p, mfa, None, place, Term::NIL));
         }
     }

@@ -29,14 +29,14 @@ pub(crate) fn raise(p: &mut Process, current: Current) -> Result<CodeAddress, Ex
         return Err(p.uncaught());
     }
     let handler = exception::unwind(p).ok_or_else(|| p.uncaught())?;
-    let exception = p.exception;
+    let (class, value, trace) = (p.exception.class, p.exception.value, p.exception.trace);
     let x = p.registers();
     // SAFETY: P2: four registers there are.
     unsafe {
         *x = RawTerm::NONE;
-        *x.add(1) = exception.class.atom().raw();
-        *x.add(2) = exception.value;
-        *x.add(3) = exception.trace;
+        *x.add(1) = class.atom().raw();
+        *x.add(2) = value;
+        *x.add(3) = trace;
     }
     p.exception = Exception::default();
     Ok(handler)

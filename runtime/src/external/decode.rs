@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::functions::{self, FunIdentity};
 use super::tags::*;
 use super::{VERSION_MAGIC, local, this_node};
@@ -483,7 +485,8 @@ impl<'h, 'b> Decoder<'h, 'b> {
     }
 
     fn map(&self, pairs: &[Term<'h>]) -> Step<Term<'h>> {
-        let pairs: Vec<_> = pairs.chunks_exact(2).map(|kv| (kv[0], kv[1])).collect();
+        let pairs = pairs.chunks_exact(2).map(|kv| (kv[0], kv[1]));
+        let pairs: SmallVec<[_; 16]> = pairs.collect();
         map::from_unique_pairs(self.heap, &pairs).ok_or(Reason::DuplicateKey)
     }
 
@@ -549,6 +552,9 @@ impl<'h, 'b> Decoder<'h, 'b> {
         };
         let n = if long { self.u16()? } else { self.u8()?.into() };
         let bytes = self.take(n)?;
+        if utf8 && let Some(atom) = Atom::recent(bytes) {
+            return Ok(atom);
+        }
         let latin1;
         let name = if utf8 {
             std::str::from_utf8(bytes).map_err(|_| Reason::BadAtom)?

@@ -164,7 +164,7 @@ impl<'h> Encoder<'h> {
     fn begin(&mut self, term: Term<'h>) {
         self.from = self.out.len();
         if self.options.local {
-            self.out.extend([LOCAL_EXT, 0, 0, 0, 0]);
+            self.out.extend_from_slice(&[LOCAL_EXT, 0, 0, 0, 0]);
         }
         self.todo.push(Todo::Term(term));
     }
@@ -188,8 +188,8 @@ impl<'h> Encoder<'h> {
     /// # Errors
     /// [`TooLarge`].
     pub(crate) fn run(&mut self, steps: usize) -> Result<Progress, TooLarge> {
-        while let Some(todo) = self.todo.pop() {
-            self.step(todo)?;
+        while !self.todo.is_empty() {
+            self.step()?;
             if let Some(counted) = &mut self.counted {
                 *counted += self.out.len();
                 self.out.clear();
@@ -244,40 +244,57 @@ impl<'h> Encoder<'h> {
         local::check_number(&all)
     }
 
-    fn step(&mut self, todo: Todo<'h>) -> Result<(), TooLarge> {
+    /// Does the first of what is to be done, which stays where it is as long as there is more of it.
+    fn step(&mut self) -> Result<(), TooLarge> {
+        let Some(todo) = self.todo.last_mut() else {
+            return Ok(());
+        };
         match todo {
-            Todo::Term(term) => return self.term(term),
-            Todo::Elements { of, rest } => {
-                if let [first, rest @ ..] = rest {
-                    if !rest.is_empty() {
-                        self.todo.push(Todo::Elements { of, rest });
+            Todo::Elements { rest, .. } => {
+                if let Some((first, others)) = rest.split_first() {
+                    *rest = others;
+                    if others.is_empty() {
+                        self.todo.pop();
                     }
                     return self.term(*first);
                 }
+                self.todo.pop();
             }
-            Todo::Tail { rest, at, len } => match rest.view() {
-                View::Cons(cell) => {
-                    let rest = cell.tail();
-                    let len = len + 1;
-                    self.todo.push(Todo::Tail { rest, at, len });
+            Todo::Tail { rest, at, len } => {
+                if let Some(cell) = rest.as_cons() {
+                    *rest = cell.tail();
+                    *len += 1;
                     return self.term(cell.head());
                 }
-                _ => {
-                    self.put_at(at, len);
-                    return self.term(rest);
-                }
-            },
-            Todo::Pairs { of, keys, values } => {
-                if let ([key, keys @ ..], [value, values @ ..]) = (keys, values) {
-                    if !keys.is_empty() {
-                        self.todo.push(Todo::Pairs { of, keys, values });
+                let (rest, at, len) = (*rest, *at, *len);
+                self.todo.pop();
+                self.put_at(at, len);
+                return self.term(rest);
+            }
+            Todo::Pairs { keys, values, .. } => {
+                if let ([key, other_keys @ ..], [value, other_values @ ..]) = (*keys, *values) {
+                    (*keys, *values) = (other_keys, other_values);
+                    if other_keys.is_empty() {
+                        self.todo.pop();
                     }
                     self.todo.push(Todo::Term(*value));
                     return self.term(*key);
                 }
+                self.todo.pop();
             }
-            Todo::Node(node) => return self.node(node),
+            Todo::Term(term) => {
+                let term = *term;
+                self.todo.pop();
+                return self.term(term);
+            }
+            Todo::Node(node) => {
+                let node = *node;
+                self.todo.pop();
+                return self.node(node);
+            }
             Todo::FunSize { at, shared_bytes } => {
+                let (at, shared_bytes) = (*at, *shared_bytes);
+                self.todo.pop();
                 let size = (self.out.len() + self.shared_bytes).wrapping_sub(at + shared_bytes);
                 self.put_at(at, size as u32);
             }
@@ -297,7 +314,7 @@ impl<'h> Encoder<'h> {
             View::Port(port) => {
                 self.out.push(V4_PORT_EXT);
                 let creation = self.this_node();
-                self.out.extend(port.0.to_be_bytes());
+                self.out.extend_from_slice(&port.0.to_be_bytes());
                 self.u32(creation);
             }
             View::Ref(reference) => self.reference(reference),
@@ -305,7 +322,7 @@ impl<'h> Encoder<'h> {
             View::Cons(_) => self.list(term),
             View::Tuple(tuple) => {
                 match u8::try_from(tuple.arity()) {
-                    Ok(arity) => self.out.extend([SMALL_TUPLE_EXT, arity]),
+                    Ok(arity) => self.out.extend_from_slice(&[SMALL_TUPLE_EXT, arity]),
                     Err(_) => self.tag_and_size(LARGE_TUPLE_EXT, tuple.arity()),
                 }
                 let rest = tuple.elements();
@@ -320,7 +337,7 @@ impl<'h> Encoder<'h> {
     }
 
     fn u32(&mut self, value: u32) {
-        self.out.extend(value.to_be_bytes());
+        self.out.extend_from_slice(&value.to_be_bytes());
     }
 
     fn tag_and_size(&mut self, tag: u8, size: usize) {
@@ -339,7 +356,7 @@ impl<'h> Encoder<'h> {
             return;
         }
         match u8::try_from(name.len()) {
-            Ok(len) => self.out.extend([SMALL_ATOM_UTF8_EXT, len]),
+            Ok(len) => self.out.extend_from_slice(&[SMALL_ATOM_UTF8_EXT, len]),
             Err(_) => {
                 self.out.push(ATOM_UTF8_EXT);
                 self.out.extend((name.len() as u16).to_be_bytes());
@@ -350,10 +367,10 @@ impl<'h> Encoder<'h> {
 
     fn small(&mut self, value: i64) {
         if let Ok(byte) = u8::try_from(value) {
-            self.out.extend([SMALL_INTEGER_EXT, byte]);
+            self.out.extend_from_slice(&[SMALL_INTEGER_EXT, byte]);
         } else if let Ok(value) = i32::try_from(value) {
             self.out.push(INTEGER_EXT);
-            self.out.extend(value.to_be_bytes());
+            self.out.extend_from_slice(&value.to_be_bytes());
         } else {
             self.big(IntRef::of_i64(value, &mut [0]));
         }
@@ -362,7 +379,7 @@ impl<'h> Encoder<'h> {
     fn big(&mut self, value: IntRef<'_>) {
         let size = value.bit_len().div_ceil(8) as usize;
         match u8::try_from(size) {
-            Ok(size) => self.out.extend([SMALL_BIG_EXT, size]),
+            Ok(size) => self.out.extend_from_slice(&[SMALL_BIG_EXT, size]),
             Err(_) => self.tag_and_size(LARGE_BIG_EXT, size),
         }
         self.out.push(value.is_negative().into());
@@ -372,7 +389,7 @@ impl<'h> Encoder<'h> {
     fn float(&mut self, value: f64) {
         if self.options.minor_version > 0 {
             self.out.push(NEW_FLOAT_EXT);
-            self.out.extend(value.to_be_bytes());
+            self.out.extend_from_slice(&value.to_be_bytes());
             return;
         }
         let text = format_float(value, FloatFormat::DEFAULT).expect("twenty decimals fit");
@@ -410,7 +427,7 @@ impl<'h> Encoder<'h> {
         match reference.pid() {
             // One that names a process carries the pid's word too.
             Some(pid) => {
-                self.out.extend(5u16.to_be_bytes());
+                self.out.extend_from_slice(&5u16.to_be_bytes());
                 let creation = self.this_node();
                 self.u32(creation);
                 numbers.iter().for_each(|n| self.u32(*n));
@@ -419,7 +436,7 @@ impl<'h> Encoder<'h> {
                 self.u32((word >> 32) as u32);
             }
             None => {
-                self.out.extend(3u16.to_be_bytes());
+                self.out.extend_from_slice(&3u16.to_be_bytes());
                 let creation = self.this_node();
                 self.u32(creation);
                 numbers.iter().for_each(|n| self.u32(*n));
@@ -440,13 +457,13 @@ impl<'h> Encoder<'h> {
             tag::EXTERNAL_PORT => {
                 self.out.push(V4_PORT_EXT);
                 self.atom(node.name);
-                self.out.extend(data[0].to_be_bytes());
+                self.out.extend_from_slice(&data[0].to_be_bytes());
                 self.u32(node.creation);
             }
             _ => {
                 let n = data[0] as u32 as usize;
                 self.out.push(NEWER_REFERENCE_EXT);
-                self.out.extend((n as u16).to_be_bytes());
+                self.out.extend_from_slice(&(n as u16).to_be_bytes());
                 self.atom(node.name);
                 self.u32(node.creation);
                 for i in 1..=n {

@@ -34,7 +34,7 @@ pub(crate) unsafe fn copy_bits(
         }
         let whole = len / 8;
         if src_bit == 0 {
-            std::ptr::copy_nonoverlapping(src, dst, whole);
+            copy_bytes(src, dst, whole);
         } else {
             shift_bytes(src, src_bit, dst, whole);
         }
@@ -43,6 +43,43 @@ pub(crate) unsafe fn copy_bits(
             let byte = read_in_bytes(src.add(whole), src_bit, rest);
             put_in_byte(dst.add(whole), 0, rest, byte);
         }
+    }
+}
+
+/// Copies whole bytes: most are so few that a call would take longer. Of those, the last ones may be copied twice.
+///
+/// # Safety
+/// T1: `len` bytes are readable at `src`, and writable at `dst`; the two do not overlap.
+#[inline]
+unsafe fn copy_bytes(src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: by contract: neither end of a copy is outside of the `len` bytes.
+    unsafe {
+        match len {
+            17.. => std::ptr::copy_nonoverlapping(src, dst, len),
+            8.. => copy_ends::<u64>(src, dst, len),
+            4.. => copy_ends::<u32>(src, dst, len),
+            2.. => copy_ends::<u16>(src, dst, len),
+            1 => *dst = *src,
+            0 => {}
+        }
+    }
+}
+
+/// Copies the first and the last bytes of `len`, as many as a `T` has.
+///
+/// # Safety
+/// T1: as [`copy_bytes`]; `len` is as many as a `T` has, and at most twice that.
+#[inline(always)]
+unsafe fn copy_ends<T: Copy>(src: *const u8, dst: *mut u8, len: usize) {
+    let last = len - size_of::<T>();
+    // SAFETY: by contract.
+    unsafe {
+        let ends = (
+            src.cast::<T>().read_unaligned(),
+            src.add(last).cast::<T>().read_unaligned(),
+        );
+        dst.cast::<T>().write_unaligned(ends.0);
+        dst.add(last).cast::<T>().write_unaligned(ends.1);
     }
 }
 

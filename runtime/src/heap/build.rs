@@ -140,6 +140,22 @@ impl Heap {
         }
     }
 
+    /// A tuple of these elements, with `value` before the one at `index`.
+    pub(crate) fn tuple_and<'h>(
+        &'h self,
+        elements: &[Term<'h>],
+        index: usize,
+        value: Term<'h>,
+    ) -> Term<'h> {
+        let ptr = self.alloc(2 + elements.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = tag::make_header(1 + elements.len(), tag::ARITYVAL);
+            write_with_another(ptr.add(1), elements, index, value);
+            self.boxed(ptr)
+        }
+    }
+
     /// A float. 2 words.
     #[inline]
     pub fn float(&self, value: f64) -> Term<'_> {
@@ -459,6 +475,44 @@ impl Heap {
         self.flat_map_of(keys, values.iter().copied())
     }
 
+    /// A flat map of these values but for those at the indices of `changes`, which become what stands there.
+    #[inline]
+    pub(crate) fn flat_map_with<'h>(
+        &'h self,
+        keys: Term<'h>,
+        values: &[Term<'h>],
+        changes: &[(usize, Term<'h>)],
+    ) -> Term<'h> {
+        let ptr = self.alloc(tag::map::FLAT_WORDS + values.len());
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            let first = write_flat_map_head(ptr, keys, values.len());
+            copy_terms(values, first);
+            for (index, value) in changes {
+                assert!(*index < values.len(), "a place in the map");
+                *first.add(*index) = value.raw().0;
+            }
+            self.boxed(ptr)
+        }
+    }
+
+    /// A flat map of these values, with `value` before the one at `index`.
+    pub(crate) fn flat_map_and<'h>(
+        &'h self,
+        keys: Term<'h>,
+        values: &[Term<'h>],
+        index: usize,
+        value: Term<'h>,
+    ) -> Term<'h> {
+        let ptr = self.alloc(tag::map::FLAT_WORDS + values.len() + 1);
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            let first = write_flat_map_head(ptr, keys, values.len() + 1);
+            write_with_another(first, values, index, value);
+            self.boxed(ptr)
+        }
+    }
+
     /// The map of at most 32 pairs whose keys ascend.
     pub(crate) fn flat_map_of_ascending<'h>(&'h self, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
         let keys = match pairs {
@@ -479,10 +533,7 @@ impl Heap {
         let ptr = self.alloc(tag::map::FLAT_WORDS + values.len());
         // SAFETY: H1: as many fresh words as are written.
         unsafe {
-            *ptr = tag::map::FLAT | (1 << (tag::ARITY_SHIFT + 2));
-            *ptr.add(1) = values.len() as u64;
-            *ptr.add(2) = keys.raw().0;
-            let first = ptr.add(tag::map::FLAT_WORDS);
+            let first = write_flat_map_head(ptr, keys, values.len());
             values
                 .enumerate()
                 .for_each(|(i, v)| *first.add(i) = v.raw().0);
@@ -553,6 +604,44 @@ impl Heap {
             self.boxed(ptr)
         }
     }
+}
+
+/// Writes the head of a flat map; where its first value goes.
+///
+/// # Safety
+/// H1: as many words as the map takes are free at `ptr`.
+#[inline]
+unsafe fn write_flat_map_head(ptr: *mut u64, keys: Term<'_>, len: usize) -> *mut u64 {
+    // SAFETY: by contract.
+    unsafe {
+        *ptr = tag::map::FLAT | (1 << (tag::ARITY_SHIFT + 2));
+        *ptr.add(1) = len as u64;
+        *ptr.add(2) = keys.raw().0;
+        ptr.add(tag::map::FLAT_WORDS)
+    }
+}
+
+/// Writes `terms` with `another` before the one at `index`.
+///
+/// # Safety
+/// H1: one word more than there are terms is free at `ptr`.
+#[inline]
+unsafe fn write_with_another(ptr: *mut u64, terms: &[Term<'_>], index: usize, another: Term<'_>) {
+    let (before, behind) = terms.split_at(index);
+    // SAFETY: by contract.
+    unsafe {
+        copy_terms(before, ptr);
+        *ptr.add(index) = another.raw().0;
+        copy_terms(behind, ptr.add(index + 1));
+    }
+}
+
+/// # Safety
+/// H1: as many words as there are terms are free at `to`.
+#[inline(always)]
+unsafe fn copy_terms(terms: &[Term<'_>], to: *mut u64) {
+    // SAFETY: by contract: what is free is nobody's term.
+    unsafe { super::collect::copy_words(terms.as_ptr().cast(), to, terms.len()) };
 }
 
 fn ref_words(numbers: [u32; 3]) -> [u64; 2] {

@@ -1,8 +1,7 @@
 //! The garbage collector: generational, copying, per heap. Source of its policy: `erl_gc.c`, OTP 29
 //! (`minor_collection()`, `major_collection()`, `adjust_after_fullsweep()`).
-//!
-//! Differs: a heap that must grow or shrink after a sweep is swept once more into a block of the right size, where ERTS
-//! moves it by offsets.
+
+mod shift;
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +70,15 @@ pub unsafe trait Roots {
 // SAFETY: H8: there are none.
 unsafe impl Roots for () {
     fn for_each(&mut self, _: &mut Visit<'_>) {}
+}
+
+/// Is it a list or boxed? One test for both, as either may come next.
+#[inline(always)]
+fn is_pointer(word: RawTerm) -> bool {
+    const {
+        assert!(tag::LIST == 1 && tag::BOXED == 2, "the two in the middle");
+    }
+    (word.0 & tag::PRIMARY_MASK).wrapping_sub(tag::LIST) < 2
 }
 
 /// Moves live terms out of the places being collected.
@@ -149,34 +157,26 @@ impl Places {
         // SAFETY: by contract.
         unsafe {
             let word = RawTerm(*slot);
-            match word.0 & tag::PRIMARY_MASK {
-                tag::LIST => {
-                    let ptr = word.ptr();
-                    // What stays is not even looked at: it may be in no cache.
-                    if self.stays(ptr) {
-                        return;
-                    }
-                    let head = *ptr;
-                    *slot = if head == 0 {
-                        *ptr.add(1)
-                    } else {
-                        self.move_cons(ptr, head, tops)
-                    };
-                }
-                tag::BOXED => {
-                    let ptr = word.ptr();
-                    if self.stays(ptr) {
-                        return;
-                    }
-                    let header = RawTerm(*ptr);
-                    *slot = if header.is_header() {
-                        self.move_boxed(ptr, header.0, tops)
-                    } else {
-                        header.0
-                    };
-                }
-                _ => {}
+            if !is_pointer(word) {
+                return;
             }
+            let ptr = word.ptr();
+            // What stays is not even looked at: it may be in no cache.
+            if self.stays(ptr) {
+                return;
+            }
+            let first = *ptr;
+            *slot = if word.0 & tag::PRIMARY_MASK == tag::LIST {
+                if first == 0 {
+                    *ptr.add(1)
+                } else {
+                    self.move_cons(ptr, first, tops)
+                }
+            } else if RawTerm(first).is_header() {
+                self.move_boxed(ptr, first, tops)
+            } else {
+                first
+            };
         }
     }
 
@@ -299,7 +299,7 @@ impl Sweep {
 /// # Safety
 /// As of `copy_nonoverlapping`.
 #[inline(always)]
-unsafe fn copy_words(from: *const u64, to: *mut u64, words: usize) {
+pub(super) unsafe fn copy_words(from: *const u64, to: *mut u64, words: usize) {
     const FEW: usize = 8;
     // SAFETY: by contract.
     unsafe {
@@ -567,21 +567,6 @@ impl Heap {
         self.high_water = self.htop.get();
     }
 
-    /// Moves the young block's terms, all alive, to a block of `size` words.
-    fn move_to(&mut self, size: usize, roots: &mut dyn Roots) {
-        let block = Block::new(size);
-        let mature = (self.high_water as usize - self.block.start as usize) / 8;
-        let mut sweep = Sweep::to_one(block.start, self.old_place());
-        self.sweep_into(&mut sweep, block, roots);
-        self.sweep_off_heap(false);
-        // All that was there survived a collection just now, wherever it has been moved to.
-        self.high_water = if mature == 0 {
-            self.block.start
-        } else {
-            self.htop.get()
-        };
-    }
-
     /// Runs `sweep` from all roots, the stack moved to the end of `block`, which becomes the young
     /// block; the old one and the fragments are freed once the off-heap lists have been walked.
     fn sweep_into(&mut self, sweep: &mut Sweep, block: Block, roots: &mut dyn Roots) {
@@ -625,15 +610,20 @@ impl Heap {
             }
         }
         self.off_heap.append(&young);
-        let used = self.off_heap.overhead_words.get();
-        self.bin_vheap_limit = self.next_vheap_size(used, self.bin_vheap_limit);
-        self.bin_old_vheap = self.old_off_heap.overhead_words.get();
+        self.note_vheap_used();
         let (block, fragments) = std::mem::replace(&mut self.retired, (Block::EMPTY, None));
         if ZEAL {
             block.poison();
         }
         drop(block);
         self.free_fragments(fragments);
+    }
+
+    /// The virtual binary heap's limits follow what is in use.
+    fn note_vheap_used(&mut self) {
+        let used = self.off_heap.overhead_words.get();
+        self.bin_vheap_limit = self.next_vheap_size(used, self.bin_vheap_limit);
+        self.bin_old_vheap = self.old_off_heap.overhead_words.get();
     }
 
     /// Limit of a virtual binary heap, `limit` before, of which `used` words are in use: it grows where those are more

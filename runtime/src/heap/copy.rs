@@ -1,8 +1,13 @@
 //! Copies terms deeply between heaps, and computes their sizes. Sharing is not kept, as in ERTS.
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use crate::hash::{HashMap, HashSet};
 
 use super::Heap;
+use super::collect::copy_words;
 use super::literal;
 use super::off_heap::{self, OffHeap};
 use crate::term::tag::{self, size};
@@ -19,6 +24,9 @@ pub enum Literals {
     CountDefinitions,
 }
 
+/// Terms that are still to be counted: most messages are small, and no memory is taken for theirs.
+type Rest = SmallVec<[RawTerm; 16]>;
+
 /// Words that a copy of `term` takes.
 #[must_use]
 pub fn size(term: Term<'_>, literals: Literals) -> usize {
@@ -26,7 +34,8 @@ pub fn size(term: Term<'_>, literals: Literals) -> usize {
         return 0;
     }
     let mut words = 0;
-    let mut rest = vec![term.raw()];
+    let mut rest = Rest::new();
+    rest.push(term.raw());
     while let Some(raw) = rest.pop() {
         // SAFETY: T1: reached from `term`, which is in hand.
         words += unsafe { size_one(raw, literals, &mut rest) };
@@ -49,7 +58,8 @@ pub(crate) fn size_shared_all(term: Term<'_>) -> usize {
 fn size_sharing(term: Term<'_>, literals: Literals) -> usize {
     let mut words = 0;
     let mut seen = HashSet::default();
-    let mut rest = vec![term.raw()];
+    let mut rest = Rest::new();
+    rest.push(term.raw());
     while let Some(raw) = rest.pop() {
         let shared = literals == Literals::Share;
         let stays = raw.is_immed() || (shared && literal::contains(raw.ptr()));
@@ -200,7 +210,7 @@ unsafe fn stays<const SHARE: bool>(raw: RawTerm) -> bool {
 ///
 /// # Safety
 /// T1 holds for `raw`.
-unsafe fn size_one(mut raw: RawTerm, literals: Literals, rest: &mut Vec<RawTerm>) -> usize {
+unsafe fn size_one(mut raw: RawTerm, literals: Literals, rest: &mut Rest) -> usize {
     let mut words = 0;
     while raw.is_list() {
         if literals == Literals::Share && literal::contains(raw.ptr()) {
@@ -235,20 +245,25 @@ unsafe fn size_one(mut raw: RawTerm, literals: Literals, rest: &mut Vec<RawTerm>
                 2
             };
             let arity = tag::header_arity(header);
-            rest.extend(
-                (from..=arity)
-                    .map(|i| RawTerm(*ptr.add(i)))
-                    .filter(|t| !t.is_immed()),
-            );
+            push_pointers(ptr, from..1 + arity, rest);
             return words + 1 + arity;
         }
         let shape = tag::shape(header, *ptr.add(1));
-        rest.extend(
-            (shape.terms_from..shape.words)
-                .map(|i| RawTerm(*ptr.add(i)))
-                .filter(|t| !t.is_immed()),
-        );
+        push_pointers(ptr, shape.terms_from..shape.words, rest);
         words + shape.words
+    }
+}
+
+/// # Safety
+/// T1: terms lie at these words behind `ptr`.
+#[inline(always)]
+unsafe fn push_pointers(ptr: *const u64, words: Range<usize>, rest: &mut Rest) {
+    for i in words {
+        // SAFETY: by contract.
+        let term = RawTerm(unsafe { *ptr.add(i) });
+        if !term.is_immed() {
+            rest.push(term);
+        }
     }
 }
 
@@ -417,7 +432,7 @@ unsafe fn copy_boxed(raw: RawTerm, hp: &mut *mut u64, off_heap: &OffHeap) -> Raw
             return copy_sub_bits(bits, hp, off_heap);
         }
         let words = tag::shape(header, *from.add(1)).words;
-        std::ptr::copy_nonoverlapping(from, to, words);
+        copy_words(from, to, words);
         *hp = to.add(words);
         if is_listed(to) {
             off_heap::retain(to);

@@ -80,6 +80,27 @@ impl OffHeap {
         }
     }
 
+    /// The things in a place that has been moved are so many bytes further on, their links with them.
+    ///
+    /// # Safety
+    /// H4: the things in the list that are in `moved` have been copied there, and are not read here any more.
+    pub(crate) unsafe fn shift(&self, moved: impl Fn(*mut u64) -> bool, bytes: usize) {
+        let shifted = |ptr: *mut u64| match moved(ptr) {
+            true => ptr.wrapping_byte_add(bytes),
+            false => ptr,
+        };
+        let mut ptr = shifted(self.first.get());
+        self.first.set(ptr);
+        while !ptr.is_null() {
+            // SAFETY: H4: by contract.
+            unsafe {
+                let next = shifted(*ptr.add(NEXT) as *mut u64);
+                *ptr.add(NEXT) = next as u64;
+                ptr = next;
+            }
+        }
+    }
+
     /// Gives up every count in the list.
     ///
     /// # Safety

@@ -19,13 +19,17 @@ use crate::value::map::Changed;
 mod tests;
 
 type Pairs<'p> = SmallVec<[(Term<'p>, Term<'p>); 8]>;
+/// Keys, or values, of a flat map and of an update.
+type Terms<'p> = SmallVec<[Term<'p>; 36]>;
 
 /// Keys and values of an update, in the order of a flat map's keys.
+#[inline(always)]
 fn sorted<'s>(s: &'s Slow<'_>, pairs: KeyValues) -> Pairs<'s> {
-    let pairs = pairs.iter();
-    let mut pairs: Pairs<'s> = pairs
-        .map(|(key, value)| (s.src(key), s.src(value)))
-        .collect();
+    let mut sorted = Pairs::new();
+    for (key, value) in pairs.iter() {
+        sorted.push((s.src(key), s.src(value)));
+    }
+    let mut pairs = sorted;
     let order = |a: &(Term<'s>, Term<'s>), b: &(Term<'s>, Term<'s>)| cmp_flatmap_keys(a.0, b.0);
     if !pairs.is_sorted_by(|a, b| order(a, b) != Ordering::Greater) {
         pairs.sort_by(order);
@@ -97,7 +101,7 @@ fn flat_put<'p>(
         return replaced.unwrap_or(map.term());
     }
     let old = keys.elements();
-    let mut merged: SmallVec<[(Term<'p>, Term<'p>); 36]> = SmallVec::new();
+    let (mut new_keys, mut new_values) = (Terms::new(), Terms::new());
     let (mut at, mut from) = (0, 0);
     while at < old.len() || from < pairs.len() {
         let order = match (old.get(at), pairs.get(from)) {
@@ -106,23 +110,23 @@ fn flat_put<'p>(
             (Some(key), Some((new, _))) if key.same(*new) => Ordering::Equal,
             (Some(key), Some((new, _))) => cmp_flatmap_keys(*key, *new),
         };
-        if order == Ordering::Less {
-            merged.push((old[at], values[at]));
+        let (key, value) = if order == Ordering::Less {
+            (old[at], values[at])
         } else {
-            merged.push(pairs[from]);
             from += 1;
-        }
+            pairs[from - 1]
+        };
+        new_keys.push(key);
+        new_values.push(value);
         at += usize::from(order != Ordering::Greater);
     }
-    if merged.len() > SMALL_LIMIT {
+    if new_keys.len() > SMALL_LIMIT {
         return trie_put(p, map, pairs);
     }
-    let (keys, values): (SmallVec<[Term<'p>; 36]>, SmallVec<[Term<'p>; 36]>) =
-        merged.into_iter().unzip();
-    let key_tuple = p.tuple(&keys);
-    let made = p.flat_map(key_tuple, &values);
+    let key_tuple = p.tuple(&new_keys);
+    let made = p.flat_map(key_tuple, &new_values);
     // ERTS leaves a hole where some of the keys were there before.
-    p.filler(old.len() + pairs.len() - keys.len());
+    p.filler(old.len() + pairs.len() - new_keys.len());
     made
 }
 
@@ -136,14 +140,14 @@ fn replaced<'p>(
     values: &[Term<'p>],
     pairs: &[(Term<'p>, Term<'p>)],
 ) -> Option<Option<Term<'p>>> {
-    let mut new: SmallVec<[Term<'p>; 32]> = SmallVec::from_slice(values);
+    let mut changes: SmallVec<[(usize, Term<'p>); 8]> = SmallVec::new();
     let mut changed = false;
     for (key, value) in pairs {
         let at = index_of(keys.elements(), *key)?;
-        changed |= !new[at].same(*value);
-        new[at] = *value;
+        changed |= !values[at].same(*value);
+        changes.push((at, *value));
     }
-    Some(changed.then(|| p.flat_map(map.keys_term(), &new)))
+    Some(changed.then(|| p.flat_map_with(map.keys_term(), values, &changes)))
 }
 
 /// `put_map_exact`.

@@ -46,6 +46,7 @@ mod doom;
 pub(crate) mod event;
 mod exception;
 mod exit;
+mod few;
 mod gc;
 mod handle;
 mod identity;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use super::Process;
+use super::few::Few;
 use super::refs::RefNumbers;
 use super::signal::Peer;
 use super::suspension::Suspending;
@@ -101,10 +102,10 @@ pub(crate) struct Relations {
     links_elsewhere: Vec<Message>,
     next_unlink: u64,
     /// Monitors on others.
-    pub(crate) origins: BTreeMap<RefNumbers, Origin>,
+    pub(crate) origins: Few<RefNumbers, Origin>,
     /// Others' monitors on this process.
-    pub(crate) targets: BTreeMap<RefNumbers, Pid>,
-    pub(crate) aliases: BTreeMap<RefNumbers, Alias>,
+    pub(crate) targets: Few<RefNumbers, Pid>,
+    pub(crate) aliases: Few<RefNumbers, Alias>,
     /// Monitors of objects on this process.
     pub(crate) watchers: BTreeMap<RefNumbers, Watcher>,
     /// Processes this one suspends.

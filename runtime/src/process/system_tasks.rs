@@ -97,6 +97,9 @@ impl SystemTasks {
 impl SystemTasks {
     /// The process is back: what has waited for that is due.
     fn go_on(&mut self) {
+        if self.until_back.is_empty() {
+            return;
+        }
         let normal = &mut self.queues[Priority::Normal as usize];
         normal.extend(self.until_back.drain(..));
     }

@@ -131,6 +131,7 @@ impl Scheduler {
             if !has_deputy.replace(true) {
                 start_deputy(self.id);
             }
+            self.unpin();
             stand_up(self.id);
             self.machine.wall_time.rests(self.id);
             become_dirty(call.kind(), number);

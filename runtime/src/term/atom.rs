@@ -8,11 +8,13 @@ use crate::hash::HashMap;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
+use super::compare::first_eight;
 use super::{RawTerm, Term, tag};
+use crate::hash::internal::mix64;
 
 /// Longest name in characters.
 pub(crate) const MAX_ATOM_CHARS: usize = 255;
@@ -47,6 +49,20 @@ struct Table {
     chunks: Box<[AtomicPtr<Chunk>]>,
     len: AtomicUsize,
     by_name: RwLock<HashMap<&'static str, u32>>,
+    /// Atoms looked for by name of late, at [`recent_place`] of their names: their indices, which are there.
+    recent: [AtomicU32; RECENT],
+}
+
+const RECENT: usize = 512;
+
+/// A number that names seldom share, and that costs no walk through them.
+#[inline]
+fn recent_place(name: &[u8]) -> usize {
+    let last = name
+        .last_chunk::<8>()
+        .map_or(0, |last| u64::from_be_bytes(*last));
+    let word = first_eight(name) ^ last.rotate_left(23) ^ name.len() as u64;
+    (mix64(word) % RECENT as u64) as usize
 }
 
 // SAFETY: A1: writers hold `by_name`'s lock; readers see only entries published through `len`.
@@ -65,6 +81,7 @@ fn table() -> &'static Table {
                 .collect(),
             len: AtomicUsize::new(0),
             by_name: RwLock::new(HashMap::default()),
+            recent: [const { AtomicU32::new(0) }; RECENT],
         };
         for name in super::atom_order::ORDER {
             table.insert(name);
@@ -84,8 +101,28 @@ impl Table {
         unsafe { (*(*chunk)[index % CHUNK].get()).as_ref().unwrap_unchecked() }
     }
 
+    /// The atom of this name, if it has been looked for of late. No lock is taken.
+    #[inline]
+    fn recent(&self, name: &[u8]) -> Option<u32> {
+        let index = self.recent[recent_place(name)].load(Ordering::Relaxed);
+        let is_there = (index as usize) < self.len.load(Ordering::Acquire);
+        let is_it = is_there && self.get(index as usize).name.as_bytes() == name;
+        is_it.then_some(index)
+    }
+
+    /// The atom of this name, if it exists.
+    fn find(&self, name: &str) -> Option<u32> {
+        if let Some(index) = self.recent(name.as_bytes()) {
+            return Some(index);
+        }
+        let index = *self.by_name.read().get(name)?;
+        // A1: whoever has put it there has stored `len` before the lock was given up.
+        self.recent[recent_place(name.as_bytes())].store(index, Ordering::Relaxed);
+        Some(index)
+    }
+
     fn insert(&self, name: &str) -> u32 {
-        if let Some(&index) = self.by_name.read().get(name) {
+        if let Some(index) = self.find(name) {
             return index;
         }
         let mut by_name = self.by_name.write();
@@ -193,7 +230,14 @@ impl Atom {
     /// The atom `name` if it exists.
     #[must_use]
     pub fn existing(name: &str) -> Option<Atom> {
-        table().by_name.read().get(name).map(|&index| Atom(index))
+        table().find(name).map(Atom)
+    }
+
+    /// The atom whose name these bytes are, if it has been looked for of late.
+    #[inline]
+    #[must_use]
+    pub(crate) fn recent(name: &[u8]) -> Option<Atom> {
+        table().recent(name).map(Atom)
     }
 
     /// Its name.

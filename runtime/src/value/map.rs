@@ -81,7 +81,7 @@ pub(crate) fn take<'h>(
         return Some((trie::remove(heap, map, key, hash), value));
     }
     let left: SmallVec<[_; 32]> = map.iter().filter(|(k, _)| !eq_exact(*k, key)).collect();
-    Some((flat::from_unique(heap, left), value))
+    Some((flat::from_unique(heap, &left), value))
 }
 
 /// The map of `pairs`; of equal keys the last one counts, as for `maps:from_list/1`.
@@ -111,7 +111,10 @@ pub(crate) fn from_parts<'h>(heap: &'h Heap, parts: &TrieParts<'h>) -> Term<'h> 
 /// A trie as a map: a flat one where it is small.
 fn flat_if_small<'h>(heap: &'h Heap, trie: Term<'h>) -> Term<'h> {
     match trie.as_map() {
-        Some(map) if map.len() <= SMALL_LIMIT => flat::from_unique(heap, map.iter().collect()),
+        Some(map) if map.len() <= SMALL_LIMIT => {
+            let pairs: SmallVec<[_; SMALL_LIMIT]> = map.iter().collect();
+            flat::from_unique(heap, &pairs)
+        }
         _ => trie,
     }
 }
@@ -123,7 +126,7 @@ pub(crate) fn from_unique_pairs<'h>(
     pairs: &[(Term<'h>, Term<'h>)],
 ) -> Option<Term<'h>> {
     let map = if pairs.len() <= SMALL_LIMIT {
-        flat::try_from_unique(heap, SmallVec::from_slice(pairs))?
+        flat::try_from_unique(heap, pairs)?
     } else {
         build::trie(heap, pairs)
     };

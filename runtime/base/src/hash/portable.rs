@@ -82,6 +82,7 @@ const fn hconst(n: u32) -> u32 {
 }
 
 /// Mixes three words: Bob Jenkins' function.
+#[inline(always)]
 fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
     macro_rules! step {
         ($x:ident, $y:ident, $z:ident, $shifted:expr) => {
@@ -101,7 +102,18 @@ fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
     (a, b, c)
 }
 
+/// The first four bytes as a number, the first of them the lowest; zeros where there are fewer.
+#[inline(always)]
+fn first_four(bytes: &[u8]) -> u32 {
+    let at = |index: usize| u32::from(bytes.get(index).copied().unwrap_or(0));
+    match bytes.first_chunk::<4>() {
+        Some(four) => u32::from_le_bytes(*four),
+        None => at(0) | at(1) << 8 | at(2) << 16,
+    }
+}
+
 /// Bob Jenkins' hash of a block of bytes, from an initial value.
+#[inline]
 #[must_use]
 pub(crate) fn block_hash(bytes: &[u8], initial: u32) -> u32 {
     let (mut a, mut b, mut c) = (HCONST, HCONST, initial);
@@ -115,14 +127,10 @@ pub(crate) fn block_hash(bytes: &[u8], initial: u32) -> u32 {
         (a, b, c) = mix(a, b, c);
     }
     // The lowest byte of the last word is left to the length.
-    let mut last = [0; 12];
-    let (head, tail) = rest.split_at(rest.len().min(8));
-    last[..head.len()].copy_from_slice(head);
-    last[9..9 + tail.len()].copy_from_slice(tail);
-    a = a.wrapping_add(word(&last));
-    b = b.wrapping_add(word(&last[4..]));
+    a = a.wrapping_add(first_four(rest));
+    b = b.wrapping_add(first_four(rest.get(4..).unwrap_or(&[])));
     c = c
-        .wrapping_add(word(&last[8..]))
+        .wrapping_add(first_four(rest.get(8..).unwrap_or(&[])) << 8)
         .wrapping_add(bytes.len() as u32);
     mix(a, b, c).2
 }
@@ -237,6 +245,7 @@ impl Hash2 {
     }
 
     /// A binary or bit string.
+    #[inline]
     pub fn bits(&mut self, bits: Bits<'_>) {
         let initial = hconst(13).wrapping_add(self.hash);
         // The size is cut to 32 bits, with what lies beyond it, as OTP does.

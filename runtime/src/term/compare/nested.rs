@@ -1,9 +1,9 @@
 //! Compares lists and tuples by recursion to a bounded depth. Most terms that are compared are small, and need no stack
-//! of pending work. Terms that are no list or tuple, or lie deeper, are left to [`Equality`] and [`order::run`].
+//! of pending work. Terms that are no list, tuple or bitstring, or lie deeper, are left to [`Equality`] and [`order::run`].
 
 use std::cmp::Ordering;
 
-use super::{Equality, order};
+use super::{Equality, cmp_bits, equal_bits, order};
 use crate::term::Term;
 
 /// Levels compared by recursion; a list's tail is no level.
@@ -42,7 +42,10 @@ fn pair(mut a: Term<'_>, mut b: Term<'_>, exact: bool, levels: u32) -> bool {
         }
     }
     let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) else {
-        return Equality::run(a, b, exact);
+        return match (a.as_bits(), b.as_bits()) {
+            (Some(x), Some(y)) => equal_bits(x, y),
+            _ => Equality::run(a, b, exact),
+        };
     };
     x.arity() == y.arity()
         && x.elements()
@@ -83,7 +86,10 @@ fn cmp_pair(mut a: Term<'_>, mut b: Term<'_>, exact: bool, levels: u32) -> Order
         }
     }
     let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) else {
-        return order::run(a, b, exact);
+        return match (a.as_bits(), b.as_bits()) {
+            (Some(x), Some(y)) => cmp_bits(x, y),
+            _ => order::run(a, b, exact),
+        };
     };
     let by_arity = x.arity().cmp(&y.arity());
     let elements = x.elements().iter().zip(y.elements());

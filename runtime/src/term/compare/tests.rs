@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{cmp, cmp_exact, eq, eq_exact};
+use super::{cmp, cmp_bytes, cmp_exact, eq, eq_exact};
 use crate::heap::{Heap, Node};
 use crate::term::{Atom, Pid, Port, Term, am, tag};
 
@@ -157,4 +157,26 @@ fn depth_is_no_matter() {
         (cmp(a, c), cmp_exact(c, a)),
         (Ordering::Less, Ordering::Greater)
     );
+}
+
+#[test]
+fn bytes_order_as_slices_whatever_their_lengths() {
+    let lengths = 0..20;
+    for a in lengths.clone() {
+        for b in lengths.clone() {
+            for differs in 0..20 {
+                for byte in [0, 1, 255] {
+                    let (one, mut other) = (vec![1u8; a], vec![1u8; b]);
+                    if let Some(at) = other.get_mut(differs) {
+                        *at = byte;
+                    }
+                    assert_eq!(
+                        cmp_bytes(&one, &other),
+                        one.cmp(&other),
+                        "{one:?} {other:?}"
+                    );
+                }
+            }
+        }
+    }
 }

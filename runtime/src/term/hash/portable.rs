@@ -66,7 +66,11 @@ pub fn phash(term: Term<'_>) -> u32 {
 }
 
 /// Feeds the whole bytes and the tail of a bitstring.
+#[inline]
 fn with_bits(bits: Bits<'_>, feed: impl FnOnce(HashBits<'_>)) {
+    if let Some(bytes) = bits.whole_bytes() {
+        return feed(HashBits::bytes(bytes));
+    }
     let (bytes, whole) = (bits.bytes(), bits.byte_len());
     feed(HashBits {
         bytes: &bytes[..whole],

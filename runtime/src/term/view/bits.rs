@@ -102,6 +102,12 @@ impl<'h> Bits<'h> {
             std::slice::from_raw_parts(self.base.add(self.start / 8), self.byte_len())
         })
     }
+    /// The bytes, where it is nothing but whole bytes from a byte's edge on.
+    #[inline]
+    #[must_use]
+    pub fn whole_bytes(self) -> Option<&'h [u8]> {
+        self.as_bytes().filter(|_| self.bit_len().is_multiple_of(8))
+    }
     /// What is left of it behind its first `from` bits, to be read.
     #[must_use]
     pub fn skip(self, from: usize) -> Bits<'h> {
@@ -166,9 +172,9 @@ impl<'h> Bits<'h> {
     /// The bytes as they lie, or shifted into a buffer.
     #[must_use]
     pub fn bytes(self) -> std::borrow::Cow<'h, [u8]> {
-        match self.as_bytes() {
-            Some(bytes) if self.bit_len().is_multiple_of(8) => bytes.into(),
-            _ => self.to_vec().into(),
+        match self.whole_bytes() {
+            Some(bytes) => bytes.into(),
+            None => self.to_vec().into(),
         }
     }
     /// Is a part of something else (or a match context), not bytes on the heap.

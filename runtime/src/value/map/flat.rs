@@ -27,9 +27,7 @@ pub(super) fn replace<'h>(
     if values[index].same(value) {
         return map.term();
     }
-    let mut values = Terms::from_slice(values);
-    values[index] = value;
-    heap.flat_map(keys.term(), &values)
+    heap.flat_map_with(keys.term(), values, &[(index, value)])
 }
 
 /// The map with a key it has not.
@@ -45,14 +43,11 @@ pub(super) fn insert<'h>(
         .iter()
         .position(|k| cmp_flatmap_keys(*k, key).is_gt())
         .unwrap_or(keys.len());
-    let (mut keys, mut values) = (Terms::from_slice(keys), Terms::from_slice(values));
-    keys.insert(at, key);
-    values.insert(at, value);
-    let tuple = heap.tuple(&keys);
-    if keys.len() > 1 {
+    let tuple = heap.tuple_and(keys, at, key);
+    if !keys.is_empty() {
         heap.filler(1);
     }
-    heap.flat_map(tuple, &values)
+    heap.flat_map_and(tuple, values, at, value)
 }
 
 /// The map without the key at `index`.
@@ -71,10 +66,15 @@ pub(super) fn remove<'h>(
     heap.flat_map(heap.tuple(&keys), &values)
 }
 
+/// Is each key less than the next one?
+fn ascend(pairs: &[(Term<'_>, Term<'_>)]) -> bool {
+    let less = |two: &[(Term<'_>, Term<'_>)]| cmp_flatmap_keys(two[0].0, two[1].0).is_lt();
+    pairs.windows(2).all(less)
+}
+
 /// The map of at most 32 pairs, of equal keys the last.
 pub(super) fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
-    let ascend = |two: &[(Term<'h>, Term<'h>)]| cmp_flatmap_keys(two[0].0, two[1].0).is_lt();
-    if pairs.windows(2).all(ascend) {
+    if ascend(pairs) {
         return heap.flat_map_of_ascending(pairs);
     }
     let (mut keys, mut values) = (Terms::new(), Terms::new());
@@ -101,7 +101,14 @@ pub(super) fn from_pairs<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> 
 }
 
 /// The map of at most 32 pairs with keys that differ; `None` where two are equal.
-pub(super) fn try_from_unique<'h>(heap: &'h Heap, mut pairs: Pairs<'h>) -> Option<Term<'h>> {
+pub(super) fn try_from_unique<'h>(
+    heap: &'h Heap,
+    pairs: &[(Term<'h>, Term<'h>)],
+) -> Option<Term<'h>> {
+    if ascend(pairs) {
+        return Some(heap.flat_map_of_ascending(pairs));
+    }
+    let mut pairs = Pairs::from_slice(pairs);
     pairs.sort_by(|(a, _), (b, _)| cmp_flatmap_keys(*a, *b));
     if pairs
         .windows(2)
@@ -109,13 +116,11 @@ pub(super) fn try_from_unique<'h>(heap: &'h Heap, mut pairs: Pairs<'h>) -> Optio
     {
         return None;
     }
-    let keys: Terms<'h> = pairs.iter().map(|(key, _)| *key).collect();
-    let values: Terms<'h> = pairs.iter().map(|(_, value)| *value).collect();
-    Some(heap.flat_map(heap.tuple(&keys), &values))
+    Some(heap.flat_map_of_ascending(&pairs))
 }
 
 /// The map of at most 32 pairs whose keys are known to differ.
-pub(super) fn from_unique<'h>(heap: &'h Heap, pairs: Pairs<'h>) -> Term<'h> {
+pub(super) fn from_unique<'h>(heap: &'h Heap, pairs: &[(Term<'h>, Term<'h>)]) -> Term<'h> {
     try_from_unique(heap, pairs).expect("keys of a map differ")
 }
 
