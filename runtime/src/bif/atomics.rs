@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
-use crate::process::order::{Access, Turns};
+use crate::process::access::{Access, Turns};
 use crate::process::{Process, refs};
 use crate::sched;
 use crate::sys::memory;

@@ -10,7 +10,7 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use super::{BifResult, badarg, bifs};
 use crate::heap::{Heap, LiteralSlot, LoneLiteral};
 use crate::process::Process;
-use crate::process::order::{Access, Turns};
+use crate::process::access::{Access, Turns};
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;

@@ -4,7 +4,7 @@ use super::{BifResult, Control, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
-use crate::process::order::answer::{self, Native};
+use crate::process::answer::{self, Native};
 use crate::process::refs::{
     FIRST, RefNumbers, integer_of_process, make_ref, monotonic_integer, unique_integer,
 };

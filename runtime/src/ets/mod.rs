@@ -32,7 +32,7 @@ pub(crate) use insertion::{Ending, Insertion, STEPS_PER_RED};
 pub(crate) use tree::Tree;
 
 use crate::heap::{MagicBinary, Message, Stored};
-use crate::process::order::{Access, Object};
+use crate::process::access::{Access, Object};
 use crate::process::{self, ProcShared, Process};
 use crate::process::{Leave, Raise};
 use crate::term::{Atom, Pid, Term, am};

@@ -16,7 +16,7 @@ use super::framing::Framing;
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
-use crate::process::order::answer::{self, Native};
+use crate::process::answer::{self, Native};
 use crate::process::{Process, replay};
 use crate::sys::chance::{outside, paths};
 use crate::sys::environment;

@@ -37,6 +37,8 @@
 //!   each of its collections, and is handed out for as long as the process is borrowed.
 #![expect(unsafe_code, reason = "registers are raw words")]
 
+pub(crate) mod access;
+pub(crate) mod answer;
 mod code_hooks;
 pub(crate) mod dictionary;
 pub(crate) mod dirty;

@@ -6,20 +6,15 @@
 //!
 //! Source of the notions: prefix-based tracing (`docs/replay.md`).
 
-mod access;
-pub(crate) mod answer;
-
 use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-pub(crate) use access::{Access, Names, Object, Turns};
-
 use super::Process;
 use super::probe::probes;
-use super::replay;
 use super::signal::{ANSWER, OUTSIDE};
+use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::term::{Atom, Pid, Term, am};
 
@@ -44,7 +39,7 @@ pub(crate) fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed) != 0
 }
 
-fn is_recorded() -> bool {
+pub(super) fn is_recorded() -> bool {
     ASKED.load(Ordering::Relaxed) & RECORDED != 0
 }
 
@@ -177,20 +172,20 @@ pub(crate) struct Own {
     /// taken next, one record says both.
     fresh: Option<Sending>,
     /// The integer that a native function has given it last.
-    integer: i64,
+    pub(super) integer: i64,
     /// The function for which it waits until another process has answered.
-    awaits: Option<&'static answer::Native>,
+    pub(super) awaits: Option<&'static answer::Native>,
     /// How many references and unique integers it has made.
     named: u64,
     /// Its accesses to what processes share.
-    made: Option<Box<access::Made>>,
+    pub(super) made: Option<Box<access::Made>>,
     /// What it follows.
     pub(super) follows: Option<Box<replay::Follows>>,
 }
 
 impl Own {
     /// Tells what has been put off.
-    fn tell_rest(&mut self, pid: Pid) {
+    pub(super) fn tell_rest(&mut self, pid: Pid) {
         match std::mem::take(&mut self.untold) {
             0 => {}
             count => probes().ordered(pid, Told::Sent(count)),
@@ -240,7 +235,7 @@ impl Own {
 }
 
 impl Process {
-    fn own_order(&self) -> RefMut<'_, Own> {
+    pub(super) fn own_order(&self) -> RefMut<'_, Own> {
         self.order.get_or_init(Box::default).borrow_mut()
     }
 

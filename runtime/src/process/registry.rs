@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
+use super::access::{Access, Names, Object};
 use super::event::Event;
-use super::order::{self, Access, Object};
+use super::order;
 use super::probe::{happened, probes};
 use super::shared::lookup;
 use super::{Control, Process};
@@ -39,7 +40,7 @@ fn names() -> &'static RwLock<HashMap<Atom, Named>> {
 }
 
 /// What stands for each name in the order of accesses, and for all of them together.
-static OBJECTS: order::Names = order::Names::new();
+static OBJECTS: Names = Names::new();
 static ALL: Object = Object::new();
 
 /// The names, of which one is about to be changed.

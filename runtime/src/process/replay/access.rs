@@ -1,5 +1,5 @@
 //! The turns of accesses to what processes share. An access is made when all are that it came after in the recorded run
-//! (`order/access.rs` tells why no more is needed).
+//! (`process/access.rs` tells why no more is needed).
 //!
 //! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
 //! all others that were told are made, lest it gets ahead of them.

@@ -5,7 +5,7 @@ use beamline_formats::order::{Message, Step as Recorded, Told, Trace, Value};
 use super::{Follows, Plan, plan};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
-use crate::process::order::answer::{Native, WRITTEN};
+use crate::process::answer::{Native, WRITTEN};
 use crate::process::{Process, Signal};
 use crate::term::Term;
 

@@ -7,7 +7,8 @@ use super::{Recorder, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
-use crate::process::order::{self, RECORDED, SITED, Sending, Told, answer};
+use crate::process::answer;
+use crate::process::order::{self, RECORDED, SITED, Sending, Told};
 use crate::term::{Atom, Pid};
 
 /// Processes tell their steps from now on, and where in the code these are, if that is asked for.

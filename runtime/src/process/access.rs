@@ -26,7 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
-use super::{Process, Told, is_asked, is_followed, is_recorded};
+use super::Process;
+use super::order::{self, Told, is_asked, is_followed, is_recorded};
 use crate::hash::HashMap;
 use crate::process::Control;
 use crate::process::probe::probes;
@@ -267,7 +268,7 @@ impl Made {
     }
 }
 
-impl super::Own {
+impl order::Own {
     fn accesses(&mut self, pid: Pid) -> &mut Made {
         self.made.get_or_insert_with(|| Box::new(Made::new(pid)))
     }

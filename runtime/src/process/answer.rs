@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Told, is_asked, is_followed, is_recorded};
+use super::order::{Told, is_asked, is_followed, is_recorded};
 use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Message};
 use crate::hook::Hook;
