@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 pub(crate) use access::{Access, Names, Object, Turns};
 
 use super::Process;
+use super::explored;
 use super::probe::probes;
 use super::replay;
 use super::signal::{ANSWER, OUTSIDE};
@@ -269,12 +270,15 @@ impl Process {
 
     /// It sends: the number of the sending, 0 where nobody asks for the order.
     #[inline]
-    pub(super) fn next_sending(&self) -> u32 {
+    pub(super) fn next_sending(&self, to: Pid) -> u32 {
         if !is_asked() {
             return 0;
         }
         self.tell_site();
         let number = self.own_order().send(self.pid());
+        if explored::is_on() {
+            explored::sent(self.pid(), to);
+        }
         self.follow_step(Step::Send(number));
         number
     }
@@ -299,6 +303,9 @@ impl Process {
         }
         if step == Step::Timeout {
             self.tell_site();
+            if explored::is_on() {
+                explored::times_out(self.pid());
+            }
         }
         let mut own = self.own_order();
         own.tell_rest(self.pid());
@@ -333,6 +340,9 @@ impl Process {
     /// The message at the place `at` has been taken out of its queue.
     #[inline]
     pub(super) fn receives(&self, at: usize) {
+        if explored::is_on() {
+            explored::receives(self.pid());
+        }
         if is_recorded() {
             self.tell_site();
             let mut own = self.own_order();
