@@ -13,8 +13,8 @@ use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
-    ci, defaults, disasm, export, flamegraph, histogram, html, manual, races, record, replay,
-    report, trace,
+    ci, defaults, disasm, explore, export, flamegraph, histogram, html, manual, races, record,
+    replay, report, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -88,6 +88,9 @@ enum Verb {
     /// Print which other messages could have come first at each receive of a recorded run.
     #[command(after_help = races::EXAMPLES, override_usage = "beamline races [OPTIONS] FILE [-- COMMAND...]")]
     Races(races::Arguments),
+    /// Run a call in every order of its messages, and find those in which it fails.
+    #[command(after_help = explore::EXAMPLES, override_usage = "beamline explore --call M:F [OPTIONS] -- COMMAND...\n       beamline explore --check FOLDER")]
+    Explore(explore::Arguments),
     /// Print a report of profile files, or of a recording.
     Report(ReportArgs),
     /// Draw a flame graph of a recording or a profile file.
@@ -239,6 +242,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Replay(args) => replay::run(&args),
         Verb::Trace(args) => trace::run(&args),
         Verb::Races(args) => races::run(&args),
+        Verb::Explore(args) => explore::run(&args),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph::run(&args),
         Verb::Diff(args) => flamegraph::diff(&args),

@@ -5,7 +5,7 @@
 //!
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
-//! ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `races` `record` `replay` `trace` ◀ `cli` `fuzz`
+//! `explore` ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `races` `record` `replay` `trace` ◀ `cli` `fuzz`
 
 mod again;
 mod ci;
@@ -15,6 +15,7 @@ mod disasm;
 mod drains;
 mod emulator;
 mod ending;
+mod explore;
 mod export;
 mod flamegraph;
 mod flight;

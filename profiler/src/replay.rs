@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::again;
+use crate::explore;
 use crate::launch::{self, What};
 use crate::options::{EnvironmentArgs, ReplayOf};
 
@@ -38,6 +39,9 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    if explore::is_finding(&args.file) {
+        return explore::replay(&args.file, &args.environment, &args.command);
+    }
     let replay = ReplayOf {
         replay: Some(args.file.clone()),
         go_on: args.go_on,

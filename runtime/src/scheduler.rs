@@ -12,6 +12,7 @@
 )]
 
 mod dirty;
+mod explore;
 mod seat;
 
 use std::cell::{Cell, RefCell};
@@ -39,6 +40,7 @@ use crate::sys::chance::{outside, poll};
 use crate::term::{Pid, RawTerm};
 use crate::trace::{sysmon, sysprof, totals};
 
+pub(crate) use explore::start_from_environment as explore_from_environment;
 use seat::MayLeave;
 
 /// Starts the scheduler threads, once.
@@ -215,7 +217,9 @@ impl Scheduler {
             return;
         }
         if clock::stands_still() {
-            self.sleep_virtual();
+            if !explore::is_asked() || !self.explore() {
+                self.sleep_virtual();
+            }
         } else {
             self.machine.wall_time.idle(self.id, || self.sleep());
         }
@@ -320,7 +324,7 @@ impl Scheduler {
         }
         if let Some((call, is_short)) = left {
             // SAFETY: P2: its caller says so of them.
-            let is_made = is_short && unsafe { self.make_here(&call, x) };
+            let is_made = (is_short || explore::is_alone()) && unsafe { self.make_here(&call, x) };
             if !is_made {
                 dirty::place(call);
                 self.has_handed_over.set(true);

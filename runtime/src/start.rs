@@ -164,6 +164,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         trace::totals::start(request, otp_version(root));
     }
     process::replay::start_from_environment().map_err(StartError)?;
+    scheduler::explore_from_environment().map_err(StartError)?;
     preload(root)?;
     bif::os::handle_signals(trace::is_measured());
     sched::clock::start_now();

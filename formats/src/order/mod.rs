@@ -6,6 +6,7 @@
 //! by its sender and the number of its sending.
 
 mod check;
+mod explore;
 mod json;
 mod kinds;
 mod literal;
@@ -21,6 +22,9 @@ mod value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+pub use explore::{
+    Answer, Ask, End, Explorer, Job, Next, Ran, Reply, Run, Scenario, Waiting, receive, send,
+};
 pub use kinds::Kind;
 pub use races::{RACES_MAX, Race, Races};
 pub use request::Request;
@@ -62,7 +66,7 @@ pub enum Origin {
 }
 
 /// A step of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// It made the process at this place.
     Spawn(usize),

@@ -134,39 +134,46 @@ impl Races {
     /// receive of the other one. What follows is free.
     #[must_use]
     pub fn turned(&self, race: &Race) -> Trace {
-        let trace = &self.trace;
-        let ends = independent(trace, race);
-        let mut places = vec![None; trace.processes.len()];
-        let mut turned = Trace::default();
-        for (at, process) in trace.processes.iter().enumerate() {
+        let ends = Takers::of(&self.trace).ends_without(&self.trace, race.process, race.step);
+        let last = (race.process, Step::Receive(race.other));
+        self.trace.cut(&ends, Some(last)).log()
+    }
+}
+
+impl Trace {
+    /// The steps of each process up to its end, with one more behind those of a process.
+    pub(super) fn cut(&self, ends: &[usize], last: Option<(usize, Step)>) -> Trace {
+        let mut places = vec![None; self.processes.len()];
+        let mut cut = Trace::default();
+        for (at, process) in self.processes.iter().enumerate() {
             // Parents come before their children.
             let origin = match process.origin {
                 Origin::Root(root) => Some(Origin::Root(root)),
                 Origin::Child { of, number } => places[of]
-                    .filter(|_| trace.is_spawned_before(of, ends[of], at))
+                    .filter(|_| self.is_spawned_before(of, ends[of], at))
                     .map(|of| Origin::Child { of, number }),
             };
             let Some(origin) = origin else { continue };
-            places[at] = Some(turned.processes.len());
-            turned.processes.push(Process {
+            places[at] = Some(cut.processes.len());
+            let mut steps = process.steps[..ends[at]].to_vec();
+            steps.extend(
+                last.iter()
+                    .filter(|(of, _)| *of == at)
+                    .map(|(_, step)| step.clone()),
+            );
+            cut.processes.push(Process {
                 origin,
                 pid: process.pid,
                 known_as: process.known_as.clone(),
-                steps: process.steps[..ends[at]].to_vec(),
+                steps,
             });
-            if at == race.process {
-                let last = turned.processes.len() - 1;
-                let taken = Step::Receive(race.other);
-                turned.processes[last].steps.push(taken);
-            }
         }
-        let mut turned = turned.log();
-        for process in &mut turned.processes {
+        for process in &mut cut.processes {
             process.steps = moved(std::mem::take(&mut process.steps), |at| places[at]);
         }
-        turned.forget_misses();
-        turned.forget_accesses();
-        turned
+        cut.forget_misses();
+        cut.forget_accesses();
+        cut
     }
 }
 
@@ -255,60 +262,79 @@ fn lines_to(
     all
 }
 
-/// Where the steps of each process end that do not depend on what a race's receive took.
-fn independent(trace: &Trace, race: &Race) -> Vec<usize> {
-    let mut takers: HashMap<Message, (usize, usize)> = HashMap::new();
-    let mut told: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
-    for (at, process) in trace.processes.iter().enumerate() {
-        for (step, made) in process.steps.iter().enumerate() {
-            match made {
-                Step::Receive(Message::Told(Told { of: Some(of), .. })) => {
-                    told.entry(*of).or_default().push((at, step));
+/// Who takes what others send and tell.
+pub(super) struct Takers {
+    /// Where each message is taken: the process, and which of its steps.
+    takers: HashMap<Message, (usize, usize)>,
+    /// Where the end of each process is heard of.
+    told: HashMap<usize, Vec<(usize, usize)>>,
+}
+
+impl Takers {
+    pub(super) fn of(trace: &Trace) -> Takers {
+        let mut takers: HashMap<Message, (usize, usize)> = HashMap::new();
+        let mut told: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+        for (at, process) in trace.processes.iter().enumerate() {
+            for (step, made) in process.steps.iter().enumerate() {
+                match made {
+                    Step::Receive(Message::Told(Told { of: Some(of), .. })) => {
+                        told.entry(*of).or_default().push((at, step));
+                    }
+                    Step::Receive(message @ Message::Sent { .. }) => {
+                        takers.insert(*message, (at, step));
+                    }
+                    _ => {}
                 }
-                Step::Receive(message @ Message::Sent { .. }) => {
-                    takers.insert(*message, (at, step));
-                }
-                _ => {}
             }
         }
+        Takers { takers, told }
     }
-    let mut ends: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
-    let mut cuts = vec![(race.process, race.step)];
-    while let Some((at, end)) = cuts.pop() {
-        let until = ends[at];
-        if end >= until {
-            continue;
-        }
-        ends[at] = end;
-        for step in &trace.processes[at].steps[end..until] {
-            match step {
-                Step::Spawn(child) => cuts.push((*child, 0)),
-                Step::Send(number) => {
-                    let (from, number) = (at, *number);
-                    cuts.extend(takers.get(&Message::Sent { from, number }));
+
+    /// This step happens because that process has ended.
+    pub(super) fn add_end(&mut self, of: usize, step: (usize, usize)) {
+        self.told.entry(of).or_default().push(step);
+    }
+
+    /// Where the steps of each process end that do not depend on this step of a process.
+    pub(super) fn ends_without(&self, trace: &Trace, process: usize, step: usize) -> Vec<usize> {
+        let mut ends: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
+        let mut cuts = vec![(process, step)];
+        while let Some((at, end)) = cuts.pop() {
+            let until = ends[at];
+            if end >= until {
+                continue;
+            }
+            ends[at] = end;
+            for step in &trace.processes[at].steps[end..until] {
+                match step {
+                    Step::Spawn(child) => cuts.push((*child, 0)),
+                    Step::Send(number) => {
+                        let (from, number) = (at, *number);
+                        cuts.extend(self.takers.get(&Message::Sent { from, number }));
+                    }
+                    Step::Exit => cuts.extend(self.told.get(&at).into_iter().flatten()),
+                    _ => {}
                 }
-                Step::Exit => cuts.extend(told.get(&at).into_iter().flatten()),
-                _ => {}
             }
         }
+        ends
     }
-    ends
 }
 
 /// How many steps of each other process one knows of.
-type Clock = Rc<HashMap<usize, usize>>;
+pub(super) type Clock = Rc<HashMap<usize, usize>>;
 
 /// What is known at a step of a process.
 #[derive(Clone)]
-struct Known {
-    process: usize,
+pub(super) struct Known {
+    pub(super) process: usize,
     /// Its steps so far.
-    steps: usize,
+    pub(super) steps: usize,
     others: Clock,
 }
 
 impl Known {
-    fn of(&self, process: usize) -> usize {
+    pub(super) fn of(&self, process: usize) -> usize {
         match process == self.process {
             true => self.steps,
             false => self.others.get(&process).copied().unwrap_or(0),
@@ -317,9 +343,11 @@ impl Known {
 }
 
 /// What was known where messages were sent, and where processes ended.
-struct Causes {
+pub(super) struct Causes {
     sent: HashMap<Message, Known>,
     ended: HashMap<usize, Known>,
+    /// What a process's parent knew when it made it, if it has one.
+    begun: HashMap<usize, Option<Known>>,
     /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
     before_ends: HashSet<(usize, u32)>,
 }
@@ -335,25 +363,34 @@ enum Need {
 impl Causes {
     /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
     fn of_message(&self, receiver: usize, message: Message) -> Option<usize> {
-        let known = match message {
-            Message::Sent { .. } => self.sent.get(&message)?,
-            Message::Told(Told { gone: true, .. }) => return None,
+        Some(self.of_cause(receiver, message)?.of(receiver))
+    }
+
+    /// What the cause of a message knew; nothing where nobody knows the cause.
+    pub(super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
+        match message {
+            Message::Sent { .. } => self.sent.get(&message),
+            Message::Told(Told { gone: true, .. }) => None,
             Message::Told(Told { number, .. })
                 if self.before_ends.contains(&(receiver, number)) =>
             {
-                return None;
+                None
             }
-            Message::Told(Told { of, .. }) => self.ended.get(&of?)?,
-        };
-        Some(known.of(receiver))
+            Message::Told(Told { of, .. }) => self.ended.get(&of?),
+        }
+    }
+
+    /// What was known where a process began; nothing of one without a parent.
+    pub(super) fn of_beginning(&self, process: usize) -> Option<&Known> {
+        self.begun.get(&process)?.as_ref()
     }
 
     /// Goes through the steps in an order that can have been.
-    fn of(trace: &Trace) -> Result<Causes, String> {
+    pub(super) fn of(trace: &Trace) -> Result<Causes, String> {
         let mut walk = Walk::new(trace);
         for at in 0..trace.processes.len() {
             if let Origin::Root(_) = trace.processes[at].origin {
-                walk.begun.insert(at, None);
+                walk.causes.begun.insert(at, None);
             }
         }
         let mut ready: Vec<usize> = (0..trace.processes.len()).collect();
@@ -386,8 +423,6 @@ impl Causes {
 struct Walk<'t> {
     trace: &'t Trace,
     causes: Causes,
-    /// What a process's parent knew when it made it, if it has one.
-    begun: HashMap<usize, Option<Known>>,
     clocks: Vec<Clock>,
     next: Vec<usize>,
     waiting: HashMap<Need, Vec<usize>>,
@@ -403,9 +438,9 @@ impl<'t> Walk<'t> {
             causes: Causes {
                 sent: HashMap::new(),
                 ended: HashMap::new(),
+                begun: HashMap::new(),
                 before_ends: HashSet::new(),
             },
-            begun: HashMap::new(),
             clocks: vec![Clock::default(); trace.processes.len()],
             next: vec![0; trace.processes.len()],
             waiting: HashMap::new(),
@@ -418,7 +453,7 @@ impl<'t> Walk<'t> {
     /// Makes the steps of a process until it needs one that has not been made.
     fn run(&mut self, at: usize, ready: &mut Vec<usize>) -> Option<Need> {
         if self.next[at] == 0 {
-            match self.begun.get(&at) {
+            match self.causes.begun.get(&at) {
                 Some(Some(known)) => join(&mut self.clocks[at], &known.clone()),
                 Some(None) => {}
                 None => return Some(Need::Begin(at)),
@@ -451,7 +486,7 @@ impl<'t> Walk<'t> {
                 }
                 Step::Spawn(child) => {
                     let known = self.known_by(at);
-                    self.begun.insert(*child, Some(known));
+                    self.causes.begun.insert(*child, Some(known));
                     Need::Begin(*child)
                 }
                 _ => continue,
@@ -509,7 +544,7 @@ impl<'t> Walk<'t> {
 }
 
 /// Who has this clock knows of this, too.
-fn join(clock: &mut Clock, known: &Known) {
+pub(super) fn join(clock: &mut Clock, known: &Known) {
     let own = [(known.process, known.steps)].into_iter();
     let others = known.others.iter().map(|(at, steps)| (*at, *steps));
     let is_news = |(at, steps): &(usize, usize)| clock.get(at).is_none_or(|now| now < steps);

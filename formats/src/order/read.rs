@@ -59,12 +59,52 @@ impl Trace {
         if is_cut || recording.is_cut() || since_ns > 0 {
             return Err(incomplete());
         }
-        let mut reader = Reader::new(recording);
+        let mut reader = Reader::new(&recording);
         let mut merged = recording.merged().map_err(|error| error.to_string())?;
         while let Some(record) = merged.read().map_err(|error| error.to_string())? {
             reader.add(record.subject, &record.event)?;
         }
-        reader.end()
+        let (trace, sites, _) = reader.end()?;
+        Ok((trace, sites))
+    }
+}
+
+/// Who knows what the numbers in records stand for.
+pub(super) trait Names {
+    /// The name of an atom.
+    fn atom(&self, name: NameId) -> &str;
+    /// The name of a function.
+    fn function(&self, name: NameId) -> String;
+    /// What reports call a process.
+    fn known_as(&self, id: u64) -> Option<String>;
+    /// A place in the code.
+    fn site(&self, function: NameId, line: u64) -> Site;
+}
+
+impl Names for &Recording {
+    fn atom(&self, name: NameId) -> &str {
+        self.names().atom(name)
+    }
+
+    fn function(&self, name: NameId) -> String {
+        self.names().text(name)
+    }
+
+    fn known_as(&self, id: u64) -> Option<String> {
+        let text = self.names().process_text(Id::Process(id));
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn site(&self, function: NameId, line: u64) -> Site {
+        let names = self.names();
+        let module = names
+            .function(function)
+            .map(|function| function.module.as_str());
+        Site {
+            function: names.text(function),
+            line: u32::try_from(line).unwrap_or(0),
+            is_of_application: module.is_some_and(|module| names.origin(module) == Whose::App),
+        }
     }
 }
 
@@ -119,8 +159,9 @@ impl Known {
     }
 }
 
-struct Reader<'r> {
-    recording: &'r Recording,
+/// Makes a trace of records.
+pub(super) struct Reader<'r> {
+    names: &'r dyn Names,
     ids: Vec<u64>,
     all: Vec<Known>,
     places: HashMap<u64, usize>,
@@ -131,9 +172,9 @@ struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    fn new(recording: &'r Recording) -> Reader<'r> {
+    pub(super) fn new(names: &'r dyn Names) -> Reader<'r> {
         Reader {
-            recording,
+            names,
             ids: Vec::new(),
             all: Vec::new(),
             places: HashMap::new(),
@@ -154,7 +195,11 @@ impl<'r> Reader<'r> {
         place
     }
 
-    fn add(&mut self, subject: Id, event: &Event<'_>) -> Result<(), String> {
+    /// A record of a process.
+    ///
+    /// # Errors
+    /// One line: others are missing.
+    pub(super) fn add(&mut self, subject: Id, event: &Event<'_>) -> Result<(), String> {
         let Id::Process(id) = subject else {
             return Ok(());
         };
@@ -231,9 +276,9 @@ impl<'r> Reader<'r> {
         if function == NameId::NONE {
             return Err(incomplete());
         }
-        let names = self.recording.names();
+        let names = self.names;
         let known = self.functions.entry(function);
-        let text = known.or_insert_with(|| names.text(function).into());
+        let text = known.or_insert_with(|| names.function(function).into());
         Ok(Arc::clone(text))
     }
 
@@ -286,7 +331,7 @@ impl<'r> Reader<'r> {
         if module == NameId::NONE {
             return Err(incomplete());
         }
-        Ok(name::stable(self.recording.names().atom(module)).to_owned())
+        Ok(name::stable(self.names.atom(module)).to_owned())
     }
 
     fn spawn(&mut self, me: usize, child: Id) -> Result<(), String> {
@@ -396,8 +441,9 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// The trace, in which parents come before their children, and the places in the code of its steps.
-    fn end(self) -> Result<(Trace, Sites), String> {
+    /// The trace, in which parents come before their children, the places in the code of its steps, and the ids of its
+    /// processes.
+    pub(super) fn end(self) -> Result<(Trace, Sites, Vec<u64>), String> {
         let order = self.parents_first()?;
         let mut new_places = vec![0; self.all.len()];
         for (new, old) in order.iter().enumerate() {
@@ -406,7 +452,7 @@ impl<'r> Reader<'r> {
         let place = |old: usize| new_places.get(old).copied();
         let mut sites = Sites::default();
         let mut all: Vec<Option<Known>> = self.all.into_iter().map(Some).collect();
-        let (recording, ids) = (self.recording, self.ids);
+        let (names, ids) = (self.names, self.ids);
         let processes = order.iter().enumerate().filter_map(|(new, &old)| {
             let known = all[old].take()?;
             for (step, (function, line)) in known.sites {
@@ -415,7 +461,7 @@ impl<'r> Reader<'r> {
                     Sited::Receive(message) => At::Receive(new, message.moved(place)?),
                     Sited::Timeout(number) => At::Timeout(new, number),
                 };
-                sites.insert(at, site(recording, function, line));
+                sites.insert(at, names.site(function, line));
             }
             let origin = match known.parent {
                 None => Origin::Root(ids[old] & 0xfff_ffff),
@@ -427,12 +473,13 @@ impl<'r> Reader<'r> {
             Some(Process {
                 origin,
                 pid: Some(ids[old]),
-                known_as: known_as(recording, ids[old]),
+                known_as: names.known_as(ids[old]),
                 steps: moved(known.steps, place),
             })
         });
         let processes = processes.collect();
-        Ok((Trace { processes }, sites))
+        let ids = order.iter().map(|old| ids[*old]).collect();
+        Ok((Trace { processes }, sites, ids))
     }
 
     /// The places of all processes, those of parents before those of their children.
@@ -459,27 +506,8 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// A place in the code, as a record tells it.
-fn site(recording: &Recording, function: NameId, line: u64) -> Site {
-    let names = recording.names();
-    let module = names
-        .function(function)
-        .map(|function| function.module.as_str());
-    Site {
-        function: names.text(function),
-        line: u32::try_from(line).unwrap_or(0),
-        is_of_application: module.is_some_and(|module| names.origin(module) == Whose::App),
-    }
-}
-
 /// A process that sends more between two other steps is damaged, or too large to be followed.
 const SENDINGS_MAX: u32 = 1 << 26;
-
-/// What reports call a process.
-fn known_as(recording: &Recording, id: u64) -> Option<String> {
-    let text = recording.names().process_text(Id::Process(id));
-    (!text.is_empty()).then_some(text)
-}
 
 fn incomplete() -> String {
     "a part of its records is missing, so that nothing can follow them: record into a stream, or with a larger --ring"

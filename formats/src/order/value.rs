@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::literal;
 
 /// What a native function has answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// An integer of 64 bits.
     Integer(i64),

@@ -174,6 +174,23 @@ macro_rules! events {
                 }
             }
 
+            /// Its number and its fields; nothing for what cannot be written, or has a text.
+            #[must_use]
+            pub fn to_words(&self) -> Option<(u8, Vec<u64>)> {
+                let parts = self.parts().filter(|parts| parts.text.is_none())?;
+                Some((parts.kind, parts.fields[..parts.words].to_vec()))
+            }
+
+            /// The event of a number and fields, as [`Event::to_words`] gives them.
+            #[must_use]
+            pub(crate) fn of_words(kind: u8, words: &[u64]) -> Event<'static> {
+                let mut fields = [0; FIELDS_MAX];
+                for (field, word) in fields.iter_mut().zip(words) {
+                    *field = *word;
+                }
+                Event::of(kind, &fields, "")
+            }
+
             /// The event that a record holds; `fields` are at least as many as its kind has.
             pub fn of(kind: u8, fields: &[u64; FIELDS_MAX], text: &'a str) -> Event<'a> {
                 match Kind::of(kind) {

@@ -1,7 +1,7 @@
 //! `erlang:halt/2`, which ends the machine.
 
 use super::{BifResult, Control, badarg, bifs};
-use crate::process::Process;
+use crate::process::{Process, explored};
 use crate::sys::halt::{Exit, end, request};
 use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
@@ -44,7 +44,10 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
         }
         _ => return Err(badarg().into()),
     }
-    crate::sys::chance::stop_here();
+    // A run of an exploration has one thread, which still tells what the run was.
+    if !explored::is_on() {
+        crate::sys::chance::stop_here();
+    }
     Err(Control::Wait.into())
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::LocalKey;
 
 use parking_lot::{Mutex, RwLock};
@@ -96,6 +96,17 @@ struct Engine {
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
 
+/// This process shares the memory of machine code with the one that it was forked from.
+static HAS_FORKED: AtomicBool = AtomicBool::new(false);
+
+/// A multiple of the size of a page.
+const PAGE_BYTES: usize = 1 << 16;
+
+/// This process is the child of a fork: what it compiles is to be its own.
+pub(crate) fn has_forked() {
+    HAS_FORKED.store(true, Ordering::Release);
+}
+
 /// Does the compiled engine run?
 #[inline(always)]
 #[must_use]
@@ -153,6 +164,17 @@ impl Arena {
         Some(offset)
     }
 
+    /// What is written from now on is this process's alone. `false` where there is no memory for it.
+    fn part(&mut self) -> bool {
+        self.free.clear();
+        let from = self.top.next_multiple_of(PAGE_BYTES);
+        if from >= self.memory.size() || self.memory.part(from).is_err() {
+            return false;
+        }
+        self.top = from;
+        true
+    }
+
     /// Bytes in use.
     fn used(&self) -> usize {
         self.top - self.free.values().sum::<usize>()
@@ -201,6 +223,9 @@ pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
     let engine = ENGINE.get()?;
     let bytes = compiled.bytes.len().next_multiple_of(ALIGNMENT);
     let mut arena = engine.arena.lock();
+    if HAS_FORKED.swap(false, Ordering::AcqRel) && !arena.part() {
+        return None;
+    }
     let offset = arena.allocate(bytes)?;
     arena.memory.write(offset, &compiled.bytes);
     drop(arena);

@@ -17,7 +17,7 @@ use crate::heap::Heap;
 use crate::loader::module;
 use crate::loader::module::Mfa;
 use crate::process::logger::log_uncaught;
-use crate::process::{Class, Exiting, Process};
+use crate::process::{Class, Exiting, Process, explored};
 use crate::term::{Atom, CodeAddress, RawTerm, Term, View, am, tag};
 
 /// Return addresses kept, the current function included (`backtrace_depth`).
@@ -553,7 +553,8 @@ pub(crate) fn note_uncaught(p: &Process, _: Exiting) {
         return;
     }
     let reason = exit_reason(p);
-    if p.exception.class != Class::Exit {
+    // Nobody reads what a run of an exploration logs.
+    if p.exception.class != Class::Exit && !explored::is_on() {
         log_uncaught(p, reason);
     }
     let _ = p.exit_with(reason);

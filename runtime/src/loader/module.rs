@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use beamline_formats::name;
 use indexmap::IndexMap;
 use parking_lot::{Mutex, RwLock};
 
@@ -79,6 +80,14 @@ pub struct Mfa {
     pub function: Atom,
     /// Arity.
     pub arity: u8,
+}
+
+impl Mfa {
+    /// As Erlang writes it, with quotes where names need them.
+    pub(crate) fn to_text(self) -> String {
+        let [module, function] = [self.module, self.function].map(|part| name::atom(part.name()));
+        format!("{module}:{function}/{}", self.arity)
+    }
 }
 
 impl std::fmt::Display for Mfa {

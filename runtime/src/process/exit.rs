@@ -2,6 +2,7 @@
 
 use super::dirty_queues;
 use super::event::Event;
+use super::explored;
 use super::handle::send_demonitor;
 use super::order;
 use super::probe::{happened, probes};
@@ -90,6 +91,9 @@ impl Process {
         } else {
             self.leaves_orphan();
             self.step(order::Step::Exit);
+            if explored::is_on() {
+                explored::ends(self);
+            }
             if let Some(reason) = self.exit_reason() {
                 self.change_flags(|flags| flags.terminating = true);
                 happened(&self.shared, Event::Exit, reason);

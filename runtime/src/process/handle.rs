@@ -1,6 +1,7 @@
 //! Handles signals, in the context of their receiver.
 
 use super::event::Event;
+use super::explored;
 use super::order::{self, Source};
 use super::probe::{happened, probes};
 use super::refs::RefNumbers;
@@ -287,6 +288,7 @@ impl Process {
             }
         };
         if !linked && reason.term() == am::kill {
+            explored::is_ended(self, None);
             return Err(self.exit_with(Atom::term(am::killed)));
         }
         if self.flags.get().trap_exit {
@@ -302,6 +304,7 @@ impl Process {
             unlinked(self);
             return Ok(());
         }
+        explored::is_ended(self, from.pid().filter(|_| linked));
         let reason = self.heap.attach(reason);
         Err(self.exit_with(reason))
     }

@@ -339,7 +339,7 @@ impl Process {
             self.wait();
             return WaitTimeout::Wait;
         }
-        if order::is_followed() && self.follows_timeout() {
+        if order::is_followed() && timeout != am::infinity && self.follows_timeout() {
             return WaitTimeout::Elapsed;
         }
         if timeout == am::infinity {

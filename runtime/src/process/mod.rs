@@ -48,6 +48,7 @@ mod doom;
 pub(crate) mod event;
 mod exception;
 mod exit;
+pub(crate) mod explored;
 mod few;
 mod gc;
 mod handle;
@@ -106,6 +107,7 @@ pub use raise::{
 pub(crate) use shared::set_init_pid;
 pub use shared::{ProcShared, exists, lookup, table};
 pub(crate) use shared::{init_pid, set_process_limit};
+pub(crate) use spawn::{Newborn, make_first};
 pub use spawn::{SpawnOptions, fullsweep_after, min_heap_words, spawn_first, spawn_native};
 pub(crate) use spawn::{
     min_bin_vheap_words, processes_made, set_fullsweep_after, set_min_bin_vheap_words,

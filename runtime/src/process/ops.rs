@@ -98,7 +98,7 @@ fn send_on(
             if let Some(pid) = reference.pid() {
                 let token = seq_token(p, pid, to, message);
                 let (message, alias) = (Message::copy_of(message), reference.numbers());
-                let signal = match p.next_sending() {
+                let signal = match p.next_sending(pid) {
                     0 if token.is_none() => Signal::AliasMessage {
                         alias,
                         message,
@@ -179,7 +179,7 @@ fn deliver_to_named(p: &Process, named: Named, message: Term<'_>) -> Result<(), 
 #[inline]
 fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     let token = seq_token(p, pid, pid.term(), message);
-    let number = p.next_sending();
+    let number = p.next_sending(pid);
     send_charged(p, pid, Signal::sent(message, p.pid(), token, number));
 }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use parking_lot::Mutex;
 
 use super::Process;
+use super::explored;
 use super::probe::probes;
 use super::signal::{ANSWER, OUTSIDE};
 use super::{access, answer, replay};
@@ -264,12 +265,15 @@ impl Process {
 
     /// It sends: the number of the sending, 0 where nobody asks for the order.
     #[inline]
-    pub(super) fn next_sending(&self) -> u32 {
+    pub(super) fn next_sending(&self, to: Pid) -> u32 {
         if !is_asked() {
             return 0;
         }
         self.tell_site();
         let number = self.own_order().send(self.pid());
+        if explored::is_on() {
+            explored::sent(self.pid(), to);
+        }
         self.follow_step(Step::Send(number));
         number
     }
@@ -294,6 +298,9 @@ impl Process {
         }
         if step == Step::Timeout {
             self.tell_site();
+            if explored::is_on() {
+                explored::times_out(self.pid());
+            }
         }
         let mut own = self.own_order();
         own.tell_rest(self.pid());
@@ -328,6 +335,9 @@ impl Process {
     /// The message at the place `at` has been taken out of its queue.
     #[inline]
     pub(super) fn receives(&self, at: usize) {
+        if explored::is_on() {
+            explored::receives(self.pid());
+        }
         if is_recorded() {
             self.tell_site();
             let mut own = self.own_order();

@@ -22,6 +22,7 @@ use beamline_formats::order::{Message, Origin, Request, Step as Recorded, Told, 
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
+use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
 use super::signal::{ANSWER, OUTSIDE};
@@ -83,6 +84,62 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
+/// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
+/// processes asks [`unfinished`].
+pub(crate) fn follow(trace: Trace) {
+    let _ = PLAN.set(Plan::new(trace, false));
+    order::ask(FOLLOWED);
+}
+
+/// The numbers of the pids of processes without a parent that are followed.
+pub(crate) fn roots() -> Vec<u64> {
+    let processes = plan().map_or(&[][..], |plan| &plan.trace.processes);
+    let roots = processes.iter().filter_map(|process| match process.origin {
+        Origin::Root(root) => Some(root),
+        Origin::Child { .. } => None,
+    });
+    roots.collect()
+}
+
+/// Whether nothing but a process of the run that is followed could go on, and none of them waits for a timer.
+pub(crate) fn is_stuck(stuck_of: impl Fn(Pid) -> Option<bool>) -> bool {
+    let Some(plan) = plan() else { return false };
+    let all: Vec<Pid> = plan.indexes.read().keys().copied().collect();
+    let mut waiting = all.into_iter().filter_map(stuck_of).peekable();
+    waiting.peek().is_some() && waiting.all(|is_stuck| is_stuck)
+}
+
+/// Whether a process waits for a step that no timer can bring; nothing where it follows nothing any more.
+pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
+    let plan = plan()?;
+    let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
+    let is_of_timer = |due: &Message| matches!(due, Message::Told(Told { of: None, .. }));
+    Some(
+        !follows
+            .cursor
+            .due(follows.steps(plan))
+            .is_some_and(is_of_timer),
+    )
+}
+
+/// What a process still has to do of what it follows, if anything.
+pub(crate) fn unfinished(p: &Process) -> Option<String> {
+    let plan = plan()?;
+    let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
+    let steps = follows.steps(plan);
+    let due = follows
+        .cursor
+        .due(steps)
+        .map(|message| Recorded::Deliver(*message));
+    let step = due.or_else(|| follows.cursor.next(steps).cloned())?;
+    let me = follows.cursor.process;
+    Some(format!(
+        "{} waits, and was to {}",
+        plan.name(me),
+        plan.trace.step(me, &step)
+    ))
+}
+
 /// What a message tells that no process has sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
@@ -113,7 +170,7 @@ pub(super) fn begins(p: &Process) {
 }
 
 /// The runtime has made a process: it follows the recorded one of its number.
-pub(super) fn begins_as_root(p: &Process) {
+pub(crate) fn begins_as_root(p: &Process) {
     if let Some(plan) = plan() {
         plan.begin(p, plan.root(p.pid()));
     }
@@ -412,6 +469,9 @@ impl Process {
         drop(follows);
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");
+        if explored::is_on() {
+            return explored::goes_astray(self.pid(), line);
+        }
         plan.cannot_follow(&[format!("{line}; {}", self.place())]);
     }
 

@@ -214,6 +214,30 @@ impl Process {
     }
 }
 
+/// A process without a parent that is to call `module:function()`, made now, to be started later by
+/// [`Newborn::start_as_root`].
+///
+/// # Panics
+/// When the process table is full.
+pub(crate) fn make_first(module: Atom, function: Atom, leader: Option<Pid>) -> Newborn {
+    let mut child = Newborn::new(&SpawnOptions::default(), 0, None).expect("room for a process");
+    child.set_call(module, function, Term::NIL.raw(), 0);
+    if let Some(leader) = leader {
+        child.process.group_leader.set(leader);
+    }
+    child
+}
+
+impl Newborn {
+    /// Starts a process that [`make_first`] has made.
+    pub(crate) fn start_as_root(self) -> Pid {
+        replay::begins_as_root(&self.process);
+        let call = self.process.initial_call.get();
+        probes().born(self.pid(), None, call, Term::NIL);
+        self.start()
+    }
+}
+
 /// Starts a process without a parent that calls `module:function` with the list that `args` builds;
 /// its own group leader. For `init`.
 ///

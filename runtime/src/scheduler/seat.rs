@@ -9,7 +9,7 @@
 
 use std::cell::Cell;
 
-use super::{STACK_BYTES, Scheduler};
+use super::{STACK_BYTES, Scheduler, explore};
 use crate::exec::dirty::{become_dirty, end_dirty};
 use crate::jit;
 use crate::process::dirty::DirtyCall;
@@ -42,7 +42,7 @@ pub(super) fn run_own(id: usize) {
         but_for: Cell::new(0),
         has_deputy: Cell::new(false),
     };
-    Scheduler::new(id, may_leave).run(|| false);
+    Scheduler::new(id, may_leave).run(explore::is_over);
 }
 
 /// The deputy of scheduler `id`.
@@ -122,13 +122,13 @@ impl Scheduler {
         else {
             return false;
         };
-        if but_for.get() > 0 {
+        if but_for.get() > 0 && !explore::is_alone() {
             but_for.set(but_for.get() - 1);
             return false;
         }
         let seat: &Seat = &self.machine.seats[self.id];
         let made = queue_of(call.kind()).make_here(|number| {
-            if !has_deputy.replace(true) {
+            if !has_deputy.replace(true) && !explore::is_alone() {
                 start_deputy(self.id);
             }
             self.unpin();

@@ -9,6 +9,7 @@ use super::{record, sysmon, sysprof};
 use crate::exec::exception::where_is;
 use crate::heap::{Heap, Message};
 use crate::process::dirty::DirtyTicks;
+use crate::process::explored;
 use crate::process::order;
 use crate::process::probe::Probes;
 use crate::process::{Dirty, ProcShared, Process};
@@ -40,6 +41,9 @@ impl Probes for Tracing {
         flags::inherit(parent, child, linked);
     }
     fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
+        if explored::is_on() {
+            explored::born(pid, || record::first_called(call, args).to_text());
+        }
         record::born(pid, parent, call, args);
     }
     fn registered(&self, pid: Pid, name: Atom) {
@@ -49,7 +53,10 @@ impl Probes for Tracing {
         breakpoint::unwinding(p);
     }
     fn ordered(&self, pid: Pid, told: order::Told) {
-        record::ordered(pid, told);
+        match explored::is_on() {
+            true => explored::tell(pid, told),
+            false => record::ordered(pid, told),
+        }
     }
     fn sited(&self, p: &Process) {
         record::sited(p);

@@ -36,6 +36,7 @@ use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, span, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
+pub(crate) use order::event_of;
 pub(super) use order::{ordered, sited};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
@@ -421,9 +422,13 @@ pub(super) fn is_on() -> bool {
 /// A process was made that begins with this call.
 pub(crate) fn born(pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
     if let Some(recorder) = namer() {
-        let called = fun_of(call, args).unwrap_or_else(|| mfa_of(call));
-        recorder.begins_in(pid, parent, called);
+        recorder.begins_in(pid, parent, first_called(call, args));
     }
+}
+
+/// The function that a process is known by whose first call this is.
+pub(super) fn first_called(call: (Atom, Atom, u8), args: Term<'_>) -> Mfa {
+    fun_of(call, args).unwrap_or_else(|| mfa_of(call))
 }
 
 /// `erlang:apply/2` says nothing of what a process does: the function of its fun does.
@@ -599,7 +604,7 @@ pub(super) fn passed(passed: &Passed<'_>) {
     }
 }
 
-fn id_of(pid: Pid) -> Id {
+pub(crate) fn id_of(pid: Pid) -> Id {
     Id::Process(pid.0)
 }
 

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::ptr;
 
 use memmap2::{Mmap, MmapOptions};
@@ -64,6 +65,32 @@ impl CodeMemory {
             // SAFETY: CM1: zeroed, and nobody else writes there.
             write: unsafe { std::slice::from_raw_parts_mut(write.cast(), bytes) },
         })
+    }
+
+    /// What is written behind `from`, a multiple of a page, is no other process's any more: after a fork, the two write
+    /// there what they like. Nothing was written there yet.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn part(&mut self, from: usize) -> io::Result<()> {
+        let bytes = self.size() - from;
+        let file = File::from(memfd_create("beamline_code", MemfdFlags::CLOEXEC)?);
+        file.set_len(bytes as u64)?;
+        let write = self.write[from..].as_mut_ptr() as u64;
+        let run = self.run + from as u64;
+        for (address, access) in [
+            (write, libc::PROT_READ | libc::PROT_WRITE),
+            (run, libc::PROT_READ | libc::PROT_EXEC),
+        ] {
+            let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
+            let at = address as *mut libc::c_void;
+            // SAFETY: CM1: the memory is this one's, and nothing is written there yet.
+            let mapped = unsafe { libc::mmap(at, bytes, access, flags, file.as_raw_fd(), 0) };
+            if mapped == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
     }
 
     /// The address at which code at the beginning runs.

@@ -43,6 +43,11 @@ pub fn end(exit: Exit) {
     CHANGED.notify_all();
 }
 
+/// How the machine is asked to end, if it is.
+pub fn requested() -> Option<Exit> {
+    state().code
+}
+
 /// Waits for a request, calls `at_end`, in this order, and tells the exit code.
 pub fn wait(at_end: &[fn()]) -> i32 {
     let guard = CHANGED.wait_while(state(), |state| state.code.is_none());

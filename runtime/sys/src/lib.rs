@@ -2,7 +2,7 @@
 //!
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
-//! ◀ `code_memory` `counters` `crash` `environment` `file` `memory` `signal`
+//! ◀ `code_memory` `counters` `crash` `environment` `file` `fork` `memory` `signal`
 
 pub mod chance;
 pub mod code_memory;
@@ -11,6 +11,7 @@ pub mod crash;
 pub mod environment;
 pub mod errno;
 pub mod file;
+pub mod fork;
 pub mod halt;
 pub mod libm;
 pub mod locale;

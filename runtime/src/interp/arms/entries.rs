@@ -11,8 +11,9 @@ use crate::exec::call::{self, Called, apply_mfa};
 use crate::exec::exception::Current;
 use crate::interp::debugger::{self, Hit};
 use crate::interp::regs::{Go, Regs};
+use crate::process::explored;
 use crate::process::{Class, Exception, Outcome};
-use crate::term::{CodeAddress, am};
+use crate::term::{CodeAddress, RawTerm, am};
 use crate::trace;
 
 /// `apply(x0, x1, x2)` as a function that is called.
@@ -113,6 +114,9 @@ arms! {
     /// A process's last instruction.
     fn normal_exit(r, _i: NormalExit) {
         r.swap_out();
+        if explored::is_on() {
+            explored::returns(r.p, RawTerm(*r.x));
+        }
         r.p.exception = Exception {
             class: Class::Exit,
             ..Exception::error(am::normal.raw())

@@ -2,9 +2,28 @@
 
 use std::ops::ControlFlow;
 
+use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
-use crate::process::{Outcome, Saved, WaitTimeout};
+use crate::process::{Outcome, Process, Saved, WaitTimeout, explored};
 use crate::term::{RawTerm, Term, am};
+
+/// Whether the receive in which `p` looks at messages has a time: what it does when it has looked at all.
+#[cold]
+fn has_time(p: &Process) -> bool {
+    let pc = p.pc.get();
+    // SAFETY: I1: `loop_rec` has put its place there.
+    let word = unsafe { *pc.code() };
+    if Op::of(word) != Op::LoopRec {
+        return false;
+    }
+    // SAFETY: I1: it is this instruction.
+    let wait = unsafe { read::LoopRec::at(pc, word) }.wait();
+    // SAFETY: I1: an instruction is what it leads to.
+    matches!(
+        Op::of(unsafe { *wait.code() }),
+        Op::WaitTimeout | Op::Timeout
+    )
+}
 
 arms! {
     /// `loop_rec`
@@ -86,6 +105,9 @@ arms! {
             r.p.save_call(Saved::Receive);
         }
         r.swap_out();
+        if explored::is_on() && has_time(r.p) {
+            explored::could_time_out(r.p.pid());
+        }
         r.p.remove_message();
         if r.p.wants_collection() {
             r.p.leave_reds(5);

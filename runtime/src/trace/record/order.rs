@@ -59,70 +59,84 @@ impl Recorder {
 
     #[inline]
     fn step(&self, told: Told) -> RingEvent<'static> {
-        let of_id = |of: Option<Pid>| of.map_or(Id::None, id_of);
-        match told {
-            Told::Take(sending) => RingEvent::OrderTake {
-                label: label_of(sending),
-            },
-            Told::SendTake(sending) => RingEvent::OrderSendTake {
-                label: label_of(sending),
-            },
-            Told::Delivery(sending) => RingEvent::OrderDelivery {
-                label: label_of(sending),
-            },
-            Told::Receive(at) => RingEvent::OrderReceive { at: at as u64 },
-            Told::Sent(count) => RingEvent::OrderSent {
-                count: count.into(),
-            },
-            Told::Spawn(child) => RingEvent::OrderSpawn {
-                child: id_of(child),
-            },
-            Told::Notice { of, is_gone: false } => RingEvent::OrderTold { of: of_id(of) },
-            Told::Notice { of, is_gone: true } => RingEvent::OrderToldGone { of: of_id(of) },
-            Told::Ahead(at) => RingEvent::OrderAhead { at: at as u64 },
-            Told::Timeout => RingEvent::OrderTimeout {},
-            Told::Miss(module) => RingEvent::OrderMiss {
-                module: self.atom(module),
-            },
-            Told::Load { module, misses } => RingEvent::OrderLoad {
-                module: self.atom(module),
-                misses,
-            },
-            Told::Answer { native, difference } => {
-                let function = self.answering(native);
-                let near = Near {
+        event_of(
+            told,
+            |atom| self.atom(atom),
+            |native| self.answering(native),
+        )
+    }
+}
+
+/// The record of a step; `name` gives atoms their numbers, and `answering` functions that answer.
+#[inline]
+pub(crate) fn event_of(
+    told: Told,
+    name: impl FnOnce(Atom) -> NameId,
+    answering: impl FnOnce(&answer::Native) -> NameId,
+) -> RingEvent<'static> {
+    let of_id = |of: Option<Pid>| of.map_or(Id::None, id_of);
+    match told {
+        Told::Take(sending) => RingEvent::OrderTake {
+            label: label_of(sending),
+        },
+        Told::SendTake(sending) => RingEvent::OrderSendTake {
+            label: label_of(sending),
+        },
+        Told::Delivery(sending) => RingEvent::OrderDelivery {
+            label: label_of(sending),
+        },
+        Told::Receive(at) => RingEvent::OrderReceive { at: at as u64 },
+        Told::Sent(count) => RingEvent::OrderSent {
+            count: count.into(),
+        },
+        Told::Spawn(child) => RingEvent::OrderSpawn {
+            child: id_of(child),
+        },
+        Told::Notice { of, is_gone: false } => RingEvent::OrderTold { of: of_id(of) },
+        Told::Notice { of, is_gone: true } => RingEvent::OrderToldGone { of: of_id(of) },
+        Told::Ahead(at) => RingEvent::OrderAhead { at: at as u64 },
+        Told::Timeout => RingEvent::OrderTimeout {},
+        Told::Miss(module) => RingEvent::OrderMiss {
+            module: name(module),
+        },
+        Told::Load { module, misses } => RingEvent::OrderLoad {
+            module: name(module),
+            misses,
+        },
+        Told::Answer { native, difference } => {
+            let function = answering(native);
+            let near = Near {
+                function,
+                difference,
+            };
+            match near.word() {
+                Some(answer) => RingEvent::OrderAnswerNear { answer },
+                None => RingEvent::OrderAnswer {
                     function,
                     difference,
-                };
-                match near.word() {
-                    Some(answer) => RingEvent::OrderAnswerNear { answer },
-                    None => RingEvent::OrderAnswer {
-                        function,
-                        difference,
-                    },
-                }
+                },
             }
-            Told::AnswerTerm { native, length } => RingEvent::OrderAnswerTerm {
-                function: self.answering(native),
-                bytes: length as u64,
-            },
-            Told::Content { length } => RingEvent::OrderContent {
-                bytes: length as u64,
-            },
-            Told::Bytes([first, second, third, fourth]) => RingEvent::OrderBytes {
-                first,
-                second,
-                third,
-                fourth,
-            },
-            Told::After { of, number, since } => RingEvent::OrderAfter {
-                of: id_of(of),
-                number,
-                since,
-            },
-            Told::Accesses(count) => RingEvent::OrderAccesses { count },
-            Told::Exit => RingEvent::OrderExit {},
         }
+        Told::AnswerTerm { native, length } => RingEvent::OrderAnswerTerm {
+            function: answering(native),
+            bytes: length as u64,
+        },
+        Told::Content { length } => RingEvent::OrderContent {
+            bytes: length as u64,
+        },
+        Told::Bytes([first, second, third, fourth]) => RingEvent::OrderBytes {
+            first,
+            second,
+            third,
+            fourth,
+        },
+        Told::After { of, number, since } => RingEvent::OrderAfter {
+            of: id_of(of),
+            number,
+            since,
+        },
+        Told::Accesses(count) => RingEvent::OrderAccesses { count },
+        Told::Exit => RingEvent::OrderExit {},
     }
 }
 

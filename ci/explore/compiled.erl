@@ -1,0 +1,20 @@
+%% Functions that are first called, and so first compiled, in a run: each run compiles others at the same place.
+-module(compiled).
+-export([run/0]).
+
+run() ->
+    Me = self(),
+    [spawn(fun() -> Me ! I end) || I <- [1, 2, 3]],
+    [receive I -> work(I) end || _ <- [1, 2, 3]].
+
+work(1) -> one(10, 0);
+work(2) -> two([a, b, c], []);
+work(3) -> three(#{x => 1}).
+
+one(0, Sum) -> Sum;
+one(N, Sum) -> one(N - 1, Sum + N * N).
+
+two([], Done) -> list_to_tuple(Done);
+two([H | T], Done) -> two(T, [{H, length(T)} | Done]).
+
+three(#{x := X} = Map) -> Map#{x := X + 1, y => <<X:32, "three">>}.

@@ -1,0 +1,481 @@
+//! Explores the orders of a program: which runs are still to be made so that each order is run once.
+//!
+//! Two runs have the same order if each receive took the same message, or timed out. From every run that was made, and each
+//! receive of it that could have done something else, comes a prefix: all steps that do not depend on the receive, and the
+//! other thing. A prefix is run only if no run that was made begins with it. So each run has another order than all before,
+//! and in the end every order was run: take one that was not, and the run that has the longest beginning in common with it.
+//! Where they part, there is a receive that did something else, and its prefix is a longer beginning in common with some
+//! run. Source: reachability testing (Lei and Carver), on the steps of prefix-based tracing.
+//!
+//! What is no receive is not turned around (`Answer::beyond`).
+
+mod choices;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod wire;
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Message, Origin, Process, Step, Trace, moved};
+use choices::{Choice, Choices};
+use turn::{Analysis, Turn};
+pub use wire::{Answer, Ask, End, Reply, Run, Scenario, Waiting, receive, send};
+
+/// What is known of an exploration.
+#[derive(Default)]
+pub struct Explorer {
+    processes: Universe,
+    steps: Steps,
+    choices: Choices,
+    /// Runs whose turns have not all been looked at; the newest last.
+    open: Vec<Open>,
+    /// Turns that no run can make.
+    impossible: HashSet<Box<[Choice]>>,
+    in_flight: Vec<Flight>,
+    next_job: u64,
+    /// Receives of these processes are not turned around.
+    left_out: HashSet<usize>,
+    /// Runs of different orders.
+    orders: usize,
+    has_begun: bool,
+}
+
+/// A run that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    number: u64,
+    /// What it begins with.
+    pub prefix: Trace,
+    /// The process whose last step of the prefix is the one that was turned around, by its place in the prefix.
+    pub turned: Option<usize>,
+}
+
+impl Job {
+    /// Whether this process of a run, by its number there, is the one whose receive was turned around.
+    #[must_use]
+    pub fn is_turned(&self, run: &Run, id: u64) -> bool {
+        let place = run.ids.iter().position(|one| *one == id);
+        let name = place.map(|at| run.trace.name(at));
+        self.turned.map(|at| self.prefix.name(at)) == name && name.is_some()
+    }
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This run.
+    Job(Job),
+    /// Runs that are being made come first.
+    Wait,
+    /// Nothing: all orders were run.
+    Done,
+}
+
+/// What a run that was made was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// One of a new order.
+    New,
+    /// One of an order that was run before: what the program does depends on more than its receives.
+    Known,
+}
+
+/// A run that is being made.
+struct Flight {
+    job: u64,
+    choices: Vec<Choice>,
+    key: Box<[Choice]>,
+}
+
+/// A run with turns that have not been looked at.
+struct Open {
+    run: Packed,
+    turns: Vec<Turn>,
+    next: usize,
+}
+
+/// A run, in little memory.
+struct Packed {
+    steps: Vec<(usize, Box<[u32]>)>,
+    receivers: Vec<(usize, Box<[Option<usize>]>)>,
+    ended_by: Vec<(usize, usize)>,
+}
+
+impl Explorer {
+    /// Nothing was run yet.
+    #[must_use]
+    pub fn new() -> Explorer {
+        Explorer::default()
+    }
+
+    /// How many runs of different orders have been made.
+    #[must_use]
+    pub fn orders(&self) -> usize {
+        self.orders
+    }
+
+    /// How many runs are being made.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// How many turns have not been looked at: of some of them nothing comes.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.open
+            .iter()
+            .map(|open| open.turns.len() - open.next)
+            .sum()
+    }
+
+    /// The next run.
+    pub fn next(&mut self) -> Next {
+        if !self.has_begun {
+            self.has_begun = true;
+            return Next::Job(self.fly(Trace::default(), None, Vec::new(), Box::default()));
+        }
+        let mut at = self.open.len();
+        while at > 0 {
+            at -= 1;
+            if let Some(job) = self.next_of(at) {
+                return Next::Job(job);
+            }
+            if self.open[at].next == self.open[at].turns.len() {
+                self.open.remove(at);
+            }
+        }
+        match self.open.is_empty() && self.in_flight.is_empty() {
+            true => Next::Done,
+            false => Next::Wait,
+        }
+    }
+
+    /// The next run that comes from an open one, unless it is to wait for others.
+    fn next_of(&mut self, at: usize) -> Option<Job> {
+        let run = self.unpack(&self.open[at].run);
+        let analysis = Analysis::of(&run, &mut self.choices).ok()?;
+        while let Some(turn) = self.open[at].turns.get(self.open[at].next).copied() {
+            let key = analysis.key(&turn, &mut self.choices);
+            let ends = analysis.ends(&turn);
+            let choices = self.turned_choices(&analysis, &turn, &ends);
+            if self.is_settled(&key, &choices) {
+                self.open[at].next += 1;
+                continue;
+            }
+            let earlier: Vec<Turn> = analysis
+                .before(&turn, &self.open[at].turns)
+                .copied()
+                .collect();
+            let mut is_behind = false;
+            for before in &earlier {
+                let before = analysis.key(before, &mut self.choices);
+                if self.in_flight.iter().any(|flight| flight.key == before) {
+                    return None;
+                }
+                is_behind |= !self.impossible.contains(&before);
+            }
+            if is_behind {
+                self.open[at].next += 1;
+                continue;
+            }
+            let is_alone = |flight: &Flight| self.choices.contradict(&flight.choices, &choices);
+            if !self.in_flight.iter().all(is_alone) {
+                return None;
+            }
+            self.open[at].next += 1;
+            let prefix = analysis.turned(&turn, &ends);
+            let turned = prefix.place_of(&self.processes.all, turn.process);
+            return Some(self.fly(prefix, turned, choices, key));
+        }
+        None
+    }
+
+    /// Whether nothing new can come of a turn.
+    fn is_settled(&self, key: &[Choice], choices: &[Choice]) -> bool {
+        self.impossible.contains(key) || self.choices.has_all(choices)
+    }
+
+    fn turned_choices(
+        &mut self,
+        analysis: &Analysis<'_>,
+        turn: &Turn,
+        ends: &[usize],
+    ) -> Vec<Choice> {
+        let left_out = &self.left_out;
+        analysis.turned_choices(turn, ends, &mut self.choices, |at| left_out.contains(&at))
+    }
+
+    fn fly(
+        &mut self,
+        prefix: Trace,
+        turned: Option<usize>,
+        choices: Vec<Choice>,
+        key: Box<[Choice]>,
+    ) -> Job {
+        let number = self.next_job;
+        self.next_job += 1;
+        self.in_flight.push(Flight {
+            job: number,
+            choices,
+            key,
+        });
+        Job {
+            number,
+            prefix,
+            turned,
+        }
+    }
+
+    fn land(&mut self, job: &Job) -> Option<Flight> {
+        let at = self
+            .in_flight
+            .iter()
+            .position(|flight| flight.job == job.number)?;
+        Some(self.in_flight.swap_remove(at))
+    }
+
+    /// A run could not be made: its receive has no clause for the message, or no time to run out.
+    pub fn was_impossible(&mut self, job: &Job) {
+        if let Some(flight) = self.land(job) {
+            self.impossible.insert(flight.key);
+        }
+    }
+
+    /// A run has failed otherwise: nothing is known of it.
+    pub fn has_failed(&mut self, job: &Job) {
+        drop(self.land(job));
+    }
+
+    /// A run has been made. Receives of processes that reports call so are not turned around.
+    ///
+    /// # Errors
+    /// One line: its steps do not fit together.
+    pub fn has_run(
+        &mut self,
+        job: &Job,
+        run: &Run,
+        is_left_out: impl Fn(&str) -> bool,
+    ) -> Result<Ran, String> {
+        drop(self.land(job));
+        let run = self.processes.known(run);
+        for (at, process) in run.trace.processes.iter().enumerate() {
+            if matches!(process.origin, Origin::Root(_))
+                && process.known_as.as_deref().is_some_and(&is_left_out)
+            {
+                self.left_out.insert(at);
+            }
+        }
+        let analysis = Analysis::of(&run, &mut self.choices)?;
+        let left_out = &self.left_out;
+        let own = analysis.choices(|at| left_out.contains(&at));
+        if self.orders > 0 && self.choices.has_all(&own) {
+            return Ok(Ran::Known);
+        }
+        self.choices.add(self.orders, own.into_iter());
+        self.orders += 1;
+        let receivers = (0..run.trace.processes.len()).filter(|at| !self.left_out.contains(at));
+        let turns: Vec<Turn> = receivers.flat_map(|at| analysis.turns_of(at)).collect();
+        if !turns.is_empty() {
+            let run = self.steps.packed(&run);
+            self.open.push(Open {
+                run,
+                turns,
+                next: 0,
+            });
+        }
+        Ok(Ran::New)
+    }
+
+    fn unpack(&self, packed: &Packed) -> Run {
+        let mut processes = self.processes.all.clone();
+        for (at, steps) in &packed.steps {
+            let steps = steps
+                .iter()
+                .map(|step| self.steps.all[*step as usize].clone());
+            processes[*at].steps = steps.collect();
+        }
+        let mut receivers = vec![Vec::new(); processes.len()];
+        for (at, to) in &packed.receivers {
+            receivers[*at] = to.to_vec();
+        }
+        Run {
+            trace: Trace { processes },
+            receivers,
+            ended_by: packed.ended_by.clone(),
+            ..Run::default()
+        }
+    }
+}
+
+/// The processes of all runs.
+#[derive(Default)]
+struct Universe {
+    /// Without their steps.
+    all: Vec<Process>,
+    places: HashMap<Origin, usize>,
+}
+
+impl Universe {
+    /// The run, with the places that its processes have among all.
+    fn known(&mut self, run: &Run) -> Run {
+        let mut places = Vec::with_capacity(run.trace.processes.len());
+        for process in &run.trace.processes {
+            let origin = match process.origin {
+                Origin::Root(root) => Origin::Root(root),
+                Origin::Child { of, number } => Origin::Child {
+                    of: places[of],
+                    number,
+                },
+            };
+            let next = self.all.len();
+            let place = *self.places.entry(origin).or_insert(next);
+            if place == next {
+                self.all.push(Process {
+                    origin,
+                    pid: None,
+                    known_as: process.known_as.clone(),
+                    steps: Vec::new(),
+                });
+            }
+            places.push(place);
+        }
+        let mut known = Run {
+            trace: Trace {
+                processes: self.all.clone(),
+            },
+            receivers: vec![Vec::new(); self.all.len()],
+            ..Run::default()
+        };
+        for (at, process) in run.trace.processes.iter().enumerate() {
+            let steps = moved(process.steps.clone(), |at| Some(places[at]));
+            known.trace.processes[places[at]].steps = steps;
+            known.trace.processes[places[at]]
+                .known_as
+                .clone_from(&process.known_as);
+            let to = run.receivers.get(at).into_iter().flatten();
+            known.receivers[places[at]] = to.map(|to| to.map(|to| places[to])).collect();
+        }
+        known.timed = run
+            .timed
+            .iter()
+            .map(|(at, nth)| (places[*at], *nth))
+            .collect();
+        let ended = run.ended_by.iter();
+        known.ended_by = ended.map(|(who, by)| (places[*who], places[*by])).collect();
+        known.main = places[run.main];
+        known
+    }
+}
+
+impl Trace {
+    /// The place here of the process that has this place among all.
+    fn place_of(&self, all: &[Process], process: usize) -> Option<usize> {
+        let mut numbers = Vec::new();
+        let mut at = process;
+        let root = loop {
+            match all[at].origin {
+                Origin::Root(root) => break root,
+                Origin::Child { of, number } => {
+                    numbers.push(number);
+                    at = of;
+                }
+            }
+        };
+        let find = |origin| {
+            self.processes
+                .iter()
+                .position(|process| process.origin == origin)
+        };
+        numbers
+            .iter()
+            .rev()
+            .try_fold(find(Origin::Root(root))?, |of, number| {
+                find(Origin::Child {
+                    of,
+                    number: *number,
+                })
+            })
+    }
+}
+
+/// The steps of all runs.
+#[derive(Default)]
+struct Steps {
+    all: Vec<Step>,
+    numbers: HashMap<Step, u32>,
+}
+
+impl Steps {
+    fn packed(&mut self, run: &Run) -> Packed {
+        let processes = run.trace.processes.iter().enumerate();
+        let processes = processes.filter(|(_, process)| !process.steps.is_empty());
+        let steps = processes.map(|(at, process)| {
+            (
+                at,
+                process.steps.iter().map(|step| self.number(step)).collect(),
+            )
+        });
+        let receivers = run
+            .receivers
+            .iter()
+            .enumerate()
+            .filter(|(_, to)| !to.is_empty());
+        Packed {
+            ended_by: run.ended_by.clone(),
+            steps: steps.collect(),
+            receivers: receivers.map(|(at, to)| (at, to.clone().into())).collect(),
+        }
+    }
+
+    fn number(&mut self, step: &Step) -> u32 {
+        if let Some(number) = self.numbers.get(step) {
+            return *number;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(step.clone());
+        self.numbers.insert(step.clone(), number);
+        number
+    }
+}
+
+/// The longest prefix that a finding may need is the whole run: shorter ones end before some step.
+impl Trace {
+    /// Shorter prefixes: each leaves out a receive, or time-out, of a process and all that depends on it. The shortest first.
+    ///
+    /// # Errors
+    /// One line: a process waits for a step that waits for it.
+    pub fn shortened(&self) -> Vec<Trace> {
+        let takers = super::races::Takers::of(self);
+        let mut all = Vec::new();
+        for (at, process) in self.processes.iter().enumerate() {
+            for (step, made) in process.steps.iter().enumerate() {
+                if matches!(
+                    made,
+                    Step::Receive(Message::Sent { .. } | Message::Told(_)) | Step::Timeout
+                ) {
+                    let mut ends = takers.ends_without(self, at, step);
+                    // Deliveries at the end serve the receive that is left out.
+                    for (end, process) in ends.iter_mut().zip(&self.processes) {
+                        while *end > 0 && matches!(process.steps[*end - 1], Step::Deliver(_)) {
+                            *end -= 1;
+                        }
+                    }
+                    all.push(self.cut(&ends, None));
+                }
+            }
+        }
+        all.sort_by_key(Trace::length);
+        all
+    }
+
+    /// How many steps it has.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.processes
+            .iter()
+            .map(|process| process.steps.len())
+            .sum()
+    }
+}

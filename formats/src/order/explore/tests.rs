@@ -1,0 +1,362 @@
+//! Explorations of small programs, against all their schedules.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What a process of a program does.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Sends a message of a kind to a process.
+    Send(usize, u8),
+    /// Takes a message of a kind, or of any.
+    Take(Option<u8>),
+    /// The same, but it may time out.
+    TakeAfter(Option<u8>),
+}
+
+use Act::{Send, Take, TakeAfter};
+
+/// The scripts of processes that are there from the beginning.
+type Program = Vec<Vec<Act>>;
+
+/// A machine in the middle of a run.
+#[derive(Clone)]
+struct Machine<'p> {
+    program: &'p Program,
+    next: Vec<usize>,
+    sent: Vec<u32>,
+    queues: Vec<Vec<(Message, u8)>>,
+    /// What came to a process that follows a prefix, before its turn.
+    held: Vec<VecDeque<(Message, u8)>>,
+    steps: Vec<Vec<Step>>,
+    receivers: Vec<Vec<Option<usize>>>,
+    timed: HashSet<(usize, u32)>,
+}
+
+impl<'p> Machine<'p> {
+    fn new(program: &'p Program) -> Machine<'p> {
+        let n = program.len();
+        Machine {
+            program,
+            next: vec![0; n],
+            sent: vec![0; n],
+            queues: vec![Vec::new(); n],
+            held: vec![VecDeque::new(); n],
+            steps: vec![Vec::new(); n],
+            receivers: vec![Vec::new(); n],
+            timed: HashSet::new(),
+        }
+    }
+
+    fn act(&self, at: usize) -> Option<Act> {
+        self.program[at].get(self.next[at]).copied()
+    }
+
+    fn fits(&self, at: usize, kind: Option<u8>) -> Option<usize> {
+        let mut queue = self.queues[at].iter();
+        queue.position(|(_, of)| kind.is_none_or(|kind| kind == *of))
+    }
+
+    fn deliver(&mut self, to: usize, (message, kind): (Message, u8)) {
+        self.steps[to].push(Step::Deliver(message));
+        self.queues[to].push((message, kind));
+    }
+
+    fn send(&mut self, from: usize, to: usize, kind: u8) -> (Message, u8) {
+        self.sent[from] += 1;
+        self.receivers[from].push(Some(to));
+        self.steps[from].push(Step::Send(self.sent[from]));
+        self.next[from] += 1;
+        let number = self.sent[from];
+        (Message::Sent { from, number }, kind)
+    }
+
+    fn take(&mut self, at: usize, place: usize, may_time_out: bool) {
+        let nth = self.steps[at]
+            .iter()
+            .filter(|step| matches!(step, Step::Receive(_) | Step::Timeout));
+        if may_time_out {
+            self.timed.insert((at, nth.count() as u32));
+        }
+        let (message, _) = self.queues[at].remove(place);
+        self.steps[at].push(Step::Receive(message));
+        self.next[at] += 1;
+    }
+
+    fn time_out(&mut self, at: usize) {
+        self.steps[at].push(Step::Timeout);
+        self.next[at] += 1;
+    }
+
+    fn trace(&self) -> Trace {
+        let processes = self.steps.iter().zip(0..).map(|(steps, root)| Process {
+            origin: Origin::Root(root),
+            pid: None,
+            known_as: None,
+            steps: steps.clone(),
+        });
+        Trace {
+            processes: processes.collect(),
+        }
+    }
+
+    fn run(&self) -> Run {
+        Run {
+            trace: self.trace(),
+            receivers: self.receivers.clone(),
+            timed: self.timed.clone(),
+            ..Run::default()
+        }
+    }
+
+    /// All logs that the program has, by all schedules.
+    fn all_logs(&self, logs: &mut BTreeSet<String>, seen: &mut BTreeSet<String>) {
+        if !seen.insert(format!("{:?} {:?}", self.steps, self.queues)) {
+            return;
+        }
+        let mut goes_on = false;
+        for at in 0..self.program.len() {
+            let mut next = self.clone();
+            match self.act(at) {
+                None => continue,
+                Some(Send(to, kind)) => {
+                    let message = next.send(at, to, kind);
+                    next.deliver(to, message);
+                }
+                Some(Take(kind) | TakeAfter(kind)) => match self.fits(at, kind) {
+                    Some(place) => next.take(at, place, false),
+                    None if matches!(self.act(at), Some(TakeAfter(_))) => next.time_out(at),
+                    None => continue,
+                },
+            }
+            goes_on = true;
+            next.all_logs(logs, seen);
+        }
+        if !goes_on {
+            logs.insert(self.trace().log().to_string());
+        }
+    }
+
+    /// Runs behind a prefix; `None` where that is impossible.
+    fn follow(mut self, prefix: &Trace) -> Option<Run> {
+        let mut due: Vec<VecDeque<Step>> = vec![VecDeque::new(); self.program.len()];
+        for process in &prefix.processes {
+            let Origin::Root(root) = process.origin else {
+                unreachable!("no process is spawned")
+            };
+            let from = |at: usize| match prefix.processes[at].origin {
+                Origin::Root(root) => Some(root as usize),
+                Origin::Child { .. } => None,
+            };
+            due[root as usize] = moved(process.steps.clone(), from).into();
+        }
+        loop {
+            let mut has_moved = false;
+            for at in 0..self.program.len() {
+                while self.follow_one(at, &mut due[at])? {
+                    has_moved = true;
+                }
+            }
+            // What nothing else ends, a time-out does.
+            let late = (0..self.program.len())
+                .find(|at| due[*at].is_empty() && matches!(self.act(*at), Some(TakeAfter(_))));
+            match (has_moved, late) {
+                (true, _) => {}
+                (false, Some(at)) => self.time_out(at),
+                (false, None) => break,
+            }
+        }
+        due.iter().all(VecDeque::is_empty).then(|| self.run())
+    }
+
+    fn follow_one(&mut self, at: usize, due: &mut VecDeque<Step>) -> Option<bool> {
+        match due.front() {
+            Some(Step::Deliver(message)) => {
+                let found = self.held[at].iter().position(|(held, _)| held == message);
+                if let Some(found) = found {
+                    let message = self.held[at].remove(found)?;
+                    self.deliver(at, message);
+                    due.pop_front();
+                    return Some(true);
+                }
+            }
+            None => {
+                while let Some(message) = self.held[at].pop_front() {
+                    self.deliver(at, message);
+                }
+            }
+            _ => {}
+        }
+        let Some(act) = self.act(at) else {
+            return Some(false);
+        };
+        match act {
+            Send(to, kind) => {
+                let message = self.send(at, to, kind);
+                self.held[to].push_back(message);
+                let made = due.pop_front();
+                // A sending stands behind deliveries that are for a later receive.
+                assert!(matches!(made, None | Some(Step::Send(_))), "{made:?}");
+                Some(true)
+            }
+            Take(kind) | TakeAfter(kind) => {
+                let may_time_out = matches!(act, TakeAfter(_));
+                let is_due = |step: &Step| due.front().is_none_or(|due| due == step);
+                match self.fits(at, kind) {
+                    Some(place) if !matches!(due.front(), Some(Step::Deliver(_))) => {
+                        // It takes another one than it should.
+                        is_due(&Step::Receive(self.queues[at][place].0)).then_some(())?;
+                        self.take(at, place, may_time_out);
+                    }
+                    None if due.front() == Some(&Step::Timeout) && may_time_out => {
+                        self.time_out(at)
+                    }
+                    _ => return Some(false),
+                }
+                due.pop_front();
+                Some(true)
+            }
+        }
+    }
+}
+
+/// The logs of all runs of an exploration, and how many runs were impossible. `workers` runs are made at once.
+fn explored(program: &Program, workers: usize) -> (Vec<String>, usize) {
+    let mut explorer = Explorer::new();
+    let (mut logs, mut impossible) = (Vec::new(), 0);
+    let mut jobs: VecDeque<Job> = VecDeque::new();
+    loop {
+        let next = match jobs.len() < workers {
+            true => explorer.next(),
+            false => Next::Wait,
+        };
+        match next {
+            Next::Job(job) => {
+                assert_eq!(job.prefix.check(), Ok(()), "{}", job.prefix);
+                jobs.push_back(job);
+                continue;
+            }
+            Next::Wait => {}
+            Next::Done => return (logs, impossible),
+        }
+        let job = jobs.pop_front().expect("a run to wait for");
+        match Machine::new(program).follow(&job.prefix) {
+            None => {
+                explorer.was_impossible(&job);
+                impossible += 1;
+            }
+            Some(run) => {
+                let log = run.trace.log().to_string();
+                let ran = explorer.has_run(&job, &run, |_| false);
+                assert_eq!(ran, Ok(Ran::New), "{log}behind\n{}", job.prefix);
+                logs.push(log);
+            }
+        }
+    }
+}
+
+fn check(program: &Program) {
+    let mut all = BTreeSet::new();
+    Machine::new(program).all_logs(&mut all, &mut BTreeSet::new());
+    for workers in [1, 3] {
+        let (logs, _) = explored(program, workers);
+        let once: BTreeSet<String> = logs.iter().cloned().collect();
+        assert_eq!(
+            once.len(),
+            logs.len(),
+            "an order was run twice: {program:?}"
+        );
+        let missing: Vec<&String> = all.difference(&once).collect();
+        assert!(missing.is_empty(), "{program:?} also does\n{}", missing[0]);
+    }
+}
+
+/// Each of so many processes sends a message to the first one, which takes so many.
+fn senders(n: usize, taken: usize) -> Program {
+    let sender = vec![Send(0, 0)];
+    let mut program = vec![sender; n + 1];
+    program[0] = vec![Take(None); taken];
+    program
+}
+
+#[test]
+fn as_many_orders_are_run_as_there_are() {
+    for (program, orders) in [
+        (vec![vec![]], 1),
+        (senders(1, 1), 1),
+        (senders(3, 3), 6),
+        (senders(5, 5), 120),
+        // The others are never looked at.
+        (senders(4, 1), 4),
+        (senders(4, 2), 12),
+        // A time-out, or the message.
+        (vec![vec![TakeAfter(None)], vec![Send(0, 0)]], 2),
+        // Nobody takes the message: then the receive times out.
+        (vec![vec![TakeAfter(Some(1))], vec![Send(0, 0)]], 1),
+        // What was sent first to the same process comes first, and so does what caused the other.
+        (
+            vec![vec![Take(None), Take(None)], vec![Send(0, 0), Send(0, 0)]],
+            1,
+        ),
+        (
+            vec![
+                vec![Take(None), Take(None)],
+                vec![Send(0, 0), Send(2, 0)],
+                vec![Take(None), Send(0, 0)],
+            ],
+            1,
+        ),
+        // It is there before the receive begins.
+        (vec![vec![Send(0, 0), TakeAfter(None)]], 1),
+        // The second message of a sender may be taken first where the receive has no clause for the first one.
+        (
+            vec![
+                vec![Take(Some(1)), Take(None)],
+                vec![Send(0, 1)],
+                vec![Send(0, 0), Send(0, 1)],
+            ],
+            2,
+        ),
+    ] {
+        let (logs, _) = explored(&program, 1);
+        assert_eq!(logs.len(), orders, "{program:?}");
+        check(&program);
+    }
+}
+
+#[test]
+fn what_a_receive_cannot_take_is_tried_once() {
+    // The first process takes messages of kind 1 only; those of kind 0 are tried in each state, but not twice.
+    let program = vec![
+        vec![Take(Some(1)), Take(Some(1))],
+        vec![Send(0, 1)],
+        vec![Send(0, 1)],
+        vec![Send(0, 0)],
+    ];
+    let (logs, impossible) = explored(&program, 1);
+    assert_eq!(logs.len(), 2);
+    assert!(impossible <= 3, "{impossible} runs were impossible");
+}
+
+prop_compose! {
+    fn act()(to in 0..3_usize, kind in 0..2_u8, what in 0..5_u8) -> Act {
+        match what {
+            0 | 1 => Send(to, kind),
+            2 => Take(None),
+            3 => Take(Some(kind)),
+            _ => TakeAfter(Some(kind)),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn all_orders_of_random_programs_are_run_once(
+        program in proptest::collection::vec(proptest::collection::vec(act(), 0..5), 3),
+    ) {
+        check(&program);
+    }
+}

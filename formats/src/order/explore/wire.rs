@@ -1,0 +1,325 @@
+//! What the command and the emulators of an exploration tell each other.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::read::{Names, Reader};
+use super::super::{Message, Site, Step, Told, Trace};
+use crate::ring::{Event, Id, NameId};
+use crate::variable::Variable;
+
+/// What an emulator is to run again and again: one call, in a process of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The module.
+    pub module: String,
+    /// Its function, without arguments.
+    pub function: String,
+    /// A socket that each worker connects to. It is sent an [`Ask`], and sends a [`Reply`] to each, after one that says
+    /// whether it can begin.
+    pub socket: PathBuf,
+    /// A file that the first emulator of the command makes: only it explores.
+    pub claim: PathBuf,
+    /// So many workers there are, each a process.
+    pub workers: u32,
+    /// A run of more reductions never ends.
+    pub reductions: u64,
+}
+
+impl Scenario {
+    /// Whether this emulator is the one that explores.
+    ///
+    /// # Errors
+    /// One line where the claim cannot be made.
+    pub fn claim(&self) -> Result<bool, String> {
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&self.claim);
+        match made {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(format!("{}: {error}", self.claim.display())),
+        }
+    }
+}
+
+impl Variable for Scenario {
+    const VARIABLE: &'static str = "BEAMLINE_EXPLORE";
+}
+
+/// What a worker is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ask {
+    /// One run.
+    Run {
+        /// A log that it begins with, as text.
+        prefix: String,
+        /// What it prints is seen.
+        is_loud: bool,
+    },
+    /// Load these modules, so that no run has to.
+    Load(Vec<String>),
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// It is ready.
+    Ready,
+    /// There is nothing to run: one line.
+    Refused(String),
+    /// A run.
+    Ran(Box<Answer>),
+}
+
+/// A run: numbers of processes are those of [`Id::Process`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The steps: of which process, the event's number and its fields.
+    pub records: Vec<(u64, u8, Vec<u64>)>,
+    /// The atoms that the steps name, from number 1 on.
+    pub names: Vec<String>,
+    /// What reports call each process.
+    pub processes: Vec<(u64, String)>,
+    /// The process that made the call.
+    pub main: u64,
+    /// Who sent to whom, each sender's sendings in their order.
+    pub sent: Vec<(u64, u64)>,
+    /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
+    /// from 0.
+    pub timed: Vec<(u64, u32)>,
+    /// Who was ended by the end of whom.
+    pub ended_by: Vec<(u64, u64)>,
+    /// Who ended otherwise than normally, and why.
+    pub exits: Vec<(u64, String)>,
+    /// Who has not ended, with the function in which it waits.
+    pub waiting: Vec<(u64, String)>,
+    /// What the call returned.
+    pub result: Option<String>,
+    /// What of the run cannot be turned around.
+    pub beyond: Vec<String>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// Nothing could go on.
+    #[default]
+    Quiet,
+    /// A process did another step than the prefix has, or waited for one that never came: its number, and a line.
+    Astray(u64, String),
+    /// It had more reductions than it may have.
+    Livelock,
+    /// It halted the emulator, with this code.
+    Halted(i32),
+    /// The emulator ended: how.
+    Crashed(String),
+}
+
+/// No message is longer: what says so is damaged.
+const LENGTH_MAX: u32 = 1 << 30;
+
+/// Writes a message.
+///
+/// # Errors
+/// The system's.
+pub fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    to.write_all(&bytes)
+}
+
+/// Reads a message; nothing where the other side has ended.
+///
+/// # Errors
+/// The system's, or one that says what is wrong with the message.
+pub fn receive<T: for<'d> Deserialize<'d>>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let length = u32::from_le_bytes(length);
+    if length > LENGTH_MAX {
+        return Err(io::Error::other("a message without an end"));
+    }
+    let mut bytes = vec![0; length as usize];
+    from.read_exact(&mut bytes)?;
+    Ok(Some(serde_json::from_slice(&bytes)?))
+}
+
+/// A run, as its trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The trace, with its deliveries. Processes that the runtime made are known by their numbers.
+    pub trace: Trace,
+    /// The receiver of each sending of a process, as far as it is one of the trace.
+    pub receivers: Vec<Vec<Option<usize>>>,
+    /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
+    /// from 0.
+    pub timed: HashSet<(usize, u32)>,
+    /// The process that made the call.
+    pub main: usize,
+    /// The number of each process in the answer.
+    pub ids: Vec<u64>,
+    /// Who was ended by the end of whom.
+    pub ended_by: Vec<(usize, usize)>,
+    /// Who ended otherwise than normally, and why.
+    pub exits: Vec<(usize, String)>,
+    /// Who has not ended, with the function in which it waits.
+    pub waiting: Vec<Waiting>,
+    /// What of it cannot be turned around.
+    pub beyond: Vec<String>,
+}
+
+/// A process that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its place.
+    pub process: usize,
+    /// The function in which it waits.
+    pub place: String,
+}
+
+struct Known<'a> {
+    answer: &'a Answer,
+    names: HashMap<u64, &'a str>,
+}
+
+impl Names for Known<'_> {
+    fn atom(&self, NameId(name): NameId) -> &str {
+        let name = (name as usize).checked_sub(1);
+        let name = name.and_then(|at| self.answer.names.get(at));
+        name.map_or("", String::as_str)
+    }
+
+    fn function(&self, name: NameId) -> String {
+        self.atom(name).to_owned()
+    }
+
+    fn known_as(&self, id: u64) -> Option<String> {
+        self.names.get(&id).map(|name| (*name).to_owned())
+    }
+
+    fn site(&self, _: NameId, _: u64) -> Site {
+        Site {
+            function: String::new(),
+            line: 0,
+            is_of_application: true,
+        }
+    }
+}
+
+impl Answer {
+    /// The run.
+    ///
+    /// # Errors
+    /// One line: its records do not fit together.
+    pub fn run(&self) -> Result<Run, String> {
+        let known = Known {
+            answer: self,
+            names: self
+                .processes
+                .iter()
+                .map(|(id, name)| (*id, name.as_str()))
+                .collect(),
+        };
+        let mut reader = Reader::new(&known);
+        for (id, kind, words) in &self.records {
+            reader.add(Id::Process(*id), &Event::of_words(*kind, words))?;
+        }
+        let (trace, _, ids) = reader.end()?;
+        let places: HashMap<u64, usize> =
+            ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let place = |id: &u64| places.get(id).copied();
+        let mut receivers = vec![Vec::new(); trace.processes.len()];
+        for (from, to) in &self.sent {
+            if let Some(from) = place(from) {
+                receivers[from].push(place(to));
+            }
+        }
+        let main = place(&self.main).ok_or("the call is not among the steps")?;
+        Ok(Run {
+            receivers,
+            timed: self
+                .timed
+                .iter()
+                .filter_map(|(id, at)| Some((place(id)?, *at)))
+                .collect(),
+            main,
+            exits: self
+                .exits
+                .iter()
+                .filter_map(|(id, why)| Some((place(id)?, why.clone())))
+                .collect(),
+            waiting: self
+                .waiting
+                .iter()
+                .filter_map(|(id, at)| {
+                    Some(Waiting {
+                        process: place(id)?,
+                        place: at.clone(),
+                    })
+                })
+                .collect(),
+            ended_by: self
+                .ended_by
+                .iter()
+                .filter_map(|(who, by)| Some((place(who)?, place(by)?)))
+                .collect(),
+            beyond: beyond(&trace),
+            ids,
+            trace,
+        })
+    }
+}
+
+impl Answer {
+    /// The modules that the run has loaded.
+    pub fn loads(&self) -> impl Iterator<Item = &str> {
+        self.records
+            .iter()
+            .filter_map(|(_, kind, words)| match Event::of_words(*kind, words) {
+                Event::OrderLoad {
+                    module: NameId(name),
+                    ..
+                } => {
+                    let name = self.names.get((name as usize).checked_sub(1)?)?;
+                    Some(name.as_str())
+                }
+                _ => None,
+            })
+    }
+}
+
+/// What of a trace cannot be turned around: messages whose causes are not among the steps.
+fn beyond(trace: &Trace) -> Vec<String> {
+    let mut beyond = Vec::new();
+    let mut add = |what: &str| {
+        if !beyond.iter().any(|known| known == what) {
+            beyond.push(what.to_owned());
+        }
+    };
+    for step in trace.processes.iter().flat_map(|process| &process.steps) {
+        match step {
+            Step::Receive(Message::Told(Told { gone: true, .. })) => {
+                add("monitors and links of processes that have ended");
+            }
+            Step::Receive(Message::Told(Told { of: None, .. })) => {
+                add("messages of timers and ports")
+            }
+            _ => {}
+        }
+    }
+    beyond
+}

@@ -1,0 +1,212 @@
+//! `beamline explore` runs a call in every order of its messages, and finds those in which it fails.
+
+mod finding;
+mod machine;
+mod search;
+mod told;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::options::EnvironmentArgs;
+use crate::report;
+use crate::units::time;
+use finding::{Call, Saved};
+use machine::Machine;
+use search::{Limits, Search, Wanted};
+
+pub(crate) const EXAMPLES: &str = "\
+EXAMPLES:
+  Run a test in every order of its messages, and write down how it fails:
+    beamline explore --call bank_test:deposits -o found -- erl -noshell -pa ebin
+  See one of the findings happen:
+    beamline replay found/finding-1.prefix
+  Find out whether any of them is left, in CI:
+    beamline explore --check found
+  Also demand that the call returns the same in every order, for a minute at most:
+    beamline explore --call bank_test:deposits --same-result --time 1m -- erl -noshell -pa ebin
+";
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Explore this call of a function without arguments, M:F. Each run makes it in a process of its own, and ends when nothing
+    /// can go on.
+    #[arg(long, value_name = "M:F", value_parser = call, required_unless_present = "check")]
+    call: Option<Call>,
+    /// Make all runs that there are, however many.
+    #[arg(long, conflicts_with_all = ["runs"])]
+    all: bool,
+    /// Make at most so many runs [default: 10000].
+    #[arg(long, value_name = "N")]
+    runs: Option<u64>,
+    /// End after this time, such as 30s or 5m.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    time: Option<Duration>,
+    /// A run of more reductions never ends: a livelock.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    reductions: u64,
+    /// A process may exit with this reason, as Erlang writes it. Can be repeated. normal, shutdown, {shutdown,_} and killed are
+    /// always expected.
+    #[arg(long = "expect", value_name = "REASON")]
+    expected: Vec<String>,
+    /// Find also that the call returns something else than in the first run. Pids, references and ports are the same.
+    #[arg(long)]
+    same_result: bool,
+    /// Find also processes that are left when the call has returned and nothing can go on.
+    #[arg(long)]
+    leaks: bool,
+    /// Make so many runs at once [default: one for each processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: Option<u32>,
+    /// Write what was found as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the prefix of each finding to a file in this folder [default: beamline-findings].
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Run the findings of this folder again: the exit code is 3 if one of them is still found.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["call", "all", "runs", "output"])]
+    check: Option<PathBuf>,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+    /// The command that starts the emulator, such as erl -noshell -pa ebin [default with --check: that of the finding].
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "check")]
+    command: Vec<String>,
+}
+
+/// Runs without an end of their number take this option.
+const RUNS: u64 = 10_000;
+
+/// Where findings go.
+const FOLDER: &str = "beamline-findings";
+
+fn call(text: &str) -> Result<Call, String> {
+    Call::read(text).ok_or_else(|| "a call is M:F, such as bank_test:deposits".to_owned())
+}
+
+/// The exit code where something was found.
+const FOUND: u8 = 3;
+
+/// Runs the command.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    if let Some(folder) = &args.check {
+        return check(args, folder);
+    }
+    let call = args.call.as_ref().ok_or("--call says what to explore")?;
+    let machine = Machine::start(
+        &args.environment,
+        &args.command,
+        call,
+        args.workers(),
+        args.reductions,
+    )?;
+    let wanted = args.wanted();
+    let search = Search::new(&wanted, args.limits());
+    let done = search.run(machine)?;
+    let folder = args.output.clone().unwrap_or_else(|| FOLDER.into());
+    let saved = Saved {
+        call: call.clone(),
+        command: args.command.clone(),
+        reductions: args.reductions,
+    };
+    let files = saved.write_all(&done.findings, &folder)?;
+    told::table(call, &done, &files)?;
+    if let Some(json) = &args.json {
+        let text = told::json(&done, &files);
+        std::fs::write(json, text).map_err(|error| format!("{}: {error}", json.display()))?;
+    }
+    Ok(exit_code(!done.findings.is_empty()))
+}
+
+fn exit_code(is_found: bool) -> ExitCode {
+    match is_found {
+        true => ExitCode::from(FOUND),
+        false => ExitCode::SUCCESS,
+    }
+}
+
+impl Arguments {
+    fn workers(&self) -> u32 {
+        let all = std::thread::available_parallelism().map_or(1, |all| all.get() as u32);
+        self.workers.unwrap_or(all.min(64))
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            expected: self.expected.clone(),
+            same_result: self.same_result,
+            leaks: self.leaks,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let runs = match (self.runs, self.all || self.time.is_some()) {
+            (Some(runs), _) => Some(runs),
+            (None, true) => None,
+            (None, false) => Some(RUNS),
+        };
+        Limits {
+            runs,
+            time: self.time,
+        }
+    }
+}
+
+/// Runs the findings of a folder again.
+fn check(args: &Arguments, folder: &Path) -> Result<ExitCode, String> {
+    let files = finding::files(folder)?;
+    let mut is_found = false;
+    let mut text = String::new();
+    for file in files {
+        let (saved, finding) = Saved::read(&file)?;
+        let command = match args.command.is_empty() {
+            true => &saved.command,
+            false => &args.command,
+        };
+        let mut machine =
+            Machine::start(&args.environment, command, &saved.call, 1, saved.reductions)?;
+        let still = search::still_finds(&mut machine, &finding, &args.wanted())?;
+        let shown = file.display();
+        text += &match &still {
+            search::Still::Found => format!("{shown}: still found: {finding}\n"),
+            search::Still::Gone => format!("{shown}: gone: {finding}\n"),
+            search::Still::Astray(line) => format!("{shown}: gone: {line}\n"),
+        };
+        is_found |= still == search::Still::Found;
+    }
+    report::print(&text)?;
+    Ok(exit_code(is_found))
+}
+
+/// Whether a file is a finding.
+pub(crate) fn is_finding(file: &Path) -> bool {
+    Saved::is_one(file)
+}
+
+/// Has a finding happen once more, with what it prints. The exit code is 3 if it still does.
+pub(crate) fn replay(
+    file: &Path,
+    environment: &EnvironmentArgs,
+    command: &[String],
+) -> Result<ExitCode, String> {
+    let (saved, finding) = Saved::read(file)?;
+    let command = match command.is_empty() {
+        true => &saved.command,
+        false => command,
+    };
+    report::error(&format!("replays {}: {finding}", file.display()));
+    let mut machine = Machine::start_loud(environment, command, &saved.call, saved.reductions)?;
+    let wanted = Wanted::all_of(&finding);
+    let still = search::still_finds(&mut machine, &finding, &wanted)?;
+    let line = match &still {
+        search::Still::Found => format!("found again: {finding}"),
+        search::Still::Gone => "nothing of it was found".to_owned(),
+        search::Still::Astray(line) => format!("it cannot be followed: {line}"),
+    };
+    report::error(&line);
+    Ok(exit_code(still == search::Still::Found))
+}

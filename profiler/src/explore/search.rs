@@ -1,0 +1,401 @@
+//! Makes the runs of an exploration, several at once, and finds what is wrong with them.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use beamline_formats::chance;
+use beamline_formats::order::{Answer, End, Explorer, Job, Next, Origin, Ran, Run, Trace};
+
+use super::finding::{Finding, Kind, masked};
+use super::machine::{Machine, Worker};
+use crate::ending::thousands;
+use crate::report;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) runs: Option<u64>,
+    pub(super) time: Option<Duration>,
+}
+
+/// What counts as a finding.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// Reasons with which processes may exit.
+    pub(super) expected: Vec<String>,
+    pub(super) same_result: bool,
+    pub(super) leaks: bool,
+}
+
+impl Wanted {
+    /// Whatever this finding is of.
+    pub(super) fn all_of(finding: &Finding) -> Wanted {
+        Wanted {
+            leaks: finding.kind == Kind::Leak,
+            ..Wanted::default()
+        }
+    }
+
+    fn is_expected(&self, reason: &str) -> bool {
+        ["shutdown", "killed"].contains(&reason)
+            || reason.starts_with("{shutdown,")
+            || self.expected.iter().any(|expected| expected == reason)
+    }
+}
+
+/// What came of an exploration.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) findings: Vec<Finding>,
+    /// Runs that were made to their end, of different orders.
+    pub(super) orders: u64,
+    pub(super) runs: u64,
+    /// Prefixes that no run could follow.
+    pub(super) impossible: u64,
+    /// Runs of an order that was run before, and runs that failed: what the program does depends on more than messages.
+    pub(super) strays: u64,
+    /// All orders were run.
+    pub(super) complete: bool,
+    /// What was not turned around.
+    pub(super) beyond: BTreeSet<String>,
+    pub(super) time: Duration,
+    /// What the call returned in the first run.
+    result: Option<String>,
+}
+
+pub(super) struct Search<'a> {
+    wanted: &'a Wanted,
+    limits: Limits,
+    begun: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    explorer: Explorer,
+    done: Done,
+    /// It is to end: all is done, a limit is reached, or a worker has failed.
+    is_over: bool,
+    is_all: bool,
+    error: Option<String>,
+    told: Option<Instant>,
+}
+
+/// Runs that look for a shorter prefix of one finding.
+const SHORTER_RUNS: usize = 400;
+
+/// How often a terminal is told how far it is.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+impl<'a> Search<'a> {
+    pub(super) fn new(wanted: &'a Wanted, limits: Limits) -> Search<'a> {
+        Search {
+            wanted,
+            limits,
+            begun: chance::now(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Makes the runs.
+    ///
+    /// # Errors
+    /// One line: the emulator has failed.
+    pub(super) fn run(self, mut machine: Machine) -> Result<Done, String> {
+        let mut workers = std::mem::take(&mut machine.workers);
+        std::thread::scope(|scope| {
+            for worker in &mut workers {
+                scope.spawn(|| self.work(worker, &machine));
+            }
+        });
+        if std::io::stderr().is_terminal() {
+            report::progress("");
+        }
+        let state = self
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.error.filter(|_| machine.guard.signal().is_none()) {
+            return Err(error);
+        }
+        let mut done = state.done;
+        done.orders = state.explorer.orders() as u64;
+        done.complete = state.is_all && done.strays == 0 && done.beyond.is_empty();
+        if let Some(worker) = workers.first_mut() {
+            for finding in &mut done.findings {
+                shorten(worker, finding, self.wanted, &machine)?;
+            }
+        }
+        done.time = self.begun.elapsed();
+        Ok(done)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self, worker: &mut Worker, machine: &Machine) {
+        while let Some(job) = self.next_job(machine) {
+            let answer = worker.run(&job.prefix);
+            let mut state = self.state();
+            match answer {
+                Ok(answer) => self.add(&mut state, &job, &answer),
+                Err(error) => {
+                    state.error.get_or_insert(error);
+                    state.is_over = true;
+                }
+            }
+            self.tell(&mut state);
+            drop(state);
+            self.changed.notify_all();
+        }
+        self.changed.notify_all();
+    }
+
+    fn next_job(&self, machine: &Machine) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            let made = state.done.runs + state.explorer.in_flight() as u64;
+            let is_late = self
+                .limits
+                .time
+                .is_some_and(|time| self.begun.elapsed() >= time);
+            state.is_over |= is_late || machine.guard.signal().is_some();
+            if state.is_over || self.limits.runs.is_some_and(|runs| made >= runs) {
+                return None;
+            }
+            match state.explorer.next() {
+                Next::Job(job) => return Some(job),
+                Next::Wait => {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                Next::Done => {
+                    (state.is_over, state.is_all) = (true, true);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn add(&self, state: &mut State, job: &Job, answer: &Answer) {
+        state.done.runs += 1;
+        let run = match answer.run() {
+            Ok(run) => run,
+            Err(error) => return state.fails(job, error),
+        };
+        match &answer.end {
+            End::Crashed(how) => {
+                return state.fails(job, format!("runs that end the emulator {how}"));
+            }
+            End::Astray(who, _) if job.is_turned(&run, *who) => {
+                state.explorer.was_impossible(job);
+                state.done.impossible += 1;
+                return;
+            }
+            End::Astray(_, line) => return state.fails(job, format!("what decides that {line}")),
+            _ => {}
+        }
+        match state.explorer.has_run(job, &run, is_left_out) {
+            Ok(Ran::New) => {}
+            Ok(Ran::Known) => state.done.strays += 1,
+            Err(error) => return state.fails(job, error),
+        }
+        state.done.beyond.extend(run.beyond.iter().cloned());
+        state.done.beyond.extend(answer.beyond.iter().cloned());
+        let first = state.done.result.clone();
+        if state.done.result.is_none() {
+            state.done.result.clone_from(&answer.result);
+        }
+        for mut finding in findings(&run, answer, self.wanted, first.as_deref()) {
+            let known = &state.done.findings;
+            if !known.iter().any(|known| known.is_same(&finding)) {
+                finding.prefix = job.prefix.clone();
+                state.done.findings.push(finding);
+            }
+        }
+    }
+
+    fn tell(&self, state: &mut State) {
+        let is_due = state.told.is_none_or(|told| told.elapsed() >= PROGRESS);
+        if !is_due || !std::io::stderr().is_terminal() {
+            return;
+        }
+        state.told = Some(chance::now());
+        let found = state.done.findings.len();
+        report::progress(&format!(
+            "{} runs, {} orders, {} turns to look at, {found} findings",
+            thousands(state.done.runs),
+            thousands(state.explorer.orders() as u64),
+            thousands(state.explorer.left() as u64)
+        ));
+    }
+}
+
+impl State {
+    /// Nothing is known of a run.
+    fn fails(&mut self, job: &Job, why: String) {
+        self.explorer.has_failed(job);
+        self.done.strays += 1;
+        self.done.beyond.insert(why);
+    }
+}
+
+/// Processes of the emulator whose receives are not turned around: what they do for others depends on no order that
+/// matters.
+fn is_left_out(known_as: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "init",
+        "erl_prim_loader",
+        "logger",
+        "logger_olp",
+        "logger_std_h_default",
+        "logger_proxy",
+        "code_server",
+        "file_server_2",
+        "standard_error",
+        "user",
+        "user_drv",
+        "user_drv_reader",
+        "user_drv_writer",
+        "erts_code_purger",
+    ];
+    NAMES.contains(&known_as)
+}
+
+/// What is wrong with a run.
+fn findings(run: &Run, answer: &Answer, wanted: &Wanted, first: Option<&str>) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let mut add = |kind, process: usize, reason: &str| {
+        all.push(Finding {
+            kind,
+            process: run.trace.name(process),
+            known_as: run.trace.processes[process]
+                .known_as
+                .clone()
+                .unwrap_or_default(),
+            reason: reason.to_owned(),
+            prefix: Trace::default(),
+        });
+    };
+    let mut reasons: Vec<&str> = Vec::new();
+    for (process, reason) in &run.exits {
+        let is_own = *process == run.main
+            || matches!(run.trace.processes[*process].origin, Origin::Child { .. });
+        // Who is linked to another ends as that one does.
+        if is_own && !wanted.is_expected(reason) && !reasons.contains(&reason.as_str()) {
+            reasons.push(reason);
+            add(Kind::Exit, *process, reason);
+        }
+    }
+    let own = run
+        .waiting
+        .iter()
+        .find(|waiting| waiting.process == run.main);
+    match (&answer.end, own) {
+        (End::Livelock, _) => add(Kind::Livelock, run.main, "the allowed number of"),
+        (End::Halted(code), _) if *code != 0 => {
+            add(Kind::Exit, run.main, &format!("erlang:halt({code})"))
+        }
+        (End::Quiet, Some(own)) => add(Kind::Deadlock, own.process, &own.place),
+        (End::Quiet, None) if wanted.leaks => {
+            for left in &run.waiting {
+                add(Kind::Leak, left.process, &left.place);
+            }
+        }
+        _ => {}
+    }
+    if wanted.same_result
+        && let (Some(first), Some(result)) = (first, &answer.result)
+        && masked(first) != masked(result)
+    {
+        add(Kind::Result, run.main, result);
+    }
+    all
+}
+
+/// What became of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Still {
+    /// It is found.
+    Found,
+    /// It is not.
+    Gone,
+    /// Its prefix cannot be followed any more.
+    Astray(String),
+}
+
+/// Whether the run behind a finding's prefix still finds it.
+///
+/// # Errors
+/// One line: the emulator has failed.
+pub(super) fn still_finds(
+    machine: &mut Machine,
+    finding: &Finding,
+    wanted: &Wanted,
+) -> Result<Still, String> {
+    let worker = machine.workers.first_mut().ok_or("no worker is there")?;
+    finds(worker, finding, &finding.prefix, wanted)
+}
+
+fn finds(
+    worker: &mut Worker,
+    finding: &Finding,
+    prefix: &Trace,
+    wanted: &Wanted,
+) -> Result<Still, String> {
+    let answer = worker.run(prefix)?;
+    if let End::Astray(_, line) = &answer.end {
+        return Ok(Still::Astray(line.clone()));
+    }
+    if let End::Crashed(how) = &answer.end {
+        return Ok(Still::Astray(format!("the emulator ends {how}")));
+    }
+    let run = answer.run()?;
+    // Which result the first run has is not known here: this one is the finding's.
+    let is_result = finding.kind == Kind::Result
+        && answer
+            .result
+            .as_ref()
+            .is_some_and(|result| masked(result) == masked(&finding.reason));
+    let found = findings(&run, &answer, wanted, None);
+    Ok(
+        match is_result || found.iter().any(|found| found.is_same(finding)) {
+            true => Still::Found,
+            false => Still::Gone,
+        },
+    )
+}
+
+/// Looks for a shorter prefix of a finding.
+fn shorten(
+    worker: &mut Worker,
+    finding: &mut Finding,
+    wanted: &Wanted,
+    machine: &Machine,
+) -> Result<(), String> {
+    let wanted = Wanted {
+        leaks: wanted.leaks || finding.kind == Kind::Leak,
+        ..wanted.clone()
+    };
+    let mut left = SHORTER_RUNS;
+    'shorter: loop {
+        for shorter in finding.prefix.shortened() {
+            if left == 0 || machine.guard.signal().is_some() {
+                return Ok(());
+            }
+            left -= 1;
+            if finds(worker, finding, &shorter, &wanted)? == Still::Found {
+                finding.prefix = shorter;
+                continue 'shorter;
+            }
+        }
+        return Ok(());
+    }
+}

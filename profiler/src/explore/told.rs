@@ -1,0 +1,99 @@
+//! What is told at the end of an exploration.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use beamline_formats::name;
+use serde::Serialize;
+
+use super::finding::{Call, Finding, Kind};
+use super::search::Done;
+use crate::ending::thousands;
+use crate::report;
+
+/// Prints what was done and what was found.
+pub(super) fn table(call: &Call, done: &Done, files: &[PathBuf]) -> Result<(), String> {
+    let mut out = String::new();
+    let time = name::time(u64::try_from(done.time.as_nanos()).unwrap_or(u64::MAX));
+    let impossible = match done.impossible {
+        0 => String::new(),
+        some => format!(", of which {} were impossible", thousands(some)),
+    };
+    let _ = writeln!(
+        out,
+        "{call}: {} orders in {} runs{impossible}, in {time}: {}",
+        thousands(done.orders),
+        thousands(done.runs),
+        match done.complete {
+            true => "all there are",
+            false => "not all there are",
+        }
+    );
+    if !done.beyond.is_empty() {
+        let beyond: Vec<&str> = done.beyond.iter().map(String::as_str).collect();
+        let _ = writeln!(out, "not explored: {}", beyond.join("; "));
+    }
+    if done.findings.is_empty() {
+        let _ = writeln!(out, "nothing found");
+    }
+    for (finding, file) in done.findings.iter().zip(files) {
+        let file = file.display();
+        let _ = writeln!(out, "{file}: {finding}");
+    }
+    if let Some(first) = files.first() {
+        let _ = writeln!(out, "see one with: beamline replay {}", first.display());
+    }
+    report::print(&out)
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    schema: &'static str,
+    version: u32,
+    runs: u64,
+    orders: u64,
+    impossible: u64,
+    strays: u64,
+    complete: bool,
+    not_explored: Vec<&'a str>,
+    time_ns: u64,
+    findings: Vec<FindingJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    kind: Kind,
+    process: &'a str,
+    known_as: &'a str,
+    reason: &'a str,
+    prefix: String,
+}
+
+/// The same as JSON: `docs/internals/ExploreJson.md`.
+pub(super) fn json(done: &Done, files: &[PathBuf]) -> String {
+    let findings = done.findings.iter().zip(files);
+    let file = File {
+        schema: "beamline-explore",
+        version: 1,
+        runs: done.runs,
+        orders: done.orders,
+        impossible: done.impossible,
+        strays: done.strays,
+        complete: done.complete,
+        not_explored: done.beyond.iter().map(String::as_str).collect(),
+        time_ns: u64::try_from(done.time.as_nanos()).unwrap_or(u64::MAX),
+        findings: findings.map(|(finding, file)| of(finding, file)).collect(),
+    };
+    // Nothing in it can fail to be JSON.
+    serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
+}
+
+fn of<'a>(finding: &'a Finding, file: &PathBuf) -> FindingJson<'a> {
+    FindingJson {
+        kind: finding.kind,
+        process: &finding.process,
+        known_as: &finding.known_as,
+        reason: &finding.reason,
+        prefix: file.display().to_string(),
+    }
+}

@@ -1,0 +1,253 @@
+//! Calls in all orders of their messages: how many there are, what is found, and what cannot be explored.
+
+mod place;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use place::{Place, errors};
+use serde_json::Value;
+
+/// A folder with the programs of `ci/explore` compiled in `ebin`.
+fn programs() -> Option<Place> {
+    let place = Place::new("-module(work).\n")?;
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/explore");
+    fs::create_dir(place.file("ebin")).expect("writable");
+    let mut compile: Vec<String> = ["run", "--", "erlc", "-o", "ebin"]
+        .map(str::to_owned)
+        .to_vec();
+    for entry in fs::read_dir(sources).expect("the programs").flatten() {
+        compile.push(entry.path().display().to_string());
+    }
+    let compile: Vec<&str> = compile.iter().map(String::as_str).collect();
+    let compiled = place.run(&compile);
+    assert!(compiled.status.success(), "{}", errors(&compiled));
+    Some(place)
+}
+
+const COMMAND: [&str; 5] = ["--", "erl", "-noshell", "-pa", "ebin"];
+
+fn explore(place: &Place, call: &str, options: &[&str]) -> (Output, Value) {
+    let json = place.file("explored.json");
+    let _ = fs::remove_file(&json);
+    let arguments = [
+        &["explore", "--call", call, "--json", "explored.json"],
+        options,
+        &COMMAND,
+    ]
+    .concat();
+    let output = place.run(&arguments);
+    let json = match json.exists() {
+        true => place.json("explored.json"),
+        false => Value::Null,
+    };
+    (output, json)
+}
+
+/// The orders of a call, whether these are all, and the kinds and reasons of what was found.
+fn told(json: &Value) -> (u64, bool, Vec<(String, String)>) {
+    let findings = json["findings"].as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let findings = findings.map(|finding| (text(&finding["kind"]), text(&finding["reason"])));
+    (
+        json["orders"].as_u64().unwrap_or(0),
+        json["complete"] == true,
+        findings.collect(),
+    )
+}
+
+#[test]
+fn there_are_as_many_orders_as_one_can_count() {
+    let Some(place) = programs() else { return };
+    for (call, orders) in [
+        ("one", 1),
+        ("three", 6),
+        ("five", 120),
+        ("first", 4),
+        ("twenty", 1),
+        ("timeout", 2),
+        ("pairs", 4),
+    ] {
+        for workers in ["1", "2"] {
+            let (output, json) = explore(
+                &place,
+                &format!("orders:{call}"),
+                &["--all", "--workers", workers],
+            );
+            assert_eq!(
+                told(&json),
+                (orders, true, vec![]),
+                "{call}: {}",
+                errors(&output)
+            );
+            assert_eq!(output.status.code(), Some(0));
+        }
+    }
+}
+
+#[test]
+fn what_fails_in_some_order_is_found_and_happens_again() {
+    let Some(place) = programs() else { return };
+    for (call, options, kind, reason) in [
+        ("deposits", &[][..], "exit", "{{badmatch,1},"),
+        ("two_philosophers", &[], "deadlock", "found:'-dine/1-"),
+        ("crash", &[], "exit", "{{badmatch,{first,2}},"),
+        ("spin", &["--reductions", "100000"], "livelock", ""),
+        ("left", &["--leaks"], "leak", "found:'-left/0-"),
+        ("late", &[], "exit", "too_late"),
+        ("halts", &[], "exit", "erlang:halt(7)"),
+        ("order", &["--same-result"], "result", "[2,1]"),
+    ] {
+        let (output, json) = explore(
+            &place,
+            &format!("found:{call}"),
+            &[options, &["-o", "found"]].concat(),
+        );
+        let (_, complete, findings) = told(&json);
+        assert!(complete, "{call}: {json}{}", errors(&output));
+        assert_eq!(findings.len(), 1, "{call}: {json}");
+        assert_eq!(findings[0].0, kind, "{call}");
+        assert!(
+            findings[0].1.starts_with(reason),
+            "{call}: {}",
+            findings[0].1
+        );
+        assert_eq!(output.status.code(), Some(3), "{call}");
+        let check = place.run(&[&["explore", "--check", "found"], options].concat());
+        assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
+        let again = place.run(&["replay", "found/finding-1.prefix"]);
+        assert_eq!(again.status.code(), Some(3), "{call}: {again:?}");
+    }
+}
+
+#[test]
+fn a_mended_program_passes_the_check_of_its_findings() {
+    let Some(place) = programs() else { return };
+    let (output, _) = explore(&place, "found:crash", &["-o", "found"]);
+    assert_eq!(output.status.code(), Some(3));
+    place.write(
+        "found.erl",
+        "-module(found).\n-export([crash/0]).\ncrash() ->\n    Me = self(),\n    \
+        [spawn(fun() -> Me ! I end) || I <- [1, 2]],\n    receive _ -> ok end.\n",
+    );
+    place.printed(&["run", "--", "erlc", "-o", "ebin", "found.erl"]);
+    let check = place.run(&["explore", "--check", "found"]);
+    assert_eq!(check.status.code(), Some(0), "{check:?}");
+    assert!(
+        String::from_utf8_lossy(&check.stdout).contains("gone"),
+        "{check:?}"
+    );
+}
+
+#[test]
+fn programs_of_the_literature_have_the_same_orders_on_each_engine() {
+    let Some(place) = programs() else { return };
+    for (call, kinds) in [
+        ("readers_two", &[][..]),
+        ("lastzero", &[]),
+        ("indexer", &[]),
+        ("filesystem", &[]),
+        ("airline", &["exit"]),
+        ("airline_mended", &[]),
+        ("purchase", &["exit"]),
+        ("ring", &[]),
+    ] {
+        let call = format!("literature:{call}");
+        let of = |engine| {
+            let (output, json) = explore(&place, &call, &["--all", "--engine", engine]);
+            let (orders, complete, findings) = told(&json);
+            assert!(complete, "{call}: {json}{}", errors(&output));
+            let found: Vec<String> = findings.into_iter().map(|(kind, _)| kind).collect();
+            assert_eq!(found, kinds, "{call}");
+            orders
+        };
+        assert_eq!(of("interpreter"), of("jit"), "{call}");
+    }
+}
+
+#[test]
+fn functions_that_are_first_compiled_in_a_run_are_no_other_runs() {
+    let Some(place) = programs() else { return };
+    for workers in ["1", "4"] {
+        let (output, json) = explore(&place, "compiled:run", &["--workers", workers]);
+        assert_eq!(told(&json), (6, true, vec![]), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn what_is_not_turned_around_is_said() {
+    let Some(place) = programs() else { return };
+    for (call, what) in [
+        ("killed", "exit signals that end processes"),
+        (
+            "names",
+            "the order of accesses to tables, names, persistent terms, atomics and counters",
+        ),
+    ] {
+        let (output, json) = explore(&place, &format!("found:{call}"), &[]);
+        let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
+        assert!(not_explored.contains(&what.into()), "{call}: {json}");
+        assert_eq!(json["complete"], false);
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("not all there are"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn an_exploration_ends_at_its_limit() {
+    let Some(place) = programs() else { return };
+    let (_, json) = explore(&place, "orders:seven", &["--runs", "20"]);
+    assert_eq!(json["runs"], 20);
+    assert_eq!(json["complete"], false);
+}
+
+#[test]
+fn what_cannot_be_explored_is_said_in_one_line() {
+    let Some(place) = programs() else { return };
+    let (output, _) = explore(&place, "orders:nothing", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        errors(&output),
+        "beamline: orders:nothing/0 is not there: the command names the folder of its .beam file, as erl -noshell -pa ebin does\n"
+    );
+    let output = place.run(&["explore", "--call", "orders:one", "--", "true"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors(&output).starts_with("beamline: the command ended, and started no emulator"),
+        "{output:?}"
+    );
+    let output = place.run(&["explore", "--call", "orders", "--", "erl"]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = place.run(&["explore", "--check", "nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors(&output).starts_with("beamline: nowhere: "),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn findings_of_another_program_or_damaged_ones_run_nothing_wrong() {
+    let Some(place) = programs() else { return };
+    let (output, _) = explore(&place, "found:crash", &["-o", "found"]);
+    assert_eq!(output.status.code(), Some(3));
+    let file = place.file("found/finding-1.prefix");
+    let text = fs::read_to_string(&file).expect("a finding");
+    let other = text.replace("\"function\":\"crash\"", "\"function\":\"late\"");
+    fs::write(&file, other).expect("writable");
+    let check = place.run(&["explore", "--check", "found"]);
+    assert_eq!(check.status.code(), Some(0), "{check:?}");
+    let never_sent = text.replace("receive(", "receive(l5:9), receive(");
+    fs::write(&file, never_sent).expect("writable");
+    let check = place.run(&["explore", "--check", "found"]);
+    assert_eq!(check.status.code(), Some(1), "{check:?}");
+    assert_eq!(errors(&check).lines().count(), 1, "{check:?}");
+    let cut = &text[..text.len() / 3];
+    fs::write(&file, cut).expect("writable");
+    let check = place.run(&["explore", "--check", "found"]);
+    assert_eq!(check.status.code(), Some(1), "{check:?}");
+    assert_eq!(errors(&check).lines().count(), 1, "{check:?}");
+}

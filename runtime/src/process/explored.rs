@@ -1,0 +1,212 @@
+//! What an explored run tells: kept in memory until the run ends (`scheduler/explore.rs`).
+//!
+//! Invariants: T1 of `term/mod.rs`.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Process;
+use super::order::Told;
+use crate::hash::{HashMap, HashSet};
+use crate::term::{Pid, RawTerm, Term, am};
+
+/// This process of the operating system makes one run, and ends with it.
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// There is something for which the run ends at once.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Steps so far.
+static STEPS: AtomicUsize = AtomicUsize::new(0);
+
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+
+/// What is known of a run.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// The process that makes the call.
+    pub(crate) main: Option<Pid>,
+    /// The steps, in the order in which they were told.
+    pub(crate) told: Vec<(Pid, Told)>,
+    /// Who sent to whom.
+    pub(crate) sent: Vec<(Pid, Pid)>,
+    /// Receives that took a message, and could have timed out: of which process, and which of its receives and
+    /// time-outs.
+    pub(crate) timed: Vec<(Pid, u32)>,
+    receives: HashMap<Pid, u32>,
+    /// What processes that were made began with.
+    pub(crate) born: HashMap<Pid, String>,
+    /// Processes that were made, and have not ended.
+    pub(crate) alive: HashSet<Pid>,
+    /// Who ended otherwise than normally, and why.
+    pub(crate) exits: Vec<(Pid, String)>,
+    /// Who was ended by the end of whom.
+    pub(crate) ended_by: Vec<(Pid, Pid)>,
+    /// What the call returned.
+    pub(crate) result: Option<String>,
+    /// A process did another step than the prefix has.
+    pub(crate) astray: Option<(Pid, String)>,
+    /// What of the run cannot be turned around.
+    pub(crate) beyond: Vec<String>,
+}
+
+/// So many parts of a term are told.
+const PARTS: i64 = 400;
+
+/// Whether a run is made.
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Whether it is to end at once.
+#[inline(always)]
+pub(crate) fn is_over() -> bool {
+    IS_OVER.load(Ordering::Relaxed)
+}
+
+/// How many steps were told.
+pub(crate) fn steps() -> usize {
+    STEPS.load(Ordering::Relaxed)
+}
+
+/// A run begins, in which `main` makes the call.
+pub(crate) fn begin(main: Pid) {
+    let mut kept = Kept {
+        main: Some(main),
+        ..Kept::default()
+    };
+    kept.alive.insert(main);
+    *KEPT.lock() = Some(kept);
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// All that is known of the run.
+pub(crate) fn end() -> Kept {
+    ON.store(false, Ordering::Relaxed);
+    KEPT.lock().take().unwrap_or_default()
+}
+
+fn kept<T>(with: impl FnOnce(&mut Kept) -> T) -> Option<T> {
+    KEPT.lock().as_mut().map(with)
+}
+
+/// Calls `with` with the processes that were made, and have not ended.
+pub(crate) fn with_alive<T: Default>(with: impl FnOnce(&HashSet<Pid>) -> T) -> T {
+    kept(|kept| with(&kept.alive)).unwrap_or_default()
+}
+
+/// Whether no process that was made is left.
+pub(crate) fn are_all_gone() -> bool {
+    kept(|kept| kept.alive.is_empty()).unwrap_or(true)
+}
+
+/// A step.
+pub(crate) fn tell(pid: Pid, told: Told) {
+    STEPS.fetch_add(1, Ordering::Relaxed);
+    kept(|kept| {
+        match told {
+            Told::Spawn(child) => drop(kept.alive.insert(child)),
+            Told::Exit => drop(kept.alive.remove(&pid)),
+            Told::After { of, .. } => {
+                if of != pid {
+                    kept.is_beyond(SHARED);
+                }
+                return;
+            }
+            // What a run is told by the machine is the same in each run, and what it accesses has no turn.
+            Told::Answer { .. }
+            | Told::AnswerTerm { .. }
+            | Told::Content { .. }
+            | Told::Bytes(_)
+            | Told::Accesses(_) => return,
+            _ => {}
+        }
+        kept.told.push((pid, told));
+    });
+}
+
+/// A process has been made.
+pub(crate) fn born(pid: Pid, known_as: impl FnOnce() -> String) {
+    kept(|kept| kept.born.insert(pid, known_as()));
+}
+
+/// A process sends.
+pub(super) fn sent(from: Pid, to: Pid) {
+    kept(|kept| kept.sent.push((from, to)));
+}
+
+/// A receive times out.
+pub(super) fn times_out(pid: Pid) {
+    kept(|kept| *kept.receives.entry(pid).or_default() += 1);
+}
+
+/// A receive takes a message.
+pub(super) fn receives(pid: Pid) {
+    kept(|kept| *kept.receives.entry(pid).or_default() += 1);
+}
+
+/// A receive is about to take a message, and has a time.
+pub(crate) fn could_time_out(pid: Pid) {
+    kept(|kept| {
+        let nth = kept.receives.get(&pid).copied().unwrap_or(0);
+        kept.timed.push((pid, nth));
+    });
+}
+
+/// The call has returned, if `p` is who made it.
+pub(crate) fn returns(p: &Process, result: RawTerm) {
+    // SAFETY: T1: the register's term, which the process still has.
+    let result: Term<'_> = unsafe { Term::new(result) };
+    kept(|kept| {
+        if kept.main == Some(p.pid()) {
+            kept.result = Some(result.display_cut(PARTS).to_string());
+        }
+    });
+}
+
+/// A process ends.
+pub(super) fn ends(p: &Process) {
+    let Some(reason) = p.exit_reason().filter(|reason| *reason != am::normal) else {
+        return;
+    };
+    let reason = reason.display_cut(PARTS).to_string();
+    kept(|kept| kept.exits.push((p.pid(), reason)));
+}
+
+/// A signal of another process, whose end it tells or not, is about to end `p`.
+pub(super) fn is_ended(p: &Process, by: Option<Pid>) {
+    if is_on() && !p.is_exiting() {
+        is_beyond("exit signals that end processes");
+        if let Some(by) = by {
+            kept(|kept| kept.ended_by.push((p.pid(), by)));
+        }
+    }
+}
+
+/// A process goes another way than the prefix.
+pub(super) fn goes_astray(pid: Pid, line: String) {
+    kept(|kept| {
+        kept.astray.get_or_insert((pid, line));
+    });
+    IS_OVER.store(true, Ordering::Relaxed);
+}
+
+/// What processes share otherwise than by messages.
+const SHARED: &str =
+    "the order of accesses to tables, names, persistent terms, atomics and counters";
+
+impl Kept {
+    /// Something has happened that is not turned around.
+    fn is_beyond(&mut self, what: &str) {
+        if !self.beyond.iter().any(|known| known == what) {
+            self.beyond.push(what.to_owned());
+        }
+    }
+}
+
+/// Something happens that is not turned around.
+fn is_beyond(what: &str) {
+    kept(|kept| kept.is_beyond(what));
+}

@@ -1,0 +1,519 @@
+//! Runs one call again and again, each time in a fork of the machine.
+//!
+//! When the emulator of an exploration has booted and nothing can run, its only scheduler forks the workers, and each of
+//! them makes the runs that it is asked for, one after the other, in a fork of its own. A worker and its runs have one
+//! thread: they make the calls of dirty schedulers themselves.
+//!
+//! Invariants: FK1 of `sys/fork.rs`; S1 of `process/shared.rs`: in a fork nothing else runs a process.
+
+use std::cell::RefCell;
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use beamline_formats::order::{self, Answer, Ask, End, Reply, Scenario, Trace};
+use beamline_formats::ring::NameId;
+use beamline_formats::variable::Variable as _;
+
+use super::{Scheduler, add};
+use crate::code::entry::find_export;
+use crate::code::native;
+use crate::hash::HashMap;
+use crate::loader::module::{Mfa, function_at};
+use crate::process::dirty_queues::{KINDS, queue_of};
+use crate::process::order::{RECORDED, Told, ask};
+use crate::process::registry::{Named, name_of, whereis};
+use crate::process::{
+    Newborn, Process, SpawnOptions, explored, init_pid, lookup, make_first, replay, spawn_first,
+    table,
+};
+use crate::sched::{machine, ptab};
+use crate::sys::chance::clock::{self, monotonic_ns};
+use crate::sys::chance::{outside, poll};
+use crate::sys::fork::{fork, ignore_keys, leave, mute, wait};
+use crate::sys::halt::{self, Exit};
+use crate::sys::stderr::complain;
+use crate::term::{Atom, Pid, am};
+use crate::trace::record::{event_of, id_of};
+
+/// What this process is to an exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Role {
+    /// Nothing.
+    None,
+    /// It boots.
+    Boots,
+    /// It loads what every run needs.
+    Prepares,
+    /// It has workers, and waits for them.
+    HasWorkers,
+    /// It is a worker.
+    Works,
+    /// It is a run.
+    Runs,
+}
+
+static ROLE: AtomicU8 = AtomicU8::new(Role::None as u8);
+static SCENARIO: OnceLock<Scenario> = OnceLock::new();
+
+/// Who boots for so long, in virtual time, has a timer that goes off again and again.
+const BOOT_NS: u64 = 60_000_000_000;
+/// A run of more steps never ends.
+const STEPS_MAX: usize = 100_000;
+
+/// What a worker has, and the run that it forks.
+#[derive(Default)]
+struct Own {
+    /// The process that is to make the call.
+    main: Option<Newborn>,
+    socket: Option<UnixStream>,
+    /// Reductions of the machine when the run began.
+    reductions: u64,
+}
+
+thread_local! {
+    static OWN: RefCell<Own> = RefCell::default();
+}
+
+fn become_(role: Role) {
+    ROLE.store(role as u8, Ordering::Relaxed);
+}
+
+fn is(role: Role) -> bool {
+    ROLE.load(Ordering::Relaxed) == role as u8
+}
+
+/// Explores what the environment asks for, if it does and no emulator of the command has begun to.
+///
+/// # Errors
+/// One line when the request cannot be understood.
+pub(crate) fn start_from_environment() -> Result<(), String> {
+    let Some(scenario) = Scenario::from_environment()? else {
+        return Ok(());
+    };
+    if scenario.claim()? {
+        let _ = SCENARIO.set(scenario);
+        become_(Role::Boots);
+    }
+    Ok(())
+}
+
+/// Whether this machine explores.
+#[inline(always)]
+pub(super) fn is_asked() -> bool {
+    !is(Role::None)
+}
+
+/// Whether this process has this one thread.
+#[inline(always)]
+pub(super) fn is_alone() -> bool {
+    is(Role::Works) || is(Role::Runs)
+}
+
+/// Between two time slices: ends a run for which there is a reason to.
+#[inline(always)]
+pub(super) fn is_over() -> bool {
+    if is(Role::Runs) {
+        end_if_over();
+    }
+    false
+}
+
+fn end_if_over() {
+    let halted = halt::requested().map(|exit| match exit {
+        Exit::Code(code) => End::Halted(code),
+        Exit::Abort => End::Halted(134),
+    });
+    let is_astray = explored::is_over();
+    let bound = SCENARIO
+        .get()
+        .map_or(u64::MAX, |scenario| scenario.reductions);
+    let begun = OWN.with_borrow(|own| own.reductions);
+    let is_long = reductions() - begun > bound || explored::steps() > STEPS_MAX;
+    match halted {
+        Some(end) => answer(end),
+        None if is_astray => answer(End::Quiet),
+        None if is_long => answer(End::Livelock),
+        None => {}
+    }
+}
+
+fn reductions() -> u64 {
+    let counters = machine().counters.iter();
+    counters
+        .map(|counters| counters.reductions.load(Ordering::Relaxed))
+        .sum()
+}
+
+impl Scheduler {
+    /// Nothing can run: whether something is to be done before the scheduler sleeps, and was done.
+    pub(super) fn explore(&self) -> bool {
+        let does = match () {
+            () if is(Role::Boots) => self.has_booted(),
+            () if is(Role::Prepares) => self.has_prepared(),
+            () if is(Role::Works) => self.work(),
+            () if is(Role::Runs) => self.goes_on(),
+            () => false,
+        };
+        if does {
+            self.machine.parking.retract(self.id);
+        }
+        does
+    }
+
+    /// Whether the machine has booted: then it prepares what every run needs.
+    fn has_booted(&self) -> bool {
+        let is_busy = KINDS
+            .iter()
+            .any(|kind| queue_of(*kind).running() + queue_of(*kind).len() > 0);
+        let has_timer =
+            self.machine.timers.next_ns(self.id) != u64::MAX && monotonic_ns() < BOOT_NS;
+        if is_busy || has_timer || outside::has_programs() || poll::is_due() {
+            return false;
+        }
+        let Some(scenario) = SCENARIO.get() else {
+            return false;
+        };
+        let [module, function] = [&scenario.module, &scenario.function].map(|name| Atom::new(name));
+        let leader = match whereis(Atom::new("user")) {
+            Some(Named::Process(pid)) => Some(pid),
+            _ => None,
+        };
+        OWN.with_borrow_mut(|own| own.main = Some(make_first(module, function, leader)));
+        become_(Role::Prepares);
+        load(&scenario.module);
+        let [level, none] = ["level", "none"].map(Atom::new);
+        spawn_first(
+            Atom::new("logger"),
+            Atom::new("set_primary_config"),
+            |heap| heap.list(&[level.term(), none.term()]),
+            &SpawnOptions::default(),
+        );
+        true
+    }
+
+    /// Makes the workers, waits for their end, and ends.
+    fn has_prepared(&self) -> bool {
+        let Some(scenario) = SCENARIO.get() else {
+            return false;
+        };
+        let [module, function] = [&scenario.module, &scenario.function].map(|name| Atom::new(name));
+        if find_export(module, function, 0).is_none_or(|export| !export.is_defined()) {
+            become_(Role::HasWorkers);
+            let why = format!(
+                "{module}:{function}/0 is not there: the command names the folder of its .beam file, as erl -noshell -pa ebin does"
+            );
+            if let Ok(mut socket) = UnixStream::connect(&scenario.socket) {
+                let _ = order::send(&mut socket, &Reply::Refused(why));
+            }
+            halt::request(1);
+            return false;
+        }
+        let mut workers = Vec::new();
+        for _ in 0..scenario.workers {
+            // SAFETY: FK1: there is one scheduler, which is this thread, and nothing can run; the others wait for a request
+            // to end, a signal, a turn of the seat or a call, without a lock.
+            match unsafe { fork() } {
+                Ok(Some(pid)) => workers.push(pid),
+                Ok(None) => {
+                    begin_to_work(scenario);
+                    return true;
+                }
+                Err(error) => complain!("beamline: no worker can be forked: {error}"),
+            }
+        }
+        become_(Role::HasWorkers);
+        let failed = workers.iter().filter(|pid| wait(**pid) != Ok(0)).count();
+        halt::request(i32::from(failed > 0));
+        false
+    }
+
+    /// A worker has nothing to run: makes what it is asked for.
+    fn work(&self) -> bool {
+        self.forget_timers();
+        let mut socket = OWN.with_borrow_mut(|own| own.socket.take());
+        let Some(socket) = socket.as_mut() else {
+            leave(1)
+        };
+        let mut is_ready = true;
+        let goes_on = loop {
+            let replied = match is_ready {
+                true => order::send(socket, &Reply::Ready),
+                false => Ok(()),
+            };
+            let Ok(Some(asked)) = replied.and_then(|()| order::receive(socket)) else {
+                leave(0);
+            };
+            is_ready = false;
+            match asked {
+                Ask::Load(modules) => {
+                    modules.iter().for_each(|module| load(module));
+                    break true;
+                }
+                // SAFETY: FK1: a worker has one thread.
+                Ask::Run { prefix, is_loud } => match unsafe { fork() } {
+                    Ok(None) => {
+                        self.begin_run(&prefix, is_loud);
+                        break true;
+                    }
+                    Ok(Some(pid)) => match wait(pid) {
+                        Ok(0) => {}
+                        Ok(code) => crashed(socket, &format!("with exit code {code}")),
+                        Err(signal) => crashed(socket, &format!("by signal {signal}")),
+                    },
+                    Err(error) => crashed(socket, &format!("before it began: {error}")),
+                },
+            }
+        };
+        let socket = socket.try_clone().ok();
+        OWN.with_borrow_mut(|own| own.socket = socket);
+        goes_on
+    }
+
+    /// Timers of the machine's own processes would have time go on for ever: they do not go off in a run.
+    fn forget_timers(&self) {
+        loop {
+            let next = self.machine.timers.next_ns(self.id);
+            if next == u64::MAX || !clock::advance_to(next) {
+                break;
+            }
+            drop(self.machine.timers.due(self.id, next));
+        }
+    }
+
+    /// This process is a run from now on.
+    fn begin_run(&self, prefix: &str, is_loud: bool) {
+        become_(Role::Runs);
+        native::has_forked();
+        if !is_loud && mute().is_err() {
+            leave(3);
+        }
+        let Some(main) = OWN.with_borrow_mut(|own| {
+            own.reductions = reductions();
+            own.main.take()
+        }) else {
+            leave(3)
+        };
+        ask(RECORDED);
+        explored::begin(main.pid());
+        if !prefix.is_empty() {
+            match prefix.parse::<Trace>() {
+                Ok(trace) => follow(trace),
+                Err(_) => leave(3),
+            }
+        }
+        main.start_as_root();
+        add(&self.machine.counters[self.id].context_switches, 0);
+    }
+
+    /// Nothing can run in a run: time goes on to its next timer, or it ends.
+    fn goes_on(&self) -> bool {
+        end_if_over();
+        let next = self.machine.timers.next_ns(self.id);
+        if poll::take_ready() {
+            return true;
+        }
+        let is_over = explored::are_all_gone() || replay::is_stuck(stuck_of);
+        if is_over || next == u64::MAX || !clock::advance_to(next) {
+            answer(End::Quiet);
+        }
+        true
+    }
+}
+
+/// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.
+fn stuck_of(pid: Pid) -> Option<bool> {
+    with_resting(pid, replay::waits_without_timer)?
+}
+
+fn crashed(socket: &mut UnixStream, how: &str) {
+    let answer = Answer {
+        end: End::Crashed(how.to_owned()),
+        ..Answer::default()
+    };
+    let _ = order::send(socket, &Reply::Ran(Box::new(answer)));
+}
+
+/// This process is a worker from now on.
+fn begin_to_work(scenario: &Scenario) {
+    become_(Role::Works);
+    native::has_forked();
+    ignore_keys();
+    match UnixStream::connect(&scenario.socket) {
+        Ok(socket) => OWN.with_borrow_mut(|own| own.socket = Some(socket)),
+        Err(_) => leave(1),
+    }
+}
+
+/// Has a process load a module, if it is not there.
+fn load(module: &str) {
+    let module = Atom::new(module);
+    spawn_first(
+        am::code,
+        Atom::new("ensure_loaded"),
+        |heap| heap.list(&[module.term()]),
+        &SpawnOptions::default(),
+    );
+}
+
+/// All processes follow the prefix, those that are there already too.
+fn follow(trace: Trace) {
+    replay::follow(trace.with_deliveries());
+    for root in replay::roots() {
+        with_resting(Pid(root), |p| replay::begins_as_root(p));
+    }
+}
+
+/// Calls `with` with a process that rests, in a fork: nothing runs.
+fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
+    let guard = ptab::pin();
+    let shared = lookup(pid, &guard)?;
+    // SAFETY: S1: this is the only thread, and no process has a time slice.
+    let p = unsafe { shared.take_home() }?;
+    let result = with(&p);
+    // SAFETY: S1: as before.
+    unsafe { shared.put_home(p) };
+    Some(result)
+}
+
+/// Tells what the run was, and ends this process.
+fn answer(end: End) -> ! {
+    let pids: Vec<Pid> = {
+        let guard = ptab::pin();
+        table().iter(&guard).map(|shared| shared.pid()).collect()
+    };
+    let unfinished = pids.iter().find_map(|pid| {
+        let line = with_resting(*pid, replay::unfinished)??;
+        Some((*pid, line))
+    });
+    let place = |pid: &Pid| with_resting(*pid, place_of);
+    let alive = explored::with_alive(|alive| {
+        pids.iter()
+            .filter(|pid| alive.contains(pid))
+            .copied()
+            .collect::<Vec<_>>()
+    });
+    let waiting = alive
+        .iter()
+        .filter_map(|pid| Some((word(*pid), place(pid)?)))
+        .collect();
+    let kept = explored::end();
+    let astray = kept.astray.clone().or(unfinished);
+    let end = match (end, astray) {
+        (End::Quiet, Some((pid, line))) => End::Astray(word(pid), line),
+        (end, _) => end,
+    };
+    let mut names = Names::default();
+    let records = kept.told.iter().filter_map(|(pid, told)| {
+        let (kind, words) = names.event(*told).to_words()?;
+        Some((word(*pid), kind, words))
+    });
+    let records = records.collect();
+    let mut known: Vec<Pid> = kept.told.iter().map(|(pid, _)| *pid).collect();
+    known.extend(&alive);
+    known.extend(kept.sent.iter().flat_map(|(from, to)| [*from, *to]));
+    known.sort_unstable_by_key(|pid| pid.0);
+    known.dedup();
+    let answer = Answer {
+        records,
+        names: names.all,
+        processes: known
+            .iter()
+            .map(|pid| (word(*pid), known_as(*pid, &kept.born)))
+            .collect(),
+        main: kept.main.map_or(0, word),
+        sent: kept
+            .sent
+            .iter()
+            .map(|(from, to)| (word(*from), word(*to)))
+            .collect(),
+        timed: kept
+            .timed
+            .iter()
+            .map(|(pid, nth)| (word(*pid), *nth))
+            .collect(),
+        ended_by: kept
+            .ended_by
+            .iter()
+            .map(|(who, by)| (word(*who), word(*by)))
+            .collect(),
+        exits: kept
+            .exits
+            .into_iter()
+            .map(|(pid, why)| (word(pid), why))
+            .collect(),
+        waiting,
+        result: kept.result,
+        beyond: kept.beyond,
+        end,
+    };
+    let sent = OWN.with_borrow_mut(|own| {
+        let socket = own.socket.as_mut();
+        socket.is_some_and(|socket| order::send(socket, &Reply::Ran(Box::new(answer))).is_ok())
+    });
+    leave(i32::from(!sent))
+}
+
+/// The number of a process in an answer.
+fn word(pid: Pid) -> u64 {
+    match id_of(pid) {
+        beamline_formats::ring::Id::Process(word) => word,
+        _ => 0,
+    }
+}
+
+/// Where a process is.
+fn place_of(p: &Process) -> String {
+    let pc = p.pc.get();
+    let at = (!pc.is_null()).then(|| function_at(pc)).flatten();
+    match at {
+        Some(mfa) => mfa.to_text(),
+        None => first_call(p),
+    }
+}
+
+fn first_call(p: &Process) -> String {
+    let (module, function, arity) = p.initial_call.get();
+    let mfa = Mfa {
+        module,
+        function,
+        arity,
+    };
+    mfa.to_text()
+}
+
+/// What reports call a process.
+fn known_as(pid: Pid, born: &HashMap<Pid, String>) -> String {
+    if let Some(name) = name_of(Named::Process(pid)) {
+        return name.name().to_owned();
+    }
+    if pid == init_pid() {
+        return "init".to_owned();
+    }
+    born.get(&pid)
+        .cloned()
+        .or_else(|| with_resting(pid, first_call))
+        .unwrap_or_default()
+}
+
+/// The atoms of an answer.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    numbers: HashMap<Atom, NameId>,
+}
+
+impl Names {
+    fn event(&mut self, told: Told) -> beamline_formats::ring::Event<'static> {
+        let name = |atom| {
+            let all = &mut self.all;
+            *self.numbers.entry(atom).or_insert_with(|| {
+                all.push(atom.name().to_owned());
+                NameId(all.len() as u32)
+            })
+        };
+        // Answers are not told.
+        event_of(told, name, |_| NameId::NONE)
+    }
+}
