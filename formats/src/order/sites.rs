@@ -60,8 +60,7 @@ impl Sites {
     }
 
     /// Where a message was sent, if a process has sent it.
-    #[must_use]
-    pub fn of_sending(&self, message: Message) -> Option<&Site> {
+    pub(crate) fn of_sending(&self, message: Message) -> Option<&Site> {
         match message {
             Message::Sent { from, number } => self.get(At::Send(from, number)),
             Message::Told(_) => None,
@@ -69,8 +68,7 @@ impl Sites {
     }
 
     /// Where a race's receive is.
-    #[must_use]
-    pub fn of_receive(&self, race: &Race) -> Option<&Site> {
+    pub(crate) fn of_receive(&self, race: &Race) -> Option<&Site> {
         self.get(match race.taken {
             Some(message) => At::Receive(race.process, message),
             None => At::Timeout(race.process, race.timeout),

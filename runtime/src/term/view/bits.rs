@@ -105,7 +105,7 @@ impl<'h> Bits<'h> {
     /// The bytes, where it is nothing but whole bytes from a byte's edge on.
     #[inline]
     #[must_use]
-    pub fn whole_bytes(self) -> Option<&'h [u8]> {
+    pub(crate) fn whole_bytes(self) -> Option<&'h [u8]> {
         self.as_bytes().filter(|_| self.bit_len().is_multiple_of(8))
     }
     /// What is left of it behind its first `from` bits, to be read.
