@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use beamline_formats::chance;
 use clap::Args;
 
 use crate::options::EnvironmentArgs;
@@ -131,7 +132,7 @@ fn exit_code(is_found: bool) -> ExitCode {
 
 impl Arguments {
     fn workers(&self) -> u32 {
-        let all = std::thread::available_parallelism().map_or(1, |all| all.get() as u32);
+        let all = u32::try_from(chance::processors()).unwrap_or(1).max(1);
         self.workers.unwrap_or(all.min(64))
     }
 

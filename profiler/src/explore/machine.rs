@@ -32,7 +32,7 @@ pub(super) struct Worker {
 
 enum News {
     Connected(UnixStream),
-    Ended(Result<Ended, String>),
+    Ended(Box<Result<Ended, String>>),
 }
 
 impl Machine {
@@ -107,7 +107,7 @@ impl Machine {
         });
         let launched = thread::spawn(move || {
             // Nobody hears of it once all workers are there.
-            let _ = tell.send(News::Ended(launch::run(&launch)));
+            let _ = tell.send(News::Ended(Box::new(launch::run(&launch))));
         });
         let mut machine = Machine {
             workers: Vec::new(),
@@ -136,8 +136,10 @@ impl Machine {
                         is_loud: self.is_loud,
                     });
                 }
-                Ok(News::Ended(Err(why))) => return Err(why),
-                Ok(News::Ended(Ok(_))) | Err(_) => return Err(self.why_none()),
+                Ok(News::Ended(ended)) => {
+                    return Err(ended.err().unwrap_or_else(|| self.why_none()));
+                }
+                Err(_) => return Err(self.why_none()),
             }
         }
         Ok(())

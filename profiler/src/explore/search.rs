@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
             if state.is_over || self.limits.runs.is_some_and(|runs| made >= runs) {
                 return None;
             }
-            match state.explorer.next() {
+            match state.explorer.next_run() {
                 Next::Job(job) => return Some(job),
                 Next::Wait => {
                     state = self

@@ -1,7 +1,7 @@
 //! What is told at the end of an exploration.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use beamline_formats::name;
 use serde::Serialize;
@@ -88,7 +88,7 @@ pub(super) fn json(done: &Done, files: &[PathBuf]) -> String {
     serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
 }
 
-fn of<'a>(finding: &'a Finding, file: &PathBuf) -> FindingJson<'a> {
+fn of<'a>(finding: &'a Finding, file: &Path) -> FindingJson<'a> {
     FindingJson {
         kind: finding.kind,
         process: &finding.process,

@@ -171,7 +171,9 @@ pub(super) fn begins(p: &Process) {
 
 /// The runtime has made a process: it follows the recorded one of its number.
 pub(crate) fn begins_as_root(p: &Process) {
-    if let Some(plan) = plan() {
+    // What that one does depends on what the machine has to free, and shows to no other process.
+    let runs_free = p.initial_call.get().0 == am::erts_literal_area_collector;
+    if let Some(plan) = plan().filter(|_| !runs_free) {
         plan.begin(p, plan.root(p.pid()));
     }
 }

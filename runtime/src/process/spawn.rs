@@ -250,11 +250,11 @@ pub fn spawn_first(
     options: &SpawnOptions,
 ) -> Pid {
     let mut child = Newborn::new(options, 0, replay::pid_of_root()).expect("room for a process");
-    replay::begins_as_root(&child.process);
     let list = args(&child.process);
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
     probes().born(child.pid(), None, (module, function, arity), list);
     child.set_call(module, function, raw, arity);
+    replay::begins_as_root(&child.process);
     child.start()
 }
 

@@ -361,7 +361,7 @@ fn load(module: &str) {
 fn follow(trace: Trace) {
     replay::follow(trace.with_deliveries());
     for root in replay::roots() {
-        with_resting(Pid(root), |p| replay::begins_as_root(p));
+        with_resting(Pid(root), replay::begins_as_root);
     }
 }
 
@@ -410,11 +410,7 @@ fn answer(end: End) -> ! {
         Some((word(*pid), kind, words))
     });
     let records = records.collect();
-    let mut known: Vec<Pid> = kept.told.iter().map(|(pid, _)| *pid).collect();
-    known.extend(&alive);
-    known.extend(kept.sent.iter().flat_map(|(from, to)| [*from, *to]));
-    known.sort_unstable_by_key(|pid| pid.0);
-    known.dedup();
+    let known = all_known(&kept, &alive);
     let answer = Answer {
         records,
         names: names.all,
@@ -453,6 +449,16 @@ fn answer(end: End) -> ! {
         socket.is_some_and(|socket| order::send(socket, &Reply::Ran(Box::new(answer))).is_ok())
     });
     leave(i32::from(!sent))
+}
+
+/// The processes of a run, each once.
+fn all_known(kept: &explored::Kept, alive: &[Pid]) -> Vec<Pid> {
+    let mut known: Vec<Pid> = kept.told.iter().map(|(pid, _)| *pid).collect();
+    known.extend(alive);
+    known.extend(kept.sent.iter().flat_map(|(from, to)| [*from, *to]));
+    known.sort_unstable_by_key(|pid| pid.0);
+    known.dedup();
+    known
 }
 
 /// The number of a process in an answer.

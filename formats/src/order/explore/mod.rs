@@ -131,7 +131,7 @@ impl Explorer {
     }
 
     /// The next run.
-    pub fn next(&mut self) -> Next {
+    pub fn next_run(&mut self) -> Next {
         if !self.has_begun {
             self.has_begun = true;
             return Next::Job(self.fly(Trace::default(), None, Vec::new(), Box::default()));

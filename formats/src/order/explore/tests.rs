@@ -155,8 +155,8 @@ impl<'p> Machine<'p> {
         }
         loop {
             let mut has_moved = false;
-            for at in 0..self.program.len() {
-                while self.follow_one(at, &mut due[at])? {
+            for (at, due) in due.iter_mut().enumerate() {
+                while self.follow_one(at, due)? {
                     has_moved = true;
                 }
             }
@@ -230,7 +230,7 @@ fn explored(program: &Program, workers: usize) -> (Vec<String>, usize) {
     let mut jobs: VecDeque<Job> = VecDeque::new();
     loop {
         let next = match jobs.len() < workers {
-            true => explorer.next(),
+            true => explorer.next_run(),
             false => Next::Wait,
         };
         match next {

@@ -19,10 +19,8 @@ fn has_time(p: &Process) -> bool {
     // SAFETY: I1: it is this instruction.
     let wait = unsafe { read::LoopRec::at(pc, word) }.wait();
     // SAFETY: I1: an instruction is what it leads to.
-    matches!(
-        Op::of(unsafe { *wait.code() }),
-        Op::WaitTimeout | Op::Timeout
-    )
+    let word = unsafe { *wait.code() };
+    matches!(Op::of(word), Op::WaitTimeout | Op::Timeout)
 }
 
 arms! {

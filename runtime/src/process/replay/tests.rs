@@ -149,7 +149,7 @@ fn answers_and_contents_are_found_by_their_places() {
 #[test]
 fn ports_have_numbers_of_their_own() {
     for (ports, is_right) in [
-        ([1, 2], true),
+        ([1_u64, 2], true),
         ([1, 1], false),
         ([0, 1], false),
         ([1, 1 << 40], false),
