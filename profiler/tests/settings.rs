@@ -45,8 +45,8 @@ fn every_shell_has_completions() {
     let folder = folder();
     let file = folder.path().join("completions");
     fs::write(&file, printed("completions bash", &[])).expect("writable");
-    // What bash offers after `beamline ex`.
-    let script = "source \"$1\"; COMP_WORDS=(beamline ex); COMP_CWORD=1; _beamline beamline ex beamline; \
+    // What bash offers after `beamline expo`.
+    let script = "source \"$1\"; COMP_WORDS=(beamline expo); COMP_CWORD=1; _beamline beamline expo beamline; \
                   echo \"${COMPREPLY[@]}\"";
     let output = Command::new("bash")
         .args(["-c", script, "bash"])

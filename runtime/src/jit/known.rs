@@ -141,7 +141,7 @@ fn targets(module: &Module, entry: u32, end: u32) -> HashMap<u32, u32> {
     let offset_of = |word: u64| {
         let bytes = word.checked_sub(base)?;
         let is_inside = bytes < 8 * words.len() as u64 && bytes % 8 == 0;
-        is_inside.then_some(entry + (bytes / 8) as u32)
+        is_inside.then(|| entry + (bytes / 8) as u32)
     };
     let words = words
         .iter()
