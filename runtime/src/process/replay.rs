@@ -260,7 +260,7 @@ impl Follows {
         let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit))
             && self
                 .accesses
-                .are_all_before_exit(plan.accesses.made(self.cursor.process));
+                .are_all_before_exit(plan.accesses.made(self.cursor.process), &plan.accesses);
         let ends = |_: &Source, signal: &Signal| match signal {
             Signal::Exit(exit) => exit.ends(traps),
             _ => false,
@@ -502,7 +502,9 @@ impl Plan {
                 complain!("beamline: the replay cannot follow: {line}");
             }
         }
-        if !self.goes_on && is_first {
+        if self.goes_on {
+            self.accesses.let_go();
+        } else if is_first {
             complain!("beamline: with --go-on, such a process runs free");
             halt::request(1);
         }

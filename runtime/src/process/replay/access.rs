@@ -4,7 +4,7 @@
 //! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
 //! all others that were told are made, lest it gets ahead of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_formats::order::{Access, Step as Recorded, Trace};
 use parking_lot::Mutex;
@@ -25,6 +25,8 @@ pub(super) struct All {
     left: AtomicU64,
     /// Accesses were told at all: a log may leave them out.
     are_told: bool,
+    /// No access waits any more: a process does what it did not do in the recorded run, and the others go on.
+    are_free: AtomicBool,
     /// Processes that sleep until it is their turn.
     waiting: Mutex<Vec<(Waits, Pid)>>,
 }
@@ -48,6 +50,7 @@ impl All {
         }
         All {
             are_told: known.iter().any(|known| *known > 0),
+            are_free: AtomicBool::new(false),
             made: known.iter().map(|_| AtomicU64::new(0)).collect(),
             known,
             left: AtomicU64::new(left),
@@ -82,7 +85,20 @@ impl All {
         }
     }
 
+    /// Accesses are as they come from now on.
+    pub(super) fn let_go(&self) {
+        self.are_free.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn are_free(&self) -> bool {
+        self.are_free.load(Ordering::Acquire)
+    }
+
     fn is_over(&self, waits: Waits) -> bool {
+        if self.are_free() {
+            return true;
+        }
         match waits {
             Waits::For(access) => self.is_made(access),
             Waits::Ends => false,
@@ -149,8 +165,8 @@ impl Own {
     }
 
     /// Whether it has made as many as the recorded process before its end.
-    pub(super) fn are_all_before_exit(&self, made: u64) -> bool {
-        self.before_exit.is_none_or(|all| made >= all)
+    pub(super) fn are_all_before_exit(&self, made: u64, all: &All) -> bool {
+        all.are_free() || self.before_exit.is_none_or(|last| made >= last)
     }
 
     /// It follows no more.
@@ -202,6 +218,9 @@ impl Process {
 
     fn access_waits(&self, plan: &'static Plan, number: u64) -> Option<Waits> {
         let all = &plan.accesses;
+        if all.are_free() {
+            return None;
+        }
         let Some(follows) = self.follows() else {
             return (!all.are_all_told_made()).then_some(Waits::Free);
         };
