@@ -87,6 +87,16 @@ fn there_are_as_many_orders_as_one_can_count() {
 }
 
 #[test]
+fn what_processes_did_that_wait_for_ever_is_turned_around() {
+    let Some(place) = programs() else { return };
+    let (output, json) = explore(&place, "found:two_philosophers", &["--all"]);
+    let (orders, complete, findings) = told(&json);
+    // Each has its left fork, or one of them has both first.
+    assert_eq!((orders, complete), (3, true), "{}", errors(&output));
+    assert_eq!(findings.len(), 1, "{json}");
+}
+
+#[test]
 fn what_fails_in_some_order_is_found_and_happens_again() {
     let Some(place) = programs() else { return };
     for (call, options, kind, reason) in [

@@ -278,6 +278,13 @@ impl Process {
         number
     }
 
+    /// Tells what has been put off until its next step: it makes none for now.
+    pub(crate) fn tell_untold(&self) {
+        if is_recorded() && self.order.get().is_some() {
+            self.own_order().tell_rest(self.pid());
+        }
+    }
+
     /// Where it is in its code, before a step, where that is told.
     #[inline]
     fn tell_site(&self) {

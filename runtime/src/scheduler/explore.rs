@@ -398,6 +398,9 @@ fn answer(end: End) -> ! {
         .iter()
         .filter_map(|pid| Some((word(*pid), place(pid)?)))
         .collect();
+    for pid in &pids {
+        with_resting(*pid, Process::tell_untold);
+    }
     let kept = explored::end();
     let astray = kept.astray.clone().or(unfinished);
     let end = match (end, astray) {
