@@ -428,11 +428,14 @@ impl Segment {
         let delta = ticks.saturating_sub(self.ticks);
         let simple = parts.words <= 1 && parts.text.is_none();
         if simple
-            && subject == self.subject
-            && self.slots < BLOCK_SLOTS
+            && self.slots + SIMPLE_SLOTS <= BLOCK_SLOTS
             && let Ok(delta) = u32::try_from(delta)
         {
             self.ticks += u64::from(delta);
+            if subject != self.subject {
+                self.put(first_word(kind::SUBJECT, 0, 0), subject);
+                self.subject = subject;
+            }
             self.put(first_word(parts.kind, 0, delta), parts.fields[0]);
             self.commit();
             self.count(parts.kind, segment::WRITTEN);
@@ -585,6 +588,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// And looks this often.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Slots of a record with one field at most: its subject, itself.
+const SIMPLE_SLOTS: usize = 2;
 /// Slots that may come before a record: its time, its subject, its own first one.
 const PREFIX_SLOTS: usize = 3;
 
