@@ -447,6 +447,10 @@ fn answer(end: End) -> ! {
         beyond: kept.beyond,
         end,
     };
+    send_and_leave(answer)
+}
+
+fn send_and_leave(answer: Answer) -> ! {
     let sent = OWN.with_borrow_mut(|own| {
         let socket = own.socket.as_mut();
         socket.is_some_and(|socket| order::send(socket, &Reply::Ran(Box::new(answer))).is_ok())
