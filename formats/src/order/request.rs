@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -27,15 +27,7 @@ impl Request {
     /// # Errors
     /// One line where the claim cannot be made.
     pub fn claim(&self) -> Result<bool, String> {
-        let made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&self.claim);
-        match made {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(format!("{}: {error}", self.claim.display())),
-        }
+        claim(&self.claim)
     }
 
     /// The trace to follow.
@@ -46,6 +38,16 @@ impl Request {
         let trace = Trace::load(&self.file);
         let trace = trace.map_err(|error| format!("{}: {error}", self.file.display()))?;
         Ok(trace.with_deliveries())
+    }
+}
+
+/// Makes the file of a claim: whether it was not there.
+pub(super) fn claim(file: &Path) -> Result<bool, String> {
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    match made {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(format!("{}: {error}", file.display())),
     }
 }
 

@@ -1,13 +1,13 @@
 //! What the command and the emulators of an exploration tell each other.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::super::read::{Names, Reader};
+use super::super::request::claim;
 use super::super::{Message, Site, Step, Told, Trace};
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
@@ -37,15 +37,7 @@ impl Scenario {
     /// # Errors
     /// One line where the claim cannot be made.
     pub fn claim(&self) -> Result<bool, String> {
-        let made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&self.claim);
-        match made {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(format!("{}: {error}", self.claim.display())),
-        }
+        claim(&self.claim)
     }
 }
 
