@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::{BifResult, GuardResult, Raise, badarg, bifs, system_limit};
 use crate::heap::LiteralCell;
 use crate::num::float::{FloatFormat, format_float, parse_float, scan_float};
-use crate::num::limbs::IntRef;
+use crate::num::limbs::{IntRef, LimbDigits};
 use crate::process::Process;
 use crate::term::atom::MAX_ATOM_CHARS;
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
@@ -147,15 +147,25 @@ fn base(term: Term<'_>) -> Option<u32> {
 }
 
 /// The digits of an integer.
-fn digits(a: Term<'_>, radix: Term<'_>) -> Result<Vec<u8>, Raise<'static>> {
-    let mut out = Vec::new();
+enum Digits {
+    Few(LimbDigits),
+    Many(Vec<u8>),
+}
+
+fn digits(a: Term<'_>, radix: Term<'_>) -> Result<Digits, Raise<'static>> {
     let radix = base(radix).ok_or_else(badarg)?;
     match a.view() {
-        View::Small(value) => IntRef::of_i64(value, &mut [0]).push_digits(radix, &mut out),
-        View::Big(big) => IntRef::new(big.is_negative(), big.limbs()).push_digits(radix, &mut out),
-        _ => return Err(badarg()),
+        View::Small(value) => {
+            let digits = LimbDigits::new(value < 0, value.unsigned_abs(), radix);
+            Ok(Digits::Few(digits))
+        }
+        View::Big(big) => {
+            let mut out = Vec::new();
+            IntRef::new(big.is_negative(), big.limbs()).push_digits(radix, &mut out);
+            Ok(Digits::Many(out))
+        }
+        _ => Err(badarg()),
     }
-    Ok(out)
 }
 
 const DECIMAL: Term<'static> = Term::small(10);
@@ -167,7 +177,10 @@ fn integer_to_list_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
 fn integer_to_list_2<'p>(p: &'p Process, [a, base]: [Term<'p>; 2]) -> BifResult<'p> {
     let digits = digits(a, base)?;
     bump_digits(p, a, base);
-    Ok(p.byte_list(&digits))
+    Ok(match digits {
+        Digits::Few(digits) => p.byte_list(digits.as_bytes()),
+        Digits::Many(digits) => p.byte_list(&digits),
+    })
 }
 
 fn integer_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -177,7 +190,10 @@ fn integer_to_binary_1<'p>(p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> 
 fn integer_to_binary_2<'p>(p: &'p Process, [a, base]: [Term<'p>; 2]) -> BifResult<'p> {
     let digits = digits(a, base)?;
     bump_digits(p, a, base);
-    Ok(p.binary_from_vec(digits))
+    Ok(match digits {
+        Digits::Few(digits) => p.binary(digits.as_bytes()),
+        Digits::Many(digits) => p.binary_from_vec(digits),
+    })
 }
 
 /// The digits of a big integer cost, as many as ERTS expects of it; not where they are more than the time slice pays

@@ -64,14 +64,28 @@ impl Heap {
 
     /// The same, before `tail`.
     pub(crate) fn byte_list_with_tail<'h>(&'h self, bytes: &[u8], tail: Term<'h>) -> Term<'h> {
-        bytes
-            .iter()
-            .rev()
-            .fold(tail, |rest, &b| self.cons(Term::small(i64::from(b)), rest))
+        if bytes.is_empty() {
+            return tail;
+        }
+        let ptr = self.alloc(2 * bytes.len());
+        let mut rest = tail.raw();
+        // SAFETY: H1: two fresh words for each byte; the last cell comes first, as in ERTS.
+        unsafe {
+            for (at, byte) in bytes.iter().rev().enumerate() {
+                let cell = ptr.add(2 * at);
+                *cell = Term::small(i64::from(*byte)).raw().0;
+                *cell.add(1) = rest.0;
+                rest = RawTerm::list(cell);
+            }
+            Term::new(rest)
+        }
     }
 
     /// A string: a list of code points.
     pub fn string<'h>(&'h self, text: &str) -> Term<'h> {
+        if text.is_ascii() {
+            return self.byte_list(text.as_bytes());
+        }
         text.chars().rev().fold(Term::NIL, |rest, c| {
             self.cons(Term::small(i64::from(u32::from(c))), rest)
         })
@@ -614,7 +628,7 @@ impl Heap {
 unsafe fn write_flat_map_head(ptr: *mut u64, keys: Term<'_>, len: usize) -> *mut u64 {
     // SAFETY: by contract.
     unsafe {
-        *ptr = tag::map::FLAT | (1 << (tag::ARITY_SHIFT + 2));
+        *ptr = tag::map::FLAT_HEADER;
         *ptr.add(1) = len as u64;
         *ptr.add(2) = keys.raw().0;
         ptr.add(tag::map::FLAT_WORDS)

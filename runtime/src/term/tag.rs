@@ -87,6 +87,8 @@ pub mod map {
     pub(crate) const KIND_MASK: u64 = (3 << ARITY_SHIFT) | super::HEADER_MASK;
     /// Flat map: size, key tuple, values.
     pub(crate) const FLAT: u64 = MAP;
+    /// The whole header of a flat map.
+    pub(crate) const FLAT_HEADER: u64 = FLAT | (1 << (ARITY_SHIFT + 2));
     /// Inner node of a hash trie.
     pub(crate) const NODE_BITMAP: u64 = (1 << ARITY_SHIFT) | MAP;
     /// Root with all sixteen children.

@@ -1,6 +1,9 @@
 //! Converts floats to text and back, in the exact formats of `float_to_list` and `list_to_float`.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
+
+use smallvec::SmallVec;
 
 /// The layout of a float as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,32 +63,45 @@ fn short(f: f64) -> String {
         };
     }
     let (digits, exponent) = shortest_digits(f.abs());
-    let sign = if f < 0.0 { "-" } else { "" };
-    let body = if is_fixed(&digits, exponent) {
-        fixed_layout(&digits, exponent)
+    let digits = str::from_utf8(&digits).expect("digits are ASCII");
+    let mut text = String::with_capacity(32);
+    if f < 0.0 {
+        text.push('-');
+    }
+    if is_fixed(digits, exponent) {
+        push_fixed_layout(&mut text, digits, exponent);
     } else {
         let (first, rest) = digits.split_at(1);
         let rest = if rest.is_empty() { "0" } else { rest };
-        format!("{first}.{rest}e{exponent}")
-    };
-    format!("{sign}{body}")
+        for part in [first, ".", rest, "e"] {
+            text.push_str(part);
+        }
+        write!(text, "{exponent}").expect("a String takes every character");
+    }
+    text
 }
+
+/// The digits of a float; at most 17 are needed to tell it apart.
+type Digits = SmallVec<[u8; 24]>;
 
 /// The shortest digits, without zeros at either end, and the exponent of the first.
 ///
 /// They are Ryu's: of two candidates that are equally near it takes the even one, which the
 /// standard library does not.
-fn shortest_digits(f: f64) -> (String, i32) {
+fn shortest_digits(f: f64) -> (Digits, i32) {
     let mut buffer = ryu::Buffer::new();
     let text = buffer.format_finite(f);
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().expect("ryu writes a decimal exponent");
     let (int, frac) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{int}{frac}");
-    let significant = all.trim_start_matches('0');
-    let leading = (all.len() - significant.len()) as i32;
-    let exponent = exponent + int.len() as i32 - 1 - leading;
-    (significant.trim_end_matches('0').to_owned(), exponent)
+    let mut digits: Digits = int.bytes().chain(frac.bytes()).collect();
+    let leading = digits.iter().take_while(|digit| **digit == b'0').count();
+    digits.drain(..leading);
+    while digits.last() == Some(&b'0') {
+        digits.pop();
+    }
+    let exponent = exponent + int.len() as i32 - 1 - leading as i32;
+    (digits, exponent)
 }
 
 /// Whether `short` writes no exponent. `exponent` is that of the first digit.
@@ -111,16 +127,23 @@ fn is_fixed(digits: &str, exponent: i32) -> bool {
     }
 }
 
-fn fixed_layout(digits: &str, exponent: i32) -> String {
+fn push_fixed_layout(text: &mut String, digits: &str, exponent: i32) {
+    let zeros = |text: &mut String, count: i32| (0..count).for_each(|_| text.push('0'));
     let len = digits.len() as i32;
     let whole = exponent + 1;
     if whole <= 0 {
-        format!("0.{}{digits}", "0".repeat(whole.unsigned_abs() as usize))
+        text.push_str("0.");
+        zeros(text, -whole);
+        text.push_str(digits);
     } else if whole < len {
         let (int, frac) = digits.split_at(whole as usize);
-        format!("{int}.{frac}")
+        text.push_str(int);
+        text.push('.');
+        text.push_str(frac);
     } else {
-        format!("{digits}{}.0", "0".repeat((whole - len) as usize))
+        text.push_str(digits);
+        zeros(text, whole - len);
+        text.push_str(".0");
     }
 }
 
@@ -181,6 +204,9 @@ fn scientific(f: f64, decimals: i64) -> Option<String> {
     if places >= BUFFER_BYTES {
         return None;
     }
+    if let Some(text) = scientific_fast(f, places) {
+        return Some(text);
+    }
     let text = format!("{f:.places$e}");
     let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an exponent");
     let (sign, digits) = match exponent.strip_prefix('-') {
@@ -189,6 +215,117 @@ fn scientific(f: f64, decimals: i64) -> Option<String> {
     };
     let text = format!("{mantissa}e{sign}{digits:0>2}");
     (text.len() < BUFFER_BYTES).then_some(text)
+}
+
+/// Digits before which a decimal stands that 128 bits hold.
+const MOST_EXACT_DIGITS: usize = 36;
+
+/// What [`scientific`] gives, where the float has no more than [`MOST_EXACT_DIGITS`] and is neither very
+/// large nor very small: in machine integers.
+fn scientific_fast(f: f64, places: usize) -> Option<String> {
+    let (digits, exponent) = exact_digits(f.abs(), places + 1)?;
+    let mut text = String::with_capacity(places + 8);
+    if f.is_sign_negative() {
+        text.push('-');
+    }
+    let mut buffer = [b'0'; MOST_EXACT_DIGITS];
+    write_digits(digits, &mut buffer[..=places]);
+    let written = str::from_utf8(&buffer[..=places]).expect("digits are ASCII");
+    let (first, rest) = written.split_at(1);
+    text.push_str(first);
+    if !rest.is_empty() {
+        text.push('.');
+        text.push_str(rest);
+    }
+    text.push_str(if exponent < 0 { "e-" } else { "e+" });
+    let exponent = exponent.unsigned_abs();
+    for place in [100, 10, 1] {
+        if exponent >= place || place <= 10 {
+            text.push(char::from(b'0' + (exponent / place % 10) as u8));
+        }
+    }
+    Some(text)
+}
+
+/// The decimal digits of `value`, in all places of `out`.
+fn write_digits(value: u128, out: &mut [u8]) {
+    // So many digits fit a limb.
+    const CHUNK: u128 = 10_000_000_000_000_000_000;
+    const CHUNK_DIGITS: usize = 19;
+    let (mut rest, mut low) = (value, value as u64);
+    for (at, place) in out.iter_mut().rev().enumerate() {
+        if at % CHUNK_DIGITS == 0 {
+            (rest, low) = match rest < CHUNK {
+                true => (0, rest as u64),
+                false => (rest / CHUNK, (rest % CHUNK) as u64),
+            };
+        }
+        *place = b'0' + (low % 10) as u8;
+        low /= 10;
+    }
+}
+
+/// The first `count` digits of a positive float, rounded to even where it is in the middle of two, and the
+/// exponent of the first; `None` where that takes more than 128 bits.
+fn exact_digits(f: f64, count: usize) -> Option<(u128, i32)> {
+    const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
+    let bits = f.to_bits();
+    let biased = (bits >> FRACTION_BITS) as i32;
+    let is_normal = biased != 0 && f.is_finite();
+    if !is_normal || count > MOST_EXACT_DIGITS {
+        return None;
+    }
+    let mantissa = u128::from(bits & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS);
+    // f = mantissa * 2^binary
+    let binary = biased - 1023 - FRACTION_BITS as i32;
+    let mut exponent = f.log10().floor() as i32;
+    let limit = 10u128.checked_pow(count as u32)?;
+    loop {
+        let scale = count as i32 - 1 - exponent;
+        let (digits, up) = scaled(mantissa, binary, scale)?;
+        // The logarithm may be one off.
+        if digits >= limit {
+            exponent += 1;
+        } else if digits < limit / 10 {
+            exponent -= 1;
+        } else if up && digits + 1 == limit {
+            return Some((limit / 10, exponent + 1));
+        } else {
+            return Some((digits + u128::from(up), exponent));
+        }
+    }
+}
+
+/// The whole part of `mantissa * 2^binary * 10^scale`, and whether it is rounded up; `None` where that takes more than
+/// 128 bits.
+fn scaled(mantissa: u128, binary: i32, scale: i32) -> Option<(u128, bool)> {
+    let fives = 5u128.checked_pow(scale.unsigned_abs())?;
+    let twos = binary + scale;
+    let shifted = |value: u128| {
+        let by = twos.unsigned_abs();
+        (value.leading_zeros() >= by).then(|| value << by)
+    };
+    let (quotient, order) = if scale >= 0 {
+        let product = mantissa.checked_mul(fives)?;
+        if twos >= 0 {
+            return Some((shifted(product)?, false));
+        }
+        let half = 1u128.checked_shl(twos.unsigned_abs() - 1)?;
+        let rest = product & (half << 1).wrapping_sub(1);
+        (
+            product.checked_shr(twos.unsigned_abs()).unwrap_or(0),
+            rest.cmp(&half),
+        )
+    } else {
+        let (dividend, divisor) = match twos >= 0 {
+            true => (shifted(mantissa)?, fives),
+            false => (mantissa, shifted(fives)?),
+        };
+        let rest = dividend % divisor;
+        (dividend / divisor, rest.cmp(&(divisor - rest)))
+    };
+    let up = order.is_gt() || order.is_eq() && quotient % 2 == 1;
+    Some((quotient, up))
 }
 
 /// Appends a float as `%e` of C does, which is how ERTS's own printer shows it.
@@ -298,6 +435,35 @@ mod tests {
     #[test]
     fn as_otp_writes_them() {
         assert!(check_golden(include_str!("../../../tests/golden/floats.txt")) > 400);
+    }
+
+    /// The standard library's digits, whose way to them is another one.
+    #[test]
+    fn machine_integers_give_the_same_digits() {
+        let mut state = 1u64;
+        let mut fast = 0;
+        for _ in 0..20_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let exponent = 1023 + (state >> 33) % 240 - 120;
+            let random = f64::from_bits(exponent << 52 | state >> 12);
+            let halves = (state >> 40) as f64 / f64::from(1u32 << (state >> 59));
+            let whole = 10f64.powi((state >> 58) as i32 % 30);
+            for f in [random, halves, whole, whole - 1.0, -random] {
+                let places = (state >> 20) as usize % 40;
+                let Some(text) = scientific_fast(f, places) else {
+                    continue;
+                };
+                let slow = format!("{f:.places$e}");
+                let (mantissa, exponent) = slow.split_once('e').expect("an exponent");
+                let (got, its) = text.split_once('e').expect("an exponent");
+                assert_eq!(got, mantissa, "{f:e} with {places}");
+                assert_eq!(its.parse(), exponent.parse::<i32>(), "{f:e} with {places}");
+                fast += 1;
+            }
+        }
+        assert!(fast > 40_000, "{fast}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 pub use bytes::Endian;
 pub use float::{Round, cmp_f64};
-pub use radix::ParseIntError;
+pub use radix::{LimbDigits, ParseIntError};
 
 /// An owned magnitude; four limbs fit inline.
 pub type Mag = SmallVec<[u64; 4]>;

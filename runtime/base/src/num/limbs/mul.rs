@@ -12,10 +12,29 @@ pub(super) fn mul(a: &[u64], b: &[u64]) -> Mag {
     if a.is_empty() || b.is_empty() {
         return Mag::new();
     }
+    if let ([limb], many) | (many, [limb]) = (a, b) {
+        return mul_limb(many, *limb);
+    }
     let mut out = Mag::new();
     out.resize(a.len() + b.len(), 0);
     add_product(&mut out, a, b);
     trim(&mut out);
+    out
+}
+
+/// `a * m` of numbers that are not 0.
+fn mul_limb(a: &[u64], m: u64) -> Mag {
+    let mut out = Mag::with_capacity(a.len() + 1);
+    out.extend_from_slice(a);
+    let mut carry = 0;
+    for limb in &mut out {
+        let t = u128::from(*limb) * u128::from(m) + u128::from(carry);
+        *limb = t as u64;
+        carry = (t >> 64) as u64;
+    }
+    if carry > 0 {
+        out.push(carry);
+    }
     out
 }
 

@@ -55,13 +55,13 @@ impl IntRef<'_> {
     /// # Panics
     /// If the radix is out of range.
     pub fn push_digits(self, radix: u32, out: &mut Vec<u8>) {
+        if let [] | [_] = self.mag {
+            let limb = self.mag.first().copied().unwrap_or(0);
+            return out.extend_from_slice(LimbDigits::new(self.neg, limb, radix).as_bytes());
+        }
         let chunk = Chunk::new(radix);
         if self.neg {
             out.push(b'-');
-        }
-        if self.mag.is_empty() {
-            out.push(b'0');
-            return;
         }
         // powers[k] = power ^ (2^k), up to about half the length of the number.
         let mut powers: Vec<Mag> = vec![SmallVec::from_slice(&[chunk.power])];
@@ -71,6 +71,64 @@ impl IntRef<'_> {
             powers.push(square);
         }
         push_mag(chunk, &powers, self.mag, None, out);
+    }
+}
+
+/// The digits of an integer of at most one limb, without memory of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct LimbDigits {
+    text: [u8; Self::MOST],
+    start: usize,
+}
+
+impl LimbDigits {
+    /// A sign, and as many binary digits as a limb has.
+    const MOST: usize = 65;
+
+    /// What [`IntRef::to_string_radix`] returns for the integer of this sign and magnitude.
+    ///
+    /// # Panics
+    /// If the radix is out of range.
+    #[must_use]
+    pub fn new(neg: bool, limb: u64, radix: u32) -> Self {
+        assert!((2..=36).contains(&radix), "a radix is 2 to 36");
+        let text = [0; Self::MOST];
+        let start = Self::MOST;
+        let mut digits = Self { text, start };
+        // A constant radix needs no division.
+        if radix == 10 {
+            digits.write(limb, 10);
+        } else {
+            digits.write(limb, u64::from(radix));
+        }
+        if neg {
+            digits.put(b'-');
+        }
+        digits
+    }
+
+    #[inline(always)]
+    fn write(&mut self, mut rest: u64, radix: u64) {
+        loop {
+            self.put(digit_char((rest % radix) as u8));
+            rest /= radix;
+            if rest == 0 {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.start -= 1;
+        self.text[self.start] = byte;
+    }
+
+    /// The text.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text[self.start..]
     }
 }
 
