@@ -2,14 +2,15 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::binaries::few;
-use super::{RAX, RDX, constant, source, store};
+use super::binaries::{self, few};
+use super::{R15, RAX, RDX, add, constant, source, store, store_at, store_constant_at};
 use crate::code::op::{Op, read};
 use crate::code::operand::{KeyValues, Reg, Src};
+use crate::code::record;
 use crate::heap::{Heap, RESERVED_WORDS};
 use crate::jit::compile::Compiler;
-use crate::term::tag::map::{FLAT, FLAT_WORDS, KIND_MASK};
-use crate::term::{CodeAddress, RawTerm, tag};
+use crate::term::tag::map::{FLAT, FLAT_HEADER, FLAT_WORDS, KIND_MASK};
+use crate::term::{CodeAddress, RawTerm, Term, tag};
 
 /// Offsets of a flat map's words from the term.
 pub(super) const SIZE: i32 = 8 - tag::BOXED as i32;
@@ -131,6 +132,9 @@ pub(super) fn put_map_exact(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutM
 
 /// Keys that the map has; new ones are the helper's.
 pub(super) fn put_map_assoc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutMapAssoc) {
+    if let Some(keys) = keys_of_new(i.map()).filter(|_| !Heap::is_zealous()) {
+        return new_map(c, pc, i, keys);
+    }
     if Heap::is_zealous() || !are_words(i.pairs()) {
         return c.helper(pc, Op::PutMapAssoc, i);
     }
@@ -141,6 +145,37 @@ pub(super) fn put_map_assoc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutM
     dynasm!(c.a; .arch x64; mov rcx, [rdx + SIZE]; shl rcx, 4; lea rax, [r15 + rcx]);
     room(c, 2 * i.pairs().len() + 1 + FLAT_WORDS, other);
     replace(c, i.pairs(), i.dst(), other);
+}
+
+/// The tuple of keys, if the source is the literal that the loader makes for a new map.
+fn keys_of_new(map: Src) -> Option<RawTerm> {
+    if map.reg().is_some() {
+        return None;
+    }
+    // SAFETY: T1, J1: a literal of the module, which lives as long as the code.
+    let map = unsafe { Term::new(RawTerm(map.0)) }.as_map()?;
+    let (keys, values) = map.flat()?;
+    let is_new = !values.is_empty() && values.iter().all(|value| value.raw() == record::NO_DEFAULT);
+    is_new.then(|| keys.term().raw())
+}
+
+/// A map of these keys: its values are in their order.
+fn new_map(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutMapAssoc, keys: RawTerm) {
+    let other = c.cold_helper(pc, Op::PutMapAssoc, i);
+    let count = i.pairs().len();
+    // The helper makes sure of as many words.
+    binaries::room(c, 4 * count + 1 + FLAT_WORDS, other);
+    let head = [FLAT_HEADER, count as u64, keys.0];
+    for (at, word) in head.into_iter().enumerate() {
+        store_constant_at(c, R15, 8 * at as i32, word);
+    }
+    for (at, (_, value)) in i.pairs().iter().enumerate() {
+        source(c, RAX, value);
+        store_at(c, R15, 8 * (FLAT_WORDS + at) as i32, RAX);
+    }
+    dynasm!(c.a; .arch x64; lea rax, [r15 + tag::BOXED as i32]);
+    add(c, R15, 8 * (FLAT_WORDS + count) as i32);
+    store(c, i.dst(), RAX);
 }
 
 /// Goes to `other` unless so many words are free behind the address in `rax`.
