@@ -8,7 +8,7 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use crate::hash::internal::mix64;
-use crate::heap::Stored;
+use crate::heap::{Key, Keyed, Stored};
 use crate::term::compare::{cmp, eq_exact};
 use crate::term::{Term, View};
 
@@ -28,16 +28,9 @@ trait Place {
     fn at(&self) -> At<'_>;
 }
 
-/// An object, ordered by its key.
-struct Keyed {
-    object: Stored,
-    /// Index of the key, from 0.
-    key: usize,
-}
-
 impl Place for Keyed {
     fn at(&self) -> At<'_> {
-        At::Key(self.object.elements()[self.key])
+        At::Key(self.key().term())
     }
 }
 
@@ -94,9 +87,26 @@ impl Ord for dyn Place + '_ {
         order(&self.at(), &other.at())
     }
 }
-impl PartialEq for Keyed {
+impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Key {}
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        cmp(self.term(), other.term())
+    }
+}
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
     }
 }
 impl Eq for Keyed {}
@@ -106,11 +116,15 @@ impl PartialOrd for Keyed {
     }
 }
 impl Ord for Keyed {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        cmp(
-            self.object.elements()[self.key],
-            other.object.elements()[other.key],
-        )
+        self.key().cmp(other.key())
+    }
+}
+impl Borrow<Key> for Keyed {
+    #[inline]
+    fn borrow(&self) -> &Key {
+        self.key()
     }
 }
 impl<'a> Borrow<dyn Place + 'a> for Keyed {
@@ -190,13 +204,13 @@ pub(super) struct Range<'a>(std::iter::Flatten<smallvec::IntoIter<[Objects<'a>; 
 impl<'a> Iterator for Range<'a> {
     type Item = &'a Stored;
     fn next(&mut self) -> Option<&'a Stored> {
-        self.0.next().map(|keyed| &keyed.object)
+        self.0.next().map(Keyed::object)
     }
 }
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(|keyed| &keyed.object)
+        self.0.next_back().map(Keyed::object)
     }
 }
 
@@ -289,8 +303,8 @@ impl Tree {
         let Some(middle) = self.bases[base].iter().nth(half) else {
             return;
         };
-        let route = Stored::of_elements(&[middle.object.elements()[self.key]]);
-        let right = self.bases[base].split_off(&route.elements()[0] as &dyn Place);
+        let route = Stored::of_elements(&[middle.key().term()]);
+        let right = self.bases[base].split_off(Key::of(&route.elements()[0]));
         self.bases.insert(base + 1, right);
         self.routes.insert(base, route);
     }
@@ -298,8 +312,8 @@ impl Tree {
     #[inline]
     pub(super) fn get(&self, key: Term<'_>) -> Option<&Stored> {
         self.bases[self.base_of(key)]
-            .get(&key as &dyn Place)
-            .map(|keyed| &keyed.object)
+            .get(Key::of(&key))
+            .map(Keyed::object)
     }
 
     fn node_size(&self, object: &Stored) -> usize {
@@ -310,8 +324,8 @@ impl Tree {
         let key = self.key;
         self.node_bytes += self.node_size(&object);
         let base = self.base_of(object.elements()[key]);
-        match self.bases[base].replace(Keyed { object, key }) {
-            Some(old) => self.node_bytes -= self.node_size(&old.object),
+        match self.bases[base].replace(Keyed::new(object, key)) {
+            Some(old) => self.node_bytes -= self.node_size(old.object()),
             None => self.objects += 1,
         }
         if self.adapt != Adapt::Not {
@@ -321,20 +335,21 @@ impl Tree {
 
     pub(super) fn update(&mut self, key: Term<'_>, change: impl FnOnce(&mut Stored)) -> bool {
         let base = self.base_of(key);
-        let Some(mut keyed) = self.bases[base].take(&key as &dyn Place) else {
+        let Some(keyed) = self.bases[base].take(Key::of(&key)) else {
             return false;
         };
-        self.node_bytes -= self.node_size(&keyed.object);
-        change(&mut keyed.object);
-        self.node_bytes += self.node_size(&keyed.object);
-        self.bases[base].insert(keyed);
+        let mut object = keyed.into_object();
+        self.node_bytes -= self.node_size(&object);
+        change(&mut object);
+        self.node_bytes += self.node_size(&object);
+        self.bases[base].insert(Keyed::new(object, self.key));
         true
     }
 
     pub(super) fn remove(&mut self, key: Term<'_>) {
         let base = self.base_of(key);
-        if let Some(keyed) = self.bases[base].take(&key as &dyn Place) {
-            self.node_bytes -= self.node_size(&keyed.object);
+        if let Some(keyed) = self.bases[base].take(Key::of(&key)) {
+            self.node_bytes -= self.node_size(keyed.object());
             self.objects -= 1;
         }
         if self.adapt != Adapt::Not {
@@ -383,7 +398,7 @@ impl Tree {
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Stored> {
-        self.bases.iter().flatten().map(|keyed| &keyed.object)
+        self.bases.iter().flatten().map(Keyed::object)
     }
 
     pub(super) fn after(&self, key: Term<'_>) -> Option<&Stored> {

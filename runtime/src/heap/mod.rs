@@ -107,6 +107,7 @@
 //!   its collector finds it.
 //! - H8: a slot that [`Roots`] show holds a term of the heap that is collected, a literal, or what else a stack may hold.
 //! - H7: a [`Stored`] object's block points to itself and to literals only.
+//! - H9: the word of a [`Keyed`] object's key is an element of the object.
 #![expect(unsafe_code, reason = "heaps are raw words")]
 
 mod bits_copy;
@@ -149,6 +150,7 @@ pub use literal::{
 pub use message::Message;
 pub(crate) use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
+pub(crate) use stored::{Key, Keyed};
 pub(crate) use verify::NIF_CHECKS;
 
 use crate::sys::memory;

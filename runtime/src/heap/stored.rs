@@ -112,6 +112,58 @@ impl Stored {
     }
 }
 
+/// A key, for as long as the term or the object that it is borrowed from.
+#[repr(transparent)]
+pub(crate) struct Key(RawTerm);
+
+impl Key {
+    /// The key that `term` is.
+    #[inline]
+    pub(crate) fn of<'a>(term: &'a Term<'_>) -> &'a Key {
+        // SAFETY: T1: a term is a word, and lives as long as the borrow.
+        unsafe { &*std::ptr::from_ref(term).cast::<Key>() }
+    }
+
+    /// The term that it is.
+    #[inline]
+    pub(crate) fn term(&self) -> Term<'_> {
+        // SAFETY: T1, H9: whoever has the key has what it points to.
+        unsafe { Term::new(self.0) }
+    }
+}
+
+/// An object with its key's word beside it: who looks for a small integer reads no object.
+///
+/// H9: the word is an element of the object, which nobody changes.
+pub(crate) struct Keyed {
+    key: Key,
+    object: Stored,
+}
+
+impl Keyed {
+    /// The object whose key is the element `index` (from 0).
+    #[inline]
+    pub(crate) fn new(object: Stored, index: usize) -> Keyed {
+        let key = Key(object.elements()[index].raw());
+        Keyed { key, object }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    #[inline]
+    pub(crate) fn object(&self) -> &Stored {
+        &self.object
+    }
+
+    /// The object, to be changed.
+    pub(crate) fn into_object(self) -> Stored {
+        self.object
+    }
+}
+
 impl Heap {
     /// A copy of `object` on this heap.
     #[must_use]
