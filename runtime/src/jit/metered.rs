@@ -16,6 +16,7 @@ use crate::trace::breakpoint::{active_address, offset as breakpoint, record_call
 use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS, RECORDED_WORDS};
 use crate::trace::meter::offset as meter;
 use crate::trace::node::offset as node;
+use crate::trace::runs_on::offset as runs_on;
 
 const BODY: i8 = 8 * head::BODY as i8;
 const SMALL_SHIFT: i8 = frame::SMALL_SHIFT as i8;
@@ -38,6 +39,7 @@ pub(super) struct Labels {
 pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
     const BREAKPOINT: i32 = 8 * head::BREAKPOINT as i32;
     let metered = a.new_dynamic_label();
+    let (runs_on, not_running) = (a.new_dynamic_label(), a.new_dynamic_label());
     let traced_entry = a.offset();
     dynasm!(a
         ; .arch x64
@@ -55,6 +57,12 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
         ; jne =>to.generic
         ; cmp rax, [r13 + process::RESUMED_CALL]
         ; je =>to.generic
+        ; mov r9, [r13 + process::RUNS_ON]
+        ; test r9, r9
+        ; jz =>not_running
+        ; cmp rcx, [r9 + runs_on::DATA]
+        ; je =>runs_on
+        ; =>not_running
         ; mov rdx, [rcx + breakpoint::COUNTED]
         ; test rdx, rdx
         ; jz =>metered
@@ -69,7 +77,37 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
         ; =>metered
     );
     emit_metered(a, to);
+    dynasm!(a; .arch x64; =>runs_on);
+    emit_runs_on(a, to);
     traced_entry
+}
+
+/// The same of the function that is every meter's current one, as the process's [`RunsOn`] in `r9` says.
+///
+/// [`RunsOn`]: crate::trace::runs_on::RunsOn
+fn emit_runs_on(a: &mut Assembler, to: &Labels) {
+    let wordless = a.new_dynamic_label();
+    dynasm!(a
+        ; .arch x64
+        ; mov rdx, [r9 + runs_on::CALLS_AT]
+        ; mov rdx, [rdx]
+        ; cmp rdx, [r9 + runs_on::CALLS]
+        ; jne =>to.generic
+    );
+    emit_prologue(a, to);
+    dynasm!(a; .arch x64; mov r8, rax; mov rdi, [r9 + runs_on::TOGETHER]; inc DWORD [rdi]);
+    for at in 0..runs_on::COUNT_OFFSETS.len() {
+        dynasm!(a; .arch x64; mov rdx, [r9 + runs_on::COUNT_OFFSETS[at]]; inc QWORD [rdx]);
+    }
+    dynasm!(a
+        ; .arch x64
+        ; mov r9, [r9 + runs_on::WORDS]
+        ; test r9, r9
+        ; jz =>wordless
+        ; mov rsi, [r9 + meter::CURRENT]
+    );
+    emit_charge_words(a);
+    dynasm!(a; .arch x64; =>wordless; inc DWORD [rdi]; jmp QWORD [BYTE r8 + BODY]);
 }
 
 /// The same where the breakpoint's data in `rcx` wants no counter.
@@ -229,7 +267,12 @@ fn emit_prologue(a: &mut Assembler, to: &Labels) {
 fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
     emit_prologue(a, to);
     emit_charge(a);
-    dynasm!(a; .arch x64; inc QWORD [rdi + node::CALLS]; mov [r9 + meter::CURRENT], rdi);
+    dynasm!(a
+        ; .arch x64
+        ; inc QWORD [rdi + node::CALLS]
+        ; mov [r9 + meter::CURRENT], rdi
+        ; mov QWORD [r13 + process::RUNS_ON], 0
+    );
 }
 
 /// A call with a trace frame on top, `rdx` bytes behind the first kind's: a tail call where that frame gives an account
@@ -285,7 +328,11 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
         ; mov rsi, [r9 + meter::CURRENT]
     );
     emit_charge(a);
-    dynasm!(a; .arch x64; mov [r9 + meter::CURRENT], rdi);
+    dynasm!(a
+        ; .arch x64
+        ; mov [r9 + meter::CURRENT], rdi
+        ; mov QWORD [r13 + process::RUNS_ON], 0
+    );
     emit_end(a, ACCOUNT_WORDS);
 }
 
@@ -310,13 +357,10 @@ fn emit_charge(a: &mut Assembler) {
     emit_charge_counts(a);
 }
 
-/// The words and reductions of it.
-fn emit_charge_counts(a: &mut Assembler) {
-    let (words, reductions) = (a.new_dynamic_label(), a.new_dynamic_label());
+/// Charges the words of it.
+fn emit_charge_words(a: &mut Assembler) {
     dynasm!(a
         ; .arch x64
-        ; cmp BYTE [r9 + meter::MEASURES_WORDS], 0
-        ; je =>words
         ; mov rax, r15
         ; sub rax, [r13 + process::HIGH_WATER]
         ; shr rax, 3
@@ -327,6 +371,20 @@ fn emit_charge_counts(a: &mut Assembler) {
         ; mov [r9 + meter::WORDS], rax
         ; sub rax, rdx
         ; add [rsi + node::WORDS], rax
+    );
+}
+
+/// The words and reductions of it.
+fn emit_charge_counts(a: &mut Assembler) {
+    let (words, reductions) = (a.new_dynamic_label(), a.new_dynamic_label());
+    dynasm!(a
+        ; .arch x64
+        ; cmp BYTE [r9 + meter::MEASURES_WORDS], 0
+        ; je =>words
+    );
+    emit_charge_words(a);
+    dynasm!(a
+        ; .arch x64
         ; =>words
         ; cmp BYTE [r9 + meter::MEASURES_REDUCTIONS], 0
         ; je =>reductions

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
 use super::call;
-use super::count::Counter;
+use super::count::{self, Counter};
 use super::frame::{self, Frame, Kind, of_small, small};
 use super::generations::Generations;
 use super::known;
@@ -28,6 +28,7 @@ use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::native;
 use super::node::Arena;
 use super::record::{self, OnReturn};
+use super::runs_on::COUNTS;
 use super::session::Shared;
 use super::spec::Spec;
 use super::tracer::TracerId;
@@ -35,6 +36,7 @@ use crate::code::op::Op;
 use crate::code::op::entry as head;
 use crate::process::dirty::DirtyTicks;
 use crate::process::{Dirty, Exiting, Process};
+use crate::sched;
 
 /// The generation that running code uses.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -110,6 +112,10 @@ pub(crate) struct BpData {
     account: u32,
     /// To record a call is all that is wanted.
     only_recorded: bool,
+    /// To count and to measure calls is all that is wanted, by one session.
+    runs_on: bool,
+    /// And this is its counter.
+    counted_too: Option<Counter>,
 }
 
 /// The tracer that a `meta` breakpoint reports to.
@@ -183,6 +189,14 @@ impl BpData {
             _ => 0,
         };
         (self.metered_by, self.account) = self.only_meter().unwrap_or_default();
+        const COUNTED: u32 = kind::COUNT | kind::TIME | kind::MEMORY | kind::PROFILE;
+        (self.runs_on, self.counted_too) = match &self.sessions[..] {
+            [only] if only.kinds & !COUNTED == 0 => {
+                let counter = only.count.clone();
+                (true, counter.filter(|_| only.paused & kind::COUNT == 0))
+            }
+            _ => (false, None),
+        };
         self.only_recorded = match &self.sessions[..] {
             [only] => (only.kinds, only.paused) == (kind::RECORD, 0),
             _ => false,
@@ -360,6 +374,7 @@ fn measure(
     if runs_on(p, data, sessions, &reading) {
         return Ok(());
     }
+    count_no_more_in_line(p);
     let mut saved = Saved::new();
     if data.has_both {
         meters(p).together.begin();
@@ -371,7 +386,16 @@ fn measure(
     if data.has_both {
         meters(p).together.end();
     }
+    choose_in_line(p, data);
     push_frame(p, pc, &saved)
+}
+
+/// Compiled code is to use the meter that is all that is wanted of this function.
+fn choose_in_line(p: &mut Process, data: &BpData) {
+    if data.metered_by != 0 {
+        let in_line = meters(p).in_line(data.metered_by);
+        p.meter_in_line.set(in_line);
+    }
 }
 
 /// Those of these sessions.
@@ -403,13 +427,55 @@ fn runs_on(p: &mut Process, data: &BpData, sessions: u64, reading: &Reading) -> 
     if data.has_both {
         meters.together.begin();
     }
-    for at in metered {
-        meters.meters[at].called(reading);
+    for at in &metered {
+        meters.meters[*at].called(reading);
     }
     if data.has_both {
         meters.together.end();
     }
+    match data.metered_by {
+        0 => count_in_line(p, data, &metered),
+        _ => choose_in_line(p, data),
+    }
     true
+}
+
+/// Has compiled code count the calls that follow, where the function is still every meter's current one: of `metered`.
+fn count_in_line(p: &mut Process, data: &BpData, metered: &[usize]) {
+    let counted = Option::filter(data.counted_too.as_ref(), |_| sched::current_id().is_some());
+    if !data.runs_on || metered.len() >= COUNTS || counted.is_some() != data.counted_too.is_some() {
+        return;
+    }
+    let calls = &p.shared().tracee.calls;
+    let calls = (
+        std::ptr::from_ref(calls) as u64,
+        calls.load(Ordering::Relaxed),
+    );
+    let Some(meters) = meters_of(p) else {
+        return;
+    };
+    let mut counts: SmallVec<[u64; COUNTS]> = SmallVec::new();
+    counts.extend(counted.map(|counter| counter.address() + count::offset()));
+    let mut words = None;
+    for meter in metered.iter().map(|at| &meters.meters[*at]) {
+        if meter.measures.reductions {
+            return;
+        }
+        counts.push(meter.calls_of_current());
+        if meter.measures.words {
+            words = Some(meter.address());
+        }
+    }
+    let together = data.has_both.then(|| meters.together.address());
+    meters.runs_on.begin(data, calls, together, &counts, words);
+    let address = meters.runs_on.address();
+    p.runs_on.set(address);
+}
+
+/// Another function may become a meter's current one.
+#[inline(always)]
+fn count_no_more_in_line(p: &Process) {
+    p.runs_on.set(0);
 }
 
 /// Notes what the function is that a session measures, where it has become native code.
@@ -524,6 +590,7 @@ fn first_call(
     };
     let is_initial = (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, initial.2);
     let calls = &raw const p.shared().tracee.calls;
+    p.meter_in_line.set(0);
     let meters = meters(p);
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();
@@ -533,8 +600,6 @@ fn first_call(
         meter.count_initial_words(*reading);
     }
     meters.meters.push(Box::new(meter));
-    let in_line = meters.in_line();
-    p.meter_in_line.set(in_line);
     account_word(uid, caller)
 }
 
@@ -583,6 +648,7 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
 fn give_back(p: &mut Process, accounts: &[u64]) {
     let calls = p.shared().tracee.calls();
     let reading = reading(p);
+    count_no_more_in_line(p);
     let Some(meters) = meters_of(p) else {
         return;
     };
@@ -624,6 +690,7 @@ pub(crate) fn unwinding(p: &mut Process) {
         }
     });
     let reading = reading(p);
+    count_no_more_in_line(p);
     let Some(meters) = meters_of(p) else {
         return;
     };
@@ -638,6 +705,8 @@ pub(crate) fn unwinding(p: &mut Process) {
 #[inline]
 pub(crate) fn scheduled_in(p: &mut Process) {
     if p.meters.is_some() {
+        // What it counted by may be gone, and its scheduler may be another one.
+        count_no_more_in_line(p);
         let calls = p.shared().tracee.calls();
         for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
             if meter.session.bit() & calls != 0 {

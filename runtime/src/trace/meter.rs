@@ -12,8 +12,8 @@
 //! A call of the function that is current is no change: it is counted, but the clock is not read, and there is nothing to
 //! give back. So recursion costs little.
 //!
-//! Where a process has one meter, compiled code does in line what [`Meter::enter`] and [`Meter::leave`] do
-//! (`jit/metered.rs`).
+//! Compiled code does in line what [`Meter::enter`] and [`Meter::leave`] do, for one meter of a process: the last one that
+//! was all that a function's breakpoint wanted (`jit/metered.rs`).
 //!
 //! Invariants:
 //! - ME1: a meter's current node, and the nodes that its calls are known to lead to, are of its arena, which it holds.
@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 
 use super::native::Nature;
 use super::node::{Arena, Node, ROOT, Together};
+use super::runs_on::RunsOn;
 use super::session::Shared;
 use crate::process::Process;
 use crate::process::dirty::DirtyTicks;
@@ -224,10 +225,15 @@ impl Meter {
         }
     }
 
+    /// Its address.
+    pub(super) fn address(&self) -> u64 {
+        std::ptr::from_ref(self) as u64
+    }
+
     /// Its address for compiled code, where that may do what it does; else 0.
     pub(super) fn in_line(&self) -> u64 {
         match !self.measures.time || self.clock.is_counter() {
-            true => std::ptr::from_ref(self) as u64,
+            true => self.address(),
             false => 0,
         }
     }
@@ -335,6 +341,11 @@ impl Meter {
         self.key == measures.key(session.id)
     }
 
+    /// The address of how often what is running was called.
+    pub(super) fn calls_of_current(&self) -> u64 {
+        self.current().calls_address()
+    }
+
     /// Is the function measured under `account` the current one?
     #[inline(always)]
     pub(super) fn runs(&self, account: &Account) -> bool {
@@ -386,6 +397,7 @@ pub(crate) struct Meters {
     next_uid: u32,
     /// For calls that several meters count.
     pub(super) together: Arc<Together>,
+    pub(super) runs_on: RunsOn,
 }
 
 impl Meters {
@@ -399,12 +411,10 @@ impl Meters {
         let mut all = self.meters.iter_mut().map(|meter| &mut **meter);
         all.find(|meter| meter.uid == uid)
     }
-    /// The address of the only meter, where compiled code may do what it does; else 0.
-    pub(super) fn in_line(&self) -> u64 {
-        match &self.meters[..] {
-            [only] => only.in_line(),
-            _ => 0,
-        }
+    /// The address of the meter of this key, where compiled code may do what it does; else 0.
+    pub(super) fn in_line(&self, key: u64) -> u64 {
+        let meter = self.meters.iter().find(|meter| meter.key == key);
+        meter.map_or(0, |meter| meter.in_line())
     }
 }
 

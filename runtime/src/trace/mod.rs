@@ -24,6 +24,7 @@ pub(crate) mod ports;
 mod probes;
 pub(crate) mod profile;
 pub(crate) mod record;
+pub(crate) mod runs_on;
 pub(crate) mod seq;
 mod session;
 mod span;

@@ -84,6 +84,10 @@ impl Node {
     pub(super) fn called(&self) {
         add(&self.calls, 1);
     }
+    /// Where its number of calls is.
+    pub(super) fn calls_address(&self) -> u64 {
+        (&raw const self.calls) as u64
+    }
     #[inline(always)]
     pub(super) fn add_ticks(&self, ticks: u64) {
         add(&self.ticks, ticks);
@@ -115,6 +119,11 @@ impl Node {
 pub(super) struct Together(AtomicU32);
 
 impl Together {
+    /// Where its version is.
+    pub(super) fn address(&self) -> u64 {
+        (&raw const self.0) as u64
+    }
+
     /// Numbers are about to change. Only the process itself says so.
     #[inline(always)]
     pub(super) fn begin(&self) {

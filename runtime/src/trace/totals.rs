@@ -229,6 +229,7 @@ pub(super) fn begin(p: &mut Process) {
         made: process::processes_made(),
     });
     p.meter_in_line.set(0);
+    p.runs_on.set(0);
     if let Some(meters) = super::breakpoint::meters_of(p) {
         for meter in meters.meters.drain(..) {
             let mut arenas = meter.session.arenas.lock();
