@@ -22,6 +22,14 @@ pub(crate) struct Options {
     /// plain_
     #[arg(long)]
     plain: bool,
+    /// With --plain: run Beamline's side under `beamline profile --type TYPE`, all functions traced, beside plain OTP
+    #[arg(
+        long,
+        value_name = "TYPE",
+        requires = "plain",
+        conflicts_with = "against"
+    )]
+    under: Option<Under>,
     /// Measure the cost of tracing: all rows whose names begin with trace_
     #[arg(long)]
     trace: bool,
@@ -48,6 +56,36 @@ pub(crate) struct Options {
     rounds: usize,
 }
 
+/// What Beamline measures of each function while it runs plain code.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Under {
+    #[value(name = "call_count")]
+    Count,
+    #[value(name = "call_memory")]
+    Memory,
+    #[value(name = "call_time")]
+    Time,
+}
+
+impl Under {
+    fn name(self) -> &'static str {
+        match self {
+            Under::Count => "call_count",
+            Under::Memory => "call_memory",
+            Under::Time => "call_time",
+        }
+    }
+
+    /// The geometric mean of the ratios to plain OTP.
+    fn mean_at_most(self) -> f64 {
+        match self {
+            Under::Count => 1.0,
+            Under::Memory => 1.3,
+            Under::Time => 2.5,
+        }
+    }
+}
+
 /// What a row measures.
 #[derive(Clone, Copy)]
 enum Measure {
@@ -59,7 +97,7 @@ enum Measure {
     Inside,
     /// The workload under the profiler: OTP's tprof, and `beamline profile`.
     Profiled(&'static str),
-    /// What a workload of `plain_work` says of itself.
+    /// What a workload of `plain_work` says of itself; on Beamline under the profiler, if that is asked for.
     Plain,
     /// What a workload of `trace_work` says of itself.
     Trace,
@@ -88,6 +126,8 @@ enum Most {
     Ratio(f64),
     /// Our own number, whatever OTP's is.
     Ours(f64),
+    /// Nothing: the mean of all rows counts.
+    Any,
 }
 
 #[derive(Clone, Copy)]
@@ -229,6 +269,8 @@ struct Runtime {
     place: Place,
     /// The directory of the workloads as this runtime sees it.
     beams: String,
+    /// The words that run plain code.
+    plain: Vec<String>,
     /// Of Beamline: then profiles are made by `beamline profile`.
     beamline: Option<Build>,
 }
@@ -253,19 +295,29 @@ impl Runtime {
         Ok(Runtime {
             name: "OTP",
             erl: words(&options.erl),
+            plain: words(&options.erl),
             beams: place.inside(dir)?,
             place,
             beamline: None,
         })
     }
 
-    fn beamline(name: &'static str, file: PathBuf, dir: &std::path::Path) -> Result<Runtime> {
+    fn beamline(
+        name: &'static str,
+        file: PathBuf,
+        dir: &std::path::Path,
+        under: Option<Under>,
+    ) -> Result<Runtime> {
         let place = Place::new(None)?;
         let otp = fetch::otp()?.root;
         let build = Build { file, otp };
         Ok(Runtime {
             name,
             erl: build.words(&["run"])?,
+            plain: match under {
+                Some(under) => build.words(&["profile", "--type", under.name()])?,
+                None => build.words(&["run"])?,
+            },
             beams: place.inside(dir)?,
             place,
             beamline: Some(build),
@@ -293,15 +345,21 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         Some(file) => existing(file)?,
         None => binary::beamline()?,
     };
-    let ours = Runtime::beamline("Beamline", file, &dir)?;
+    let ours = Runtime::beamline("Beamline", file, &dir, options.under)?;
     let other = match &options.against {
-        Some(file) => Runtime::beamline("before", existing(file)?, &dir)?,
+        Some(file) => Runtime::beamline("before", existing(file)?, &dir, None)?,
         None => Runtime::otp(&options.otp, &dir)?,
     };
-    let ratios = print_table(&chosen, [&other, &ours], &dir, options.rounds.max(1));
-    let most = match options.against {
-        Some(_) => Some(MEAN_AGAINST),
-        None => options.plain.then_some(PLAIN_MEAN),
+    let most = match (&options.against, options.under) {
+        (Some(_), _) => Some(Most::Ratio(ROW_AGAINST)),
+        (None, Some(_)) => Some(Most::Any),
+        (None, None) => None,
+    };
+    let ratios = print_table(&chosen, [&other, &ours], &dir, options.rounds.max(1), most);
+    let most = match (&options.against, options.under) {
+        (Some(_), _) => Some(MEAN_AGAINST),
+        (None, Some(under)) => Some(under.mean_at_most()),
+        (None, None) => options.plain.then_some(PLAIN_MEAN),
     };
     if let Some(most) = most
         && !ratios.is_empty()
@@ -321,22 +379,20 @@ fn existing(file: &std::path::Path) -> Result<PathBuf> {
     found.with_context(|| format!("looking for {}", file.display()))
 }
 
-/// Measures and prints row by row; gives the ratios of those that could be measured.
+/// Measures and prints row by row, each with what it is to stay below, or all with `most`; gives the ratios of those that could
+/// be measured.
 fn print_table(
     rows: &[&Row],
     runtimes: [&Runtime; 2],
     dir: &std::path::Path,
     rounds: usize,
+    most: Option<Most>,
 ) -> Vec<f64> {
     let [other, ours] = runtimes.map(|runtime| runtime.name);
     println!("| what | {other} | {ours} | ratio | at most | |\n|---|---:|---:|---:|---:|---|");
-    let against_itself = runtimes[0].beamline.is_some();
     let mut ratios = Vec::new();
     for row in rows {
-        let most = match against_itself {
-            true => Most::Ratio(ROW_AGAINST),
-            false => row.most,
-        };
+        let most = most.unwrap_or(row.most);
         match in_turns(row, runtimes, dir, rounds) {
             Ok([other, ours]) => {
                 println!("{}", line(row, most, &other, &ours));
@@ -493,7 +549,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
         Measure::Native => workload(runtime, dir, &runtime.erl, "native_work", row),
-        Measure::Plain => workload(runtime, dir, &runtime.erl, "plain_work", row),
+        Measure::Plain => workload(runtime, dir, &runtime.plain, "plain_work", row),
         Measure::Trace => workload(runtime, dir, &runtime.erl, "trace_work", row),
         Measure::Recorded => {
             let words = match &runtime.beamline {
@@ -622,6 +678,7 @@ fn line(row: &Row, most: Most, other: &Sample, ours: &Sample) -> String {
     let (most, is_within) = match most {
         Most::Ratio(most) => (most.to_string(), ratio <= most),
         Most::Ours(most) => (shown(most, row.unit), ours.value <= most),
+        Most::Any => (String::new(), true),
     };
     let verdict = if is_within { "" } else { "over" };
     let (other, ours) = (shown(other.value, row.unit), shown(ours.value, row.unit));
