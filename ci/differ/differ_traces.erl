@@ -35,7 +35,10 @@ match() ->
           "[{'_', [], [{silent, true}]}]", "[{'_', [], [{message, {current_stacktrace}}]}]", "[{'_', [], [{trace, [send], [arity]}]}]",
           "[{['$1'], [{'>', '$1', 1}], [{exception_trace}, {message, {{a, '$1'}}}]}]", "[]", "false"]).
 
-counts() -> ["{counts, ", pick(["call_count", "call_memory", "call_memory"]), "}"].
+%% Several measures of a function, too: their calls are counted together.
+counts() ->
+    ["{counts, [", pick(["call_count", "call_memory", "call_memory", "call_count, call_memory", "call_time, call_memory",
+                         "call_count, call_time", "call_count, call_time, call_memory"]), "]}"].
 
 %% A program is run by a process of its own, whose messages and counts are told in its own order.
 helpers() ->
@@ -50,17 +53,18 @@ helpers() ->
          receive {trace_delivered, Pid, Delivered} -> ok end,
          trace:session_destroy(Session),
          {Set, messages(Pid)};
-     traced({counts, Kind}, Steps) ->
+     traced({counts, Kinds}, Steps) ->
          Session = trace:session_create(differ, self(), []),
-         Count = trace:function(Session, {differ_case, '_', '_'}, true, [Kind]),
+         Count = trace:function(Session, {differ_case, '_', '_'}, true, Kinds),
          {Pid, Monitor} = run(Steps),
          1 = trace:process(Session, Pid, true, [call]),
          Pid ! go,
          receive {'DOWN', Monitor, process, Pid, _} -> ok end,
          Counts = [{Function, counted(trace:info(Session, {differ_case, Function, Arity}, Kind))}
-                   || {Function, Arity} <- [{f, 1}, {h, 1}, {g, 1}, {again, 2}]],
+                   || {Function, Arity} <- [{f, 1}, {h, 1}, {g, 1}, {again, 2}], Kind <- Kinds],
          trace:session_destroy(Session),
          {is_integer(Count), Counts}.
+     counted({call_time, [{_, Calls, _, _}]}) -> Calls;
      counted({_, [{_, Calls, Words}]}) -> {Calls, Words};
      counted({_, Count}) -> Count.
      run(Steps) ->
