@@ -14,9 +14,9 @@ use crate::process::offset as process;
 use crate::term::tag;
 use crate::trace::breakpoint::{active_address, offset as breakpoint, record_call, record_return};
 use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS, RECORDED_WORDS};
+use crate::trace::in_line::offset as in_line;
 use crate::trace::meter::offset as meter;
 use crate::trace::node::offset as node;
-use crate::trace::runs_on::offset as runs_on;
 
 const BODY: i8 = 8 * head::BODY as i8;
 const SMALL_SHIFT: i8 = frame::SMALL_SHIFT as i8;
@@ -57,10 +57,10 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
         ; jne =>to.generic
         ; cmp rax, [r13 + process::RESUMED_CALL]
         ; je =>to.generic
-        ; mov r9, [r13 + process::RUNS_ON]
+        ; mov r9, [r13 + process::IN_LINE]
         ; test r9, r9
         ; jz =>not_running
-        ; cmp rcx, [r9 + runs_on::DATA]
+        ; cmp rcx, [r9 + in_line::DATA]
         ; je =>runs_on
         ; =>not_running
         ; mov rdx, [rcx + breakpoint::COUNTED]
@@ -82,26 +82,26 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
     traced_entry
 }
 
-/// The same of the function that is every meter's current one, as the process's [`RunsOn`] in `r9` says.
+/// The same of the function that is every meter's current one, as the process's [`InLine`] in `r9` says.
 ///
-/// [`RunsOn`]: crate::trace::runs_on::RunsOn
+/// [`InLine`]: crate::trace::in_line::InLine
 fn emit_runs_on(a: &mut Assembler, to: &Labels) {
     let wordless = a.new_dynamic_label();
     dynasm!(a
         ; .arch x64
-        ; mov rdx, [r9 + runs_on::CALLS_AT]
+        ; mov rdx, [r9 + in_line::CALLS_AT]
         ; mov rdx, [rdx]
-        ; cmp rdx, [r9 + runs_on::CALLS]
+        ; cmp rdx, [r9 + in_line::CALLS]
         ; jne =>to.generic
     );
     emit_prologue(a, to);
-    dynasm!(a; .arch x64; mov r8, rax; mov rdi, [r9 + runs_on::TOGETHER]; inc DWORD [rdi]);
-    for at in 0..runs_on::COUNT_OFFSETS.len() {
-        dynasm!(a; .arch x64; mov rdx, [r9 + runs_on::COUNT_OFFSETS[at]]; inc QWORD [rdx]);
+    dynasm!(a; .arch x64; mov r8, rax; mov rdi, [r9 + in_line::TOGETHER]; inc DWORD [rdi]);
+    for at in 0..in_line::COUNT_OFFSETS.len() {
+        dynasm!(a; .arch x64; mov rdx, [r9 + in_line::COUNT_OFFSETS[at]]; inc QWORD [rdx]);
     }
     dynasm!(a
         ; .arch x64
-        ; mov r9, [r9 + runs_on::WORDS]
+        ; mov r9, [r9 + in_line::WORDS]
         ; test r9, r9
         ; jz =>wordless
         ; mov rsi, [r9 + meter::CURRENT]
@@ -119,7 +119,10 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; mov rdx, [rcx + breakpoint::METERED_BY]
         ; test rdx, rdx
         ; jz =>recorded
-        ; mov r9, [r13 + process::METER_IN_LINE]
+        ; mov r9, [r13 + process::IN_LINE]
+        ; test r9, r9
+        ; jz =>to.generic
+        ; mov r9, [r9 + in_line::METER]
         ; test r9, r9
         ; jz =>to.generic
         ; cmp rdx, [r9 + meter::KEY]
@@ -271,7 +274,8 @@ fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
         ; .arch x64
         ; inc QWORD [rdi + node::CALLS]
         ; mov [r9 + meter::CURRENT], rdi
-        ; mov QWORD [r13 + process::RUNS_ON], 0
+        ; mov rdx, [r13 + process::IN_LINE]
+        ; mov QWORD [rdx + in_line::DATA], 0
     );
 }
 
@@ -302,7 +306,10 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
         ; .arch x64
         ; cmp QWORD [rsp], ONE
         ; jne =>generic
-        ; mov r9, [r13 + process::METER_IN_LINE]
+        ; mov r9, [r13 + process::IN_LINE]
+        ; test r9, r9
+        ; jz =>generic
+        ; mov r9, [r9 + in_line::METER]
         ; test r9, r9
         ; jz =>generic
         ; mov rcx, [rsp + 8]
@@ -331,7 +338,8 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
     dynasm!(a
         ; .arch x64
         ; mov [r9 + meter::CURRENT], rdi
-        ; mov QWORD [r13 + process::RUNS_ON], 0
+        ; mov rdx, [r13 + process::IN_LINE]
+        ; mov QWORD [rdx + in_line::DATA], 0
     );
     emit_end(a, ACCOUNT_WORDS);
 }

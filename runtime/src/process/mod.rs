@@ -244,10 +244,8 @@ pub struct Process {
     psd: RefCell<Option<Box<Psd>>>,
     /// Where its traced calls are measured.
     pub(crate) meters: Option<Box<dyn std::any::Any + Send>>,
-    /// Of these the one that compiled code uses itself; else 0.
-    pub(crate) meter_in_line: Cell<u64>,
-    /// What compiled code counts where a function calls itself, if more than that meter wants to know; else 0.
-    pub(crate) runs_on: Cell<u64>,
+    /// What compiled code does of that itself; 0 where there are no meters.
+    pub(crate) in_line: Cell<u64>,
     /// Frames on its stack that report returns or exceptions of calls.
     pub(crate) trace_frames: Cell<u32>,
     /// Sessions that have been told that its message queue is long.
@@ -278,8 +276,7 @@ pub(crate) mod offset {
     pub(crate) const OVERHEAD_LIMIT: i32 =
         (offset_of!(Process, heap) + Heap::OVERHEAD_LIMIT) as i32;
     pub(crate) const RESUMED_CALL: i32 = offset_of!(Process, resumed_call) as i32;
-    pub(crate) const METER_IN_LINE: i32 = offset_of!(Process, meter_in_line) as i32;
-    pub(crate) const RUNS_ON: i32 = offset_of!(Process, runs_on) as i32;
+    pub(crate) const IN_LINE: i32 = offset_of!(Process, in_line) as i32;
     pub(crate) const REDUCTIONS: i32 = offset_of!(Process, reductions) as i32;
     pub(crate) const COLLECTED_WORDS: i32 =
         (offset_of!(Process, heap) + Heap::COLLECTED_WORDS) as i32;
@@ -351,8 +348,7 @@ impl Process {
             dictionary: RefCell::default(),
             psd: RefCell::new(None),
             meters: None,
-            meter_in_line: Cell::new(0),
-            runs_on: Cell::new(0),
+            in_line: Cell::new(0),
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
             resumed_call: Cell::new(CodeAddress::NULL),

@@ -23,12 +23,12 @@ use super::call;
 use super::count::{self, Counter};
 use super::frame::{self, Frame, Kind, of_small, small};
 use super::generations::Generations;
+use super::in_line::COUNTS;
 use super::known;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::native;
 use super::node::Arena;
 use super::record::{self, OnReturn};
-use super::runs_on::COUNTS;
 use super::session::Shared;
 use super::spec::Spec;
 use super::tracer::TracerId;
@@ -374,7 +374,7 @@ fn measure(
     if runs_on(p, data, sessions, &reading) {
         return Ok(());
     }
-    count_no_more_in_line(p);
+    meters(p).in_line.another_runs();
     let mut saved = Saved::new();
     if data.has_both {
         meters(p).together.begin();
@@ -393,8 +393,7 @@ fn measure(
 /// Compiled code is to use the meter that is all that is wanted of this function.
 fn choose_in_line(p: &mut Process, data: &BpData) {
     if data.metered_by != 0 {
-        let in_line = meters(p).in_line(data.metered_by);
-        p.meter_in_line.set(in_line);
+        meters(p).use_in_line(data.metered_by);
     }
 }
 
@@ -467,15 +466,8 @@ fn count_in_line(p: &mut Process, data: &BpData, metered: &[usize]) {
         }
     }
     let together = data.has_both.then(|| meters.together.address());
-    meters.runs_on.begin(data, calls, together, &counts, words);
-    let address = meters.runs_on.address();
-    p.runs_on.set(address);
-}
-
-/// Another function may become a meter's current one.
-#[inline(always)]
-fn count_no_more_in_line(p: &Process) {
-    p.runs_on.set(0);
+    let in_line = &mut meters.in_line;
+    in_line.runs(data, calls, together, &counts, words);
 }
 
 /// Notes what the function is that a session measures, where it has become native code.
@@ -558,7 +550,11 @@ pub(super) fn meters_of(p: &mut Process) -> Option<&mut Meters> {
 }
 
 fn meters(p: &mut Process) -> &mut Meters {
-    p.meters.get_or_insert_with(|| Box::new(Meters::default()));
+    if p.meters.is_none() {
+        let meters = Box::new(Meters::default());
+        p.in_line.set(meters.in_line.address());
+        p.meters = Some(meters);
+    }
     meters_of(p).expect("they are there now")
 }
 
@@ -590,8 +586,8 @@ fn first_call(
     };
     let is_initial = (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, initial.2);
     let calls = &raw const p.shared().tracee.calls;
-    p.meter_in_line.set(0);
     let meters = meters(p);
+    meters.in_line.use_meter(0);
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();
     let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, calls, *reading);
@@ -648,10 +644,10 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
 fn give_back(p: &mut Process, accounts: &[u64]) {
     let calls = p.shared().tracee.calls();
     let reading = reading(p);
-    count_no_more_in_line(p);
     let Some(meters) = meters_of(p) else {
         return;
     };
+    meters.in_line.another_runs();
     for word in accounts {
         let (uid, node) = account_of(*word);
         if let Some(meter) = meters.by_uid(uid)
@@ -690,10 +686,10 @@ pub(crate) fn unwinding(p: &mut Process) {
         }
     });
     let reading = reading(p);
-    count_no_more_in_line(p);
     let Some(meters) = meters_of(p) else {
         return;
     };
+    meters.in_line.another_runs();
     for (uid, node) in outermost {
         if let Some(meter) = meters.by_uid(uid).filter(|meter| meter.measures.tree) {
             meter.leave(node, &reading);
@@ -705,10 +701,13 @@ pub(crate) fn unwinding(p: &mut Process) {
 #[inline]
 pub(crate) fn scheduled_in(p: &mut Process) {
     if p.meters.is_some() {
-        // What it counted by may be gone, and its scheduler may be another one.
-        count_no_more_in_line(p);
         let calls = p.shared().tracee.calls();
-        for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
+        let Some(meters) = meters_of(p) else {
+            return;
+        };
+        // What it counted by may be gone, and its scheduler may be another one.
+        meters.in_line.another_runs();
+        for meter in &mut meters.meters {
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_in();
             }

@@ -31,9 +31,9 @@ use std::sync::atomic::AtomicU64;
 use beamline_formats::paths::Known;
 use parking_lot::Mutex;
 
+use super::in_line::InLine;
 use super::native::Nature;
 use super::node::{Arena, Node, ROOT, Together};
-use super::runs_on::RunsOn;
 use super::session::Shared;
 use crate::process::Process;
 use crate::process::dirty::DirtyTicks;
@@ -397,7 +397,7 @@ pub(crate) struct Meters {
     next_uid: u32,
     /// For calls that several meters count.
     pub(super) together: Arc<Together>,
-    pub(super) runs_on: RunsOn,
+    pub(super) in_line: InLine,
 }
 
 impl Meters {
@@ -411,10 +411,11 @@ impl Meters {
         let mut all = self.meters.iter_mut().map(|meter| &mut **meter);
         all.find(|meter| meter.uid == uid)
     }
-    /// The address of the meter of this key, where compiled code may do what it does; else 0.
-    pub(super) fn in_line(&self, key: u64) -> u64 {
+    /// Compiled code uses the meter of this key.
+    pub(super) fn use_in_line(&mut self, key: u64) {
         let meter = self.meters.iter().find(|meter| meter.key == key);
-        meter.map_or(0, |meter| meter.in_line())
+        self.in_line
+            .use_meter(meter.map_or(0, |meter| meter.in_line()));
     }
 }
 

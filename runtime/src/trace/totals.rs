@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use beamline_formats::totals::{Counted, Request, Totals, Workload};
 
 use super::breakpoint::kind;
+use super::in_line::InLine;
 use super::meter::Measures;
 use super::profile::pid_text;
 use super::session::{self, OnLoad, Profiled};
@@ -228,9 +229,8 @@ pub(super) fn begin(p: &mut Process) {
         },
         made: process::processes_made(),
     });
-    p.meter_in_line.set(0);
-    p.runs_on.set(0);
     if let Some(meters) = super::breakpoint::meters_of(p) {
+        meters.in_line = InLine::default();
         for meter in meters.meters.drain(..) {
             let mut arenas = meter.session.arenas.lock();
             arenas.retain(|arena| !std::sync::Arc::ptr_eq(arena, &meter.arena));
