@@ -1,10 +1,13 @@
-//! `beamline races` prints which other messages could have come first at each receive of a recorded run.
+//! `beamline races` prints which other messages could have come first at each receive of a recorded run, and which accesses
+//! to what processes share could have come the other way round.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::order::{Kind, Message, RACES_MAX, Race, Races, Sites, Trace};
+use beamline_formats::order::{
+    Access, Accessed, Kind, Message, Messages, Pair, RACES_MAX, Race, Races, Site, Sites, Trace,
+};
 use beamline_formats::ring::{Group, Recording};
 use clap::Args;
 use serde::Serialize;
@@ -30,22 +33,22 @@ pub(crate) struct Arguments {
     /// Print also the races in which only OTP and other libraries take part.
     #[arg(long)]
     all: bool,
-    /// Print only the races of this receiver: its reference such as p0.4, its registered name, or the function that it began
+    /// Print only the races of this receiver, or of this process's accesses: its reference such as p0.4, its registered name, or the function that it began
     /// in. Can be repeated [default: all].
     #[arg(long = "process", value_name = "PROCESS")]
     processes: Vec<String>,
     /// Print JSON: each race, with its number.
     #[arg(long, conflicts_with = "prefix")]
     json: bool,
-    /// Write the log that turns the race of this number around, for beamline replay: the steps that do not depend on the
-    /// message that was taken, and the receive of the other one.
+    /// Write the log that turns the race of this number around, for beamline replay: the steps that do not depend on what
+    /// came first, and the receive of the other message, or the other access.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["all", "processes"])]
     prefix: Option<usize>,
     /// With --prefix, write to FILE [default: standard output].
     #[arg(short, long, value_name = "FILE", requires = "prefix")]
     output: Option<PathBuf>,
-    /// Do not run the command again. A recording without the events sites does not tell where in the code its steps are; a
-    /// replay finds out.
+    /// Do not run the command again. A recording without the events sites does not tell where in the code its steps are,
+    /// and what processes access; a replay finds out.
     #[arg(long)]
     no_replay: bool,
     #[command(flatten)]
@@ -87,7 +90,14 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         }
         chosen.extend(found);
     }
-    let is_chosen = |race: &Race| chosen.is_empty() || chosen.contains(&race.process);
+    let is_chosen = |race: &Race| {
+        let second = match &race.pair {
+            Pair::Messages(_) => race.process,
+            Pair::Accesses(both) => both.second.of,
+        };
+        let mut of = chosen.iter();
+        chosen.is_empty() || of.any(|of| [race.process, second].contains(of))
+    };
     let told = Told {
         races: &races,
         sites: &sites,
@@ -154,7 +164,11 @@ fn write_prefix(args: &Arguments, races: &Races, wanted: usize) -> Result<ExitCo
             races.all.len()
         ));
     };
-    let text = races.turned(race).to_string();
+    let shown = args.file.display();
+    let turned = races.turned(race);
+    let text = turned
+        .map_err(|error| format!("{shown}: {error}"))?
+        .to_string();
     match &args.output {
         Some(output) => std::fs::write(output, text)
             .map_err(|error| format!("{}: {error}", output.display()))?,
@@ -174,6 +188,7 @@ struct File<'a> {
     schema: &'static str,
     version: u32,
     races: Vec<RaceJson<'a>>,
+    accesses: Vec<AccessesJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -190,6 +205,26 @@ struct RaceJson<'a> {
 }
 
 #[derive(Serialize)]
+struct AccessesJson<'a> {
+    number: usize,
+    /// Nothing where it is not known what is accessed.
+    kind: Option<&'a str>,
+    name: Option<&'a str>,
+    part: Option<&'a str>,
+    first: AccessJson<'a>,
+    second: AccessJson<'a>,
+    is_of_application: bool,
+}
+
+#[derive(Serialize)]
+struct AccessJson<'a> {
+    process: String,
+    access: String,
+    is_change: Option<bool>,
+    site: Option<SiteJson<'a>>,
+}
+
+#[derive(Serialize)]
 struct SiteJson<'a> {
     function: &'a str,
     line: u32,
@@ -197,33 +232,67 @@ struct SiteJson<'a> {
 
 impl<'a> Told<'a> {
     fn json(&self, races: impl Iterator<Item = (usize, &'a Race)>) -> String {
-        let races = races.map(|(number, race)| {
-            let [receive, taken_sent, other_sent] = self.sites.of_race(race).map(|site| {
-                let site = site?;
-                Some(SiteJson {
-                    function: &site.function,
-                    line: site.line,
-                })
-            });
-            let message = |message: &Message| self.races.trace.message(race.process, message);
-            RaceJson {
-                number,
-                process: self.races.trace.name(race.process),
-                taken: race.taken.as_ref().map(message),
-                other: message(&race.other),
-                is_same_receive: race.is_same_receive,
-                is_of_application: race.is_of_application,
-                receive,
-                taken_sent,
-                other_sent,
-            }
-        });
-        let file = File {
+        let mut file = File {
             schema: "beamline-races",
             version: 1,
-            races: races.collect(),
+            races: Vec::new(),
+            accesses: Vec::new(),
         };
+        for (number, race) in races {
+            match &race.pair {
+                Pair::Messages(both) => file.races.push(self.messages_json(number, race, both)),
+                Pair::Accesses(both) => {
+                    let is_of_application = race.is_of_application;
+                    let row = self.accesses_json(number, both, is_of_application);
+                    file.accesses.push(row);
+                }
+            }
+        }
         serde_json::to_string(&file).unwrap_or_default() + "\n"
+    }
+
+    fn messages_json(&self, number: usize, race: &'a Race, both: &Messages) -> RaceJson<'a> {
+        let [receive, taken_sent, other_sent] = self.sites.of_race(race);
+        let trace = &self.races.trace;
+        let message = |message: &Message| trace.message(race.process, message);
+        RaceJson {
+            number,
+            process: trace.name(race.process),
+            taken: both.taken.as_ref().map(message),
+            other: message(&both.other),
+            is_same_receive: both.is_same_receive,
+            is_of_application: race.is_of_application,
+            receive: receive.map(SiteJson::of),
+            taken_sent: taken_sent.map(SiteJson::of),
+            other_sent: other_sent.map(SiteJson::of),
+        }
+    }
+
+    fn accesses_json(
+        &self,
+        number: usize,
+        both: &Accessed,
+        is_of_application: bool,
+    ) -> AccessesJson<'a> {
+        let known = &self.sites.accesses;
+        let access = |access: Access| AccessJson {
+            process: self.races.trace.name(access.of),
+            access: self.races.trace.access(access),
+            is_change: both.common.map(|common| known.is_change(access, common)),
+            site: known.site(access).map(SiteJson::of),
+        };
+        let words = both.common.and_then(|common| known.words(common));
+        AccessesJson {
+            number,
+            kind: words.map(|(kind, ..)| kind),
+            name: words
+                .map(|(_, name, _)| name)
+                .filter(|name| !name.is_empty()),
+            part: words.and_then(|(_, _, part)| part),
+            first: access(both.first),
+            second: access(both.second),
+            is_of_application,
+        }
     }
 
     fn text(&self, races: Vec<(usize, &'a Race)>, with_libraries: bool) -> String {
@@ -246,7 +315,14 @@ impl<'a> Told<'a> {
     }
 
     fn write(&self, out: &mut String, kind: &Kind<'_>) {
-        let Kind { number, race, more } = *kind;
+        match &kind.race.pair {
+            Pair::Messages(both) => self.write_messages(out, kind, both),
+            Pair::Accesses(both) => self.write_accesses(out, kind, both),
+        }
+    }
+
+    fn write_messages(&self, out: &mut String, kind: &Kind<'_>, both: &Messages) {
+        let Kind { number, race, .. } = *kind;
         let trace = &self.races.trace;
         let message = |message: &Message| {
             let label = trace.message(race.process, message);
@@ -259,26 +335,16 @@ impl<'a> Told<'a> {
             }
         };
         let receiver = self.process(race.process);
-        let _ = match &race.taken {
+        let _ = match &both.taken {
             Some(taken) => writeln!(out, "{number:>4}  {receiver} took {}", message(taken)),
             None => writeln!(out, "{number:>4}  {receiver} timed out"),
         };
-        let other = message(&race.other);
+        let more = more_of_the_kind(kind.more);
+        let other = message(&both.other);
+        let _ = writeln!(out, "      {other} could have come first{more}");
         let [receive, taken, sent] = self.sites.of_race(race);
-        let _ = match more {
-            0 => writeln!(out, "      {other} could have come first"),
-            1 => writeln!(
-                out,
-                "      {other} could have come first; there is one more such race"
-            ),
-            more => writeln!(
-                out,
-                "      {other} could have come first; there are {} more such races",
-                thousands(more as u64)
-            ),
-        };
         if let Some(receive) = receive {
-            let same = match race.is_same_receive {
+            let same = match both.is_same_receive {
                 Some(true) => "; it took the other one later",
                 _ => "; it may have no clause for the other one",
             };
@@ -293,11 +359,70 @@ impl<'a> Told<'a> {
         }
     }
 
+    fn write_accesses(&self, out: &mut String, kind: &Kind<'_>, both: &Accessed) {
+        let number = kind.number;
+        let [first, second] = [both.first, both.second].map(|access| {
+            let label = self.races.trace.access(access);
+            (self.process(access.of), label)
+        });
+        let more = more_of_the_kind(kind.more);
+        let Some(common) = both.common else {
+            let ((process, label), (other, second)) = (first, second);
+            let _ = writeln!(
+                out,
+                "{number:>4}  {other} made its access {second} after {label} of {process}, or an earlier one\n      \
+                 it could have come first{more}"
+            );
+            return;
+        };
+        let known = &self.sites.accesses;
+        let does = |access| match known.is_change(access, common) {
+            true => "changed",
+            false => "read",
+        };
+        let what = known.text(common);
+        let (process, label) = first;
+        let _ = writeln!(
+            out,
+            "{number:>4}  {process} {} {what} ({label})",
+            does(both.first)
+        );
+        let (process, label) = second;
+        let _ = writeln!(
+            out,
+            "      {process}, which {} it ({label}), could have come first{more}",
+            does(both.second)
+        );
+        let [_, one, other] = self.sites.of_race(kind.race);
+        for (place, access, what) in [(one, both.first, ""), (other, both.second, "the other ")] {
+            if let Some(place) = place {
+                let _ = writeln!(out, "        {what}{} in {place}", does(access));
+            }
+        }
+    }
+
     fn process(&self, at: usize) -> String {
         let trace = &self.races.trace;
         match &trace.processes[at].known_as {
             Some(known_as) => format!("{} ({known_as})", trace.name(at)),
             None => trace.name(at),
+        }
+    }
+}
+
+fn more_of_the_kind(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        1 => "; there is one more such race".into(),
+        more => format!("; there are {} more such races", thousands(more as u64)),
+    }
+}
+
+impl<'a> SiteJson<'a> {
+    fn of(site: &'a Site) -> SiteJson<'a> {
+        SiteJson {
+            function: &site.function,
+            line: site.line,
         }
     }
 }

@@ -105,3 +105,99 @@ fn races_are_told_without_running_anything() {
     let without = place.run(&["races", "a.trace"]);
     assert!(errors(&without).contains("without lines: give the command behind --"));
 }
+
+/// A program of `ci/races`, recorded: its place, and what it has printed.
+fn recorded(program: &str, text: &str) -> Option<(Place, String)> {
+    let text = text.replace(&format!("-module({program})."), "-module(work).");
+    let text = text.replace("-export([main/0]).", "-export([main/0, main/1]).");
+    let place = Place::new(&(text + "\nmain(_) -> main().\n"))?;
+    let record = ["record", "--events", "order", "-o", "run.stream", "--"];
+    let first = place.run(&[&record[..], &["work.erl"]].concat());
+    let printed = String::from_utf8_lossy(&first.stdout).into_owned();
+    Some((place, printed))
+}
+
+/// The races of accesses of a recording, as JSON.
+fn accesses(place: &Place) -> Vec<serde_json::Value> {
+    let found = place.run(&["races", "--json", "run.stream"]);
+    assert_eq!(errors(&found), "");
+    let mut json: serde_json::Value = serde_json::from_slice(&found.stdout).expect("JSON");
+    serde_json::from_value(json["accesses"].take()).expect("an array")
+}
+
+/// What a program prints that follows the log which turns a race around.
+fn turned(place: &Place, race: &serde_json::Value) -> String {
+    let number = race["number"].to_string();
+    let prefix = place.run(&[
+        "races",
+        "run.stream",
+        "--prefix",
+        &number,
+        "-o",
+        "other.log",
+    ]);
+    assert_eq!(errors(&prefix), "");
+    let again = place.run(&["replay", "other.log", "--", "work.erl"]);
+    assert!(
+        !errors(&again).contains("cannot follow"),
+        "{}",
+        errors(&again)
+    );
+    String::from_utf8_lossy(&again.stdout).into_owned()
+}
+
+#[test]
+fn a_lost_update_of_a_table_is_found_and_turned_around() {
+    let program = include_str!("../../ci/races/updates.erl");
+    let Some((place, printed)) = recorded("updates", program) else {
+        return;
+    };
+    assert_eq!(printed, "2\n");
+    let all = accesses(&place);
+    let is_of = |part: &'static str| move |race: &&serde_json::Value| race["part"] == part;
+    let hits: Vec<_> = all.iter().filter(is_of("hits")).collect();
+    // No access to the other key of the table, which only one process has.
+    assert_eq!(all.iter().filter(is_of("own")).count(), 0);
+    let race = hits.first().expect("a race");
+    assert_eq!(
+        (&race["kind"], &race["name"]),
+        (&"ets".into(), &"counters".into())
+    );
+    let line =
+        |access: &serde_json::Value| (access["is_change"].clone(), access["site"]["line"].clone());
+    assert_eq!(line(&race["first"]), (true.into(), 19.into()));
+    assert_eq!(line(&race["second"]), (false.into(), 18.into()));
+    assert_eq!(hits.len(), 1, "{hits:?}");
+    assert_eq!(turned(&place, race), "1\n");
+    let text = place.run(&["races", "run.stream"]).stdout;
+    let text = String::from_utf8_lossy(&text);
+    for line in [
+        " changed the key hits of the table counters (",
+        ", could have come first\n",
+        "        changed in work:hit/1, line 19\n        the other read in work:hit/1, line 18\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let without = place
+        .run(&["races", "--no-replay", "run.stream", "--all"])
+        .stdout;
+    let without = String::from_utf8_lossy(&without);
+    assert!(
+        without.contains(", or an earlier one\n      it could have come first"),
+        "{without}"
+    );
+}
+
+#[test]
+fn a_name_that_is_looked_up_before_it_is_registered_is_a_race() {
+    let program = include_str!("../../ci/races/registry.erl");
+    let Some((place, printed)) = recorded("registry", program) else {
+        return;
+    };
+    assert_eq!(printed, "true\n");
+    let all = accesses(&place);
+    let is_clerk = |race: &&serde_json::Value| race["kind"] == "name" && race["name"] == "clerk";
+    let race = all.iter().find(is_clerk).expect("a race");
+    assert_eq!(race["first"]["is_change"], true);
+    assert_eq!(turned(&place, race), "false\n");
+}

@@ -1,12 +1,14 @@
 //! The races of a recording that has the order of its run: which messages could have come first, each with its message
-//! on the page, where messages were recorded too.
+//! on the page, where messages were recorded too, and which accesses to what processes share.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
 use super::tables::{Tables, missing};
-use crate::order::{Kind, Message, Races, Site, Sites, Step, Trace};
+use crate::order::{
+    Access, Accessed, Kind, Message, Messages, Pair, Races, Site, Sites, Step, Trace,
+};
 use crate::ring::{Group, Id, Recording};
 
 /// Kinds of races on a page.
@@ -59,9 +61,11 @@ impl Found {
         };
         let mut comings = HashMap::new();
         for kind in self.kinds().iter().take(KINDS) {
-            let race = kind.race;
-            for message in [race.taken, Some(race.other)].into_iter().flatten() {
-                let coming = coming(&races.trace, race.process, message);
+            let Pair::Messages(both) = kind.race.pair else {
+                continue;
+            };
+            for message in [both.taken, Some(both.other)].into_iter().flatten() {
+                let coming = coming(&races.trace, kind.race.process, message);
                 comings.extend(coming.map(|coming| (coming, None)));
             }
         }
@@ -129,11 +133,13 @@ struct RaceOnPage {
     number: usize,
     /// Further races of the kind.
     more: usize,
-    /// The receiver.
+    /// The receiver, or who made the first access.
     process: u32,
-    /// Nothing where the receive timed out.
-    taken: Option<OneMessage>,
-    other: OneMessage,
+    /// Nothing where the receive timed out. Of accesses, the first one.
+    taken: Option<One>,
+    other: One,
+    /// What the accesses are to; empty for messages.
+    object: String,
     /// Where the receive is; empty where that is not known.
     site: String,
     /// The same receive took the other message later; nothing where that is not known.
@@ -141,18 +147,20 @@ struct RaceOnPage {
     is_of_application: bool,
 }
 
-/// A message of a race.
+/// A message or an access of a race.
 #[derive(Serialize)]
-struct OneMessage {
+struct One {
     /// Its reference.
     label: String,
-    /// The process that has sent it or whose end it tells, and 1; 0 where there is none.
+    /// The process that has sent it or whose end it tells, or that accesses, and 1; 0 where there is none.
     from: u32,
     /// It tells of a process's end.
     is_end: bool,
-    /// Where it was sent; empty where that is not known.
+    /// The access changes what it is to; nothing of messages, and where that is not known.
+    is_change: Option<bool>,
+    /// Where it was sent or made; empty where that is not known.
     site: String,
-    /// Its place among the page's messages; -1 where it is not among them.
+    /// Its place among the page's messages; -1 where it is not among them, and of accesses.
     at: i64,
 }
 
@@ -165,22 +173,57 @@ struct ToPage<'r, F> {
 impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
     fn row(&self, kind: &Kind<'_>, tables: &mut Tables<'_>) -> Option<RaceOnPage> {
         let race = kind.race;
-        let receiver = self.races.trace.processes.get(race.process)?;
-        let mut message = |message| self.message(race.process, message, tables);
-        let (taken, other) = (race.taken.map(&mut message), message(race.other));
+        let process = self.races.trace.processes.get(race.process)?;
+        let ((taken, other), object, is_same) = match race.pair {
+            Pair::Messages(Messages {
+                taken,
+                other,
+                is_same_receive,
+                ..
+            }) => {
+                let mut message = |message| self.message(race.process, message, tables);
+                let both = (taken.map(&mut message), message(other));
+                (both, String::new(), is_same_receive)
+            }
+            Pair::Accesses(both) => {
+                let [first, second] =
+                    [both.first, both.second].map(|access| self.access(access, &both, tables));
+                ((Some(first), second), self.object(&both), None)
+            }
+        };
+        let [site, ..] = self.sites.of_race(race);
         Some(RaceOnPage {
             number: kind.number,
             more: kind.more,
-            process: tables.process(Id::Process(receiver.pid?)),
+            process: tables.process(Id::Process(process.pid?)),
             taken,
             other,
-            site: text(self.sites.of_receive(race)),
-            is_same: race.is_same_receive,
+            object,
+            site: text(site),
+            is_same,
             is_of_application: race.is_of_application,
         })
     }
 
-    fn message(&self, receiver: usize, message: Message, tables: &mut Tables<'_>) -> OneMessage {
+    fn object(&self, both: &Accessed) -> String {
+        let known = both.common.map(|common| self.sites.accesses.text(common));
+        known.unwrap_or_else(|| "what they share".into())
+    }
+
+    fn access(&self, access: Access, both: &Accessed, tables: &mut Tables<'_>) -> One {
+        let pid = self.races.trace.processes[access.of].pid;
+        let accesses = &self.sites.accesses;
+        One {
+            label: self.races.trace.access(access),
+            from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
+            is_end: false,
+            is_change: both.common.map(|common| accesses.is_change(access, common)),
+            site: text(accesses.site(access)),
+            at: -1,
+        }
+    }
+
+    fn message(&self, receiver: usize, message: Message, tables: &mut Tables<'_>) -> One {
         let trace = &self.races.trace;
         let (from, is_end) = match message {
             Message::Sent { from, .. } => (Some(from), false),
@@ -188,10 +231,11 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
         };
         let pid = from.and_then(|from| trace.processes[from].pid);
         let place = coming(trace, receiver, message).and_then(&self.shown);
-        OneMessage {
+        One {
             label: trace.message(receiver, &message),
             from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
             is_end,
+            is_change: None,
             site: text(self.sites.of_sending(message)),
             at: place.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1),
         }

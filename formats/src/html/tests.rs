@@ -475,6 +475,7 @@ fn races_have_their_messages_and_places() {
             // Processes count from 1, those of the messages first.
             "from": 2 * at + 1,
             "is_end": false,
+            "is_change": null,
             "site": "m:client/1, line 7",
             "at": at,
         })
@@ -485,6 +486,7 @@ fn races_have_their_messages_and_places() {
         "process": 1,
         "taken": message(10, 0),
         "other": message(11, 1),
+        "object": "",
         "site": "m:server/1, line 3",
         "is_same": true,
         "is_of_application": true,

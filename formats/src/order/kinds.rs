@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Message, Race, Races, Site, Sites};
+use super::{Common, Message, Pair, Race, Races, Site, Sites};
 
 /// Races of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,13 @@ pub struct Kind<'r> {
 #[derive(PartialEq, Eq, Hash)]
 enum Alike<'s> {
     /// The places of the receive, and of the sends of what was taken and of the other message.
-    Sites([Option<&'s Site>; 3]),
+    Receives([Option<&'s Site>; 3]),
+    /// The places of accesses, and the object.
+    Accesses([Option<&'s Site>; 3], u64),
     /// Where places are not known: the receiver, and the two senders.
     Processes(usize, [Option<usize>; 2]),
+    /// The processes of accesses.
+    Accessors([usize; 2]),
 }
 
 impl Races {
@@ -50,9 +54,16 @@ impl Races {
 }
 
 fn alike<'s>(sites: &'s Sites, race: &Race) -> Alike<'s> {
-    if !sites.is_empty() {
-        return Alike::Sites(sites.of_race(race));
+    let places = || sites.of_race(race);
+    match &race.pair {
+        Pair::Messages(_) if !sites.is_empty() => Alike::Receives(places()),
+        Pair::Messages(both) => {
+            let senders = [both.taken.and_then(Message::sender), both.other.sender()];
+            Alike::Processes(race.process, senders)
+        }
+        Pair::Accesses(both) => match both.common {
+            Some(Common { object, .. }) => Alike::Accesses(places(), object),
+            None => Alike::Accessors([both.first.of, both.second.of]),
+        },
     }
-    let senders = [race.taken.and_then(Message::sender), race.other.sender()];
-    Alike::Processes(race.process, senders)
 }

@@ -5,6 +5,7 @@
 //! references that are the same in every run: a process is known by its parent and the number of its spawn, a message
 //! by its sender and the number of its sending.
 
+mod accesses;
 mod check;
 mod explore;
 mod json;
@@ -22,11 +23,12 @@ mod value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+pub use accesses::{Accesses, Common};
 pub use explore::{
     Answer, Ask, End, Explorer, Job, Next, Ran, Reply, Run, Scenario, Waiting, receive, send,
 };
 pub use kinds::Kind;
-pub use races::{RACES_MAX, Race, Races};
+pub use races::{Accessed, Messages, Pair, RACES_MAX, Race, Races};
 pub use request::Request;
 pub use sites::{At, Site, Sites};
 pub use value::Value;

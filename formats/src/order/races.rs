@@ -1,4 +1,5 @@
-//! Races: the messages that could have come first, at each receive of a trace, and the log that turns one around.
+//! Races: the messages that could have come first, at each receive of a trace, accesses that could have come the other way
+//! round ([`shared`]), and the log that turns one around.
 //!
 //! A message could have been taken instead of the one that was if its sender did not know of that receive when it sent it
 //! (no chain of messages, spawns and ends leads from one to the other), if it came behind the one that was taken (what
@@ -6,20 +7,42 @@
 //! before was taken. Source: the races of reachability testing (Lei and Carver), on the steps of prefix-based tracing.
 //!
 //! A trace does not tell which messages a receive has clauses for. Where the places in the code are known, a message
-//! that the same `receive` took later ([`Race::is_same_receive`]) is likely to fit.
+//! that the same `receive` took later ([`Messages::is_same_receive`]) is likely to fit.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::rc::Rc;
+mod causes;
+mod shared;
 
-use super::{Message, Origin, Process, Sites, Step, Told, Trace, moved};
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Access, Common, Message, Origin, Process, Sites, Step, Told, Trace, moved};
+pub(super) use causes::{Causes, Clock, Known, join};
+use shared::Seen;
+
+/// Two things that happened in one order, and could have happened in the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Race {
+    /// The process of what came first: the receiver of messages.
+    pub process: usize,
+    /// Its place among the steps of that process; 0 for an access whose place is not known.
+    pub step: usize,
+    /// What came first, and what could have.
+    pub pair: Pair,
+    /// A place in the code is no library's.
+    pub is_of_application: bool,
+}
+
+/// What came first, and what could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// A receive, and a message that could have come first.
+    Messages(Messages),
+    /// Accesses to what processes share.
+    Accesses(Accessed),
+}
 
 /// A receive, and a message that could have come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Race {
-    /// The receiver.
-    pub process: usize,
-    /// The place of the receive, or of its time-out, among its steps.
-    pub step: usize,
+pub struct Messages {
     /// What was taken; nothing where the receive timed out.
     pub taken: Option<Message>,
     /// So many of the receiver's receives had timed out by then, with this one.
@@ -28,19 +51,32 @@ pub struct Race {
     pub other: Message,
     /// The same `receive` of the code took it later; nothing where the places in the code are not known.
     pub is_same_receive: Option<bool>,
-    /// A place in the code of the receive, or of one of the sends, is no library's.
-    pub is_of_application: bool,
+}
+
+/// Two accesses of two processes to what they share, of which one at least is a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accessed {
+    /// What came first.
+    pub first: Access,
+    /// What could have.
+    pub second: Access,
+    /// Its place among the steps of its process.
+    pub(super) second_step: usize,
+    /// What both are to. Where that is not known, the first one is this access or an earlier one of its process.
+    pub common: Option<Common>,
 }
 
 /// The races of a trace.
 #[derive(Debug)]
 pub struct Races {
-    /// The trace, with all its deliveries.
+    /// The trace, with all its deliveries; with a step for each access, where it is known what these are to.
     pub trace: Trace,
     /// The likeliest and most interesting first.
     pub all: Vec<Race>,
     /// There are more: only so many were looked for.
     pub has_more: bool,
+    /// What accesses see of others; nothing where that is not known.
+    seen: Option<Seen>,
 }
 
 /// A trace has no more races than this that are told.
@@ -53,17 +89,34 @@ impl Trace {
     /// One line: a process waits for a step that waits for it.
     pub fn races(self, sites: &Sites) -> Result<Races, String> {
         let trace = self.with_deliveries();
-        let known = Causes::of(&trace)?;
+        let trace = shared::with_accesses(trace, &sites.accesses);
+        let mut causes = Causes::with_accesses(&trace, &sites.accesses)?;
         let mut races = Races {
             trace,
             all: Vec::new(),
             has_more: false,
+            seen: None,
         };
         for process in 0..races.trace.processes.len() {
-            races.add_those_of(process, &known, sites);
+            races.add_those_of(process, &causes, sites);
         }
+        let (mut accesses, has_more) = match sites.accesses.is_empty() {
+            true => (shared::told(&races.trace, &causes), false),
+            false => {
+                let found = causes.seen.take_races();
+                races.seen = Some(causes.seen);
+                found
+            }
+        };
+        races.has_more |= has_more || races.all.len() + accesses.len() > RACES_MAX;
+        accesses.truncate(RACES_MAX - races.all.len());
+        accesses.iter_mut().for_each(|race| sites.tell(race));
+        races.all.append(&mut accesses);
         races.all.sort_by_key(|race| {
-            let is_likely = race.is_same_receive != Some(false);
+            let is_likely = match race.pair {
+                Pair::Messages(messages) => messages.is_same_receive != Some(false),
+                Pair::Accesses(accesses) => accesses.common.is_some(),
+            };
             (!race.is_of_application, !is_likely)
         });
         Ok(races)
@@ -119,10 +172,12 @@ impl Races {
                 let mut race = Race {
                     process,
                     step,
-                    taken,
-                    timeout: timeouts[step],
-                    other,
-                    is_same_receive: None,
+                    pair: Pair::Messages(Messages {
+                        taken,
+                        timeout: timeouts[step],
+                        other,
+                        is_same_receive: None,
+                    }),
                     is_of_application: false,
                 };
                 sites.tell(&mut race);
@@ -130,19 +185,60 @@ impl Races {
             }));
     }
 
-    /// The log that has the other message of a race taken: all steps that do not depend on what was taken, and the
-    /// receive of the other one. What follows is free.
-    #[must_use]
-    pub fn turned(&self, race: &Race) -> Trace {
-        let ends = Takers::of(&self.trace).ends_without(&self.trace, race.process, race.step);
-        let last = (race.process, Step::Receive(race.other));
-        self.trace.cut(&ends, Some(last)).log()
+    /// The log that turns a race around: all steps that do not depend on what came first, and what could have. What
+    /// follows is free.
+    ///
+    /// # Errors
+    /// One line: the race is of accesses, and nobody knows where these are.
+    pub fn turned(&self, race: &Race) -> Result<Trace, String> {
+        let takers = Takers::of(&self.trace);
+        let mut cuts = vec![(race.process, race.step)];
+        let (but, last, turned) = match &race.pair {
+            Pair::Messages(messages) => (None, Step::Receive(messages.other), None),
+            Pair::Accesses(accesses) => {
+                if accesses.common.is_none() {
+                    return Err(
+                        "what the accesses of this race are to is not known, so that it cannot be turned around: leave \
+                         out --no-replay"
+                            .into(),
+                    );
+                }
+                let (access, other) = (accesses.first.number, accesses.second);
+                cuts.push((other.of, accesses.second_step + 1));
+                cuts.extend(self.seen.iter().flat_map(|seen| seen.after(other)));
+                let but = (other.of, accesses.second_step);
+                (Some(but), Step::After { access, other }, Some(accesses))
+            }
+        };
+        let ends = takers.ends(&self.trace, cuts, |at, step| {
+            let seen = self.seen.as_ref();
+            let after = seen.map_or(&[][..], |seen| seen.after_step(at, step));
+            after.iter().filter(move |after| Some(**after) != but)
+        });
+        let last = Some((race.process, last));
+        let cut = self
+            .trace
+            .cut_as(&ends, last, |at, steps| match &self.seen {
+                Some(seen) => seen.told(at, steps, turned),
+                None => steps.to_vec(),
+            });
+        Ok(cut.log())
     }
 }
 
 impl Trace {
     /// The steps of each process up to its end, with one more behind those of a process.
     pub(super) fn cut(&self, ends: &[usize], last: Option<(usize, Step)>) -> Trace {
+        self.cut_as(ends, last, |_, steps| steps.to_vec())
+    }
+
+    /// The same, with what `told` makes of the steps of the process at a place.
+    fn cut_as(
+        &self,
+        ends: &[usize],
+        last: Option<(usize, Step)>,
+        told: impl Fn(usize, &[Step]) -> Vec<Step>,
+    ) -> Trace {
         let mut places = vec![None; self.processes.len()];
         let mut cut = Trace::default();
         for (at, process) in self.processes.iter().enumerate() {
@@ -155,7 +251,7 @@ impl Trace {
             };
             let Some(origin) = origin else { continue };
             places[at] = Some(cut.processes.len());
-            let mut steps = process.steps[..ends[at]].to_vec();
+            let mut steps = told(at, &process.steps[..ends[at]]);
             steps.extend(
                 last.iter()
                     .filter(|(of, _)| *of == at)
@@ -182,11 +278,26 @@ impl Trace {
         self.processes[parent].steps[..end].contains(&Step::Spawn(child))
     }
 
-    /// The order of accesses is not known without those that were cut off.
+    /// Accesses come after none that were cut off, as far as those are known that were not.
     fn forget_accesses(&mut self) {
-        let is_access = |step: &Step| matches!(step, Step::After { .. } | Step::Accesses(_));
+        let left = self.processes.iter().map(|process| {
+            let mut steps = process.steps.iter().rev();
+            let last = steps.find_map(|step| match step {
+                Step::After { access, .. } => Some(*access),
+                Step::Accesses(number) => Some(*number),
+                _ => None,
+            });
+            last.unwrap_or(0)
+        });
+        let left: Vec<u64> = left.collect();
         for process in &mut self.processes {
-            process.steps.retain(|step| !is_access(step));
+            process.steps.retain_mut(|step| match step {
+                Step::After { other, .. } => {
+                    other.number = other.number.min(left[other.of]);
+                    other.number > 0
+                }
+                _ => true,
+            });
         }
     }
 
@@ -297,8 +408,18 @@ impl Takers {
 
     /// Where the steps of each process end that do not depend on this step of a process.
     pub(super) fn ends_without(&self, trace: &Trace, process: usize, step: usize) -> Vec<usize> {
+        self.ends(trace, vec![(process, step)], |_, _| &[])
+    }
+
+    /// Where the steps of each process end that depend on none of these; `after` gives those that depend on a step
+    /// otherwise than by messages, spawns and ends.
+    fn ends<'a, A: IntoIterator<Item = &'a (usize, usize)>>(
+        &self,
+        trace: &Trace,
+        mut cuts: Vec<(usize, usize)>,
+        after: impl Fn(usize, &Step) -> A,
+    ) -> Vec<usize> {
         let mut ends: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
-        let mut cuts = vec![(process, step)];
         while let Some((at, end)) = cuts.pop() {
             let until = ends[at];
             if end >= until {
@@ -315,242 +436,10 @@ impl Takers {
                     Step::Exit => cuts.extend(self.told.get(&at).into_iter().flatten()),
                     _ => {}
                 }
+                cuts.extend(after(at, step));
             }
         }
         ends
-    }
-}
-
-/// How many steps of each other process one knows of.
-pub(super) type Clock = Rc<HashMap<usize, usize>>;
-
-/// What is known at a step of a process.
-#[derive(Clone)]
-pub(super) struct Known {
-    pub(super) process: usize,
-    /// Its steps so far.
-    pub(super) steps: usize,
-    others: Clock,
-}
-
-impl Known {
-    pub(super) fn of(&self, process: usize) -> usize {
-        match process == self.process {
-            true => self.steps,
-            false => self.others.get(&process).copied().unwrap_or(0),
-        }
-    }
-}
-
-/// What was known where messages were sent, and where processes ended.
-pub(super) struct Causes {
-    sent: HashMap<Message, Known>,
-    ended: HashMap<usize, Known>,
-    /// What a process's parent knew when it made it, if it has one.
-    begun: HashMap<usize, Option<Known>>,
-    /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
-    before_ends: HashSet<(usize, u32)>,
-}
-
-/// What a process waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Need {
-    Sent(Message),
-    End(usize),
-    Begin(usize),
-}
-
-impl Causes {
-    /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
-    fn of_message(&self, receiver: usize, message: Message) -> Option<usize> {
-        Some(self.of_cause(receiver, message)?.of(receiver))
-    }
-
-    /// What the cause of a message knew; nothing where nobody knows the cause.
-    pub(super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
-        match message {
-            Message::Sent { .. } => self.sent.get(&message),
-            Message::Told(Told { gone: true, .. }) => None,
-            Message::Told(Told { number, .. })
-                if self.before_ends.contains(&(receiver, number)) =>
-            {
-                None
-            }
-            Message::Told(Told { of, .. }) => self.ended.get(&of?),
-        }
-    }
-
-    /// What was known where a process began; nothing of one without a parent.
-    pub(super) fn of_beginning(&self, process: usize) -> Option<&Known> {
-        self.begun.get(&process)?.as_ref()
-    }
-
-    /// Goes through the steps in an order that can have been.
-    pub(super) fn of(trace: &Trace) -> Result<Causes, String> {
-        let mut walk = Walk::new(trace);
-        for at in 0..trace.processes.len() {
-            if let Origin::Root(_) = trace.processes[at].origin {
-                walk.causes.begun.insert(at, None);
-            }
-        }
-        let mut ready: Vec<usize> = (0..trace.processes.len()).collect();
-        loop {
-            while let Some(at) = ready.pop() {
-                if let Some(need) = walk.run(at, &mut ready) {
-                    walk.waiting.entry(need).or_default().push(at);
-                }
-            }
-            match walk.lets_one_go_on() {
-                Some(at) => ready.push(at),
-                None => break,
-            }
-        }
-        let steps = trace.processes.iter().map(|process| process.steps.len());
-        let stuck = steps
-            .zip(&walk.next)
-            .position(|(steps, next)| *next < steps);
-        if let Some(at) = stuck {
-            let step = &trace.processes[at].steps[walk.next[at]];
-            let (name, step) = (trace.name(at), trace.step(at, step));
-            return Err(format!(
-                "{name} cannot {step}: what it needs comes after it"
-            ));
-        }
-        Ok(walk.causes)
-    }
-}
-
-struct Walk<'t> {
-    trace: &'t Trace,
-    causes: Causes,
-    clocks: Vec<Clock>,
-    next: Vec<usize>,
-    waiting: HashMap<Need, Vec<usize>>,
-    /// Processes whose ends are among the steps.
-    ends: Vec<bool>,
-}
-
-impl<'t> Walk<'t> {
-    fn new(trace: &'t Trace) -> Walk<'t> {
-        let processes = trace.processes.iter();
-        Walk {
-            trace,
-            causes: Causes {
-                sent: HashMap::new(),
-                ended: HashMap::new(),
-                begun: HashMap::new(),
-                before_ends: HashSet::new(),
-            },
-            clocks: vec![Clock::default(); trace.processes.len()],
-            next: vec![0; trace.processes.len()],
-            waiting: HashMap::new(),
-            ends: processes
-                .map(|one| one.steps.contains(&Step::Exit))
-                .collect(),
-        }
-    }
-
-    /// Makes the steps of a process until it needs one that has not been made.
-    fn run(&mut self, at: usize, ready: &mut Vec<usize>) -> Option<Need> {
-        if self.next[at] == 0 {
-            match self.causes.begun.get(&at) {
-                Some(Some(known)) => join(&mut self.clocks[at], &known.clone()),
-                Some(None) => {}
-                None => return Some(Need::Begin(at)),
-            }
-        }
-        let steps = &self.trace.processes[at].steps;
-        while let Some(step) = steps.get(self.next[at]) {
-            if let Step::Receive(message) = step {
-                let cause = match self.cause(at, *message) {
-                    Ok(cause) => cause,
-                    Err(need) => return Some(need),
-                };
-                if let Some(cause) = cause {
-                    join(&mut self.clocks[at], &cause);
-                }
-            }
-            self.next[at] += 1;
-            let made = match step {
-                Step::Send(number) => {
-                    let (from, number) = (at, *number);
-                    let message = Message::Sent { from, number };
-                    let known = self.known_by(at);
-                    self.causes.sent.insert(message, known);
-                    Need::Sent(message)
-                }
-                Step::Exit => {
-                    let known = self.known_by(at);
-                    self.causes.ended.insert(at, known);
-                    Need::End(at)
-                }
-                Step::Spawn(child) => {
-                    let known = self.known_by(at);
-                    self.causes.begun.insert(*child, Some(known));
-                    Need::Begin(*child)
-                }
-                _ => continue,
-            };
-            ready.extend(self.waiting.remove(&made).into_iter().flatten());
-        }
-        None
-    }
-
-    /// What was known where a message was sent; nothing where its cause is not among the steps.
-    fn cause(&self, receiver: usize, message: Message) -> Result<Option<Known>, Need> {
-        let (known, need) = match message {
-            Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),
-            Message::Told(Told {
-                of: Some(of),
-                number,
-                ..
-            }) if self.ends[of] && !self.causes.before_ends.contains(&(receiver, number)) => {
-                (self.causes.ended.get(&of), Need::End(of))
-            }
-            Message::Told(_) => return Ok(None),
-        };
-        known.cloned().map(Some).ok_or(need)
-    }
-
-    /// Nothing goes on. The first of those that wait for an end need not wait: what it got was an exit signal of a process
-    /// that went on.
-    fn lets_one_go_on(&mut self) -> Option<usize> {
-        let waits_for_end = |(need, waiting): (&Need, &Vec<usize>)| match need {
-            Need::End(_) => waiting.iter().min().map(|first| (*first, *need)),
-            _ => None,
-        };
-        let (at, need) = self
-            .waiting
-            .iter()
-            .filter_map(waits_for_end)
-            .min_by_key(|(at, _)| *at)?;
-        self.waiting
-            .get_mut(&need)?
-            .retain(|waiting| *waiting != at);
-        let step = self.trace.processes[at].steps.get(self.next[at])?;
-        if let Step::Receive(Message::Told(told)) = step {
-            self.causes.before_ends.insert((at, told.number));
-        }
-        Some(at)
-    }
-
-    fn known_by(&self, process: usize) -> Known {
-        Known {
-            process,
-            steps: self.next[process],
-            others: self.clocks[process].clone(),
-        }
-    }
-}
-
-/// Who has this clock knows of this, too.
-pub(super) fn join(clock: &mut Clock, known: &Known) {
-    let own = [(known.process, known.steps)].into_iter();
-    let others = known.others.iter().map(|(at, steps)| (*at, *steps));
-    let is_news = |(at, steps): &(usize, usize)| clock.get(at).is_none_or(|now| now < steps);
-    let news: Vec<(usize, usize)> = others.chain(own).filter(is_news).collect();
-    if !news.is_empty() {
-        Rc::make_mut(clock).extend(news);
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::accesses::{Object, To};
 use super::{Access, At, Message, Origin, Process, Site, Sites, Step, Told, Trace, Value, moved};
 use crate::name;
 use crate::profile::Origin as Whose;
-use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording};
+use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording, Touch};
 
 impl Trace {
     /// Reads a trace from a file: a recording of the order, a trace as JSON, or as text.
@@ -130,6 +131,18 @@ struct Known {
     /// The place in the code of its next step.
     site: Option<(NameId, u64)>,
     sites: Vec<(Sited, (NameId, u64))>,
+    /// Its accesses, each with what it is to.
+    touches: Vec<Touched>,
+    /// How many of its steps it has made itself, of those that were looked at.
+    own: (usize, usize),
+}
+
+/// An access to an object.
+struct Touched {
+    number: u64,
+    steps: usize,
+    site: Option<(NameId, u64)>,
+    to: To,
 }
 
 /// A term whose bytes come in several records.
@@ -157,6 +170,15 @@ impl Known {
             self.sites.push((step, site));
         }
     }
+
+    /// How many steps it has made itself.
+    fn own_steps(&mut self) -> usize {
+        let (looked_at, own) = self.own;
+        let more = self.steps[looked_at..].iter();
+        let own = own + more.filter(|step| step.is_own()).count();
+        self.own = (self.steps.len(), own);
+        own
+    }
 }
 
 /// Makes a trace of records.
@@ -169,6 +191,7 @@ pub(super) struct Reader<'r> {
     low: HashMap<u32, usize>,
     /// The functions that have given answers.
     functions: HashMap<NameId, Arc<str>>,
+    sites: Sites,
 }
 
 impl<'r> Reader<'r> {
@@ -180,6 +203,7 @@ impl<'r> Reader<'r> {
             places: HashMap::new(),
             low: HashMap::new(),
             functions: HashMap::new(),
+            sites: Sites::default(),
         }
     }
 
@@ -224,7 +248,6 @@ impl<'r> Reader<'r> {
             Event::OrderTold { of } => self.told(me, of, false)?,
             Event::OrderToldGone { of } => self.told(me, of, true)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
-            Event::OrderSite { function, line } => self.all[me].site = Some((function, line)),
             Event::OrderTimeout {} => {
                 let known = &mut self.all[me];
                 known.timeouts += 1;
@@ -267,9 +290,24 @@ impl<'r> Reader<'r> {
                 third,
                 fourth,
             } => self.more_of_term(me, [first, second, third, fourth])?,
-            _ => {}
+            _ => self.add_site(me, event),
         }
         Ok(())
+    }
+
+    /// A record of where a step is, or of what an access is to.
+    fn add_site(&mut self, me: usize, event: &Event<'_>) {
+        match *event {
+            Event::OrderSite { function, line } => self.all[me].site = Some((function, line)),
+            Event::OrderAccess {
+                how,
+                object,
+                name,
+                part,
+                text,
+            } => self.touch(me, how, (object, name), (part, text)),
+            _ => {}
+        }
     }
 
     fn function(&mut self, function: NameId) -> Result<Arc<str>, String> {
@@ -368,6 +406,40 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
+    /// It is about to make an access; what a newer version knows is left out.
+    fn touch(
+        &mut self,
+        me: usize,
+        how: u64,
+        (object, name): (u64, NameId),
+        (part, text): (u64, &str),
+    ) {
+        let Some(touch) = Touch::from_word(how) else {
+            return;
+        };
+        let is = Object {
+            shared: touch.shared,
+            name: match name {
+                NameId::NONE => String::new(),
+                name => self.names.atom(name).to_owned(),
+            },
+        };
+        let text = touch.is_of_part.then_some((part, text));
+        self.sites.accesses.name(object, is, text);
+        let known = &mut self.all[me];
+        let steps = known.own_steps();
+        known.touches.push(Touched {
+            number: touch.number,
+            steps,
+            site: known.site.take(),
+            to: To {
+                object,
+                is_change: touch.is_change,
+                part: touch.is_of_part.then_some(part),
+            },
+        });
+    }
+
     /// Its records tell so many sendings, of which some may be known already.
     fn sends(&mut self, me: usize, count: u64) -> Result<(), String> {
         let known = &mut self.all[me];
@@ -450,7 +522,7 @@ impl<'r> Reader<'r> {
             new_places[*old] = new;
         }
         let place = |old: usize| new_places.get(old).copied();
-        let mut sites = Sites::default();
+        let mut sites = self.sites;
         let mut all: Vec<Option<Known>> = self.all.into_iter().map(Some).collect();
         let (names, ids) = (self.names, self.ids);
         let processes = order.iter().enumerate().filter_map(|(new, &old)| {
@@ -462,6 +534,14 @@ impl<'r> Reader<'r> {
                     Sited::Timeout(number) => At::Timeout(new, number),
                 };
                 sites.insert(at, names.site(function, line));
+            }
+            for touched in known.touches {
+                let Touched { number, steps, .. } = touched;
+                let site = touched.site;
+                let site = site.map(|(function, line)| names.site(function, line));
+                sites
+                    .accesses
+                    .insert(new, (number, steps), site, touched.to);
             }
             let origin = match known.parent {
                 None => Origin::Root(ids[old] & 0xfff_ffff),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{Message, Race, Trace};
+use super::{Accesses, Message, Messages, Pair, Race, Trace};
 
 /// A place in the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,8 @@ pub enum At {
 #[derive(Debug, Default)]
 pub struct Sites {
     steps: HashMap<At, Site>,
+    /// What accesses are to, and where they are.
+    pub accesses: Accesses,
 }
 
 impl Sites {
@@ -50,7 +52,7 @@ impl Sites {
     /// No place is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.steps.is_empty() && self.accesses.is_empty()
     }
 
     /// Where a step is.
@@ -67,23 +69,31 @@ impl Sites {
         }
     }
 
-    /// Where a race's receive is.
-    pub(crate) fn of_receive(&self, race: &Race) -> Option<&Site> {
-        self.get(match race.taken {
-            Some(message) => At::Receive(race.process, message),
-            None => At::Timeout(race.process, race.timeout),
+    /// Where the receive of a race is.
+    fn of_receive(&self, process: usize, messages: &Messages) -> Option<&Site> {
+        self.get(match messages.taken {
+            Some(message) => At::Receive(process, message),
+            None => At::Timeout(process, messages.timeout),
         })
     }
 
-    /// The places of a race's receive, and of the sends of what was taken and of the other message.
+    /// The places of a race: of messages, those of the receive, and of the sends of what was taken and of the other
+    /// message; of accesses, nothing, that of the first one, and that of the other one.
     #[must_use]
     pub fn of_race(&self, race: &Race) -> [Option<&Site>; 3] {
         let of_sending = |message| self.of_sending(message);
-        [
-            self.of_receive(race),
-            race.taken.and_then(of_sending),
-            of_sending(race.other),
-        ]
+        match &race.pair {
+            Pair::Messages(messages) => [
+                self.of_receive(race.process, messages),
+                messages.taken.and_then(of_sending),
+                of_sending(messages.other),
+            ],
+            Pair::Accesses(both) => [
+                None,
+                self.accesses.site(both.first),
+                self.accesses.site(both.second),
+            ],
+        }
     }
 
     /// The same of another trace of these processes, known by their references: of a replay, say.
@@ -112,6 +122,7 @@ impl Sites {
         });
         Sites {
             steps: steps.collect(),
+            accesses: self.accesses.moved(place),
         }
     }
 
@@ -120,12 +131,11 @@ impl Sites {
         if self.is_empty() {
             return;
         }
-        let receive = self.of_receive(race);
-        let later = self.get(At::Receive(race.process, race.other));
-        let sent = [race.taken, Some(race.other)].into_iter().flatten();
-        let sent = sent.map(|message| self.of_sending(message));
-        let mut all = sent.chain([receive]).flatten();
-        race.is_of_application = all.any(|site| site.is_of_application);
-        race.is_same_receive = Some(receive.is_some() && receive == later);
+        let all = self.of_race(race);
+        race.is_of_application = all.iter().flatten().any(|site| site.is_of_application);
+        if let Pair::Messages(messages) = &mut race.pair {
+            let later = self.get(At::Receive(race.process, messages.other));
+            messages.is_same_receive = Some(all[0].is_some() && all[0] == later);
+        }
     }
 }

@@ -356,6 +356,9 @@ events! {
     94 = OrderAfter, "order_after", Order, { of: Id, number: u64, since: u64 };
     /// It has made so many accesses since the last one that was told.
     95 = OrderAccesses, "order_accesses", Order, { count: u64 };
+    /// The access that it is about to make: how it is made (the bits are below), the object's number among those of
+    /// the run, its name, which part of it is accessed (a hash, or a place), and that part as Erlang writes it.
+    96 = OrderAccess, "order_access", Sites, { how: u64, object: u64, name: NameId, part: u64; text };
     /// A native function gives it an integer, this much (modulo 2^64) more than the last one that it was given.
     100 = OrderAnswer, "order_answer", Order, { function: NameId, difference: u64 };
     /// A native function gives it a term of so many bytes of the external term format, which follow.
@@ -399,7 +402,7 @@ pub enum Group {
     Counters,
     /// The order of what processes do to each other, for replays.
     Order,
-    /// Where in the code the sends, receives and time-outs of the order are.
+    /// Where in the code the sends, receives, time-outs and accesses of the order are, and what is accessed.
     Sites,
 }
 

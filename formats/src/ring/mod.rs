@@ -45,6 +45,7 @@ mod tally;
 pub(crate) mod tests;
 mod time;
 mod total;
+mod touch;
 mod trigger;
 mod writer;
 
@@ -68,5 +69,6 @@ pub use stacks::{Activation, Stacks, Step};
 pub use stream::Drain;
 pub use summary::{DirtyUse, FunctionCost, Longest, Shown, Summary, Use};
 pub use tally::Tally;
+pub use touch::{Shared, Touch};
 pub use trigger::Trigger;
 pub use writer::{Anchor, Clock, Ring, RingOptions, Segment, least_bytes, lock};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
-use crate::process::access::{Access, Turns};
-use crate::process::{Process, refs};
+use crate::process::access::{Access, Part, Shared, Turn, Turns};
+use crate::process::{Control, Process, refs};
 use crate::sched;
 use crate::sys::memory;
 use crate::term::{Term, View, am};
@@ -119,6 +119,17 @@ impl Atomics {
         Ok((atomics, &atomics.words[ix]))
     }
 
+    /// The turn of `p` to access the word at `ix`.
+    fn turn(
+        &self,
+        p: &Process,
+        access: Access,
+        ix: Term<'_>,
+    ) -> Result<Turn<'_>, Control<'static>> {
+        let place = Part::Place(ix.as_u64().unwrap_or(0));
+        self.turns.take(p, access, Shared::Atomics, place)
+    }
+
     fn value(&self, term: Term<'_>) -> Result<i64, Raise<'static>> {
         if self.signed {
             as_i64(term).ok_or_else(badarg)
@@ -153,14 +164,14 @@ fn atomics_new_2<'p>(p: &'p Process, [count, options]: [Term<'p>; 2]) -> BifResu
 
 fn get_2<'p>(p: &'p Process, [reference, ix]: [Term<'p>; 2]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
-    let _turn = atomics.turns.take(p, Access::Read)?;
+    let _turn = atomics.turn(p, Access::Read, ix)?;
     Ok(atomics.build(p, word.load(Ordering::SeqCst)))
 }
 
 fn put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let value = atomics.value(value)?;
-    let _turn = atomics.turns.take(p, Access::Write)?;
+    let _turn = atomics.turn(p, Access::Write, ix)?;
     word.store(value, Ordering::SeqCst);
     Ok(am::ok.term())
 }
@@ -168,7 +179,7 @@ fn put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult
 fn add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let by = increment(by)?;
-    let _turn = atomics.turns.take(p, Access::Write)?;
+    let _turn = atomics.turn(p, Access::Write, ix)?;
     word.fetch_add(by, Ordering::SeqCst);
     Ok(am::ok.term())
 }
@@ -176,7 +187,7 @@ fn add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p
 fn add_get_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let by = increment(by)?;
-    let _turn = atomics.turns.take(p, Access::Write)?;
+    let _turn = atomics.turn(p, Access::Write, ix)?;
     let was = word.fetch_add(by, Ordering::SeqCst);
     Ok(atomics.build(p, was.wrapping_add(by)))
 }
@@ -184,7 +195,7 @@ fn add_get_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResul
 fn exchange_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let value = atomics.value(value)?;
-    let _turn = atomics.turns.take(p, Access::Write)?;
+    let _turn = atomics.turn(p, Access::Write, ix)?;
     let was = word.swap(value, Ordering::SeqCst);
     Ok(atomics.build(p, was))
 }
@@ -195,7 +206,7 @@ fn compare_exchange_4<'p>(
 ) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let (expected, desired) = (atomics.value(expected)?, atomics.value(desired)?);
-    let _turn = atomics.turns.take(p, Access::Write)?;
+    let _turn = atomics.turn(p, Access::Write, ix)?;
     match word.compare_exchange(expected, desired, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => Ok(am::ok.term()),
         Err(actual) => Ok(atomics.build(p, actual)),
@@ -233,10 +244,21 @@ impl Counters {
     fn word<'p>(
         reference: Term<'p>,
         ix: Term<'_>,
-    ) -> Result<(&'p Turns, &'p AtomicI64), Raise<'static>> {
+    ) -> Result<(&'p Counters, &'p AtomicI64), Raise<'static>> {
         let counters = Counters::of(reference)?;
         let ix = index(&counters.words, ix)?;
-        Ok((&counters.turns, &counters.words[ix]))
+        Ok((counters, &counters.words[ix]))
+    }
+
+    /// The turn of `p` to access the counter at `ix`.
+    fn turn(
+        &self,
+        p: &Process,
+        access: Access,
+        ix: Term<'_>,
+    ) -> Result<Turn<'_>, Control<'static>> {
+        let place = Part::Place(ix.as_u64().unwrap_or(0));
+        self.turns.take(p, access, Shared::Counters, place)
     }
 }
 
@@ -249,23 +271,23 @@ fn counters_new_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn counters_get_2<'p>(p: &'p Process, [reference, ix]: [Term<'p>; 2]) -> BifResult<'p> {
-    let (turns, word) = Counters::word(reference, ix)?;
-    let _turn = turns.take(p, Access::Read)?;
+    let (counters, word) = Counters::word(reference, ix)?;
+    let _turn = counters.turn(p, Access::Read, ix)?;
     Ok(p.integer(word.load(Ordering::Relaxed)))
 }
 
 fn counters_add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
-    let (turns, word) = Counters::word(reference, ix)?;
+    let (counters, word) = Counters::word(reference, ix)?;
     let by = increment(by)?;
-    let _turn = turns.take(p, Access::Write)?;
+    let _turn = counters.turn(p, Access::Write, ix)?;
     word.fetch_add(by, Ordering::Relaxed);
     Ok(am::ok.term())
 }
 
 fn counters_put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
-    let (turns, word) = Counters::word(reference, ix)?;
+    let (counters, word) = Counters::word(reference, ix)?;
     let value = as_i64(value).ok_or_else(badarg)?;
-    let _turn = turns.take(p, Access::Write)?;
+    let _turn = counters.turn(p, Access::Write, ix)?;
     word.store(value, Ordering::Relaxed);
     Ok(am::ok.term())
 }

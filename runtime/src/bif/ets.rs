@@ -377,7 +377,7 @@ fn copies<'p>(p: &'p Process, objects: Found<'_>) -> Term<'p> {
 
 fn lookup_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
-    let state = handle.table().read(p, id)?;
+    let state = handle.table().read_key(p, id, key)?;
     Ok(copies(p, state.objects.get(key)))
 }
 
@@ -389,7 +389,7 @@ fn element<'p>(
     position: Term<'p>,
 ) -> Result<Option<Term<'p>>, Leave<'p>> {
     let handle = registry::find(p, id)?;
-    let state = handle.table().read(p, id)?;
+    let state = handle.table().read_key(p, id, key)?;
     let index = position
         .as_index()
         .and_then(|position| position.checked_sub(1));
@@ -422,13 +422,13 @@ fn lookup_element_4<'p>(
 
 fn member_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
-    let state = handle.table().read(p, id)?;
+    let state = handle.table().read_key(p, id, key)?;
     Ok(Term::bool(state.objects.has(key)))
 }
 
 fn delete_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
-    let mut state = handle.table().write(p, id)?;
+    let mut state = handle.table().write_key(p, id, Some(key))?;
     state.objects.remove(key);
     Ok(am::true_.term())
 }
@@ -436,8 +436,9 @@ fn delete_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
 fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
     let keypos = handle.table().options.keypos;
-    let mut state = handle.table().write(p, id)?;
-    let key = object(old, keypos)?.get(keypos - 1);
+    let key = |old| object(old, keypos).map(|old| old.get(keypos - 1));
+    let mut state = handle.table().write_key(p, id, key(old).ok())?;
+    let key = key(old)?;
     state.objects.remove_object(old, key);
     Ok(am::true_.term())
 }
@@ -475,7 +476,7 @@ fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResul
 
 fn take_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
-    let mut state = handle.table().write(p, id)?;
+    let mut state = handle.table().write_key(p, id, Some(key))?;
     let objects = copies(p, state.objects.get(key));
     state.objects.remove(key);
     Ok(objects)

@@ -32,8 +32,10 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
     let table = handle.table();
     let keypos = table.options.keypos;
     if objects.as_tuple().is_some() {
-        let mut state = table.write(p, id)?;
-        let tuple = object(objects, keypos)?;
+        let tuple = object(objects, keypos);
+        let key = tuple.as_ref().ok().map(|tuple| tuple.get(keypos - 1));
+        let mut state = table.write_key(p, id, key)?;
+        let tuple = tuple?;
         if new && state.objects.has(tuple.get(keypos - 1)) {
             return Ok(am::false_.term());
         }

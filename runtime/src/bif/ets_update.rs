@@ -80,7 +80,7 @@ fn update_element<'p>(
 ) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
     let table = handle.table();
-    let mut state = table.write(p, id)?;
+    let mut state = table.write_key(p, id, Some(key))?;
     let default = checked_default(table, default)?;
     if !table.options.kind.is_set() {
         // ERTS does not say why.
@@ -188,7 +188,7 @@ fn update_counter<'p>(
 ) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
     let table = handle.table();
-    let mut state = table.write(p, id)?;
+    let mut state = table.write_key(p, id, Some(key))?;
     let default = checked_default(table, default)?;
     if !table.options.kind.is_set() {
         return Err(error(am::table_type).into());

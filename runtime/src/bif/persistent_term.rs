@@ -9,8 +9,8 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
 use crate::heap::{Heap, LiteralSlot, LoneLiteral};
-use crate::process::Process;
-use crate::process::access::{Access, Turns};
+use crate::process::access::{Access, Part, Shared, Turn, Turns};
+use crate::process::{Control, Process};
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
@@ -51,6 +51,11 @@ static USED: Mutex<Option<Used>> = Mutex::new(None);
 
 /// Readers take no lock; in the order of accesses they have turns.
 static TURNS: Turns = Turns::new();
+
+/// The turn of `p` to access these terms.
+fn turn(p: &Process, access: Access, part: Part<'_>) -> Result<Turn<'static>, Control<'static>> {
+    TURNS.take(p, access, Shared::PersistentTerms, part)
+}
 
 /// The writers' lock.
 fn write() -> MappedMutexGuard<'static, Used> {
@@ -158,7 +163,7 @@ fn rebuild(used: &mut Used, table: &'static Table, heap: &Heap) -> &'static Tabl
 }
 
 fn store<'p>(p: &'p Process, key: Term<'p>, value: Term<'p>, replace: bool) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Write)?;
+    let _turn = turn(p, Access::Write, Part::Key(key))?;
     let mut used = write();
     let table = table_to_write(&mut used, p);
     let slot = match table.find(key, p) {
@@ -190,23 +195,23 @@ fn put_new_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn get_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Read)?;
+    let _turn = turn(p, Access::Read, Part::All)?;
     let pairs = TERMS.get().into_iter().flat_map(|table| table.pairs(p));
     Ok(pairs.fold(Term::NIL, |rest, (_, pair)| p.cons(pair.term(), rest)))
 }
 
 fn get_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Read)?;
+    let _turn = turn(p, Access::Read, Part::Key(key))?;
     Ok(value_of(p, key).ok_or_else(badarg)?)
 }
 
 fn get_2<'p>(p: &'p Process, [key, default]: [Term<'p>; 2]) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Read)?;
+    let _turn = turn(p, Access::Read, Part::Key(key))?;
     Ok(value_of(p, key).unwrap_or(default))
 }
 
 fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Write)?;
+    let _turn = turn(p, Access::Write, Part::Key(key))?;
     let mut used = write();
     let Some(table) = TERMS.get() else {
         return Ok(Term::bool(false));
@@ -223,7 +228,7 @@ fn erase_1<'p>(p: &'p Process, [key]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Read)?;
+    let _turn = turn(p, Access::Read, Part::All)?;
     let (mut count, mut bytes) = (0u64, slots() * 8);
     for (slot, _) in TERMS.get().into_iter().flat_map(|table| table.pairs(p)) {
         count += 1;
@@ -239,7 +244,7 @@ fn info_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 fn erase_persistent_terms_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    let _turn = TURNS.take(p, Access::Write)?;
+    let _turn = turn(p, Access::Write, Part::All)?;
     let mut used = write();
     let old = TERMS.get();
     TERMS.set(Table::with(INITIAL_SLOTS));

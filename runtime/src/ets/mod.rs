@@ -3,6 +3,7 @@
 //! An object is a tuple kept outside processes ([`Stored`]); reading copies it to the reader's heap. Processes reach a
 //! [`Table`] by name or through a magic reference. One lock guards its contents.
 //!
+//! - `access`: who reads and changes a table, in the order of accesses.
 //! - `compressed`: the sizes of objects in compressed tables.
 //! - `hash`: `set`, `bag`, `duplicate_bag`.
 //! - `tree`: `ordered_set`.
@@ -12,6 +13,7 @@
 //!
 //! Source of rights, errors and reported sizes: `erl_db.c`, OTP 29.
 
+mod access;
 mod compressed;
 mod fix;
 mod hash;
@@ -24,7 +26,7 @@ mod tree;
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 pub(crate) use fix::Fixes;
 pub(crate) use hash::{Chain, DIRECTORY_WORDS, Hash, HashKind, Locks};
@@ -268,171 +270,9 @@ impl Table {
         }
     }
 
-    /// What is accessed, for the order of accesses.
-    #[inline]
-    pub(crate) fn object(&self) -> &Object {
-        self.name.unwrap_or(&self.nameless)
-    }
-
     /// What references to it hold.
     pub(crate) fn reference(&self) -> Option<registry::TableRef> {
         self.this.get().and_then(Weak::upgrade)
-    }
-
-    /// The state, of a table that still exists and is still known as `id`.
-    fn check<'p>(&self, state: &State, id: Term<'p>) -> Result<(), Raise<'p>> {
-        let renamed = id.as_atom().is_some_and(|name| name != state.name);
-        if state.deleted || renamed {
-            return Err(error(am::id));
-        }
-        Ok(())
-    }
-
-    /// The state with no insertion under way: with one, `p` goes on with it, and where its time slice is over
-    /// before the insertion is, calls its BIF again in the next one.
-    #[inline]
-    fn settled(&self, p: &Process) -> Result<RwLockReadGuard<'_, State>, Leave<'static>> {
-        loop {
-            let state = self.state.read();
-            if state.insertion.is_none() {
-                p.accesses(self.object(), Access::Read)?;
-                return Ok(state);
-            }
-            drop(state);
-            let mut state = self.state.write();
-            if state.insertion.is_some() {
-                state.help(p)?;
-            }
-        }
-    }
-
-    /// The same, with the state to oneself.
-    #[inline]
-    fn settled_exclusive(
-        &self,
-        p: &Process,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'static>> {
-        let mut state = self.state.write();
-        if state.insertion.is_some() {
-            state.help(p)?;
-        }
-        p.accesses(self.object(), Access::Write)?;
-        Ok(state)
-    }
-
-    /// To change its name to `name`: an access to whatever has to do with both names.
-    pub(crate) fn to_rename<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-        name: Option<Atom>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let mut state = self.state.write();
-        if state.insertion.is_some() {
-            state.help(p)?;
-        }
-        let other = name.and_then(registry::object_of);
-        let both = [Some(self.object()), other];
-        let both: Vec<&Object> = both.into_iter().flatten().collect();
-        p.accesses_all(&both, Access::Write)?;
-        self.check(&state, id)?;
-        state.may(p, Access::Write)?;
-        Ok(state)
-    }
-
-    /// For information, which nobody is refused.
-    pub(crate) fn info<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-    ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
-        let state = self.settled(p)?;
-        self.check(&state, id)?;
-        Ok(state)
-    }
-
-    /// Whether `p` may read or write objects, before a BIF that looks at its other arguments first: this is an access only
-    /// where it is refused.
-    ///
-    /// # Errors
-    /// As [`Table::read`] or [`Table::write`].
-    pub(crate) fn may<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-        access: Access,
-    ) -> Result<(), Leave<'p>> {
-        let state = self.state.read();
-        let refused = self.check(&state, id).and_then(|()| state.may(p, access));
-        if refused.is_err() {
-            p.accesses(self.object(), Access::Read)?;
-        }
-        Ok(refused?)
-    }
-
-    /// To read objects.
-    #[inline]
-    pub(crate) fn read<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-    ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
-        let state = self.settled(p)?;
-        self.check(&state, id)?;
-        state.may(p, Access::Read)?;
-        Ok(state)
-    }
-
-    /// To change objects.
-    #[inline]
-    pub(crate) fn write<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let state = self.settled_exclusive(p)?;
-        self.check(&state, id)?;
-        state.may(p, Access::Write)?;
-        Ok(state)
-    }
-
-    /// To read objects, with the state to oneself, by an access whose kind `access` tells.
-    pub(crate) fn read_as<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-        access: impl FnOnce(&State) -> Access,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let state = self.state.write();
-        p.accesses(self.object(), access(&state))?;
-        self.check(&state, id)?;
-        state.may(p, Access::Read)?;
-        Ok(state)
-    }
-
-    /// To read objects, with the state to oneself.
-    pub(crate) fn read_exclusive<'p>(
-        &self,
-        p: &Process,
-        id: Term<'p>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let state = self.settled_exclusive(p)?;
-        self.check(&state, id)?;
-        state.may(p, Access::Read)?;
-        Ok(state)
-    }
-
-    /// Whatever its state, by a process that changes it.
-    ///
-    /// # Errors
-    /// It is not the turn of `p` to access it.
-    pub(crate) fn to_change(
-        &self,
-        p: &Process,
-    ) -> Result<RwLockWriteGuard<'_, State>, process::Control<'static>> {
-        let state = self.state.write();
-        p.accesses(self.object(), Access::Write)?;
-        Ok(state)
     }
 
     /// Whatever its state.

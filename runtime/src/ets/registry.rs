@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{Access, Object, Objects, Table, error};
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
-use crate::process::access::Names;
+use crate::process::access::{Names, Part, Shared, Touch};
 use crate::process::order;
 use crate::process::{self, Control, Leave, Process, Raise, Signal, refs};
 use crate::term::{Atom, Pid, Term, View, am};
@@ -52,6 +52,16 @@ static OBJECTS: Names = Names::new();
 /// What stands for a name in the order of accesses; nothing where nobody asks for the order.
 pub(super) fn object_of(name: Atom) -> Option<&'static Object> {
     order::is_asked().then(|| OBJECTS.of(name))
+}
+
+/// An access to a name, and to the table that has it.
+fn touch_of(object: &Object, name: Atom, access: Access) -> Touch<'_> {
+    Touch {
+        object,
+        access,
+        shared: Shared::Table(name),
+        part: Part::All,
+    }
 }
 
 /// The tables of processes.
@@ -126,7 +136,9 @@ pub(crate) fn find<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p
                 Some(table) => Ok(Handle::Named(Arc::clone(table))),
                 None => {
                     let object = object_of(name);
-                    object.map_or(Ok(()), |object| p.accesses(object, Access::Read))?;
+                    object.map_or(Ok(()), |object| {
+                        p.accesses(touch_of(object, name, Access::Read))
+                    })?;
                     Err(error(am::id).into())
                 }
             }
@@ -172,7 +184,8 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
         } else {
             Access::Write
         };
-        p.accesses(table.object(), access)?;
+        let touch = touch_of(table.object(), name, access);
+        p.accesses(touch)?;
         if is_taken {
             return Ok(None);
         }

@@ -31,13 +31,45 @@ use super::order::{self, Told, is_asked, is_followed, is_recorded};
 use crate::hash::HashMap;
 use crate::process::Control;
 use crate::process::probe::probes;
-use crate::term::{Atom, Pid};
+use crate::term::{Atom, Pid, Term};
 
 /// How an object is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
+}
+
+/// What an object stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// A table of this name, or that is to have it.
+    Table(Atom),
+    /// A registered name.
+    Name(Atom),
+    /// All registered names.
+    Names,
+    PersistentTerms,
+    Atomics,
+    Counters,
+}
+
+/// What of an object is accessed. Accesses to different keys do not see each other.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    All,
+    Key(Term<'a>),
+    /// A place in an array, from 1.
+    Place(u64),
+}
+
+/// An access to an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Touch<'a> {
+    pub(crate) object: &'a Object,
+    pub(crate) access: Access,
+    pub(crate) shared: Shared,
+    pub(crate) part: Part<'a>,
 }
 
 /// A process that accesses objects, as these keep it.
@@ -60,6 +92,8 @@ pub(crate) struct Object {
     owner: AtomicU64,
     /// Another number for each set of readers; no two objects have the same.
     readers: AtomicU64,
+    /// Its number, where that was asked for; else 0.
+    number: AtomicU64,
     known: Mutex<Known>,
 }
 
@@ -68,6 +102,7 @@ const NOBODY: u64 = u64::MAX;
 const READERS_MAX: usize = 32;
 
 static NEXT_READERS: AtomicU64 = AtomicU64::new(1);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 struct Known {
     /// The last write, where there is no owner: its process, and how many accesses that one had made by then.
@@ -88,10 +123,24 @@ impl Object {
         Object {
             owner: AtomicU64::new(NOBODY),
             readers: AtomicU64::new(0),
+            number: AtomicU64::new(0),
             known: Mutex::new(Known {
                 wrote: None,
                 all: Vec::new(),
             }),
+        }
+    }
+
+    /// A number that no other object of this run has.
+    pub(crate) fn number(&self) -> u64 {
+        let next = || NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let number = &self.number;
+        match number.load(Ordering::Relaxed) {
+            0 => match number.compare_exchange(0, next(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => number.load(Ordering::Relaxed),
+                Err(number) => number,
+            },
+            number => number,
         }
     }
 
@@ -154,6 +203,9 @@ pub(crate) struct Turns {
     object: Object,
 }
 
+/// A turn, for as long as this is held; nothing where nobody asks for the order.
+pub(crate) type Turn<'a> = Option<MutexGuard<'a, ()>>;
+
 impl Turns {
     /// Nobody has had a turn.
     pub(crate) const fn new() -> Turns {
@@ -172,12 +224,19 @@ impl Turns {
         &self,
         p: &Process,
         access: Access,
-    ) -> Result<Option<MutexGuard<'_, ()>>, Control<'static>> {
+        shared: Shared,
+        part: Part<'_>,
+    ) -> Result<Turn<'_>, Control<'static>> {
         if !is_asked() {
             return Ok(None);
         }
         let turn = self.lock.lock();
-        p.accesses(&self.object, access)?;
+        p.accesses(Touch {
+            object: &self.object,
+            access,
+            shared,
+            part,
+        })?;
         Ok(Some(turn))
     }
 }
@@ -291,43 +350,38 @@ impl Process {
     /// Its turn has not come, where a recorded run is followed: it is to give up the lock, and try again later. A call of
     /// a built-in function makes one access, or keeps in mind those it has made.
     #[inline]
-    pub(crate) fn accesses(&self, object: &Object, access: Access) -> Result<(), Control<'static>> {
+    pub(crate) fn accesses(&self, touch: Touch<'_>) -> Result<(), Control<'static>> {
         if !is_asked() {
             return Ok(());
         }
-        self.accesses_in_order(&[object], access)
+        self.accesses_in_order(&[touch])
     }
 
     /// The same of several objects, as one access.
     ///
     /// # Errors
     /// As [`Process::accesses`].
-    pub(crate) fn accesses_all(
-        &self,
-        objects: &[&Object],
-        access: Access,
-    ) -> Result<(), Control<'static>> {
+    pub(crate) fn accesses_all(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
         if !is_asked() {
             return Ok(());
         }
-        self.accesses_in_order(objects, access)
+        self.accesses_in_order(touches)
     }
 
-    fn accesses_in_order(
-        &self,
-        objects: &[&Object],
-        access: Access,
-    ) -> Result<(), Control<'static>> {
+    fn accesses_in_order(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
         let number = self.accesses_made() + 1;
         if is_followed()
             && let Some(later) = self.access_is_later(number)
         {
             return Err(later);
         }
+        self.tell_access(number, touches);
         let mut own = self.own_order();
         if is_recorded() {
             let made = own.accesses(self.pid());
-            let after = objects.iter().map(|object| object.access(made, access));
+            let after = touches
+                .iter()
+                .map(|touch| touch.object.access(made, touch.access));
             let after: After = after.flatten().collect();
             if !after.is_empty() {
                 own.tell_rest(self.pid());
@@ -341,6 +395,15 @@ impl Process {
             self.follow_access(number);
         }
         Ok(())
+    }
+
+    /// Tells of its access of this number all that nobody needs to know who follows it, where that is asked for.
+    fn tell_access(&self, number: u64, touches: &[Touch<'_>]) {
+        if self.tells_site() {
+            for touch in touches {
+                probes().accessed(self.pid(), number, touch);
+            }
+        }
     }
 
     fn accesses_made(&self) -> u64 {

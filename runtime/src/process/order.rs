@@ -288,10 +288,17 @@ impl Process {
     /// Where it is in its code, before a step, where that is told.
     #[inline]
     fn tell_site(&self) {
+        let _ = self.tells_site();
+    }
+
+    /// The same; whether it is told.
+    #[inline]
+    pub(super) fn tells_site(&self) -> bool {
         if is_sited() {
             self.own_order().tell_rest(self.pid());
             probes().sited(self);
         }
+        is_sited()
     }
 
     /// It makes a step of its own, other than sending.

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::dirty::DirtyTicks;
 use super::event::{Collection, Event};
-use super::order;
 use super::seq_token::{Mark, Token};
 use super::{Dirty, ProcShared, Process};
+use super::{access, order};
 use crate::heap::{Heap, Message};
 use crate::hook::Hook;
 use crate::term::{Atom, Pid, Term};
@@ -97,6 +97,8 @@ pub(crate) trait Probes: Send + Sync {
     fn ordered(&self, pid: Pid, told: order::Told);
     /// A process is about to make a step, where the places in the code are recorded.
     fn sited(&self, p: &Process);
+    /// A process is about to make its access of this number, to this and maybe to others, in that place in the code.
+    fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>);
     /// A process goes into hibernation: its frames are gone.
     fn hibernates(&self, p: &Process);
     /// One of the last time slices of a process begins, or ends and is followed by others.

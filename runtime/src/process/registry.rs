@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use super::access::{Access, Names, Object};
+use super::access::{Access, Names, Object, Part, Shared, Touch};
 use super::event::Event;
 use super::order;
 use super::probe::{happened, probes};
@@ -43,6 +43,26 @@ fn names() -> &'static RwLock<HashMap<Atom, Named>> {
 static OBJECTS: Names = Names::new();
 static ALL: Object = Object::new();
 
+/// A change of who has a name.
+fn of_name(name: Atom) -> Touch<'static> {
+    Touch {
+        object: OBJECTS.of(name),
+        access: Access::Write,
+        shared: Shared::Name(name),
+        part: Part::All,
+    }
+}
+
+/// A change of which names there are.
+fn of_names(part: Part<'static>) -> Touch<'static> {
+    Touch {
+        object: &ALL,
+        access: Access::Write,
+        shared: Shared::Names,
+        part,
+    }
+}
+
 /// The names, of which one is about to be changed.
 pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 
@@ -53,7 +73,7 @@ pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 pub(crate) fn to_change(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
     if order::is_asked() {
-        p.accesses_all(&[OBJECTS.of(name), &ALL], Access::Write)?;
+        p.accesses_all(&[of_name(name), of_names(Part::Key(name.term()))])?;
     }
     Ok(names)
 }
@@ -70,7 +90,10 @@ pub(crate) fn to_change_now() -> Changes {
 pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
     if order::is_asked() {
-        p.accesses(OBJECTS.of(name), Access::Read)?;
+        p.accesses(Touch {
+            access: Access::Read,
+            ..of_name(name)
+        })?;
     }
     Ok(names.get(&name).copied())
 }
@@ -169,7 +192,10 @@ pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
 /// As [`to_change`].
 pub(crate) fn registered(p: &Process) -> Result<Vec<Atom>, Control<'static>> {
     let names = names().read();
-    p.accesses(&ALL, Access::Read)?;
+    p.accesses(Touch {
+        access: Access::Read,
+        ..of_names(Part::All)
+    })?;
     let mut all: Vec<Atom> = names.keys().copied().collect();
     all.sort_unstable();
     Ok(all)

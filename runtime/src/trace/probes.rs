@@ -9,10 +9,9 @@ use super::{record, sysmon, sysprof};
 use crate::exec::exception::where_is;
 use crate::heap::{Heap, Message};
 use crate::process::dirty::DirtyTicks;
-use crate::process::explored;
-use crate::process::order;
 use crate::process::probe::Probes;
 use crate::process::{Dirty, ProcShared, Process};
+use crate::process::{access, explored, order};
 use crate::term::{Atom, Pid, Term, am};
 
 /// Tracing, as processes see it.
@@ -60,6 +59,9 @@ impl Probes for Tracing {
     }
     fn sited(&self, p: &Process) {
         record::sited(p);
+    }
+    fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>) {
+        record::accessed(pid, number, touch);
     }
     fn hibernates(&self, p: &Process) {
         record::hibernates(p);

@@ -1,5 +1,5 @@
-// Races: receives with messages that could have come first, a row for each kind. Both orders of one are drawn beside
-// each other.
+// Races: receives with messages that could have come first, and accesses that could have come the other way round, a row
+// for each kind. Both orders of one are drawn beside each other.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,27 +24,40 @@ function racesOfMessages() {
 }
 
 const partnerText = (who) => (who > 0 ? processText(who - 1) : "not known");
-const whence = (message) => (message.is_end ? `the end of ${partnerText(message.from)}` : message.from > 0 ? `from ${partnerText(message.from)}` : "");
-const messageText = (message) => `${message.label}${message.is_end ? "," : ""} ${whence(message)}`.trim();
+const whence = (message) => (message.is_change !== null ? `${partnerText(message.from)} ${doesText(message)} it` : message.is_end ? `the end of ${partnerText(message.from)}` : message.from > 0 ? `from ${partnerText(message.from)}` : "");
+const messageText = (message) => `${message.label}${message.is_end || message.is_change !== null ? "," : ""} ${whence(message)}`.trim();
+
+// What an access does.
+const doesText = (message) => (message.is_change === null ? "accesses" : message.is_change ? "changes" : "reads");
+
+// The lane of what is accessed; processes have their numbers.
+const OBJECT = -1;
 
 const ORDER = { wide: 420, head: 44, line: 30, edge: 70 };
+
+// The lanes of processes, and of what is accessed, for so many steps: the drawing, and where each lane is.
+function drawLanes(title, lanes, steps, object) {
+  const { wide, head, line, edge } = ORDER;
+  const x = (who) => edge + lanes.indexOf(who) * (wide - 2 * edge) / Math.max(1, lanes.length - 1);
+  const height = head + steps.length * line + 8;
+  const svg = makeShape("svg", { viewBox: `0 0 ${wide} ${height}`, class: "order", role: "img", "aria-label": `${title}: ${steps.map(({ words }) => words).join(", then ")}` });
+  for (const who of lanes) {
+    const [top, name] = who === OBJECT ? ["", object] : who > 0 ? [processes.id[who - 1], text(processes.name[who - 1])] : ["not known", ""];
+    svg.append(
+      makeShape("text", { x: x(who), y: 14, class: "order-head" }, top),
+      makeShape("text", { x: x(who), y: 30, class: "order-name" }, cutName(name, who === OBJECT ? 40 : 22)),
+      makeShape("line", { x1: x(who), y1: head - 6, x2: x(who), y2: height, class: "order-lane" }));
+  }
+  return [svg, x];
+}
 
 // One order: `steps` are messages that come, and what the receiver does.
 function drawOrder(title, race, steps) {
   const receiver = race.process + 1;
   const senders = [race.taken, race.other].filter((message) => message !== null).map((message) => message.from);
   const lanes = [...new Set([senders[0], receiver, ...senders.slice(1)])];
-  const { wide, head, line, edge } = ORDER;
-  const x = (who) => edge + lanes.indexOf(who) * (wide - 2 * edge) / Math.max(1, lanes.length - 1);
-  const height = head + steps.length * line + 8;
-  const svg = makeShape("svg", { viewBox: `0 0 ${wide} ${height}`, class: "order", role: "img", "aria-label": `${title}: ${steps.map(({ words }) => words).join(", then ")}` });
-  for (const who of lanes) {
-    const name = who > 0 ? text(processes.name[who - 1]) : "";
-    svg.append(
-      makeShape("text", { x: x(who), y: 14, class: "order-head" }, who > 0 ? processes.id[who - 1] : "not known"),
-      makeShape("text", { x: x(who), y: 30, class: "order-name" }, cutName(name, 22)),
-      makeShape("line", { x1: x(who), y1: head - 6, x2: x(who), y2: height, class: "order-lane" }));
-  }
+  const { head, line } = ORDER;
+  const [svg, x] = drawLanes(title, lanes, steps, "");
   steps.forEach((step, index) => {
     const y = head + index * line + line / 2;
     if (step.message) {
@@ -67,8 +80,24 @@ function drawComing(from, to, y, { message, words, kind }) {
   ];
 }
 
+// One order of two accesses.
+function drawAccesses(title, race, steps) {
+  const { head, line } = ORDER;
+  const [svg, x] = drawLanes(title, [race.taken.from, OBJECT, race.other.from], steps, race.object);
+  steps.forEach(({ message, words, kind }, index) => {
+    const y = head + index * line + line / 2;
+    svg.append(...drawComing(x(message.from), x(OBJECT), y, { message, words, kind }));
+  });
+  return make("figure", { class: "order" }, make("figcaption", {}, title), svg);
+}
+
 // What came and was taken, as it was and the other way around.
 function bothOrders(race) {
+  if (race.object !== "") {
+    const step = (message, kind) => ({ message, kind, words: `${message.label} ${doesText(message)}` });
+    const [first, second] = [step(race.taken, "taken"), step(race.other, "other")];
+    return [drawAccesses("As recorded", race, [first, second]), drawAccesses("The other order", race, [second, first])];
+  }
   const comes = (message, kind) => ({ message, kind, words: message.label });
   const takes = (message, kind) => ({ kind, words: `takes ${message.label}` });
   const other = [comes(race.other, "other"), takes(race.other, "other")];
@@ -83,9 +112,12 @@ function bothOrders(race) {
 // What a message says, and where it was sent.
 function messageFacts(message) {
   const says = message.at >= 0 ? [make("div", {}, text(data.messages.text[message.at]))] : [];
-  const sent = message.site === "" ? [] : [make("div", { class: "faint" }, `sent in ${message.site}`)];
+  const where = message.is_change === null ? "sent in" : "in";
+  const sent = message.site === "" ? [] : [make("div", { class: "faint" }, `${where} ${message.site}`)];
   return [make("dt", {}, message.label), make("dd", {}, whence(message), says, sent)];
 }
+
+const whereText = (race) => race.object || processText(race.process);
 
 function makeRaces() {
   const body = byId("races-body");
@@ -100,12 +132,12 @@ function makeRaces() {
   const lines = (place, words) => (place === "" ? words : [make("div", {}, words), make("div", { class: "faint" }, place)]);
   const columns = [
     ["Race", (race) => button(race, String(race.number)), "number", (race) => -race.number],
-    ["Receiver", (race) => lines(race.site, button(race, processText(race.process))), "name", (race) => processText(race.process)],
-    ["Took", (race) => (race.taken === null ? "nothing: it timed out" : lines(race.taken.site, messageText(race.taken))), "name", (race) => (race.taken === null ? "" : messageText(race.taken))],
+    ["Receiver, or what is accessed", (race) => lines(race.site, button(race, whereText(race))), "name", whereText],
+    ["Came first", (race) => (race.taken === null ? "nothing: it timed out" : lines(race.taken.site, messageText(race.taken))), "name", (race) => (race.taken === null ? "" : messageText(race.taken))],
     ["Could have come first", (race) => lines(race.other.site, messageText(race.other)), "name", (race) => messageText(race.other)],
     ["More of the kind", (race) => count(race.more), "number", (race) => race.more],
   ];
-  const words = (race) => [processText(race.process), race.site, race.taken === null ? "" : messageText(race.taken), race.taken?.site ?? "", messageText(race.other), race.other.site].join(" ");
+  const words = (race) => [whereText(race), race.site, race.taken === null ? "" : messageText(race.taken), race.taken?.site ?? "", messageText(race.other), race.other.site].join(" ");
   const list = makeList("races", "Races", columns, words, 0);
 
   function fill() {
@@ -118,7 +150,7 @@ function makeRaces() {
     const goTo = (message, name) => (message !== null && message.at >= 0
       ? [make("button", { type: "button", onclick: () => go.message(message.at) }, `Go to ${name}`)] : []);
     say(detail, [
-      make("h3", {}, `Race ${race.number}: ${processText(race.process)}`),
+      make("h3", {}, `Race ${race.number}: ${whereText(race)}`),
       make("div", { class: "orders" }, bothOrders(race)),
       make("dl", { class: "facts" }, [race.taken, race.other].filter((message) => message !== null).map(messageFacts)),
       ...same.map((sentence) => make("p", {}, sentence)),
@@ -132,7 +164,7 @@ function makeRaces() {
   go.race = (index) => show(races.all[index]);
   const tools = races.has_sites ? [make("label", {}, libraries, "Races of libraries, too")] : [];
   body.append(make("div", { class: "tools" }, tools), detail, list.element);
-  if (!races.has_sites) body.append(make("p", { class: "faint" }, "Where in the code the messages are sent and taken is not recorded. Record with --events order,sites."));
+  if (!races.has_sites) body.append(make("p", { class: "faint" }, "Where in the code the messages are sent and taken, and what is accessed, is not recorded. Record with --events order,sites."));
   if (races.left > 0) body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: ${plural(races.left, "kind", "kinds")} of races. beamline races prints them.`));
   fill();
   link.follow(() => {

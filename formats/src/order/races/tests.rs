@@ -6,13 +6,21 @@ use super::super::tests::{PREFIX, TRACE, parsed, traces};
 use super::super::{At, Site, Sites};
 use super::*;
 
+fn messages(race: &Race) -> Messages {
+    match race.pair {
+        Pair::Messages(both) => both,
+        Pair::Accesses(_) => panic!("messages race"),
+    }
+}
+
 /// The races of a trace, each as the receiver's step, what was taken, and the other message.
 fn races(text: &str) -> (Races, Vec<String>) {
     let races = parsed(text).races(&Sites::default()).expect("races");
     let line = |race: &Race| {
+        let both = messages(race);
         let message = |message: Message| races.trace.message(race.process, &message);
-        let taken = race.taken.map_or("timeout".into(), message);
-        format!("{} {taken} {}", race.step, message(race.other))
+        let taken = both.taken.map_or("timeout".into(), message);
+        format!("{} {taken} {}", race.step, message(both.other))
     };
     let lines = races.all.iter().map(line).collect();
     (races, lines)
@@ -30,7 +38,10 @@ fn the_races_of_the_text_are_found_and_turn_into_its_prefix() {
             "7 l0.2:2 l0.3:1"
         ]
     );
-    assert_eq!(races.turned(&races.all[0]).to_string(), PREFIX);
+    assert_eq!(
+        races.turned(&races.all[0]).expect("a log").to_string(),
+        PREFIX
+    );
 }
 
 #[test]
@@ -76,7 +87,7 @@ fn ends_and_time_outs_race_with_messages() {
         ["2 timeout l0.1:1", "2 timeout t0:1", "4 l0.1:1 t0:1"]
     );
     let steps = "{p0, [spawn(p0.1), spawn(p0.2), timeout, receive(t0:1, p0.2)]}";
-    assert_eq!(found.turned(&found.all[2]).line(0), steps);
+    assert_eq!(found.turned(&found.all[2]).expect("a log").line(0), steps);
 }
 
 #[test]
@@ -89,7 +100,10 @@ fn a_turned_log_has_no_process_that_depends_on_what_was_taken() {
     // One miss is left for the load to wait for.
     let turned = "{p0, [spawn(p0.1), spawn(p0.2), receive(l0.2:1)]}\n\
                   {p0.1, [send(l0.1:1), load(m, 1)]}\n{p0.2, [send(l0.2:1), miss(m)]}\n";
-    assert_eq!(found.turned(&found.all[0]).to_string(), turned);
+    assert_eq!(
+        found.turned(&found.all[0]).expect("a log").to_string(),
+        turned
+    );
 }
 
 #[test]
@@ -111,9 +125,13 @@ fn places_in_the_code_rank_races() {
         sites.insert(At::Receive(1, message), site(line, line == 2));
     }
     let told: Vec<_> = trace.clone().races(&sites).expect("races").all;
-    let told = told
-        .iter()
-        .map(|race| (race.step, race.is_of_application, race.is_same_receive));
+    let told = told.iter().map(|race| {
+        (
+            race.step,
+            race.is_of_application,
+            messages(race).is_same_receive,
+        )
+    });
     let no = Some(false);
     assert_eq!(
         told.collect::<Vec<_>>(),
@@ -153,11 +171,11 @@ proptest! {
     fn every_race_turns_into_a_log_that_can_be(trace in traces()) {
         let races = trace.races(&Sites::default()).expect("races");
         for race in &races.all {
-            let turned = races.turned(race);
+            let turned = races.turned(race).expect("a log");
             prop_assert_eq!(turned.check(), Ok(()));
             prop_assert!(turned.clone().races(&Sites::default()).is_ok());
             let taken = &turned.processes[race.process].steps;
-            prop_assert_eq!(taken.last(), Some(&Step::Receive(race.other)));
+            prop_assert_eq!(taken.last(), Some(&Step::Receive(messages(race).other)));
         }
     }
 }

@@ -1,14 +1,19 @@
 //! Records the order of what processes do to each other.
 
 use beamline_formats::profile::Origin;
-use beamline_formats::ring::{Event as RingEvent, Id, Label, NameId, Near};
+use beamline_formats::ring::{
+    Event as RingEvent, Id, Label, NameId, Near, Shared as Kind, Touch as How,
+};
 
+use super::reports::text_of;
 use super::{Recorder, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
+use crate::process::access::{Access, Part, Shared, Touch};
 use crate::process::answer;
 use crate::process::order::{self, RECORDED, SITED, Sending, Told};
+use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
 
 /// Processes tell their steps from now on, and where in the code these are, if that is asked for.
@@ -20,6 +25,13 @@ pub(super) fn begin(with_sites: bool) {
 pub(in crate::trace) fn sited(p: &Process) {
     if let Some(recorder) = recorder() {
         recorder.tell(p.pid(), &recorder.site(p));
+    }
+}
+
+/// A process is about to make its access of this number.
+pub(in crate::trace) fn accessed(pid: Pid, number: u64, touch: &Touch<'_>) {
+    if let Some(recorder) = recorder() {
+        recorder.access(pid, number, touch);
     }
 }
 
@@ -43,6 +55,37 @@ impl Recorder {
             (self.function(*mfa), (*line).into())
         });
         RingEvent::OrderSite { function, line }
+    }
+
+    fn access(&self, pid: Pid, number: u64, touch: &Touch<'_>) {
+        let atom = |name| self.atom(name);
+        let (shared, name) = match touch.shared {
+            Shared::Table(name) => (Kind::Table, atom(name)),
+            Shared::Name(name) => (Kind::Name, atom(name)),
+            Shared::Names => (Kind::Names, NameId::NONE),
+            Shared::PersistentTerms => (Kind::PersistentTerms, NameId::NONE),
+            Shared::Atomics => (Kind::Atomics, NameId::NONE),
+            Shared::Counters => (Kind::Counters, NameId::NONE),
+        };
+        let (part, text) = match touch.part {
+            Part::All => (0, String::new()),
+            Part::Key(key) => (internal_hash(key), text_of(key)),
+            Part::Place(place) => (place, place.to_string()),
+        };
+        let how = How {
+            number,
+            shared,
+            is_change: touch.access == Access::Write,
+            is_of_part: !matches!(touch.part, Part::All),
+        };
+        let event = RingEvent::OrderAccess {
+            how: how.word(),
+            object: touch.object.number(),
+            name,
+            part,
+            text: &text,
+        };
+        self.tell(pid, &event);
     }
 
     #[inline]

@@ -1,0 +1,296 @@
+//! What each step of a trace knows of the steps of others: what has led to it.
+//!
+//! A message leads from its sending to the receive that takes it, a spawn to the steps of the child, an end to whoever is
+//! told of it. Where it was recorded what accesses are to, an access leads to the next ones that see it: a change to
+//! those of the same part of the same object, a read to the next change.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::super::{Access, Accesses, Message, Origin, Step, Told, Trace};
+use super::shared::Seen;
+
+/// How many steps of each other process one knows of.
+pub(in super::super) type Clock = Rc<HashMap<usize, usize>>;
+
+/// What is known at a step of a process.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Known {
+    pub(in super::super) process: usize,
+    /// Its steps so far.
+    pub(in super::super) steps: usize,
+    others: Clock,
+}
+
+impl Known {
+    pub(super) fn new(process: usize, steps: usize, clock: &Clock) -> Known {
+        let others = clock.clone();
+        Known {
+            process,
+            steps,
+            others,
+        }
+    }
+
+    /// What was known, as the clock of whoever knows this and no more.
+    pub(super) fn clock(&self) -> Clock {
+        let mut clock = Clock::default();
+        join(&mut clock, self);
+        clock
+    }
+
+    pub(in super::super) fn of(&self, process: usize) -> usize {
+        match process == self.process {
+            true => self.steps,
+            false => self.others.get(&process).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// What was known where messages were sent, and where processes ended.
+pub(in super::super) struct Causes {
+    sent: HashMap<Message, Known>,
+    ended: HashMap<usize, Known>,
+    /// What a process's parent knew when it made it, if it has one.
+    begun: HashMap<usize, Option<Known>>,
+    /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
+    before_ends: HashSet<(usize, u32)>,
+    /// Accesses that see each other, where what they are to is known.
+    pub(super) seen: Seen,
+}
+
+/// What a process waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Need {
+    Sent(Message),
+    End(usize),
+    Begin(usize),
+    /// An access, where it is known which ones were made.
+    Access(Access),
+}
+
+impl Causes {
+    /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
+    pub(super) fn of_message(&self, receiver: usize, message: Message) -> Option<usize> {
+        Some(self.of_cause(receiver, message)?.of(receiver))
+    }
+
+    /// What the cause of a message knew; nothing where nobody knows the cause.
+    pub(in super::super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
+        match message {
+            Message::Sent { .. } => self.sent.get(&message),
+            Message::Told(Told { gone: true, .. }) => None,
+            Message::Told(Told { number, .. })
+                if self.before_ends.contains(&(receiver, number)) =>
+            {
+                None
+            }
+            Message::Told(Told { of, .. }) => self.ended.get(&of?),
+        }
+    }
+
+    /// What was known where a process began; nothing of one without a parent.
+    pub(in super::super) fn of_beginning(&self, process: usize) -> Option<&Known> {
+        self.begun.get(&process)?.as_ref()
+    }
+
+    /// Goes through the steps in an order that can have been.
+    pub(in super::super) fn of(trace: &Trace) -> Result<Causes, String> {
+        Causes::with_accesses(trace, &Accesses::default())
+    }
+
+    /// The same of a trace in which each access has its step ([`super::shared::with_accesses`]).
+    pub(super) fn with_accesses(trace: &Trace, accesses: &Accesses) -> Result<Causes, String> {
+        let mut walk = Walk::new(trace, accesses);
+        for at in 0..trace.processes.len() {
+            if let Origin::Root(_) = trace.processes[at].origin {
+                walk.causes.begun.insert(at, None);
+            }
+        }
+        let mut ready: Vec<usize> = (0..trace.processes.len()).collect();
+        loop {
+            while let Some(at) = ready.pop() {
+                if let Some(need) = walk.run(at, &mut ready) {
+                    walk.waiting.entry(need).or_default().push(at);
+                }
+            }
+            match walk.lets_one_go_on() {
+                Some(at) => ready.push(at),
+                None => break,
+            }
+        }
+        let steps = trace.processes.iter().map(|process| process.steps.len());
+        let stuck = steps
+            .zip(&walk.next)
+            .position(|(steps, next)| *next < steps);
+        if let Some(at) = stuck {
+            let step = &trace.processes[at].steps[walk.next[at]];
+            let (name, step) = (trace.name(at), trace.step(at, step));
+            return Err(format!(
+                "{name} cannot {step}: what it needs comes after it"
+            ));
+        }
+        Ok(walk.causes)
+    }
+}
+
+struct Walk<'t> {
+    trace: &'t Trace,
+    accesses: &'t Accesses,
+    /// How many accesses each process has made.
+    made: Vec<u64>,
+    /// Processes that go on without the access that theirs comes after.
+    goes_on: Vec<bool>,
+    causes: Causes,
+    clocks: Vec<Clock>,
+    next: Vec<usize>,
+    waiting: HashMap<Need, Vec<usize>>,
+    /// Processes whose ends are among the steps.
+    ends: Vec<bool>,
+}
+
+impl<'t> Walk<'t> {
+    fn new(trace: &'t Trace, accesses: &'t Accesses) -> Walk<'t> {
+        let processes = trace.processes.iter();
+        Walk {
+            trace,
+            accesses,
+            made: vec![0; trace.processes.len()],
+            goes_on: vec![false; trace.processes.len()],
+            causes: Causes {
+                sent: HashMap::new(),
+                ended: HashMap::new(),
+                begun: HashMap::new(),
+                before_ends: HashSet::new(),
+                seen: Seen::default(),
+            },
+            clocks: vec![Clock::default(); trace.processes.len()],
+            next: vec![0; trace.processes.len()],
+            waiting: HashMap::new(),
+            ends: processes
+                .map(|one| one.steps.contains(&Step::Exit))
+                .collect(),
+        }
+    }
+
+    /// Makes the steps of a process until it needs one that has not been made.
+    fn run(&mut self, at: usize, ready: &mut Vec<usize>) -> Option<Need> {
+        if self.next[at] == 0 {
+            match self.causes.begun.get(&at) {
+                Some(Some(known)) => join(&mut self.clocks[at], &known.clone()),
+                Some(None) => {}
+                None => return Some(Need::Begin(at)),
+            }
+        }
+        let steps = &self.trace.processes[at].steps;
+        while let Some(step) = steps.get(self.next[at]) {
+            if let Step::Receive(message) = step {
+                let cause = match self.cause(at, *message) {
+                    Ok(cause) => cause,
+                    Err(need) => return Some(need),
+                };
+                if let Some(cause) = cause {
+                    join(&mut self.clocks[at], &cause);
+                }
+            }
+            if let Step::After { other, .. } = step
+                && !self.accesses.is_empty()
+                && self.made[other.of] < other.number
+                && !std::mem::take(&mut self.goes_on[at])
+            {
+                return Some(Need::Access(*other));
+            }
+            self.next[at] += 1;
+            let made = match step {
+                Step::Send(number) => {
+                    let (from, number) = (at, *number);
+                    let message = Message::Sent { from, number };
+                    let known = self.known_by(at);
+                    self.causes.sent.insert(message, known);
+                    Need::Sent(message)
+                }
+                Step::Exit => {
+                    let known = self.known_by(at);
+                    self.causes.ended.insert(at, known);
+                    Need::End(at)
+                }
+                Step::Spawn(child) => {
+                    let known = self.known_by(at);
+                    self.causes.begun.insert(*child, Some(known));
+                    Need::Begin(*child)
+                }
+                Step::Accesses(number) if !self.accesses.is_empty() => {
+                    let (of, number) = (at, *number);
+                    self.access(Access { of, number });
+                    Need::Access(Access { of, number })
+                }
+                _ => continue,
+            };
+            ready.extend(self.waiting.remove(&made).into_iter().flatten());
+        }
+        None
+    }
+
+    /// An access is made: whoever makes it knows of those that it sees.
+    fn access(&mut self, access: Access) {
+        self.made[access.of] = access.number;
+        let steps = self.next[access.of];
+        let clock = &mut self.clocks[access.of];
+        let seen = &mut self.causes.seen;
+        seen.access(access, self.accesses, steps, clock);
+    }
+
+    /// What was known where a message was sent; nothing where its cause is not among the steps.
+    fn cause(&self, receiver: usize, message: Message) -> Result<Option<Known>, Need> {
+        let (known, need) = match message {
+            Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),
+            Message::Told(Told {
+                of: Some(of),
+                number,
+                ..
+            }) if self.ends[of] && !self.causes.before_ends.contains(&(receiver, number)) => {
+                (self.causes.ended.get(&of), Need::End(of))
+            }
+            Message::Told(_) => return Ok(None),
+        };
+        known.cloned().map(Some).ok_or(need)
+    }
+
+    /// Nothing goes on. The first of those that wait for an end need not wait: what it got was an exit signal of a process
+    /// that went on. Nor need it where the access was lost that its own comes after.
+    fn lets_one_go_on(&mut self) -> Option<usize> {
+        let need_not_wait = |(need, waiting): (&Need, &Vec<usize>)| match need {
+            Need::End(_) | Need::Access(_) => waiting.iter().min().map(|first| (*first, *need)),
+            Need::Sent(_) | Need::Begin(_) => None,
+        };
+        let (at, need) = self
+            .waiting
+            .iter()
+            .filter_map(need_not_wait)
+            .min_by_key(|(at, _)| *at)?;
+        self.waiting
+            .get_mut(&need)?
+            .retain(|waiting| *waiting != at);
+        let step = self.trace.processes[at].steps.get(self.next[at])?;
+        if let Step::Receive(Message::Told(told)) = step {
+            self.causes.before_ends.insert((at, told.number));
+        }
+        self.goes_on[at] = matches!(need, Need::Access(_));
+        Some(at)
+    }
+
+    fn known_by(&self, process: usize) -> Known {
+        Known::new(process, self.next[process], &self.clocks[process])
+    }
+}
+
+/// Who has this clock knows of this, too.
+pub(in super::super) fn join(clock: &mut Clock, known: &Known) {
+    let own = [(known.process, known.steps)].into_iter();
+    let others = known.others.iter().map(|(at, steps)| (*at, *steps));
+    let is_news = |(at, steps): &(usize, usize)| clock.get(at).is_none_or(|now| now < steps);
+    let news: Vec<(usize, usize)> = others.chain(own).filter(is_news).collect();
+    if !news.is_empty() {
+        Rc::make_mut(clock).extend(news);
+    }
+}

@@ -1,0 +1,345 @@
+//! Races of accesses to what processes share: tables, names, persistent terms, arrays of atomics and counters.
+//!
+//! Two accesses of two processes to the same part of an object, one of them a change, race if nothing else led from the
+//! first to the second: no message, spawn or end, and no third access that sees the first one and is seen by the second.
+//! Source: the reversible races of dynamic partial order reduction (Flanagan and Godefroid).
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::accesses::To;
+use super::super::{Access, Accesses, Common, Step, Trace};
+use super::causes::{Clock, Known, join};
+use super::{Accessed, Causes, Pair, RACES_MAX, Race};
+
+/// The trace, with a step [`Step::Accesses`] for each access that was recorded, in its place.
+pub(super) fn with_accesses(mut trace: Trace, accesses: &Accesses) -> Trace {
+    if accesses.is_empty() {
+        return trace;
+    }
+    for (at, process) in trace.processes.iter_mut().enumerate() {
+        let mut made = accesses.of(at).iter().peekable();
+        let mut own = 0;
+        let mut steps = Vec::with_capacity(process.steps.len() + made.len());
+        for step in std::mem::take(&mut process.steps) {
+            if let Step::Accesses(_) = step {
+                continue;
+            }
+            while let Some(next) = made.next_if(|next| match step {
+                Step::After { access, .. } => next.number < access,
+                _ => step.is_own() && next.steps <= own,
+            }) {
+                steps.push(Step::Accesses(next.number));
+            }
+            own += usize::from(step.is_own());
+            steps.push(step);
+        }
+        let left = made.take_while(|made| made.steps <= own);
+        steps.extend(left.map(|made| Step::Accesses(made.number)));
+        process.steps = steps;
+    }
+    trace
+}
+
+impl Step {
+    /// Its process makes it itself, and it is the same in each run of the process that gets the same.
+    pub(in super::super) fn is_own(&self) -> bool {
+        match self {
+            Step::Spawn(_)
+            | Step::Send(_)
+            | Step::Receive(_)
+            | Step::Timeout
+            | Step::Miss(_)
+            | Step::Load { .. }
+            | Step::Exit => true,
+            Step::Deliver(_)
+            | Step::Answer { .. }
+            | Step::Content { .. }
+            | Step::After { .. }
+            | Step::Accesses(_) => false,
+        }
+    }
+}
+
+/// Accesses that were told to come after others, as a trace tells of them that does not know what they are to: those of
+/// which nothing else tells that they do.
+pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {
+    let mut races = Vec::new();
+    for (of, process) in trace.processes.iter().enumerate() {
+        let mut clock = causes
+            .of_beginning(of)
+            .map(Known::clock)
+            .unwrap_or_default();
+        for (second_step, step) in process.steps.iter().enumerate() {
+            match step {
+                Step::Receive(message) => {
+                    if let Some(known) = causes.of_cause(of, *message) {
+                        join(&mut clock, known);
+                    }
+                }
+                Step::After { access, other } if !trace.is_known(&clock, *other) => {
+                    let number = *access;
+                    races.push(Race {
+                        process: other.of,
+                        step: 0,
+                        pair: Pair::Accesses(Accessed {
+                            first: *other,
+                            second: Access { of, number },
+                            second_step,
+                            common: None,
+                        }),
+                        is_of_application: false,
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    races
+}
+
+impl Trace {
+    /// Whether an access had been made for sure at the last steps that this clock knows of.
+    fn is_known(&self, clock: &Clock, access: Access) -> bool {
+        let steps = &self.processes[access.of].steps;
+        let known = clock.get(&access.of).copied().unwrap_or(0).min(steps.len());
+        steps[..known].iter().any(|step| match step {
+            Step::After { access: number, .. } | Step::Accesses(number) => *number >= access.number,
+            _ => false,
+        })
+    }
+}
+
+/// The last accesses of a kind, one of each process.
+type Last = BTreeMap<usize, (Access, Known)>;
+
+/// What was done to a part of an object, or to all of it, since the last change.
+#[derive(Debug, Default)]
+struct History {
+    changed: Option<(Access, Known)>,
+    read: Last,
+}
+
+#[derive(Debug, Default)]
+struct Object {
+    whole: History,
+    parts: HashMap<u64, History>,
+    /// Changes of parts, and reads of parts, since the last change of the whole.
+    parts_changed: Last,
+    parts_read: Last,
+}
+
+/// Accesses that see each other.
+#[derive(Debug, Default)]
+pub(in super::super) struct Seen {
+    objects: HashMap<u64, Object>,
+    /// The accesses of other processes that an access sees.
+    before: HashMap<Access, Vec<Access>>,
+    /// Where the accesses are that see this one: processes, and places among their steps.
+    after: HashMap<Access, Vec<(usize, usize)>>,
+    races: Vec<Race>,
+    has_more: bool,
+}
+
+impl Seen {
+    /// An access is made by who knows as much as `clock` says, and has made so many steps with it. It knows of what it
+    /// sees from then on.
+    pub(super) fn access(
+        &mut self,
+        access: Access,
+        accesses: &Accesses,
+        steps: usize,
+        clock: &mut Clock,
+    ) {
+        let all = accesses.of(access.of);
+        let made = all.binary_search_by_key(&access.number, |made| made.number);
+        let to = made.map_or(&[][..], |at| &all[at].to);
+        let mut seen: Vec<(Access, Known, Common)> = Vec::new();
+        for to in to {
+            let object = self.objects.entry(to.object).or_default();
+            object.see(*to, |(other, known), part| {
+                let is_new = seen.iter().all(|(seen, ..)| seen != other);
+                if other.of != access.of && is_new {
+                    let object = to.object;
+                    seen.push((*other, known.clone(), Common { object, part }));
+                }
+            });
+        }
+        self.find(access, steps - 1, &seen, clock);
+        for (other, known, _) in &seen {
+            join(clock, known);
+            self.before.entry(access).or_default().push(*other);
+            let place = (access.of, steps - 1);
+            self.after.entry(*other).or_default().push(place);
+        }
+        let known = Known::new(access.of, steps, clock);
+        for to in to {
+            let object = self.objects.entry(to.object).or_default();
+            object.note(*to, (access, known.clone()));
+        }
+    }
+
+    /// Those that could have come the other way around.
+    fn find(
+        &mut self,
+        access: Access,
+        step: usize,
+        seen: &[(Access, Known, Common)],
+        clock: &Clock,
+    ) {
+        for (at, (first, known, common)) in seen.iter().enumerate() {
+            let first_step = known.steps - 1;
+            let knows = |steps: usize| steps > first_step;
+            let is_known = knows(clock.get(&first.of).copied().unwrap_or(0));
+            let mut others = seen.iter().enumerate().filter(|(other, _)| *other != at);
+            if is_known || others.any(|(_, (_, other, _))| knows(other.of(first.of))) {
+                continue;
+            }
+            if self.races.len() == RACES_MAX {
+                self.has_more = true;
+                return;
+            }
+            self.races.push(Race {
+                process: first.of,
+                step: first_step,
+                pair: Pair::Accesses(Accessed {
+                    first: *first,
+                    second: access,
+                    second_step: step,
+                    common: Some(*common),
+                }),
+                is_of_application: false,
+            });
+        }
+    }
+
+    /// The races that were found, and whether there are more.
+    pub(super) fn take_races(&mut self) -> (Vec<Race>, bool) {
+        (std::mem::take(&mut self.races), self.has_more)
+    }
+
+    /// Where the accesses are that see this one: processes, and places among their steps.
+    pub(super) fn after(&self, access: Access) -> &[(usize, usize)] {
+        self.after.get(&access).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same, of a step of the process at a place.
+    pub(super) fn after_step(&self, of: usize, step: &Step) -> &[(usize, usize)] {
+        match *step {
+            Step::Accesses(number) => self.after(Access { of, number }),
+            _ => &[],
+        }
+    }
+
+    /// What an access comes after, of those of other processes: what it sees. Where the race is turned around of which it
+    /// is the second one, what the first one saw instead of that one.
+    fn comes_after(&self, access: Access, turned: Option<&Accessed>) -> Vec<Access> {
+        let sees = |access| self.before.get(&access).into_iter().flatten().copied();
+        let mut after: Vec<Access> = sees(access).collect();
+        if let Some(both) = turned.filter(|both| both.second == access) {
+            let first = both.first;
+            after.retain(|other| *other != first);
+            after.extend(sees(first).filter(|other| other.of != access.of));
+            let number = first.number - 1;
+            after.extend((number > 0).then_some(Access { number, ..first }));
+        }
+        after
+    }
+
+    /// Steps of a process in which each access has its own, as a log has them that may turn a race around: it tells only
+    /// which accesses come after those of others.
+    pub(super) fn told(&self, of: usize, steps: &[Step], turned: Option<&Accessed>) -> Vec<Step> {
+        let mut told = Vec::with_capacity(steps.len());
+        let mut after: HashMap<usize, u64> = HashMap::new();
+        let (mut made, mut counted) = (0, 0);
+        for step in steps {
+            match step {
+                Step::After { .. } => {}
+                Step::Accesses(number) => {
+                    made = *number;
+                    let access = Access { of, number: made };
+                    for other in self.comes_after(access, turned) {
+                        let last = after.entry(other.of).or_default();
+                        if *last < other.number {
+                            *last = other.number;
+                            counted = made;
+                            let access = made;
+                            told.push(Step::After { access, other });
+                        }
+                    }
+                }
+                step => {
+                    if *step == Step::Exit && counted < made {
+                        counted = made;
+                        told.push(Step::Accesses(made));
+                    }
+                    told.push(step.clone());
+                }
+            }
+        }
+        if counted < made {
+            told.push(Step::Accesses(made));
+        }
+        told
+    }
+}
+
+impl Object {
+    /// Calls `with` with each access that one to this sees, and the part that they have in common.
+    fn see<'o>(&'o self, to: To, mut with: impl FnMut(&'o (Access, Known), Option<u64>)) {
+        let Object {
+            whole,
+            parts,
+            parts_changed,
+            parts_read,
+        } = self;
+        let Some(part) = to.part else {
+            let mut all = |last: &'o Last| last.values().for_each(|last| with(last, None));
+            all(parts_changed);
+            if to.is_change {
+                all(parts_read);
+                all(&whole.read);
+            }
+            return whole.changed.iter().for_each(|last| with(last, None));
+        };
+        let own = parts.get(&part);
+        if to.is_change {
+            let read = own.into_iter().flat_map(|own| own.read.values());
+            read.for_each(|last| with(last, Some(part)));
+            whole.read.values().for_each(|last| with(last, Some(part)));
+        }
+        let changed = own.and_then(|own| own.changed.as_ref());
+        let changed = changed.or(whole.changed.as_ref());
+        changed.into_iter().for_each(|last| with(last, Some(part)));
+    }
+
+    /// An access has been made.
+    fn note(&mut self, to: To, made: (Access, Known)) {
+        let of = made.0.of;
+        match (to.part, to.is_change) {
+            (None, true) => {
+                *self = Object {
+                    whole: History {
+                        changed: Some(made),
+                        read: Last::new(),
+                    },
+                    ..Object::default()
+                };
+            }
+            (None, false) => drop(self.whole.read.insert(of, made)),
+            (Some(part), true) => {
+                let history = self.parts.entry(part).or_default();
+                history.changed = Some(made.clone());
+                history.read.clear();
+                self.parts_changed.insert(of, made);
+            }
+            (Some(part), false) => {
+                let history = self.parts.entry(part).or_default();
+                history.read.insert(of, made.clone());
+                self.parts_read.insert(of, made);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! What of an access to what processes share is one number of its record.
+
+/// What processes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Shared {
+    /// A table of ETS.
+    Table = 1,
+    /// A registered name.
+    Name = 2,
+    /// All registered names.
+    Names = 3,
+    /// The terms of `persistent_term`.
+    PersistentTerms = 4,
+    /// An array of `atomics`.
+    Atomics = 5,
+    /// An array of `counters`.
+    Counters = 6,
+}
+
+impl Shared {
+    const ALL: [Shared; 6] = [
+        Shared::Table,
+        Shared::Name,
+        Shared::Names,
+        Shared::PersistentTerms,
+        Shared::Atomics,
+        Shared::Counters,
+    ];
+}
+
+/// An access: the lowest bit says that it is a change, the next one that it is to a part of the object, the next six to
+/// what (as [`Shared`] numbers it), and the others which of the process's accesses it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Which of the accesses of its process, from 1: less than 2^56.
+    pub number: u64,
+    /// What is accessed.
+    pub shared: Shared,
+    /// The access changes it, as far as others see.
+    pub is_change: bool,
+    /// Only a part of it is accessed: a key, or a place in an array.
+    pub is_of_part: bool,
+}
+
+/// Bits below the number.
+const BITS: u32 = 8;
+
+impl Touch {
+    /// The number that holds it.
+    #[must_use]
+    pub fn word(self) -> u64 {
+        let how = u64::from(self.is_of_part) << 1 | u64::from(self.is_change);
+        self.number << BITS | (self.shared as u64) << 2 | how
+    }
+
+    /// What the number holds; nothing where nobody knows what is accessed.
+    #[must_use]
+    pub(crate) fn from_word(word: u64) -> Option<Touch> {
+        let shared = word >> 2 & 0x3f;
+        let mut all = Shared::ALL.into_iter();
+        Some(Touch {
+            number: word >> BITS,
+            shared: all.find(|kind| *kind as u64 == shared)?,
+            is_change: word & 1 != 0,
+            is_of_part: word & 2 != 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_holds_all_of_it() {
+        for shared in Shared::ALL {
+            for (is_change, is_of_part) in [(false, true), (true, false)] {
+                let touch = Touch {
+                    number: 12_345_678,
+                    shared,
+                    is_change,
+                    is_of_part,
+                };
+                assert_eq!(Touch::from_word(touch.word()), Some(touch));
+            }
+        }
+        assert_eq!(Touch::from_word(1 << BITS), None);
+    }
+}
