@@ -328,10 +328,13 @@ impl<'a> Told<'a> {
             let label = trace.message(race.process, message);
             match message {
                 Message::Sent { from, .. } => format!("{label} from {}", self.process(*from)),
-                Message::Told(told) => match told.of {
-                    Some(of) => format!("{label}, the end of {}", self.process(of)),
-                    None => label,
-                },
+                Message::Told(told) => {
+                    let gone = if told.gone { ", which was gone" } else { "" };
+                    match told.of {
+                        Some(of) => format!("{label}, the end of {}{gone}", self.process(of)),
+                        None => label,
+                    }
+                }
             }
         };
         let receiver = self.process(race.process);
@@ -341,10 +344,14 @@ impl<'a> Told<'a> {
         };
         let more = more_of_the_kind(kind.more);
         let other = message(&both.other);
-        let _ = writeln!(out, "      {other} could have come first{more}");
+        let _ = match both.is_same_message() {
+            true => writeln!(out, "      it could have been there still{more}"),
+            false => writeln!(out, "      {other} could have come first{more}"),
+        };
         let [receive, taken, sent] = self.sites.of_race(race);
         if let Some(receive) = receive {
             let same = match both.is_same_receive {
+                _ if both.is_same_message() => "",
                 Some(true) => "; it took the other one later",
                 _ => "; it may have no clause for the other one",
             };

@@ -117,12 +117,12 @@ fn recorded(program: &str, text: &str) -> Option<(Place, String)> {
     Some((place, printed))
 }
 
-/// The races of accesses of a recording, as JSON.
-fn accesses(place: &Place) -> Vec<serde_json::Value> {
+/// The races of a recording, as JSON: of `races`, or of `accesses`.
+fn found(place: &Place, of: &str) -> Vec<serde_json::Value> {
     let found = place.run(&["races", "--json", "run.stream"]);
     assert_eq!(errors(&found), "");
     let mut json: serde_json::Value = serde_json::from_slice(&found.stdout).expect("JSON");
-    serde_json::from_value(json["accesses"].take()).expect("an array")
+    serde_json::from_value(json[of].take()).expect("an array")
 }
 
 /// What a program prints that follows the log which turns a race around.
@@ -153,7 +153,7 @@ fn a_lost_update_of_a_table_is_found_and_turned_around() {
         return;
     };
     assert_eq!(printed, "2\n");
-    let all = accesses(&place);
+    let all = found(&place, "accesses");
     let is_of = |part: &'static str| move |race: &&serde_json::Value| race["part"] == part;
     let hits: Vec<_> = all.iter().filter(is_of("hits")).collect();
     // No access to the other key of the table, which only one process has.
@@ -195,9 +195,30 @@ fn a_name_that_is_looked_up_before_it_is_registered_is_a_race() {
         return;
     };
     assert_eq!(printed, "true\n");
-    let all = accesses(&place);
+    let all = found(&place, "accesses");
     let is_clerk = |race: &&serde_json::Value| race["kind"] == "name" && race["name"] == "clerk";
     let race = all.iter().find(is_clerk).expect("a race");
     assert_eq!(race["first"]["is_change"], true);
     assert_eq!(turned(&place, race), "false\n");
+}
+
+#[test]
+fn a_process_that_was_gone_when_it_was_monitored_could_have_been_there() {
+    let program = include_str!("../../ci/races/gone.erl");
+    let Some((place, printed)) = recorded("gone", program) else {
+        return;
+    };
+    assert_eq!(printed, "noproc\n");
+    let all = found(&place, "races");
+    let is_gone = |race: &&serde_json::Value| {
+        race["is_of_application"] == true && race["taken"] == race["other"]
+    };
+    let race = all.iter().find(is_gone).expect("a race");
+    assert_eq!(turned(&place, race), "oops\n");
+    let text = place.run(&["races", "run.stream"]).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(
+        text.contains(", which was gone\n      it could have been there still\n"),
+        "{text}"
+    );
 }

@@ -53,6 +53,17 @@ pub struct Messages {
     pub is_same_receive: Option<bool>,
 }
 
+impl Messages {
+    /// Both tell of one process, which was gone or was not.
+    #[must_use]
+    pub fn is_same_message(&self) -> bool {
+        match (self.taken, self.other) {
+            (Some(Message::Told(taken)), Message::Told(other)) => taken.number == other.number,
+            _ => false,
+        }
+    }
+}
+
 /// Two accesses of two processes to what they share, of which one at least is a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accessed {
@@ -99,6 +110,7 @@ impl Trace {
         };
         for process in 0..races.trace.processes.len() {
             races.add_those_of(process, &causes, sites);
+            races.add_gone(process, &causes, sites);
         }
         let (mut accesses, has_more) = match sites.accesses.is_empty() {
             true => (shared::told(&races.trace, &causes), false),
@@ -183,6 +195,47 @@ impl Races {
                 sites.tell(&mut race);
                 race
             }));
+    }
+
+    /// A process that was gone when it was monitored or linked to, and whose end nothing had told of: it could have been
+    /// there still, and be told of later, with its reason.
+    fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
+        let steps = &self.trace.processes[process].steps;
+        let timeouts = timeouts_until(steps);
+        let begun = causes.of_beginning(process);
+        let mut clock = begun.map(Known::clock).unwrap_or_default();
+        for (step, made) in steps.iter().enumerate() {
+            let Step::Receive(message) = made else {
+                continue;
+            };
+            if let Message::Told(Told {
+                of: Some(of),
+                gone: true,
+                number,
+            }) = *message
+                && let Some(end) = self.trace.end_of(of)
+                && clock.get(&of).is_none_or(|known| *known <= end)
+                && self.all.len() < RACES_MAX
+            {
+                let (of, gone) = (Some(of), false);
+                let mut race = Race {
+                    process,
+                    step,
+                    pair: Pair::Messages(Messages {
+                        taken: Some(*message),
+                        timeout: timeouts[step],
+                        other: Message::Told(Told { number, of, gone }),
+                        is_same_receive: None,
+                    }),
+                    is_of_application: false,
+                };
+                sites.tell(&mut race);
+                self.all.push(race);
+            }
+            if let Some(known) = causes.of_cause(process, *message) {
+                join(&mut clock, known);
+            }
+        }
     }
 
     /// The log that turns a race around: all steps that do not depend on what came first, and what could have. What
@@ -276,6 +329,12 @@ impl Trace {
 impl Trace {
     fn is_spawned_before(&self, parent: usize, end: usize, child: usize) -> bool {
         self.processes[parent].steps[..end].contains(&Step::Spawn(child))
+    }
+
+    /// The place of the end of a process among its steps, if it ends.
+    fn end_of(&self, process: usize) -> Option<usize> {
+        let mut steps = self.processes[process].steps.iter();
+        steps.position(|step| *step == Step::Exit)
     }
 
     /// Accesses come after none that were cut off, as far as those are known that were not.

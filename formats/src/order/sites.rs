@@ -135,7 +135,8 @@ impl Sites {
         race.is_of_application = all.iter().flatten().any(|site| site.is_of_application);
         if let Pair::Messages(messages) = &mut race.pair {
             let later = self.get(At::Receive(race.process, messages.other));
-            messages.is_same_receive = Some(all[0].is_some() && all[0] == later);
+            let is_same = messages.is_same_message() || all[0].is_some() && all[0] == later;
+            messages.is_same_receive = Some(is_same);
         }
     }
 }

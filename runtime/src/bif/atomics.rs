@@ -101,6 +101,17 @@ fn index(words: &[AtomicI64], ix: Term<'_>) -> Result<usize, Raise<'static>> {
         .ok_or_else(badarg)
 }
 
+/// The turn of `p` to access the word at `ix` of an array.
+fn turn<'t>(
+    turns: &'t Turns,
+    p: &Process,
+    access: Access,
+    shared: Shared,
+    ix: Term<'_>,
+) -> Result<Turn<'t>, Control<'static>> {
+    turns.take(p, access, shared, Part::Place(ix.as_u64().unwrap_or(0)))
+}
+
 impl Atomics {
     fn of<'p>(reference: Term<'p>) -> Result<&'p Atomics, Raise<'static>> {
         reference
@@ -117,17 +128,6 @@ impl Atomics {
         let atomics = Atomics::of(reference)?;
         let ix = index(&atomics.words, ix)?;
         Ok((atomics, &atomics.words[ix]))
-    }
-
-    /// The turn of `p` to access the word at `ix`.
-    fn turn(
-        &self,
-        p: &Process,
-        access: Access,
-        ix: Term<'_>,
-    ) -> Result<Turn<'_>, Control<'static>> {
-        let place = Part::Place(ix.as_u64().unwrap_or(0));
-        self.turns.take(p, access, Shared::Atomics, place)
     }
 
     fn value(&self, term: Term<'_>) -> Result<i64, Raise<'static>> {
@@ -164,14 +164,14 @@ fn atomics_new_2<'p>(p: &'p Process, [count, options]: [Term<'p>; 2]) -> BifResu
 
 fn get_2<'p>(p: &'p Process, [reference, ix]: [Term<'p>; 2]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
-    let _turn = atomics.turn(p, Access::Read, ix)?;
+    let _turn = turn(&atomics.turns, p, Access::Read, Shared::Atomics, ix)?;
     Ok(atomics.build(p, word.load(Ordering::SeqCst)))
 }
 
 fn put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let value = atomics.value(value)?;
-    let _turn = atomics.turn(p, Access::Write, ix)?;
+    let _turn = turn(&atomics.turns, p, Access::Write, Shared::Atomics, ix)?;
     word.store(value, Ordering::SeqCst);
     Ok(am::ok.term())
 }
@@ -179,7 +179,7 @@ fn put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult
 fn add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let by = increment(by)?;
-    let _turn = atomics.turn(p, Access::Write, ix)?;
+    let _turn = turn(&atomics.turns, p, Access::Write, Shared::Atomics, ix)?;
     word.fetch_add(by, Ordering::SeqCst);
     Ok(am::ok.term())
 }
@@ -187,7 +187,7 @@ fn add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p
 fn add_get_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let by = increment(by)?;
-    let _turn = atomics.turn(p, Access::Write, ix)?;
+    let _turn = turn(&atomics.turns, p, Access::Write, Shared::Atomics, ix)?;
     let was = word.fetch_add(by, Ordering::SeqCst);
     Ok(atomics.build(p, was.wrapping_add(by)))
 }
@@ -195,7 +195,7 @@ fn add_get_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResul
 fn exchange_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let value = atomics.value(value)?;
-    let _turn = atomics.turn(p, Access::Write, ix)?;
+    let _turn = turn(&atomics.turns, p, Access::Write, Shared::Atomics, ix)?;
     let was = word.swap(value, Ordering::SeqCst);
     Ok(atomics.build(p, was))
 }
@@ -206,7 +206,7 @@ fn compare_exchange_4<'p>(
 ) -> BifResult<'p> {
     let (atomics, word) = Atomics::word(reference, ix)?;
     let (expected, desired) = (atomics.value(expected)?, atomics.value(desired)?);
-    let _turn = atomics.turn(p, Access::Write, ix)?;
+    let _turn = turn(&atomics.turns, p, Access::Write, Shared::Atomics, ix)?;
     match word.compare_exchange(expected, desired, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => Ok(am::ok.term()),
         Err(actual) => Ok(atomics.build(p, actual)),
@@ -249,17 +249,6 @@ impl Counters {
         let ix = index(&counters.words, ix)?;
         Ok((counters, &counters.words[ix]))
     }
-
-    /// The turn of `p` to access the counter at `ix`.
-    fn turn(
-        &self,
-        p: &Process,
-        access: Access,
-        ix: Term<'_>,
-    ) -> Result<Turn<'_>, Control<'static>> {
-        let place = Part::Place(ix.as_u64().unwrap_or(0));
-        self.turns.take(p, access, Shared::Counters, place)
-    }
 }
 
 fn counters_new_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -272,14 +261,14 @@ fn counters_new_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn counters_get_2<'p>(p: &'p Process, [reference, ix]: [Term<'p>; 2]) -> BifResult<'p> {
     let (counters, word) = Counters::word(reference, ix)?;
-    let _turn = counters.turn(p, Access::Read, ix)?;
+    let _turn = turn(&counters.turns, p, Access::Read, Shared::Counters, ix)?;
     Ok(p.integer(word.load(Ordering::Relaxed)))
 }
 
 fn counters_add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> BifResult<'p> {
     let (counters, word) = Counters::word(reference, ix)?;
     let by = increment(by)?;
-    let _turn = counters.turn(p, Access::Write, ix)?;
+    let _turn = turn(&counters.turns, p, Access::Write, Shared::Counters, ix)?;
     word.fetch_add(by, Ordering::Relaxed);
     Ok(am::ok.term())
 }
@@ -287,7 +276,7 @@ fn counters_add_3<'p>(p: &'p Process, [reference, ix, by]: [Term<'p>; 3]) -> Bif
 fn counters_put_3<'p>(p: &'p Process, [reference, ix, value]: [Term<'p>; 3]) -> BifResult<'p> {
     let (counters, word) = Counters::word(reference, ix)?;
     let value = as_i64(value).ok_or_else(badarg)?;
-    let _turn = counters.turn(p, Access::Write, ix)?;
+    let _turn = turn(&counters.turns, p, Access::Write, Shared::Counters, ix)?;
     word.store(value, Ordering::Relaxed);
     Ok(am::ok.term())
 }

@@ -149,6 +149,25 @@ fn places_in_the_code_rank_races() {
 }
 
 #[test]
+fn who_was_gone_could_have_been_there() {
+    let text = "{p0, [spawn(p0.1), receive(t0:1, p0.1, gone), send(l0:1), receive(l0.1:1)]}\n\
+                {p0.1, [send(l0.1:1), exit]}";
+    let found = parsed(text).races(&Sites::default()).expect("races");
+    let gone: Vec<_> = found
+        .all
+        .iter()
+        .filter(|race| messages(race).is_same_message())
+        .collect();
+    assert_eq!(gone.len(), 1, "{:?}", found.all);
+    let turned = "{p0, [spawn(p0.1), receive(t0:1, p0.1)]}\n{p0.1, [send(l0.1:1), exit]}\n";
+    assert_eq!(found.turned(gone[0]).expect("a log").to_string(), turned);
+    // It has been told of the end.
+    let text =
+        "{p0, [spawn(p0.1), receive(t0:1, p0.1), receive(t0:2, p0.1, gone)]}\n{p0.1, [exit]}";
+    assert_eq!(races(text).1, Vec::<String>::new());
+}
+
+#[test]
 fn an_exit_signal_comes_from_a_process_that_goes_on() {
     let text =
         "{p0, [spawn(p0.1), receive(t0:1, p0.1), send(l0:1)]}\n{p0.1, [receive(l0:1), exit]}";
