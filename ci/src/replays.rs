@@ -1,5 +1,6 @@
 //! `cargo xtask replays`: programs whose output depends on the order of messages (`ci/races`) are recorded with two
-//! schedulers, and replayed. Each replay has the output and the exit code of its own recording.
+//! schedulers, and replayed. Each replay has the output and the exit code of its own recording, and so has each process
+//! its reductions and words.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -103,7 +104,9 @@ fn once(dir: &Path, beamline: &Path, otp: &Path, name: &str) -> Result<(Ended, E
 fn end(dir: &Path, words: &[String]) -> Result<Ended> {
     let ended = Place::new(None)?.command(dir, words)?.output()?;
     let told = String::from_utf8_lossy(&ended.stderr);
-    let errors = told.lines().filter(|line| line.contains("cannot follow"));
+    let differs =
+        |line: &&str| line.contains("cannot follow") || line.contains("in the recorded run");
+    let errors = told.lines().filter(differs);
     Ok(Ended {
         code: ended.status.code(),
         out: ended.stdout,

@@ -161,6 +161,109 @@ fn a_replay_is_recorded_as_the_run_was() {
     assert_eq!(steps(&first, &workload), steps(&again, &workload));
 }
 
+/// The steps that tell what processes spent, of all processes, in their order.
+fn spent(trace: &str) -> Vec<&str> {
+    let all = trace.lines().filter_map(|line| {
+        let (_, spent) = line.split_once("spent(")?;
+        spent.split_once(')').map(|(spent, _)| spent)
+    });
+    all.collect()
+}
+
+/// What a replay tells of processes that spent another number.
+fn told_of_spent(output: &std::process::Output) -> Option<String> {
+    let errors = errors(output);
+    let line = errors
+        .lines()
+        .find(|line| line.contains("in the recorded run"))?;
+    Some(line.to_owned())
+}
+
+#[test]
+fn processes_spend_the_same_in_a_replay() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let trace = |file| String::from_utf8(place.run(&["trace", file]).stdout).expect("text");
+    let first = trace("run.stream");
+    assert!(spent(&first).len() > 8, "the workload's processes end");
+    let begin = ["record", "--events", "order", "-o", "again.stream"];
+    let again = place.run(&[&begin[..], &["--replay", "run.stream", "--", "work.erl"]].concat());
+    assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+    assert_eq!(told_of_spent(&again), None);
+    assert_eq!(spent(&trace("again.stream")), spent(&first));
+
+    let log = place.run(&["trace", "--log", "run.stream"]).stdout;
+    let log = String::from_utf8(log).expect("text");
+    let one = spent(&log).last().copied().expect("one ends").to_owned();
+    let (reductions, words) = one.split_once(", ").expect("two numbers");
+    let more = reductions.parse::<u64>().expect("a number") + 5;
+    place.write(
+        "other.log",
+        &log.replace(&format!("spent({one})"), &format!("spent({more}, {words})")),
+    );
+    let other = place.run(&["run", "--replay", "other.log", "--", "work.erl"]);
+    assert_eq!(other.status.code(), Some(3), "{}", errors(&other));
+    let told = told_of_spent(&other).expect("a line");
+    assert!(
+        told.contains(&format!(" made {reductions} reductions, and {more} in")),
+        "{told}"
+    );
+
+    let without: Vec<String> = log.lines().map(without_spent).collect();
+    place.write("old.log", &without.join("\n"));
+    let old = place.run(&["run", "--replay", "old.log", "--", "work.erl"]);
+    assert_eq!(old.status.code(), Some(3), "{}", errors(&old));
+    assert_eq!(told_of_spent(&old), None);
+}
+
+/// A process as it was recorded before processes told what they spent.
+fn without_spent(line: &str) -> String {
+    match line.split_once("spent(") {
+        None => line.to_owned(),
+        Some((before, spent)) => {
+            let (_, after) = spent.split_once(')').expect("its end");
+            format!("{before}{}", after.trim_start_matches(", "))
+        }
+    }
+}
+
+/// Calls of its own function whose number depends on which messages come first.
+const COUNTED: &str = "\
+-module(work).
+-export([main/1, step/1]).
+main(_) ->
+    Me = self(),
+    [spawn(fun() -> [Me ! {N, I} || I <- lists:seq(1, 30)] end) || N <- lists:seq(1, 6)],
+    io:format(\"~w~n\", [all(180, 1)]).
+all(0, Sum) -> Sum;
+all(Left, Sum) -> receive {N, I} -> all(Left - 1, step((Sum * N + I) rem 50)) end.
+step(0) -> 0;
+step(N) -> 1 + step(N - 1).
+";
+
+#[test]
+fn counts_of_two_replays_are_equal() {
+    let Some(place) = Place::new(COUNTED) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let counts = |file: &str| {
+        let begin = ["profile", "--type", "call_count", "--json", file];
+        let replay = ["--replay", "run.stream", "--", "work.erl"];
+        place.printed(&[&begin[..], &replay].concat());
+        let profile = place.json(file);
+        let functions = profile["functions"].as_array().expect("functions").clone();
+        assert!(
+            functions.iter().any(|row| row.to_string().contains("step")),
+            "{functions:?}"
+        );
+        functions
+    };
+    assert_eq!(counts("first.json"), counts("second.json"));
+}
+
 #[test]
 fn the_figure_is_traced_as_the_text_has_it() {
     let Some(place) = Place::new(FIGURE) else {
@@ -198,7 +301,7 @@ fn the_figure_is_traced_as_the_text_has_it() {
     let l1 = &l1[..l1.find(')').expect("an end")];
     let (l2, l3, l4, l5) = (label(&p2, 1), label(p3, 1), label(&p2, 2), label(&p4, 1));
     assert_eq!(
-        steps(&trace, p3).replace("timeout, ", ""),
+        without_spent(steps(&trace, p3)).replace("timeout, ", ""),
         format!(
             "deliver({l1}), deliver({l2}), receive({l1}), send({l3}), receive({l2}), deliver({l4}), receive({l4}), \
              deliver({l5}), receive({l5}), send({}), exit",
@@ -206,10 +309,13 @@ fn the_figure_is_traced_as_the_text_has_it() {
         )
     );
     assert_eq!(
-        steps(&trace, &p2),
+        without_spent(steps(&trace, &p2)),
         format!("timeout, send({l2}), deliver({l3}), receive({l3}), send({l4}), exit")
     );
-    assert_eq!(steps(&trace, &p4), format!("timeout, send({l5}), exit"));
+    assert_eq!(
+        without_spent(steps(&trace, &p4)),
+        format!("timeout, send({l5}), exit")
+    );
     let log = String::from_utf8(place.run(&["trace", "--log", "run.stream"]).stdout).expect("text");
     assert!(!log.contains("deliver("));
 }
@@ -288,6 +394,7 @@ fn what_can_be_no_replay_is_refused_before_anything_runs() {
     for (file, error) in [
         ("wrong.log", "nobody sends this message"),
         ("messages.stream", "record it with --events order"),
+        ("cut.stream", "is missing"),
         ("work.erl", "is expected"),
         ("nothing", "No such file"),
     ] {

@@ -294,7 +294,7 @@ impl Scheduler {
         add(&counters.context_switches, 1);
         add(&counters.reductions, p.reductions() - before);
         let used = CONTEXT_REDS - p.fcalls.get();
-        p.new_slice();
+        p.rests(outcome);
         if matches!(outcome, Outcome::Exit(_)) && p.terminate() {
             // `p` holds what is shared until it is dropped.
             shared.run_state.end_last_run();
@@ -366,7 +366,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     }
     // Again: the fetch has taken the wake-up of a call that has ended since the first look.
     p.come_back();
-    if p.is_away() || !p.is_ready() {
+    if p.is_away() || !p.is_ready() || p.awaits_end() {
         return Outcome::Wait;
     }
     if lifted.is_some() {
@@ -378,6 +378,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     // function's.
     let is_spared = Heap::is_zealous() && p.reductions() == 0;
     if !is_spared
+        && p.begins_slice()
         && p.wants_collection()
         && let Err(exiting) = p.garbage_collect(0, 0)
     {

@@ -110,6 +110,7 @@ pub fn root() -> Option<&'static Path> {
 /// What is written before the machine ends, in this order.
 const AT_END: &[fn()] = &[
     nif::library::at_halt,
+    process::replay::tell_spent,
     trace::totals::write_at_end,
     trace::profile::write_at_end,
     trace::record::end,
@@ -164,6 +165,10 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         trace::totals::start(request, otp_version(root));
     }
     process::replay::start_from_environment().map_err(StartError)?;
+    if process::order::is_asked() {
+        // Which atoms are made first is chance.
+        hash_atoms_by_name();
+    }
     scheduler::explore_from_environment().map_err(StartError)?;
     preload(root)?;
     bif::os::handle_signals(trace::is_measured());

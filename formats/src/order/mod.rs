@@ -112,8 +112,21 @@ pub enum Step {
     },
     /// It has made so many accesses.
     Accesses(u64),
+    /// What it has spent by its end.
+    Spent(Spent),
     /// It ended.
     Exit,
+}
+
+/// What a process has spent by its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spent {
+    /// Reductions that it has made.
+    pub reductions: u64,
+    /// Words that it has allocated.
+    pub words: u64,
+    /// A signal ends it: it does not end by itself.
+    pub by_signal: bool,
 }
 
 /// An access to what processes share.

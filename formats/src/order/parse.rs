@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::reference::Reference;
-use super::{Access, Message, Origin, Process, Step, Told, Trace, Value};
+use super::{Access, Message, Origin, Process, Spent, Step, Told, Trace, Value};
 use crate::name;
 use crate::ring::Id;
 
@@ -259,7 +259,7 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 }
 
 /// The steps, with the numbers of arguments that they may have.
-const STEPS: [(&str, std::ops::RangeInclusive<usize>); 12] = [
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 13] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=3),
@@ -271,6 +271,7 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 12] = [
     ("content", 2..=2),
     ("after", 2..=2),
     ("accesses", 1..=1),
+    ("spent", 2..=3),
     ("exit", 0..=0),
 ];
 
@@ -385,6 +386,15 @@ impl Builder {
                 other: self.access(&arguments[1])?,
             },
             "accesses" => Step::Accesses(self.own_access(me, first)?),
+            "spent" => Step::Spent(Spent {
+                reductions: first.parse().ok()?,
+                words: arguments[1].parse().ok()?,
+                by_signal: match arguments.get(2).map(String::as_str) {
+                    None => false,
+                    Some("signal") => true,
+                    Some(_) => return None,
+                },
+            }),
             "exit" => Step::Exit,
             _ => return None,
         })

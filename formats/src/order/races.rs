@@ -337,7 +337,8 @@ impl Trace {
         steps.position(|step| *step == Step::Exit)
     }
 
-    /// Accesses come after none that were cut off, as far as those are known that were not.
+    /// Accesses come after none that were cut off, as far as those are known that were not, and what
+    /// processes spend may depend on it.
     fn forget_accesses(&mut self) {
         let left = self.processes.iter().map(|process| {
             let mut steps = process.steps.iter().rev();
@@ -355,6 +356,7 @@ impl Trace {
                     other.number = other.number.min(left[other.of]);
                     other.number > 0
                 }
+                Step::Spent(_) => false,
                 _ => true,
             });
         }

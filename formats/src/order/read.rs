@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::accesses::{Object, To};
-use super::{Access, At, Message, Origin, Process, Site, Sites, Step, Told, Trace, Value, moved};
+use super::{
+    Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Told, Trace, Value, moved,
+};
 use crate::name;
 use crate::profile::Origin as Whose;
 use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording, Touch};
@@ -164,6 +166,28 @@ enum Sited {
 }
 
 impl Known {
+    /// A record of a time-out or of its end, if it is one.
+    fn ends_or_waits(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::OrderTimeout {} => {
+                self.timeouts += 1;
+                self.is_at_site(Sited::Timeout(self.timeouts));
+                self.steps.push(Step::Timeout);
+            }
+            Event::OrderSpent {
+                reductions,
+                words,
+                ended,
+            } => self.steps.push(Step::Spent(Spent {
+                reductions,
+                words,
+                by_signal: ended != 0,
+            })),
+            Event::OrderExit {} => self.steps.push(Step::Exit),
+            _ => {}
+        }
+    }
+
     /// The place that was told before is that of this step.
     fn is_at_site(&mut self, step: Sited) {
         if let Some(site) = self.site.take() {
@@ -248,12 +272,6 @@ impl<'r> Reader<'r> {
             Event::OrderTold { of } => self.told(me, of, false)?,
             Event::OrderToldGone { of } => self.told(me, of, true)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
-            Event::OrderTimeout {} => {
-                let known = &mut self.all[me];
-                known.timeouts += 1;
-                known.is_at_site(Sited::Timeout(known.timeouts));
-                known.steps.push(Step::Timeout);
-            }
             Event::OrderMiss { module } => {
                 let module = self.module(module)?;
                 self.all[me].steps.push(Step::Miss(module));
@@ -267,7 +285,6 @@ impl<'r> Reader<'r> {
                 let number = self.accesses(me, count)?;
                 self.all[me].steps.push(Step::Accesses(number));
             }
-            Event::OrderExit {} => self.all[me].steps.push(Step::Exit),
             Event::OrderAnswer {
                 function,
                 difference,
@@ -290,7 +307,10 @@ impl<'r> Reader<'r> {
                 third,
                 fourth,
             } => self.more_of_term(me, [first, second, third, fourth])?,
-            _ => self.add_site(me, event),
+            _ => {
+                self.all[me].ends_or_waits(event);
+                self.add_site(me, event);
+            }
         }
         Ok(())
     }

@@ -64,8 +64,8 @@ fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
 receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), answer(erlang:now/0, {1, 2, 3}), answer(os:getpid/0, \"17\"), \
-answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), exit]} % <0.0.0> init
-{p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), exit, after(a0.1:10, a0:17)]} % <0.9.7>
+answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), spent(7, 8, signal), exit]} % <0.0.0> init
+{p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), spent(17, 0), exit, after(a0.1:10, a0:17)]} % <0.9.7>
 ";
     let trace = parsed(text);
     assert_eq!(trace.to_string(), text);
@@ -116,7 +116,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
         (
             "{p0, [\n jump(p0.1)]}",
             "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, after, accesses, \
-             exit) is expected",
+             spent, exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (
@@ -142,6 +142,8 @@ fn what_is_no_trace_is_refused_with_its_place() {
             "p0 cannot after(a0.1:1, a0:1)",
         ),
         ("{p0, [accesses(l0:1)]}", "p0 cannot accesses(l0:1)"),
+        ("{p0, [spent(1, x)]}", "p0 cannot spent(1, x)"),
+        ("{p0, [spent(1, 2, kill)]}", "p0 cannot spent(1, 2, kill)"),
         (
             "{p0, [spawn(p0.1^99999999999)]}",
             "p0 cannot spawn(p0.1^99999999999)",
@@ -203,6 +205,10 @@ fn what_no_run_can_do_is_refused() {
             "p0 cannot after(a0:4, a0:1): it is an access of its own",
         ),
         ("{p0, [exit, timeout]}", "p0 cannot timeout: it has ended"),
+        (
+            "{p0, [exit, spent(1, 2)]}",
+            "p0 cannot spent(1, 2): it has ended",
+        ),
         (
             "{p0, [content(t0:1, a), content(t0:1, b)]}",
             "p0 cannot content(t0:1, b): it was another message before",

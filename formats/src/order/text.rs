@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Access, Message, Step, Told, Trace};
+use super::{Access, Message, Spent, Step, Told, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -75,6 +75,13 @@ impl Trace {
             Step::Accesses(number) => {
                 let (of, number) = (at, *number);
                 format!("accesses({})", self.access(Access { of, number }))
+            }
+            Step::Spent(spent) => {
+                let Spent {
+                    reductions, words, ..
+                } = spent;
+                let by_signal = if spent.by_signal { ", signal" } else { "" };
+                format!("spent({reductions}, {words}{by_signal})")
             }
             Step::Exit => "exit".into(),
         }

@@ -359,6 +359,9 @@ events! {
     /// The access that it is about to make: how it is made (the bits are below), the object's number among those of
     /// the run, its name, which part of it is accessed (a hash, or a place), and that part as Erlang writes it.
     96 = OrderAccess, "order_access", Sites, { how: u64, object: u64, name: NameId, part: u64; text };
+    /// By its end, which comes next, it has made so many reductions and allocated so many words; a signal ends it (1), or
+    /// it does so itself (0).
+    97 = OrderSpent, "order_spent", Order, { reductions: u64, words: u64, ended: u64 };
     /// A native function gives it an integer, this much (modulo 2^64) more than the last one that it was given.
     100 = OrderAnswer, "order_answer", Order, { function: NameId, difference: u64 };
     /// A native function gives it a term of so many bytes of the external term format, which follow.

@@ -125,7 +125,6 @@ fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> 
     let names: Vec<Atom> = all.iter().map(|module| module.name).collect();
     let Some(made) = order::loads(p, &names, || module::make_current(all)) else {
         // Calls are to miss them first.
-        p.give_up_slice();
         return Err(p.put_off(Staged).into());
     };
     if let Err(not_purged) = made {

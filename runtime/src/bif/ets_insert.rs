@@ -49,6 +49,7 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
         is_split: is_bag || objects.list_iter().nth(budget / 2).is_some(),
         is_first_slice: true,
         stored: Vec::new(),
+        steps: 0,
         rest: objects,
     };
     copying.run(p, id, new)
@@ -72,11 +73,13 @@ struct Copying<'p> {
     is_split: bool,
     is_first_slice: bool,
     stored: Vec<Stored>,
+    /// Steps that are still to be paid for.
+    steps: usize,
     /// What is left of the list.
     rest: Term<'p>,
 }
 
-work! { struct Copying { rest; is_split, is_first_slice, stored } }
+work! { struct Copying { rest; is_split, is_first_slice, stored, steps } }
 
 impl<'p> Copying<'p> {
     fn run(mut self, p: &'p Process, id: Term<'p>, new: bool) -> BifResult<'p> {
@@ -104,6 +107,7 @@ impl<'p> Copying<'p> {
         let mut state = match table.write(p, id) {
             // Its turn has not come.
             Err(Leave::Control(later)) if order::is_asked() => {
+                self.steps += budget.saturating_sub(left);
                 drop(p.put_off(self));
                 return Err(later.into());
             }
@@ -111,7 +115,7 @@ impl<'p> Copying<'p> {
             Err(Leave::Control(Control::Yield)) => return Err(p.put_off(self.paused(p)).into()),
             state => state?,
         };
-        let steps = budget.saturating_sub(left);
+        let steps = self.steps + budget.saturating_sub(left);
         let mut insertion = Insertion::new(self.stored, new, self.is_split);
         let ending = Ending::clone(insertion.ending());
         // In the order of accesses, a list is one.

@@ -10,7 +10,7 @@ use crate::heap::Message;
 use crate::heap::release::{self, Batch};
 use crate::process::dirty::give_up;
 use crate::process::system_tasks::{SystemTask, Task};
-use crate::process::{self, Process, SYSTEM, Signal};
+use crate::process::{self, Process, SYSTEM, Signal, order};
 use crate::sched;
 use crate::term::{Pid, Term, am};
 
@@ -28,8 +28,11 @@ pub(crate) fn set_collector(pid: Pid) {
 }
 
 /// Tells it that there is something to collect, if it is there yet.
+///
+/// Where the order of a run is recorded or followed, areas wait until its end: when processes would make copies of their
+/// literals is chance, and shows in the words that they allocate.
 pub(crate) fn notice() {
-    if let Some(pid) = COLLECTOR.get() {
+    if let Some(pid) = COLLECTOR.get().filter(|_| !order::is_asked()) {
         let notice = Signal::message(am::copy_literals.term(), SYSTEM);
         // The machine ends with the collector.
         let _ = process::send(*pid, notice);

@@ -9,8 +9,8 @@ use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::replay::Word;
 use crate::process::{
-    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
-    Signal, ask, deliver, exists, is_of_old_incarnation, registry, send,
+    Alias, AliasEnd, CONTEXT_REDS, Class, Due, Monitored, Origin, PauseWords, Peer, Process,
+    SYSTEM, Signal, ask, deliver, exists, is_of_old_incarnation, order, registry, send,
 };
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, View, am, tag};
@@ -40,7 +40,7 @@ bifs! {
     bif erlang:"exit_signal"/3 => exit_signal_3, ordered;
     bif erlang:"processes"/0 => processes_0, answer;
     bif erts_internal:"processes_next"/1 => processes_next_1, answer;
-    bif erlang:"is_process_alive"/1 => is_process_alive_1, answer;
+    xbif erlang:"is_process_alive"/1 => is_process_alive_1, answer;
     bif erts_internal:"is_process_alive"/2 => is_process_alive_2, unrecorded;
     bif erlang:"group_leader"/0 => group_leader_0, own;
     bif erts_internal:"group_leader"/2 => group_leader_2, ordered;
@@ -605,6 +605,10 @@ fn processes_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
         return result;
     }
     let places = crate::process::table().limit();
+    if order::is_asked() {
+        // Its answer is recorded, and a replay, which does not make the call, cannot pay for it.
+        return Ok(all_pids(p));
+    }
     p.pay(
         all_pids(p),
         &[Due::new(places, PLACES_PER_SLICE)],
@@ -622,26 +626,35 @@ fn processes_next_1<'p>(p: &'p Process, [iterator]: [Term<'p>; 1]) -> BifResult<
     }
 }
 
-fn is_process_alive_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
+fn is_process_alive_1(p: &mut Process) -> Next {
+    let pid = p.x(0);
     if is_of_old_incarnation(pid) && is_elsewhere(pid, tag::EXTERNAL_PID) {
-        return Ok(Term::bool(false));
+        p.set_x(0, Term::bool(false));
+        return Next::Return;
     }
-    let pid_of = local_pid(pid)?;
-    if pid_of == p.pid() {
-        return Ok(Term::bool(true));
-    }
-    if !exists(pid_of) {
-        return Ok(Term::bool(false));
+    let Some(pid) = pid.as_pid() else {
+        p.store_exception(Class::Error, am::badarg);
+        return Next::Raise;
+    };
+    let is_me = pid == p.pid();
+    if is_me || !order::is_asked() && !exists(pid) {
+        p.set_x(0, Term::bool(is_me));
+        return Next::Return;
     }
     // Its answer comes behind the signals already sent to it.
     let ask = export(am::erts_internal, am::is_process_alive, 1);
-    Err(Control::Trap(ask, vec![pid]).into())
+    p.pc.set(ask.address());
+    Next::Call
 }
 
 fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> BifResult<'p> {
     let pid = local_pid(pid)?;
     let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
     let asker = p.pid();
+    if let Some(recorded) = p.recorded_in_hand() {
+        reply(asker, reference, recorded.term());
+        return Ok(am::ok.term());
+    }
     let request = Signal::request(move |p| {
         let alive = p.is_some_and(|p| !p.is_exiting());
         reply(asker, reference, Term::bool(alive));
@@ -673,9 +686,15 @@ pub(super) fn ask_and_await(
     (reference, question): (RefNumbers, Signal),
     gone: Atom,
 ) -> Next {
-    if ask(p, pid, question).is_err() {
-        p.set_x(0, gone.term());
-        return Next::Return;
+    if let Some(recorded) = p.recorded_in_hand() {
+        reply(p.pid(), reference, recorded.term());
+    } else if ask(p, pid, question).is_err() {
+        if !order::is_asked() {
+            p.set_x(0, gone.term());
+            return Next::Return;
+        }
+        // Whether it is gone by now is chance, and so would be what the process spends to wait.
+        reply(p.pid(), reference, gone.term());
     }
     p.set_x(0, p.reference(reference));
     // Its answer is behind all that has been sent so far.

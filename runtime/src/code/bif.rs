@@ -164,7 +164,7 @@ macro_rules! bifs {
             call: &mut dyn FnMut() -> $crate::process::BifResult<'p>,
         ) -> $crate::process::BifResult<'p> {
             let _ = (&p, &args);
-            $crate::code::bif::bifs!(@answered $chance ($module $function $arity) p args call())
+            $crate::code::bif::bifs!(@answered_away $chance ($module $function $arity) p args call())
         }
         Some(around)
     }};
@@ -174,6 +174,12 @@ macro_rules! bifs {
             $crate::process::answer::Native::new(stringify!($module), $function, $arity);
         $crate::process::answer::$how($p, &NATIVE, || $call)
     }};
+    (@answered_away answer $row:tt $p:ident $args:ident $call:expr) => {
+        $crate::code::bif::bifs!(@recorded given_away $row $p $call)
+    };
+    (@answered_away $chance:ident $row:tt $p:ident $args:ident $call:expr) => {
+        $crate::code::bif::bifs!(@answered $chance $row $p $args $call)
+    };
     (@answered answer $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded given $row $p $call)
     };

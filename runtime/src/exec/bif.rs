@@ -7,7 +7,7 @@ use super::raise::raise;
 use super::{call, dirty};
 use crate::code::bif::{Bif, Call};
 use crate::code::stubs::for_each_return;
-use crate::process::{Control, Exception, Exiting, Leave, Next, Outcome, Process, Saved};
+use crate::process::{Control, Exception, Exiting, Leave, Next, Outcome, Process, Saved, order};
 use crate::term::{CodeAddress, RawTerm, Term};
 
 /// How a BIF call ended.
@@ -70,6 +70,7 @@ fn call_plain(
     caller: Option<CodeAddress>,
 ) -> BifEnd {
     p.pc.set(caller.unwrap_or(CodeAddress::NULL));
+    let reds = p.fcalls.get();
     let (ended, live) = {
         let p: &Process = p;
         // SAFETY: P2, I3: a call's arguments are live; `Term` is a word.
@@ -92,6 +93,10 @@ fn call_plain(
                 (Ok(BifEnd::Return), 1)
             }
             Err(Leave::Control(control)) => {
+                if matches!(control, Control::Wait) && order::is_asked() {
+                    // It is made again, and charged for then. Whether it waits is chance.
+                    p.fcalls.set(reds);
+                }
                 let (end, live) = controlled(p, control);
                 (Ok(end), live)
             }

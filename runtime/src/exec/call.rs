@@ -222,7 +222,11 @@ pub(crate) fn error_handler<'p>(
 ) -> Result<Option<Ready>, Raise<'p>> {
     let function = export(called.module, called.function, called.arity);
     if !order::misses(p, called.module, || function.has_code()) {
-        return Ok(function.has_code().then(|| Ready::of(function)));
+        return Ok(function.has_code().then(|| {
+            // The call has been charged for. Where the function is there in time, it does not come here.
+            p.fcalls.set(p.fcalls.get() + 1);
+            Ready::of(function)
+        }));
     }
     let args = || arguments(p, usize::from(called.arity));
     undefined_function(p, called.module, called.function, args).map(Some)

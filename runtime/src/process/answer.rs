@@ -10,8 +10,8 @@ use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Message};
 use crate::hook::Hook;
 use crate::process::probe::probes;
-use crate::process::{BifResult, CONTEXT_REDS, Leave, Next, Process, identity, replay};
-use crate::term::{Term, am};
+use crate::process::{BifResult, Leave, Next, Process, identity, replay};
+use crate::term::Term;
 
 /// Hook: the external term format writes terms and reads them again, without the byte that tells its version.
 pub(crate) static WRITTEN: Hook<Written> = Hook::new("terms as bytes");
@@ -92,9 +92,28 @@ pub(crate) fn given<'p, E>(
     if let Some(recorded) = p.recorded_answer(native) {
         return Ok(recorded);
     }
+    let reds = p.fcalls.get();
     let answer = identity::without(call)?;
+    // A replay does not make the call, and so it charges nothing.
+    p.fcalls.set(reds);
     p.is_answered(native, answer);
     Ok(answer)
+}
+
+/// The same of one that is called on a dirty scheduler: what it gives is beside the heap.
+///
+/// # Errors
+/// Those of `call`, which are no answers.
+#[inline]
+pub(crate) fn given_away<'p, E>(
+    p: &'p Process,
+    native: &'static Native,
+    call: impl FnOnce() -> Result<Term<'p>, E>,
+) -> Result<Term<'p>, E> {
+    match p.recorded_message(native) {
+        Some(recorded) => Ok(p.attach(recorded)),
+        None => given(p, native, call),
+    }
 }
 
 /// The same of a function that does something outside: it is called in a replay, too, and gives the recorded answer.
@@ -111,8 +130,11 @@ pub(crate) fn done<'p>(
     if !is_asked() || matches!(answer, Err(Leave::Control(_))) {
         return answer;
     }
-    if let Some(recorded) = p.recorded_answer(native) {
-        return Ok(recorded);
+    if let Some(recorded) = p.recorded_message(native) {
+        return Ok(match &answer {
+            Ok(answer) if written(*answer) == written(recorded.term()) => *answer,
+            _ => p.attach(recorded),
+        });
     }
     let answer = answer?;
     p.is_answered(native, answer);
@@ -150,6 +172,10 @@ pub(crate) fn checked<'p, E>(
         }
     }
     Ok(answer)
+}
+
+fn written(term: Term<'_>) -> Option<Vec<u8>> {
+    (WRITTEN.get().write)(term)
 }
 
 /// The size of a term in the external term format, and its checksum.
@@ -192,21 +218,59 @@ pub(crate) fn given_alone(
     if !is_asked() {
         return call(p);
     }
-    if let Some(recorded) = p.recorded_answer(native) {
-        let is_of_other = p.x(0).as_pid().is_some_and(|pid| pid != p.pid());
-        if is_of_other && recorded != am::undefined {
-            // Who waits for another process to answer gives up its time slice, and is charged for that.
-            p.bump_reds(CONTEXT_REDS);
-        }
-        p.set_x(0, recorded);
-        return Next::Return;
+    let is_of_other = p.x(0).as_pid().is_some_and(|pid| pid != p.pid());
+    if is_of_other && let Some(recorded) = p.recorded_message(native) {
+        return awaited_again(p, recorded, call);
+    }
+    let reds = p.fcalls.get();
+    if let Some(recorded) = p.recorded_message(native) {
+        return told_again(p, recorded, call, reds);
     }
     let next = identity::without(|| call(p));
     match next {
-        Next::Return => p.is_answered(native, p.x(0)),
+        Next::Return => {
+            p.fcalls.set(reds);
+            p.is_answered(native, p.x(0));
+        }
         // Code waits for what another process answers.
         Next::Call => p.own_order().awaits = Some(native),
         _ => {}
+    }
+    next
+}
+
+/// The recorded answer to a question of the process about itself. Mostly it is the same now: then it is made of the same
+/// words.
+fn told_again(
+    p: &mut Process,
+    recorded: Message,
+    call: fn(&mut Process) -> Next,
+    reds: i64,
+) -> Next {
+    let next = identity::without(|| call(p));
+    if matches!(next, Next::Return) {
+        p.fcalls.set(reds);
+        if written(p.x(0)) != written(recorded.term()) {
+            p.set_x(0, p.attach(recorded));
+        }
+        return Next::Return;
+    }
+    if matches!(next, Next::Exit(_)) {
+        return next;
+    }
+    p.set_x(0, p.attach(recorded));
+    Next::Return
+}
+
+/// The recorded answer, for which code waited: it waits again, as what it spends and allocates is counted.
+fn awaited_again(p: &mut Process, recorded: Message, call: fn(&mut Process) -> Next) -> Next {
+    p.own_order().given = Some(recorded);
+    let next = identity::without(|| call(p));
+    if !matches!(next, Next::Call)
+        && let Some(recorded) = p.recorded_in_hand()
+    {
+        p.set_x(0, p.attach(recorded));
+        return Next::Return;
     }
     next
 }
@@ -219,6 +283,27 @@ impl Process {
             self.tell_answer(native, recorded);
         }
         Some(recorded)
+    }
+
+    /// The same, for others to send to it.
+    fn recorded_message(&self, native: &'static Native) -> Option<Message> {
+        if !is_followed() {
+            return None;
+        }
+        let reader = Process::new(0);
+        let recorded = self.take_answer_on(&reader, native)?;
+        if is_recorded() {
+            self.tell_answer(native, recorded);
+        }
+        Some(Message::copy_of(recorded))
+    }
+
+    /// The recorded answer to what it is about to ask another process.
+    pub(crate) fn recorded_in_hand(&self) -> Option<Message> {
+        if !is_followed() {
+            return None;
+        }
+        self.own_order().given.take()
     }
 
     /// It is given an answer that was not recorded.

@@ -120,7 +120,8 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::AnswerTerm { .. }
             | Told::Content { .. }
             | Told::Bytes(_)
-            | Told::Accesses(_) => return,
+            | Told::Accesses(_)
+            | Told::Spent(_) => return,
             _ => {}
         }
         kept.told.push((pid, told));

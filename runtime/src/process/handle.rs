@@ -10,7 +10,7 @@ use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
-use crate::heap::Message;
+use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Atom, CodeAddress, Pid, Term, am};
@@ -33,6 +33,26 @@ pub(super) struct ReceiveTimer {
     deadline_ns: u64,
     /// Nanoseconds that were left when the process was suspended.
     paused_ns: Option<u64>,
+}
+
+/// The message of a monitor that ends: on what, and why.
+fn down<'h>(
+    heap: &'h Heap,
+    reference: Term<'h>,
+    tag: Option<Message>,
+    [kind, item, reason]: [Term<'h>; 3],
+) -> Term<'h> {
+    let tag = tag.map_or(Atom::term(am::DOWN), |tag| heap.attach(tag));
+    heap.tuple(&[tag, reference, kind, item, reason])
+}
+
+/// A reference with these numbers that the process `pid` has made.
+pub(super) fn reference_on(heap: &Heap, pid: Pid, numbers: RefNumbers) -> Term<'_> {
+    if super::refs::is_pid_ref(numbers) {
+        heap.pid_reference(numbers, pid)
+    } else {
+        heap.reference(numbers)
+    }
 }
 
 impl Process {
@@ -69,6 +89,7 @@ impl Process {
             return self.goes_on().map(|()| false);
         }
         let mut left = SIGNALS_A_TURN;
+        let reds = self.fcalls.get();
         let mut goes_on = self.goes_on();
         let mut work = 0;
         while left > 0
@@ -83,9 +104,12 @@ impl Process {
         if work > 0 {
             self.bump_reds(work / WORK_PER_RED + 1);
         }
-        goes_on?;
-        self.run_system_tasks()?;
-        Ok(true)
+        let goes_on = goes_on.and_then(|()| self.run_system_tasks());
+        if order::is_asked() {
+            // When signals come is chance: they cost nothing.
+            self.fcalls.set(reds);
+        }
+        goes_on.map(|()| true)
     }
 
     /// Whether signals taken from the outer queue are still to be handled.
@@ -242,13 +266,18 @@ impl Process {
         mark: Mark,
         source: Source,
         priority: bool,
-        build: impl for<'p> FnOnce(&'p Process) -> Term<'p>,
+        build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
     ) {
-        // SAFETY: H8: built on this heap just now; the mailbox shows what is attached.
-        let message = unsafe { Message::attached(build(self)) };
         if order::is_asked() {
             self.delivers(source, priority);
+            // When it comes is chance: it is no part of the heap before the process takes it.
+            let message = Heap::detached().into_message(build);
+            self.report_received(SYSTEM, &message);
+            self.mailbox.put(message, mark, priority);
+            return;
         }
+        // SAFETY: H8: built on this heap just now; the mailbox shows what is attached.
+        let message = unsafe { Message::attached(build(&self.heap)) };
         self.report_received(SYSTEM, &message);
         self.mailbox.push_attached(message, mark, priority);
     }
@@ -288,7 +317,7 @@ impl Process {
             }
         };
         if !linked && reason.term() == am::kill {
-            explored::is_ended(self, None);
+            self.is_ended_by_signal(None);
             return Err(self.exit_with(Atom::term(am::killed)));
         }
         if self.flags.get().trap_exit {
@@ -304,9 +333,17 @@ impl Process {
             unlinked(self);
             return Ok(());
         }
-        explored::is_ended(self, from.pid().filter(|_| linked));
+        self.is_ended_by_signal(from.pid().filter(|_| linked));
         let reason = self.heap.attach(reason);
         Err(self.exit_with(reason))
+    }
+
+    /// An exit signal ends it: that of `linked`, if of a link.
+    fn is_ended_by_signal(&self, linked: Option<Pid>) {
+        explored::is_ended(self, linked);
+        if order::is_asked() {
+            self.own_order().is_ended = true;
+        }
     }
 
     fn handle_down(&mut self, reference: RefNumbers, reason: Message) {
@@ -324,23 +361,13 @@ impl Process {
             Monitored::Elsewhere | Monitored::TimeOffset => return,
         };
         let source = Source::end_of(origin.target.process(), reason.term());
-        self.push_own(Mark::KEEPS, source, origin.priority, |p| {
-            let item = node.map_or(item, |node| p.tuple(&[item, node.term()]));
-            p.down(reference, origin.tag, [kind.term(), item], p.attach(reason))
+        let pid = self.pid();
+        self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
+            let item = node.map_or(item, |node| heap.tuple(&[item, node.term()]));
+            let reference = reference_on(heap, pid, reference);
+            let reason = heap.attach(reason);
+            down(heap, reference, origin.tag, [kind.term(), item, reason])
         });
-    }
-
-    /// The message of a monitor that ends: on what, and why.
-    fn down<'p>(
-        &'p self,
-        reference: RefNumbers,
-        tag: Option<Message>,
-        [kind, item]: [Term<'p>; 2],
-        reason: Term<'p>,
-    ) -> Term<'p> {
-        let tag = tag.map_or(Atom::term(am::DOWN), |tag| self.heap.attach(tag));
-        let reference = self.reference_of(reference);
-        self.heap.tuple(&[tag, reference, kind, item, reason])
     }
 
     /// The monitor `reference` was set on `item`, which is not here.
@@ -356,9 +383,11 @@ impl Process {
         let Some(origin) = origin else {
             return;
         };
-        self.push_own(Mark::KEEPS, Source::NOTICE, origin.priority, |p| {
-            let what = [kind.term(), p.attach(item)];
-            p.down(reference, origin.tag, what, reason.term())
+        let pid = self.pid();
+        self.push_own(Mark::KEEPS, Source::NOTICE, origin.priority, |heap| {
+            let what = [kind.term(), heap.attach(item), reason.term()];
+            let reference = reference_on(heap, pid, reference);
+            down(heap, reference, origin.tag, what)
         });
     }
 
@@ -382,11 +411,7 @@ impl Process {
     /// A reference of this process's with these numbers, as it was made: one that is or was an alias
     /// names the process.
     pub(crate) fn reference_of(&self, numbers: RefNumbers) -> Term<'_> {
-        if super::refs::is_pid_ref(numbers) {
-            self.heap.pid_reference(numbers, self.pid())
-        } else {
-            self.heap.reference(numbers)
-        }
+        reference_on(&self.heap, self.pid(), numbers)
     }
 
     /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none.
@@ -418,7 +443,8 @@ impl Process {
     /// message that is there already wakes it at once, also one that a `receive` has looked at.
     pub(crate) fn rest(&mut self, live: usize) {
         self.mailbox.restart();
-        if !self.mailbox.has_new() {
+        // Whether a message is there is chance: then it collects in any case.
+        if !self.mailbox.has_new() || order::is_asked() {
             self.collect_hibernate(live);
         }
         self.wait();

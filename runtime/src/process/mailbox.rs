@@ -79,6 +79,12 @@ pub(crate) struct Mailbox {
     attached: usize,
     /// So many at its end have come without being looked for.
     unlooked_for: u32,
+    /// The receive has looked for messages.
+    has_looked: bool,
+    /// So many messages has it passed over, which were charged for.
+    passed: u32,
+    /// It has begun behind a marker, or behind what was there.
+    is_marked: bool,
     /// So many in it are answers of the runtime's.
     answers: u32,
     /// Signals taken from the outer queue and not handled yet.
@@ -174,13 +180,14 @@ impl Mailbox {
     }
     /// The next receive starts at the first message.
     pub(crate) fn restart(&mut self) {
-        self.save = 0;
+        (self.save, self.has_looked, self.passed, self.is_marked) = (0, false, 0, false);
     }
 
     /// The next receive starts behind the messages that are there: for one that waits for the answer to
     /// what is asked now.
     pub(crate) fn skip_all(&mut self) {
         self.save = self.queue.len();
+        self.is_marked = true;
     }
 
     /// Do registers hold terms of a message that is no part of the heap?
@@ -227,7 +234,7 @@ impl Mailbox {
                 marker.at -= 1;
             }
         }
-        self.save = 0;
+        self.restart();
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
             self.queue = VecDeque::new();
         }
@@ -254,6 +261,9 @@ impl Process {
     /// # Errors
     /// When a signal ends the process.
     pub fn peek_message(&mut self) -> Result<Option<Term<'_>>, Exiting> {
+        if order::is_asked() {
+            return self.peek_in_order();
+        }
         loop {
             if self.mailbox.looks_for_more() {
                 self.bump_reds(FETCH_REDS);
@@ -263,26 +273,59 @@ impl Process {
             }
             self.bump_reds(FETCH_REDS);
             let has_fetched = self.fetch_signals()?;
+            if !has_fetched || self.is_suspended() {
+                return Ok(None);
+            }
+        }
+        Ok(self.examines())
+    }
+
+    /// What is charged for the look that a receive begins with, where the order of a run is recorded or followed: how
+    /// often it has to look until a message comes is chance, and costs no more.
+    pub(crate) fn first_look_reds(&mut self) -> i64 {
+        match std::mem::replace(&mut self.mailbox.has_looked, true) {
+            true => 0,
+            false => FETCH_REDS,
+        }
+    }
+
+    /// The same where the order of a run is recorded or followed.
+    fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
+        while !self.mailbox.has_new() || self.awaits_end() {
+            let has_fetched = self.fetch_signals()?;
             if order::is_followed() {
                 self.deliver_due()?;
+                if self.awaits_end() {
+                    return Ok(None);
+                }
                 if self.mailbox.has_new() {
-                    continue;
+                    break;
                 }
             }
             if !has_fetched || self.is_suspended() {
                 return Ok(None);
             }
         }
-        self.mailbox.is_examining = true;
-        let slot = self.mailbox.queue.get(self.mailbox.save);
-        Ok(slot.map(|slot| slot.message.term()))
+        Ok(self.examines())
     }
 
-    /// The save pointer moves on (`loop_rec_end`).
+    /// The message at the save pointer, for the registers.
+    fn examines(&mut self) -> Option<Term<'_>> {
+        self.mailbox.is_examining = true;
+        let slot = self.mailbox.queue.get(self.mailbox.save);
+        slot.map(|slot| slot.message.term())
+    }
+
+    /// The save pointer moves on (`loop_rec_end`); the reductions that this costs.
     #[inline]
-    pub fn next_message(&mut self) {
-        self.mailbox.is_examining = false;
-        self.mailbox.save += 1;
+    pub fn next_message(&mut self) -> i64 {
+        let mailbox = &mut self.mailbox;
+        mailbox.is_examining = false;
+        mailbox.save += 1;
+        // How many messages have come since a marker was set is chance.
+        let costs = !(mailbox.is_marked && order::is_asked());
+        mailbox.passed += u32::from(costs);
+        costs.into()
     }
 
     /// Takes the message at the save pointer out of the mailbox, and ends the receive's timer.
@@ -293,9 +336,13 @@ impl Process {
             true => self.mailbox.place_of_current(),
             false => None,
         };
+        let passed = self.mailbox.passed;
         if let Some(mut slot) = self.mailbox.take_current() {
             if let Some(at) = place {
                 self.receives(at);
+            } else if order::is_asked() {
+                // How many messages came before the runtime's answer is chance.
+                self.fcalls.set(self.fcalls.get() + i64::from(passed));
             }
             self.heap.attach_in_place(&mut slot.message);
             if slot.attached_words != 0 {
@@ -318,7 +365,7 @@ impl Process {
             probes().timed_out(self);
         }
         self.step(order::Step::Timeout);
-        self.mailbox.save = 0;
+        self.mailbox.restart();
         self.end_receive_timer();
     }
 
@@ -426,6 +473,7 @@ impl Process {
             .next_back();
         if let Some(at) = at {
             self.mailbox.save = self.mailbox.save.max(at);
+            self.mailbox.is_marked = true;
         }
     }
 }

@@ -384,6 +384,21 @@ impl Process {
         self.fcalls.set(CONTEXT_REDS);
     }
 
+    /// It rests. Where the order of a run is recorded or followed, a time slice lasts until its reductions are spent, also
+    /// if it waits or is on a dirty scheduler meanwhile: whether it does is chance, and so would be what calls give up at
+    /// the end of a slice.
+    pub(crate) fn rests(&self, outcome: Outcome) {
+        let yields = outcome == Outcome::Yield && self.wait_for == WaitFor::Signal;
+        if yields && self.fcalls.get() <= 0 || !order::is_asked() {
+            self.new_slice();
+        }
+    }
+
+    /// Whether a time slice begins here, rather than one that goes on.
+    pub(crate) fn begins_slice(&self) -> bool {
+        !order::is_asked() || self.fcalls.get() == CONTEXT_REDS
+    }
+
     /// Process-specific data, to be changed; it is made where there is none.
     pub(crate) fn psd(&self) -> std::cell::RefMut<'_, Psd> {
         std::cell::RefMut::map(self.psd.borrow_mut(), |psd| {

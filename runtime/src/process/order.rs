@@ -9,6 +9,7 @@
 use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use beamline_formats::order::Spent;
 use parking_lot::Mutex;
 
 use super::Process;
@@ -17,6 +18,7 @@ use super::probe::probes;
 use super::signal::{ANSWER, OUTSIDE};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
+use crate::heap::Message as HeapMessage;
 use crate::term::{Atom, Pid, Term, am};
 
 /// What is asked for of all processes: [`RECORDED`], [`SITED`], [`FOLLOWED`].
@@ -142,6 +144,8 @@ pub(crate) enum Told {
     },
     /// So many accesses since the last one that was told.
     Accesses(u64),
+    /// What it has spent by its end, which comes next.
+    Spent(Spent),
     Exit,
 }
 
@@ -176,8 +180,12 @@ pub(crate) struct Own {
     pub(super) integer: i64,
     /// The function for which it waits until another process has answered.
     pub(super) awaits: Option<&'static answer::Native>,
+    /// The recorded answer to what it is about to ask another process.
+    pub(super) given: Option<HeapMessage>,
     /// How many references and unique integers it has made.
     named: u64,
+    /// A signal has ended it.
+    pub(super) is_ended: bool,
     /// Its accesses to what processes share.
     pub(super) made: Option<Box<access::Made>>,
     /// What it follows.
@@ -321,7 +329,17 @@ impl Process {
         if step == Step::Exit {
             own.tell_accesses(self.pid());
         }
+        let by_signal = own.is_ended;
         drop(own);
+        if step == Step::Exit {
+            let (reductions, words) = (self.reductions(), self.allocated_words());
+            let spent = Spent {
+                reductions,
+                words,
+                by_signal,
+            };
+            probes().ordered(self.pid(), Told::Spent(spent));
+        }
         let told = match step {
             Step::Spawn(child) => Told::Spawn(child),
             Step::Send(_) => return,

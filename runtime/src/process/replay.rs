@@ -10,6 +10,7 @@ mod answers;
 mod cursor;
 mod held;
 mod identities;
+mod spent;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -18,7 +19,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_formats::order::{Message, Origin, Request, Step as Recorded, Told, Trace};
+use beamline_formats::order::{Message, Origin, Request, Spent, Step as Recorded, Told, Trace};
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
@@ -26,7 +27,7 @@ use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
 use super::signal::{ANSWER, OUTSIDE};
-use super::{Control, Exiting, Process, Signal, work};
+use super::{Control, Exiting, Process, Signal};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::sys::halt;
@@ -38,6 +39,7 @@ use held::Held;
 use identities::Identities;
 pub(crate) use identities::last_port;
 pub(super) use identities::{last_pid, pid_of_child, pid_of_root};
+pub(crate) use spent::tell_spent;
 
 /// The run that is followed.
 struct Plan {
@@ -56,6 +58,8 @@ struct Plan {
     accesses: access::All,
     /// Who waits, where the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
+    /// Who has spent another number than in the recorded run.
+    spent_otherwise: Mutex<Vec<spent::Otherwise>>,
 }
 
 static PLAN: OnceLock<Plan> = OnceLock::new();
@@ -149,15 +153,12 @@ pub(crate) enum Word {
     Any,
 }
 
-/// A built-in function waits for a message that came before it.
-struct Hears;
-
-work! { Hears without terms }
-
 /// What a process follows.
 pub(super) struct Follows {
     cursor: Cursor,
     accesses: access::Own,
+    /// What the recorded process spent by its end, if it is told.
+    spent: Option<Spent>,
     /// Signals that have come before their turn.
     held: Held,
 }
@@ -185,6 +186,7 @@ impl Plan {
         p.follow(Follows {
             cursor: Cursor::new(&self.trace, index),
             accesses: self.accesses.own(&self.trace.processes[index].steps),
+            spent: spent::of(&self.trace.processes[index].steps),
             held: Held::default(),
         });
     }
@@ -201,6 +203,7 @@ impl Plan {
             progress: AtomicU64::new(0),
             has_differed: AtomicBool::new(false),
             waiting: Mutex::default(),
+            spent_otherwise: Mutex::default(),
         }
     }
 
@@ -243,8 +246,8 @@ impl Follows {
     }
 
     /// The held signal whose turn it is, corrected as it was told in the recorded run. A signal that ends a process
-    /// (`traps` says whether they become messages) comes after its last step.
-    fn take_due(&mut self, plan: &'static Plan, traps: bool) -> Option<Signal> {
+    /// (`traps` says whether they become messages) comes after its last step, when `now` it has spent as much.
+    fn take_due(&mut self, plan: &'static Plan, traps: bool, now: &spent::Now) -> Option<Signal> {
         let steps = self.steps(plan);
         if self.cursor.is_over() {
             return self.held.pop();
@@ -257,10 +260,7 @@ impl Follows {
             let (source, signal) = self.held.take(plan, due)?;
             return Some(plan.corrected(due, source, signal));
         }
-        let is_last = matches!(self.cursor.next(steps), Some(Recorded::Exit))
-            && self
-                .accesses
-                .are_all_before_exit(plan.accesses.made(self.cursor.process), &plan.accesses);
+        let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
         let ends = |_: &Source, signal: &Signal| match signal {
             Signal::Exit(exit) => exit.ends(traps),
             _ => false,
@@ -348,9 +348,10 @@ impl Process {
         let Some(plan) = plan() else { return Ok(()) };
         loop {
             let traps = self.flags.get().trap_exit;
+            let now = spent::Now::of(self);
             let due = self
                 .follows()
-                .and_then(|mut follows| follows.take_due(plan, traps));
+                .and_then(|mut follows| follows.take_due(plan, traps, &now));
             match due {
                 Some(signal) => self.handle_now(signal)?,
                 None => return Ok(()),
@@ -384,7 +385,6 @@ impl Process {
         if !order::is_followed() {
             return None;
         }
-        drop(self.take_work_if::<Hears>());
         let of = match word(self)? {
             Word::Of(pid) => plan()?.index(pid),
             Word::Any => None,
@@ -393,7 +393,11 @@ impl Process {
         let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of);
         let is_due = follows.cursor.all_due(follows.steps(plan)).any(tells);
         drop(follows);
-        is_due.then(|| self.put_off(Hears))
+        if is_due {
+            // It looks again at what is held.
+            self.shared.wake();
+        }
+        is_due.then_some(Control::Wait)
     }
 
     /// It makes a step: the next one that was recorded, or the first one after all that were.
@@ -404,6 +408,9 @@ impl Process {
         {
             let reason = HeapMessage::copy_of(reason);
             plan.ends.lock().insert(self.pid(), reason);
+        }
+        if step == Step::Exit {
+            self.compare_spent(plan);
         }
         let made = self
             .follows()

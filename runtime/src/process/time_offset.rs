@@ -66,9 +66,10 @@ impl Process {
             Some((tag, origin.priority))
         });
         let Some((tag, priority)) = known else { return };
+        let pid = self.pid();
         self.push_own(Mark::KEEPS, super::order::Source::NOTICE, priority, |p| {
             let tag = tag.map_or(Atom::term(am::CHANGE), |tag| p.attach(tag));
-            let reference = p.reference_of(reference);
+            let reference = super::handle::reference_on(p, pid, reference);
             let (what, clock) = (am::time_offset.term(), am::clock_service.term());
             p.tuple(&[tag, reference, what, clock, p.integer(offset)])
         });

@@ -215,8 +215,11 @@ pub(super) fn begin(p: &mut Process) {
         return;
     }
     account(p);
-    // Where time slices end depends on how far this one is, and so do the reductions that a call gives up there.
-    p.new_slice();
+    // Where time slices end depends on how far this one is, and so do the reductions that a call gives up there. In a
+    // replay they end where they did in the recorded run.
+    if !crate::process::order::is_asked() {
+        p.new_slice();
+    }
     outside::forget();
     let newest = process::table()
         .iter(&pin())

@@ -55,7 +55,8 @@ impl Step {
             | Step::Answer { .. }
             | Step::Content { .. }
             | Step::After { .. }
-            | Step::Accesses(_) => false,
+            | Step::Accesses(_)
+            | Step::Spent(_) => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::code::{Export, bif::Bif};
 use crate::exec::bif::{BifEnd, call_bif};
 use crate::exec::nif::call_nif;
 use crate::interp::regs::{GO, Go, Guarded, Regs, guarded, header};
-use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS};
+use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS, order};
 use crate::term::{CodeAddress, RawTerm, tag};
 
 /// The place of a BIF's call: what differs at the end of the call.
@@ -84,6 +84,10 @@ unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, end
             BifEnd::Again(outcome) => {
                 if matches!(outcome, Outcome::Yield | Outcome::Dirty(_)) && !site.half_way.is_null()
                 {
+                    if order::is_asked() && matches!(outcome, Outcome::Dirty(_)) {
+                        // Its time slice goes on at the entry, which gives back what the call has cost.
+                        r.fcalls -= i64::from(site.cost != 0);
+                    }
                     site.push_return(r);
                     r.pc = site.half_way;
                 } else {

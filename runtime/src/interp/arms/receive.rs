@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
-use crate::process::{Outcome, Process, Saved, WaitTimeout, explored};
+use crate::process::{Outcome, Process, Saved, WaitTimeout, explored, order};
 use crate::term::{RawTerm, Term, am};
 
 /// Whether the receive in which `p` looks at messages has a time: what it does when it has looked at all.
@@ -26,6 +26,9 @@ fn has_time(p: &Process) -> bool {
 arms! {
     /// `loop_rec`
     fn loop_rec(r, i: LoopRec) {
+        if order::is_asked() {
+            r.fcalls = (r.fcalls - r.p.first_look_reds()).max(0);
+        }
         if r.fcalls <= 0 {
             return r.pause(Outcome::Yield, 0);
         }
@@ -56,8 +59,7 @@ arms! {
 
     /// `loop_rec_end`
     fn loop_rec_end(r, i: LoopRecEnd) {
-        r.p.next_message();
-        r.fcalls -= 1;
+        r.fcalls -= r.p.next_message();
         r.jump(i.again())
     }
 

@@ -201,19 +201,21 @@ impl Process {
     /// Whether its access of this number is to be tried again later. It sleeps until then.
     pub(in crate::process) fn access_is_later(&self, number: u64) -> Option<Control<'static>> {
         let plan = plan()?;
-        let waits = self.access_waits(plan, number);
-        if let Some(mut follows) = self.follows() {
-            follows.accesses.waits = waits.is_some();
+        let all = &plan.accesses;
+        loop {
+            let waits = self.access_waits(plan, number);
+            if let Some(mut follows) = self.follows() {
+                follows.accesses.waits = waits.is_some();
+            }
+            let waits = waits?;
+            let mut waiting = all.waiting.lock();
+            waiting.retain(|(_, pid)| *pid != self.pid());
+            // What it waits for may have been made just now.
+            if !all.is_over(waits) {
+                waiting.push((waits, self.pid()));
+                return Some(Control::Wait);
+            }
         }
-        let (waits, all) = (waits?, &plan.accesses);
-        let mut waiting = all.waiting.lock();
-        waiting.retain(|(_, pid)| *pid != self.pid());
-        // What it waits for may have been made just now.
-        if all.is_over(waits) {
-            return Some(Control::Yield);
-        }
-        waiting.push((waits, self.pid()));
-        Some(Control::Wait)
     }
 
     fn access_waits(&self, plan: &'static Plan, number: u64) -> Option<Waits> {

@@ -59,11 +59,20 @@ impl Follows {
 impl Process {
     /// The answer that `native` gave here in the recorded run, if it did: its step is made.
     pub(in crate::process) fn take_answer(&self, native: &Native) -> Option<Term<'_>> {
+        self.take_answer_on(self, native)
+    }
+
+    /// The same, on the heap of `reader`.
+    pub(in crate::process) fn take_answer_on<'r>(
+        &self,
+        reader: &'r Process,
+        native: &Native,
+    ) -> Option<Term<'r>> {
         let (plan, mut follows) = (plan()?, self.follows()?);
         let value = follows.answer(plan, native)?;
         let term = match value {
-            Value::Integer(integer) => self.integer(*integer),
-            Value::Term(bytes) => (WRITTEN.get().read)(self, bytes)?,
+            Value::Integer(integer) => reader.integer(*integer),
+            Value::Term(bytes) => (WRITTEN.get().read)(reader, bytes)?,
         };
         let steps = follows.steps(plan);
         follows.cursor.go_on(steps);

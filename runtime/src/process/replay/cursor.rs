@@ -187,7 +187,11 @@ fn is_delivery(step: &Recorded) -> bool {
 }
 
 fn is_own(step: &Recorded) -> bool {
-    !matches!(step, Recorded::Deliver(_) | Recorded::Content { .. }) && !is_access(step)
+    let is_told_of = matches!(
+        step,
+        Recorded::Deliver(_) | Recorded::Content { .. } | Recorded::Spent(_)
+    );
+    !is_told_of && !is_access(step)
 }
 
 /// Its turn is that of the process's accesses alone (`access.rs`).

@@ -1,5 +1,6 @@
 //! Records the order of what processes do to each other.
 
+use beamline_formats::order::Spent;
 use beamline_formats::profile::Origin;
 use beamline_formats::ring::{
     Event as RingEvent, Id, Label, NameId, Near, Shared as Kind, Touch as How,
@@ -179,7 +180,16 @@ pub(crate) fn event_of(
             since,
         },
         Told::Accesses(count) => RingEvent::OrderAccesses { count },
+        Told::Spent(spent) => event_of_spent(spent),
         Told::Exit => RingEvent::OrderExit {},
+    }
+}
+
+fn event_of_spent(spent: Spent) -> RingEvent<'static> {
+    RingEvent::OrderSpent {
+        reductions: spent.reductions,
+        words: spent.words,
+        ended: spent.by_signal.into(),
     }
 }
 

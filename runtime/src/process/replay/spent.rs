@@ -1,0 +1,132 @@
+//! What processes have spent by their ends. Where the order of a run is recorded or followed, reductions do not depend on
+//! when messages come. So they say where in its code a process was when a signal ended it, and a replay that makes another
+//! number has not done the same.
+
+use beamline_formats::order::{Spent, Step as Recorded};
+
+use super::super::Process;
+use super::super::order;
+use super::{Follows, Plan, plan};
+use crate::sys::stderr::complain;
+
+/// What a process with these steps spent by its end, if they tell.
+pub(super) fn of(steps: &[Recorded]) -> Option<Spent> {
+    steps.iter().rev().find_map(|step| match step {
+        Recorded::Spent(spent) => Some(*spent),
+        _ => None,
+    })
+}
+
+/// How far a process has come.
+pub(super) struct Now {
+    reductions: u64,
+    /// It sleeps in a receive, and nothing has come for it.
+    sleeps: bool,
+}
+
+impl Now {
+    pub(super) fn of(p: &Process) -> Now {
+        Now {
+            reductions: p.reductions(),
+            sleeps: !p.is_ready(),
+        }
+    }
+
+    /// Whether a signal may end the process here. One that sleeps does not come any further.
+    pub(super) fn may_be_last(&self, spent: Option<Spent>) -> bool {
+        spent.is_none_or(|spent| {
+            spent.by_signal && (self.sleeps || self.reductions >= spent.reductions)
+        })
+    }
+}
+
+impl Follows {
+    /// It has made all its steps but its end.
+    pub(super) fn has_made_all(&self, plan: &'static Plan) -> bool {
+        matches!(self.cursor.next(self.steps(plan)), Some(Recorded::Exit))
+            && self
+                .accesses
+                .are_all_before_exit(plan.accesses.made(self.cursor.process), &plan.accesses)
+    }
+}
+
+/// A process that has spent another number than in the recorded run.
+pub(super) struct Otherwise {
+    process: usize,
+    made: Spent,
+    recorded: Spent,
+}
+
+impl Process {
+    /// Whether it has come to where a signal ended it in the recorded run: it goes no further.
+    pub(crate) fn awaits_end(&self) -> bool {
+        if !order::is_followed() {
+            return false;
+        }
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return false;
+        };
+        let is_there = |spent: Spent| spent.by_signal && self.reductions() >= spent.reductions;
+        follows.spent.is_some_and(is_there) && follows.has_made_all(plan)
+    }
+
+    /// It is about to end.
+    pub(super) fn compare_spent(&self, plan: &'static Plan) {
+        let Some(follows) = self.follows() else {
+            return;
+        };
+        let Some(recorded) = follows.spent.filter(|_| follows.has_made_all(plan)) else {
+            return;
+        };
+        let made = Spent {
+            reductions: self.reductions(),
+            words: self.allocated_words(),
+            ..recorded
+        };
+        if made != recorded {
+            let process = follows.cursor.process;
+            plan.spent_otherwise.lock().push(Otherwise {
+                process,
+                made,
+                recorded,
+            });
+        }
+    }
+}
+
+/// Tells at the end of a replay whether processes have spent another number than in the recorded run.
+pub(crate) fn tell_spent() {
+    let Some(plan) = plan() else { return };
+    let mut all = std::mem::take(&mut *plan.spent_otherwise.lock());
+    all.sort_by_key(|one| (one.made.reductions == one.recorded.reductions, one.process));
+    let Some(first) = all.first() else { return };
+    let name = plan.name(first.process);
+    let (what, made, recorded) = match first.made.reductions == first.recorded.reductions {
+        true => ("allocated", first.made.words, first.recorded.words),
+        false => ("made", first.made.reductions, first.recorded.reductions),
+    };
+    let unit = if what == "made" {
+        "reductions"
+    } else {
+        "words"
+    };
+    let (made, recorded) = (thousands(made), thousands(recorded));
+    let more = match all.len() {
+        1 => String::new(),
+        count => format!("; {} other processes differ, too", count - 1),
+    };
+    complain!("beamline: {name} {what} {made} {unit}, and {recorded} in the recorded run{more}");
+}
+
+/// The number, with commas.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
