@@ -1,6 +1,8 @@
 %% Programs that fail in some orders of their messages.
 -module(found).
--export([deposits/0, philosophers/0, two_philosophers/0, order/0, crash/0, spin/0, left/0, late/0, halts/0, killed/0, names/0]).
+-export([deposits/0, philosophers/0, two_philosophers/0, order/0, crash/0, spin/0, left/0, late/0, halts/0, killed/0, names/0,
+         counter/0, withheld/0, deep/0]).
+
 
 %% Two clients read a balance, and write it back: an update may get lost.
 deposits() ->
@@ -102,3 +104,43 @@ names() ->
     register(served, Pid),
     served ! stop,
     ok.
+
+%% Two processes read a counter in a table, and write back one more: an update may get lost.
+counter() ->
+    Table = ets:new(counter, [public]),
+    ets:insert(Table, {count, 0}),
+    Count = fun() ->
+        [{count, N}] = ets:lookup(Table, count),
+        ets:insert(Table, {count, N + 1})
+    end,
+    All = [spawn_monitor(Count) || _ <- [1, 2]],
+    [receive {'DOWN', Reference, process, _, normal} -> ok end || {_, Reference} <- All],
+    [{count, 2}] = ets:lookup(Table, count),
+    ok.
+
+%% It fails if a process that can run does nothing for a second.
+withheld() ->
+    Me = self(),
+    spawn(fun() -> receive after 1000 -> Me ! second end end),
+    spawn(fun() -> Me ! first end),
+    receive First -> first = First end.
+
+%% It fails if one process is interrupted by the other at its third step, and at no other.
+deep() ->
+    Cell = spawn(fun() -> cell([]) end),
+    Put = fun(Name, Times) -> fun() -> [ask(Cell, {put, Name}) || _ <- lists:seq(1, Times)] end end,
+    All = [spawn_monitor(Put(Name, Times)) || {Name, Times} <- [{a, 6}, {b, 3}]],
+    [receive {'DOWN', Reference, process, _, normal} -> ok end || {_, Reference} <- All],
+    Names = ask(Cell, get),
+    Cell ! stop,
+    case Names of
+        [a, a, a, b, b, b, a, a, a] -> exit(interrupted);
+        _ -> ok
+    end.
+
+cell(Names) ->
+    receive
+        {From, {put, Name}} -> From ! {self(), ok}, cell([Name | Names]);
+        {From, get} -> From ! {self(), Names}, cell(Names);
+        stop -> ok
+    end.

@@ -1,5 +1,6 @@
 //! `beamline explore` runs a call in every order of its messages, and finds those in which it fails.
 
+mod drawn;
 mod finding;
 mod machine;
 mod search;
@@ -10,11 +11,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use beamline_formats::chance;
-use clap::Args;
+use beamline_formats::order::Draw;
+use clap::{Args, ValueEnum};
 
 use crate::options::EnvironmentArgs;
 use crate::report;
 use crate::units::time;
+use drawn::Drawn;
 use finding::{Call, Saved};
 use machine::Machine;
 use search::{Limits, Search, Wanted};
@@ -27,6 +30,8 @@ EXAMPLES:
     beamline replay found/finding-1.prefix
   Find out whether any of them is left, in CI:
     beamline explore --check found
+  Look for what needs three steps in an order, in a program with too many orders, for ten minutes:
+    beamline explore --call bank_test:load --strategy pct --depth 3 --time 10m -- erl -noshell -pa ebin
   Also demand that the call returns the same in every order, for a minute at most:
     beamline explore --call bank_test:deposits --same-result --time 1m -- erl -noshell -pa ebin
 ";
@@ -38,6 +43,17 @@ pub(crate) struct Arguments {
     /// can go on.
     #[arg(long, value_name = "M:F", value_parser = call, required_unless_present = "check")]
     call: Option<Call>,
+    /// How the next run is chosen: dpor makes each order once, and knows when these are all. For programs with too many
+    /// orders, the others draw by lot which process makes the next step: pct finds bugs that need so many steps in an order
+    /// as --depth says, pos treats all orders of steps that depend on each other alike, random takes any process.
+    #[arg(long, value_enum, default_value_t = How::Dpor)]
+    strategy: How,
+    /// Where the numbers of pct, pos and random begin. The same seed gives the same runs.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many pairs of steps have to be in an order for the bugs that pct looks for.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    depth: u32,
     /// Make all runs that there are, however many.
     #[arg(long, conflicts_with_all = ["runs"])]
     all: bool,
@@ -79,6 +95,27 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
+/// How the next run is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    Dpor,
+    Pct,
+    Pos,
+    Random,
+}
+
+impl How {
+    /// The strategy of one that draws.
+    fn draws(self) -> Option<Draw> {
+        match self {
+            How::Dpor => None,
+            How::Pct => Some(Draw::Pct),
+            How::Pos => Some(Draw::Pos),
+            How::Random => Some(Draw::Random),
+        }
+    }
+}
+
 /// Runs without an end of their number take this option.
 const RUNS: u64 = 10_000;
 
@@ -97,6 +134,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     if let Some(folder) = &args.check {
         return check(args, folder);
     }
+    if args.all && args.strategy.draws().is_some() {
+        return Err(
+            "--all makes all runs that there are, which only --strategy dpor knows".to_owned(),
+        );
+    }
     let call = args.call.as_ref().ok_or("--call says what to explore")?;
     let machine = Machine::start(
         &args.environment,
@@ -106,7 +148,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         args.reductions,
     )?;
     let wanted = args.wanted();
-    let search = Search::new(&wanted, args.limits());
+    let search = Search::new(&wanted, args.limits(), args.drawn());
     let done = search.run(machine)?;
     let folder = args.output.clone().unwrap_or_else(|| FOLDER.into());
     let saved = Saved {
@@ -142,6 +184,11 @@ impl Arguments {
             same_result: self.same_result,
             leaks: self.leaks,
         }
+    }
+
+    fn drawn(&self) -> Option<Drawn> {
+        let strategy = self.strategy.draws()?;
+        Some(Drawn::new(strategy, self.seed, self.depth))
     }
 
     fn limits(&self) -> Limits {

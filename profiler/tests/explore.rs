@@ -131,6 +131,58 @@ fn what_fails_in_some_order_is_found_and_happens_again() {
     }
 }
 
+/// Each seed makes the same runs, whoever makes them; what they find is found again behind the order of their run.
+#[test]
+fn runs_by_chance_find_what_fails_and_it_happens_again() {
+    let Some(place) = programs() else { return };
+    for (strategy, call, kind, reason) in [
+        ("random", "crash", "exit", "{{badmatch,{first,2}},"),
+        ("pct", "counter", "exit", "{{badmatch,[{count,1}]},"),
+        ("pos", "counter", "exit", "{{badmatch,[{count,1}]},"),
+        ("random", "withheld", "exit", "{{badmatch,second},"),
+        ("pct", "withheld", "exit", "{{badmatch,second},"),
+        ("pos", "two_philosophers", "deadlock", "found:'-dine/1-"),
+        ("pct", "deep", "exit", "interrupted"),
+    ] {
+        let call = format!("found:{call}");
+        let of = |workers| {
+            let options = ["--strategy", strategy, "--seed", "17", "--depth", "3"];
+            let limits = ["--runs", "200", "-o", "found", "--workers", workers];
+            let (output, mut json) = explore(&place, &call, &[&options[..], &limits].concat());
+            assert_eq!(
+                output.status.code(),
+                Some(3),
+                "{strategy} {call}: {output:?}"
+            );
+            json["time_ns"] = Value::Null;
+            json
+        };
+        let json = of("2");
+        assert_eq!(json, of("1"), "{strategy} {call}");
+        let (_, complete, findings) = told(&json);
+        assert!(!complete && json["runs"] == 200, "{json}");
+        assert_eq!(findings.len(), 1, "{strategy} {call}: {json}");
+        assert_eq!(findings[0].0, kind, "{strategy} {call}");
+        assert!(
+            findings[0].1.starts_with(reason),
+            "{strategy} {call}: {json}"
+        );
+        let check = place.run(&["explore", "--check", "found"]);
+        assert_eq!(check.status.code(), Some(3), "{strategy} {call}: {check:?}");
+    }
+}
+
+#[test]
+fn all_there_are_is_known_without_chance_only() {
+    let Some(place) = programs() else { return };
+    let (output, _) = explore(&place, "orders:one", &["--strategy", "pct", "--all"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors(&output).starts_with("beamline: --all makes all runs"),
+        "{output:?}"
+    );
+}
+
 #[test]
 fn a_mended_program_passes_the_check_of_its_findings() {
     let Some(place) = programs() else { return };

@@ -14,6 +14,7 @@
 mod dirty;
 mod explore;
 mod seat;
+mod turns;
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicBool;
@@ -25,6 +26,7 @@ use crate::interp;
 use crate::jit;
 use crate::process::dirty_queues;
 use crate::process::run_queues::{RunQueues, run_queues};
+use crate::process::turns as given;
 use crate::process::user_timers;
 use crate::process::{
     CONTEXT_REDS, Leaves, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
@@ -145,7 +147,7 @@ impl Scheduler {
                 // SAFETY: P2: the registers outlive the calls.
                 unsafe { self.take_dirty_turn(registers.as_mut_ptr()) };
             }
-            if let Some(process) = self.queues.find(id) {
+            if let Some(process) = self.next_process() {
                 self.pin();
                 let used = self.run_process(process, registers.as_mut_ptr());
                 reds += used.max(LEAST_TURN_REDS);
@@ -156,6 +158,13 @@ impl Scheduler {
             }
         }
         self.unpin();
+    }
+
+    fn next_process(&self) -> Option<ProcRef> {
+        match given::are_given() {
+            true => self.next_in_turn(),
+            false => self.queues.find(self.id),
+        }
     }
 
     fn expire_timers(&self) {
@@ -295,7 +304,8 @@ impl Scheduler {
         add(&counters.reductions, p.reductions() - before);
         let used = CONTEXT_REDS - p.fcalls.get();
         p.rests(outcome);
-        if matches!(outcome, Outcome::Exit(_)) && p.terminate() {
+        let is_later = given::are_given() && is_later(&p, outcome);
+        if matches!(outcome, Outcome::Exit(_)) && !is_later && p.terminate() {
             // `p` holds what is shared until it is dropped.
             shared.run_state.end_last_run();
             p.free();
@@ -337,6 +347,17 @@ impl Scheduler {
 /// Adds to a counter that only this thread changes.
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// Whether a process that ends its time slice so is to end only when it has its turn; one that goes on waits for that, too.
+#[cold]
+fn is_later(p: &Process, outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Yield => given::goes_on_later(p.pid()),
+        Outcome::Exit(_) => return p.ends_later(),
+        Outcome::Wait | Outcome::Dirty(_) => {}
+    }
+    false
 }
 
 /// Handles the signals of a process and runs it, if it has something to run for.

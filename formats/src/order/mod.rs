@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 pub use accesses::{Accesses, Common};
 pub use explore::{
-    Answer, Ask, End, Explorer, Job, Next, Ran, Reply, Run, Scenario, Waiting, receive, send,
+    Answer, Ask, Candidate, Draw, Drawing, End, Explorer, Job, LEFT_OUT, Lots, Next, Ran, Reply,
+    Run, Scenario, Touch, Waiting, Who, receive, send,
 };
 pub use kinds::Kind;
 pub use races::{Accessed, Messages, Pair, RACES_MAX, Race, Races};

@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use beamline_formats::order::{self, Answer, Ask, Reply, Scenario, Trace};
+use beamline_formats::order::{self, Answer, Ask, Lots, Reply, Scenario, Trace};
 use beamline_formats::variable::Variable as _;
 use tempfile::TempDir;
 
@@ -169,11 +169,11 @@ impl Drop for Machine {
 const ROUNDS: usize = 50;
 
 impl Worker {
-    /// Makes a run behind a prefix. What it loads is loaded before, and it is made again.
+    /// Makes a run behind a prefix, decided by lots if any are given. What it loads is loaded before, and it is made again.
     ///
     /// # Errors
     /// One line: the worker has ended.
-    pub(super) fn run(&mut self, prefix: &Trace) -> Result<Answer, String> {
+    pub(super) fn run(&mut self, prefix: &Trace, lots: Option<Lots>) -> Result<Answer, String> {
         let prefix = match prefix.length() {
             0 => String::new(),
             _ => prefix.to_string(),
@@ -183,6 +183,7 @@ impl Worker {
             let ask = Ask::Run {
                 prefix: prefix.clone(),
                 is_loud,
+                lots,
             };
             let Reply::Ran(answer) = self.ask(&ask)? else {
                 return Err("a worker has answered what it was not asked".to_owned());

@@ -6,8 +6,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use beamline_formats::chance;
-use beamline_formats::order::{Answer, End, Explorer, Job, Next, Origin, Ran, Run, Trace};
+use beamline_formats::order::{
+    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, Ran, Run, Trace,
+};
 
+use super::drawn::Drawn;
 use super::finding::{Finding, Kind, masked};
 use super::machine::{Machine, Worker};
 use crate::ending::thousands;
@@ -52,6 +55,8 @@ pub(super) struct Done {
     /// Runs that were made to their end, of different orders.
     pub(super) orders: u64,
     pub(super) runs: u64,
+    /// The runs were drawn by lot.
+    pub(super) by_chance: bool,
     /// Prefixes that no run could follow.
     pub(super) impossible: u64,
     /// Runs of an order that was run before, and runs that failed: what the program does depends on more than messages.
@@ -76,12 +81,26 @@ pub(super) struct Search<'a> {
 #[derive(Default)]
 struct State {
     explorer: Explorer,
+    /// Runs by chance are made instead.
+    drawn: Option<Drawn>,
+    /// Those of them that are being made.
+    in_flight: u64,
     done: Done,
+    /// The run of each finding: the earliest one counts.
+    found_in: Vec<u64>,
     /// It is to end: all is done, a limit is reached, or a worker has failed.
     is_over: bool,
     is_all: bool,
     error: Option<String>,
     told: Option<Instant>,
+}
+
+/// A run that is to be made.
+enum Work {
+    /// A prefix, and then what comes.
+    Turned(Job),
+    /// By chance: its number, and its lots.
+    Drawn(u64, Lots),
 }
 
 /// Runs that look for a shorter prefix of one finding.
@@ -91,12 +110,16 @@ const SHORTER_RUNS: usize = 400;
 const PROGRESS: Duration = Duration::from_millis(200);
 
 impl<'a> Search<'a> {
-    pub(super) fn new(wanted: &'a Wanted, limits: Limits) -> Search<'a> {
+    /// A search through all orders, or by the runs that are drawn.
+    pub(super) fn new(wanted: &'a Wanted, limits: Limits, drawn: Option<Drawn>) -> Search<'a> {
         Search {
             wanted,
             limits,
             begun: chance::now(),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                drawn,
+                ..State::default()
+            }),
             changed: Condvar::new(),
         }
     }
@@ -119,13 +142,18 @@ impl<'a> Search<'a> {
             .state
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
+        let orders = state.orders();
         if let Some(error) = state.error.filter(|_| machine.guard.signal().is_none()) {
             return Err(error);
         }
         let mut done = state.done;
-        done.orders = state.explorer.orders() as u64;
+        done.orders = orders;
+        done.by_chance = state.drawn.is_some();
         done.complete = state.is_all && done.strays == 0 && done.beyond.is_empty();
         if let Some(worker) = workers.first_mut() {
+            if done.by_chance {
+                keep_those_that_replay(worker, &mut done, state.found_in, self.wanted)?;
+            }
             for finding in &mut done.findings {
                 shorten(worker, finding, self.wanted, &machine)?;
             }
@@ -139,11 +167,17 @@ impl<'a> Search<'a> {
     }
 
     fn work(&self, worker: &mut Worker, machine: &Machine) {
-        while let Some(job) = self.next_job(machine) {
-            let answer = worker.run(&job.prefix);
+        while let Some(work) = self.next_work(machine) {
+            let answer = match &work {
+                Work::Turned(job) => worker.run(&job.prefix, None),
+                Work::Drawn(_, lots) => worker.run(&Trace::default(), Some(*lots)),
+            };
             let mut state = self.state();
             match answer {
-                Ok(answer) => self.add(&mut state, &job, &answer),
+                Ok(answer) => match &work {
+                    Work::Turned(job) => self.add(&mut state, job, &answer),
+                    Work::Drawn(number, _) => self.add_drawn(&mut state, *number, &answer),
+                },
                 Err(error) => {
                     state.error.get_or_insert(error);
                     state.is_over = true;
@@ -156,10 +190,11 @@ impl<'a> Search<'a> {
         self.changed.notify_all();
     }
 
-    fn next_job(&self, machine: &Machine) -> Option<Job> {
+    fn next_work(&self, machine: &Machine) -> Option<Work> {
         let mut state = self.state();
         loop {
-            let made = state.done.runs + state.explorer.in_flight() as u64;
+            let in_flight = state.in_flight + state.explorer.in_flight() as u64;
+            let made = state.done.runs + in_flight;
             let is_late = self
                 .limits
                 .time
@@ -168,17 +203,14 @@ impl<'a> Search<'a> {
             if state.is_over || self.limits.runs.is_some_and(|runs| made >= runs) {
                 return None;
             }
-            match state.explorer.next_run() {
-                Next::Job(job) => return Some(job),
-                Next::Wait => {
+            match state.next_work() {
+                Some(work) => return Some(work),
+                None if state.is_over => return None,
+                None => {
                     state = self
                         .changed
                         .wait(state)
                         .unwrap_or_else(PoisonError::into_inner);
-                }
-                Next::Done => {
-                    (state.is_over, state.is_all) = (true, true);
-                    return None;
                 }
             }
         }
@@ -222,6 +254,47 @@ impl<'a> Search<'a> {
         }
     }
 
+    fn add_drawn(&self, state: &mut State, number: u64, answer: &Answer) {
+        state.done.runs += 1;
+        state.in_flight -= 1;
+        let run = match &answer.end {
+            End::Crashed(how) => Err(format!("runs that end the emulator {how}")),
+            _ => answer.run(),
+        };
+        if let Some(drawn) = &mut state.drawn {
+            drawn.has_run(run.as_ref().ok(), answer.drawn);
+        }
+        let run = match run {
+            Ok(run) => run,
+            Err(why) => {
+                state.done.strays += 1;
+                state.done.beyond.insert(why);
+                return;
+            }
+        };
+        let first = state.done.result.clone();
+        if state.done.result.is_none() {
+            state.done.result.clone_from(&answer.result);
+        }
+        for mut finding in findings(&run, answer, self.wanted, first.as_deref()) {
+            let known = state.done.findings.iter();
+            let known = known.enumerate().find(|(_, known)| known.is_same(&finding));
+            let known = known.map(|(at, _)| at);
+            if known.is_some_and(|at| state.found_in[at] < number) {
+                continue;
+            }
+            finding.prefix = run.trace.clone();
+            finding.prefix.forget_pids();
+            match known {
+                Some(at) => (state.found_in[at], state.done.findings[at]) = (number, finding),
+                None => {
+                    state.found_in.push(number);
+                    state.done.findings.push(finding);
+                }
+            }
+        }
+    }
+
     fn tell(&self, state: &mut State) {
         let is_due = state.told.is_none_or(|told| told.elapsed() >= PROGRESS);
         if !is_due || !std::io::stderr().is_terminal() {
@@ -229,16 +302,45 @@ impl<'a> Search<'a> {
         }
         state.told = Some(chance::now());
         let found = state.done.findings.len();
+        let (runs, orders) = (thousands(state.done.runs), thousands(state.orders()));
+        let left = match state.drawn {
+            Some(_) => String::new(),
+            None => format!(
+                "{} turns to look at, ",
+                thousands(state.explorer.left() as u64)
+            ),
+        };
         report::progress(&format!(
-            "{} runs, {} orders, {} turns to look at, {found} findings",
-            thousands(state.done.runs),
-            thousands(state.explorer.orders() as u64),
-            thousands(state.explorer.left() as u64)
+            "{runs} runs, {orders} orders, {left}{found} findings"
         ));
     }
 }
 
 impl State {
+    /// The next run, unless it is to wait for others, or there is none any more.
+    fn next_work(&mut self) -> Option<Work> {
+        if let Some(drawn) = &mut self.drawn {
+            let (number, lots) = drawn.next_run()?;
+            self.in_flight += 1;
+            return Some(Work::Drawn(number, lots));
+        }
+        match self.explorer.next_run() {
+            Next::Job(job) => Some(Work::Turned(job)),
+            Next::Wait => None,
+            Next::Done => {
+                (self.is_over, self.is_all) = (true, true);
+                None
+            }
+        }
+    }
+
+    fn orders(&self) -> u64 {
+        match &self.drawn {
+            Some(drawn) => drawn.orders(),
+            None => self.explorer.orders() as u64,
+        }
+    }
+
     /// Nothing is known of a run.
     fn fails(&mut self, job: &Job, why: String) {
         self.explorer.has_failed(job);
@@ -250,23 +352,7 @@ impl State {
 /// Processes of the emulator whose receives are not turned around: what they do for others depends on no order that
 /// matters.
 fn is_left_out(known_as: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "init",
-        "erl_prim_loader",
-        "logger",
-        "logger_olp",
-        "logger_std_h_default",
-        "logger_proxy",
-        "code_server",
-        "file_server_2",
-        "standard_error",
-        "user",
-        "user_drv",
-        "user_drv_reader",
-        "user_drv_writer",
-        "erts_code_purger",
-    ];
-    NAMES.contains(&known_as)
+    LEFT_OUT.contains(&known_as)
 }
 
 /// What is wrong with a run.
@@ -350,7 +436,7 @@ fn finds(
     prefix: &Trace,
     wanted: &Wanted,
 ) -> Result<Still, String> {
-    let answer = worker.run(prefix)?;
+    let answer = worker.run(prefix, None)?;
     if let End::Astray(_, line) = &answer.end {
         return Ok(Still::Astray(line.clone()));
     }
@@ -373,6 +459,33 @@ fn finds(
     )
 }
 
+/// Keeps the findings of runs by chance that happen again behind the order of their run, in the order of the runs.
+fn keep_those_that_replay(
+    worker: &mut Worker,
+    done: &mut Done,
+    found_in: Vec<u64>,
+    wanted: &Wanted,
+) -> Result<(), String> {
+    let found = std::mem::take(&mut done.findings);
+    let mut found: Vec<(u64, Finding)> = found_in.into_iter().zip(found).collect();
+    found.sort_by_key(|(number, _)| *number);
+    for (_, finding) in found {
+        match finds(worker, &finding, &finding.prefix, wanted)? {
+            Still::Found => done.findings.push(finding),
+            Still::Gone => {
+                done.strays += 1;
+                let what = format!("what decides that {finding}");
+                done.beyond.insert(what);
+            }
+            Still::Astray(line) => {
+                done.strays += 1;
+                done.beyond.insert(format!("what decides that {line}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Looks for a shorter prefix of a finding.
 fn shorten(
     worker: &mut Worker,
@@ -385,8 +498,8 @@ fn shorten(
         ..wanted.clone()
     };
     let mut left = SHORTER_RUNS;
-    'shorter: loop {
-        for shorter in finding.prefix.shortened() {
+    'shorter: while finding.prefix.length() > 0 {
+        for shorter in std::iter::once(Trace::default()).chain(finding.prefix.shortened()) {
             if left == 0 || machine.guard.signal().is_some() {
                 return Ok(());
             }
@@ -396,6 +509,7 @@ fn shorten(
                 continue 'shorter;
             }
         }
-        return Ok(());
+        break;
     }
+    Ok(())
 }

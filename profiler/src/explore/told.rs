@@ -24,9 +24,10 @@ pub(super) fn table(call: &Call, done: &Done, files: &[PathBuf]) -> Result<(), S
         "{call}: {} orders in {} runs{impossible}, in {time}: {}",
         thousands(done.orders),
         thousands(done.runs),
-        match done.complete {
-            true => "all there are",
-            false => "not all there are",
+        match (done.complete, done.by_chance) {
+            (true, _) => "all there are",
+            (false, true) => "by chance",
+            (false, false) => "not all there are",
         }
     );
     if !done.beyond.is_empty() {
@@ -51,6 +52,7 @@ struct File<'a> {
     schema: &'static str,
     version: u32,
     runs: u64,
+    by_chance: bool,
     orders: u64,
     impossible: u64,
     strays: u64,
@@ -76,6 +78,7 @@ pub(super) fn json(done: &Done, files: &[PathBuf]) -> String {
         schema: "beamline-explore",
         version: 1,
         runs: done.runs,
+        by_chance: done.by_chance,
         orders: done.orders,
         impossible: done.impossible,
         strays: done.strays,

@@ -299,6 +299,9 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
+    if let Some(pid) = other.as_pid() {
+        p.takes_turn(pid)?;
+    }
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
         return link_elsewhere(p, other);
@@ -415,7 +418,10 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
         Ok(Monitored::Name(name, node, pid))
     };
     match target.view() {
-        View::Pid(pid) => Ok(Monitored::Process(pid)),
+        View::Pid(pid) => {
+            p.takes_turn(pid)?;
+            Ok(Monitored::Process(pid))
+        }
         _ if is_elsewhere(target, tag::EXTERNAL_PID) => Ok(Monitored::Elsewhere),
         View::Atom(name) => by_name(name, am::nonode_at_nohost),
         View::Tuple(tuple) => match tuple.elements() {
@@ -568,6 +574,7 @@ fn exit_signal<'p>(
 ) -> BifResult<'p> {
     match to.view() {
         View::Pid(pid) => {
+            p.takes_turn(pid)?;
             // exit/2 to itself: even `normal` ends it, and does so before the call returns.
             let suicide =
                 exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);

@@ -109,18 +109,12 @@ pub(crate) fn tell(pid: Pid, told: Told) {
         match told {
             Told::Spawn(child) => drop(kept.alive.insert(child)),
             Told::Exit => drop(kept.alive.remove(&pid)),
-            Told::After { of, .. } => {
-                if of != pid {
-                    kept.is_beyond(SHARED);
-                }
-                return;
-            }
-            // What a run is told by the machine is the same in each run, and what it accesses has no turn.
+            Told::After { of, .. } if of != pid => kept.is_beyond(SHARED),
+            // What a run is told by the machine is the same in each run.
             Told::Answer { .. }
             | Told::AnswerTerm { .. }
             | Told::Content { .. }
             | Told::Bytes(_)
-            | Told::Accesses(_)
             | Told::Spent(_) => return,
             _ => {}
         }

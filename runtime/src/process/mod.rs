@@ -80,6 +80,7 @@ pub(crate) mod tally;
 mod tests;
 pub(crate) mod time_offset;
 pub(crate) mod trace_flags;
+pub(crate) mod turns;
 pub(crate) mod user_timers;
 mod work;
 

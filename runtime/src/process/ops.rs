@@ -7,7 +7,7 @@ use super::registry::{self, Named, whereis};
 use super::seq_token::Token;
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, send};
-use super::{tally, trace_flags};
+use super::{tally, trace_flags, turns};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 
@@ -33,6 +33,14 @@ pub enum NotSent {
     NotConnected,
 }
 
+impl NotSent {
+    fn not_yet(later: Control<'_>) -> NotSent {
+        NotSent::NotItsTurn {
+            sleeps: matches!(later, Control::Wait),
+        }
+    }
+}
+
 /// Sends `message` from `p` to a pid, port, alias, registered name, or `{Name, Node}`, as `!` does.
 ///
 /// # Errors
@@ -53,13 +61,19 @@ pub(crate) fn send_with(
     priority: bool,
 ) -> Result<(), NotSent> {
     let named = match receiver_name(to) {
-        Some(name) if order::is_asked() => {
-            registry::find(p, name).map_err(|later| NotSent::NotItsTurn {
-                sleeps: matches!(later, Control::Wait),
-            })?
-        }
+        Some(name) if order::is_asked() => p
+            .takes_turn_by_name(name)
+            .and_then(|()| registry::find(p, name))
+            .map_err(NotSent::not_yet)?,
         Some(name) => whereis(name),
-        None => None,
+        None => {
+            if turns::are_given()
+                && let Some(pid) = receiver_pid(to)
+            {
+                p.takes_turn(pid).map_err(NotSent::not_yet)?;
+            }
+            None
+        }
     };
     if p.shared().tracee.has(trace_flags::SEND) {
         report_send(p, to, message);
@@ -153,6 +167,15 @@ fn discard(p: &Process, to: Term<'_>, message: Term<'_>) {
         to.display(),
     );
     super::logger::log_error(p, "~s~n", p.list(&[p.string(&text)]));
+}
+
+/// The process that a message is for, by its pid or an alias.
+fn receiver_pid(to: Term<'_>) -> Option<Pid> {
+    match to.view() {
+        View::Pid(pid) => Some(pid),
+        View::Ref(reference) => reference.pid(),
+        _ => None,
+    }
 }
 
 /// The name that a message is for, on this node.

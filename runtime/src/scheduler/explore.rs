@@ -11,11 +11,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::{self, Answer, Ask, End, Reply, Scenario, Trace};
+use beamline_formats::order::{self, Answer, Ask, End, Lots, Reply, Scenario, Trace};
 use beamline_formats::ring::NameId;
 use beamline_formats::variable::Variable as _;
 
-use super::{Scheduler, add};
+use super::{Scheduler, add, turns};
 use crate::code::entry::find_export;
 use crate::code::native;
 use crate::hash::HashMap;
@@ -251,19 +251,25 @@ impl Scheduler {
                     modules.iter().for_each(|module| load(module));
                     break true;
                 }
-                // SAFETY: FK1: a worker has one thread.
-                Ask::Run { prefix, is_loud } => match unsafe { fork() } {
-                    Ok(None) => {
-                        self.begin_run(&prefix, is_loud);
-                        break true;
+                Ask::Run {
+                    prefix,
+                    is_loud,
+                    lots,
+                } => {
+                    // SAFETY: FK1: a worker has one thread.
+                    match unsafe { fork() } {
+                        Ok(None) => {
+                            self.begin_run(&prefix, is_loud, lots);
+                            break true;
+                        }
+                        Ok(Some(pid)) => match wait(pid) {
+                            Ok(0) => {}
+                            Ok(code) => crashed(socket, &format!("with exit code {code}")),
+                            Err(signal) => crashed(socket, &format!("by signal {signal}")),
+                        },
+                        Err(error) => crashed(socket, &format!("before it began: {error}")),
                     }
-                    Ok(Some(pid)) => match wait(pid) {
-                        Ok(0) => {}
-                        Ok(code) => crashed(socket, &format!("with exit code {code}")),
-                        Err(signal) => crashed(socket, &format!("by signal {signal}")),
-                    },
-                    Err(error) => crashed(socket, &format!("before it began: {error}")),
-                },
+                }
             }
         };
         let socket = socket.try_clone().ok();
@@ -283,7 +289,7 @@ impl Scheduler {
     }
 
     /// This process is a run from now on.
-    fn begin_run(&self, prefix: &str, is_loud: bool) {
+    fn begin_run(&self, prefix: &str, is_loud: bool, lots: Option<Lots>) {
         become_(Role::Runs);
         native::has_forked();
         if !is_loud && mute().is_err() {
@@ -302,6 +308,9 @@ impl Scheduler {
                 Ok(trace) => follow(trace),
                 Err(_) => leave(3),
             }
+        }
+        if let Some(lots) = lots {
+            turns::begin(lots);
         }
         main.start_as_root();
         add(&self.machine.counters[self.id].context_switches, 0);
@@ -445,6 +454,7 @@ fn answer(end: End) -> ! {
         waiting,
         result: kept.result,
         beyond: kept.beyond,
+        drawn: turns::drawn(),
         end,
     };
     send_and_leave(answer)

@@ -10,6 +10,7 @@
 //! What is no receive is not turned around (`Answer::beyond`).
 
 mod choices;
+mod lots;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -19,8 +20,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Message, Origin, Process, Step, Trace, moved};
 use choices::{Choice, Choices};
+pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
-pub use wire::{Answer, Ask, End, Reply, Run, Scenario, Waiting, receive, send};
+pub use wire::{Answer, Ask, End, LEFT_OUT, Reply, Run, Scenario, Waiting, receive, send};
 
 /// What is known of an exploration.
 #[derive(Default)]
@@ -468,6 +470,15 @@ impl Trace {
         }
         all.sort_by_key(Trace::length);
         all
+    }
+
+    /// Processes get other pids.
+    pub fn forget_pids(&mut self) {
+        for process in &mut self.processes {
+            if !matches!(process.origin, Origin::Root(_)) {
+                process.pid = None;
+            }
+        }
     }
 
     /// How many steps it has.

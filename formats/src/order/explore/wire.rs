@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::super::read::{Names, Reader};
 use super::super::request::claim;
 use super::super::{Message, Site, Step, Told, Trace};
+use super::lots::Lots;
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
 
@@ -45,6 +46,25 @@ impl Variable for Scenario {
     const VARIABLE: &'static str = "BEAMLINE_EXPLORE";
 }
 
+/// Processes of the emulator, by their names, whose steps are not turned around and not drawn: what they do for others
+/// depends on no order that matters.
+pub const LEFT_OUT: &[&str] = &[
+    "init",
+    "erl_prim_loader",
+    "logger",
+    "logger_olp",
+    "logger_std_h_default",
+    "logger_proxy",
+    "code_server",
+    "file_server_2",
+    "standard_error",
+    "user",
+    "user_drv",
+    "user_drv_reader",
+    "user_drv_writer",
+    "erts_code_purger",
+];
+
 /// What a worker is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
@@ -54,6 +74,8 @@ pub enum Ask {
         prefix: String,
         /// What it prints is seen.
         is_loud: bool,
+        /// Who goes on behind the prefix is drawn by these lots.
+        lots: Option<Lots>,
     },
     /// Load these modules, so that no run has to.
     Load(Vec<String>),
@@ -96,6 +118,8 @@ pub struct Answer {
     pub result: Option<String>,
     /// What of the run cannot be turned around.
     pub beyond: Vec<String>,
+    /// How many steps were drawn by lot.
+    pub drawn: u64,
     /// How it ended.
     pub end: End,
 }

@@ -4,23 +4,34 @@ use std::ops::ControlFlow;
 
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
-use crate::process::{Outcome, Process, Saved, WaitTimeout, explored, order};
+use crate::process::{Outcome, Process, Saved, WaitTimeout, explored, order, turns};
 use crate::term::{RawTerm, Term, am};
 
 /// Whether the receive in which `p` looks at messages has a time: what it does when it has looked at all.
 #[cold]
 fn has_time(p: &Process) -> bool {
+    matches!(op_of_wait(p), Some(Op::WaitTimeout | Op::Timeout))
+}
+
+/// Whether the receive in which `p` has looked at all messages has no time to wait, and looks again when it has its turn.
+#[cold]
+fn looks_again(p: &Process) -> bool {
+    op_of_wait(p) == Some(Op::Timeout) && p.looks_again_later()
+}
+
+/// What the receive in which `p` looks at messages does when it has looked at all.
+fn op_of_wait(p: &Process) -> Option<Op> {
     let pc = p.pc.get();
     // SAFETY: I1: `loop_rec` has put its place there.
     let word = unsafe { *pc.code() };
     if Op::of(word) != Op::LoopRec {
-        return false;
+        return None;
     }
     // SAFETY: I1: it is this instruction.
     let wait = unsafe { read::LoopRec::at(pc, word) }.wait();
     // SAFETY: I1: an instruction is what it leads to.
     let word = unsafe { *wait.code() };
-    matches!(Op::of(word), Op::WaitTimeout | Op::Timeout)
+    Some(Op::of(word))
 }
 
 arms! {
@@ -44,7 +55,7 @@ arms! {
             Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
             Ok(None) => {
                 r.swap_in();
-                if r.p.is_suspended() {
+                if r.p.is_suspended() || turns::are_given() && looks_again(r.p) {
                     return r.pause(Outcome::Yield, 0);
                 }
                 if r.p.awaits_turn() {

@@ -1,0 +1,200 @@
+//! In a run by chance, each process waits for its turn before each step that others may see: a sending, an access to what
+//! processes share, an exit signal, a link or a monitor, a look for a message that is not there, its end.
+//!
+//! The scheduler gives turns (`scheduler/turns.rs`). A process that has none gets to its next such step, which it
+//! keeps in mind here, and gives up its time slice. With a turn it makes the step, and gets to the next one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use beamline_formats::order::Touch;
+use parking_lot::Mutex;
+use smallvec::{SmallVec, smallvec};
+
+use super::access::{self, Access};
+use super::registry::{Named, whereis};
+use super::{Control, Process};
+use crate::hash::{HashMap, HashSet};
+use crate::term::{Atom, Pid};
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// The process that runs may make a step.
+static HAS_TURN: AtomicBool = AtomicBool::new(false);
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// What is known of the processes of a run.
+#[derive(Default)]
+struct Known {
+    /// These wait for no turn.
+    left_out: HashSet<Pid>,
+    /// What each process is about to do.
+    next: HashMap<Pid, Step>,
+}
+
+/// What a step touches; mostly one thing.
+pub(crate) type Touches = SmallVec<[Touch; 2]>;
+
+/// What a process is about to do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
+    pub(crate) touches: Touches,
+    /// It only computes, or looks for what is not there.
+    pub(crate) idles: bool,
+}
+
+impl Step {
+    /// Something is told to a process.
+    pub(super) fn to(pid: Pid) -> Step {
+        Step {
+            touches: smallvec![mailbox(pid)],
+            idles: false,
+        }
+    }
+
+    fn of_access(touches: &[access::Touch<'_>]) -> Step {
+        let touch = |touch: &access::Touch<'_>| Touch {
+            what: std::ptr::from_ref(touch.object).addr() as u64,
+            changes: touch.access == Access::Write,
+        };
+        Step {
+            touches: touches.iter().map(touch).collect(),
+            idles: false,
+        }
+    }
+}
+
+/// What a process is told. Words of pids are odd, other than addresses.
+fn mailbox(pid: Pid) -> Touch {
+    Touch {
+        what: pid.0 << 1 | 1,
+        changes: true,
+    }
+}
+
+/// A run by chance begins, in which these wait for no turn.
+pub(crate) fn begin(left_out: HashSet<Pid>) {
+    *KNOWN.lock() = Some(Known {
+        left_out,
+        ..Known::default()
+    });
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Whether processes wait for their turns.
+#[inline(always)]
+pub(crate) fn are_given() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+fn known<T>(with: impl FnOnce(&mut Known) -> T) -> Option<T> {
+    KNOWN.lock().as_mut().map(with)
+}
+
+/// A time slice begins, with a turn or without.
+pub(crate) fn give(turn: bool) {
+    HAS_TURN.store(turn, Ordering::Relaxed);
+}
+
+/// The step before which a process waits.
+pub(crate) fn next_of(pid: Pid) -> Option<Step> {
+    known(|known| known.next.get(&pid).cloned())?
+}
+
+/// A process has used up its time slice: it computes, and waits for its next turn, unless it waits for one already.
+pub(crate) fn goes_on_later(pid: Pid) {
+    known(|known| {
+        if !known.left_out.contains(&pid) {
+            known.next.entry(pid).or_insert(Step {
+                idles: true,
+                ..Step::default()
+            });
+        }
+    });
+}
+
+/// Whether `p`, which is about to make a step, has to wait for its turn.
+#[cold]
+fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
+    known(|known| {
+        if known.left_out.contains(&p.pid()) {
+            return false;
+        }
+        if HAS_TURN.swap(false, Ordering::Relaxed) {
+            known.next.remove(&p.pid());
+            return false;
+        }
+        known.next.insert(p.pid(), step());
+        true
+    })
+    .unwrap_or(false)
+}
+
+impl Process {
+    /// It is about to tell `to` something.
+    ///
+    /// # Errors
+    /// It is to try again when it has its turn.
+    #[inline]
+    pub(crate) fn takes_turn(&self, to: Pid) -> Result<(), Control<'static>> {
+        match are_given() && waits(self, || Step::to(to)) {
+            true => Err(Control::Yield),
+            false => Ok(()),
+        }
+    }
+
+    /// The same before it sends to who has this name: one step, which looks for the name, too.
+    ///
+    /// # Errors
+    /// As [`Process::takes_turn`].
+    #[inline]
+    pub(super) fn takes_turn_by_name(&self, name: Atom) -> Result<(), Control<'static>> {
+        if are_given()
+            && let Some(Named::Process(pid)) = whereis(name)
+        {
+            let has_turn = HAS_TURN.load(Ordering::Relaxed);
+            self.takes_turn(pid)?;
+            give(has_turn);
+        }
+        Ok(())
+    }
+
+    /// The same before it accesses what processes share.
+    #[inline]
+    pub(super) fn takes_turn_of(
+        &self,
+        touches: &[access::Touch<'_>],
+    ) -> Result<(), Control<'static>> {
+        match are_given() && waits(self, || Step::of_access(touches)) {
+            true => Err(Control::Yield),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it has to wait for its turn before its receive times out at once.
+    #[inline]
+    pub(crate) fn looks_again_later(&self) -> bool {
+        let step = || Step {
+            idles: true,
+            ..Step::to(self.pid())
+        };
+        are_given() && waits(self, step)
+    }
+
+    /// Whether it has to wait for its turn before it ends: who is linked to it, or monitors it, is told.
+    pub(crate) fn ends_later(&self) -> bool {
+        let step = || {
+            let mut touches: Touches = smallvec![mailbox(self.pid())];
+            if let Some(relations) = self.some_relations() {
+                let linked = relations.linked().filter_map(|peer| peer.pid());
+                touches.extend(linked.map(mailbox));
+                touches.extend(relations.targets.values().map(|pid| mailbox(*pid)));
+            }
+            Step {
+                touches,
+                idles: false,
+            }
+        };
+        are_given() && !self.flags.get().terminating && waits(self, step)
+    }
+}
