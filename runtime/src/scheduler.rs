@@ -301,7 +301,8 @@ impl Scheduler {
         totals::slice_ended(&p);
         let counters = &self.machine.counters[self.id];
         add(&counters.context_switches, 1);
-        add(&counters.reductions, p.reductions() - before);
+        // A call that is made again may give back what an earlier time slice has paid for it.
+        add(&counters.reductions, p.reductions().wrapping_sub(before));
         let used = CONTEXT_REDS - p.fcalls.get();
         p.rests(outcome);
         let is_later = given::are_given() && is_later(&p, outcome);
@@ -346,7 +347,8 @@ impl Scheduler {
 
 /// Adds to a counter that only this thread changes.
 fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
+    counter.store(sum, Ordering::Relaxed);
 }
 
 /// Whether a process that ends its time slice so is to end only when it has its turn; one that goes on waits for that, too.

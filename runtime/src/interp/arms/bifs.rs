@@ -37,6 +37,12 @@ impl<I: Instruction> Site<I> {
         }
     }
 
+    /// Whether its entry is a BIF's: that of a NIF, which costs nothing, gives nothing back.
+    #[inline(always)]
+    fn is_of_bif(&self) -> bool {
+        self.call.is_some() || self.cost != 0
+    }
+
     /// Goes back to who called.
     ///
     /// # Safety
@@ -84,9 +90,13 @@ unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, end
             BifEnd::Again(outcome) => {
                 if matches!(outcome, Outcome::Yield | Outcome::Dirty(_)) && !site.half_way.is_null()
                 {
-                    if order::is_asked() && matches!(outcome, Outcome::Dirty(_)) {
-                        // Its time slice goes on at the entry, which gives back what the call has cost.
-                        r.fcalls -= i64::from(site.cost != 0);
+                    if order::is_asked() {
+                        // Its time slice goes on at the entry, which gives a reduction back.
+                        let gives_back = match outcome {
+                            Outcome::Yield => r.fcalls > 0 && site.is_of_bif(),
+                            _ => site.cost != 0,
+                        };
+                        r.fcalls -= i64::from(gives_back);
                     }
                     site.push_return(r);
                     r.pc = site.half_way;
