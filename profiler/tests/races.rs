@@ -146,6 +146,23 @@ fn turned(place: &Place, race: &serde_json::Value) -> String {
     String::from_utf8_lossy(&again.stdout).into_owned()
 }
 
+/// The processes that end with the emulator are ended by signals, which nobody knows the cause of.
+#[test]
+fn a_race_is_turned_around_though_the_emulator_has_stopped() {
+    let program = include_str!("../../ci/races/updates.erl");
+    let program = program.replace(
+        "main() ->",
+        "main() ->\n    work(),\n    init:stop(),\n    receive after infinity -> ok end.\n\nwork() ->",
+    );
+    let Some((place, printed)) = recorded("updates", &program) else {
+        return;
+    };
+    assert_eq!(printed, "2\n");
+    let all = found(&place, "accesses");
+    let race = all.iter().find(|race| race["part"] == "hits");
+    assert_eq!(turned(&place, race.expect("a race")), "1\n");
+}
+
 #[test]
 fn a_lost_update_of_a_table_is_found_and_turned_around() {
     let program = include_str!("../../ci/races/updates.erl");

@@ -263,11 +263,22 @@ impl Races {
                 (Some(but), Step::After { access, other }, Some(accesses))
             }
         };
-        let ends = takers.ends(&self.trace, cuts, |at, step| {
-            let seen = self.seen.as_ref();
-            let after = seen.map_or(&[][..], |seen| seen.after_step(at, step));
-            after.iter().filter(move |after| Some(**after) != but)
-        });
+        let ends = |cuts| {
+            takers.ends(&self.trace, cuts, |at, step| {
+                let seen = self.seen.as_ref();
+                let after = seen.map_or(&[][..], |seen| seen.after_step(at, step));
+                after.iter().filter(move |after| Some(**after) != but)
+            })
+        };
+        let least = ends(cuts.clone());
+        // Who ends a process by a signal the order does not say: it may depend on the race, unless the race depends on it.
+        let with_signals = self.trace.ends_by_signals().chain(cuts).collect();
+        let most = ends(with_signals);
+        let is_whole = |at: usize| most[at] == least[at];
+        let ends = match is_whole(race.process) && but.is_none_or(|(of, _)| is_whole(of)) {
+            true => most,
+            false => least,
+        };
         let last = Some((race.process, last));
         let cut = self
             .trace
@@ -335,6 +346,13 @@ impl Trace {
     fn end_of(&self, process: usize) -> Option<usize> {
         let mut steps = self.processes[process].steps.iter();
         steps.position(|step| *step == Step::Exit)
+    }
+
+    /// The processes that signals end, and where.
+    fn ends_by_signals(&self) -> impl Iterator<Item = (usize, usize)> {
+        let by_signal = |step: &Step| matches!(step, Step::Spent(spent) if spent.by_signal);
+        let all = self.processes.iter().enumerate();
+        all.filter_map(move |(at, process)| Some((at, process.steps.iter().position(by_signal)?)))
     }
 
     /// Accesses come after none that were cut off, as far as those are known that were not, and what
