@@ -15,7 +15,8 @@ pub(crate) const WORK: &str = "\
 main([\"ever\"]) -> ever(0);
 main([\"tokens\"]) -> tokens();
 main([\"names\"]) ->
-    spawn(fun() -> fib(3) end),
+    {Pid, Ref} = spawn_monitor(fun() -> fib(3) end),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end,
     proc_lib:start(work, begin_it, [8]);
 main([\"crash\" | Until]) -> crash(Until);
 main(_) ->
