@@ -22,12 +22,13 @@
 //! * [`perf`]: what the profiler `perf` is told of compiled code;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`variable`]: requests to emulators, in environment variables;
-//! * [`name`]: the text of atoms, functions and times;
+//! * [`name`]: the text of atoms, functions, numbers and times;
+//! * [`random`]: numbers that are the same for the same seed;
 //! * `names`: sets of values that the command line names;
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `names` `paths` `rank` `variable` ◀ `chance` `engine` `perf` `profile` ◀ `json` `native_code` `ring` `table` ◀ `choice` `order` `totals` ◀ `flamegraph` `histogram`
+//! `name` `names` `paths` `random` `rank` `variable` ◀ `chance` `engine` `perf` `profile` ◀ `json` `native_code` `ring` `table` ◀ `choice` `order` `totals` ◀ `flamegraph` `histogram`
 //! ◀ `export` `gate` `html` ◀ `fuzz`
 
 pub mod chance;
@@ -47,6 +48,7 @@ pub mod order;
 pub mod paths;
 pub mod perf;
 pub mod profile;
+pub mod random;
 mod rank;
 pub mod ring;
 pub mod table;

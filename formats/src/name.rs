@@ -1,4 +1,4 @@
-//! Writes atoms and functions as `io:format("~tw")` writes them, and times as people read them.
+//! Writes atoms and functions as `io:format("~tw")` writes them, and numbers and times as people read them.
 
 use std::fmt::Write as _;
 
@@ -107,6 +107,26 @@ pub fn module(text: &str) -> String {
     alias(text).map_or_else(|| atom(text), str::to_owned)
 }
 
+/// A number as people read it: `1,234,567`.
+#[must_use]
+pub fn thousands(number: u64) -> String {
+    grouped(number, ',')
+}
+
+/// A number in groups of three digits.
+#[must_use]
+pub(crate) fn grouped(number: u64, separator: char) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(separator);
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A module's name that is the same in every run: `escript` puts the time into those of scripts.
 ///
 /// Source: `escript.erl`, `pre_def_macros()`, OTP 29.
@@ -167,6 +187,13 @@ pub fn time(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_groups_of_three_digits() {
+        for (number, expect) in [(7, "7"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(thousands(number), expect);
+        }
+    }
 
     #[test]
     fn atoms_are_quoted_as_otp_quotes_them() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use beamline_formats::name::time;
+use beamline_formats::name::{thousands, time};
 use beamline_formats::ring::Recording;
 
 use crate::report;
@@ -49,18 +49,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A file's name as a shell takes it.
 fn quoted(file: &Path) -> String {
     let text = file.display().to_string();
@@ -86,9 +74,6 @@ mod tests {
             (3 << 40, "3.0 TiB"),
         ] {
             assert_eq!(size(bytes), expect);
-        }
-        for (number, expect) in [(7, "7"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(thousands(number), expect);
         }
         for (name, expect) in [
             ("a/run-2.ring", "a/run-2.ring"),

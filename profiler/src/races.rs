@@ -13,9 +13,9 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::again::{self, Again};
-use crate::ending::thousands;
 use crate::options::EnvironmentArgs;
 use crate::{input, report};
+use beamline_formats::name::thousands;
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -33,8 +33,8 @@ pub(crate) struct Arguments {
     /// Print also the races in which only OTP and other libraries take part.
     #[arg(long)]
     all: bool,
-    /// Print only the races of this receiver, or of this process's accesses: its reference such as p0.4, its registered name, or the function that it began
-    /// in. Can be repeated [default: all].
+    /// Print only the races of this receiver, or of this process's accesses: its reference such as p0.4, its
+    /// registered name, or the function that it began in. Can be repeated [default: all].
     #[arg(long = "process", value_name = "PROCESS")]
     processes: Vec<String>,
     /// Print JSON: each race, with its number.

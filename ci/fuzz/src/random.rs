@@ -1,4 +1,6 @@
-//! Numbers that are the same on every run with the same seed: Steele, Lea and Flood's SplitMix64.
+//! Numbers that are the same on every run with the same seed.
+
+use beamline_formats::random;
 
 /// A row of numbers.
 pub struct Random(u64);
@@ -12,10 +14,8 @@ impl Random {
 
     /// The next number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0 = self.0.wrapping_add(random::STEP);
+        random::mixed(self.0)
     }
 
     /// A number below `n`; 0 where there is none.

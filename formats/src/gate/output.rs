@@ -8,6 +8,7 @@ use super::compare::{Change, Compared, Comparison, TimeChange, Verdict, growth};
 use super::missing::{Kind, Note};
 use super::picture::Picture;
 use super::results::Results;
+use crate::name;
 use crate::profile::View;
 
 /// Functions that moved, listed of each workload; the rest is counted.
@@ -32,15 +33,7 @@ fn what(change: &Change) -> String {
 
 /// Groups of three digits: `1_234_567`.
 pub(super) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('_');
-        }
-        out.push(digit);
-    }
-    out
+    name::grouped(n, '_')
 }
 
 /// A row of a table: what, before, now, change, verdict.

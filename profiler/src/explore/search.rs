@@ -13,8 +13,8 @@ use beamline_formats::order::{
 use super::drawn::Drawn;
 use super::finding::{Finding, Kind, masked};
 use super::machine::{Machine, Worker};
-use crate::ending::thousands;
 use crate::report;
+use beamline_formats::name::thousands;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::finding::{Call, Finding, Kind};
 use super::search::Done;
-use crate::ending::thousands;
 use crate::report;
+use beamline_formats::name::thousands;
 
 /// Prints what was done and what was found.
 pub(super) fn table(call: &Call, done: &Done, files: &[PathBuf]) -> Result<(), String> {

@@ -4,7 +4,7 @@ use super::event::Event;
 use super::explored;
 use super::order::{self, Source};
 use super::probe::{happened, probes};
-use super::refs::RefNumbers;
+use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
@@ -44,15 +44,6 @@ fn down<'h>(
 ) -> Term<'h> {
     let tag = tag.map_or(Atom::term(am::DOWN), |tag| heap.attach(tag));
     heap.tuple(&[tag, reference, kind, item, reason])
-}
-
-/// A reference with these numbers that the process `pid` has made.
-pub(super) fn reference_on(heap: &Heap, pid: Pid, numbers: RefNumbers) -> Term<'_> {
-    if super::refs::is_pid_ref(numbers) {
-        heap.pid_reference(numbers, pid)
-    } else {
-        heap.reference(numbers)
-    }
 }
 
 impl Process {
@@ -364,7 +355,7 @@ impl Process {
         let pid = self.pid();
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
             let item = node.map_or(item, |node| heap.tuple(&[item, node.term()]));
-            let reference = reference_on(heap, pid, reference);
+            let reference = reference_of(heap, reference, pid);
             let reason = heap.attach(reason);
             down(heap, reference, origin.tag, [kind.term(), item, reason])
         });
@@ -386,7 +377,7 @@ impl Process {
         let pid = self.pid();
         self.push_own(Mark::KEEPS, Source::NOTICE, origin.priority, |heap| {
             let what = [kind.term(), heap.attach(item), reason.term()];
-            let reference = reference_on(heap, pid, reference);
+            let reference = reference_of(heap, reference, pid);
             down(heap, reference, origin.tag, what)
         });
     }
@@ -408,10 +399,9 @@ impl Process {
         });
     }
 
-    /// A reference of this process's with these numbers, as it was made: one that is or was an alias
-    /// names the process.
+    /// A reference of this process's with these numbers, as it was made.
     pub(crate) fn reference_of(&self, numbers: RefNumbers) -> Term<'_> {
-        reference_on(&self.heap, self.pid(), numbers)
+        reference_of(&self.heap, numbers, self.pid())
     }
 
     /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none.

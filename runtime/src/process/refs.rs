@@ -7,6 +7,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::identity;
+use crate::heap::Heap;
+use crate::term::{Pid, Term};
 
 /// Numbers of a reference, least significant first.
 pub type RefNumbers = [u32; 3];
@@ -63,6 +65,15 @@ pub(crate) fn make_pid_ref() -> RefNumbers {
 #[must_use]
 pub(crate) fn is_pid_ref(numbers: RefNumbers) -> bool {
     numbers[0] & PID_REF != 0
+}
+
+/// The reference of the process `pid` with these numbers: one that is or was an alias names the process.
+#[must_use]
+pub(crate) fn reference_of(heap: &Heap, numbers: RefNumbers, pid: Pid) -> Term<'_> {
+    match is_pid_ref(numbers) {
+        true => heap.pid_reference(numbers, pid),
+        false => heap.reference(numbers),
+    }
 }
 
 /// A unique integer, counted from 0, that is the same in a replay: only where the order of the run is asked for.

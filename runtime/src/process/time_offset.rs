@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::refs::RefNumbers;
+use super::refs::{RefNumbers, reference_of};
 use super::seq_token::Mark;
 use super::{Process, Signal, deliver};
 use crate::heap::Message;
@@ -69,7 +69,7 @@ impl Process {
         let pid = self.pid();
         self.push_own(Mark::KEEPS, super::order::Source::NOTICE, priority, |p| {
             let tag = tag.map_or(Atom::term(am::CHANGE), |tag| p.attach(tag));
-            let reference = super::handle::reference_on(p, pid, reference);
+            let reference = reference_of(p, reference, pid);
             let (what, clock) = (am::time_offset.term(), am::clock_service.term());
             p.tuple(&[tag, reference, what, clock, p.integer(offset)])
         });

@@ -18,6 +18,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::random;
+
 /// How it is drawn who goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,17 +83,14 @@ impl Candidate<'_> {
     }
 }
 
-/// Numbers that are the same for the same seed. Source: SplitMix64, Steele, Lea, Flood, 2014.
+/// Numbers that are the same for the same seed.
 #[derive(Clone, Debug)]
 struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0 = self.0.wrapping_add(random::STEP);
+        random::mixed(self.0)
     }
 
     /// One of `0..end`.

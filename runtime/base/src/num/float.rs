@@ -217,7 +217,7 @@ fn scientific(f: f64, decimals: i64) -> Option<String> {
     (text.len() < BUFFER_BYTES).then_some(text)
 }
 
-/// Digits before which a decimal stands that 128 bits hold.
+/// So many digits at most are written with 128-bit integers.
 const MOST_EXACT_DIGITS: usize = 36;
 
 /// What [`scientific`] gives, where the float has no more than [`MOST_EXACT_DIGITS`] and is neither very
@@ -252,7 +252,7 @@ fn write_digits(value: u128, out: &mut [u8]) {
     // So many digits fit a limb.
     const CHUNK: u128 = 10_000_000_000_000_000_000;
     const CHUNK_DIGITS: usize = 19;
-    let (mut rest, mut low) = (value, value as u64);
+    let (mut rest, mut low) = (value, 0);
     for (at, place) in out.iter_mut().rev().enumerate() {
         if at % CHUNK_DIGITS == 0 {
             (rest, low) = match rest < CHUNK {

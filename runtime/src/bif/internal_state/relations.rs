@@ -5,7 +5,7 @@ use super::super::process::{ask_and_await, reply};
 use super::super::{Next, Raise, badarg};
 use crate::heap::Heap;
 use crate::port::Port;
-use crate::process::refs::{RefNumbers, is_pid_ref, make_ref};
+use crate::process::refs::{make_ref, reference_of};
 use crate::process::{Monitored, Peer, Process, Signal};
 use crate::term::{Atom, Pid, Term, am};
 
@@ -145,14 +145,6 @@ fn monitor_list<'h>(heap: &'h Heap, p: &Process) -> Term<'h> {
         records.push(record(Atom::new("suspend"), "origin", rest));
     }
     heap.list(&records)
-}
-
-/// The reference of a monitor of `pid`'s: one that is or was an alias names the process.
-fn reference_of(heap: &Heap, numbers: RefNumbers, pid: Pid) -> Term<'_> {
-    match is_pid_ref(numbers) {
-        true => heap.pid_reference(numbers, pid),
-        false => heap.reference(numbers),
-    }
 }
 
 /// The kind of what is monitored, what it is, and the name that it was monitored by.

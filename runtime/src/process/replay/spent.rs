@@ -2,6 +2,7 @@
 //! when messages come. So they say where in its code a process was when a signal ended it, and a replay that makes another
 //! number has not done the same.
 
+use beamline_formats::name::thousands;
 use beamline_formats::order::{Spent, Step as Recorded};
 
 use super::super::Process;
@@ -101,14 +102,15 @@ pub(crate) fn tell_spent() {
     all.sort_by_key(|one| (one.made.reductions == one.recorded.reductions, one.process));
     let Some(first) = all.first() else { return };
     let name = plan.name(first.process);
-    let (what, made, recorded) = match first.made.reductions == first.recorded.reductions {
-        true => ("allocated", first.made.words, first.recorded.words),
-        false => ("made", first.made.reductions, first.recorded.reductions),
-    };
-    let unit = if what == "made" {
-        "reductions"
-    } else {
-        "words"
+    let (
+        Spent {
+            reductions, words, ..
+        },
+        recorded,
+    ) = (first.made, first.recorded);
+    let (what, made, unit, recorded) = match reductions == recorded.reductions {
+        true => ("allocated", words, "words", recorded.words),
+        false => ("made", reductions, "reductions", recorded.reductions),
     };
     let (made, recorded) = (thousands(made), thousands(recorded));
     let more = match all.len() {
@@ -116,17 +118,4 @@ pub(crate) fn tell_spent() {
         count => format!("; {} other processes differ, too", count - 1),
     };
     complain!("beamline: {name} {what} {made} {unit}, and {recorded} in the recorded run{more}");
-}
-
-/// The number, with commas.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

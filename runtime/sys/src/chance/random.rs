@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use beamline_formats::chance::Chance;
+use beamline_formats::random;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -11,14 +12,10 @@ use super::form;
 /// Where the sequence begins that is the same in every run: no secret can be made of it.
 const SEED: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// The next number of that sequence. Source: SplitMix64, Steele, Lea, Flood, 2014.
+/// The next number of that sequence.
 fn next_of_sequence() -> u64 {
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     static SEQUENCE: AtomicU64 = AtomicU64::new(SEED);
-    let mut z = SEQUENCE.fetch_add(STEP, Ordering::Relaxed);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random::mixed(SEQUENCE.fetch_add(random::STEP, Ordering::Relaxed))
 }
 
 /// Fills `bytes`: with what the kernel's generator gives, or with the next of the sequence.
