@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::api;
-use crate::heap::{Binary, Heap, MagicBinary, binary_bytes_given_back, binary_bytes_taken};
+use crate::heap::{Heap, MagicBinary, binary_bytes_given_back, binary_bytes_taken};
 use crate::process::refs::make_ref;
 use crate::sys::memory;
 use crate::term::Term;
@@ -136,9 +136,8 @@ impl Counted {
         }
         let (start, size) = (bytes.as_ptr(), bytes.len());
         let object = MagicBinary::new(make_ref(), Box::new(self));
-        let binary = Binary::of_object(object, start, size);
-        // SAFETY: the binary was made just now, of as many bytes.
-        unsafe { heap.off_heap_bits(binary, size * 8) }
+        // SAFETY: DB1: the object has a count of the block.
+        unsafe { heap.object_bits(object, start, size) }
     }
 }
 

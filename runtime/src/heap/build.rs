@@ -281,13 +281,37 @@ impl Heap {
     /// # Safety
     /// H4: the caller gives the count of a binary that is there, and has so many bits.
     pub(crate) unsafe fn off_heap_bits(&self, binary: NonNull<Binary>, bit_len: usize) -> Term<'_> {
+        // SAFETY: by contract.
+        unsafe { self.off_heap_part(binary, 0, bit_len) }
+    }
+
+    /// The `size` bytes at `data`, which belong to `object` and do not change as long as that lives. 8 words.
+    ///
+    /// # Safety
+    /// T1: the bytes are readable as long as the object lives.
+    pub(crate) unsafe fn object_bits(
+        &self,
+        object: Arc<MagicBinary>,
+        data: *const u8,
+        size: usize,
+    ) -> Term<'_> {
+        let (binary, before) = Binary::of_object(object, data, size);
+        // SAFETY: H4: made just now, and the bytes are those behind what is before them.
+        unsafe { self.off_heap_part(binary, before * 8, (before + size) * 8) }
+    }
+
+    /// Bits `start..end` of `binary`, whose one count this takes over. 8 words.
+    ///
+    /// # Safety
+    /// As [`Heap::off_heap_bits`].
+    unsafe fn off_heap_part(&self, binary: NonNull<Binary>, start: usize, end: usize) -> Term<'_> {
         let ptr = self.alloc(size::REFC_BITS);
         // SAFETY: H1: eight fresh words; H4: the count moves to the thing listed here.
         unsafe {
             let bin_ref = ptr.add(size::SUB_BITS);
             write_bin_ref(bin_ref, binary.as_ptr(), self.off_heap());
             let data = binary.as_ref().data() as u64;
-            write_sub_bits(ptr, data, 0, bit_len, RawTerm::boxed(bin_ref));
+            write_sub_bits(ptr, data, start, end, RawTerm::boxed(bin_ref));
             self.boxed(ptr)
         }
     }
@@ -718,7 +742,7 @@ pub(crate) unsafe fn write_bin_ref(ptr: *mut u64, binary: *const Binary, off_hea
 }
 
 /// Writes a sub-bitstring of bits `start..end` counted from `base` (flags in its low bits), which
-/// `orig` keeps alive. The base's own low bits are moved to the offsets.
+/// `orig` keeps alive.
 ///
 /// # Safety
 /// H1: five words are free at `ptr`; T1: the bits are readable as long as `orig` lives.

@@ -1,6 +1,10 @@
 //! Tests that terms survive collections and copies unchanged.
 
-use super::{Heap, Literals, Message, RESERVED_WORDS, Roots, Visit, build_literal, size};
+use std::sync::Arc;
+
+use super::{
+    Heap, Literals, MagicBinary, Message, RESERVED_WORDS, Roots, Visit, build_literal, size,
+};
 use crate::term::{Atom, RawTerm, Term, View, am};
 
 /// Slots of a test, in which it keeps terms of the heap that it collects.
@@ -196,5 +200,28 @@ fn what_is_built_aside_leaves_the_heap_as_it_was() {
             made.term().as_tuple().unwrap().get(1).list_iter().count(),
             elements
         );
+    }
+}
+
+/// Bytes of an object, wherever in a word they begin: the whole of them, a part of that, and copies of both.
+#[test]
+fn bytes_of_an_object_may_begin_anywhere_in_a_word() {
+    let bytes: Arc<[u8]> = (0..200u8).collect();
+    for (from, size) in (0..17).flat_map(|from| [0, 1, 65, 150].map(|size| (from, size))) {
+        let heap = Heap::detached();
+        let object = MagicBinary::new([0, 0, from as u32], Box::new(bytes.clone()));
+        let expected = &bytes[from..from + size];
+        // SAFETY: T1: the object has the bytes.
+        let whole = unsafe { heap.object_bits(object, expected.as_ptr(), size) };
+        let bits = whole.as_bits().expect("a binary");
+        let part = heap.sub_bits(bits, size / 8 * 8, size * 8);
+        for (term, expected) in [(whole, expected), (part, &expected[size / 8..])] {
+            let copy = Message::copy_of(term);
+            for bits in [term.as_bits(), copy.term().as_bits()] {
+                let bits = bits.expect("a binary");
+                assert_eq!(bits.bytes(), expected, "{size} bytes from {from}");
+                assert_eq!(bits.bit_len(), expected.len() * 8);
+            }
+        }
     }
 }

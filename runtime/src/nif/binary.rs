@@ -163,8 +163,7 @@ api! {
     }
     /// A binary of bytes that belong to a resource, which lives as long as they.
     fn enif_make_resource_binary(e: *mut Env, object: *mut c_void, data: *const c_void, size: usize) -> RawTerm {
-        let binary = Binary::of_object(Resource::magic_of(object), data.cast(), size);
-        env(e).heap().off_heap_bits(binary, size * 8).raw()
+        env(e).heap().object_bits(Resource::magic_of(object), data.cast(), size).raw()
     }
 
     /// A term in the external format.

@@ -68,13 +68,17 @@ impl Binary {
         NonNull::from(Box::leak(binary))
     }
 
-    /// A binary of the `size` bytes at `data`, which belong to `object` and do not change as long as that lives.
+    /// A binary of the `size` bytes at `data`, which belong to `object` and do not change as long as that lives; and
+    /// how many bytes before them it begins: at the start of a word, as all do, since bitstrings keep flags in the low
+    /// bits of that address.
     #[must_use]
     pub(crate) fn of_object(
         object: Arc<MagicBinary>,
         data: *const u8,
         size: usize,
-    ) -> NonNull<Binary> {
+    ) -> (NonNull<Binary>, usize) {
+        let before = data.addr() % size_of::<u64>();
+        let (data, size) = (data.wrapping_sub(before), before + size);
         let binary = Box::new(Binary {
             refs: AtomicUsize::new(1),
             writable: AtomicBool::new(false),
@@ -84,7 +88,7 @@ impl Binary {
             capacity: AtomicUsize::new(size),
             object: Some(object),
         });
-        NonNull::from(Box::leak(binary))
+        (NonNull::from(Box::leak(binary)), before)
     }
 
     /// The object whose bytes they are.
