@@ -1,5 +1,6 @@
 //! `cargo xtask traces`: what the trace interface says, message by message and error by error
-//! (`ci/traces/trace_shapes.erl`, and `trace_errors.erl` for what is wrong), beside what OTP 29 says (`ci/traces/otp29.txt`).
+//! (`ci/traces/trace_shapes.erl`, and `trace_running.erl` for what is read of a
+//! function that runs, `trace_errors.erl` for what is wrong), beside what OTP 29 says (`ci/traces/otp29.txt`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub(crate) struct Options {
 }
 
 /// The program's modules.
-const PROGRAM: [&str; 2] = ["trace_shapes.erl", "trace_errors.erl"];
+const PROGRAM: [&str; 3] = ["trace_shapes.erl", "trace_running.erl", "trace_errors.erl"];
 
 /// Runs the program and compares.
 pub(crate) fn main(options: &Options) -> Result<()> {

@@ -41,7 +41,7 @@ groups() ->
      {legacy, legacy()},
      {tracers, tracers()},
      {system, system()},
-     {seq_trace, seq_trace()}] ++ trace_errors:groups().
+     {seq_trace, seq_trace()}] ++ trace_running:groups() ++ trace_errors:groups().
 
 run(Group, Name, Fun) ->
     Me = self(),

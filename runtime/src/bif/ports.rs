@@ -165,7 +165,8 @@ fn port_call_3<'p>(p: &'p Process, [port, operation, data]: [Term<'p>; 3]) -> Bi
     drives(p, &port, "port_call");
     let _calls = sysprof::calls_port(p);
     let traced = port.traced();
-    let done = traced.calls(p.pid(), (operation, &mut data), |data| {
+    let order = (operation, &mut data[..]);
+    let done = traced.calls(p.pid(), order, port.takes_calls(), |data| {
         port.call(p.pid(), operation, data)
     });
     let answer = done.and_then(|answer| decode(p, &answer, DecodeOptions::default()).ok());

@@ -432,6 +432,10 @@ impl Linked for Of {
         self.0.driver.entry.outputv.is_some()
     }
 
+    fn takes_calls(&self) -> bool {
+        self.0.driver.entry.call.is_some()
+    }
+
     fn control(&self, caller: Pid, command: u32, data: &[u8]) -> Option<(Vec<u8>, bool)> {
         self.0.control(caller, command, data)
     }

@@ -10,7 +10,7 @@ use super::off_heap::{self, OffHeap};
 use super::verify::{ZEAL, ZEAL_GENERATIONS};
 use super::{Block, Heap, RESERVED_WORDS, Visit, copy, literal, next_heap_size};
 use crate::term::tag;
-use crate::term::{RawTerm, sub_bits};
+use crate::term::{CodeAddress, RawTerm, sub_bits};
 
 /// The result of a collection.
 #[derive(Clone, Copy, Debug)]
@@ -572,6 +572,7 @@ impl Heap {
     fn sweep_into(&mut self, sweep: &mut Sweep, block: Block, roots: &mut dyn Roots) {
         // Every sweep leaves the high-water mark at the heap's top: what is above it is new.
         self.collected_words = self.built_words();
+        self.runs_on.set(CodeAddress::NULL);
         let stack = self.stack_words();
         let (young_from, old_from) = (sweep.tops.to, sweep.tops.old);
         // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and

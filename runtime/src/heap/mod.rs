@@ -154,7 +154,7 @@ pub(crate) use stored::{Key, Keyed};
 pub(crate) use verify::NIF_CHECKS;
 
 use crate::sys::memory;
-use crate::term::{RawTerm, Term};
+use crate::term::{CodeAddress, RawTerm, Term};
 use fragment::Header;
 use off_heap::OffHeap;
 
@@ -256,6 +256,9 @@ pub struct Heap {
     collected_words: u64,
     /// Words of messages that have been examined and not taken: nobody has allocated them.
     unclaimed_words: Cell<u64>,
+    /// The function whose calls compiled code counts as long as words are allocated by `htop` alone (`trace/in_line.rs`).
+    /// Whatever else changes [`Heap::allocated_words`], or what `htop` is counted from, sets it to null.
+    pub(crate) runs_on: Cell<CodeAddress>,
 }
 
 // SAFETY: H3: a heap moves between threads with its process, never shared.
@@ -312,6 +315,7 @@ impl Heap {
             reclaimed_words: 0,
             collected_words: 0,
             unclaimed_words: Cell::new(0),
+            runs_on: Cell::new(CodeAddress::NULL),
         }
     }
 
@@ -341,6 +345,7 @@ impl Heap {
             let used = header.used_words.get();
             if header.capacity_words - used >= words {
                 header.used_words.set(used + words);
+                self.runs_on.set(CodeAddress::NULL);
                 self.fragment_words.set(self.fragment_words.get() + words);
                 return Header::words(fragment).wrapping_add(used);
             }
@@ -355,6 +360,7 @@ impl Heap {
     }
 
     fn push_fragment(&self, fragment: Fragment) {
+        self.runs_on.set(CodeAddress::NULL);
         self.fragment_words
             .set(self.fragment_words.get() + fragment.used_words());
         self.off_heap.append(&fragment.header().off_heap);
@@ -571,12 +577,14 @@ impl Heap {
     }
     /// A message of so many words is the heap's, and has not been taken by the process.
     pub(crate) fn claim_later(&self, words: usize) {
+        self.runs_on.set(CodeAddress::NULL);
         self.unclaimed_words
             .set(self.unclaimed_words.get() + words as u64);
     }
     /// It has been taken.
     #[inline]
     pub(crate) fn claim(&self, words: usize) {
+        self.runs_on.set(CodeAddress::NULL);
         self.unclaimed_words
             .set(self.unclaimed_words.get().saturating_sub(words as u64));
     }
@@ -626,6 +634,8 @@ impl Heap {
     pub(crate) const COLLECTED_WORDS: usize = offset_of!(Heap, collected_words);
     pub(crate) const FRAGMENT_WORDS: usize = offset_of!(Heap, fragment_words);
     pub(crate) const UNCLAIMED_WORDS: usize = offset_of!(Heap, unclaimed_words);
+    /// Offset of the function whose calls compiled code counts.
+    pub(crate) const RUNS_ON: usize = offset_of!(Heap, runs_on);
     /// Offset of the words that binaries count as.
     pub(crate) const OVERHEAD_WORDS: usize =
         offset_of!(Heap, off_heap) + offset_of!(OffHeap, overhead_words);

@@ -14,7 +14,7 @@ use crate::process::offset as process;
 use crate::term::tag;
 use crate::trace::breakpoint::{active_address, offset as breakpoint, record_call, record_return};
 use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS, RECORDED_WORDS};
-use crate::trace::in_line::offset as in_line;
+use crate::trace::in_line::{changes_address, offset as in_line};
 use crate::trace::meter::offset as meter;
 use crate::trace::node::offset as node;
 
@@ -22,6 +22,11 @@ const BODY: i8 = 8 * head::BODY as i8;
 const SMALL_SHIFT: i8 = frame::SMALL_SHIFT as i8;
 const METER_SHIFT: i8 = frame::METER_SHIFT as i8;
 const ONE: i32 = frame::ONE_ACCOUNT as i32;
+
+/// Bits that are all zero in the number of every so many calls of a function: Rust does such a call, so that those that
+/// follow are counted by [`emit_runs_on`] if they are of the same function.
+const MANY_COUNTED: i8 = -1;
+const MANY_METERED: i8 = 0x1f;
 
 /// Where the ways of a traced call part.
 pub(super) struct Labels {
@@ -38,11 +43,12 @@ pub(super) struct Labels {
 /// The call of a compiled function under a breakpoint, whose entry is in `rax`.
 pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
     const BREAKPOINT: i32 = 8 * head::BREAKPOINT as i32;
-    let metered = a.new_dynamic_label();
-    let (runs_on, not_running) = (a.new_dynamic_label(), a.new_dynamic_label());
+    let (looks, metered) = (a.new_dynamic_label(), a.new_dynamic_label());
     let traced_entry = a.offset();
+    emit_runs_on(a, to, looks);
     dynasm!(a
         ; .arch x64
+        ; =>looks
         ; mov rcx, [rax + BREAKPOINT]
         ; test rcx, rcx
         ; jz =>to.generic
@@ -57,57 +63,46 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
         ; jne =>to.generic
         ; cmp rax, [r13 + process::RESUMED_CALL]
         ; je =>to.generic
-        ; mov r9, [r13 + process::IN_LINE]
-        ; test r9, r9
-        ; jz =>not_running
-        ; cmp rcx, [r9 + in_line::DATA]
-        ; je =>runs_on
-        ; =>not_running
         ; mov rdx, [rcx + breakpoint::COUNTED]
         ; test rdx, rdx
         ; jz =>metered
+        ; mov rcx, [rbp + slot::SLICE]
+        ; add rdx, [rcx + Slice::COUNTS as i32]
+        ; test BYTE [rdx], MANY_COUNTED
+        ; jz =>to.generic
     );
     emit_prologue(a, to);
     dynasm!(a
         ; .arch x64
-        ; mov rcx, [rbp + slot::SLICE]
-        ; mov rcx, [rcx + Slice::COUNTS as i32]
-        ; inc QWORD [rdx + rcx]
+        ; inc QWORD [rdx]
         ; jmp QWORD [BYTE rax + BODY]
         ; =>metered
     );
     emit_metered(a, to);
-    dynasm!(a; .arch x64; =>runs_on);
-    emit_runs_on(a, to);
     traced_entry
 }
 
-/// The same of the function that is every meter's current one, as the process's [`InLine`] in `r9` says.
+/// The same of the function that runs already, as the process's [`InLine`] says.
 ///
 /// [`InLine`]: crate::trace::in_line::InLine
-fn emit_runs_on(a: &mut Assembler, to: &Labels) {
-    let wordless = a.new_dynamic_label();
+fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
     dynasm!(a
         ; .arch x64
-        ; mov rdx, [r9 + in_line::CALLS_AT]
+        ; cmp rax, [r13 + process::RUNS_ON]
+        ; jne =>looks
+        ; mov r9, [r13 + process::IN_LINE]
+        ; mov rdx, QWORD changes_address() as i64
         ; mov rdx, [rdx]
-        ; cmp rdx, [r9 + in_line::CALLS]
-        ; jne =>to.generic
+        ; cmp rdx, [r9 + in_line::CHANGES]
+        ; jne =>looks
+        ; dec r14
+        ; jle =>to.yields
+        ; mov rdx, [r9 + in_line::COUNT]
+        ; inc QWORD [rdx]
+        ; inc QWORD [r9 + in_line::CALLS]
+        ; mov [r9 + in_line::TOP], r15
+        ; jmp QWORD [BYTE rax + BODY]
     );
-    emit_prologue(a, to);
-    dynasm!(a; .arch x64; mov r8, rax; mov rdi, [r9 + in_line::TOGETHER]; inc DWORD [rdi]);
-    for at in 0..in_line::COUNT_OFFSETS.len() {
-        dynasm!(a; .arch x64; mov rdx, [r9 + in_line::COUNT_OFFSETS[at]]; inc QWORD [rdx]);
-    }
-    dynasm!(a
-        ; .arch x64
-        ; mov r9, [r9 + in_line::WORDS]
-        ; test r9, r9
-        ; jz =>wordless
-        ; mov rsi, [r9 + meter::CURRENT]
-    );
-    emit_charge_words(a);
-    dynasm!(a; .arch x64; =>wordless; inc DWORD [rdi]; jmp QWORD [BYTE r8 + BODY]);
 }
 
 /// The same where the breakpoint's data in `rcx` wants no counter.
@@ -122,6 +117,8 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; mov r9, [r13 + process::IN_LINE]
         ; test r9, r9
         ; jz =>to.generic
+        ; cmp QWORD [r9 + in_line::CHARGED_LATER], 0
+        ; jne =>to.generic
         ; mov r9, [r9 + in_line::METER]
         ; test r9, r9
         ; jz =>to.generic
@@ -165,7 +162,12 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; =>on_top
     );
     emit_covered(a, to);
-    dynasm!(a; .arch x64; =>runs_on);
+    dynasm!(a
+        ; .arch x64
+        ; =>runs_on
+        ; test BYTE [rsi + node::CALLS], MANY_METERED
+        ; jz =>to.generic
+    );
     emit_prologue(a, to);
     emit_charge_counts(a);
     dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]; jmp QWORD [BYTE r8 + BODY]; =>recorded);
@@ -274,8 +276,6 @@ fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
         ; .arch x64
         ; inc QWORD [rdi + node::CALLS]
         ; mov [r9 + meter::CURRENT], rdi
-        ; mov rdx, [r13 + process::IN_LINE]
-        ; mov QWORD [rdx + in_line::DATA], 0
     );
 }
 
@@ -309,6 +309,8 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
         ; mov r9, [r13 + process::IN_LINE]
         ; test r9, r9
         ; jz =>generic
+        ; cmp QWORD [r9 + in_line::CHARGED_LATER], 0
+        ; jne =>generic
         ; mov r9, [r9 + in_line::METER]
         ; test r9, r9
         ; jz =>generic
@@ -338,8 +340,6 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
     dynasm!(a
         ; .arch x64
         ; mov [r9 + meter::CURRENT], rdi
-        ; mov rdx, [r13 + process::IN_LINE]
-        ; mov QWORD [rdx + in_line::DATA], 0
     );
     emit_end(a, ACCOUNT_WORDS);
 }

@@ -49,6 +49,8 @@ pub(crate) trait Linked: Send + Sync {
     ) -> Result<(), Refused>;
     /// Does it take what is sent to it as a vector?
     fn has_outputv(&self) -> bool;
+    /// Has it operations of `port_call/3`?
+    fn takes_calls(&self) -> bool;
     /// `port_control/3`: the answer, and whether it is to be a binary.
     fn control(&self, caller: Pid, command: u32, data: &[u8]) -> Option<(Vec<u8>, bool)>;
     /// `port_call/3`, in the external format.

@@ -384,6 +384,11 @@ impl Port {
         Some((answer.unwrap_or(vec![0]), binary))
     }
 
+    /// Has it operations of `port_call/3`?
+    pub(crate) fn takes_calls(&self) -> bool {
+        self.linked().is_some_and(|linked| linked.takes_calls())
+    }
+
     /// `port_call/3`: the answer in the external format. `None` where the port has no such operation.
     pub(crate) fn call(&self, caller: Pid, operation: u32, data: &mut [u8]) -> Option<Vec<u8>> {
         let _runs = sysprof::port_runs(self.id);

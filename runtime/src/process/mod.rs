@@ -271,6 +271,7 @@ pub(crate) mod offset {
     pub(crate) const FCALLS: i32 = offset_of!(Process, fcalls) as i32;
     pub(crate) const CATCHES: i32 = offset_of!(Process, catches) as i32;
     pub(crate) const PID: i32 = offset_of!(Process, pid) as i32;
+    pub(crate) const RUNS_ON: i32 = (offset_of!(Process, heap) + Heap::RUNS_ON) as i32;
     pub(crate) const HIGH_WATER: i32 = (offset_of!(Process, heap) + Heap::HIGH_WATER) as i32;
     pub(crate) const OVERHEAD_WORDS: i32 =
         (offset_of!(Process, heap) + Heap::OVERHEAD_WORDS) as i32;

@@ -23,7 +23,7 @@ use super::call;
 use super::count::{self, Counter};
 use super::frame::{self, Frame, Kind, of_small, small};
 use super::generations::Generations;
-use super::in_line::COUNTS;
+use super::in_line::{self, METERS};
 use super::known;
 use super::meter::{Account, Measures, Meter, Meters, Reading};
 use super::native;
@@ -55,6 +55,7 @@ pub(super) fn staging() -> usize {
 /// Makes the staged generation of every breakpoint the active one.
 pub(super) fn commit() {
     ACTIVE.store(staging(), Ordering::Release);
+    in_line::changed();
 }
 
 /// What compiled code looks at when it calls a function under a breakpoint.
@@ -243,6 +244,7 @@ impl Breakpoint {
 pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     // SAFETY: B1: the entry's word was `Op::Breakpoint` since the last quiescent point.
     let breakpoint = unsafe { &*(*pc.code().offset(head::BREAKPOINT) as *const Breakpoint) };
+    let changes = in_line::changes();
     let Some(data) = breakpoint.active() else {
         return Ok(breakpoint.original());
     };
@@ -268,11 +270,12 @@ pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     if data.recorded & calls != 0 {
         record(p, pc, data, breakpoint.original())?;
     }
-    let sessions = data.metered & calls;
-    if sessions != 0 {
-        measure(p, pc, data, breakpoint.original(), sessions)?;
+    let (sessions, original) = (data.metered & calls, breakpoint.original());
+    let runs_on = sessions == 0 || measure(p, pc, data, original, sessions)?;
+    if runs_on && data.runs_on && sessions == data.metered {
+        count_in_line(p, pc, data, original, sessions, changes);
     }
-    Ok(breakpoint.original())
+    Ok(original)
 }
 
 /// The word that stands at the entry `pc` in truth, which a breakpoint stands at.
@@ -362,6 +365,7 @@ fn reading(p: &Process) -> Reading {
     }
 }
 
+/// Measures a call, by these sessions; gives whether the function is each meter's current one already.
 #[inline]
 fn measure(
     p: &mut Process,
@@ -369,25 +373,35 @@ fn measure(
     data: &BpData,
     original: u64,
     sessions: u64,
-) -> Result<(), Exiting> {
+) -> Result<bool, Exiting> {
+    settle(p);
     let reading = reading(p);
     if runs_on(p, data, sessions, &reading) {
-        return Ok(());
+        return Ok(true);
     }
-    meters(p).in_line.another_runs();
     let mut saved = Saved::new();
     if data.has_both {
-        meters(p).together.begin();
+        meters(p).in_line.together().begin();
     }
     for bp in of_sessions(data, sessions) {
         look(bp, pc, original);
         enter_session(p, bp, pc, &reading, &mut saved);
     }
     if data.has_both {
-        meters(p).together.end();
+        meters(p).in_line.together().end();
     }
     choose_in_line(p, data);
-    push_frame(p, pc, &saved)
+    push_frame(p, pc, &saved)?;
+    Ok(false)
+}
+
+/// Another function may become a meter's current one: compiled code counts no calls of this one any more, and meters are
+/// charged for those that it has counted.
+fn settle(p: &mut Process) {
+    p.runs_on.set(CodeAddress::NULL);
+    if let Some(meters) = meters_of(p) {
+        meters.settle();
+    }
 }
 
 /// Compiled code is to use the meter that is all that is wanted of this function.
@@ -410,64 +424,66 @@ fn runs_on(p: &mut Process, data: &BpData, sessions: u64, reading: &Reading) -> 
     let Some(meters) = meters_of(p) else {
         return false;
     };
-    let mut metered: SmallVec<[usize; 2]> = SmallVec::new();
-    for bp in of_sessions(data, sessions) {
-        for (measures, account) in measured(bp) {
-            let mut all = meters.meters.iter();
-            let Some(at) = all.position(|meter| meter.is_of(&bp.session, measures)) else {
-                return false;
-            };
-            if !meters.meters[at].runs(account) {
-                return false;
-            }
-            metered.push(at);
-        }
+    let Some(running) = running(meters, data, sessions) else {
+        return false;
+    };
+    if data.has_both {
+        meters.in_line.together().begin();
+    }
+    for at in running {
+        meters.meters[at].called(reading);
     }
     if data.has_both {
-        meters.together.begin();
+        meters.in_line.together().end();
     }
-    for at in &metered {
-        meters.meters[*at].called(reading);
-    }
-    if data.has_both {
-        meters.together.end();
-    }
-    match data.metered_by {
-        0 => count_in_line(p, data, &metered),
-        _ => choose_in_line(p, data),
-    }
+    choose_in_line(p, data);
     true
 }
 
-/// Has compiled code count the calls that follow, where the function is still every meter's current one: of `metered`.
-fn count_in_line(p: &mut Process, data: &BpData, metered: &[usize]) {
-    let counted = Option::filter(data.counted_too.as_ref(), |_| sched::current_id().is_some());
-    if !data.runs_on || metered.len() >= COUNTS || counted.is_some() != data.counted_too.is_some() {
+/// The meters of these sessions, if the function is the current one of each.
+fn running(meters: &Meters, data: &BpData, sessions: u64) -> Option<SmallVec<[usize; METERS]>> {
+    let mut running = SmallVec::new();
+    for bp in of_sessions(data, sessions) {
+        for (measures, account) in measured(bp) {
+            let mut all = meters.meters.iter();
+            let at = all.position(|meter| meter.is_of(&bp.session, measures))?;
+            if !meters.meters[at].runs(account) {
+                return None;
+            }
+            running.push(at);
+        }
+    }
+    Some(running)
+}
+
+/// Has compiled code count the calls that follow, of the function with this entry, which is the current one of all
+/// meters of these sessions.
+fn count_in_line(
+    p: &mut Process,
+    pc: CodeAddress,
+    data: &BpData,
+    original: u64,
+    sessions: u64,
+    changes: u64,
+) {
+    let counter = data.counted_too.as_ref();
+    let is_nif = original as u16 == Op::NifEntry as u16;
+    if is_nif || counter.is_some() && sched::current_id().is_none() {
         return;
     }
-    let calls = &p.shared().tracee.calls;
-    let calls = (
-        std::ptr::from_ref(calls) as u64,
-        calls.load(Ordering::Relaxed),
-    );
-    let Some(meters) = meters_of(p) else {
+    let top = p.htop.get() as u64;
+    let meters = meters(p);
+    let Some(running) = running(meters, data, sessions) else {
         return;
     };
-    let mut counts: SmallVec<[u64; COUNTS]> = SmallVec::new();
-    counts.extend(counted.map(|counter| counter.address() + count::offset()));
-    let mut words = None;
-    for meter in metered.iter().map(|at| &meters.meters[*at]) {
-        if meter.measures.reductions {
-            return;
-        }
-        counts.push(meter.calls_of_current());
-        if meter.measures.words {
-            words = Some(meter.address());
-        }
+    let measures_reductions = |at: &usize| meters.meters[*at].measures.reductions;
+    let is_busy = running.is_empty() && meters.charges_later();
+    if is_busy || running.len() > METERS || running.iter().any(measures_reductions) {
+        return;
     }
-    let together = data.has_both.then(|| meters.together.address());
-    let in_line = &mut meters.in_line;
-    in_line.runs(data, calls, together, &counts, words);
+    let count = counter.map(|counter| counter.address() + count::offset());
+    meters.count_in_line(running, changes, count, top);
+    p.runs_on.set(pc);
 }
 
 /// Notes what the function is that a session measures, where it has become native code.
@@ -569,8 +585,8 @@ fn first_call(
     reading: &Reading,
 ) -> u64 {
     let initial = p.initial_call.get();
-    let together = meters(p).together.clone();
-    let arena = Arc::new(Arena::new(p.pid(), initial, together));
+    let in_line = meters(p).in_line.clone();
+    let arena = Arc::new(Arena::new(p.pid(), initial, in_line));
     arena.note(p.shared().name(), p.reductions());
     known::all(p)
         .into_iter()
@@ -642,16 +658,16 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
 }
 
 fn give_back(p: &mut Process, accounts: &[u64]) {
-    let calls = p.shared().tracee.calls();
+    let sessions = p.shared().tracee.told_to();
+    settle(p);
     let reading = reading(p);
     let Some(meters) = meters_of(p) else {
         return;
     };
-    meters.in_line.another_runs();
     for word in accounts {
         let (uid, node) = account_of(*word);
         if let Some(meter) = meters.by_uid(uid)
-            && meter.session.bit() & calls != 0
+            && meter.session.bit() & sessions != 0
             && meter.session.is_alive()
         {
             meter.leave(node, &reading);
@@ -685,11 +701,11 @@ pub(crate) fn unwinding(p: &mut Process) {
             }
         }
     });
+    settle(p);
     let reading = reading(p);
     let Some(meters) = meters_of(p) else {
         return;
     };
-    meters.in_line.another_runs();
     for (uid, node) in outermost {
         if let Some(meter) = meters.by_uid(uid).filter(|meter| meter.measures.tree) {
             meter.leave(node, &reading);
@@ -702,12 +718,7 @@ pub(crate) fn unwinding(p: &mut Process) {
 pub(crate) fn scheduled_in(p: &mut Process) {
     if p.meters.is_some() {
         let calls = p.shared().tracee.calls();
-        let Some(meters) = meters_of(p) else {
-            return;
-        };
-        // What it counted by may be gone, and its scheduler may be another one.
-        meters.in_line.another_runs();
-        for meter in &mut meters.meters {
+        for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
             if meter.session.bit() & calls != 0 {
                 meter.scheduled_in();
             }
@@ -740,6 +751,8 @@ pub(crate) fn scheduled_out(p: &mut Process) {
     if p.meters.is_some() {
         let calls = p.shared().tracee.calls();
         let (name, reductions) = (p.shared().name(), p.reductions());
+        // What compiled code counts by may be gone when it runs again, and its scheduler may be another one.
+        settle(p);
         for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
             meter.arena.note(name, reductions);
             if meter.session.bit() & calls != 0 {

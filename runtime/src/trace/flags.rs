@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::in_line;
 use super::session::{self, Shared};
 use super::tracer::{Event, TracerId, Verdict};
 pub(crate) use crate::process::probe::Tracee;
@@ -50,6 +51,12 @@ impl Tracee {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// The sessions that trace anything of it, a bit each, while it is sensitive too.
+    #[inline(always)]
+    pub(super) fn told_to(&self) -> u64 {
+        self.told_to.load(Ordering::Relaxed)
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut Vec<TracerRef>) -> T) -> T {
         let mut refs = self.refs().lock();
         let result = change(&mut refs);
@@ -60,6 +67,7 @@ impl Tracee {
 
     fn update(&self, refs: &[TracerRef]) {
         let (mut all, mut calls) = (0, 0);
+        let sessions = refs.iter().fold(0, |all, r| all | r.session.bit());
         if !self.sensitive.load(Ordering::Relaxed) {
             for r in refs {
                 all |= r.flags;
@@ -68,7 +76,10 @@ impl Tracee {
                 }
             }
         }
-        self.calls.store(calls, Ordering::Release);
+        if self.calls.swap(calls, Ordering::AcqRel) != calls {
+            in_line::changed();
+        }
+        self.told_to.store(sessions, Ordering::Release);
         self.all.store(all, Ordering::Release);
     }
 
@@ -77,6 +88,7 @@ impl Tracee {
         let refs = self.refs().lock();
         self.sensitive.store(sensitive, Ordering::Relaxed);
         self.update(&refs);
+        in_line::changed();
     }
 
     /// Is nothing of it told?

@@ -30,10 +30,11 @@ use std::sync::atomic::AtomicU64;
 
 use beamline_formats::paths::Known;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
-use super::in_line::InLine;
+use super::in_line::{InLine, METERS, Pending};
 use super::native::Nature;
-use super::node::{Arena, Node, ROOT, Together};
+use super::node::{Arena, Node, ROOT};
 use super::session::Shared;
 use crate::process::Process;
 use crate::process::dirty::DirtyTicks;
@@ -240,7 +241,7 @@ impl Meter {
 
     /// The node that stands for what is running.
     #[inline(always)]
-    fn current(&self) -> &Node {
+    pub(super) fn current(&self) -> &Node {
         // SAFETY: ME1.
         unsafe { self.current.as_ref() }
     }
@@ -341,9 +342,13 @@ impl Meter {
         self.key == measures.key(session.id)
     }
 
-    /// The address of how often what is running was called.
-    pub(super) fn calls_of_current(&self) -> u64 {
-        self.current().calls_address()
+    /// The calls of the current function that compiled code has counted since are charged for.
+    fn ran(&mut self, pending: &Pending) {
+        self.current().add_calls(pending.calls);
+        if self.measures.words {
+            self.current().add_words(pending.words);
+            self.words = self.words.wrapping_add(pending.words);
+        }
     }
 
     /// Is the function measured under `account` the current one?
@@ -395,9 +400,9 @@ pub(crate) struct Meters {
     #[expect(clippy::vec_box, reason = "they do not move")]
     pub(super) meters: Vec<Box<Meter>>,
     next_uid: u32,
-    /// For calls that several meters count.
-    pub(super) together: Arc<Together>,
-    pub(super) in_line: InLine,
+    /// Those that are to be charged for what compiled code counts.
+    running: SmallVec<[usize; METERS]>,
+    pub(super) in_line: Arc<InLine>,
 }
 
 impl Meters {
@@ -410,6 +415,43 @@ impl Meters {
     pub(super) fn by_uid(&mut self, uid: u32) -> Option<&mut Meter> {
         let mut all = self.meters.iter_mut().map(|meter| &mut **meter);
         all.find(|meter| meter.uid == uid)
+    }
+    /// Charges for the calls that compiled code has counted.
+    #[inline(always)]
+    pub(super) fn settle(&mut self) {
+        if !self.running.is_empty() {
+            self.charge_running();
+        }
+    }
+    fn charge_running(&mut self) {
+        let pending = self.in_line.pending();
+        self.in_line.together().begin();
+        for at in self.running.drain(..) {
+            self.meters[at].ran(&pending);
+        }
+        self.in_line.charged();
+        self.in_line.together().end();
+    }
+    /// Are some to be charged for what compiled code counts?
+    pub(super) fn charges_later(&self) -> bool {
+        !self.running.is_empty()
+    }
+    /// Compiled code counts calls of the function that is the current one of `running`, which measure no reductions, as
+    /// [`InLine::runs`] says.
+    pub(super) fn count_in_line(
+        &mut self,
+        running: SmallVec<[usize; METERS]>,
+        changes: u64,
+        count: Option<u64>,
+        top: u64,
+    ) {
+        debug_assert!(self.running.is_empty(), "they have been charged");
+        let meters = || running.iter().map(|at| &self.meters[*at]);
+        let nodes: SmallVec<[&Node; METERS]> = meters().map(|meter| meter.current()).collect();
+        let words = meters().find(|meter| meter.measures.words);
+        let words = words.map(|meter| meter.current());
+        self.in_line.runs(changes, count, &nodes, words, top);
+        self.running = running;
     }
     /// Compiled code uses the meter of this key.
     pub(super) fn use_in_line(&mut self, key: u64) {

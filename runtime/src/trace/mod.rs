@@ -387,28 +387,34 @@ fn rows(account: &meter::Account) -> Vec<(Pid, Counted)> {
     let nodes = account.nodes.lock();
     nodes
         .iter()
-        .map(|(arena, index)| (arena.pid, arena.node(*index).counted()))
+        .map(|(arena, index)| (arena.pid, arena.counted(*index)))
         .collect()
 }
 
 /// The rows of both accounts; those of a process as of one moment.
 fn both_rows(a: &meter::Account, b: &meter::Account) -> [Vec<(Pid, Counted)>; 2] {
     let [a, b] = [a, b].map(|account| account.nodes.lock().clone());
-    let row = |(arena, index): &(Arc<node::Arena>, u32)| (arena.pid, arena.node(*index).counted());
-    let together = |arena: &node::Arena| Arc::as_ptr(&arena.together);
+    let process = |arena: &node::Arena| Arc::as_ptr(&arena.in_line);
     let mut others: HashMap<_, _> = HashMap::default();
     for other in &b {
-        others.entry(together(&other.0)).or_insert(other);
+        others.entry(process(&other.0)).or_insert(other);
     }
     let mut rows = [Vec::new(), Vec::new()];
     for one in &a {
-        let other = others.get(&together(&one.0)).copied();
-        let (one, other) = one.0.together.read(|| (row(one), other.map(row)));
+        let other = others.get(&process(&one.0)).copied();
+        let (one, other) = one.0.in_line.read(|pending| {
+            let row = |(arena, index): &(Arc<node::Arena>, u32)| {
+                (arena.pid, pending.with(arena.node(*index)))
+            };
+            (row(one), other.map(row))
+        });
         rows[0].push(one);
         rows[1].extend(other);
     }
     let pids: HashSet<Pid> = a.iter().map(|(arena, _)| arena.pid).collect();
-    let b = b.iter().map(row);
+    let b = b
+        .iter()
+        .map(|(arena, index)| (arena.pid, arena.counted(*index)));
     rows[1].extend(b.filter(|(pid, _)| !pids.contains(pid)));
     rows
 }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use super::in_line::InLine;
 use super::known::Known;
 use crate::loader::module::Mfa;
 use crate::term::{Atom, Pid};
@@ -82,11 +83,11 @@ impl Node {
     }
     #[inline(always)]
     pub(super) fn called(&self) {
-        add(&self.calls, 1);
+        self.add_calls(1);
     }
-    /// Where its number of calls is.
-    pub(super) fn calls_address(&self) -> u64 {
-        (&raw const self.calls) as u64
+    #[inline(always)]
+    pub(super) fn add_calls(&self, calls: u64) {
+        add(&self.calls, calls);
     }
     #[inline(always)]
     pub(super) fn add_ticks(&self, ticks: u64) {
@@ -103,6 +104,7 @@ impl Node {
     pub(super) fn add_dirty_wait(&self, ticks: u64) {
         add(&self.dirty_wait_ticks, ticks);
     }
+    /// Its numbers, but for what it is still to be charged for.
     pub(super) fn counted(&self) -> Counted {
         Counted {
             calls: self.calls.load(Ordering::Relaxed),
@@ -119,11 +121,6 @@ impl Node {
 pub(super) struct Together(AtomicU32);
 
 impl Together {
-    /// Where its version is.
-    pub(super) fn address(&self) -> u64 {
-        (&raw const self.0) as u64
-    }
-
     /// Numbers are about to change. Only the process itself says so.
     #[inline(always)]
     pub(super) fn begin(&self) {
@@ -200,12 +197,12 @@ pub(super) struct Arena {
     /// Of each chunk, where the node with index 0 would be if it were in it; null where there is no chunk yet.
     bases: [AtomicPtr<Node>; CHUNKS],
     /// Of all the process's arenas.
-    pub(super) together: Arc<Together>,
+    pub(super) in_line: Arc<InLine>,
 }
 
 impl Arena {
     /// With the root as its only node.
-    pub(super) fn new(pid: Pid, initial_call: (Atom, Atom, u8), together: Arc<Together>) -> Arena {
+    pub(super) fn new(pid: Pid, initial_call: (Atom, Atom, u8), in_line: Arc<InLine>) -> Arena {
         let arena = Arena {
             pid,
             initial_call,
@@ -214,7 +211,7 @@ impl Arena {
             reductions: AtomicU64::new(0),
             len: AtomicU32::new(0),
             bases: Default::default(),
-            together,
+            in_line,
         };
         arena.push(ROOT, NO_ACCOUNT);
         arena
@@ -251,6 +248,14 @@ impl Arena {
         let base = self.bases[Self::place(index)].load(Ordering::Relaxed);
         // SAFETY: AR1.
         unsafe { &*base.wrapping_add(index as usize) }
+    }
+
+    /// The numbers of the node with this index.
+    ///
+    /// # Panics
+    /// As [`Arena::node`].
+    pub(super) fn counted(&self, index: u32) -> Counted {
+        self.in_line.read(|pending| pending.with(self.node(index)))
     }
 
     /// It as compiled code knows it.

@@ -104,28 +104,33 @@ impl Traced<'_> {
         (command, data): (u32, &[u8]),
         control: impl FnOnce() -> Option<(Vec<u8>, T)>,
     ) -> Option<(Vec<u8>, T)> {
-        self.begins_order(am::control, from, command, data);
+        self.begins(am::control.term());
+        self.received_order(am::control, from, command, data);
         let done = control();
         let answer = done.as_ref().map(|(answer, _)| &answer[..]);
         self.ends_order(am::control, from, answer);
         done
     }
 
-    /// The same of the call operation `operation`, whose data and answer are in the external format.
+    /// The same of the call operation `operation`, whose data and answer are in the external format. It receives nothing
+    /// if it takes no such operation.
     pub(crate) fn calls(
         self,
         from: Pid,
         (operation, data): (u32, &mut [u8]),
+        takes_calls: bool,
         call: impl FnOnce(&mut [u8]) -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
-        self.begins_order(am::call, from, operation, data);
+        self.begins(am::call.term());
+        if takes_calls {
+            self.received_order(am::call, from, operation, data);
+        }
         let done = call(data);
         self.ends_order(am::call, from, done.as_deref());
         done
     }
 
-    fn begins_order(self, kind: Atom, from: Pid, number: u32, data: &[u8]) {
-        self.begins(kind.term());
+    fn received_order(self, kind: Atom, from: Pid, number: u32, data: &[u8]) {
         self.received(from.term(), |heap| {
             let order = [heap.unsigned(number.into()), heap.binary(data)];
             heap.tuple(&[kind.term(), heap.tuple(&order)])

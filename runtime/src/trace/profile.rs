@@ -197,7 +197,7 @@ impl Run {
         let arenas = self.session.arenas.lock().clone();
         let nodes = arenas.iter().flat_map(|arena| {
             let nodes = arena.nodes();
-            nodes.map(|(at, node)| ((arena.pid, at), node.counted()))
+            nodes.map(|(at, _)| ((arena.pid, at), arena.counted(at)))
         });
         let before = Before {
             nodes: nodes.collect(),
@@ -380,7 +380,7 @@ fn write_measured<W: io::Write>(
         };
         let nodes = arena
             .nodes()
-            .map(|(at, n)| (n.parent(), n.account(), since(at, n.counted())))
+            .map(|(at, n)| (n.parent(), n.account(), since(at, arena.counted(at))))
             .collect();
         all.push(Seen { arena, nodes });
     }

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use beamline_formats::totals::{Counted, Request, Totals, Workload};
 
 use super::breakpoint::kind;
-use super::in_line::InLine;
 use super::meter::Measures;
 use super::profile::pid_text;
 use super::session::{self, OnLoad, Profiled};
@@ -233,7 +232,8 @@ pub(super) fn begin(p: &mut Process) {
         made: process::processes_made(),
     });
     if let Some(meters) = super::breakpoint::meters_of(p) {
-        meters.in_line = InLine::default();
+        meters.settle();
+        meters.in_line.use_meter(0);
         for meter in meters.meters.drain(..) {
             let mut arenas = meter.session.arenas.lock();
             arenas.retain(|arena| !std::sync::Arc::ptr_eq(arena, &meter.arena));

@@ -4,7 +4,7 @@
 use super::super::verify::ZEAL;
 use super::super::{Block, Heap};
 use super::{Place, Roots, is_pointer, rebase};
-use crate::term::{RawTerm, tag};
+use crate::term::{CodeAddress, RawTerm, tag};
 
 /// What pointed into a place points so many bytes further on.
 #[derive(Clone, Copy)]
@@ -83,6 +83,7 @@ impl Heap {
         }
         self.htop.set(top);
         self.stop.set(stop);
+        self.runs_on.set(CodeAddress::NULL);
         // All that was there survived a collection just now, wherever it has been moved to.
         self.high_water = if mature == 0 { block.start } else { top };
         self.note_vheap_used();
