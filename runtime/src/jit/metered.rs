@@ -25,8 +25,7 @@ const ONE: i32 = frame::ONE_ACCOUNT as i32;
 
 /// Bits that are all zero in the number of every so many calls of a function: Rust does such a call, so that those that
 /// follow are counted by [`emit_runs_on`] if they are of the same function.
-const MANY_COUNTED: i8 = -1;
-const MANY_METERED: i8 = 0x1f;
+const MANY: i8 = -1;
 
 /// Where the ways of a traced call part.
 pub(super) struct Labels {
@@ -68,7 +67,7 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
         ; jz =>metered
         ; mov rcx, [rbp + slot::SLICE]
         ; add rdx, [rcx + Slice::COUNTS as i32]
-        ; test BYTE [rdx], MANY_COUNTED
+        ; test BYTE [rdx], MANY
         ; jz =>to.generic
     );
     emit_prologue(a, to);
@@ -165,7 +164,7 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
     dynasm!(a
         ; .arch x64
         ; =>runs_on
-        ; test BYTE [rsi + node::CALLS], MANY_METERED
+        ; test BYTE [rsi + node::CALLS], MANY
         ; jz =>to.generic
     );
     emit_prologue(a, to);

@@ -39,8 +39,6 @@ pub(crate) struct Tracee {
     pub(crate) all: AtomicU32,
     /// Sessions that trace this process's calls, a bit each.
     pub(crate) calls: AtomicU64,
-    /// Sessions that trace anything of it, while it is sensitive too.
-    pub(crate) told_to: AtomicU64,
     pub(crate) sensitive: AtomicBool,
     /// What sessions hold of it.
     pub(crate) holds: Held,

@@ -658,17 +658,17 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
 }
 
 fn give_back(p: &mut Process, accounts: &[u64]) {
-    let sessions = p.shared().tracee.told_to();
     settle(p);
     let reading = reading(p);
-    let Some(meters) = meters_of(p) else {
-        return;
-    };
     for word in accounts {
         let (uid, node) = account_of(*word);
-        if let Some(meter) = meters.by_uid(uid)
-            && meter.session.bit() & sessions != 0
-            && meter.session.is_alive()
+        let meter = meters_of(p).and_then(|meters| meters.by_uid(uid));
+        let Some(session) = meter.map(|meter| &meter.session).filter(|s| s.is_alive()) else {
+            continue;
+        };
+        let bit = session.bit();
+        if p.shared().tracee.is_traced_by(bit)
+            && let Some(meter) = meters_of(p).and_then(|meters| meters.by_uid(uid))
         {
             meter.leave(node, &reading);
         }

@@ -51,10 +51,11 @@ impl Tracee {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// The sessions that trace anything of it, a bit each, while it is sensitive too.
-    #[inline(always)]
-    pub(super) fn told_to(&self) -> u64 {
-        self.told_to.load(Ordering::Relaxed)
+    /// Does the session with this bit trace anything of it, even if it is sensitive now?
+    #[inline]
+    pub(super) fn is_traced_by(&self, session: u64) -> bool {
+        let refs = || self.refs().lock();
+        session & self.calls() != 0 || refs().iter().any(|r| r.session.bit() == session)
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Vec<TracerRef>) -> T) -> T {
@@ -67,7 +68,6 @@ impl Tracee {
 
     fn update(&self, refs: &[TracerRef]) {
         let (mut all, mut calls) = (0, 0);
-        let sessions = refs.iter().fold(0, |all, r| all | r.session.bit());
         if !self.sensitive.load(Ordering::Relaxed) {
             for r in refs {
                 all |= r.flags;
@@ -79,7 +79,6 @@ impl Tracee {
         if self.calls.swap(calls, Ordering::AcqRel) != calls {
             in_line::changed();
         }
-        self.told_to.store(sessions, Ordering::Release);
         self.all.store(all, Ordering::Release);
     }
 
