@@ -1,6 +1,6 @@
 //! `cargo xtask traces`: what the trace interface says, message by message and error by error
-//! (`ci/traces/trace_shapes.erl`, and `trace_running.erl` for what is read of a
-//! function that runs, `trace_errors.erl` for what is wrong), beside what OTP 29 says (`ci/traces/otp29.txt`).
+//! (`ci/traces/trace_shapes.erl`, with `trace_running.erl` for what is read of a function that runs and `trace_errors.erl`
+//! for what is wrong), beside what OTP 29 says (`ci/traces/otp29.txt`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

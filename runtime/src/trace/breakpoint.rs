@@ -397,7 +397,7 @@ fn measure(
 
 /// Another function may become a meter's current one: compiled code counts no calls of this one any more, and meters are
 /// charged for those that it has counted.
-fn settle(p: &mut Process) {
+pub(super) fn settle(p: &mut Process) {
     p.runs_on.set(CodeAddress::NULL);
     if let Some(meters) = meters_of(p) {
         meters.settle();

@@ -231,8 +231,8 @@ pub(super) fn begin(p: &mut Process) {
         },
         made: process::processes_made(),
     });
+    super::breakpoint::settle(p);
     if let Some(meters) = super::breakpoint::meters_of(p) {
-        meters.settle();
         meters.in_line.use_meter(0);
         for meter in meters.meters.drain(..) {
             let mut arenas = meter.session.arenas.lock();
