@@ -62,10 +62,15 @@ plain(Fun) when is_function(Fun) ->
         {type, external} -> Fun;
         {type, local} -> {'$fun', element(2, erlang:fun_info(Fun, arity))}
     end;
+plain({bad_generators, Left}) when is_tuple(Left) -> {bad_generators, list_to_tuple([plain(left(Part)) || Part <- tuple_to_list(Left)])};
 plain([Head | Tail]) -> [plain(Head) | plain(Tail)];
 plain(Tuple) when is_tuple(Tuple) -> list_to_tuple(plain(tuple_to_list(Tuple)));
 plain(Map) when is_map(Map) -> #{plain(Key) => plain(Value) || Key := Value <- Map};
 plain(Term) -> Term.
+
+%% What is left of a generator. How much of a map its iterator holds depends on the reductions that are left.
+left(Part) ->
+    try {left, maps:to_list(Part)} catch error:_ -> Part end.
 
 %% The frames of the case's own code and of what it calls.
 frames(Stack) ->
