@@ -1,8 +1,17 @@
 //! The emitter, which collects words of code, the places of labels, and the addresses that are known only at the end.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
 use crate::code::operand::Sink;
+
+thread_local! {
+    /// Memory of the words that the thread has emitted last, for the next module.
+    static SPARE: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+}
+
+/// Memory of more words than this is given back.
+const SPARE_WORDS: usize = 1 << 18;
 
 /// Code being made.
 #[derive(Default)]
@@ -19,6 +28,7 @@ pub(super) struct Emitter {
 impl Emitter {
     pub(super) fn new(label_count: u32) -> Emitter {
         Emitter {
+            words: SPARE.take(),
             labels: vec![None; label_count as usize + 1],
             ..Emitter::default()
         }
@@ -43,8 +53,7 @@ impl Emitter {
     /// # Errors
     /// A label that is jumped to and stands nowhere.
     pub(super) fn finish(mut self, strings: &[u8]) -> Result<Box<[AtomicU64]>, u32> {
-        let mut code = std::mem::take(&mut self.words);
-        code.shrink_to_fit();
+        let mut code: Box<[u64]> = self.words.as_slice().into();
         let base = code.as_ptr() as u64;
         for at in self.patches {
             let label = code[at as usize] as u32;
@@ -54,7 +63,11 @@ impl Emitter {
         for at in self.strings {
             code[at as usize] += strings.as_ptr() as u64;
         }
-        Ok(as_atomic(code.into_boxed_slice()))
+        if self.words.capacity() <= SPARE_WORDS {
+            self.words.clear();
+            SPARE.set(self.words);
+        }
+        Ok(as_atomic(code))
     }
 }
 

@@ -94,7 +94,7 @@ impl Tables<'_> {
 /// [`LoadError::Badfile`] names the chunk and the offset. Of a refused module, atoms stay, and what code elsewhere
 /// could point to: entries of exports and funs, definitions of records.
 pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
-    prepare_module(&decode(file)?)
+    prepare_module(decode(file)?)
 }
 
 /// The same of a module that ERTS has built in, stripped of its lines: stack traces tell none.
@@ -104,14 +104,20 @@ pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
 pub(crate) fn prepare_preloaded(file: &[u8]) -> Result<Arc<Module>, LoadError> {
     let mut beam = decode(file)?;
     beam.lines = None;
-    prepare_module(&beam)
+    prepare_module(beam)
 }
 
 fn decode(file: &[u8]) -> Result<BeamModule, LoadError> {
     BeamModule::decode(file).map_err(|error| LoadError::Badfile(error.to_string()))
 }
 
-fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
+fn prepare_module(beam: BeamModule) -> Result<Arc<Module>, LoadError> {
+    let module = transformed(&beam)?;
+    beam.recycle();
+    Ok(Arc::new(module))
+}
+
+fn transformed(beam: &BeamModule) -> Result<Module, LoadError> {
     let atoms = intern(beam);
     let name = atoms[beam.name as usize];
     check_terms(beam)?;
@@ -128,7 +134,7 @@ fn prepare_module(beam: &BeamModule) -> Result<Arc<Module>, LoadError> {
     tables.records = records(&tables)?;
     let mut module = transform::module(&tables)?;
     module.set_literals(tables.area.into_inner());
-    Ok(Arc::new(module))
+    Ok(module)
 }
 
 fn intern(beam: &BeamModule) -> Vec<Atom> {
@@ -142,8 +148,8 @@ fn intern(beam: &BeamModule) -> Vec<Atom> {
 
 fn decode_literals(beam: &BeamModule, area: &mut LiteralArea) -> Result<Vec<RawTerm>, LoadError> {
     let mut literals = Vec::with_capacity(beam.literals.len());
+    let heap = Heap::detached();
     for (row, bytes) in beam.literals.iter().enumerate() {
-        let heap = Heap::detached();
         let (term, _) = external::decode(&heap, bytes, external::DecodeOptions::default())
             .map_err(|error| LoadError::Badfile(format!("chunk LitT: literal {row}: {error}")))?;
         literals.push(area.make(term).raw());
