@@ -42,6 +42,7 @@ workload("tuples") -> {fun tuples/2, [1000000, 0]};
 workload("messages") -> {fun messages/1, [100000]};
 workload("gen_server") -> {fun calls/1, [20000]};
 workload("compile") -> {fun compile/1, [os:getenv("COMPARE_SOURCE")]};
+workload("compile_elixir") -> {fun compile_project/1, [project(filename:dirname(os:getenv("COMPARE_SOURCE")))]};
 workload("idle_spawn") -> {fun() -> length(idle(1000000)) end, []}.
 
 fib(N) when N < 2 -> N;
@@ -85,6 +86,23 @@ handle_cast(_, Sum) -> {noreply, Sum}.
 compile(Source) ->
     {ok, _Module, Code} = compile:file(Source, [binary, deterministic, debug_info]),
     erlang:md5(Code).
+
+%% Writes the files of a project of Elixir, and starts its compiler.
+project(Dir) ->
+    true = code:add_path(filename:join(Dir, "elixir")),
+    {ok, _} = application:ensure_all_started(elixir),
+    {ok, Template} = file:read_file(filename:join(Dir, "project.ex")),
+    Project = filename:join(Dir, "project"),
+    _ = file:make_dir(Project),
+    [begin
+         File = filename:join(Project, "order" ++ integer_to_list(N) ++ ".ex"),
+         ok = file:write_file(File, binary:replace(Template, ~"NUMBER", integer_to_binary(N), [global])),
+         unicode:characters_to_binary(File)
+     end || N <- lists:seq(1, 10)].
+
+compile_project(Files) ->
+    {ok, Modules, _} = 'Elixir.Kernel.ParallelCompiler':compile_to_path(Files, filename:dirname(hd(Files)), [{return_diagnostics, true}]),
+    lists:sort(Modules).
 
 idle(Count) ->
     [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, Count)].

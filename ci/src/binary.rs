@@ -14,6 +14,13 @@ pub(crate) fn beamline() -> Result<PathBuf> {
     Ok(paths::target().join("release/beamline"))
 }
 
+/// Builds the binary as users get it, which takes minutes, and gives its path.
+pub(crate) fn distributed() -> Result<PathBuf> {
+    run::cargo(&["build", "--profile", "dist", "--package", "beamline"])
+        .context("building the beamline binary")?;
+    Ok(paths::target().join("dist/beamline"))
+}
+
 /// Builds the binary that collects at every safepoint, beside the ordinary one: what both need is built once.
 pub(crate) fn zealous() -> Result<PathBuf> {
     let build = ["build", "--package", "beamline", "--features", "gc_zeal"];
