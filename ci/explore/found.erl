@@ -98,7 +98,7 @@ killed() ->
     exit(Pid, kill),
     ok.
 
-%% Neither are names.
+%% One order: the name is there before anybody sends to it.
 names() ->
     Pid = spawn(fun() -> receive stop -> ok end end),
     register(served, Pid),

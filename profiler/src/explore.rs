@@ -1,4 +1,4 @@
-//! `beamline explore` runs a call in every order of its messages, and finds those in which it fails.
+//! `beamline explore` runs a call in every order of its messages and accesses, and finds those in which it fails.
 
 mod drawn;
 mod finding;
@@ -24,7 +24,7 @@ use search::{Limits, Search, Wanted};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
-  Run a test in every order of its messages, and write down how it fails:
+  Run a test in every order of its messages and of its accesses to tables and names, and write down how it fails:
     beamline explore --call bank_test:deposits -o found -- erl -noshell -pa ebin
   See one of the findings happen:
     beamline replay found/finding-1.prefix
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// can go on.
     #[arg(long, value_name = "M:F", value_parser = call, required_unless_present = "check")]
     call: Option<Call>,
-    /// How the next run is chosen: dpor makes each order once, and knows when these are all. For programs with too many
+    /// How the next run is chosen: dpor makes each order of messages and accesses once, and knows when these are all. For programs with too many
     /// orders, the others draw by lot which process makes the next step: pct finds bugs that need so many steps in an order
     /// as --depth says, pos treats all orders of steps that depend on each other alike, random takes any process.
     #[arg(long, value_enum, default_value_t = How::Dpor)]

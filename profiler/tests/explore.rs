@@ -1,4 +1,4 @@
-//! Calls in all orders of their messages: how many there are, what is found, and what cannot be explored.
+//! Calls in all orders of their messages and accesses: how many there are, what is found, and what cannot be explored.
 
 mod place;
 
@@ -240,21 +240,62 @@ fn functions_that_are_first_compiled_in_a_run_are_no_other_runs() {
 #[test]
 fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
-    for (call, what) in [
-        ("killed", "exit signals that end processes"),
-        (
-            "names",
-            "the order of accesses to tables, names, persistent terms, atomics and counters",
-        ),
+    let (output, json) = explore(&place, "found:killed", &[]);
+    let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
+    assert!(
+        not_explored.contains(&"exit signals that end processes".into()),
+        "{json}"
+    );
+    assert_eq!(json["complete"], false);
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("not all there are"),
+        "{output:?}"
+    );
+}
+
+/// Tables, names, persistent terms and arrays: `ci/explore/tables.erl` tells how many orders each call has.
+#[test]
+fn accesses_to_what_processes_share_are_turned_around() {
+    let Some(place) = programs() else { return };
+    for (call, orders, reason) in [
+        ("readers_two", 4, None),
+        ("readers_five", 32, None),
+        ("lastzero_two", 5, None),
+        ("lastzero_five", 64, None),
+        ("indexer_eleven", 1, None),
+        ("indexer_twelve", 8, None),
+        ("updates", 4, Some("{badmatch,1}")),
+        ("updates_mended", 2, None),
+        ("pool", 4, Some("{badmatch,[1,1]}")),
+        ("pool_mended", 2, None),
+        ("settings", 2, Some("{badmatch,none}")),
+        ("places", 4, Some("{badmatch,1}")),
+        ("places_mended", 2, None),
+        ("whole", 4, None),
+        ("registry", 4, Some("badarg")),
+        ("registry_mended", 4, None),
+        ("heir", 2, Some("{badarg,[{ets,insert,")),
+        ("cached", 6, Some("{badmatch,2}")),
     ] {
-        let (output, json) = explore(&place, &format!("found:{call}"), &[]);
-        let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
-        assert!(not_explored.contains(&what.into()), "{call}: {json}");
-        assert_eq!(json["complete"], false);
-        assert!(
-            String::from_utf8_lossy(&output.stdout).contains("not all there are"),
-            "{output:?}"
-        );
+        for workers in ["1", "2"] {
+            let options = ["--all", "--workers", workers, "-o", "found"];
+            let (output, json) = explore(&place, &format!("tables:{call}"), &options);
+            let (found, complete, findings) = told(&json);
+            assert!(complete, "{call}: {json}{}", errors(&output));
+            assert_eq!(found, orders, "{call}: {json}");
+            let reasons = findings.iter().map(|(_, reason)| reason.as_str());
+            let is_told = |told: &str| reason.is_some_and(|reason| told.contains(reason));
+            assert!(reasons.clone().all(is_told), "{call}: {json}");
+            assert_eq!(
+                findings.len(),
+                usize::from(reason.is_some()),
+                "{call}: {json}"
+            );
+        }
+        if reason.is_some() {
+            let check = place.run(&["explore", "--check", "found"]);
+            assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
+        }
     }
 }
 

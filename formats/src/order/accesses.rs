@@ -8,7 +8,7 @@ use crate::name;
 use crate::ring::Shared;
 
 /// An access, as it was recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Made {
     /// Which of its process's accesses, from 1.
     pub(super) number: u64,
@@ -32,7 +32,7 @@ pub(super) struct To {
 }
 
 /// What was recorded of the accesses of all processes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
     /// Of each process, in their order.
     all: Vec<Vec<Made>>,
@@ -74,6 +74,18 @@ impl Accesses {
         let all = self.of(access.of);
         let at = all.binary_search_by_key(&access.number, |made| made.number);
         at.ok().map(|at| &all[at])
+    }
+
+    /// What an access is to.
+    pub(super) fn to(&self, access: Access) -> &[To] {
+        self.get(access).map_or(&[], |made| &made.to)
+    }
+
+    /// Those of a process see none of others, and others see none of them.
+    pub(super) fn hide(&mut self, process: usize) {
+        for made in self.all.get_mut(process).into_iter().flatten() {
+            made.to.clear();
+        }
     }
 
     /// Where in the code an access is.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub use accesses::{Accesses, Common};
 pub use explore::{
     Answer, Ask, Candidate, Draw, Drawing, End, Explorer, Job, LEFT_OUT, Lots, Next, Ran, Reply,
-    Run, Scenario, Touch, Waiting, Who, receive, send,
+    Run, Scenario, SharedAccess, Touch, Waiting, Who, receive, send,
 };
 pub use kinds::Kind;
 pub use races::{Accessed, Messages, Pair, RACES_MAX, Race, Races};

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Access, Common, Message, Origin, Process, Sites, Step, Told, Trace, moved};
 pub(super) use causes::{Causes, Clock, Known, join};
 use shared::Seen;
+pub(super) use shared::with_accesses;
 
 /// Two things that happened in one order, and could have happened in the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Trace {
     /// One line: a process waits for a step that waits for it.
     pub fn races(self, sites: &Sites) -> Result<Races, String> {
         let trace = self.with_deliveries();
-        let trace = shared::with_accesses(trace, &sites.accesses);
+        let trace = with_accesses(trace, &sites.accesses);
         let mut causes = Causes::with_accesses(&trace, &sites.accesses)?;
         let mut races = Races {
             trace,
@@ -492,7 +493,7 @@ impl Takers {
 
     /// Where the steps of each process end that depend on none of these; `after` gives those that depend on a step
     /// otherwise than by messages, spawns and ends.
-    fn ends<'a, A: IntoIterator<Item = &'a (usize, usize)>>(
+    pub(super) fn ends<'a, A: IntoIterator<Item = &'a (usize, usize)>>(
         &self,
         trace: &Trace,
         mut cuts: Vec<(usize, usize)>,
@@ -505,14 +506,18 @@ impl Takers {
                 continue;
             }
             ends[at] = end;
-            for step in &trace.processes[at].steps[end..until] {
+            let steps = &trace.processes[at].steps;
+            // Its end is told behind its last step.
+            if until == steps.len() && steps.contains(&Step::Exit) {
+                cuts.extend(self.told.get(&at).into_iter().flatten());
+            }
+            for step in &steps[end..until] {
                 match step {
                     Step::Spawn(child) => cuts.push((*child, 0)),
                     Step::Send(number) => {
                         let (from, number) = (at, *number);
                         cuts.extend(self.takers.get(&Message::Sent { from, number }));
                     }
-                    Step::Exit => cuts.extend(self.told.get(&at).into_iter().flatten()),
                     _ => {}
                 }
                 cuts.extend(after(at, step));

@@ -59,7 +59,8 @@ pub(super) struct Done {
     pub(super) by_chance: bool,
     /// Prefixes that no run could follow.
     pub(super) impossible: u64,
-    /// Runs of an order that was run before, and runs that failed: what the program does depends on more than messages.
+    /// Runs of an order that was run before, or of another one than was asked for, and runs that failed: what the program
+    /// does depends on more than messages and accesses.
     pub(super) strays: u64,
     /// All orders were run.
     pub(super) complete: bool,
@@ -102,6 +103,9 @@ enum Work {
     /// By chance: its number, and its lots.
     Drawn(u64, Lots),
 }
+
+/// What is not explored where a run does not have the order of its prefix.
+const OTHER: &str = "what decides that a run has another order than the one that was asked for";
 
 /// Runs that look for a shorter prefix of one finding.
 const SHORTER_RUNS: usize = 400;
@@ -218,14 +222,14 @@ impl<'a> Search<'a> {
 
     fn add(&self, state: &mut State, job: &Job, answer: &Answer) {
         state.done.runs += 1;
+        if let End::Crashed(how) = &answer.end {
+            return state.crashes(job, how);
+        }
         let run = match answer.run() {
             Ok(run) => run,
             Err(error) => return state.fails(job, error),
         };
         match &answer.end {
-            End::Crashed(how) => {
-                return state.fails(job, format!("runs that end the emulator {how}"));
-            }
             End::Astray(who, _) if job.is_turned(&run, *who) => {
                 state.explorer.was_impossible(job);
                 state.done.impossible += 1;
@@ -236,6 +240,10 @@ impl<'a> Search<'a> {
         }
         match state.explorer.has_run(job, &run, is_left_out) {
             Ok(Ran::New) => {}
+            Ok(Ran::Other) => {
+                state.done.strays += 1;
+                state.done.beyond.insert(OTHER.to_owned());
+            }
             Ok(Ran::Known) => state.done.strays += 1,
             Err(error) => return state.fails(job, error),
         }
@@ -341,6 +349,16 @@ impl State {
         }
     }
 
+    /// A run has ended the emulator: where it is the first one, there is nothing to explore.
+    fn crashes(&mut self, job: &Job, how: &str) {
+        if self.explorer.orders() == 0 {
+            let error = format!("the emulator of the first run ended {how}, and told nothing");
+            self.error.get_or_insert(error);
+            self.is_over = true;
+        }
+        self.fails(job, format!("runs that end the emulator {how}"));
+    }
+
     /// Nothing is known of a run.
     fn fails(&mut self, job: &Job, why: String) {
         self.explorer.has_failed(job);
@@ -349,7 +367,7 @@ impl State {
     }
 }
 
-/// Processes of the emulator whose receives are not turned around: what they do for others depends on no order that
+/// Processes of the emulator whose receives and accesses are not turned around: what they do for others depends on no order that
 /// matters.
 fn is_left_out(known_as: &str) -> bool {
     LEFT_OUT.contains(&known_as)

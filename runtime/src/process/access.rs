@@ -400,7 +400,7 @@ impl Process {
 
     /// Tells of its access of this number all that nobody needs to know who follows it, where that is asked for.
     fn tell_access(&self, number: u64, touches: &[Touch<'_>]) {
-        if self.tells_site() {
+        if self.tells_access() {
             for touch in touches {
                 probes().accessed(self.pid(), number, touch);
             }

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
 use super::Process;
@@ -19,6 +20,8 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Steps so far.
 static STEPS: AtomicUsize = AtomicUsize::new(0);
+/// Accesses to what processes share so far.
+static ACCESSES: AtomicUsize = AtomicUsize::new(0);
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
@@ -29,6 +32,8 @@ pub(crate) struct Kept {
     pub(crate) main: Option<Pid>,
     /// The steps, in the order in which they were told.
     pub(crate) told: Vec<(Pid, Told)>,
+    /// Accesses to what processes share: how many of the steps come before, by whom, how, to which object and part of it.
+    pub(crate) accesses: Vec<(usize, Pid, Touch, u64, u64)>,
     /// Who sent to whom.
     pub(crate) sent: Vec<(Pid, Pid)>,
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and
@@ -51,6 +56,11 @@ pub(crate) struct Kept {
     pub(crate) beyond: Vec<String>,
 }
 
+/// A run of more steps never ends.
+const STEPS_MAX: usize = 100_000;
+/// Nor does one of more accesses.
+const ACCESSES_MAX: usize = 1_000_000;
+
 /// So many parts of a term are told.
 const PARTS: i64 = 400;
 
@@ -66,9 +76,9 @@ pub(crate) fn is_over() -> bool {
     IS_OVER.load(Ordering::Relaxed)
 }
 
-/// How many steps were told.
-pub(crate) fn steps() -> usize {
-    STEPS.load(Ordering::Relaxed)
+/// Whether more was told than a run tells that ends.
+pub(crate) fn is_endless() -> bool {
+    STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX
 }
 
 /// A run begins, in which `main` makes the call.
@@ -109,7 +119,6 @@ pub(crate) fn tell(pid: Pid, told: Told) {
         match told {
             Told::Spawn(child) => drop(kept.alive.insert(child)),
             Told::Exit => drop(kept.alive.remove(&pid)),
-            Told::After { of, .. } if of != pid => kept.is_beyond(SHARED),
             // What a run is told by the machine is the same in each run.
             Told::Answer { .. }
             | Told::AnswerTerm { .. }
@@ -119,6 +128,15 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             _ => {}
         }
         kept.told.push((pid, told));
+    });
+}
+
+/// A process is about to access a part of an object, as `how` tells.
+pub(crate) fn accesses(pid: Pid, how: Touch, object: u64, part: u64) {
+    ACCESSES.fetch_add(1, Ordering::Relaxed);
+    kept(|kept| {
+        let before = kept.told.len();
+        kept.accesses.push((before, pid, how, object, part));
     });
 }
 
@@ -187,10 +205,6 @@ pub(super) fn goes_astray(pid: Pid, line: String) {
     });
     IS_OVER.store(true, Ordering::Relaxed);
 }
-
-/// What processes share otherwise than by messages.
-const SHARED: &str =
-    "the order of accesses to tables, names, persistent terms, atomics and counters";
 
 impl Kept {
     /// Something has happened that is not turned around.

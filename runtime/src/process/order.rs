@@ -301,12 +301,20 @@ impl Process {
 
     /// The same; whether it is told.
     #[inline]
-    pub(super) fn tells_site(&self) -> bool {
+    fn tells_site(&self) -> bool {
         if is_sited() {
             self.own_order().tell_rest(self.pid());
             probes().sited(self);
         }
         is_sited()
+    }
+
+    /// Where it is in its code, before an access, where that is told; whether it is told what the access is to.
+    pub(super) fn tells_access(&self) -> bool {
+        if explored::is_on() {
+            self.tell_untold();
+        }
+        self.tells_site() || explored::is_on()
     }
 
     /// It makes a step of its own, other than sending.

@@ -144,6 +144,11 @@ pub(crate) fn unfinished(p: &Process) -> Option<String> {
     ))
 }
 
+/// Whether accesses that were told have still to be made.
+pub(crate) fn lacks_accesses() -> bool {
+    plan().is_some_and(|plan| !plan.accesses.are_all_told_made())
+}
+
 /// What a message tells that no process has sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
@@ -185,7 +190,7 @@ impl Plan {
         self.indexes.write().insert(p.pid(), index);
         p.follow(Follows {
             cursor: Cursor::new(&self.trace, index),
-            accesses: self.accesses.own(&self.trace.processes[index].steps),
+            accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
             held: Held::default(),
         });

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::{self, Answer, Ask, End, Lots, Reply, Scenario, Trace};
+use beamline_formats::order::{self, Answer, Ask, End, Lots, Reply, Scenario, SharedAccess, Trace};
 use beamline_formats::ring::NameId;
 use beamline_formats::variable::Variable as _;
 
@@ -59,8 +59,9 @@ static SCENARIO: OnceLock<Scenario> = OnceLock::new();
 
 /// Who boots for so long, in virtual time, has a timer that goes off again and again.
 const BOOT_NS: u64 = 60_000_000_000;
-/// A run of more steps never ends.
-const STEPS_MAX: usize = 100_000;
+
+/// The exit code of a run that has sent its answer: what native code does may end one with any other.
+const ANSWERED: i32 = 86;
 
 /// What a worker has, and the run that it forks.
 #[derive(Default)]
@@ -130,7 +131,7 @@ fn end_if_over() {
         .get()
         .map_or(u64::MAX, |scenario| scenario.reductions);
     let begun = OWN.with_borrow(|own| own.reductions);
-    let is_long = reductions() - begun > bound || explored::steps() > STEPS_MAX;
+    let is_long = reductions() - begun > bound || explored::is_endless();
     match halted {
         Some(end) => answer(end),
         None if is_astray => answer(End::Quiet),
@@ -263,7 +264,7 @@ impl Scheduler {
                             break true;
                         }
                         Ok(Some(pid)) => match wait(pid) {
-                            Ok(0) => {}
+                            Ok(ANSWERED) => {}
                             Ok(code) => crashed(socket, &format!("with exit code {code}")),
                             Err(signal) => crashed(socket, &format!("by signal {signal}")),
                         },
@@ -410,10 +411,15 @@ fn answer(end: End) -> ! {
     for pid in &pids {
         with_resting(*pid, Process::tell_untold);
     }
+    let lacks_accesses = replay::lacks_accesses();
     let kept = explored::end();
     let astray = kept.astray.clone().or(unfinished);
     let end = match (end, astray) {
         (End::Quiet, Some((pid, line))) => End::Astray(word(pid), line),
+        (End::Quiet, None) if lacks_accesses => End::Astray(
+            0,
+            "processes wait with their accesses to what they share".to_owned(),
+        ),
         (end, _) => end,
     };
     let mut names = Names::default();
@@ -425,6 +431,7 @@ fn answer(end: End) -> ! {
     let known = all_known(&kept, &alive);
     let answer = Answer {
         records,
+        accesses: accesses(&kept),
         names: names.all,
         processes: known
             .iter()
@@ -460,12 +467,25 @@ fn answer(end: End) -> ! {
     send_and_leave(answer)
 }
 
+/// The accesses of a run. Those steps count that are told.
+fn accesses(kept: &explored::Kept) -> Vec<SharedAccess> {
+    let all = kept.accesses.iter();
+    all.map(|(records, pid, how, object, part)| SharedAccess {
+        records: *records,
+        process: word(*pid),
+        how: how.word(),
+        object: *object,
+        part: *part,
+    })
+    .collect()
+}
+
 fn send_and_leave(answer: Answer) -> ! {
     let sent = OWN.with_borrow_mut(|own| {
         let socket = own.socket.as_mut();
         socket.is_some_and(|socket| order::send(socket, &Reply::Ran(Box::new(answer))).is_ok())
     });
-    leave(i32::from(!sent))
+    leave(if sent { ANSWERED } else { 1 })
 }
 
 /// The processes of a run, each once.

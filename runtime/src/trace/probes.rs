@@ -61,7 +61,15 @@ impl Probes for Tracing {
         record::sited(p);
     }
     fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>) {
-        record::accessed(pid, number, touch);
+        match explored::is_on() {
+            true => explored::accesses(
+                pid,
+                record::how_of(number, touch),
+                touch.object.number(),
+                record::part_of(touch),
+            ),
+            false => record::accessed(pid, number, touch),
+        }
     }
     fn hibernates(&self, p: &Process) {
         record::hibernates(p);

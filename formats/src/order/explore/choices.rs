@@ -1,9 +1,12 @@
-//! The choices of the runs that were explored: what each receive took, or that it timed out.
+//! The choices of the runs that were explored: what each receive took, or that it timed out, and what each access came
+//! after.
 
 use std::collections::HashMap;
 
-/// What a receive did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use super::saw::Saw;
+
+/// What a receive or an access did.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Did {
     /// It took the message of this sending of a process.
     Took(usize, u32),
@@ -11,9 +14,11 @@ pub(super) enum Did {
     Heard(Option<usize>, u32),
     /// It timed out.
     TimedOut,
+    /// It came after these accesses of others.
+    Saw(Saw),
 }
 
-/// Which receive, or time-out: of which process, and which of its receives and time-outs, from 0.
+/// Which receive, time-out or access: of which process, and which of these, from 0.
 pub(super) type Slot = (usize, u32);
 
 /// A choice, as a number.

@@ -1,16 +1,19 @@
 //! Explores the orders of a program: which runs are still to be made so that each order is run once.
 //!
-//! Two runs have the same order if each receive took the same message, or timed out. From every run that was made, and each
-//! receive of it that could have done something else, comes a prefix: all steps that do not depend on the receive, and the
-//! other thing. A prefix is run only if no run that was made begins with it. So each run has another order than all before,
+//! Two runs have the same order if each receive took the same message, or timed out, and each access to what processes share
+//! came after the same accesses to it (a change after changes and reads, a read after changes). From every run that was made,
+//! and each receive of it that could have done something else, comes a prefix: all steps that do not depend on the receive,
+//! and the other thing. So it is with each access that could have come before another one: all steps that do not depend on
+//! that one, and the access. A prefix is run only if no run that was made begins with it. So each run has another order than all before,
 //! and in the end every order was run: take one that was not, and the run that has the longest beginning in common with it.
-//! Where they part, there is a receive that did something else, and its prefix is a longer beginning in common with some
+//! Where they part, there is a receive or an access that did something else, and its prefix is a longer beginning in common with some
 //! run. Source: reachability testing (Lei and Carver), on the steps of prefix-based tracing.
 //!
-//! What is no receive is not turned around (`Answer::beyond`).
+//! What is neither is not turned around (`Answer::beyond`).
 
 mod choices;
 mod lots;
+mod saw;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -18,11 +21,14 @@ mod wire;
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Message, Origin, Process, Step, Trace, moved};
+use super::races::with_accesses;
+use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
-pub use wire::{Answer, Ask, End, LEFT_OUT, Reply, Run, Scenario, Waiting, receive, send};
+pub use wire::{
+    Answer, Ask, End, LEFT_OUT, Reply, Run, Scenario, SharedAccess, Waiting, receive, send,
+};
 
 /// What is known of an exploration.
 #[derive(Default)]
@@ -34,9 +40,11 @@ pub struct Explorer {
     open: Vec<Open>,
     /// Turns that no run can make.
     impossible: HashSet<Box<[Choice]>>,
+    /// Choices of turns whose runs had others: something else decides.
+    missed: HashSet<Vec<Choice>>,
     in_flight: Vec<Flight>,
     next_job: u64,
-    /// Receives of these processes are not turned around.
+    /// Receives and accesses of these processes are not turned around.
     left_out: HashSet<usize>,
     /// Runs of different orders.
     orders: usize,
@@ -79,7 +87,9 @@ pub enum Next {
 pub enum Ran {
     /// One of a new order.
     New,
-    /// One of an order that was run before: what the program does depends on more than its receives.
+    /// One that does not have the order of its prefix: what the program does depends on more than its receives and accesses.
+    Other,
+    /// One of an order that was run before: the same.
     Known,
 }
 
@@ -102,6 +112,7 @@ struct Packed {
     steps: Vec<(usize, Box<[u32]>)>,
     receivers: Vec<(usize, Box<[Option<usize>]>)>,
     ended_by: Vec<(usize, usize)>,
+    accesses: Accesses,
 }
 
 impl Explorer {
@@ -187,8 +198,10 @@ impl Explorer {
                 return None;
             }
             self.open[at].next += 1;
-            let prefix = analysis.turned(&turn, &ends);
+            let left_out = &self.left_out;
+            let prefix = analysis.turned(&turn, &ends, |at| left_out.contains(&at));
             let turned = prefix.place_of(&self.processes.all, turn.process);
+            let turned = turned.filter(|_| turn.is_receive());
             return Some(self.fly(prefix, turned, choices, key));
         }
         None
@@ -196,7 +209,9 @@ impl Explorer {
 
     /// Whether nothing new can come of a turn.
     fn is_settled(&self, key: &[Choice], choices: &[Choice]) -> bool {
-        self.impossible.contains(key) || self.choices.has_all(choices)
+        self.impossible.contains(key)
+            || self.missed.contains(choices)
+            || self.choices.has_all(choices)
     }
 
     fn turned_choices(
@@ -247,10 +262,12 @@ impl Explorer {
 
     /// A run has failed otherwise: nothing is known of it.
     pub fn has_failed(&mut self, job: &Job) {
-        drop(self.land(job));
+        if let Some(flight) = self.land(job) {
+            self.missed.insert(flight.choices);
+        }
     }
 
-    /// A run has been made. Receives of processes that reports call so are not turned around.
+    /// A run has been made. Receives and accesses of processes that reports call so are not turned around.
     ///
     /// # Errors
     /// One line: its steps do not fit together.
@@ -260,8 +277,8 @@ impl Explorer {
         run: &Run,
         is_left_out: impl Fn(&str) -> bool,
     ) -> Result<Ran, String> {
-        drop(self.land(job));
-        let run = self.processes.known(run);
+        let flight = self.land(job);
+        let mut run = self.processes.known(run);
         for (at, process) in run.trace.processes.iter().enumerate() {
             if matches!(process.origin, Origin::Root(_))
                 && process.known_as.as_deref().is_some_and(&is_left_out)
@@ -269,16 +286,32 @@ impl Explorer {
                 self.left_out.insert(at);
             }
         }
+        for at in &self.left_out {
+            run.accesses.hide(*at);
+        }
         let analysis = Analysis::of(&run, &mut self.choices)?;
         let left_out = &self.left_out;
         let own = analysis.choices(|at| left_out.contains(&at));
+        let missed = flight.filter(|flight| {
+            let own: HashSet<Choice> = own.iter().copied().collect();
+            !flight.choices.iter().all(|choice| own.contains(choice))
+        });
+        let ran = match missed {
+            Some(flight) => {
+                self.missed.insert(flight.choices);
+                Ran::Other
+            }
+            None => Ran::New,
+        };
         if self.orders > 0 && self.choices.has_all(&own) {
             return Ok(Ran::Known);
         }
         self.choices.add(self.orders, own.into_iter());
         self.orders += 1;
-        let receivers = (0..run.trace.processes.len()).filter(|at| !self.left_out.contains(at));
-        let turns: Vec<Turn> = receivers.flat_map(|at| analysis.turns_of(at)).collect();
+        let is_left_out = |at: usize| left_out.contains(&at);
+        let receivers = (0..run.trace.processes.len()).filter(|at| !is_left_out(*at));
+        let mut turns: Vec<Turn> = receivers.flat_map(|at| analysis.turns_of(at)).collect();
+        turns.extend(analysis.turns_of_accesses(is_left_out));
         if !turns.is_empty() {
             let run = self.steps.packed(&run);
             self.open.push(Open {
@@ -287,7 +320,7 @@ impl Explorer {
                 next: 0,
             });
         }
-        Ok(Ran::New)
+        Ok(ran)
     }
 
     fn unpack(&self, packed: &Packed) -> Run {
@@ -306,6 +339,7 @@ impl Explorer {
             trace: Trace { processes },
             receivers,
             ended_by: packed.ended_by.clone(),
+            accesses: packed.accesses.clone(),
             ..Run::default()
         }
     }
@@ -359,6 +393,8 @@ impl Universe {
             let to = run.receivers.get(at).into_iter().flatten();
             known.receivers[places[at]] = to.map(|to| to.map(|to| places[to])).collect();
         }
+        known.accesses = run.accesses.clone().moved(|at| places.get(at).copied());
+        known.trace = with_accesses(known.trace, &known.accesses);
         known.timed = run
             .timed
             .iter()
@@ -426,6 +462,7 @@ impl Steps {
             .filter(|(_, to)| !to.is_empty());
         Packed {
             ended_by: run.ended_by.clone(),
+            accesses: run.accesses.clone(),
             steps: steps.collect(),
             receivers: receivers.map(|(at, to)| (at, to.clone().into())).collect(),
         }
@@ -444,7 +481,7 @@ impl Steps {
 
 /// The longest prefix that a finding may need is the whole run: shorter ones end before some step.
 impl Trace {
-    /// Shorter prefixes: each leaves out a receive, or time-out, of a process and all that depends on it. The shortest first.
+    /// Shorter prefixes: each leaves out a receive, time-out or access of a process and all that depends on it. The shortest first.
     ///
     /// # Errors
     /// One line: a process waits for a step that waits for it.
@@ -453,10 +490,7 @@ impl Trace {
         let mut all = Vec::new();
         for (at, process) in self.processes.iter().enumerate() {
             for (step, made) in process.steps.iter().enumerate() {
-                if matches!(
-                    made,
-                    Step::Receive(Message::Sent { .. } | Message::Told(_)) | Step::Timeout
-                ) {
+                if matches!(made, Step::Receive(_) | Step::Timeout | Step::After { .. }) {
                     let mut ends = takers.ends_without(self, at, step);
                     // Deliveries at the end serve the receive that is left out.
                     for (end, process) in ends.iter_mut().zip(&self.processes) {

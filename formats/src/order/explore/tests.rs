@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::super::accesses::To;
+use super::super::{Access, Message};
 use super::*;
 
 /// What a process of a program does.
@@ -15,9 +17,33 @@ enum Act {
     Take(Option<u8>),
     /// The same, but it may time out.
     TakeAfter(Option<u8>),
+    /// Reads a key of the table that all share, or all of it.
+    Read(Option<u64>),
+    /// Changes it.
+    Change(Option<u64>),
+    /// Reads a key, and leaves out its next act if another process was the last to change that key.
+    Skip(u64),
 }
 
-use Act::{Send, Take, TakeAfter};
+use Act::{Change, Read, Send, Skip, Take, TakeAfter};
+
+impl Act {
+    /// What it does to the table.
+    fn to(self) -> Option<To> {
+        let (part, is_change) = match self {
+            Read(key) => (key, false),
+            Skip(key) => (Some(key), false),
+            Change(key) => (key, true),
+            Send(..) | Take(_) | TakeAfter(_) => return None,
+        };
+        let object = 1;
+        Some(To {
+            object,
+            is_change,
+            part,
+        })
+    }
+}
 
 /// The scripts of processes that are there from the beginning.
 type Program = Vec<Vec<Act>>;
@@ -34,6 +60,19 @@ struct Machine<'p> {
     steps: Vec<Vec<Step>>,
     receivers: Vec<Vec<Option<usize>>>,
     timed: HashSet<(usize, u32)>,
+    /// All accesses to the table, in their order.
+    table: Vec<(Access, To)>,
+    /// How many each process has made.
+    made: Vec<u64>,
+    accesses: Accesses,
+    /// What each access came after, as the definition says.
+    saw: Vec<Vec<Vec<Access>>>,
+}
+
+/// One of the two is a change, of what both are to.
+fn are_dependent(one: To, other: To) -> bool {
+    let common = one.part.is_none() || other.part.is_none() || one.part == other.part;
+    common && (one.is_change || other.is_change)
 }
 
 impl<'p> Machine<'p> {
@@ -48,7 +87,49 @@ impl<'p> Machine<'p> {
             steps: vec![Vec::new(); n],
             receivers: vec![Vec::new(); n],
             timed: HashSet::new(),
+            table: Vec::new(),
+            made: vec![0; n],
+            accesses: Accesses::default(),
+            saw: vec![Vec::new(); n],
         }
+    }
+
+    fn access(&mut self, at: usize, act: Act, to: To) {
+        self.made[at] += 1;
+        let access = Access {
+            of: at,
+            number: self.made[at],
+        };
+        let others = (0..self.program.len()).filter(|of| *of != at);
+        let last = |of| {
+            let mut before = self.table.iter().rev();
+            before.find(|(other, done)| other.of == of && are_dependent(to, *done))
+        };
+        let saw: Vec<Access> = others.filter_map(last).map(|(other, _)| *other).collect();
+        let own = self.steps[at].iter().filter(|step| step.is_own()).count();
+        self.accesses.insert(at, (access.number, own), None, to);
+        // As a run tells it: of the whole table.
+        if let Some((other, _)) = self.table.last().filter(|(other, _)| other.of != at) {
+            let (access, other) = (access.number, *other);
+            self.steps[at].push(Step::After { access, other });
+        }
+        let mut changes = self.table.iter().rev();
+        let changed = changes.find(|(_, done)| done.is_change && are_dependent(to, *done));
+        let skips = matches!(act, Skip(_)) && changed.is_some_and(|(other, _)| other.of != at);
+        self.next[at] += 1 + usize::from(skips);
+        self.saw[at].push(saw);
+        self.table.push((access, to));
+    }
+
+    /// The order of the run, as text.
+    fn order(&self) -> String {
+        let mut log = self.trace().log();
+        for process in &mut log.processes {
+            process
+                .steps
+                .retain(|step| !matches!(step, Step::After { .. }));
+        }
+        format!("{log}{:?}", self.saw)
     }
 
     fn act(&self, at: usize) -> Option<Act> {
@@ -108,13 +189,17 @@ impl<'p> Machine<'p> {
             trace: self.trace(),
             receivers: self.receivers.clone(),
             timed: self.timed.clone(),
+            accesses: self.accesses.clone(),
             ..Run::default()
         }
     }
 
     /// All logs that the program has, by all schedules.
     fn all_logs(&self, logs: &mut BTreeSet<String>, seen: &mut BTreeSet<String>) {
-        if !seen.insert(format!("{:?} {:?}", self.steps, self.queues)) {
+        if !seen.insert(format!(
+            "{:?} {:?} {:?}",
+            self.steps, self.queues, self.table
+        )) {
             return;
         }
         let mut goes_on = false;
@@ -122,6 +207,10 @@ impl<'p> Machine<'p> {
             let mut next = self.clone();
             match self.act(at) {
                 None => continue,
+                Some(act @ (Read(_) | Change(_) | Skip(_))) => {
+                    let to = act.to().expect("an access");
+                    next.access(at, act, to);
+                }
                 Some(Send(to, kind)) => {
                     let message = next.send(at, to, kind);
                     next.deliver(to, message);
@@ -136,12 +225,13 @@ impl<'p> Machine<'p> {
             next.all_logs(logs, seen);
         }
         if !goes_on {
-            logs.insert(self.trace().log().to_string());
+            logs.insert(self.order());
         }
     }
 
-    /// Runs behind a prefix; `None` where that is impossible.
-    fn follow(mut self, prefix: &Trace) -> Option<Run> {
+    /// Runs behind a prefix: the run, and its order; `None` where that is impossible.
+    fn follow(mut self, prefix: &Trace) -> Option<(Run, String)> {
+        let mut told = Told::new(self.program.len());
         let mut due: Vec<VecDeque<Step>> = vec![VecDeque::new(); self.program.len()];
         for process in &prefix.processes {
             let Origin::Root(root) = process.origin else {
@@ -151,12 +241,13 @@ impl<'p> Machine<'p> {
                 Origin::Root(root) => Some(root as usize),
                 Origin::Child { .. } => None,
             };
-            due[root as usize] = moved(process.steps.clone(), from).into();
+            let steps = moved(process.steps.clone(), from);
+            due[root as usize] = told.without(root as usize, steps);
         }
         loop {
             let mut has_moved = false;
             for (at, due) in due.iter_mut().enumerate() {
-                while self.follow_one(at, due)? {
+                while self.follow_one(at, due, &told)? {
                     has_moved = true;
                 }
             }
@@ -169,10 +260,12 @@ impl<'p> Machine<'p> {
                 (false, None) => break,
             }
         }
-        due.iter().all(VecDeque::is_empty).then(|| self.run())
+        due.iter()
+            .all(VecDeque::is_empty)
+            .then(|| (self.run(), self.order()))
     }
 
-    fn follow_one(&mut self, at: usize, due: &mut VecDeque<Step>) -> Option<bool> {
+    fn follow_one(&mut self, at: usize, due: &mut VecDeque<Step>, told: &Told) -> Option<bool> {
         match due.front() {
             Some(Step::Deliver(message)) => {
                 let found = self.held[at].iter().position(|(held, _)| held == message);
@@ -194,6 +287,13 @@ impl<'p> Machine<'p> {
             return Some(false);
         };
         match act {
+            Read(_) | Change(_) | Skip(_) => {
+                if told.is_later(&self.made, at, due.is_empty()) {
+                    return Some(false);
+                }
+                self.access(at, act, act.to()?);
+                Some(true)
+            }
             Send(to, kind) => {
                 let message = self.send(at, to, kind);
                 self.held[to].push_back(message);
@@ -223,6 +323,52 @@ impl<'p> Machine<'p> {
     }
 }
 
+/// The accesses that a prefix tells of.
+struct Told {
+    /// What those of each process come after.
+    after: Vec<Vec<(u64, Access)>>,
+    /// How many each process makes.
+    known: Vec<u64>,
+}
+
+impl Told {
+    fn new(n: usize) -> Told {
+        Told {
+            after: vec![Vec::new(); n],
+            known: vec![0; n],
+        }
+    }
+
+    /// Takes what the steps of a process tell of accesses out of them.
+    fn without(&mut self, at: usize, steps: Vec<Step>) -> VecDeque<Step> {
+        let mut others = VecDeque::new();
+        for step in steps {
+            let number = match step {
+                Step::After { access, other } => {
+                    self.after[at].push((access, other));
+                    access
+                }
+                Step::Accesses(number) => number,
+                step => {
+                    others.push_back(step);
+                    continue;
+                }
+            };
+            self.known[at] = self.known[at].max(number);
+        }
+        others
+    }
+
+    /// Whether the next access of a process has to wait, which is `free` if it has made all its other steps.
+    fn is_later(&self, made: &[u64], at: usize, is_free: bool) -> bool {
+        let number = made[at] + 1;
+        let mut after = self.after[at].iter().filter(|(of, _)| *of <= number);
+        let is_left = |at: usize| made[at] < self.known[at];
+        after.any(|(_, other)| made[other.of] < other.number)
+            || is_free && number > self.known[at] && (0..made.len()).any(is_left)
+    }
+}
+
 /// The logs of all runs of an exploration, and how many runs were impossible. `workers` runs are made at once.
 fn explored(program: &Program, workers: usize) -> (Vec<String>, usize) {
     let mut explorer = Explorer::new();
@@ -248,8 +394,7 @@ fn explored(program: &Program, workers: usize) -> (Vec<String>, usize) {
                 explorer.was_impossible(&job);
                 impossible += 1;
             }
-            Some(run) => {
-                let log = run.trace.log().to_string();
+            Some((run, log)) => {
                 let ran = explorer.has_run(&job, &run, |_| false);
                 assert_eq!(ran, Ok(Ran::New), "{log}behind\n{}", job.prefix);
                 logs.push(log);
@@ -320,6 +465,15 @@ fn as_many_orders_are_run_as_there_are() {
             ],
             2,
         ),
+        // What is taken last comes before what another sender's first message, which is taken before it, came behind.
+        (
+            vec![
+                vec![Take(Some(1)), Take(None)],
+                vec![Send(0, 0), Send(0, 1)],
+                vec![Send(0, 0)],
+            ],
+            2,
+        ),
     ] {
         let (logs, _) = explored(&program, 1);
         assert_eq!(logs.len(), orders, "{program:?}");
@@ -341,6 +495,33 @@ fn what_a_receive_cannot_take_is_tried_once() {
     assert!(impossible <= 3, "{impossible} runs were impossible");
 }
 
+#[test]
+fn accesses_have_as_many_orders_as_one_can_count() {
+    let (get, put) = (Read(Some(1)), Change(Some(1)));
+    for (program, orders) in [
+        // Reads have no order, and accesses to two keys have none.
+        (vec![vec![get], vec![get], vec![get]], 1),
+        (vec![vec![put], vec![Change(Some(2))]], 1),
+        (vec![vec![put], vec![Change(None)]], 2),
+        (vec![vec![put], vec![get]], 2),
+        (vec![vec![put], vec![get], vec![get]], 4),
+        (vec![vec![put], vec![put], vec![put]], 6),
+        // Each writes once it has read: 6 orders of 4 steps, of which those with both reads first are 4 of 2 orders.
+        (vec![vec![get, put], vec![get, put]], 4),
+        // The message comes after the change, and nothing can come before it.
+        (vec![vec![put, Send(1, 0)], vec![Take(None), get]], 1),
+        // The reader leaves the message out if it reads what was changed.
+        (
+            vec![vec![put], vec![Skip(1), Send(2, 0)], vec![TakeAfter(None)]],
+            3,
+        ),
+    ] {
+        let (logs, impossible) = explored(&program, 1);
+        assert_eq!((logs.len(), impossible), (orders, 0), "{program:?}");
+        check(&program);
+    }
+}
+
 prop_compose! {
     fn act()(to in 0..3_usize, kind in 0..2_u8, what in 0..5_u8) -> Act {
         match what {
@@ -352,10 +533,30 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn any_act()(is_access: bool, other in act(), key in 0..2_u64, what in 0..9_u8) -> Act {
+        match what {
+            _ if !is_access => other,
+            0..3 => Read(Some(key)),
+            3..6 => Change(Some(key)),
+            6 => Read(None),
+            7 => Change(None),
+            _ => Skip(key),
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn all_orders_of_random_programs_are_run_once(
         program in proptest::collection::vec(proptest::collection::vec(act(), 0..5), 3),
+    ) {
+        check(&program);
+    }
+
+    #[test]
+    fn all_orders_of_random_programs_with_accesses_are_run_once(
+        program in proptest::collection::vec(proptest::collection::vec(any_act(), 0..4), 3),
     ) {
         check(&program);
     }

@@ -1,24 +1,49 @@
 //! What could have been otherwise in a run: at each receive, which other message it could have taken, or that it could have
-//! timed out.
+//! timed out; of each access, which ones it could have come before.
 //!
 //! Other than a list of races for a reader ([`super::super::Races`]), this one leaves out nothing that is possible: a
 //! message that nobody took, one that its receiver never looked at, one behind others of its sender.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::races::{Causes, Clock, Known, Takers, join};
-use super::super::{Message, Step, Trace};
+use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
+use super::super::{Access, Message, RACES_MAX, Step, Trace};
 use super::Run;
 use super::choices::{Choice, Choices, Did};
+use super::saw::{Made, Saw};
 
-/// A receive, and what it could have done instead.
+/// A receive or an access, and what it could have done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) process: usize,
-    /// The receive's place among the steps.
+    /// Its place among the steps.
     pub(super) step: usize,
-    /// What it could have taken; nothing where it could have timed out.
-    pub(super) other: Option<Message>,
+    pub(super) instead: Instead,
+}
+
+/// What could have been done instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Instead {
+    /// The receive times out.
+    TimesOut,
+    /// It takes this message.
+    Takes(Message),
+    /// The access of this number comes before this one, which stands at that place among the steps of its process.
+    Precedes(u64, Access, usize),
+}
+
+impl Turn {
+    /// What is turned around is a receive.
+    pub(super) fn is_receive(&self) -> bool {
+        !matches!(self.instead, Instead::Precedes(..))
+    }
+
+    fn message(&self) -> Option<Message> {
+        match self.instead {
+            Instead::Takes(message) => Some(message),
+            Instead::TimesOut | Instead::Precedes(..) => None,
+        }
+    }
 }
 
 /// A run, and what is known of its steps.
@@ -30,6 +55,8 @@ pub(super) struct Analysis<'r> {
     lines: Vec<BTreeMap<Option<usize>, Vec<Message>>>,
     /// The choices of each process, each with its step.
     choices: Vec<Vec<(usize, Choice)>>,
+    /// Where each access stands among the steps of its process.
+    accesses: HashMap<Access, usize>,
 }
 
 /// Where a message stands among its receiver's steps.
@@ -44,14 +71,20 @@ impl<'r> Analysis<'r> {
     /// One line: a process waits for a step that waits for it.
     pub(super) fn of(run: &'r Run, choices: &mut Choices) -> Result<Analysis<'r>, String> {
         let trace = &run.trace;
+        let causes = Causes::with_accesses(trace, &run.accesses)?;
+        if causes.seen.races().len() == RACES_MAX {
+            return Err("more accesses of a run race than are looked for".into());
+        }
+        let saw = saw(run, causes.seen.order());
         Ok(Analysis {
             run,
-            causes: Causes::of(trace)?,
+            causes,
             takers: takers(run),
             lines: lines(run),
             choices: (0..trace.processes.len())
-                .map(|at| choices_of(trace, at, choices))
+                .map(|at| choices_of(run, at, &saw, choices))
                 .collect(),
+            accesses: accesses(trace),
         })
     }
 
@@ -65,6 +98,20 @@ impl<'r> Analysis<'r> {
         processes
             .flat_map(|(_, all)| all.iter().map(|(_, choice)| *choice))
             .collect()
+    }
+
+    /// What could have been otherwise at the accesses of all processes, unless these are left out.
+    pub(super) fn turns_of_accesses(&self, is_left_out: impl Fn(usize) -> bool) -> Vec<Turn> {
+        let races = self.causes.seen.races().iter();
+        let turns = races.filter_map(|race| match race.pair {
+            Pair::Accesses(both) => Some(Turn {
+                process: both.second.of,
+                step: both.second_step,
+                instead: Instead::Precedes(both.second.number, both.first, race.step),
+            }),
+            Pair::Messages(_) => None,
+        });
+        turns.filter(|turn| !is_left_out(turn.process)).collect()
     }
 
     /// What could have been otherwise at the receives of a process, each behind those that it depends on.
@@ -85,7 +132,10 @@ impl<'r> Analysis<'r> {
             let taken = match made {
                 Step::Timeout => None,
                 Step::Receive(message) => Some(*message),
-                _ => continue,
+                step => {
+                    self.learn(process, step, &mut clock);
+                    continue;
+                }
             };
             let passed = taken.map_or(step, |taken| place(&taken).delivered);
             let at = At {
@@ -106,15 +156,28 @@ impl<'r> Analysis<'r> {
                 turns.push(Turn {
                     process,
                     step,
-                    other: None,
+                    instead: Instead::TimesOut,
                 });
             }
             nth += 1;
-            if let Some(cause) = taken.and_then(|taken| self.causes.of_cause(process, taken)) {
-                join(&mut clock, cause);
-            }
+            self.learn(process, made, &mut clock);
         }
         turns
+    }
+
+    /// A process that has this clock makes a step.
+    fn learn(&self, process: usize, step: &Step, clock: &mut Clock) {
+        let known = match *step {
+            Step::Receive(message) => self.causes.of_cause(process, message),
+            Step::Accesses(number) => {
+                let of = process;
+                self.causes.seen.known_at(Access { of, number })
+            }
+            _ => None,
+        };
+        if let Some(known) = known {
+            join(clock, known);
+        }
     }
 
     fn begins(&self, process: usize) -> Clock {
@@ -161,7 +224,7 @@ impl<'r> Analysis<'r> {
             turns.push(Turn {
                 process: at.process,
                 step: at.step,
-                other: Some(*message),
+                instead: Instead::Takes(*message),
             });
         }
     }
@@ -186,10 +249,15 @@ struct At {
 }
 
 impl Analysis<'_> {
-    /// What a turn leads to: where the steps end that do not depend on the receive.
+    /// What a turn leads to: where the steps end that do not depend on the receive, or on the access that came first.
     pub(super) fn ends(&self, turn: &Turn) -> Vec<usize> {
-        self.takers
-            .ends_without(&self.run.trace, turn.process, turn.step)
+        let cut = match turn.instead {
+            Instead::TimesOut | Instead::Takes(_) => (turn.process, turn.step),
+            Instead::Precedes(_, first, step) => (first.of, step),
+        };
+        let seen = &self.causes.seen;
+        let after = |at, step: &Step| seen.after_step(at, step);
+        self.takers.ends(&self.run.trace, vec![cut], after)
     }
 
     /// The choices of a turned run, without those of processes that are left out; the last one is that of the turn.
@@ -210,34 +278,54 @@ impl Analysis<'_> {
             kept.map(|(_, choice)| *choice)
         });
         let mut kept: Vec<Choice> = kept.collect();
-        kept.push(self.turned_choice(turn, choices));
+        kept.push(self.turned_choice(turn, ends, choices));
         kept
     }
 
-    fn turned_choice(&self, turn: &Turn, choices: &mut Choices) -> Choice {
+    fn turned_choice(&self, turn: &Turn, ends: &[usize], choices: &mut Choices) -> Choice {
         let before = self.choices[turn.process]
             .iter()
             .take_while(|(step, _)| *step < turn.step);
         let slot = (turn.process, before.count() as u32);
-        let did = match turn.other {
-            None => Did::TimedOut,
-            Some(message) => did(&self.run.trace, turn.process, message),
+        let did = match turn.instead {
+            Instead::TimesOut => Did::TimedOut,
+            Instead::Takes(message) => did(&self.run.trace, turn.process, message),
+            Instead::Precedes(number, ..) => {
+                let of = turn.process;
+                Did::Saw(self.saw_before(ends, Access { of, number }))
+            }
         };
         choices.number(slot, did)
     }
 
-    /// On what it depends whether the receive can do that: the choices before it and before the sending.
-    pub(super) fn key(&self, turn: &Turn, choices: &mut Choices) -> Box<[Choice]> {
-        let mut clock = self.begins(turn.process);
-        for step in &self.run.trace.processes[turn.process].steps[..turn.step] {
-            if let Step::Receive(message) = step
-                && let Some(cause) = self.causes.of_cause(turn.process, *message)
-            {
-                join(&mut clock, cause);
+    /// What an access comes after that is made when each process has made its steps up to an end.
+    fn saw_before(&self, ends: &[usize], access: Access) -> Saw {
+        self.made_by(ends).before(access, &self.run.accesses)
+    }
+
+    /// The accesses that are made when each process has made its steps up to an end.
+    fn made_by(&self, ends: &[usize]) -> Made {
+        let mut made = Made::default();
+        for other in self.causes.seen.order() {
+            if self.accesses[other] < ends[other.of] {
+                made.add(*other, &self.run.accesses);
             }
         }
+        made
+    }
+
+    /// On what it depends whether the receive can do that: the choices before it and before the sending. An access always
+    /// can: then it is nothing.
+    pub(super) fn key(&self, turn: &Turn, choices: &mut Choices) -> Box<[Choice]> {
+        if !turn.is_receive() {
+            return Box::default();
+        }
+        let mut clock = self.begins(turn.process);
+        for step in &self.run.trace.processes[turn.process].steps[..turn.step] {
+            self.learn(turn.process, step, &mut clock);
+        }
         if let Some(cause) = turn
-            .other
+            .message()
             .and_then(|other| self.causes.of_cause(turn.process, other))
         {
             join(&mut clock, cause);
@@ -254,7 +342,7 @@ impl Analysis<'_> {
                 .take_while(|(step, _)| *step < steps);
             key.extend(before.map(|(_, choice)| *choice));
         }
-        key.push(self.turned_choice(turn, choices));
+        key.push(self.turned_choice(turn, &[], choices));
         key.into()
     }
 
@@ -265,29 +353,105 @@ impl Analysis<'_> {
         turn: &'a Turn,
         all: &'a [Turn],
     ) -> impl Iterator<Item = &'a Turn> {
-        let sender = turn.other.map(Message::sender);
+        let sender = turn.message().map(Message::sender);
         all.iter()
             .take_while(move |other| *other != turn)
             .filter(move |other| {
-                (other.process, other.step) == (turn.process, turn.step)
-                    && other.other.map(Message::sender) == sender
+                turn.is_receive()
+                    && (other.process, other.step) == (turn.process, turn.step)
+                    && other.message().map(Message::sender) == sender
             })
     }
 
-    /// The log of a turned run, with the deliveries that its receives need.
-    pub(super) fn turned(&self, turn: &Turn, ends: &[usize]) -> Trace {
+    /// The log of a turned run, with the deliveries that its receives need. It tells of no accesses of processes that are
+    /// left out.
+    pub(super) fn turned(
+        &self,
+        turn: &Turn,
+        ends: &[usize],
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Trace {
         let mut trace = self.run.trace.clone();
+        let last = self.last_steps(turn, ends);
         for (at, process) in trace.processes.iter_mut().enumerate() {
-            process.steps.truncate(ends[at]);
-            if at == turn.process {
-                process
-                    .steps
-                    .push(turn.other.map_or(Step::Timeout, Step::Receive));
+            let kept = &process.steps[..ends[at]];
+            let mut steps = self.causes.seen.told(at, kept, None);
+            let own = last.iter().filter(|(of, _)| *of == at);
+            steps.extend(own.map(|(_, step)| step.clone()));
+            if is_left_out(at) {
+                steps.retain(|step| !matches!(step, Step::After { .. } | Step::Accesses(_)));
             }
-            process.steps = delivered(std::mem::take(&mut process.steps), &self.lines[at]);
+            let turn = Some(turn).filter(|turn| turn.process == at);
+            let order = self.deliveries(at, &steps, turn);
+            process.steps = delivered(steps, order);
         }
         let whole: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
         trace.cut(&whole, None)
+    }
+
+    /// What has to be delivered to a process so that it can make the steps: all that it receives, and what the same senders
+    /// have sent before. It comes in the order in which it did, but what a turned receive takes comes before all that this
+    /// receive may have a clause for.
+    fn deliveries(&self, process: usize, steps: &[Step], turn: Option<&Turn>) -> Vec<Message> {
+        let received: HashSet<Message> = steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Receive(message) => Some(*message),
+                _ => None,
+            })
+            .collect();
+        let lines = self.lines[process].values();
+        let needed = lines.flat_map(|line| {
+            let last = line.iter().rposition(|message| received.contains(message));
+            &line[..last.map_or(0, |at| at + 1)]
+        });
+        let places = places(&self.run.trace.processes[process].steps);
+        let came = |message: &Message| places.get(message).map_or(usize::MAX, |at| at.delivered);
+        let mut order: Vec<Message> = needed.copied().collect();
+        order.sort_by_key(came);
+        let Some((turn, other)) = turn.and_then(|turn| Some((turn, turn.message()?))) else {
+            return order;
+        };
+        let passed = match &self.run.trace.processes[process].steps[turn.step] {
+            Step::Receive(taken) => came(taken),
+            _ => turn.step,
+        };
+        let may_fit = |message: &Message| {
+            let is_taken = received.contains(message) && *message != other;
+            came(message) >= passed && !is_taken
+        };
+        if let Some(at) = order.iter().position(may_fit) {
+            let mut with_it: Vec<Message> = order.split_off(at);
+            let is_of_line = |message: &Message| message.sender() == other.sender();
+            let end = with_it.iter().position(|message| *message == other);
+            let end = end.map_or(0, |end| end + 1);
+            let (first, between): (Vec<Message>, Vec<Message>) =
+                with_it.drain(..end).partition(is_of_line);
+            order.extend(first.into_iter().chain(between).chain(with_it));
+        }
+        order
+    }
+
+    /// What a turned run does behind the steps that it has in common with this one, and who does.
+    fn last_steps(&self, turn: &Turn, ends: &[usize]) -> Vec<(usize, Step)> {
+        let of = turn.process;
+        match turn.instead {
+            Instead::TimesOut => vec![(of, Step::Timeout)],
+            Instead::Takes(message) => vec![(of, Step::Receive(message))],
+            Instead::Precedes(access, first, _) => {
+                let second = Access { of, number: access };
+                let mut made = self.made_by(ends);
+                let mut steps = Vec::new();
+                for own in [second, first] {
+                    let saw = made.before(own, &self.run.accesses).into_iter();
+                    let access = own.number;
+                    steps.extend(saw.map(|other| (own.of, Step::After { access, other })));
+                    steps.push((own.of, Step::Accesses(access)));
+                    made.add(own, &self.run.accesses);
+                }
+                steps
+            }
+        }
     }
 }
 
@@ -303,29 +467,20 @@ fn takers(run: &Run) -> Takers {
     takers
 }
 
-/// The steps, with each delivery as late as can be: right before the first receive of a message that came with it or behind
-/// it from the same sender.
-fn delivered(steps: Vec<Step>, lines: &BTreeMap<Option<usize>, Vec<Message>>) -> Vec<Step> {
-    let mut next: HashMap<Option<usize>, usize> = HashMap::new();
+/// The steps, with each delivery as late as can be: right before the receive of the message, or of one that the same sender
+/// has sent later. What is not received at once comes in this order.
+fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
     let mut all = Vec::with_capacity(steps.len() * 2);
     for step in steps {
         match &step {
             Step::Deliver(_) => continue,
             Step::Receive(message) => {
-                let sender = message.sender();
-                let line = lines.get(&sender).map_or(&[][..], Vec::as_slice);
-                let next = next.entry(sender).or_default();
-                let to = line
-                    .iter()
-                    .position(|other| other == message)
-                    .map_or(*next, |at| at + 1);
-                if to > *next {
-                    all.extend(
-                        line[*next..to]
-                            .iter()
-                            .map(|message| Step::Deliver(*message)),
-                    );
-                    *next = to;
+                if let Some(at) = order.iter().position(|other| other == message) {
+                    let taken = order.remove(at);
+                    let is_of_line = |other: &Message| other.sender() == taken.sender();
+                    let before = order[..at].iter().rposition(is_of_line);
+                    let passed = order.drain(..before.map_or(0, |at| at + 1));
+                    all.extend(passed.chain([taken]).map(Step::Deliver));
                 }
             }
             _ => {}
@@ -388,18 +543,59 @@ fn lines(run: &Run) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
     lines
 }
 
-fn choices_of(trace: &Trace, process: usize, choices: &mut Choices) -> Vec<(usize, Choice)> {
+fn choices_of(
+    run: &Run,
+    process: usize,
+    saw: &HashMap<Access, Saw>,
+    choices: &mut Choices,
+) -> Vec<(usize, Choice)> {
+    let trace = &run.trace;
     let mut all = Vec::new();
     for (step, made) in trace.processes[process].steps.iter().enumerate() {
-        let did = match made {
+        let did = match *made {
             Step::Timeout => Did::TimedOut,
-            Step::Receive(message) => did(trace, process, *message),
+            Step::Receive(message) => did(trace, process, message),
+            Step::Accesses(number) => {
+                let of = process;
+                match saw.get(&Access { of, number }) {
+                    Some(saw) => Did::Saw(saw.clone()),
+                    None => continue,
+                }
+            }
             _ => continue,
         };
         let slot = (process, all.len() as u32);
         all.push((step, choices.number(slot, did)));
     }
     all
+}
+
+/// What each access comes after; nothing of those to nothing that is known.
+fn saw(run: &Run, order: &[Access]) -> HashMap<Access, Saw> {
+    let mut made = Made::default();
+    let known = order
+        .iter()
+        .filter(|access| !run.accesses.to(**access).is_empty());
+    known
+        .map(|access| {
+            let saw = made.before(*access, &run.accesses);
+            made.add(*access, &run.accesses);
+            (*access, saw)
+        })
+        .collect()
+}
+
+/// Where each access stands among the steps of its process.
+fn accesses(trace: &Trace) -> HashMap<Access, usize> {
+    let mut places = HashMap::new();
+    for (of, process) in trace.processes.iter().enumerate() {
+        for (step, made) in process.steps.iter().enumerate() {
+            if let Step::Accesses(number) = *made {
+                places.insert(Access { of, number }, step);
+            }
+        }
+    }
+    places
 }
 
 /// A message by what is the same in every run: those that tell of a process are counted by that process.

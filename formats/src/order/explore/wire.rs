@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::read::{Names, Reader};
 use super::super::request::claim;
-use super::super::{Message, Site, Step, Told, Trace};
+use super::super::{Accesses, Message, Site, Step, Told, Trace};
 use super::lots::Lots;
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
@@ -97,6 +97,8 @@ pub enum Reply {
 pub struct Answer {
     /// The steps: of which process, the event's number and its fields.
     pub records: Vec<(u64, u8, Vec<u64>)>,
+    /// Accesses to what processes share, in their order.
+    pub accesses: Vec<SharedAccess>,
     /// The atoms that the steps name, from number 1 on.
     pub names: Vec<String>,
     /// What reports call each process.
@@ -122,6 +124,21 @@ pub struct Answer {
     pub drawn: u64,
     /// How it ended.
     pub end: End,
+}
+
+/// An access, and what it is to: an access to several objects is told of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedAccess {
+    /// How many records come before it.
+    pub records: usize,
+    /// The process.
+    pub process: u64,
+    /// What is done, as [`crate::ring::Touch`] holds it.
+    pub how: u64,
+    /// The number of the object.
+    pub object: u64,
+    /// The part of it.
+    pub part: u64,
 }
 
 /// How a run ended.
@@ -196,6 +213,8 @@ pub struct Run {
     pub waiting: Vec<Waiting>,
     /// What of it cannot be turned around.
     pub beyond: Vec<String>,
+    /// What its accesses are to.
+    pub accesses: Accesses,
 }
 
 /// A process that has not ended.
@@ -251,10 +270,17 @@ impl Answer {
                 .collect(),
         };
         let mut reader = Reader::new(&known);
-        for (id, kind, words) in &self.records {
+        let mut accesses = self.accesses.iter().peekable();
+        for (at, (id, kind, words)) in self.records.iter().enumerate() {
+            while let Some(access) = accesses.next_if(|access| access.records <= at) {
+                reader.add(Id::Process(access.process), &access.event())?;
+            }
             reader.add(Id::Process(*id), &Event::of_words(*kind, words))?;
         }
-        let (trace, _, ids) = reader.end()?;
+        for access in accesses {
+            reader.add(Id::Process(access.process), &access.event())?;
+        }
+        let (trace, sites, ids) = reader.end()?;
         let places: HashMap<u64, usize> =
             ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let place = |id: &u64| places.get(id).copied();
@@ -294,9 +320,22 @@ impl Answer {
                 .filter_map(|(who, by)| Some((place(who)?, place(by)?)))
                 .collect(),
             beyond: beyond(&trace),
+            accesses: sites.accesses,
             ids,
             trace,
         })
+    }
+}
+
+impl SharedAccess {
+    fn event(&self) -> Event<'static> {
+        Event::OrderAccess {
+            how: self.how,
+            object: self.object,
+            name: NameId::NONE,
+            part: self.part,
+            text: "",
+        }
     }
 }
 

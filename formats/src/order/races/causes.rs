@@ -56,7 +56,7 @@ pub(in super::super) struct Causes {
     /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
     before_ends: HashSet<(usize, u32)>,
     /// Accesses that see each other, where what they are to is known.
-    pub(super) seen: Seen,
+    pub(in super::super) seen: Seen,
 }
 
 /// What a process waits for.
@@ -94,13 +94,11 @@ impl Causes {
         self.begun.get(&process)?.as_ref()
     }
 
-    /// Goes through the steps in an order that can have been.
-    pub(in super::super) fn of(trace: &Trace) -> Result<Causes, String> {
-        Causes::with_accesses(trace, &Accesses::default())
-    }
-
-    /// The same of a trace in which each access has its step ([`super::shared::with_accesses`]).
-    pub(super) fn with_accesses(trace: &Trace, accesses: &Accesses) -> Result<Causes, String> {
+    /// Goes through the steps in an order that can have been, of a trace in which each access has its step ([`super::shared::with_accesses`]).
+    pub(in super::super) fn with_accesses(
+        trace: &Trace,
+        accesses: &Accesses,
+    ) -> Result<Causes, String> {
         let mut walk = Walk::new(trace, accesses);
         for at in 0..trace.processes.len() {
             if let Origin::Root(_) = trace.processes[at].origin {
@@ -201,34 +199,43 @@ impl<'t> Walk<'t> {
                 return Some(Need::Access(*other));
             }
             self.next[at] += 1;
-            let made = match step {
-                Step::Send(number) => {
-                    let (from, number) = (at, *number);
-                    let message = Message::Sent { from, number };
-                    let known = self.known_by(at);
-                    self.causes.sent.insert(message, known);
-                    Need::Sent(message)
-                }
-                Step::Exit => {
-                    let known = self.known_by(at);
-                    self.causes.ended.insert(at, known);
-                    Need::End(at)
-                }
-                Step::Spawn(child) => {
-                    let known = self.known_by(at);
-                    self.causes.begun.insert(*child, Some(known));
-                    Need::Begin(*child)
-                }
-                Step::Accesses(number) if !self.accesses.is_empty() => {
-                    let (of, number) = (at, *number);
-                    self.access(Access { of, number });
-                    Need::Access(Access { of, number })
-                }
-                _ => continue,
-            };
-            ready.extend(self.waiting.remove(&made).into_iter().flatten());
+            let made = self.makes(at, step);
+            // An end is told when the process has given up what it had, which are accesses behind that step.
+            let is_end = self.ends[at] && self.next[at] == steps.len();
+            let end = is_end.then(|| {
+                let known = self.known_by(at);
+                self.causes.ended.insert(at, known);
+                Need::End(at)
+            });
+            for made in made.into_iter().chain(end) {
+                ready.extend(self.waiting.remove(&made).into_iter().flatten());
+            }
         }
         None
+    }
+
+    /// A process makes a step: what others may wait for that is made by it.
+    fn makes(&mut self, at: usize, step: &Step) -> Option<Need> {
+        Some(match step {
+            Step::Send(number) => {
+                let (from, number) = (at, *number);
+                let message = Message::Sent { from, number };
+                let known = self.known_by(at);
+                self.causes.sent.insert(message, known);
+                Need::Sent(message)
+            }
+            Step::Spawn(child) => {
+                let known = self.known_by(at);
+                self.causes.begun.insert(*child, Some(known));
+                Need::Begin(*child)
+            }
+            Step::Accesses(number) if !self.accesses.is_empty() => {
+                let (of, number) = (at, *number);
+                self.access(Access { of, number });
+                Need::Access(Access { of, number })
+            }
+            _ => return None,
+        })
     }
 
     /// An access is made: whoever makes it knows of those that it sees.

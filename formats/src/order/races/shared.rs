@@ -12,7 +12,7 @@ use super::causes::{Clock, Known, join};
 use super::{Accessed, Causes, Pair, RACES_MAX, Race};
 
 /// The trace, with a step [`Step::Accesses`] for each access that was recorded, in its place.
-pub(super) fn with_accesses(mut trace: Trace, accesses: &Accesses) -> Trace {
+pub(in super::super) fn with_accesses(mut trace: Trace, accesses: &Accesses) -> Trace {
     if accesses.is_empty() {
         return trace;
     }
@@ -137,6 +137,10 @@ pub(in super::super) struct Seen {
     before: HashMap<Access, Vec<Access>>,
     /// Where the accesses are that see this one: processes, and places among their steps.
     after: HashMap<Access, Vec<(usize, usize)>>,
+    /// What is known at an access that sees some of others.
+    known: HashMap<Access, Known>,
+    /// All accesses, in an order in which they can have been made.
+    order: Vec<Access>,
     races: Vec<Race>,
     has_more: bool,
 }
@@ -173,6 +177,10 @@ impl Seen {
             self.after.entry(*other).or_default().push(place);
         }
         let known = Known::new(access.of, steps, clock);
+        if !seen.is_empty() {
+            self.known.insert(access, known.clone());
+        }
+        self.order.push(access);
         for to in to {
             let object = self.objects.entry(to.object).or_default();
             object.note(*to, (access, known.clone()));
@@ -218,13 +226,28 @@ impl Seen {
         (std::mem::take(&mut self.races), self.has_more)
     }
 
+    /// Those that were found.
+    pub(in super::super) fn races(&self) -> &[Race] {
+        &self.races
+    }
+
+    /// All accesses, in an order in which they can have been made.
+    pub(in super::super) fn order(&self) -> &[Access] {
+        &self.order
+    }
+
+    /// What is known at an access; nothing where it sees none of others.
+    pub(in super::super) fn known_at(&self, access: Access) -> Option<&Known> {
+        self.known.get(&access)
+    }
+
     /// Where the accesses are that see this one: processes, and places among their steps.
     pub(super) fn after(&self, access: Access) -> &[(usize, usize)] {
         self.after.get(&access).map_or(&[], Vec::as_slice)
     }
 
     /// The same, of a step of the process at a place.
-    pub(super) fn after_step(&self, of: usize, step: &Step) -> &[(usize, usize)] {
+    pub(in super::super) fn after_step(&self, of: usize, step: &Step) -> &[(usize, usize)] {
         match *step {
             Step::Accesses(number) => self.after(Access { of, number }),
             _ => &[],
@@ -248,7 +271,12 @@ impl Seen {
 
     /// Steps of a process in which each access has its own, as a log has them that may turn a race around: it tells only
     /// which accesses come after those of others.
-    pub(super) fn told(&self, of: usize, steps: &[Step], turned: Option<&Accessed>) -> Vec<Step> {
+    pub(in super::super) fn told(
+        &self,
+        of: usize,
+        steps: &[Step],
+        turned: Option<&Accessed>,
+    ) -> Vec<Step> {
         let mut told = Vec::with_capacity(steps.len());
         let mut after: HashMap<usize, u64> = HashMap::new();
         let (mut made, mut counted) = (0, 0);

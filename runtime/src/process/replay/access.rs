@@ -2,7 +2,8 @@
 //! (`process/access.rs` tells why no more is needed).
 //!
 //! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
-//! all others that were told are made, lest it gets ahead of them.
+//! all others that were told are made, lest it gets ahead of them. In an exploration, where a prefix has the order of two
+//! accesses also in that only one of them is in it, it waits for all that the prefix has.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,7 +11,7 @@ use beamline_formats::order::{Access, Step as Recorded, Trace};
 use parking_lot::Mutex;
 
 use super::super::shared::lookup;
-use super::super::{Control, Process};
+use super::super::{Control, Process, explored};
 use super::{Follows, Plan, plan};
 use crate::sched::ptab::pin;
 use crate::term::Pid;
@@ -21,7 +22,8 @@ pub(super) struct All {
     made: Vec<AtomicU64>,
     /// How many it made in the recorded run, at least.
     known: Vec<u64>,
-    /// So many times an access has still to come after another one.
+    /// So many times an access has still to come after another one; in an exploration, also so many accesses have still to
+    /// be made.
     left: AtomicU64,
     /// Accesses were told at all: a log may leave them out.
     are_told: bool,
@@ -48,6 +50,9 @@ impl All {
                 }
             }
         }
+        if explored::is_on() {
+            left += known.iter().sum::<u64>();
+        }
         All {
             are_told: known.iter().any(|known| *known > 0),
             are_free: AtomicBool::new(false),
@@ -67,14 +72,19 @@ impl All {
         self.made(access.of) >= access.number
     }
 
-    /// Those of a process with these steps.
-    pub(super) fn own(&self, steps: &[Recorded]) -> Own {
+    /// Those of the process at a place, with these steps.
+    pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> Own {
         let mut own = Own::new(steps);
+        own.left = if explored::is_on() {
+            self.known[process]
+        } else {
+            0
+        };
         own.before_exit = own.before_exit.filter(|_| self.are_told);
         own
     }
 
-    fn are_all_told_made(&self) -> bool {
+    pub(super) fn are_all_told_made(&self) -> bool {
         self.left.load(Ordering::Acquire) == 0
     }
 
@@ -130,6 +140,8 @@ pub(super) struct Own {
     next: usize,
     /// How many it made before it ended, if it did.
     before_exit: Option<u64>,
+    /// How many it has still to make that others wait for.
+    left: u64,
     /// Its access that waits for its turn.
     waits: bool,
 }
@@ -153,6 +165,7 @@ impl Own {
             after,
             next: 0,
             before_exit,
+            left: 0,
             waits: false,
         }
     }
@@ -171,7 +184,8 @@ impl Own {
 
     /// It follows no more.
     pub(super) fn finish(&mut self, all: &All) {
-        all.leave(self.after.len() - self.next);
+        let left = std::mem::take(&mut self.left) as usize;
+        all.leave(self.after.len() - self.next + left);
         self.next = self.after.len();
         self.before_exit = None;
     }
@@ -249,8 +263,12 @@ impl Process {
             return;
         };
         let own = &mut follows.accesses;
-        let made = own.of(number).len();
+        let mut made = own.of(number).len();
         own.next += made;
+        if own.left > 0 {
+            own.left -= 1;
+            made += 1;
+        }
         let me = follows.cursor.process;
         plan.accesses.made[me].store(number, Ordering::Release);
         plan.accesses.leave(made);

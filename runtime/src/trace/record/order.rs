@@ -59,31 +59,22 @@ impl Recorder {
     }
 
     fn access(&self, pid: Pid, number: u64, touch: &Touch<'_>) {
-        let atom = |name| self.atom(name);
-        let (shared, name) = match touch.shared {
-            Shared::Table(name) => (Kind::Table, atom(name)),
-            Shared::Name(name) => (Kind::Name, atom(name)),
-            Shared::Names => (Kind::Names, NameId::NONE),
-            Shared::PersistentTerms => (Kind::PersistentTerms, NameId::NONE),
-            Shared::Atomics => (Kind::Atomics, NameId::NONE),
-            Shared::Counters => (Kind::Counters, NameId::NONE),
+        let name = match touch.shared {
+            Shared::Table(name) | Shared::Name(name) => self.atom(name),
+            Shared::Names | Shared::PersistentTerms | Shared::Atomics | Shared::Counters => {
+                NameId::NONE
+            }
         };
-        let (part, text) = match touch.part {
-            Part::All => (0, String::new()),
-            Part::Key(key) => (internal_hash(key), text_of(key)),
-            Part::Place(place) => (place, place.to_string()),
-        };
-        let how = How {
-            number,
-            shared,
-            is_change: touch.access == Access::Write,
-            is_of_part: !matches!(touch.part, Part::All),
+        let text = match touch.part {
+            Part::All => String::new(),
+            Part::Key(key) => text_of(key),
+            Part::Place(place) => place.to_string(),
         };
         let event = RingEvent::OrderAccess {
-            how: how.word(),
+            how: how_of(number, touch).word(),
             object: touch.object.number(),
             name,
-            part,
+            part: part_of(touch),
             text: &text,
         };
         self.tell(pid, &event);
@@ -108,6 +99,32 @@ impl Recorder {
             |atom| self.atom(atom),
             |native| self.answering(native),
         )
+    }
+}
+
+/// What an access of this number does to an object.
+pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
+    How {
+        number,
+        shared: match touch.shared {
+            Shared::Table(_) => Kind::Table,
+            Shared::Name(_) => Kind::Name,
+            Shared::Names => Kind::Names,
+            Shared::PersistentTerms => Kind::PersistentTerms,
+            Shared::Atomics => Kind::Atomics,
+            Shared::Counters => Kind::Counters,
+        },
+        is_change: touch.access == Access::Write,
+        is_of_part: !matches!(touch.part, Part::All),
+    }
+}
+
+/// The number of the part of an object that an access is to: a hash of a key, or a place.
+pub(in crate::trace) fn part_of(touch: &Touch<'_>) -> u64 {
+    match touch.part {
+        Part::All => 0,
+        Part::Key(key) => internal_hash(key),
+        Part::Place(place) => place,
     }
 }
 

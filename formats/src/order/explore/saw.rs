@@ -1,0 +1,106 @@
+//! What each access to what processes share comes after: of each other process, its last access to the same part of the same
+//! object, if one of the two is a change. Two runs in which each access comes after the same ones have the same order.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::accesses::To;
+use super::super::{Access, Accesses};
+
+/// The last accesses of a kind, one of each process.
+type Last = BTreeMap<usize, u64>;
+
+/// What was done to a part of an object, or to the object whatever the part.
+#[derive(Default)]
+struct Done {
+    changed: Last,
+    read: Last,
+}
+
+impl Done {
+    fn add(&mut self, access: Access, is_change: bool) {
+        let last = match is_change {
+            true => &mut self.changed,
+            false => &mut self.read,
+        };
+        last.insert(access.of, access.number);
+    }
+
+    /// Those that an access comes after.
+    fn before(&self, is_change: bool) -> impl Iterator<Item = (usize, u64)> {
+        let read = is_change.then_some(&self.read).into_iter().flatten();
+        self.changed
+            .iter()
+            .chain(read)
+            .map(|(of, number)| (*of, *number))
+    }
+}
+
+#[derive(Default)]
+struct Object {
+    whole: Done,
+    parts: HashMap<u64, Done>,
+    any: Done,
+}
+
+/// The accesses that were made so far.
+#[derive(Default)]
+pub(super) struct Made {
+    objects: HashMap<u64, Object>,
+}
+
+/// What an access comes after, in the order of the processes.
+pub(super) type Saw = Box<[Access]>;
+
+impl Made {
+    /// What an access comes after that is made now.
+    pub(super) fn before(&self, access: Access, accesses: &Accesses) -> Saw {
+        let mut before = Last::new();
+        let mut add = |done: &Done, is_change| {
+            for (of, number) in done.before(is_change).filter(|(of, _)| *of != access.of) {
+                let last = before.entry(of).or_default();
+                *last = number.max(*last);
+            }
+        };
+        for To {
+            object,
+            is_change,
+            part,
+        } in accesses.to(access)
+        {
+            let Some(object) = self.objects.get(object) else {
+                continue;
+            };
+            match part {
+                None => add(&object.any, *is_change),
+                Some(part) => {
+                    add(&object.whole, *is_change);
+                    object
+                        .parts
+                        .get(part)
+                        .into_iter()
+                        .for_each(|done| add(done, *is_change));
+                }
+            }
+        }
+        let before = before.into_iter();
+        before.map(|(of, number)| Access { of, number }).collect()
+    }
+
+    /// An access is made.
+    pub(super) fn add(&mut self, access: Access, accesses: &Accesses) {
+        for To {
+            object,
+            is_change,
+            part,
+        } in accesses.to(access)
+        {
+            let object = self.objects.entry(*object).or_default();
+            let done = match part {
+                None => &mut object.whole,
+                Some(part) => object.parts.entry(*part).or_default(),
+            };
+            done.add(access, *is_change);
+            object.any.add(access, *is_change);
+        }
+    }
+}
