@@ -22,6 +22,7 @@ impl Trace {
             checker.process(at)?;
         }
         self.check_pids()?;
+        self.check_causes()?;
         for (at, process) in self.processes.iter().enumerate() {
             if let Origin::Child { of, .. } = process.origin
                 && !checker.spawned[at]
@@ -51,6 +52,66 @@ impl Trace {
             }
         }
         Ok(())
+    }
+}
+
+impl Trace {
+    /// Nobody may wait for what is done only behind that: some order of all steps has each message sent before it comes,
+    /// and each process spawned before it begins.
+    fn check_causes(&self) -> Result<(), String> {
+        let mut made = Made {
+            trace: self,
+            next: vec![0; self.processes.len()],
+            sent: vec![0; self.processes.len()],
+            waiting: HashMap::new(),
+        };
+        let all = self.processes.iter().enumerate();
+        let roots = all.filter(|(_, process)| matches!(process.origin, Origin::Root(_)));
+        let mut ready: Vec<usize> = roots.map(|(at, _)| at).collect();
+        while let Some(at) = ready.pop() {
+            made.run(at, &mut ready);
+        }
+        let first = made.waiting.values().flatten().min();
+        let Some(&at) = first else { return Ok(()) };
+        let (name, step) = (self.name(at), &self.processes[at].steps[made.next[at]]);
+        let step = self.step(at, step);
+        Err(format!(
+            "{name} cannot {step}: the message is sent only behind that"
+        ))
+    }
+}
+
+/// The steps that can be made.
+struct Made<'t> {
+    trace: &'t Trace,
+    /// The next step of each process.
+    next: Vec<usize>,
+    sent: Vec<u32>,
+    /// Who waits for a message: its sender, and the number of the sending.
+    waiting: HashMap<(usize, u32), Vec<usize>>,
+}
+
+impl Made<'_> {
+    /// Makes the steps of a process until it waits; then others are `ready`.
+    fn run(&mut self, at: usize, ready: &mut Vec<usize>) {
+        while let Some(step) = self.trace.processes[at].steps.get(self.next[at]) {
+            match step {
+                Step::Spawn(child) => ready.push(*child),
+                Step::Send(number) => {
+                    self.sent[at] = *number;
+                    ready.extend(self.waiting.remove(&(at, *number)).unwrap_or_default());
+                }
+                Step::Deliver(Message::Sent { from, number })
+                | Step::Receive(Message::Sent { from, number })
+                    if self.sent[*from] < *number =>
+                {
+                    self.waiting.entry((*from, *number)).or_default().push(at);
+                    return;
+                }
+                _ => {}
+            }
+            self.next[at] += 1;
+        }
     }
 }
 
