@@ -56,6 +56,9 @@ pub(crate) struct ReplayOf {
     /// With --replay, have a process that cannot follow run free, instead of ending the emulator with exit code 1.
     #[arg(long, requires = "replay")]
     pub(crate) go_on: bool,
+    /// Where it stops: the option of `beamline replay` alone.
+    #[arg(skip)]
+    pub(crate) stop: Option<order::Halt>,
 }
 
 /// Reads the name of an engine.
@@ -141,6 +144,7 @@ impl ReplayOf {
             file,
             claim: PathBuf::new(),
             goes_on: self.go_on,
+            stop: self.stop.clone(),
         }))
     }
 }

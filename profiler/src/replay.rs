@@ -1,14 +1,18 @@
 //! `beamline replay` runs a recorded command again, in the recorded order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use beamline_formats::order::{Halt, Stop, Trace};
+use beamline_formats::profile::Libraries;
 use clap::Args;
 
 use crate::again;
 use crate::explore;
 use crate::launch::{self, What};
 use crate::options::{EnvironmentArgs, ReplayOf};
+use crate::report;
+use crate::units::moment;
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -17,6 +21,9 @@ EXAMPLES:
     beamline replay run.stream
   Profile the run that was recorded, or record its calls:
     beamline profile --type call_time --replay run.stream -- erl -noshell -s my_app -s init stop
+  Stop where a process is about to send a message, or at a time of the recorded run, and see where all processes are:
+    beamline replay run.stream --stop-at l0.4.7:2
+    beamline replay run.stream --stop-at 1.5s
   Follow a prefix, and then run free:
     beamline trace run.stream --log > prefix.log
     beamline replay prefix.log -- erl -noshell -s my_app -s init stop
@@ -30,6 +37,14 @@ pub(crate) struct Arguments {
     /// Have a process that cannot follow run free, instead of ending the emulator with exit code 1.
     #[arg(long)]
     go_on: bool,
+    /// Stop, print where all processes are, and end with exit code 0: before the message l0.4.7:2 is sent, when the message
+    /// t0.4.7:3 is in its queue, before the access a0.4.7:5, when the process p0.4.7 begins, or at a time of the recorded
+    /// run, such as 1.5s.
+    #[arg(long, value_name = "REF|TIME")]
+    stop_at: Option<String>,
+    /// With --stop-at, open an Erlang shell there, to look at the processes of the program, which stand still.
+    #[arg(long, requires = "stop_at")]
+    shell: bool,
     #[command(flatten)]
     environment: EnvironmentArgs,
     /// The command to run [default: the one that was recorded].
@@ -40,11 +55,28 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     if explore::is_finding(&args.file) {
+        if args.stop_at.is_some() {
+            report::error(
+                "--stop-at: the finding of an exploration is one call, and does not stop in it",
+            );
+            return Ok(ExitCode::from(2));
+        }
         return explore::replay(&args.file, &args.environment, &args.command);
     }
+    let stop = match &args.stop_at {
+        None => None,
+        Some(text) => match halt(&args.file, text, args.shell)? {
+            Ok(halt) => Some(halt),
+            Err(wrong) => {
+                report::error(&format!("--stop-at {text}: {wrong}"));
+                return Ok(ExitCode::from(2));
+            }
+        },
+    };
     let replay = ReplayOf {
         replay: Some(args.file.clone()),
         go_on: args.go_on,
+        stop,
     };
     let command = match args.command.is_empty() {
         false => args.command.clone(),
@@ -55,4 +87,23 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     };
     let launch = args.environment.launch(What::Run, &command, &replay)?;
     Ok(launch::run(&launch)?.exit_code())
+}
+
+/// Where the replay of a file is to stop; what is wrong with that, in one line.
+///
+/// # Errors
+/// One line: the file cannot be followed.
+fn halt(file: &Path, text: &str, shell: bool) -> Result<Result<Halt, String>, String> {
+    let trace = Trace::load(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let is_time = text.starts_with(|first: char| first.is_ascii_digit());
+    let at = match is_time {
+        true => moment(text).and_then(|time| Stop::at_time(file, time)),
+        false => trace.stop_at(text),
+    };
+    Ok(at.map(|at| Halt {
+        at,
+        text: text.to_owned(),
+        shell,
+        libraries: Libraries::default(),
+    }))
 }

@@ -263,7 +263,10 @@ fn counts_of_two_replays_are_equal() {
         let replay = ["--replay", "run.stream", "--", "work.erl"];
         place.printed(&[&begin[..], &replay].concat());
         let profile = place.json(file);
-        let functions = profile["functions"].as_array().expect("functions").clone();
+        let functions = profile["functions"].as_array().expect("functions");
+        // What else runs when the program ends gets as far as it gets.
+        let own = functions.iter().filter(|row| row["module"] == "work");
+        let functions: Vec<_> = own.cloned().collect();
         assert!(
             functions.iter().any(|row| row.to_string().contains("step")),
             "{functions:?}"

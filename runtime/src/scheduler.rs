@@ -25,6 +25,7 @@ use crate::heap::Heap;
 use crate::interp;
 use crate::jit;
 use crate::process::dirty_queues;
+use crate::process::replay::stop;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::turns as given;
 use crate::process::user_timers;
@@ -382,7 +383,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         }
         return Outcome::Exit(exiting);
     }
-    if p.is_suspended() {
+    if p.stands_still() {
         // A call that has not begun is made again when it is resumed.
         p.call_back();
         return Outcome::Wait;
@@ -423,6 +424,9 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         None => interp::run(p),
     };
     p.save_registers();
+    if stop::has_stopped() && matches!(outcome, Outcome::Wait) {
+        p.answers_no_more();
+    }
     if let Outcome::Exit(exiting) = outcome {
         exception::note_uncaught(p, exiting);
     }

@@ -111,6 +111,7 @@ pub fn root() -> Option<&'static Path> {
 const AT_END: &[fn()] = &[
     nif::library::at_halt,
     process::replay::tell_spent,
+    process::replay::stop::tell_missed,
     trace::totals::write_at_end,
     trace::profile::write_at_end,
     trace::record::end,
@@ -165,6 +166,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         trace::totals::start(request, otp_version(root));
     }
     process::replay::start_from_environment().map_err(StartError)?;
+    trace::stopped::start();
     if process::order::is_asked() {
         // Which atoms are made first is chance.
         hash_atoms_by_name();

@@ -17,6 +17,7 @@ mod read;
 mod reference;
 mod request;
 mod sites;
+mod stop;
 mod text;
 mod value;
 
@@ -30,8 +31,9 @@ pub use explore::{
 };
 pub use kinds::Kind;
 pub use races::{Accessed, Messages, Pair, RACES_MAX, Race, Races};
-pub use request::Request;
+pub use request::{Halt, Request};
 pub use sites::{At, Site, Sites};
+pub use stop::Stop;
 pub use value::Value;
 
 /// The steps of all processes of a run, or of a part of it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::accesses::{Object, To};
 use super::{
-    Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Told, Trace, Value, moved,
+    Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Told, Trace, Value, moved,
 };
 use crate::name;
 use crate::profile::Origin as Whose;
@@ -51,25 +51,65 @@ impl Trace {
     /// # Errors
     /// As those of [`Trace::of`].
     pub fn with_sites(recording: &Recording) -> Result<(Trace, Sites), String> {
-        if !recording.has(Group::Order) {
-            return Err("it does not hold the order: record it with --events order".into());
-        }
-        let losses = recording.losses(&recording.written());
-        let is_cut = losses.iter().any(|loss| loss.kind.group() == Group::Order);
-        let since_ns = recording
-            .whole_since_ns()
-            .map_err(|error| error.to_string())?;
-        if is_cut || recording.is_cut() || since_ns > 0 {
-            return Err(incomplete());
-        }
-        let mut reader = Reader::new(&recording);
-        let mut merged = recording.merged().map_err(|error| error.to_string())?;
-        while let Some(record) = merged.read().map_err(|error| error.to_string())? {
-            reader.add(record.subject, &record.event)?;
-        }
+        let (reader, _) = read_until(&recording, |_, _| false)?;
         let (trace, sites, _) = reader.end()?;
         Ok((trace, sites))
     }
+}
+
+/// The step before which the recorded run was at this time.
+///
+/// # Errors
+/// As those of [`Trace::of`].
+pub(super) fn first_step_behind(
+    recording: &Recording,
+    time_ns: u64,
+) -> Result<Option<Stop>, String> {
+    let is_behind = |time: u64, event: &Event<'_>| {
+        let is_step = event.kind().map(crate::ring::Kind::group) == Some(Group::Order);
+        is_step && time >= time_ns
+    };
+    let (reader, found) = read_until(&recording, is_behind)?;
+    let places = reader.new_places()?;
+    Ok(found.map(|(process, step)| {
+        let process = places[process];
+        Stop::Step { process, step }
+    }))
+}
+
+/// The first record of which this is true: of which process it is, and how many steps that one had made.
+type Found = Option<(usize, usize)>;
+
+/// Reads all records of the order, and looks for one.
+fn read_until<'r>(
+    recording: &'r &'r Recording,
+    is_it: impl Fn(u64, &Event<'_>) -> bool,
+) -> Result<(Reader<'r>, Found), String> {
+    if !recording.has(Group::Order) {
+        return Err("it does not hold the order: record it with --events order".into());
+    }
+    let losses = recording.losses(&recording.written());
+    let is_cut = losses.iter().any(|loss| loss.kind.group() == Group::Order);
+    let since_ns = recording
+        .whole_since_ns()
+        .map_err(|error| error.to_string())?;
+    if is_cut || recording.is_cut() || since_ns > 0 {
+        return Err(incomplete());
+    }
+    let mut reader = Reader::new(recording);
+    let mut found = None;
+    let mut merged = recording.merged().map_err(|error| error.to_string())?;
+    while let Some(record) = merged.read().map_err(|error| error.to_string())? {
+        if found.is_none()
+            && let Id::Process(id) = record.subject
+            && is_it(record.time_ns, &record.event)
+        {
+            let place = reader.place(id);
+            found = Some((place, reader.all[place].steps.len()));
+        }
+        reader.add(record.subject, &record.event)?;
+    }
+    Ok((reader, found))
 }
 
 /// Who knows what the numbers in records stand for.
@@ -537,10 +577,7 @@ impl<'r> Reader<'r> {
     /// processes.
     pub(super) fn end(self) -> Result<(Trace, Sites, Vec<u64>), String> {
         let order = self.parents_first()?;
-        let mut new_places = vec![0; self.all.len()];
-        for (new, old) in order.iter().enumerate() {
-            new_places[*old] = new;
-        }
+        let new_places = self.new_places()?;
         let place = |old: usize| new_places.get(old).copied();
         let mut sites = self.sites;
         let mut all: Vec<Option<Known>> = self.all.into_iter().map(Some).collect();
@@ -580,6 +617,15 @@ impl<'r> Reader<'r> {
         let processes = processes.collect();
         let ids = order.iter().map(|old| ids[*old]).collect();
         Ok((Trace { processes }, sites, ids))
+    }
+
+    /// Where each process is in the trace.
+    fn new_places(&self) -> Result<Vec<usize>, String> {
+        let mut places = vec![0; self.all.len()];
+        for (new, old) in self.parents_first()?.into_iter().enumerate() {
+            places[old] = new;
+        }
+        Ok(places)
     }
 
     /// The places of all processes, those of parents before those of their children.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Trace;
+use super::{Stop, Trace};
+use crate::profile::Libraries;
 use crate::variable::Variable;
 
 /// The run to follow, and how.
@@ -19,6 +20,22 @@ pub struct Request {
     pub claim: PathBuf,
     /// A process that cannot follow runs free; else the emulator ends.
     pub goes_on: bool,
+    /// Where it stops, if anywhere.
+    pub stop: Option<Halt>,
+}
+
+/// Where a replay stops, and what is known to tell of it then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Halt {
+    /// Where.
+    pub at: Stop,
+    /// As the user has written it.
+    pub text: String,
+    /// A shell looks at it then; else the emulator ends.
+    pub shell: bool,
+    /// Whose modules tell most.
+    pub libraries: Libraries,
 }
 
 impl Request {

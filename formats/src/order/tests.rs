@@ -316,3 +316,102 @@ proptest! {
         prop_assert_eq!(&Trace::from_json(&trace.to_json(&places)).expect("JSON"), &trace);
     }
 }
+
+#[test]
+fn a_replay_stops_at_a_reference() {
+    let trace = parsed(&format!("{TRACE}{{p0.3.1, [deliver(t0.3.1:1), receive(t0.3.1:1), after(a0.3.1:4, a0:1), exit]}}\n").replace(
+        "{p0.3, [send(l0.3:1)]}",
+        "{p0.3, [send(l0.3:1), spawn(p0.3.1)]}",
+    ));
+    let place = |name: &str| trace.select(name)[0];
+    for (text, stop, says) in [
+        (
+            "l0.2:2",
+            Stop::Send {
+                from: place("p0.2"),
+                number: 2,
+            },
+            "is about to send(l0.2:2)",
+        ),
+        // Behind what the file tells: the process has not ended there.
+        (
+            "l0.2:9",
+            Stop::Send {
+                from: place("p0.2"),
+                number: 9,
+            },
+            "is about to send(l0.2:9)",
+        ),
+        (
+            "t0.3.1:1",
+            Stop::Told {
+                to: place("p0.3.1"),
+                number: 1,
+            },
+            "has got t0.3.1:1 into its queue",
+        ),
+        (
+            "a0.3.1:3",
+            Stop::Access {
+                of: place("p0.3.1"),
+                number: 3,
+            },
+            "is about to make a0.3.1:3",
+        ),
+        ("p0.3", Stop::Begin(place("p0.3")), "is about to begin"),
+    ] {
+        assert_eq!(trace.stop_at(text), Ok(stop), "{text}");
+        assert_eq!(trace.stopped(stop), says);
+    }
+    let behind = Stop::Step {
+        process: place("p0.2"),
+        step: 1,
+    };
+    assert_eq!(trace.stopped(behind), "is about to deliver(l0.1:1)");
+}
+
+#[test]
+fn what_no_run_comes_to_is_no_place_to_stop() {
+    let trace =
+        parsed("{p0, [spawn(p0.1), send(l0:1)]}\n{p0.1, [send(l0.1:1), accesses(a0.1:4), exit]}\n");
+    for (text, why) in [
+        ("l0.1:2", "p0.1 ends before: the last one is 1"),
+        ("t0.1:1", "p0.1 ends before: the last one is 0"),
+        ("a0.1:5", "p0.1 ends before: the last one is 4"),
+        ("p0.2", "there is no process p0.2"),
+        ("l0.2:1", "there is no process p0.2"),
+    ] {
+        assert_eq!(trace.stop_at(text), Err(why.to_owned()), "{text}");
+    }
+    for text in [
+        "",
+        "l",
+        "l0",
+        "l0:",
+        "l0:0",
+        "l0:x",
+        "p0:1",
+        "p",
+        "x0:1",
+        "é0:1",
+        "l0:99999999999",
+    ] {
+        let wrong = trace.stop_at(text).expect_err(text);
+        assert!(wrong.contains("is neither a reference"), "{wrong}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_what_is_sent_only_behind_that() {
+    let circle = "{p0, [spawn(p0.1), spawn(p0.2)]}\n{p0.1, [receive(l0.2:1), send(l0.1:1)]}\n{p0.2, [receive(l0.1:1), send(l0.2:1)]}\n";
+    let wrong = "p0.1 cannot receive(l0.2:1): the message is sent only behind that";
+    assert_eq!(parsed(circle).check(), Err(wrong.to_owned()));
+    let other = circle.replace(
+        "receive(l0.1:1), send(l0.2:1)",
+        "send(l0.2:1), receive(l0.1:1)",
+    );
+    assert_eq!(parsed(&other).check(), Ok(()));
+    let of_child = "{p0, [receive(l0.1:1), spawn(p0.1)]}\n{p0.1, [send(l0.1:1)]}\n";
+    let wrong = "p0 cannot receive(l0.1:1): the message is sent only behind that";
+    assert_eq!(parsed(of_child).check(), Err(wrong.to_owned()));
+}

@@ -585,8 +585,13 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     }
     if let Some(replay) = &launch.mode.replay {
         let claim = place.folder.path().join("replay");
+        let stop = replay.stop.clone().map(|stop| order::Halt {
+            libraries: place.libraries(),
+            ..stop
+        });
         let request = order::Request {
             claim,
+            stop,
             ..replay.clone()
         };
         variables.push((order::Request::VARIABLE, request.to_variable()?));

@@ -6,9 +6,10 @@ use crate::ets::{
     registry,
 };
 use crate::heap::{Message, Stored};
+use crate::process::answer::{self, Native};
 use crate::process::{self, Process, Signal, refs, work};
 use crate::sched;
-use crate::term::{Atom, Term, View, am};
+use crate::term::{Atom, Term, Tuple, View, am};
 
 bifs! {
     all shared;
@@ -338,19 +339,29 @@ fn safe_fixtable_2<'p>(p: &'p Process, [id, fix]: [Term<'p>; 2]) -> BifResult<'p
 /// `ets:all/0` waits for as many answers as there are schedulers; the first one has all tables.
 fn internal_request_all_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     let reference = p.reference(refs::make_ref());
-    let tables: Vec<_> = registry::all();
-    let tables: Vec<_> = tables
-        .iter()
-        .map(|table| registry::term_of(p, table))
-        .collect();
-    let mut answer = p.list(&tables);
-    for _ in 0..sched::schedulers() {
-        let message = p.tuple(&[reference, answer]);
+    let all: BifResult<'p> = answer::given(p, &ALL, || {
+        let tables: Vec<_> = registry::all();
+        let tables: Vec<_> = tables
+            .iter()
+            .map(|table| registry::term_of(p, table))
+            .collect();
+        let schedulers = p.unsigned(sched::schedulers() as u64);
+        Ok(p.tuple(&[schedulers, p.list(&tables)]))
+    });
+    let all = all?.as_tuple().map_or(&[][..], Tuple::elements);
+    let &[schedulers, mut tables] = all else {
+        return Err(badarg().into());
+    };
+    for _ in 0..schedulers.as_u64().unwrap_or(0) {
+        let message = p.tuple(&[reference, tables]);
         process::deliver(p.pid(), Signal::message(message, p.pid()));
-        answer = Term::NIL;
+        tables = Term::NIL;
     }
     Ok(reference)
 }
+
+/// All tables, in as many messages as there are schedulers: both are chance.
+static ALL: Native = Native::new("ets", "all", 0);
 
 fn ets_super_user_1<'p>(p: &'p Process, [yes]: [Term<'p>; 1]) -> BifResult<'p> {
     registry::set_super_user(p.pid(), yes.as_bool().ok_or_else(badarg)?);

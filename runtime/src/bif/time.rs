@@ -336,7 +336,8 @@ fn answer<'p>(
     }
     if info {
         let message = p.tuple(&[tag.term(), timer, left(p, result)]);
-        deliver(p.pid(), Signal::message(message, p.pid()));
+        // The time that is left comes from outside.
+        deliver(p.pid(), Signal::from_outside(Message::copy_of(message)));
     }
     am::ok.term()
 }

@@ -15,7 +15,7 @@ use super::terminfo::tparm::{PARAMETERS, tparm, without_pauses};
 use super::terminfo::{Terminal, Text};
 use super::{atom, error, inspect_iovec, int, int64, new_object, object, ok, posix_error, uint64};
 use crate::bif::{BifResult, Raise, badarg, bifs};
-use crate::heap::Message;
+use crate::heap::{Heap, Message};
 use crate::process::{Process, Signal};
 use crate::sys::chance::outside;
 use crate::sys::chance::poll::{self, Interest, Ready};
@@ -111,12 +111,16 @@ fn tty_is_open_2<'p>(p: &'p Process, [tty, name]: [Term<'p>; 2]) -> BifResult<'p
 
 /// Has `{select, TTY, Ref, ready_input}` sent to this process once there is input.
 fn select<'p>(p: &'p Process, tty: Term<'p>, reference: Term<'p>) {
-    let message = p.tuple(&[atom("select"), tty, reference, atom("ready_input")]);
-    let reader = Reader {
-        pid: p.pid(),
-        message: Mutex::new(Some(Message::copy_of(message))),
-    };
-    poll::watch(STDIN, Interest::Read, Arc::new(reader));
+    // No part of its heap: a replay has no need to build it.
+    let message = Heap::detached().into_message(|heap| {
+        let [tty, reference] = [tty, reference].map(|term| heap.copy_in(term));
+        heap.tuple(&[atom("select"), tty, reference, atom("ready_input")])
+    });
+    let pid = p.pid();
+    p.awaits_input(message, move |message| {
+        let message = Mutex::new(Some(message));
+        poll::watch(STDIN, Interest::Read, Arc::new(Reader { pid, message }));
+    });
 }
 
 /// A process that waits for input, and what it is sent once there is some.

@@ -371,6 +371,7 @@ impl Process {
     fn accesses_in_order(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
         self.takes_turn_of(touches)?;
         let number = self.accesses_made() + 1;
+        self.stops_before_access(number)?;
         if is_followed()
             && let Some(later) = self.access_is_later(number)
         {

@@ -6,6 +6,7 @@ use super::order::{self, Source};
 use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
+use super::replay::stop;
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
@@ -110,6 +111,9 @@ impl Process {
 
     /// Handles a signal, or puts it off where a recorded run is followed in which others came first.
     fn handle(&mut self, signal: Signal) -> Result<(), Exiting> {
+        if stop::is_asked() && self.is_looked_at() {
+            return self.handle_standing(signal);
+        }
         if order::is_followed() {
             return self.handle_in_turn(signal);
         }

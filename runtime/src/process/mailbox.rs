@@ -291,11 +291,14 @@ impl Process {
 
     /// The same where the order of a run is recorded or followed.
     fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
+        if self.stands_again() {
+            return Ok(None);
+        }
         while !self.mailbox.has_new() || self.awaits_end() {
             let has_fetched = self.fetch_signals()?;
             if order::is_followed() {
                 self.deliver_due()?;
-                if self.awaits_end() {
+                if self.awaits_end() || self.is_stopped() {
                     return Ok(None);
                 }
                 if self.mailbox.has_new() {

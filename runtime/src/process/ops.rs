@@ -4,6 +4,7 @@ use super::order;
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{self, Named, whereis};
+use super::replay::stop;
 use super::seq_token::Token;
 use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, send};
@@ -60,6 +61,9 @@ pub(crate) fn send_with(
     message: Term<'_>,
     priority: bool,
 ) -> Result<(), NotSent> {
+    if stop::is_asked() && is_for_process(to) {
+        p.stops_before_sending().map_err(NotSent::not_yet)?;
+    }
     let named = match receiver_name(to) {
         Some(name) if order::is_asked() => p
             .takes_turn_by_name(name)
@@ -175,6 +179,14 @@ fn receiver_pid(to: Term<'_>) -> Option<Pid> {
         View::Pid(pid) => Some(pid),
         View::Ref(reference) => reference.pid(),
         _ => None,
+    }
+}
+
+/// Whether a message goes to a process now.
+fn is_for_process(to: Term<'_>) -> bool {
+    match receiver_name(to) {
+        Some(name) => matches!(whereis(name), Some(Named::Process(_))),
+        None => receiver_pid(to).is_some(),
     }
 }
 

@@ -31,6 +31,14 @@ pub(crate) const FOLLOWED: u8 = 2;
 /// Steps that are told have a place in the code, which is told before.
 pub(crate) const SITED: u8 = 4;
 
+/// Nothing is followed any more, and nothing is recorded: a shell looks at a stopped replay.
+pub(super) const FREE: u8 = 8;
+
+/// Asks for this no more.
+pub(super) fn ask_no_more(what: u8) {
+    ASKED.fetch_and(!what, Ordering::Relaxed);
+}
+
 /// Asks for this from now on: before the first process is made.
 pub(crate) fn ask(what: u8) {
     ASKED.fetch_or(what, Ordering::Relaxed);
@@ -166,6 +174,17 @@ pub(crate) enum Step {
     Exit,
 }
 
+/// Whether a process answers a request of `sys` while a shell looks at a stopped replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Answers {
+    #[default]
+    Nothing,
+    /// It is about to send the answer.
+    Now,
+    /// It has sent it, and stands still when it looks for the next message.
+    HasSent,
+}
+
 /// What of the order a process has to keep.
 #[derive(Default)]
 pub(crate) struct Own {
@@ -184,6 +203,8 @@ pub(crate) struct Own {
     pub(super) given: Option<HeapMessage>,
     /// How many references and unique integers it has made.
     named: u64,
+    /// What it does while others stand still.
+    pub(super) answers: Answers,
     /// A signal has ended it.
     pub(super) is_ended: bool,
     /// Its accesses to what processes share.
@@ -271,6 +292,11 @@ impl Process {
         RefMut::filter_map(own, |own| own.follows.as_deref_mut()).ok()
     }
 
+    /// The number of its next sending.
+    pub(super) fn number_of_next_sending(&self) -> u32 {
+        next_number(self.own_order().sent)
+    }
+
     /// It sends: the number of the sending, 0 where nobody asks for the order.
     #[inline]
     pub(super) fn next_sending(&self, to: Pid) -> u32 {
@@ -283,6 +309,7 @@ impl Process {
             explored::sent(self.pid(), to);
         }
         self.follow_step(Step::Send(number));
+        self.has_answered();
         number
     }
 
@@ -397,12 +424,16 @@ impl Own {
         if is_recorded() {
             self.untold += 1;
         }
-        // Counts from 1 again after 2^32 sendings.
-        self.sent = match self.sent + 1 {
-            ANSWER | OUTSIDE => 1,
-            next => next,
-        };
+        self.sent = next_number(self.sent);
         self.sent
+    }
+}
+
+/// The number of the sending behind the one of this number: counts from 1 again after 2^32 sendings.
+fn next_number(sent: u32) -> u32 {
+    match sent + 1 {
+        ANSWER | OUTSIDE => 1,
+        next => next,
     }
 }
 

@@ -10,7 +10,10 @@ mod answers;
 mod cursor;
 mod held;
 mod identities;
+mod input;
+pub(crate) mod look;
 mod spent;
+pub(crate) mod stop;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -19,7 +22,9 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_formats::order::{Message, Origin, Request, Spent, Step as Recorded, Told, Trace};
+use beamline_formats::order::{
+    Halt, Message, Origin, Request, Spent, Step as Recorded, Told, Trace,
+};
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
@@ -48,6 +53,8 @@ struct Plan {
     contents: answers::Contents,
     /// A process that cannot follow runs free instead of ending the emulator.
     goes_on: bool,
+    /// Where it stops, if anywhere.
+    stop: Option<Halt>,
     /// Which recorded process each one follows.
     indexes: RwLock<HashMap<Pid, usize>>,
     /// Why processes have ended: who asks later than in the recorded run is told as it was then.
@@ -82,7 +89,10 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     }
     let trace = request.trace()?;
     identities::check(&trace).map_err(|error| format!("{}: {error}", request.file.display()))?;
-    let _ = PLAN.set(Plan::new(trace, request.goes_on));
+    if request.stop.is_some() {
+        stop::begin();
+    }
+    let _ = PLAN.set(Plan::new(trace, request.goes_on, request.stop));
     order::ask(FOLLOWED);
     watch::start();
     Ok(())
@@ -91,7 +101,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
 /// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
 /// processes asks [`unfinished`].
 pub(crate) fn follow(trace: Trace) {
-    let _ = PLAN.set(Plan::new(trace, false));
+    let _ = PLAN.set(Plan::new(trace, false, None));
     order::ask(FOLLOWED);
 }
 
@@ -166,6 +176,8 @@ pub(super) struct Follows {
     spent: Option<Spent>,
     /// Signals that have come before their turn.
     held: Held,
+    /// The input that it waits for.
+    input: Option<input::Input>,
 }
 
 /// A process has been spawned: it follows the recorded process of its parent's spawn.
@@ -193,16 +205,19 @@ impl Plan {
             accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
             held: Held::default(),
+            input: None,
         });
+        self.begins(index);
     }
 
-    fn new(trace: Trace, goes_on: bool) -> Plan {
+    fn new(trace: Trace, goes_on: bool, stop: Option<Halt>) -> Plan {
         Plan {
             identities: Identities::of(&trace),
             contents: answers::contents(&trace),
             accesses: access::All::of(&trace),
             trace,
             goes_on,
+            stop,
             indexes: RwLock::default(),
             ends: Mutex::default(),
             progress: AtomicU64::new(0),
@@ -255,6 +270,9 @@ impl Follows {
     fn take_due(&mut self, plan: &'static Plan, traps: bool, now: &spent::Now) -> Option<Signal> {
         let steps = self.steps(plan);
         if self.cursor.is_over() {
+            if let Some(input) = self.input.take() {
+                input.go_on();
+            }
             return self.held.pop();
         }
         if let Some(due) = self.cursor.due(steps) {
@@ -262,8 +280,10 @@ impl Follows {
                 self.held.drop_outside();
                 return Some(signal);
             }
-            let (source, signal) = self.held.take(plan, due)?;
-            return Some(plan.corrected(due, source, signal));
+            return match self.held.take(plan, due) {
+                Some((source, signal)) => Some(plan.corrected(due, source, signal)),
+                None => self.tell_input(due),
+            };
         }
         let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
         let ends = |_: &Source, signal: &Signal| match signal {
@@ -272,6 +292,22 @@ impl Follows {
         };
         let (_, signal) = is_last.then(|| self.held.take_other(ends))??;
         Some(signal)
+    }
+}
+
+impl Follows {
+    /// The word of input that is due, where it waits for input.
+    fn tell_input(&self, due: &Message) -> Option<Signal> {
+        let is_of_nobody = matches!(
+            due,
+            Message::Told(Told {
+                of: None,
+                gone: false,
+                ..
+            })
+        );
+        let input = self.input.as_ref().filter(|_| is_of_nobody)?;
+        Some(input.tell())
     }
 }
 
@@ -329,7 +365,7 @@ impl Process {
     }
 
     /// Where the message comes from that a signal is or becomes; nothing for one that becomes none.
-    fn source_of(&self, signal: &Signal) -> Option<Source> {
+    pub(super) fn source_of(&self, signal: &Signal) -> Option<Source> {
         match signal {
             Signal::Message { number: ANSWER, .. } => None,
             Signal::Message { from, number, .. } => Some(Source::of(*from, *number)),
@@ -350,7 +386,8 @@ impl Process {
     /// # Errors
     /// When a signal ends the process.
     pub(super) fn deliver_due(&mut self) -> Result<(), Exiting> {
-        let Some(plan) = plan() else { return Ok(()) };
+        let plan = plan().filter(|_| !stop::has_stopped());
+        let Some(plan) = plan else { return Ok(()) };
         loop {
             let traps = self.flags.get().trap_exit;
             let now = spent::Now::of(self);
@@ -407,7 +444,8 @@ impl Process {
 
     /// It makes a step: the next one that was recorded, or the first one after all that were.
     pub(super) fn follow_step(&self, step: Step) {
-        let Some(plan) = plan() else { return };
+        let plan = plan().filter(|_| order::is_followed());
+        let Some(plan) = plan else { return };
         if step == Step::Exit
             && let Some(reason) = self.exit_reason()
         {
@@ -424,6 +462,7 @@ impl Process {
             Some(Err(expected)) => self.differs(plan, &expected, &step.to_string()),
             _ => plan.has_moved(),
         }
+        self.stops_behind();
     }
 
     /// A message has got to this place of its queue.
@@ -433,6 +472,7 @@ impl Process {
         {
             plan.has_moved();
         }
+        self.stops_behind_delivery(&source);
     }
 
     /// A message has been taken out of its queue.
@@ -453,6 +493,7 @@ impl Process {
             }
             _ => plan.has_moved(),
         }
+        self.stops_behind();
     }
 
     /// Whether the recorded process missed this module here.

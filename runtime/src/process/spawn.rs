@@ -199,6 +199,9 @@ impl Process {
         let mut child = Newborn::new(options, size(args, literals), replay::pid_of_child(self))?;
         self.step(order::Step::Spawn(child.pid()));
         replay::begins(&child.process);
+        if replay::stop::has_stopped() {
+            self.give_up_slice();
+        }
         probes().inherits(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
         let copy = match copies {

@@ -30,6 +30,7 @@ mod session;
 mod span;
 mod spec;
 mod staging;
+pub(crate) mod stopped;
 pub(crate) mod sysmon;
 pub(crate) mod sysprof;
 mod system_event;

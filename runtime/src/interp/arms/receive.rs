@@ -55,6 +55,10 @@ arms! {
             Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
             Ok(None) => {
                 r.swap_in();
+                if r.p.is_stopped() {
+                    r.p.wait();
+                    return r.pause(Outcome::Wait, 0);
+                }
                 if r.p.is_suspended() || turns::are_given() && looks_again(r.p) {
                     return r.pause(Outcome::Yield, 0);
                 }

@@ -76,7 +76,9 @@ impl Process {
         };
         let steps = follows.steps(plan);
         follows.cursor.go_on(steps);
+        drop(follows);
         plan.has_moved();
+        self.stops_behind();
         Some(term)
     }
 }
@@ -93,7 +95,9 @@ impl Process {
         let bytes = (WRITTEN.get().write)(digest.term())?;
         let steps = follows.steps(plan);
         follows.cursor.go_on(steps);
+        drop(follows);
         plan.has_moved();
+        self.stops_behind();
         Some(*value == Value::Term(bytes.into()))
     }
 }

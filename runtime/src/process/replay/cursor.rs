@@ -29,6 +29,8 @@ pub(super) struct Cursor {
     end: usize,
     /// What is in the queue, as recorded; nothing for what was not.
     queue: Vec<Option<Message>>,
+    /// How many messages have come that no process has sent, where the replay is to stop.
+    pub(super) told: u32,
 }
 
 impl Cursor {
@@ -40,12 +42,18 @@ impl Cursor {
             delivery: next_delivery(steps, 0),
             end: steps.len(),
             queue: Vec::new(),
+            told: 0,
         }
     }
 
     /// All its steps are made, and all its messages have come.
     pub(super) fn is_over(&self) -> bool {
         self.step == self.end && self.delivery == self.end
+    }
+
+    /// All before this step is made, and has come.
+    pub(super) fn has_come_to(&self, step: usize) -> bool {
+        self.step >= step && self.delivery >= step
     }
 
     /// Nothing is followed any more.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::super::{Process, Signal, deliver};
-use super::{Plan, Recorded, plan};
+use super::{Plan, Recorded, plan, stop};
 use crate::process::replay::cursor::Turn;
 use crate::sched::machine;
 use crate::sys::chance::outside;
@@ -30,6 +30,9 @@ fn watch() {
     let (mut seen, mut quiet) = ((0, 0), 0);
     loop {
         std::thread::sleep(PAUSE);
+        if stop::has_stopped() {
+            return;
+        }
         let now = (plan.progress.load(Ordering::Relaxed), reductions());
         quiet = match now == seen && !outside::has_programs() {
             true => quiet + 1,

@@ -1,0 +1,53 @@
+//! Input in a replay: a process that waits until there is some is told so when it was in the recorded run, and what it
+//! reads then is recorded, too.
+
+use std::fmt;
+
+use super::super::{Process, Signal};
+use crate::heap::Message as HeapMessage;
+use crate::term::Pid;
+
+/// What a process that waits for input is told, and how it waits where nothing is recorded.
+pub(super) struct Input {
+    word: HeapMessage,
+    reader: Pid,
+    watch: Box<dyn FnOnce(HeapMessage) + Send>,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Input")
+    }
+}
+
+impl Input {
+    /// What the reader is told in the recorded run.
+    pub(super) fn tell(&self) -> Signal {
+        Signal::own(HeapMessage::copy_of(self.word.term()), self.reader)
+    }
+
+    /// The reader runs free: it waits for input.
+    pub(super) fn go_on(self) {
+        (self.watch)(self.word);
+    }
+}
+
+impl Process {
+    /// Waits for input by `watch`, which has `word` sent to it. As long as it follows a recorded run, it is told when it
+    /// was told there.
+    pub(crate) fn awaits_input(
+        &self,
+        word: HeapMessage,
+        watch: impl FnOnce(HeapMessage) + Send + 'static,
+    ) {
+        let follows = self.follows();
+        let Some(mut follows) = follows.filter(|follows| !follows.cursor.is_over()) else {
+            return watch(word);
+        };
+        follows.input = Some(Input {
+            word,
+            reader: self.pid(),
+            watch: Box::new(watch),
+        });
+    }
+}

@@ -1,0 +1,249 @@
+//! Stops a replay: when a process is about to make a step, all processes stand still. They handle what they are asked,
+//! and nothing else: signals are held.
+//!
+//! A process that is about to send, or to access what processes share, gives up its time slice before. Others go on at
+//! most to the ends of their time slices, and make no such step.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use beamline_formats::order::{Halt, Stop};
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use super::super::order::{Answers, Source};
+use super::super::{Control, Process};
+use super::{Plan, plan};
+use crate::hash::HashSet;
+use crate::sys::stderr::complain;
+use crate::term::Pid;
+
+/// Whether the replay is to stop, and has.
+pub(super) static STATE: AtomicU8 = AtomicU8::new(RUNS);
+const RUNS: u8 = 0;
+const IS_TO_STOP: u8 = 1;
+const STOPPED: u8 = 2;
+/// It has stopped, and a shell looks at it.
+pub(super) const LOOKED_AT: u8 = 3;
+
+/// Who stands still while a shell looks.
+pub(super) static STANDING: LazyLock<RwLock<HashSet<Pid>>> = LazyLock::new(RwLock::default);
+
+static HAS_STOPPED: Mutex<bool> = Mutex::new(false);
+static STOPS: Condvar = Condvar::new();
+
+/// Whether the replay is to stop somewhere, or has.
+#[inline]
+pub(crate) fn is_asked() -> bool {
+    STATE.load(Ordering::Relaxed) != RUNS
+}
+
+/// Whether it has stopped.
+#[inline]
+pub(crate) fn has_stopped() -> bool {
+    STATE.load(Ordering::Acquire) >= STOPPED
+}
+
+/// Whether a process stands still: all do, until a shell looks.
+fn stands(pid: Pid) -> bool {
+    match STATE.load(Ordering::Acquire) {
+        STOPPED => true,
+        LOOKED_AT => STANDING.read().contains(&pid),
+        _ => false,
+    }
+}
+
+/// Where the replay is to stop, if anywhere.
+pub(crate) fn asked() -> Option<&'static Halt> {
+    plan()?.stop.as_ref()
+}
+
+/// What the replay has stopped for: which process is about to do what.
+pub(crate) fn line() -> Option<String> {
+    let plan = plan()?;
+    let stop = plan.stop.as_ref()?.at;
+    let name = plan.name(stop.process());
+    Some(format!("{name} {}", plan.trace.stopped(stop)))
+}
+
+/// Waits until the replay has stopped.
+pub(crate) fn wait() {
+    let mut has_stopped = HAS_STOPPED.lock();
+    STOPS.wait_while(&mut has_stopped, |has_stopped| !*has_stopped);
+}
+
+/// The replay begins, which is to stop somewhere.
+pub(super) fn begin() {
+    STATE.store(IS_TO_STOP, Ordering::Relaxed);
+}
+
+/// A process has come there.
+fn stop() {
+    STATE.store(STOPPED, Ordering::Release);
+    *HAS_STOPPED.lock() = true;
+    STOPS.notify_all();
+}
+
+/// Tells at the end of a replay that it has not come where it was to stop.
+pub(crate) fn tell_missed() {
+    if let Some(halt) = asked().filter(|_| !has_stopped()) {
+        complain!(
+            "beamline: the replay did not come to {} before its end",
+            halt.text
+        );
+    }
+}
+
+/// What is shown of a process that stands still.
+pub(crate) struct Standing {
+    /// It is the one that made the replay stop.
+    pub(crate) has_come: bool,
+    /// Its reference, and what reports call it.
+    pub(crate) name: Option<(String, Option<String>)>,
+    /// Messages that have come before their turn.
+    pub(crate) held: usize,
+}
+
+impl Plan {
+    fn stops_at(&self, is_there: impl FnOnce(Stop) -> bool) -> bool {
+        is_asked() && self.stop.as_ref().is_some_and(|halt| is_there(halt.at))
+    }
+
+    /// The process that follows this recorded one is there.
+    pub(super) fn begins(&self, process: usize) {
+        let begin = [Stop::Begin(process), Stop::Step { process, step: 0 }];
+        if self.stops_at(|at| begin.contains(&at)) {
+            stop();
+        }
+    }
+}
+
+impl Process {
+    /// Whether it may not run for now: it is suspended, or the replay has stopped.
+    pub(crate) fn stands_still(&self) -> bool {
+        self.is_suspended() || self.is_stopped()
+    }
+
+    /// Whether it stands still as the replay has stopped. One that answers a request of `sys` does not, and neither does
+    /// one that ends.
+    pub(crate) fn is_stopped(&self) -> bool {
+        has_stopped() && stands(self.pid()) && !self.answers() && !self.is_exiting()
+    }
+
+    /// A shell looks, and it stands still.
+    #[inline]
+    pub(in crate::process) fn is_looked_at(&self) -> bool {
+        STATE.load(Ordering::Acquire) == LOOKED_AT && stands(self.pid())
+    }
+
+    fn answers(&self) -> bool {
+        self.order.get().is_some() && self.own_order().answers != Answers::Nothing
+    }
+
+    /// What is shown of it.
+    pub(crate) fn standing(&self) -> Standing {
+        let (plan, follows) = (plan(), self.follows());
+        let (Some(plan), Some(follows)) = (plan, follows) else {
+            let (has_come, name, held) = (false, None, 0);
+            return Standing {
+                has_come,
+                name,
+                held,
+            };
+        };
+        let me = follows.cursor.process;
+        let known_as = plan.trace.processes[me].known_as.clone();
+        Standing {
+            has_come: plan.stops_at(|at| at.process() == me),
+            name: Some((plan.trace.name(me), known_as)),
+            held: follows.held.len(),
+        }
+    }
+
+    /// It is about to send a message to a process.
+    ///
+    /// # Errors
+    /// The replay stops: it stands still.
+    #[inline]
+    pub(in crate::process) fn stops_before_sending(&self) -> Result<(), Control<'static>> {
+        match is_asked() {
+            true => self.stops_before(|from| {
+                let number = self.number_of_next_sending();
+                Stop::Send { from, number }
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// It is about to make its access of this number.
+    ///
+    /// # Errors
+    /// The replay stops: it stands still.
+    #[inline]
+    pub(in crate::process) fn stops_before_access(
+        &self,
+        number: u64,
+    ) -> Result<(), Control<'static>> {
+        match is_asked() {
+            true => self.stops_before(|of| Stop::Access { of, number }),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn stops_before(&self, step: impl FnOnce(usize) -> Stop) -> Result<(), Control<'static>> {
+        if has_stopped() {
+            if !self.is_stopped() {
+                return Ok(());
+            }
+        } else {
+            let Some(plan) = plan() else { return Ok(()) };
+            let me = self.follows().map(|follows| follows.cursor.process);
+            let Some(me) = me else { return Ok(()) };
+            let step = step(me);
+            if !plan.stops_at(|at| at == step) {
+                return Ok(());
+            }
+            stop();
+        }
+        Err(Control::Yield)
+    }
+
+    /// It has made a step, or has got a message: whether the replay stops behind it.
+    pub(super) fn stops_behind(&self) {
+        if !is_asked() || has_stopped() {
+            return;
+        }
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return;
+        };
+        let me = follows.cursor.process;
+        let is_there = plan.stops_at(|at| match at {
+            Stop::Step { process, step } => process == me && follows.cursor.has_come_to(step),
+            _ => false,
+        });
+        drop(follows);
+        if is_there {
+            stop();
+            self.give_up_slice();
+        }
+    }
+
+    /// A message has come into its queue.
+    pub(super) fn stops_behind_delivery(&self, source: &Source) {
+        if !is_asked() || has_stopped() {
+            return;
+        }
+        let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
+            return;
+        };
+        if let Source::Told { .. } = source {
+            follows.cursor.told += 1;
+            let (to, number) = (follows.cursor.process, follows.cursor.told);
+            if plan.stops_at(|at| at == Stop::Told { to, number }) {
+                stop();
+            }
+        }
+        drop(follows);
+        self.stops_behind();
+    }
+}
