@@ -276,6 +276,7 @@ fn accesses_to_what_processes_share_are_turned_around() {
         ("registry_mended", 4, None),
         ("heir", 2, Some("{badarg,[{ets,insert,")),
         ("cached", 6, Some("{badmatch,2}")),
+        ("started", 4, None),
     ] {
         for workers in ["1", "2"] {
             let options = ["--all", "--workers", workers, "-o", "found"];

@@ -76,6 +76,11 @@ pub(crate) fn is_over() -> bool {
     IS_OVER.load(Ordering::Relaxed)
 }
 
+/// How many steps and accesses were told.
+pub(crate) fn told() -> usize {
+    STEPS.load(Ordering::Relaxed) + ACCESSES.load(Ordering::Relaxed)
+}
+
 /// Whether more was told than a run tells that ends.
 pub(crate) fn is_endless() -> bool {
     STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX

@@ -21,7 +21,7 @@ use crate::code::native;
 use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
 use crate::process::dirty_queues::{KINDS, queue_of};
-use crate::process::order::{RECORDED, Told, ask};
+use crate::process::order::{RECORDED, Told, ask, is_followed};
 use crate::process::registry::{Named, name_of, whereis};
 use crate::process::{
     Newborn, Process, SpawnOptions, explored, init_pid, lookup, make_first, replay, spawn_first,
@@ -71,6 +71,39 @@ struct Own {
     socket: Option<UnixStream>,
     /// Reductions of the machine when the run began.
     reductions: u64,
+    /// The time slices since the last step.
+    idle: Idle,
+}
+
+/// Time slices without a step.
+#[derive(Default)]
+struct Idle {
+    /// The steps so far.
+    told: usize,
+    /// Reductions of the machine at the last step.
+    reductions: u64,
+    slices: u64,
+}
+
+/// With so many time slices without a step, of so few reductions each, processes only ask for something that their prefix
+/// has and that does not come.
+const IDLE_SLICES: u64 = 10_000;
+const IDLE_REDUCTIONS: u64 = 100;
+
+impl Idle {
+    /// A time slice has ended: whether nothing goes on any more.
+    fn is_endless(&mut self, told: usize, reductions: u64) -> bool {
+        if self.told != told {
+            *self = Idle {
+                told,
+                reductions,
+                slices: 0,
+            };
+        }
+        self.slices += 1;
+        let made = reductions - self.reductions;
+        self.slices > IDLE_SLICES && made < self.slices * IDLE_REDUCTIONS
+    }
 }
 
 thread_local! {
@@ -136,8 +169,14 @@ fn end_if_over() {
         Some(end) => answer(end),
         None if is_astray => answer(End::Quiet),
         None if is_long => answer(End::Livelock),
+        None if is_idle() => answer(End::Quiet),
         None => {}
     }
+}
+
+/// Whether processes of a run that follows a prefix take time slices, and nothing goes on.
+fn is_idle() -> bool {
+    is_followed() && OWN.with_borrow_mut(|own| own.idle.is_endless(explored::told(), reductions()))
 }
 
 fn reductions() -> u64 {
