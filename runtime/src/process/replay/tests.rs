@@ -16,7 +16,7 @@ const PIDS: [Pid; 4] = [Pid(100), Pid(101), Pid(102), Pid(103)];
 
 fn plan(text: &str) -> Plan {
     let trace: Trace = text.parse().expect("a trace");
-    let plan = Plan::new(trace.with_deliveries(), false);
+    let plan = Plan::new(trace.with_deliveries(), false, None);
     plan.indexes.write().extend(PIDS.into_iter().zip(0..));
     plan
 }
