@@ -453,14 +453,7 @@ fn answer(end: End) -> ! {
     let lacks_accesses = replay::lacks_accesses();
     let kept = explored::end();
     let astray = kept.astray.clone().or(unfinished);
-    let end = match (end, astray) {
-        (End::Quiet, Some((pid, line))) => End::Astray(word(pid), line),
-        (End::Quiet, None) if lacks_accesses => End::Astray(
-            0,
-            "processes wait with their accesses to what they share".to_owned(),
-        ),
-        (end, _) => end,
-    };
+    let end = how_it_ended(end, astray, lacks_accesses);
     let mut names = Names::default();
     let records = kept.told.iter().filter_map(|(pid, told)| {
         let (kind, words) = names.event(*told).to_words()?;
@@ -504,6 +497,18 @@ fn answer(end: End) -> ! {
         end,
     };
     send_and_leave(answer)
+}
+
+/// How a run has ended that a process could not follow, or in which accesses wait for others.
+fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -> End {
+    match (end, astray) {
+        (End::Quiet, Some((pid, line))) => End::Astray(word(pid), line),
+        (End::Quiet, None) if lacks_accesses => End::Astray(
+            0,
+            "processes wait with their accesses to what they share".to_owned(),
+        ),
+        (end, _) => end,
+    }
 }
 
 /// The accesses of a run. Those steps count that are told.
