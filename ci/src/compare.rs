@@ -729,7 +729,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_table() {
-        let row = row("fib", "fib", Measure::Inside, 0.75);
+        let row = row("fib", "fib", Measure::Inside, 3.5);
         let within = line(&row, row.most, &sample(2e6), &sample(6e6));
         assert_eq!(within, "| fib | 2.0 ms | 6.0 ms | 3.00 | 3.5 |  |");
         let over = line(&row, row.most, &sample(2e6), &sample(8e6));
