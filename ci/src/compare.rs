@@ -476,7 +476,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
 
 /// Puts Elixir's compiler where both runtimes find it, and what it compiles.
 fn elixir(dir: &std::path::Path) -> Result<()> {
-    let ebin = fetch::otp()?.root.join("usr/lib/elixir/lib/elixir/ebin");
+    let ebin = fetch::otp()?.root.join("../elixir/lib/elixir/ebin");
     let to = dir.join("elixir");
     fs::create_dir_all(&to).with_context(|| format!("making {}", to.display()))?;
     for file in fs::read_dir(&ebin).with_context(|| format!("reading {}", ebin.display()))? {
