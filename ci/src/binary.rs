@@ -9,16 +9,18 @@ use crate::{paths, run};
 
 /// Builds the `beamline` binary with optimisation and gives its path.
 pub(crate) fn beamline() -> Result<PathBuf> {
-    run::cargo(&["build", "--release", "--package", "beamline"])
-        .context("building the beamline binary")?;
-    Ok(paths::target().join("release/beamline"))
+    built("release")
 }
 
-/// Builds the binary as users get it, which takes minutes, and gives its path.
+/// Builds it as users get it, which takes minutes, and gives its path.
 pub(crate) fn distributed() -> Result<PathBuf> {
-    run::cargo(&["build", "--profile", "dist", "--package", "beamline"])
+    built("dist")
+}
+
+fn built(profile: &str) -> Result<PathBuf> {
+    run::cargo(&["build", "--profile", profile, "--package", "beamline"])
         .context("building the beamline binary")?;
-    Ok(paths::target().join("dist/beamline"))
+    Ok(paths::target().join(profile).join("beamline"))
 }
 
 /// Builds the binary that collects at every safepoint, beside the ordinary one: what both need is built once.

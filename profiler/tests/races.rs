@@ -4,7 +4,7 @@ mod place;
 
 use std::fs;
 
-use place::{Place, errors};
+use place::{Place, RECORD_ORDER, errors};
 
 const PROGRAM: &str = "\
 -module(work).
@@ -30,8 +30,7 @@ fn a_race_is_found_and_turned_around() {
     let Some(place) = Place::new(PROGRAM) else {
         return;
     };
-    let record = ["record", "--events", "order", "-o", "run.stream", "--"];
-    let first = place.run(&[&record[..], &["work.erl"]].concat());
+    let first = place.run(&[&RECORD_ORDER[..], &["work.erl"]].concat());
     assert_eq!(first.stdout, b"[early,late]\n", "{}", errors(&first));
     let found = place.run(&["races", "run.stream"]);
     let text = String::from_utf8_lossy(&found.stdout);
@@ -111,8 +110,7 @@ fn recorded(program: &str, text: &str) -> Option<(Place, String)> {
     let text = text.replace(&format!("-module({program})."), "-module(work).");
     let text = text.replace("-export([main/0]).", "-export([main/0, main/1]).");
     let place = Place::new(&(text + "\nmain(_) -> main().\n"))?;
-    let record = ["record", "--events", "order", "-o", "run.stream", "--"];
-    let first = place.run(&[&record[..], &["work.erl"]].concat());
+    let first = place.run(&[&RECORD_ORDER[..], &["work.erl"]].concat());
     let printed = String::from_utf8_lossy(&first.stdout).into_owned();
     Some((place, printed))
 }

@@ -4,7 +4,7 @@ mod place;
 
 use std::fs;
 
-use place::{Place, errors};
+use place::{Place, RECORD_ORDER, errors};
 
 /// Figure 1 of the text: `p3` gets `l1` from its parent and `l2` from `p2`, and then `l4` and `l5`.
 const FIGURE: &str = "\
@@ -87,8 +87,7 @@ fn own(steps: &str) -> String {
 }
 
 fn record(place: &Place, arguments: &[&str]) -> Vec<u8> {
-    let begin = ["record", "--events", "order", "-o", "run.stream", "--"];
-    place.run(&[&begin, arguments].concat()).stdout
+    place.run(&[&RECORD_ORDER[..], arguments].concat()).stdout
 }
 
 #[test]

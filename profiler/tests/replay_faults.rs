@@ -4,7 +4,7 @@ mod place;
 
 use std::fs;
 
-use place::{Place, errors};
+use place::{Place, RECORD_ORDER, errors};
 
 const WORK: &str = "\
 -module(work).
@@ -17,16 +17,8 @@ main(_) ->
 ";
 
 fn record(place: &Place) -> Vec<u8> {
-    let arguments = [
-        "record",
-        "--events",
-        "order",
-        "-o",
-        "run.stream",
-        "--",
-        "work.erl",
-    ];
-    assert!(place.run(&arguments).status.success());
+    let recorded = place.run(&[&RECORD_ORDER[..], &["work.erl"]].concat());
+    assert!(recorded.status.success());
     fs::read(place.file("run.stream")).expect("a recording")
 }
 

@@ -5,7 +5,7 @@ mod place;
 use std::io::Write as _;
 use std::process::{Output, Stdio};
 
-use place::{Place, errors};
+use place::{Place, RECORD_ORDER, errors};
 
 /// Processes that count in a table, and tell how far they are. What the first one gets depends on chance.
 const COUNTS: &str = "\
@@ -58,17 +58,13 @@ left() ->
     {Read, receive {cancel_timer, Timer, C} -> C end}.
 ";
 
+fn record_work() -> Vec<&'static str> {
+    [&RECORD_ORDER[..], &["work.erl"]].concat()
+}
+
+/// What a recorded run prints.
 fn record(place: &Place) -> Vec<u8> {
-    let arguments = [
-        "record",
-        "--events",
-        "order",
-        "-o",
-        "run.stream",
-        "--",
-        "work.erl",
-    ];
-    place.run(&arguments).stdout
+    place.run(&record_work()).stdout
 }
 
 fn trace(place: &Place) -> String {
@@ -245,16 +241,7 @@ fn standard_input_is_what_it_was_in_the_recorded_run() {
     let Some(place) = Place::new(READS) else {
         return;
     };
-    let begin = [
-        "record",
-        "--events",
-        "order",
-        "-o",
-        "run.stream",
-        "--",
-        "work.erl",
-    ];
-    let first = with_input(&place, &begin, "one\ntwo\nthree\n", true);
+    let first = with_input(&place, &record_work(), "one\ntwo\nthree\n", true);
     let out = printed(&first);
     assert_eq!(out.lines().count(), 4, "{out}");
     assert!(out.ends_with("end\n"), "{out}");

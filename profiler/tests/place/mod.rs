@@ -44,6 +44,10 @@ tokens() ->
     seq_trace:set_token([]).
 ";
 
+/// The words before a command whose order is recorded.
+pub(crate) const RECORD_ORDER: [&str; 6] =
+    ["record", "--events", "order", "-o", "run.stream", "--"];
+
 pub(crate) struct Place {
     folder: tempfile::TempDir,
 }
