@@ -56,9 +56,33 @@ pub(crate) struct ReplayOf {
     /// With --replay, have a process that cannot follow run free, instead of ending the emulator with exit code 1.
     #[arg(long, requires = "replay")]
     pub(crate) go_on: bool,
+    /// With --replay, run on this many schedulers. The program does the same on any number of them.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "replay",
+        conflicts_with = "deterministic"
+    )]
+    pub(crate) schedulers: Option<u16>,
     /// Where it stops: the option of `beamline replay` alone.
     #[arg(skip)]
     pub(crate) stop: Option<order::Halt>,
+}
+
+/// The flags that erl reads behind all others.
+const LAST_FLAGS: &str = "ERL_ZFLAGS";
+
+/// The variable that has each emulator of a command run on so many schedulers.
+fn on_schedulers(count: u16) -> (String, String) {
+    let others = std::env::var(LAST_FLAGS).unwrap_or_default();
+    // The others may have an -extra, so they come last.
+    let flags = format!("+S {count}:{count} {others}");
+    (LAST_FLAGS.to_owned(), flags)
+}
+
+/// Reads a number of schedulers.
+pub(crate) fn schedulers() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(1..=1024)
 }
 
 /// Reads the name of an engine.
@@ -120,6 +144,7 @@ impl EnvironmentArgs {
                 engine: self.engine,
                 perf: self.perf,
                 replay: replay.request()?,
+                variables: replay.schedulers.map(on_schedulers).into_iter().collect(),
                 ..Mode::default()
             },
         })

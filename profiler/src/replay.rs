@@ -10,7 +10,7 @@ use clap::Args;
 use crate::again;
 use crate::explore;
 use crate::launch::{self, What};
-use crate::options::{EnvironmentArgs, ReplayOf};
+use crate::options::{EnvironmentArgs, ReplayOf, schedulers};
 use crate::report;
 use crate::units::moment;
 
@@ -45,6 +45,10 @@ pub(crate) struct Arguments {
     /// With --stop-at, open an Erlang shell there, to look at the processes of the program, which stand still.
     #[arg(long, requires = "stop_at")]
     shell: bool,
+    /// Run on this many schedulers [default: as the command says, one for each processor]. The program does the same on
+    /// any number of them.
+    #[arg(long, value_name = "N", conflicts_with = "deterministic", value_parser = schedulers())]
+    schedulers: Option<u16>,
     #[command(flatten)]
     environment: EnvironmentArgs,
     /// The command to run [default: the one that was recorded].
@@ -55,10 +59,8 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     if explore::is_finding(&args.file) {
-        if args.stop_at.is_some() {
-            report::error(
-                "--stop-at: the finding of an exploration is one call, and does not stop in it",
-            );
+        if let Some(line) = not_of_finding(args) {
+            report::error(line);
             return Ok(ExitCode::from(2));
         }
         return explore::replay(&args.file, &args.environment, &args.command);
@@ -76,6 +78,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let replay = ReplayOf {
         replay: Some(args.file.clone()),
         go_on: args.go_on,
+        schedulers: args.schedulers,
         stop,
     };
     let command = match args.command.is_empty() {
@@ -87,6 +90,19 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     };
     let launch = args.environment.launch(What::Run, &command, &replay)?;
     Ok(launch::run(&launch)?.exit_code())
+}
+
+/// What is asked for that the finding of an exploration does not do.
+fn not_of_finding(args: &Arguments) -> Option<&'static str> {
+    if args.stop_at.is_some() {
+        return Some(
+            "--stop-at: the finding of an exploration is one call, and does not stop in it",
+        );
+    }
+    if args.schedulers.is_some() {
+        return Some("--schedulers: the finding of an exploration runs on one scheduler");
+    }
+    None
 }
 
 /// Where the replay of a file is to stop; what is wrong with that, in one line.

@@ -109,6 +109,16 @@ fn a_racy_run_happens_again() {
             "--",
             "work.erl",
         ],
+        vec!["replay", "run.stream", "--schedulers", "1"],
+        vec![
+            "run",
+            "--replay",
+            "run.stream",
+            "--schedulers",
+            "5",
+            "--",
+            "work.erl",
+        ],
     ] {
         let again = place.run(&replay);
         assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
@@ -468,6 +478,7 @@ fn an_answer_can_be_another_one_and_a_file_cannot() {
         "{}",
         errors(&differs)
     );
+    assert_eq!(differs.stdout, b"", "nothing is done behind that place");
 }
 
 /// Processes share a table, a name, an array of atomics and a persistent term; one of them is killed in its loop.

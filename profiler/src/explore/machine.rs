@@ -85,6 +85,7 @@ impl Machine {
         };
         let guard = Guard::new().map_err(failed)?;
         let none = ReplayOf {
+            schedulers: None,
             stop: None,
             replay: None,
             go_on: false,

@@ -559,6 +559,7 @@ impl Plan {
             self.accesses.let_go();
         } else if is_first {
             complain!("beamline: with --go-on, such a process runs free");
+            stop::stand_still();
             halt::request(1);
         }
     }

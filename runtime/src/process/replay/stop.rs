@@ -83,6 +83,12 @@ fn stop() {
     STOPS.notify_all();
 }
 
+/// The replay ends as a process cannot follow: nobody does more of what the recorded run did not.
+pub(super) fn stand_still() {
+    let _ = STATE.compare_exchange(RUNS, STOPPED, Ordering::AcqRel, Ordering::Relaxed);
+    let _ = STATE.compare_exchange(IS_TO_STOP, STOPPED, Ordering::AcqRel, Ordering::Relaxed);
+}
+
 /// Tells at the end of a replay that it has not come where it was to stop.
 pub(crate) fn tell_missed() {
     if let Some(halt) = asked().filter(|_| !has_stopped()) {
