@@ -1,4 +1,5 @@
-//! What ends a machine for want of something: OTP's message, one line, and OTP's exit status.
+//! Ends. What ends a machine for want of something: OTP's message, one line, and OTP's exit status. What the end of a
+//! process tells.
 
 mod place;
 
@@ -66,4 +67,39 @@ fn a_full_table_of_atoms_ends_the_machine() {
     let (last, status) = end(&place, &["+t", "16000"], fill);
     assert_eq!(last, "no more index entries in atom_tab (max=16000)");
     assert_eq!(status.code(), Some(1), "{status:?}");
+}
+
+/// Who is linked to a process asks one that monitors it, as soon as it has ended, whether it knows. Of two that monitor
+/// it, the one of high priority is told first.
+const TOLD: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    process_flag(trap_exit, true),
+    High = spawn_link(fun() -> process_flag(priority, high), monitors(0) end),
+    Other = spawn_link(fun() -> monitors(0) end),
+    io:format(\"~w~n\", [lists:sum([asked(High, Other) || _ <- lists:seq(1, 20000)])]),
+    halt(0).
+monitors(Told) ->
+    receive
+        {monitor, From, Pid} -> monitor(process, Pid), From ! monitored, monitors(Told);
+        {'DOWN', _, process, _, normal} -> monitors(Told + 1);
+        {asks, From} -> From ! {told, Told}, monitors(0)
+    end.
+asked(High, Other) ->
+    Pid = spawn_link(fun() -> receive go -> ok end end),
+    [begin To ! {monitor, self(), Pid}, receive monitored -> ok end end || To <- [High, Other]],
+    Pid ! go,
+    receive {'EXIT', Pid, normal} -> ok end,
+    Other ! {asks, self()},
+    receive {told, Told} -> Told end.
+";
+
+#[test]
+fn all_are_told_of_an_end_before_one_of_them_acts() {
+    let Some(place) = Place::new(TOLD) else {
+        return;
+    };
+    let output = place.run(&["run", "--", "work.erl"]);
+    assert_eq!(output.stdout, b"20000\n", "{}", errors(&output));
 }

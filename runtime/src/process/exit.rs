@@ -6,12 +6,14 @@ use super::explored;
 use super::handle::send_demonitor;
 use super::order;
 use super::probe::{happened, probes};
+use super::shared::Together;
 use super::signal::deliver_to_peer;
 use super::user_timers;
 use super::{Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
 use crate::hook::Hook;
 use crate::sched::online::forget_blocker;
+use crate::sched::ptab;
 use crate::term::{RawTerm, Term};
 
 /// A proof that a process exits: none of its code runs any more, and its time slice ends with [`Outcome::Exit`].
@@ -161,6 +163,8 @@ impl Process {
         let raw = self.exit_reason.get();
         // SAFETY: T1: the reason lies on this heap.
         let reason: Term<'_> = unsafe { Term::new(raw) };
+        let guard = ptab::pin();
+        let mut together = Together::new(&guard);
         for peer in relations.linked() {
             let token = match peer.pid() {
                 Some(pid) if self.flags.get().seq_token => {
@@ -168,12 +172,17 @@ impl Process {
                 }
                 _ => None,
             };
-            deliver_to_peer(peer, Signal::link_exit_with(me, reason, token));
+            let signal = Signal::link_exit_with(me, reason, token);
+            match peer.pid() {
+                Some(pid) => together.deliver(pid, signal),
+                None => deliver_to_peer(peer, signal),
+            }
         }
         for (reference, from) in &relations.targets {
             let (reference, reason) = (*reference, Message::copy_of(reason));
-            deliver(*from, Signal::MonitorDown { reference, reason });
+            together.deliver(*from, Signal::MonitorDown { reference, reason });
         }
+        drop(together);
         for (_, watcher) in relations.watchers {
             (watcher.told)();
         }

@@ -430,6 +430,40 @@ pub(crate) fn deliver(to: Pid, signal: Signal) {
     }
 }
 
+/// Signals of one process to many, whose receivers are woken when all are sent: nobody acts on one of them before the
+/// others have come. ERTS has no such rule, but there a woken process seldom runs before the sender is done, and programs
+/// count on it.
+pub(crate) struct Together<'g> {
+    guard: &'g Guard,
+    woken: Vec<&'g ProcShared>,
+}
+
+impl<'g> Together<'g> {
+    pub(crate) fn new(guard: &'g Guard) -> Self {
+        let woken = Vec::new();
+        Self { guard, woken }
+    }
+
+    /// As [`deliver`].
+    pub(crate) fn deliver(&mut self, to: Pid, signal: Signal) {
+        let Some(target) = lookup(to, self.guard) else {
+            return signal.answer_for_gone(to);
+        };
+        match target.signals.push(signal) {
+            Ok(is_first) => self.woken.extend(is_first.then_some(target)),
+            Err(signal) => signal.answer_for_gone(to),
+        }
+    }
+}
+
+impl Drop for Together<'_> {
+    fn drop(&mut self) {
+        for target in self.woken.drain(..) {
+            target.wake();
+        }
+    }
+}
+
 static INIT: std::sync::OnceLock<Pid> = std::sync::OnceLock::new();
 
 /// The first process.
