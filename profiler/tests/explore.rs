@@ -108,6 +108,7 @@ fn what_fails_in_some_order_is_found_and_happens_again() {
         ("late", &[], "exit", "too_late"),
         ("halts", &[], "exit", "erlang:halt(7)"),
         ("order", &["--same-result"], "result", "[2,1]"),
+        ("apart", &[], "exit", "{{badmatch,[{count,1}]},"),
     ] {
         let (output, json) = explore(
             &place,
