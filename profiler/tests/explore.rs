@@ -215,6 +215,10 @@ fn programs_of_the_literature_have_the_same_orders_on_each_engine() {
         ("airline_mended", &[]),
         ("purchase", &["exit"]),
         ("ring", &[]),
+        ("philosophers", &["deadlock"]),
+        ("philosophers_ordered", &[]),
+        ("chain", &["deadlock"]),
+        ("chain_mended", &[]),
     ] {
         let call = format!("literature:{call}");
         let of = |engine| {
@@ -278,6 +282,11 @@ fn accesses_to_what_processes_share_are_turned_around() {
         ("heir", 2, Some("{badarg,[{ets,insert,")),
         ("cached", 6, Some("{badmatch,2}")),
         ("started", 4, None),
+        ("filesystem_thirteen", 1, None),
+        ("filesystem_fifteen", 4, None),
+        ("rush_hour", 5, Some("{badmatch,out}")),
+        ("processes", 2, Some("{badmatch,[]}")),
+        ("processes_mended", 2, None),
     ] {
         for workers in ["1", "2"] {
             let options = ["--all", "--workers", workers, "-o", "found"];
