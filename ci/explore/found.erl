@@ -1,8 +1,7 @@
 %% Programs that fail in some orders of their messages.
 -module(found).
 -export([deposits/0, philosophers/0, two_philosophers/0, order/0, crash/0, spin/0, left/0, late/0, halts/0, killed/0, names/0,
-         counter/0, withheld/0, deep/0]).
-
+         counter/0, apart/0, withheld/0, deep/0]).
 
 %% Two clients read a balance, and write it back: an update may get lost.
 deposits() ->
@@ -114,6 +113,14 @@ counter() ->
         ets:insert(Table, {count, N + 1})
     end,
     All = [spawn_monitor(Count) || _ <- [1, 2]],
+    [receive {'DOWN', Reference, process, _, normal} -> ok end || {_, Reference} <- All],
+    [{count, 2}] = ets:lookup(Table, count),
+    ok.
+
+%% The same, in a module that nobody has loaded before.
+apart() ->
+    Table = parts:table(),
+    All = [spawn_monitor(parts, count, [Table]) || _ <- [1, 2]],
     [receive {'DOWN', Reference, process, _, normal} -> ok end || {_, Reference} <- All],
     [{count, 2}] = ets:lookup(Table, count),
     ok.

@@ -3,7 +3,8 @@
 -compile({no_auto_import, [get/1, put/2]}).
 %% This one is also the callback of its supervisor.
 -export([readers/0, readers_two/0, lastzero/0, lastzero_three/0, indexer/0, filesystem/0, pool/0, airline/0, airline_mended/0,
-         purchase/0, supervisor/0, init/1, start_child/0, ring/0]).
+         purchase/0, supervisor/0, init/1, start_child/0, ring/0,
+         supervisor_mended/0, philosophers/0, philosophers_ordered/0, chain/0, chain_mended/0]).
 
 %% A variable: a process that is asked for its value, and told a new one.
 variable(Value) ->
@@ -171,6 +172,18 @@ supervisor() ->
     [receive {'DOWN', Reference, process, _, _} -> ok end || Reference <- [First, Second]],
     ok.
 
+%% Each takes the child that is there.
+supervisor_mended() ->
+    {ok, Supervisor} = supervisor:start_link(?MODULE, none),
+    Start = fun() ->
+        case supervisor:start_child(Supervisor, child()) of
+            {ok, Pid} -> Pid;
+            {error, {already_started, Pid}} -> Pid
+        end
+    end,
+    [Child, Child] = all([], [Start, Start]),
+    ok.
+
 init(none) -> {ok, {#{}, []}}.
 
 child() ->
@@ -190,3 +203,68 @@ ring() ->
 pass(_, 0) -> ok;
 pass(Next, N) ->
     receive token -> Next ! token, pass(Next, N - 1) end.
+
+%% Three philosophers take the fork at their left, and then the one at their right: when each has one, nobody eats.
+philosophers() -> dine(fun(Left, Right) -> {Left, Right} end).
+
+%% They take the first fork first.
+philosophers_ordered() -> dine(fun(Left, Right) -> {min(Left, Right), max(Left, Right)} end).
+
+dine(Order) ->
+    Forks = [spawn(fun fork/0) || _ <- [1, 2, 3]],
+    Eat = fun(Left, Right) ->
+        {First, Second} = Order(Left, Right),
+        [ask(Fork, take) || Fork <- [First, Second]],
+        [Fork ! {self(), put_back} || Fork <- [First, Second]]
+    end,
+    Sides = lists:zip(Forks, tl(Forks) ++ [hd(Forks)]),
+    all(Forks, [fun() -> Eat(Left, Right) end || {Left, Right} <- Sides]),
+    ok.
+
+fork() ->
+    receive
+        {Who, take} ->
+            Who ! {self(), yours},
+            receive {Who, put_back} -> fork() end;
+        stop -> ok
+    end.
+
+%% A chain of three replicas: what is written goes from the first to the last one, which tells the client. The one in the middle fails,
+%% and the first one is told of its new successor. What the middle had not passed on is lost: the client waits for ever.
+chain() -> chain(fun(_, _) -> ok end).
+
+%% The first one sends again what it has sent to the one that failed; the last one knows what it had already.
+chain_mended() -> chain(fun(Successor, Sent) -> [Successor ! {write, N} || N <- lists:reverse(Sent)] end).
+
+chain(Repair) ->
+    Me = self(),
+    Last = spawn(fun() -> last(Me, []) end),
+    Middle = spawn(fun() -> middle(Last) end),
+    First = spawn(fun() -> first(Middle, [], Repair) end),
+    spawn(fun() -> Middle ! fail, First ! {successor, Last}, Me ! repaired end),
+    First ! {write, 1},
+    receive {written, 1} -> ok end,
+    receive repaired -> ok end,
+    [Replica ! stop || Replica <- [First, Last]],
+    ok.
+
+first(Successor, Sent, Repair) ->
+    receive
+        {write, N} -> Successor ! {write, N}, first(Successor, [N | Sent], Repair);
+        {successor, New} -> Repair(New, Sent), first(New, Sent, Repair);
+        stop -> ok
+    end.
+
+middle(Successor) ->
+    receive
+        {write, N} -> Successor ! {write, N}, middle(Successor);
+        fail -> ok
+    end.
+
+last(Client, Had) ->
+    receive
+        {write, N} ->
+            [Client ! {written, N} || not lists:member(N, Had)],
+            last(Client, [N | Had]);
+        stop -> ok
+    end.

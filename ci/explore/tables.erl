@@ -3,7 +3,8 @@
 -behaviour(gen_server).
 -export([readers_two/0, readers_five/0, lastzero_two/0, lastzero_five/0, indexer_eleven/0, indexer_twelve/0,
          updates/0, updates_mended/0, registry/0, registry_mended/0, pool/0, pool_mended/0, settings/0, places/0, places_mended/0,
-         whole/0, heir/0, served/0, started/0, cached/0]).
+         whole/0, heir/0, served/0, started/0, cached/0, filesystem_thirteen/0, filesystem_fifteen/0, filesystem_seventeen/0,
+         rush_hour/0, processes/0, processes_mended/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 %% Runs all at once, and gives their results in the order of the list. It fails as the first one of them that fails.
@@ -206,4 +207,71 @@ cached() ->
     end,
     all([Ask, Ask]),
     1 = value(Table, computed),
+    ok.
+
+%% N processes each take an inode of their own, and the first free one of 26 blocks from twice its number on: from 14 on, each of them
+%% meets another one at a block, 2^(N - 13) orders.
+filesystem_thirteen() -> filesystem(13).
+filesystem_fifteen() -> filesystem(15).
+filesystem_seventeen() -> filesystem(17).
+
+filesystem(N) ->
+    Table = table([]),
+    all([fun() -> allocate(Table, Inode, Inode * 2 rem 26) end || Inode <- lists:seq(0, N - 1)]),
+    ok.
+
+allocate(Table, Inode, Block) ->
+    case ets:insert_new(Table, {{block, Block}, Inode}) of
+        true -> ets:insert(Table, {{inode, Inode}, Block});
+        false -> allocate(Table, Inode, (Block + 1) rem 26)
+    end.
+
+%% Rush hour on a board of 4 times 4 cells: a car takes the cell in front of it if that is free, and leaves the one behind. The red car
+%% is out at the right of its row, for which a and b have to drive down first; where c is in front of a or b, it cannot. The program
+%% fails when the red car is out.
+%%
+%%     . . . b
+%%     r r a b
+%%     . . a .
+%%     c c . .
+rush_hour() ->
+    Board = table([{{2, 1}, r}, {{2, 2}, r}, {{2, 3}, a}, {{3, 3}, a}, {{1, 4}, b}, {{2, 4}, b}, {{4, 1}, c}, {{4, 2}, c}]),
+    [Red | _] = all([
+        fun() -> drive(Board, r, [{2, 1}, {2, 2}, {2, 3}, {2, 4}]) end,
+        fun() -> drive(Board, a, [{2, 3}, {3, 3}, {4, 3}]) end,
+        fun() -> drive(Board, b, [{1, 4}, {2, 4}, {3, 4}, {4, 4}]) end,
+        fun() -> drive(Board, c, [{4, 1}, {4, 2}, {4, 3}, {4, 4}]) end
+    ]),
+    in = Red,
+    ok.
+
+%% The cells of the car from the last one on, and those in front of it.
+drive(_, _, [_, _]) -> out;
+drive(Board, Car, [Last, First, Next | Way]) ->
+    case ets:insert_new(Board, {Next, Car}) of
+        true -> ets:delete(Board, Last), drive(Board, Car, [First, Next | Way]);
+        false -> in
+    end.
+
+%% A registry of processes in a table: who is told of the end of a process takes its name, and a server takes away the names of processes
+%% that have ended.
+processes() -> processes(fun(Names, Name, _) -> ets:delete(Names, Name) end).
+
+%% The server takes away only what is of the process that has ended.
+processes_mended() -> processes(fun(Names, Name, Pid) -> ets:delete_object(Names, {Name, Pid}) end).
+
+processes(Forget) ->
+    Names = table([]),
+    Me = self(),
+    {Old, Reference} = spawn_monitor(fun() -> receive stop -> ok end end),
+    ets:insert(Names, {name, Old}),
+    spawn(fun() ->
+        Monitor = monitor(process, Old),
+        Me ! watches,
+        receive {'DOWN', Monitor, process, Old, _} -> Forget(Names, name, Old) end,
+        Me ! forgotten
+    end),
+    receive watches -> Old ! stop end,
+    receive {'DOWN', Reference, process, Old, _} -> ets:insert(Names, {name, Me}) end,
+    receive forgotten -> [{name, Me}] = ets:lookup(Names, name) end,
     ok.

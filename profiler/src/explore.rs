@@ -155,6 +155,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         call: call.clone(),
         command: args.command.clone(),
         reductions: args.reductions,
+        modules: done.modules.clone(),
     };
     let files = saved.write_all(&done.findings, &folder)?;
     told::table(call, &done, &files)?;
@@ -217,7 +218,7 @@ fn check(args: &Arguments, folder: &Path) -> Result<ExitCode, String> {
         };
         let mut machine =
             Machine::start(&args.environment, command, &saved.call, 1, saved.reductions)?;
-        let still = search::still_finds(&mut machine, &finding, &args.wanted())?;
+        let still = search::still_finds(&mut machine, &finding, &saved.modules, &args.wanted())?;
         let shown = file.display();
         text += &match &still {
             search::Still::Found => format!("{shown}: still found: {finding}\n"),
@@ -249,7 +250,7 @@ pub(crate) fn replay(
     report::error(&format!("replays {}: {finding}", file.display()));
     let mut machine = Machine::start_loud(environment, command, &saved.call, saved.reductions)?;
     let wanted = Wanted::all_of(&finding);
-    let still = search::still_finds(&mut machine, &finding, &wanted)?;
+    let still = search::still_finds(&mut machine, &finding, &saved.modules, &wanted)?;
     let line = match &still {
         search::Still::Found => format!("found again: {finding}"),
         search::Still::Gone => "nothing of it was found".to_owned(),

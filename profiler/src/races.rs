@@ -140,13 +140,18 @@ fn replayed(args: &Arguments, trace: &Trace) -> Result<Sites, String> {
     };
     let events = [Group::Order.name(), Group::Sites.name()].join(",");
     let output = again.record(&events, &recorded)?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut lines = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("beamline: "));
     match load(&recorded) {
-        Ok((other, sites)) => Ok(sites.of_other(&other, trace)),
+        Ok((other, sites)) => {
+            if let Some(why) = lines.find(|line| line.starts_with("the replay cannot follow: ")) {
+                report::error(&format!("without all lines: {why}"));
+            }
+            Ok(sites.of_other(&other, trace))
+        }
         Err(error) => {
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            let mut lines = told
-                .lines()
-                .filter_map(|line| line.strip_prefix("beamline: "));
             let why = lines.find(|line| !line.starts_with("replays "));
             let why = why.map_or(error, str::to_owned);
             report::error(&format!("without lines: {why}"));

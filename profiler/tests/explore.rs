@@ -108,6 +108,7 @@ fn what_fails_in_some_order_is_found_and_happens_again() {
         ("late", &[], "exit", "too_late"),
         ("halts", &[], "exit", "erlang:halt(7)"),
         ("order", &["--same-result"], "result", "[2,1]"),
+        ("apart", &[], "exit", "{{badmatch,[{count,1}]},"),
     ] {
         let (output, json) = explore(
             &place,
@@ -214,6 +215,10 @@ fn programs_of_the_literature_have_the_same_orders_on_each_engine() {
         ("airline_mended", &[]),
         ("purchase", &["exit"]),
         ("ring", &[]),
+        ("philosophers", &["deadlock"]),
+        ("philosophers_ordered", &[]),
+        ("chain", &["deadlock"]),
+        ("chain_mended", &[]),
     ] {
         let call = format!("literature:{call}");
         let of = |engine| {
@@ -277,6 +282,11 @@ fn accesses_to_what_processes_share_are_turned_around() {
         ("heir", 2, Some("{badarg,[{ets,insert,")),
         ("cached", 6, Some("{badmatch,2}")),
         ("started", 4, None),
+        ("filesystem_thirteen", 1, None),
+        ("filesystem_fifteen", 4, None),
+        ("rush_hour", 5, Some("{badmatch,out}")),
+        ("processes", 2, Some("{badmatch,[]}")),
+        ("processes_mended", 2, None),
     ] {
         for workers in ["1", "2"] {
             let options = ["--all", "--workers", workers, "-o", "found"];

@@ -4,8 +4,10 @@
 //! and a block of `text` has lines that the commands before it print: digits, the number of spaces and what follows a
 //! line's last word do not count, and a line of `...` stands for any. A command that ends in `# exit code N` fails with it.
 //!
-//! With `BLESS=1`, the pictures that the pages show are written from what the commands drew.
+//! With `BLESS=1`, the pictures that the pages show are written from what the commands drew. Those of pages are taken with
+//! Chromium.
 
+mod browser;
 mod place;
 
 use std::fs;
@@ -53,6 +55,31 @@ fn pictures(page: &str) -> Vec<&str> {
     let links = page.split("](").skip(1);
     let links = links.filter_map(|rest| rest.split(')').next());
     links.filter(|link| link.ends_with(".svg")).collect()
+}
+
+/// Pictures of a page that commands write, in light and dark: name, page, and address within it.
+const VIEWS: [(&str, &str, &str); 2] = [
+    ("race", "lanes.html", "tab=races&race=2"),
+    ("lanes", "lanes.html", "tab=messages&messages=%3C0.79.0%3E"),
+];
+
+/// Colour schemes, and what has Chromium show a page in them.
+const SCHEMES: [(&str, &str); 2] = [
+    ("light", "--blink-settings=preferredColorScheme=1"),
+    ("dark", "--blink-settings=preferredColorScheme=0"),
+];
+
+/// Takes a picture of what a page shows.
+fn take(page: &Path, view: &str, setting: &str, picture: &Path) {
+    let taken = Command::new(browser::program())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", setting])
+        .args(["--hide-scrollbars", "--virtual-time-budget=2000"])
+        .arg("--window-size=1280,720")
+        .arg(format!("--screenshot={}", picture.display()))
+        .arg(format!("file://{}#{view}", page.display()))
+        .output()
+        .expect("the browser starts");
+    assert!(taken.status.success(), "{taken:?}");
 }
 
 /// A line without what differs from run to run.
@@ -173,6 +200,24 @@ impl Reader {
     }
 }
 
+/// Those of pages are there, as are the pages. With `BLESS=1`, takes them.
+fn check_views(page: &str, folder: &Path) {
+    for (name, of, view) in VIEWS {
+        for (scheme, setting) in SCHEMES {
+            let picture = format!("{name}-{scheme}.png");
+            if !page.contains(&format!("\"{picture}\"")) {
+                continue;
+            }
+            let (of, picture) = (folder.join(of), pages().join(picture));
+            assert!(of.is_file(), "{}", of.display());
+            if std::env::var_os("BLESS").is_some() {
+                take(&of, view, setting, &picture);
+            }
+            assert!(picture.is_file(), "{}: BLESS=1 takes it", picture.display());
+        }
+    }
+}
+
 /// The functions of a flame graph whose frames have at least this part of it, in percent.
 fn frames(svg: &str, least: f64) -> Vec<String> {
     let titles = svg.split("<title>").skip(1);
@@ -202,6 +247,7 @@ fn follow(name: &str) {
     let mut reader = Reader::new(&place);
     blocks.iter().for_each(|block| reader.follow(block));
     reader.check_pictures(&page);
+    check_views(&page, &reader.folder);
 }
 
 #[test]
@@ -226,4 +272,9 @@ fn the_tutorial_of_a_gate_is_true() {
 #[test]
 fn the_tutorial_of_two_runs_is_true() {
     follow("compare.md");
+}
+
+#[test]
+fn the_tutorial_of_a_race_is_true() {
+    follow("race.md");
 }

@@ -130,16 +130,19 @@ impl<'t> Parser<'t> {
     }
 
     fn take(&mut self, token: &str) -> Result<(), String> {
-        self.skips_to_next()?;
-        if !self.rest().starts_with(token) {
-            return Err(self.error(&format!("'{token}'")));
+        match self.takes(token) {
+            true => Ok(()),
+            false => Err(self.error(&format!("'{token}'"))),
         }
-        self.at += token.len();
-        Ok(())
     }
 
+    /// Takes a token if it is there. Where an error is takes a look at all of the text before it: none is made here.
     fn takes(&mut self, token: &str) -> bool {
-        self.take(token).is_ok()
+        let is_there = self.skips_to_next().is_ok() && self.rest().starts_with(token);
+        if is_there {
+            self.at += token.len();
+        }
+        is_there
     }
 
     fn line(&mut self) -> Result<Line, String> {

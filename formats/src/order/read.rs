@@ -12,6 +12,11 @@ use crate::name;
 use crate::profile::Origin as Whose;
 use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording, Touch};
 
+/// The origin of a process that has this number, as [`Id::Process`] has it, and that no process of the trace has spawned.
+pub(super) fn root_of(id: u64) -> Origin {
+    Origin::Root(id & 0xfff_ffff)
+}
+
 impl Trace {
     /// Reads a trace from a file: a recording of the order, a trace as JSON, or as text.
     ///
@@ -601,7 +606,7 @@ impl<'r> Reader<'r> {
                     .insert(new, (number, steps), site, touched.to);
             }
             let origin = match known.parent {
-                None => Origin::Root(ids[old] & 0xfff_ffff),
+                None => root_of(ids[old]),
                 Some((of, number)) => Origin::Child {
                     of: new_places[of],
                     number,

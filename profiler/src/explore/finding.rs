@@ -117,6 +117,9 @@ pub(super) struct Saved {
     pub(super) call: Call,
     pub(super) command: Vec<String>,
     pub(super) reductions: u64,
+    /// The modules that runs have loaded.
+    #[serde(default)]
+    pub(super) modules: Vec<String>,
 }
 
 /// The first line of a file.

@@ -1,9 +1,10 @@
 //! The emulator of an exploration, and its workers.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use beamline_formats::order::{self, Answer, Ask, Lots, Reply, Scenario, Trace};
@@ -19,6 +20,7 @@ pub(super) struct Machine {
     pub(super) workers: Vec<Worker>,
     pub(super) guard: Guard,
     launch: Option<thread::JoinHandle<()>>,
+    modules: Modules,
     is_loud: bool,
     _folder: TempDir,
 }
@@ -26,8 +28,21 @@ pub(super) struct Machine {
 /// One of the processes that make runs.
 pub(super) struct Worker {
     stream: UnixStream,
-    loaded: HashSet<String>,
+    modules: Modules,
+    /// Those of the modules that it has loaded.
+    loaded: BTreeSet<String>,
     is_loud: bool,
+}
+
+/// The modules that runs have loaded. Every worker loads them before its next run: to load a module takes messages and
+/// accesses that no prefix has, which a run behind a prefix cannot make.
+#[derive(Clone, Default)]
+struct Modules(Arc<Mutex<BTreeSet<String>>>);
+
+impl Modules {
+    fn all(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 enum News {
@@ -115,11 +130,17 @@ impl Machine {
             workers: Vec::new(),
             guard,
             launch: Some(launched),
+            modules: Modules::default(),
             is_loud,
             _folder: folder,
         };
         machine.wait_for_workers(workers, &news)?;
         Ok(machine)
+    }
+
+    /// The modules that runs have loaded.
+    pub(super) fn modules(&self) -> Vec<String> {
+        self.modules.all().iter().cloned().collect()
     }
 
     fn wait_for_workers(&mut self, workers: u32, news: &Receiver<News>) -> Result<(), String> {
@@ -134,7 +155,8 @@ impl Machine {
                     }
                     self.workers.push(Worker {
                         stream,
-                        loaded: HashSet::new(),
+                        modules: self.modules.clone(),
+                        loaded: BTreeSet::new(),
                         is_loud: self.is_loud,
                     });
                 }
@@ -182,27 +204,69 @@ impl Worker {
         };
         for round in 0.. {
             let is_loud = self.is_loud && round > 0;
-            let ask = Ask::Run {
-                prefix: prefix.clone(),
-                is_loud,
-                lots,
-            };
-            let Reply::Ran(answer) = self.ask(&ask)? else {
-                return Err("a worker has answered what it was not asked".to_owned());
-            };
-            let news: Vec<String> = answer
-                .loads()
-                .filter(|module| !self.loaded.contains(*module))
-                .map(str::to_owned)
-                .collect();
-            let is_last = round >= ROUNDS || news.is_empty();
-            if is_last && self.is_loud == is_loud {
-                return Ok(*answer);
+            let (answer, is_last) = self.run_once(&prefix, is_loud, lots)?;
+            if (is_last || round >= ROUNDS) && self.is_loud == is_loud {
+                return Ok(answer);
             }
-            self.loaded.extend(news.iter().cloned());
-            self.ask(&Ask::Load(news))?;
         }
         unreachable!("the last round returns")
+    }
+
+    /// Loads these modules, and those that the call loads in a run without a prefix, which nobody sees.
+    ///
+    /// # Errors
+    /// One line: the worker has ended.
+    pub(super) fn prepare(&mut self, modules: &[String]) -> Result<(), String> {
+        self.modules.all().extend(modules.iter().cloned());
+        for _ in 0..ROUNDS {
+            let (_, is_last) = self.run_once("", false, None)?;
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a run, and tells whether it has loaded nothing.
+    fn run_once(
+        &mut self,
+        prefix: &str,
+        is_loud: bool,
+        lots: Option<Lots>,
+    ) -> Result<(Answer, bool), String> {
+        self.load()?;
+        let ask = Ask::Run {
+            prefix: prefix.to_owned(),
+            is_loud,
+            lots,
+        };
+        let Reply::Ran(answer) = self.ask(&ask)? else {
+            return Err("a worker has answered what it was not asked".to_owned());
+        };
+        let loads = answer.loads();
+        let news: Vec<&str> = loads
+            .filter(|module| !self.loaded.contains(*module))
+            .collect();
+        let is_last = news.is_empty();
+        self.modules
+            .all()
+            .extend(news.into_iter().map(str::to_owned));
+        Ok((*answer, is_last))
+    }
+
+    /// Loads the modules that it lacks.
+    fn load(&mut self) -> Result<(), String> {
+        let lacks: Vec<String> = self
+            .modules
+            .all()
+            .difference(&self.loaded)
+            .cloned()
+            .collect();
+        if lacks.is_empty() {
+            return Ok(());
+        }
+        self.loaded.extend(lacks.iter().cloned());
+        self.ask(&Ask::Load(lacks)).map(drop)
     }
 
     fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {

@@ -67,6 +67,8 @@ pub(super) struct Done {
     /// What was not turned around.
     pub(super) beyond: BTreeSet<String>,
     pub(super) time: Duration,
+    /// The modules that the runs loaded.
+    pub(super) modules: Vec<String>,
     /// What the call returned in the first run.
     result: Option<String>,
 }
@@ -162,6 +164,7 @@ impl<'a> Search<'a> {
                 shorten(worker, finding, self.wanted, &machine)?;
             }
         }
+        done.modules = machine.modules();
         done.time = self.begun.elapsed();
         Ok(done)
     }
@@ -435,16 +438,18 @@ pub(super) enum Still {
     Astray(String),
 }
 
-/// Whether the run behind a finding's prefix still finds it.
+/// Whether the run behind a finding's prefix still finds it, with these modules loaded.
 ///
 /// # Errors
 /// One line: the emulator has failed.
 pub(super) fn still_finds(
     machine: &mut Machine,
     finding: &Finding,
+    modules: &[String],
     wanted: &Wanted,
 ) -> Result<Still, String> {
     let worker = machine.workers.first_mut().ok_or("no worker is there")?;
+    worker.prepare(modules)?;
     finds(worker, finding, &finding.prefix, wanted)
 }
 

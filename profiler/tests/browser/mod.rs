@@ -37,7 +37,7 @@ const OPTIONS: [&str; 11] = [
 ///
 /// # Panics
 /// Where there is none: what cannot be tested has not passed.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("BEAMLINE_CHROMIUM") {
         return named.into();
     }

@@ -117,6 +117,11 @@ pub(crate) fn are_all_gone() -> bool {
     kept(|kept| kept.alive.is_empty()).unwrap_or(true)
 }
 
+/// Whether the process that made the call has ended.
+pub(crate) fn is_main_gone() -> bool {
+    kept(|kept| kept.main.is_some_and(|main| !kept.alive.contains(&main))).unwrap_or(true)
+}
+
 /// A step.
 pub(crate) fn tell(pid: Pid, told: Told) {
     STEPS.fetch_add(1, Ordering::Relaxed);

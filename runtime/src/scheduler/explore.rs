@@ -73,6 +73,22 @@ struct Own {
     reductions: u64,
     /// The time slices since the last step.
     idle: Idle,
+    /// When the call had ended, and nothing could run.
+    call_ended_ns: Option<u64>,
+}
+
+/// So long time goes on when the call has ended: a timer that goes off again and again keeps no run going.
+const AFTER_CALL_NS: u64 = 60_000_000_000;
+
+impl Own {
+    /// Whether a timer that goes off then is too late: the call has ended long before.
+    fn is_late(&mut self, next_ns: u64) -> bool {
+        if !explored::is_main_gone() {
+            return false;
+        }
+        let ended = *self.call_ended_ns.get_or_insert_with(monotonic_ns);
+        next_ns.saturating_sub(ended) > AFTER_CALL_NS
+    }
 }
 
 /// Time slices without a step.
@@ -363,7 +379,9 @@ impl Scheduler {
         if poll::take_ready() {
             return true;
         }
-        let is_over = explored::are_all_gone() || replay::is_stuck(stuck_of);
+        let is_over = explored::are_all_gone()
+            || OWN.with_borrow_mut(|own| own.is_late(next))
+            || replay::is_stuck(stuck_of);
         if is_over || next == u64::MAX || !clock::advance_to(next) {
             answer(End::Quiet);
         }

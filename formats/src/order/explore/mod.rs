@@ -22,6 +22,7 @@ mod wire;
 use std::collections::{HashMap, HashSet};
 
 use super::races::with_accesses;
+use super::read::root_of;
 use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
@@ -65,9 +66,14 @@ impl Job {
     /// Whether this process of a run, by its number there, is the one whose receive was turned around.
     #[must_use]
     pub fn is_turned(&self, run: &Run, id: u64) -> bool {
-        let place = run.ids.iter().position(|one| *one == id);
-        let name = place.map(|at| run.trace.name(at));
-        self.turned.map(|at| self.prefix.name(at)) == name && name.is_some()
+        let Some(turned) = self.turned else {
+            return false;
+        };
+        match run.ids.iter().position(|one| *one == id) {
+            Some(place) => run.trace.name(place) == self.prefix.name(turned),
+            // It has made no step.
+            None => self.prefix.processes[turned].origin == root_of(id),
+        }
     }
 }
 

@@ -4,13 +4,31 @@ use std::ops::ControlFlow;
 
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
+use crate::interp::regs::Regs;
 use crate::process::{Outcome, Process, Saved, WaitTimeout, explored, order, turns};
-use crate::term::{RawTerm, Term, am};
+use crate::term::{CodeAddress, RawTerm, Term, am};
 
-/// Whether the receive in which `p` looks at messages has a time: what it does when it has looked at all.
+/// Whether the receive in which the process looks at messages can time out: one that waits for `infinity` cannot.
+///
+/// # Safety
+/// I1, P2: the process runs in `r`, and has not left the receive. No register but those of the stack, which it has still, holds
+/// a time.
 #[cold]
-fn has_time(p: &Process) -> bool {
-    matches!(op_of_wait(p), Some(Op::WaitTimeout | Op::Timeout))
+unsafe fn has_time(r: &Regs<'_>) -> bool {
+    let Some(wait) = place_of_wait(r.p) else {
+        return false;
+    };
+    // SAFETY: I1: an instruction is what the receive leads to.
+    let word = unsafe { *wait.code() };
+    match Op::of(word) {
+        Op::Timeout => true,
+        Op::WaitTimeout => {
+            // SAFETY: I1: it is this instruction; P2: by contract.
+            let time = unsafe { r.src(read::WaitTimeout::at(wait, word).time()) };
+            time != am::infinity.raw().0
+        }
+        _ => false,
+    }
 }
 
 /// Whether the receive in which `p` has looked at all messages has no time to wait, and looks again when it has its turn.
@@ -21,6 +39,13 @@ fn looks_again(p: &Process) -> bool {
 
 /// What the receive in which `p` looks at messages does when it has looked at all.
 fn op_of_wait(p: &Process) -> Option<Op> {
+    // SAFETY: I1: an instruction is what the receive leads to.
+    let word = unsafe { *place_of_wait(p)?.code() };
+    Some(Op::of(word))
+}
+
+/// Where it does that.
+fn place_of_wait(p: &Process) -> Option<CodeAddress> {
     let pc = p.pc.get();
     // SAFETY: I1: `loop_rec` has put its place there.
     let word = unsafe { *pc.code() };
@@ -28,10 +53,7 @@ fn op_of_wait(p: &Process) -> Option<Op> {
         return None;
     }
     // SAFETY: I1: it is this instruction.
-    let wait = unsafe { read::LoopRec::at(pc, word) }.wait();
-    // SAFETY: I1: an instruction is what it leads to.
-    let word = unsafe { *wait.code() };
-    Some(Op::of(word))
+    Some(unsafe { read::LoopRec::at(pc, word) }.wait())
 }
 
 arms! {
@@ -120,7 +142,7 @@ arms! {
             r.p.save_call(Saved::Receive);
         }
         r.swap_out();
-        if explored::is_on() && has_time(r.p) {
+        if explored::is_on() && has_time(r) {
             explored::could_time_out(r.p.pid());
         }
         r.p.remove_message();
