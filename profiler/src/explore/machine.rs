@@ -1,16 +1,18 @@
 //! The emulator of an exploration, and its workers.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Instant;
 
-use beamline_formats::order::{self, Answer, Ask, Lots, Reply, Scenario, Trace};
+use beamline_formats::chance;
+use beamline_formats::order::{self, Answer, Ask, Call, Lots, Reply, Scenario, Trace};
 use beamline_formats::variable::Variable as _;
 use tempfile::TempDir;
 
-use super::finding::Call;
 use crate::launch::{self, Ended, Guard, What};
 use crate::options::{EnvironmentArgs, ReplayOf};
 
@@ -20,14 +22,19 @@ pub(super) struct Machine {
     pub(super) guard: Guard,
     launch: Option<thread::JoinHandle<()>>,
     is_loud: bool,
+    has_call: bool,
     _folder: TempDir,
 }
 
 /// One of the processes that make runs.
 pub(super) struct Worker {
     stream: UnixStream,
-    loaded: HashSet<String>,
+    loaded: BTreeSet<String>,
+    /// What all workers know that runs load.
+    known: Arc<Mutex<BTreeSet<String>>>,
     is_loud: bool,
+    /// When runs are ended, however far they are.
+    pub(super) deadline: Option<Instant>,
 }
 
 enum News {
@@ -43,7 +50,7 @@ impl Machine {
     pub(super) fn start(
         environment: &EnvironmentArgs,
         command: &[String],
-        call: &Call,
+        call: Option<&Call>,
         workers: u32,
         reductions: u64,
     ) -> Result<Machine, String> {
@@ -54,7 +61,7 @@ impl Machine {
     pub(super) fn start_loud(
         environment: &EnvironmentArgs,
         command: &[String],
-        call: &Call,
+        call: Option<&Call>,
         reductions: u64,
     ) -> Result<Machine, String> {
         Machine::with(environment, command, call, 1, reductions, true)
@@ -63,7 +70,7 @@ impl Machine {
     fn with(
         environment: &EnvironmentArgs,
         command: &[String],
-        call: &Call,
+        call: Option<&Call>,
         workers: u32,
         reductions: u64,
         is_loud: bool,
@@ -76,8 +83,7 @@ impl Machine {
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).map_err(failed)?;
         let scenario = Scenario {
-            module: call.module.clone(),
-            function: call.function.clone(),
+            call: call.cloned(),
             socket,
             claim: folder.path().join("claim"),
             workers,
@@ -115,6 +121,7 @@ impl Machine {
             guard,
             launch: Some(launched),
             is_loud,
+            has_call: call.is_some(),
             _folder: folder,
         };
         machine.wait_for_workers(workers, &news)?;
@@ -122,6 +129,7 @@ impl Machine {
     }
 
     fn wait_for_workers(&mut self, workers: u32, news: &Receiver<News>) -> Result<(), String> {
+        let known = Arc::default();
         while self.workers.len() < workers as usize {
             match news.recv() {
                 Ok(News::Connected(mut stream)) => {
@@ -133,8 +141,10 @@ impl Machine {
                     }
                     self.workers.push(Worker {
                         stream,
-                        loaded: HashSet::new(),
+                        loaded: BTreeSet::new(),
+                        known: Arc::clone(&known),
                         is_loud: self.is_loud,
+                        deadline: None,
                     });
                 }
                 Ok(News::Ended(ended)) => {
@@ -149,9 +159,12 @@ impl Machine {
     fn why_none(&self) -> String {
         match self.guard.signal() {
             Some(signal) => format!("it was ended, because signal {signal} asked for the end"),
-            None => "the command ended, and started no emulator that can explore: it only starts one, as erl -noshell -pa \
-                     ebin does"
-                .to_owned(),
+            None if self.has_call => {
+                "the command ended, and started no emulator that can explore: it only starts one, as erl -noshell -pa \
+                 ebin does"
+                    .to_owned()
+            }
+            None => "the command ended, and started no emulator that can explore".to_owned(),
         }
     }
 }
@@ -179,29 +192,59 @@ impl Worker {
             0 => String::new(),
             _ => prefix.to_string(),
         };
+        self.load_known()?;
         for round in 0.. {
             let is_loud = self.is_loud && round > 0;
             let ask = Ask::Run {
                 prefix: prefix.clone(),
                 is_loud,
                 lots,
+                time: self.deadline.map(|end| end - chance::now().min(end)),
             };
             let Reply::Ran(answer) = self.ask(&ask)? else {
                 return Err("a worker has answered what it was not asked".to_owned());
             };
-            let news: Vec<String> = answer
-                .loads()
-                .filter(|module| !self.loaded.contains(*module))
-                .map(str::to_owned)
-                .collect();
-            let is_last = round >= ROUNDS || news.is_empty();
+            let is_last = !self.learns(&answer) || round >= ROUNDS;
             if is_last && self.is_loud == is_loud {
                 return Ok(*answer);
             }
-            self.loaded.extend(news.iter().cloned());
-            self.ask(&Ask::Load(news))?;
+            self.load_known()?;
         }
         unreachable!("the last round returns")
+    }
+
+    /// Has what any run loads loaded, before a prefix is followed from which it is gone: runs without one, and tells nothing.
+    ///
+    /// # Errors
+    /// One line: the worker has ended.
+    pub(super) fn prepare(&mut self) -> Result<(), String> {
+        let is_loud = std::mem::take(&mut self.is_loud);
+        let ran = self.run(&Trace::default(), None);
+        self.is_loud = is_loud;
+        ran.map(drop)
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run has loaded what nobody knew.
+    fn learns(&self, answer: &Answer) -> bool {
+        let mut known = self.known();
+        let before = known.len();
+        known.extend(answer.loads().map(str::to_owned));
+        known.len() > before || known.len() > self.loaded.len()
+    }
+
+    /// Loads what runs are known to load.
+    fn load_known(&mut self) -> Result<(), String> {
+        let known = self.known().clone();
+        let news: Vec<String> = known.difference(&self.loaded).cloned().collect();
+        if !news.is_empty() {
+            self.ask(&Ask::Load(news))?;
+        }
+        self.loaded = known;
+        Ok(())
     }
 
     fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {
