@@ -89,7 +89,7 @@ enum Verb {
     #[command(after_help = races::EXAMPLES, override_usage = "beamline races [OPTIONS] FILE [-- COMMAND...]")]
     Races(races::Arguments),
     /// Run a call in every order of its messages and accesses to tables and names, and find those in which it fails.
-    #[command(after_help = explore::EXAMPLES, override_usage = "beamline explore --call M:F [OPTIONS] -- COMMAND...\n       beamline explore --check FOLDER")]
+    #[command(after_help = explore::EXAMPLES, override_usage = "beamline explore [--call M:F] [OPTIONS] -- COMMAND...\n       beamline explore --check FOLDER")]
     Explore(explore::Arguments),
     /// Print a report of profile files, or of a recording.
     Report(ReportArgs),

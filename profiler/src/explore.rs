@@ -1,4 +1,4 @@
-//! `beamline explore` runs a call in every order of its messages and accesses, and finds those in which it fails.
+//! `beamline explore` runs a call, or a whole program, in every order of its messages and accesses, and finds those in which it fails.
 
 mod drawn;
 mod finding;
@@ -11,14 +11,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use beamline_formats::chance;
-use beamline_formats::order::Draw;
+use beamline_formats::order::{Call, Draw};
 use clap::{Args, ValueEnum};
 
 use crate::options::EnvironmentArgs;
 use crate::report;
 use crate::units::time;
 use drawn::Drawn;
-use finding::{Call, Saved};
+use finding::Saved;
 use machine::Machine;
 use search::{Limits, Search, Wanted};
 
@@ -26,6 +26,8 @@ pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
   Run a test in every order of its messages and of its accesses to tables and names, and write down how it fails:
     beamline explore --call bank_test:deposits -o found -- erl -noshell -pa ebin
+  Run a whole program in every order, and demand that it prints the same in each:
+    beamline explore --same-result -- erl -noshell -pa ebin -s bank main -s init stop
   See one of the findings happen:
     beamline replay found/finding-1.prefix
   Find out whether any of them is left, in CI:
@@ -40,8 +42,8 @@ EXAMPLES:
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Explore this call of a function without arguments, M:F. Each run makes it in a process of its own, and ends when nothing
-    /// can go on.
-    #[arg(long, value_name = "M:F", value_parser = call, required_unless_present = "check")]
+    /// can go on [default: all that the command has the emulator do when it has booted].
+    #[arg(long, value_name = "M:F", value_parser = call)]
     call: Option<Call>,
     /// How the next run is chosen: dpor makes each order of messages and accesses once, and knows when these are all. For programs with too many
     /// orders, the others draw by lot which process makes the next step: pct finds bugs that need so many steps in an order
@@ -60,20 +62,21 @@ pub(crate) struct Arguments {
     /// Make at most so many runs [default: 10000].
     #[arg(long, value_name = "N")]
     runs: Option<u64>,
-    /// End after this time, such as 30s or 5m.
+    /// End after this time, such as 30s or 5m, in the middle of a run as well.
     #[arg(long, value_name = "TIME", value_parser = time)]
     time: Option<Duration>,
     /// A run of more reductions never ends: a livelock.
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     reductions: u64,
-    /// A process may exit with this reason, as Erlang writes it. Can be repeated. normal, shutdown, {shutdown,_} and killed are
+    /// A process may exit with this reason, as Erlang writes it, or end the emulator, such as erlang:halt(2). Can be repeated. normal, shutdown, {shutdown,_} and killed are
     /// always expected.
     #[arg(long = "expect", value_name = "REASON")]
     expected: Vec<String>,
-    /// Find also that the call returns something else than in the first run. Pids, references and ports are the same.
+    /// Find also that the call returns something else than in the first run, or the whole program prints something else. Pids,
+    /// references and ports are the same.
     #[arg(long)]
     same_result: bool,
-    /// Find also processes that are left when the call has returned and nothing can go on.
+    /// Find also processes that are left when the call has returned and nothing can go on. A whole program has none.
     #[arg(long)]
     leaks: bool,
     /// Make so many runs at once [default: one for each processor].
@@ -90,7 +93,8 @@ pub(crate) struct Arguments {
     check: Option<PathBuf>,
     #[command(flatten)]
     environment: EnvironmentArgs,
-    /// The command that starts the emulator, such as erl -noshell -pa ebin [default with --check: that of the finding].
+    /// The command that runs the program, or that only starts the emulator, such as erl -noshell -pa ebin, for --call [default with
+    /// --check: that of the finding].
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "check")]
     command: Vec<String>,
 }
@@ -134,12 +138,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     if let Some(folder) = &args.check {
         return check(args, folder);
     }
-    if args.all && args.strategy.draws().is_some() {
-        return Err(
-            "--all makes all runs that there are, which only --strategy dpor knows".to_owned(),
-        );
+    if let Some(wrong) = args.contradiction() {
+        report::error(wrong);
+        return Ok(ExitCode::from(2));
     }
-    let call = args.call.as_ref().ok_or("--call says what to explore")?;
+    let call = args.call.as_ref();
     let machine = Machine::start(
         &args.environment,
         &args.command,
@@ -152,13 +155,14 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let done = search.run(machine)?;
     let folder = args.output.clone().unwrap_or_else(|| FOLDER.into());
     let saved = Saved {
-        call: call.clone(),
+        call: call.cloned(),
         command: args.command.clone(),
         reductions: args.reductions,
         modules: done.modules.clone(),
     };
     let files = saved.write_all(&done.findings, &folder)?;
-    told::table(call, &done, &files)?;
+    let what = call.map_or_else(|| args.command.join(" "), Call::to_string);
+    told::table(&what, &done, &files)?;
     if let Some(json) = &args.json {
         let text = told::json(&done, &files);
         std::fs::write(json, text).map_err(|error| format!("{}: {error}", json.display()))?;
@@ -174,6 +178,17 @@ fn exit_code(is_found: bool) -> ExitCode {
 }
 
 impl Arguments {
+    /// What the options ask for that cannot be.
+    fn contradiction(&self) -> Option<&'static str> {
+        if self.all && self.strategy.draws().is_some() {
+            return Some("--all makes all runs that there are, which only --strategy dpor knows");
+        }
+        let is_whole = self.call.is_none();
+        (is_whole && self.leaks).then_some(
+            "--leaks finds processes that are left when a call has returned, which --call names",
+        )
+    }
+
     fn workers(&self) -> u32 {
         let all = u32::try_from(chance::processors()).unwrap_or(1).max(1);
         self.workers.unwrap_or(all.min(64))
@@ -184,6 +199,7 @@ impl Arguments {
             expected: self.expected.clone(),
             same_result: self.same_result,
             leaks: self.leaks,
+            is_whole: self.call.is_none(),
         }
     }
 
@@ -216,9 +232,18 @@ fn check(args: &Arguments, folder: &Path) -> Result<ExitCode, String> {
             true => &saved.command,
             false => &args.command,
         };
-        let mut machine =
-            Machine::start(&args.environment, command, &saved.call, 1, saved.reductions)?;
-        let still = search::still_finds(&mut machine, &finding, &saved.modules, &args.wanted())?;
+        let mut machine = Machine::start(
+            &args.environment,
+            command,
+            saved.call.as_ref(),
+            1,
+            saved.reductions,
+        )?;
+        let wanted = Wanted {
+            is_whole: saved.call.is_none(),
+            ..args.wanted()
+        };
+        let still = search::still_finds(&mut machine, &finding, &saved.modules, &wanted)?;
         let shown = file.display();
         text += &match &still {
             search::Still::Found => format!("{shown}: still found: {finding}\n"),
@@ -248,8 +273,9 @@ pub(crate) fn replay(
         false => command,
     };
     report::error(&format!("replays {}: {finding}", file.display()));
-    let mut machine = Machine::start_loud(environment, command, &saved.call, saved.reductions)?;
-    let wanted = Wanted::all_of(&finding);
+    let mut machine =
+        Machine::start_loud(environment, command, saved.call.as_ref(), saved.reductions)?;
+    let wanted = Wanted::all_of(&finding, saved.call.is_none());
     let still = search::still_finds(&mut machine, &finding, &saved.modules, &wanted)?;
     let line = match &still {
         search::Still::Found => format!("found again: {finding}"),

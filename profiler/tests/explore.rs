@@ -29,15 +29,19 @@ fn programs() -> Option<Place> {
 const COMMAND: [&str; 5] = ["--", "erl", "-noshell", "-pa", "ebin"];
 
 fn explore(place: &Place, call: &str, options: &[&str]) -> (Output, Value) {
+    explored(place, &[&["--call", call], options, &COMMAND].concat())
+}
+
+/// The same of a whole program: a function of `ci/explore/whole.erl`.
+fn explore_whole(place: &Place, function: &str, options: &[&str]) -> (Output, Value) {
+    let program = ["-s", "whole", function, "-s", "init", "stop"];
+    explored(place, &[options, &COMMAND, &program].concat())
+}
+
+fn explored(place: &Place, arguments: &[&str]) -> (Output, Value) {
     let json = place.file("explored.json");
     let _ = fs::remove_file(&json);
-    let arguments = [
-        &["explore", "--call", call, "--json", "explored.json"],
-        options,
-        &COMMAND,
-    ]
-    .concat();
-    let output = place.run(&arguments);
+    let output = place.run(&[&["explore", "--json", "explored.json"], arguments].concat());
     let json = match json.exists() {
         true => place.json("explored.json"),
         false => Value::Null,
@@ -132,6 +136,129 @@ fn what_fails_in_some_order_is_found_and_happens_again() {
     }
 }
 
+#[test]
+fn whole_programs_are_run_in_every_order() {
+    let Some(place) = programs() else { return };
+    for (function, orders, options, found) in [
+        (
+            "counter",
+            4,
+            &[][..],
+            Some(("exit", "{{badmatch,[{count,1}]},")),
+        ),
+        ("waits", 1, &[], Some(("deadlock", "whole:waits/0"))),
+        ("halts", 2, &[], Some(("exit", "erlang:halt(3)"))),
+        ("halts", 2, &["--expect", "erlang:halt(3)"], None),
+        (
+            "order",
+            2,
+            &["--same-result"],
+            Some(("result", "\"[2,1]\\n\"")),
+        ),
+        ("prints", 2, &["--same-result"], None),
+        ("late", 1, &[], Some(("exit", "oops"))),
+        ("reads", 1, &[], None),
+        ("server", 1, &[], None),
+    ] {
+        for workers in ["1", "2"] {
+            let options = [&["--workers", workers, "-o", "found"], options].concat();
+            let (output, json) = explore_whole(&place, function, &options);
+            let (made, complete, findings) = told(&json);
+            assert!(complete, "{function}: {json}{}", errors(&output));
+            assert_eq!(made, orders, "{function}: {json}");
+            let (kinds, reasons): (Vec<String>, Vec<String>) = findings.into_iter().unzip();
+            assert_eq!(
+                kinds,
+                Vec::from_iter(found.map(|(kind, _)| kind)),
+                "{function}"
+            );
+            assert!(
+                reasons.iter().all(|reason| {
+                    found.is_some_and(|(_, expected)| reason.starts_with(expected))
+                }),
+                "{function}: {reasons:?}"
+            );
+            assert_eq!(
+                output.status.code(),
+                Some(if found.is_some() { 3 } else { 0 })
+            );
+        }
+        if found.is_some() {
+            let check = place.run(&[&["explore", "--check", "found"], options].concat());
+            assert_eq!(check.status.code(), Some(3), "{function}: {check:?}");
+        }
+    }
+    // Without the end of the emulator, nothing ends the program.
+    let program = ["-s", "whole", "left_waiting"];
+    let (_, json) = explored(&place, &[&COMMAND[..], &program].concat());
+    let (orders, complete, findings) = told(&json);
+    assert_eq!((orders, complete, findings.len()), (2, true, 1), "{json}");
+    assert_eq!(findings[0].0, "deadlock");
+    let (_, json) = explore_whole(&place, "outside", &[]);
+    let (_, complete, findings) = told(&json);
+    assert!(!complete && findings.is_empty(), "{json}");
+    let (_, json) = explore_whole(
+        &place,
+        "counter",
+        &["--strategy", "pct", "--runs", "100", "-o", "found"],
+    );
+    assert_eq!(told(&json).2.len(), 1, "{json}");
+}
+
+#[test]
+fn the_finding_of_a_whole_program_happens_again_with_what_it_prints() {
+    let Some(place) = programs() else { return };
+    let (output, _) = explore_whole(&place, "order", &["--same-result", "-o", "found"]);
+    assert_eq!(output.status.code(), Some(3));
+    let again = place.run(&["replay", "found/finding-1.prefix"]);
+    assert_eq!(again.status.code(), Some(3), "{again:?}");
+    assert_eq!(String::from_utf8_lossy(&again.stdout), "[2,1]\n");
+}
+
+/// More reductions than a run can make.
+const ENDLESS: &str = "1000000000000000";
+
+#[test]
+fn the_time_of_an_exploration_ends_a_run_in_its_middle() {
+    let Some(place) = programs() else { return };
+    let options = ["--reductions", ENDLESS, "--time", "500ms"];
+    for strategy in ["dpor", "random"] {
+        let options = [&options[..], &["--strategy", strategy]].concat();
+        let (output, json) = explore_whole(&place, "slow", &options);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(told(&json), (0, false, vec![]), "{json}");
+    }
+}
+
+#[test]
+fn a_run_whose_emulator_is_killed_is_said_and_the_others_are_made() {
+    let Some(place) = programs() else { return };
+    for strategy in ["dpor", "random"] {
+        let options = [
+            "--strategy",
+            strategy,
+            "--runs",
+            "20",
+            "--reductions",
+            ENDLESS,
+        ];
+        let (output, json) = explore_whole(&place, "killed", &options);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let (_, complete, findings) = told(&json);
+        assert!(!complete && findings.is_empty(), "{json}");
+        assert_eq!(
+            json["not_explored"][0], "runs that end the emulator by signal 9",
+            "{json}"
+        );
+    }
+    let (output, _) = explore_whole(&place, "killed_first", &["--reductions", ENDLESS]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(
+        errors(&output),
+        "beamline: the emulator of the first run ended by signal 9, and told nothing\n"
+    );
+}
+
 /// Each seed makes the same runs, whoever makes them; what they find is found again behind the order of their run.
 #[test]
 fn runs_by_chance_find_what_fails_and_it_happens_again() {
@@ -176,10 +303,18 @@ fn runs_by_chance_find_what_fails_and_it_happens_again() {
 #[test]
 fn all_there_are_is_known_without_chance_only() {
     let Some(place) = programs() else { return };
-    let (output, _) = explore(&place, "orders:one", &["--strategy", "pct", "--all"]);
-    assert_eq!(output.status.code(), Some(1));
+    for strategy in ["pct", "pos", "random"] {
+        let (output, _) = explore(&place, "orders:one", &["--strategy", strategy, "--all"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(
+            errors(&output),
+            "beamline: --all makes all runs that there are, which only --strategy dpor knows\n"
+        );
+    }
+    let (output, _) = explore_whole(&place, "server", &["--leaks"]);
+    assert_eq!(output.status.code(), Some(2));
     assert!(
-        errors(&output).starts_with("beamline: --all makes all runs"),
+        errors(&output).starts_with("beamline: --leaks finds"),
         "{output:?}"
     );
 }

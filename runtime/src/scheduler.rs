@@ -43,7 +43,7 @@ use crate::sys::chance::{outside, poll};
 use crate::term::{Pid, RawTerm};
 use crate::trace::{sysmon, sysprof, totals};
 
-pub(crate) use explore::start_from_environment as explore_from_environment;
+pub(crate) use explore::{start_from_environment as explore_from_environment, with_explored};
 use seat::MayLeave;
 
 /// Starts the scheduler threads, once.

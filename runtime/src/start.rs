@@ -175,7 +175,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     preload(root)?;
     bif::os::handle_signals(trace::is_measured());
     sched::clock::start_now();
-    first_process(&flags.init);
+    first_process(&scheduler::with_explored(flags.init));
     scheduler::start();
     if flags.time_warp == TimeWarp::Multi {
         process::time_offset::follow();

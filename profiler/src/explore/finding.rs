@@ -4,35 +4,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beamline_formats::order::Trace;
+use beamline_formats::order::{Call, Trace};
 use serde::{Deserialize, Serialize};
-
-/// A function without arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Call {
-    pub(super) module: String,
-    pub(super) function: String,
-}
-
-impl Call {
-    /// Reads `M:F`, or `M:F/0`.
-    pub(super) fn read(text: &str) -> Option<Call> {
-        let (module, function) = text.split_once(':')?;
-        let function = function.strip_suffix("/0").unwrap_or(function);
-        let is_name = |name: &str| !name.is_empty() && !name.contains([':', '/', ' ']);
-        let plain = |name: &str| name.trim_matches('\'').to_owned();
-        (is_name(module) && is_name(function)).then(|| Call {
-            module: plain(module),
-            function: plain(function),
-        })
-    }
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}/0", self.module, self.function)
-    }
-}
 
 /// What is wrong with a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,11 +13,11 @@ impl fmt::Display for Call {
 pub(super) enum Kind {
     /// A process ended otherwise than it may.
     Exit,
-    /// The call waits for ever.
+    /// The call, or the whole program, waits for ever.
     Deadlock,
     /// It goes on for ever.
     Livelock,
-    /// It returned something else than in the first run.
+    /// It returned, or printed, something else than in the first run.
     Result,
     /// A process is left.
     Leak,
@@ -58,7 +31,7 @@ pub(super) struct Finding {
     pub(super) process: String,
     /// What reports call it.
     pub(super) known_as: String,
-    /// Why it ended, where it waits, what was returned.
+    /// Why it ended, where it waits, what was returned or printed.
     pub(super) reason: String,
     /// What the runs begin with in which it happens.
     #[serde(skip)]
@@ -74,6 +47,9 @@ impl Finding {
     }
 }
 
+/// So many characters of a result are shown.
+const REASON_MAX: usize = 400;
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = format!("{} ({})", self.process, self.known_as);
@@ -85,10 +61,16 @@ impl fmt::Display for Finding {
                 f,
                 "livelock: {who} goes on for more than {reason} reductions"
             ),
-            Kind::Result => write!(
-                f,
-                "{who} returns {reason}, and in the first run something else"
-            ),
+            Kind::Result => {
+                write!(
+                    f,
+                    "the result of {who} is another one than in the first run: "
+                )?;
+                match reason.char_indices().nth(REASON_MAX) {
+                    Some((end, _)) => write!(f, "{}...", &reason[..end]),
+                    None => f.write_str(reason),
+                }
+            }
             Kind::Leak => write!(f, "{who} is left, and waits in {reason}"),
         }
     }
@@ -114,7 +96,9 @@ pub(super) fn masked(text: &str) -> String {
 /// What a file of a finding says beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Saved {
-    pub(super) call: Call,
+    /// What is explored; else all that the command asks for.
+    #[serde(default)]
+    pub(super) call: Option<Call>,
     pub(super) command: Vec<String>,
     pub(super) reductions: u64,
     /// The modules that runs have loaded.

@@ -6,12 +6,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Instant;
 
-use beamline_formats::order::{self, Answer, Ask, Lots, Reply, Scenario, Trace};
+use beamline_formats::chance;
+use beamline_formats::order::{self, Answer, Ask, Call, Lots, Reply, Scenario, Trace};
 use beamline_formats::variable::Variable as _;
 use tempfile::TempDir;
 
-use super::finding::Call;
 use crate::launch::{self, Ended, Guard, What};
 use crate::options::{EnvironmentArgs, ReplayOf};
 
@@ -22,6 +23,7 @@ pub(super) struct Machine {
     launch: Option<thread::JoinHandle<()>>,
     modules: Modules,
     is_loud: bool,
+    has_call: bool,
     _folder: TempDir,
 }
 
@@ -32,6 +34,8 @@ pub(super) struct Worker {
     /// Those of the modules that it has loaded.
     loaded: BTreeSet<String>,
     is_loud: bool,
+    /// When runs are ended, however far they are.
+    pub(super) deadline: Option<Instant>,
 }
 
 /// The modules that runs have loaded. Every worker loads them before its next run: to load a module takes messages and
@@ -58,7 +62,7 @@ impl Machine {
     pub(super) fn start(
         environment: &EnvironmentArgs,
         command: &[String],
-        call: &Call,
+        call: Option<&Call>,
         workers: u32,
         reductions: u64,
     ) -> Result<Machine, String> {
@@ -69,7 +73,7 @@ impl Machine {
     pub(super) fn start_loud(
         environment: &EnvironmentArgs,
         command: &[String],
-        call: &Call,
+        call: Option<&Call>,
         reductions: u64,
     ) -> Result<Machine, String> {
         Machine::with(environment, command, call, 1, reductions, true)
@@ -78,7 +82,7 @@ impl Machine {
     fn with(
         environment: &EnvironmentArgs,
         command: &[String],
-        call: &Call,
+        call: Option<&Call>,
         workers: u32,
         reductions: u64,
         is_loud: bool,
@@ -91,8 +95,7 @@ impl Machine {
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).map_err(failed)?;
         let scenario = Scenario {
-            module: call.module.clone(),
-            function: call.function.clone(),
+            call: call.cloned(),
             socket,
             claim: folder.path().join("claim"),
             workers,
@@ -132,6 +135,7 @@ impl Machine {
             launch: Some(launched),
             modules: Modules::default(),
             is_loud,
+            has_call: call.is_some(),
             _folder: folder,
         };
         machine.wait_for_workers(workers, &news)?;
@@ -158,6 +162,7 @@ impl Machine {
                         modules: self.modules.clone(),
                         loaded: BTreeSet::new(),
                         is_loud: self.is_loud,
+                        deadline: None,
                     });
                 }
                 Ok(News::Ended(ended)) => {
@@ -172,9 +177,12 @@ impl Machine {
     fn why_none(&self) -> String {
         match self.guard.signal() {
             Some(signal) => format!("it was ended, because signal {signal} asked for the end"),
-            None => "the command ended, and started no emulator that can explore: it only starts one, as erl -noshell -pa \
-                     ebin does"
-                .to_owned(),
+            None if self.has_call => {
+                "the command ended, and started no emulator that can explore: it only starts one, as erl -noshell -pa \
+                 ebin does"
+                    .to_owned()
+            }
+            None => "the command ended, and started no emulator that can explore".to_owned(),
         }
     }
 }
@@ -239,6 +247,7 @@ impl Worker {
             prefix: prefix.to_owned(),
             is_loud,
             lots,
+            time: self.deadline.map(|end| end - chance::now().min(end)),
         };
         let Reply::Ran(answer) = self.ask(&ask)? else {
             return Err("a worker has answered what it was not asked".to_owned());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use beamline_formats::chance;
 use beamline_formats::order::{
-    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, Ran, Run, Trace,
+    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace, Waiting,
 };
 
 use super::drawn::Drawn;
@@ -30,13 +30,16 @@ pub(super) struct Wanted {
     pub(super) expected: Vec<String>,
     pub(super) same_result: bool,
     pub(super) leaks: bool,
+    /// The whole program is run, and not one call.
+    pub(super) is_whole: bool,
 }
 
 impl Wanted {
     /// Whatever this finding is of.
-    pub(super) fn all_of(finding: &Finding) -> Wanted {
+    pub(super) fn all_of(finding: &Finding, is_whole: bool) -> Wanted {
         Wanted {
             leaks: finding.kind == Kind::Leak,
+            is_whole,
             ..Wanted::default()
         }
     }
@@ -69,7 +72,7 @@ pub(super) struct Done {
     pub(super) time: Duration,
     /// The modules that the runs loaded.
     pub(super) modules: Vec<String>,
-    /// What the call returned in the first run.
+    /// What the call returned, or the whole program printed, in the first run.
     result: Option<String>,
 }
 
@@ -136,6 +139,10 @@ impl<'a> Search<'a> {
     /// One line: the emulator has failed.
     pub(super) fn run(self, mut machine: Machine) -> Result<Done, String> {
         let mut workers = std::mem::take(&mut machine.workers);
+        let deadline = self.limits.time.map(|time| self.begun + time);
+        for worker in &mut workers {
+            worker.deadline = deadline;
+        }
         std::thread::scope(|scope| {
             for worker in &mut workers {
                 scope.spawn(|| self.work(worker, &machine));
@@ -157,6 +164,7 @@ impl<'a> Search<'a> {
         done.by_chance = state.drawn.is_some();
         done.complete = state.is_all && done.strays == 0 && done.beyond.is_empty();
         if let Some(worker) = workers.first_mut() {
+            worker.deadline = None;
             if done.by_chance {
                 keep_those_that_replay(worker, &mut done, state.found_in, self.wanted)?;
             }
@@ -224,6 +232,10 @@ impl<'a> Search<'a> {
     }
 
     fn add(&self, state: &mut State, job: &Job, answer: &Answer) {
+        if answer.end == End::Late {
+            state.is_over = true;
+            return;
+        }
         state.done.runs += 1;
         if let End::Crashed(how) = &answer.end {
             return state.crashes(job, how);
@@ -266,10 +278,19 @@ impl<'a> Search<'a> {
     }
 
     fn add_drawn(&self, state: &mut State, number: u64, answer: &Answer) {
-        state.done.runs += 1;
         state.in_flight -= 1;
+        if answer.end == End::Late {
+            state.is_over = true;
+            return;
+        }
+        state.done.runs += 1;
         let run = match &answer.end {
-            End::Crashed(how) => Err(format!("runs that end the emulator {how}")),
+            End::Crashed(how) => {
+                if number == 0 {
+                    state.begins_with_a_crash(how);
+                }
+                Err(crashes(how))
+            }
             _ => answer.run(),
         };
         if let Some(drawn) = &mut state.drawn {
@@ -355,11 +376,15 @@ impl State {
     /// A run has ended the emulator: where it is the first one, there is nothing to explore.
     fn crashes(&mut self, job: &Job, how: &str) {
         if self.explorer.orders() == 0 {
-            let error = format!("the emulator of the first run ended {how}, and told nothing");
-            self.error.get_or_insert(error);
-            self.is_over = true;
+            self.begins_with_a_crash(how);
         }
-        self.fails(job, format!("runs that end the emulator {how}"));
+        self.fails(job, crashes(how));
+    }
+
+    fn begins_with_a_crash(&mut self, how: &str) {
+        let error = format!("the emulator of the first run ended {how}, and told nothing");
+        self.error.get_or_insert(error);
+        self.is_over = true;
     }
 
     /// Nothing is known of a run.
@@ -368,6 +393,11 @@ impl State {
         self.done.strays += 1;
         self.done.beyond.insert(why);
     }
+}
+
+/// What is not explored where runs end the emulator.
+fn crashes(how: &str) -> String {
+    format!("runs that end the emulator {how}")
 }
 
 /// Processes of the emulator whose receives and accesses are not turned around: what they do for others depends on no order that
@@ -401,14 +431,18 @@ fn findings(run: &Run, answer: &Answer, wanted: &Wanted, first: Option<&str>) ->
             add(Kind::Exit, *process, reason);
         }
     }
-    let own = run
-        .waiting
-        .iter()
-        .find(|waiting| waiting.process == run.main);
-    match (&answer.end, own) {
+    let has_programs = answer.beyond.iter().any(|beyond| beyond == PROGRAMS);
+    let waits = who_waits(run, wanted);
+    match (&answer.end, waits) {
+        (End::Quiet, _) if has_programs => {}
         (End::Livelock, _) => add(Kind::Livelock, run.main, "the allowed number of"),
         (End::Halted(code), _) if *code != 0 => {
-            add(Kind::Exit, run.main, &format!("erlang:halt({code})"))
+            let reason = format!("erlang:halt({code})");
+            // The end of the first process ends the emulator.
+            let is_told = wanted.is_whole && run.exits.iter().any(|(who, _)| *who == run.main);
+            if !is_told && !wanted.is_expected(&reason) {
+                add(Kind::Exit, run.main, &reason);
+            }
         }
         (End::Quiet, Some(own)) => add(Kind::Deadlock, own.process, &own.place),
         (End::Quiet, None) if wanted.leaks => {
@@ -425,6 +459,27 @@ fn findings(run: &Run, answer: &Answer, wanted: &Wanted, first: Option<&str>) ->
         add(Kind::Result, run.main, result);
     }
     all
+}
+
+/// Who keeps a run from its end that waits where nothing can go on: the process that makes the call, and in a whole program
+/// any of its processes, as none of them has ended the emulator.
+fn who_waits<'a>(run: &'a Run, wanted: &Wanted) -> Option<&'a Waiting> {
+    let mut waiting = run.waiting.iter();
+    let own = waiting.find(|waiting| waiting.process == run.main);
+    own.or_else(|| {
+        let mut waiting = run.waiting.iter().filter(|_| wanted.is_whole);
+        waiting.find(|waiting| is_of_program(run, waiting.process))
+    })
+}
+
+/// Whether a process comes of the program, and not of the emulator's own.
+fn is_of_program(run: &Run, process: usize) -> bool {
+    let processes = &run.trace.processes;
+    let mut at = process;
+    while let Origin::Child { of, .. } = processes[at].origin {
+        at = of;
+    }
+    at == run.main || !processes[at].known_as.as_deref().is_some_and(is_left_out)
 }
 
 /// What became of a finding.
@@ -465,6 +520,9 @@ fn finds(
     }
     if let End::Crashed(how) = &answer.end {
         return Ok(Still::Astray(format!("the emulator ends {how}")));
+    }
+    if answer.end == End::Late {
+        return Ok(Still::Astray("it takes too long".to_owned()));
     }
     let run = answer.run()?;
     // Which result the first run has is not known here: this one is the finding's.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use beamline_formats::name;
 use serde::Serialize;
 
-use super::finding::{Call, Finding, Kind};
+use super::finding::{Finding, Kind};
 use super::search::Done;
 use crate::report;
 use beamline_formats::name::thousands;
 
 /// Prints what was done and what was found.
-pub(super) fn table(call: &Call, done: &Done, files: &[PathBuf]) -> Result<(), String> {
+pub(super) fn table(what: &str, done: &Done, files: &[PathBuf]) -> Result<(), String> {
     let mut out = String::new();
     let time = name::time(u64::try_from(done.time.as_nanos()).unwrap_or(u64::MAX));
     let impossible = match done.impossible {
@@ -21,7 +21,7 @@ pub(super) fn table(call: &Call, done: &Done, files: &[PathBuf]) -> Result<(), S
     };
     let _ = writeln!(
         out,
-        "{call}: {} orders in {} runs{impossible}, in {time}: {}",
+        "{what}: {} orders in {} runs{impossible}, in {time}: {}",
         thousands(done.orders),
         thousands(done.runs),
         match (done.complete, done.by_chance) {

@@ -10,7 +10,7 @@ use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::replay::Word;
 use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Class, Due, Monitored, Origin, PauseWords, Peer, Process,
-    SYSTEM, Signal, ask, deliver, exists, is_of_old_incarnation, order, registry, send,
+    SYSTEM, Signal, ask, deliver, exists, explored, is_of_old_incarnation, order, registry, send,
 };
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, View, am, tag};
@@ -47,11 +47,22 @@ bifs! {
     bif erts_internal:"group_leader"/3 => group_leader_3, ordered;
     bif erlang:"bump_reductions"/1 => bump_reductions_1, own;
     hbif erlang:"hibernate"/3 => hibernate_3, ordered;
+    bif erts_internal:"await_run"/0 => await_run_0, own;
 }
 
 impl From<BadOptions> for Raise<'static> {
     fn from(_: BadOptions) -> Self {
         badopt()
+    }
+}
+
+/// Waits for a run, in an emulator that explores all that its command has it do: the command begins with this call. It is none
+/// of OTP's.
+fn await_run_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+    match explored::may_begin(p.pid()) {
+        Some(true) => Ok(am::ok.term()),
+        Some(false) => Err(Control::Wait.into()),
+        None => Err(badarg().into()),
     }
 }
 

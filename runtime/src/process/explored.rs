@@ -2,21 +2,27 @@
 //!
 //! Invariants: T1 of `term/mod.rs`.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
-use super::Process;
 use super::order::Told;
+use super::{Process, init_pid};
 use crate::hash::{HashMap, HashSet};
-use crate::term::{Pid, RawTerm, Term, am};
+use crate::sys::halt::{self, Exit};
+use crate::term::{Atom, Pid, RawTerm, Term, View, am};
 
 /// This process of the operating system makes one run, and ends with it.
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// There is something for which the run ends at once.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// The emulator explores all that its command has it do: the process that is about to do that waits for a run.
+static IS_WHOLE: AtomicBool = AtomicBool::new(false);
+/// The word of that process.
+static WAITING: AtomicU64 = AtomicU64::new(0);
 
 /// Steps so far.
 static STEPS: AtomicUsize = AtomicUsize::new(0);
@@ -84,6 +90,25 @@ pub(crate) fn told() -> usize {
 /// Whether more was told than a run tells that ends.
 pub(crate) fn is_endless() -> bool {
     STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX
+}
+
+/// The process that is about to do what the command asks for is to wait for a run.
+pub(crate) fn is_to_wait() {
+    IS_WHOLE.store(true, Ordering::Relaxed);
+}
+
+/// `pid` is about to do what the command asks for: whether it may; nothing where nobody explores that.
+pub(crate) fn may_begin(pid: Pid) -> Option<bool> {
+    IS_WHOLE.load(Ordering::Relaxed).then(|| {
+        WAITING.store(pid.0, Ordering::Relaxed);
+        is_on()
+    })
+}
+
+/// The process that waits for a run, to do what the command asks for.
+pub(crate) fn waiting() -> Option<Pid> {
+    let word = WAITING.load(Ordering::Relaxed);
+    (word != 0).then_some(Pid(word))
 }
 
 /// A run begins, in which `main` makes the call.
@@ -160,6 +185,37 @@ pub(super) fn sent(from: Pid, to: Pid) {
     kept(|kept| kept.sent.push((from, to)));
 }
 
+/// A message to `init` asks for the end of the emulator: whether it does, and goes no further. All processes of the emulator
+/// would be ended one after the other, and nothing of that is the program's.
+pub(super) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
+    let asked = || -> Option<Term<'_>> {
+        let tuple = message.as_tuple()?;
+        match tuple.elements() {
+            [stop, how] if *stop == Atom::new("stop") => Some(*how),
+            _ => None,
+        }
+    };
+    let Some(how) = (to == init_pid()).then(asked).flatten() else {
+        return false;
+    };
+    let status = how.as_tuple().and_then(|how| match how.elements() {
+        [stop, status] if *stop == Atom::new("stop") => Some(*status),
+        _ => None,
+    });
+    match status.map(Term::view) {
+        Some(View::Small(code)) => halt::request((code & 0xff) as i32),
+        Some(View::Atom(_)) => halt::end(Exit::Abort),
+        Some(_) => halt::request(1),
+        None => {
+            if how != Atom::new("stop") {
+                is_beyond("what comes after a restart of the emulator");
+            }
+            halt::request(0);
+        }
+    }
+    true
+}
+
 /// A receive times out.
 pub(super) fn times_out(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
@@ -226,6 +282,6 @@ impl Kept {
 }
 
 /// Something happens that is not turned around.
-fn is_beyond(what: &str) {
+pub(crate) fn is_beyond(what: &str) {
     kept(|kept| kept.is_beyond(what));
 }

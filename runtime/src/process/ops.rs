@@ -1,5 +1,6 @@
 //! The operations of a process on others: sends, links, monitors, exit signals.
 
+use super::explored;
 use super::order;
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
@@ -215,6 +216,9 @@ fn deliver_to_named(p: &Process, named: Named, message: Term<'_>) -> Result<(), 
 fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     let token = seq_token(p, pid, pid.term(), message);
     let number = p.next_sending(pid);
+    if explored::is_on() && explored::asks_for_end(pid, message) {
+        return;
+    }
     send_charged(p, pid, Signal::sent(message, p.pid(), token, number));
 }
 

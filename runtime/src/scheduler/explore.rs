@@ -1,4 +1,4 @@
-//! Runs one call again and again, each time in a fork of the machine.
+//! Runs one call, or all that a command asks for, again and again, each time in a fork of the machine.
 //!
 //! When the emulator of an exploration has booted and nothing can run, its only scheduler forks the workers, and each of
 //! them makes the runs that it is asked for, one after the other, in a fork of its own. A worker and its runs have one
@@ -7,11 +7,14 @@
 //! Invariants: FK1 of `sys/fork.rs`; S1 of `process/shared.rs`: in a fork nothing else runs a process.
 
 use std::cell::RefCell;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::{self, Answer, Ask, End, Lots, Reply, Scenario, SharedAccess, Trace};
+use beamline_formats::order::{
+    self, Answer, Ask, Call, End, Lots, PROGRAMS, Reply, Scenario, SharedAccess, Trace,
+};
 use beamline_formats::ring::NameId;
 use beamline_formats::variable::Variable as _;
 
@@ -30,7 +33,9 @@ use crate::process::{
 use crate::sched::{machine, ptab};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
-use crate::sys::fork::{fork, ignore_keys, leave, mute, wait};
+use crate::sys::fork::{
+    Captured, LATE, close_input, end_after, fork, ignore_keys, leave, mute, wait,
+};
 use crate::sys::halt::{self, Exit};
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
@@ -68,6 +73,10 @@ const ANSWERED: i32 = 86;
 struct Own {
     /// The process that is to make the call.
     main: Option<Newborn>,
+    /// What a run of the whole program prints.
+    printed: Option<Captured>,
+    /// It is seen what the run prints.
+    is_loud: bool,
     socket: Option<UnixStream>,
     /// Reductions of the machine when the run began.
     reductions: u64,
@@ -83,7 +92,8 @@ const AFTER_CALL_NS: u64 = 60_000_000_000;
 impl Own {
     /// Whether a timer that goes off then is too late: the call has ended long before.
     fn is_late(&mut self, next_ns: u64) -> bool {
-        if !explored::is_main_gone() {
+        let has_call = SCENARIO.get().is_some_and(|all| all.call.is_some());
+        if !has_call || !explored::is_main_gone() {
             return false;
         }
         let ended = *self.call_ended_ns.get_or_insert_with(monotonic_ns);
@@ -143,10 +153,23 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
         return Ok(());
     };
     if scenario.claim()? {
+        if scenario.call.is_none() {
+            explored::is_to_wait();
+        }
         let _ = SCENARIO.set(scenario);
         become_(Role::Boots);
     }
     Ok(())
+}
+
+/// What `init` is told: where all that the command asks for is explored, it waits for a run before it does that.
+pub(crate) fn with_explored(init: Vec<String>) -> Vec<String> {
+    let is_whole = SCENARIO
+        .get()
+        .is_some_and(|scenario| scenario.call.is_none());
+    let wait = ["-s", "erts_internal", "await_run", "--"].map(str::to_owned);
+    let first = is_whole.then_some(wait).into_iter().flatten();
+    first.chain(init).collect()
 }
 
 /// Whether this machine explores.
@@ -171,23 +194,36 @@ pub(super) fn is_over() -> bool {
 }
 
 fn end_if_over() {
-    let halted = halt::requested().map(|exit| match exit {
-        Exit::Code(code) => End::Halted(code),
-        Exit::Abort => End::Halted(134),
-    });
     let is_astray = explored::is_over();
     let bound = SCENARIO
         .get()
         .map_or(u64::MAX, |scenario| scenario.reductions);
     let begun = OWN.with_borrow(|own| own.reductions);
     let is_long = reductions() - begun > bound || explored::is_endless();
-    match halted {
-        Some(end) => answer(end),
-        None if is_astray => answer(End::Quiet),
-        None if is_long => answer(End::Livelock),
-        None if is_idle() => answer(End::Quiet),
-        None => {}
+    if is_astray || is_idle() {
+        answer(halted().unwrap_or(End::Quiet));
     }
+    if is_long {
+        answer(match halted() {
+            Some(end) => {
+                explored::is_beyond(BEHIND_THE_END);
+                end
+            }
+            None => End::Livelock,
+        });
+    }
+}
+
+/// What processes would do behind the end of the emulator that one of them has asked for: they go on until they wait, as if
+/// it came so late, but time does not.
+const BEHIND_THE_END: &str = "what would go on when the emulator is to end";
+
+/// How the emulator is to end, if it is.
+fn halted() -> Option<End> {
+    halt::requested().map(|exit| match exit {
+        Exit::Code(code) => End::Halted(code),
+        Exit::Abort => End::Halted(134),
+    })
 }
 
 /// Whether processes of a run that follows a prefix take time slices, and nothing goes on.
@@ -231,14 +267,18 @@ impl Scheduler {
         let Some(scenario) = SCENARIO.get() else {
             return false;
         };
-        let [module, function] = [&scenario.module, &scenario.function].map(|name| Atom::new(name));
-        let leader = match whereis(Atom::new("user")) {
-            Some(Named::Process(pid)) => Some(pid),
-            _ => None,
-        };
-        OWN.with_borrow_mut(|own| own.main = Some(make_first(module, function, leader)));
+        match &scenario.call {
+            Some(call) => make_caller(call),
+            None if explored::waiting().is_none() => {
+                refuse(
+                    scenario,
+                    "the emulator waits for ever before it does what its command asks for",
+                );
+                return false;
+            }
+            None => {}
+        }
         become_(Role::Prepares);
-        load(&scenario.module);
         let [level, none] = ["level", "none"].map(Atom::new);
         spawn_first(
             Atom::new("logger"),
@@ -254,16 +294,14 @@ impl Scheduler {
         let Some(scenario) = SCENARIO.get() else {
             return false;
         };
-        let [module, function] = [&scenario.module, &scenario.function].map(|name| Atom::new(name));
-        if find_export(module, function, 0).is_none_or(|export| !export.is_defined()) {
-            become_(Role::HasWorkers);
-            let why = format!(
-                "{module}:{function}/0 is not there: the command names the folder of its .beam file, as erl -noshell -pa ebin does"
+        if let Some(call) = scenario.call.as_ref().filter(|call| !is_there(call)) {
+            let Call { module, function } = call;
+            refuse(
+                scenario,
+                &format!(
+                    "{module}:{function}/0 is not there: the command names the folder of its .beam file, as erl -noshell -pa ebin does"
+                ),
             );
-            if let Ok(mut socket) = UnixStream::connect(&scenario.socket) {
-                let _ = order::send(&mut socket, &Reply::Refused(why));
-            }
-            halt::request(1);
             return false;
         }
         let mut workers = Vec::new();
@@ -311,19 +349,24 @@ impl Scheduler {
                     prefix,
                     is_loud,
                     lots,
+                    time,
                 } => {
                     // SAFETY: FK1: a worker has one thread.
                     match unsafe { fork() } {
                         Ok(None) => {
+                            if let Some(time) = time {
+                                end_after(time);
+                            }
                             self.begin_run(&prefix, is_loud, lots);
                             break true;
                         }
                         Ok(Some(pid)) => match wait(pid) {
                             Ok(ANSWERED) => {}
-                            Ok(code) => crashed(socket, &format!("with exit code {code}")),
-                            Err(signal) => crashed(socket, &format!("by signal {signal}")),
+                            Ok(code) => crashed(socket, format!("with exit code {code}")),
+                            Err(LATE) => ended(socket, End::Late),
+                            Err(signal) => crashed(socket, format!("by signal {signal}")),
                         },
-                        Err(error) => crashed(socket, &format!("before it began: {error}")),
+                        Err(error) => crashed(socket, format!("before it began: {error}")),
                     }
                 }
             }
@@ -351,14 +394,20 @@ impl Scheduler {
         if !is_loud && mute().is_err() {
             leave(3);
         }
-        let Some(main) = OWN.with_borrow_mut(|own| {
+        let main = OWN.with_borrow_mut(|own| {
             own.reductions = reductions();
+            own.is_loud = is_loud;
             own.main.take()
-        }) else {
+        });
+        let waiting = explored::waiting();
+        if waiting.is_some() && capture().is_err() {
+            leave(3);
+        }
+        let Some(pid) = main.as_ref().map(Newborn::pid).or(waiting) else {
             leave(3)
         };
         ask(RECORDED);
-        explored::begin(main.pid());
+        explored::begin(pid);
         if !prefix.is_empty() {
             match prefix.parse::<Trace>() {
                 Ok(trace) => follow(trace),
@@ -368,7 +417,13 @@ impl Scheduler {
         if let Some(lots) = lots {
             turns::begin(lots);
         }
-        main.start_as_root();
+        match main {
+            Some(main) => drop(main.start_as_root()),
+            None => {
+                explored::born(pid, || "boot".to_owned());
+                wake(pid);
+            }
+        }
         add(&self.machine.counters[self.id].context_switches, 0);
     }
 
@@ -378,6 +433,12 @@ impl Scheduler {
         let next = self.machine.timers.next_ns(self.id);
         if poll::take_ready() {
             return true;
+        }
+        if let Some(end) = halted().filter(|_| !has_unfinished()) {
+            if next != u64::MAX {
+                explored::is_beyond(BEHIND_THE_END);
+            }
+            answer(end);
         }
         let is_over = explored::are_all_gone()
             || OWN.with_borrow_mut(|own| own.is_late(next))
@@ -389,14 +450,88 @@ impl Scheduler {
     }
 }
 
+/// The process that is to make a call.
+fn make_caller(Call { module, function }: &Call) {
+    let leader = match whereis(Atom::new("user")) {
+        Some(Named::Process(pid)) => Some(pid),
+        _ => None,
+    };
+    let main = make_first(Atom::new(module), Atom::new(function), leader);
+    OWN.with_borrow_mut(|own| own.main = Some(main));
+    load(module);
+}
+
+fn is_there(Call { module, function }: &Call) -> bool {
+    find_export(Atom::new(module), Atom::new(function), 0).is_some_and(|export| export.is_defined())
+}
+
+/// There is nothing to explore: ends, and says why.
+fn refuse(scenario: &Scenario, why: &str) {
+    become_(Role::HasWorkers);
+    if let Ok(mut socket) = UnixStream::connect(&scenario.socket) {
+        let _ = order::send(&mut socket, &Reply::Refused(why.to_owned()));
+    }
+    halt::request(1);
+}
+
+/// Keeps what a run of the whole program prints, and gives it nothing to read.
+fn capture() -> io::Result<()> {
+    let folder = SCENARIO.get().and_then(|scenario| scenario.socket.parent());
+    let printed = Captured::begin(folder.ok_or(io::ErrorKind::NotFound)?)?;
+    OWN.with_borrow_mut(|own| own.printed = Some(printed));
+    close_input()
+}
+
+/// So many bytes of what a run prints are told.
+const PRINTED_MAX: u64 = 1 << 16;
+
+/// What a run of the whole program has printed, as a string.
+fn printed() -> Option<String> {
+    OWN.with_borrow_mut(|own| {
+        let printed = own.printed.as_mut()?;
+        if own.is_loud {
+            // Who reads it has gone: nothing is to be told.
+            let _ = printed.tell();
+        }
+        let (bytes, length) = printed.read(PRINTED_MAX).ok()?;
+        let text = format!("{:?}", String::from_utf8_lossy(&bytes));
+        Some(match length > PRINTED_MAX {
+            true => format!("{text} and more, of {length} bytes"),
+            false => text,
+        })
+    })
+}
+
+fn wake(pid: Pid) {
+    let guard = ptab::pin();
+    if let Some(shared) = lookup(pid, &guard) {
+        shared.wake();
+    }
+}
+
+/// Whether a process waits for a step of its prefix.
+fn has_unfinished() -> bool {
+    let pids: Vec<Pid> = {
+        let guard = ptab::pin();
+        table().iter(&guard).map(|shared| shared.pid()).collect()
+    };
+    let mut pids = pids.into_iter();
+    is_followed() && pids.any(|pid| with_resting(pid, replay::unfinished).flatten().is_some())
+}
+
 /// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.
 fn stuck_of(pid: Pid) -> Option<bool> {
     with_resting(pid, replay::waits_without_timer)?
 }
 
-fn crashed(socket: &mut UnixStream, how: &str) {
+fn crashed(socket: &mut UnixStream, how: String) {
+    ended(socket, End::Crashed(how));
+}
+
+/// A run has ended so, and told nothing.
+fn ended(socket: &mut UnixStream, end: End) {
     let answer = Answer {
-        end: End::Crashed(how.to_owned()),
+        end,
         ..Answer::default()
     };
     let _ = order::send(socket, &Reply::Ran(Box::new(answer)));
@@ -446,6 +581,9 @@ fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
 
 /// Tells what the run was, and ends this process.
 fn answer(end: End) -> ! {
+    if outside::has_programs() {
+        explored::is_beyond(PROGRAMS);
+    }
     let pids: Vec<Pid> = {
         let guard = ptab::pin();
         table().iter(&guard).map(|shared| shared.pid()).collect()
@@ -509,7 +647,7 @@ fn answer(end: End) -> ! {
             .map(|(pid, why)| (word(pid), why))
             .collect(),
         waiting,
-        result: kept.result,
+        result: printed().or(kept.result),
         beyond: kept.beyond,
         drawn: turns::drawn(),
         end,
@@ -520,8 +658,8 @@ fn answer(end: End) -> ! {
 /// How a run has ended that a process could not follow, or in which accesses wait for others.
 fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -> End {
     match (end, astray) {
-        (End::Quiet, Some((pid, line))) => End::Astray(word(pid), line),
-        (End::Quiet, None) if lacks_accesses => End::Astray(
+        (End::Quiet | End::Halted(_), Some((pid, line))) => End::Astray(word(pid), line),
+        (End::Quiet | End::Halted(_), None) if lacks_accesses => End::Astray(
             0,
             "processes wait with their accesses to what they share".to_owned(),
         ),

@@ -5,9 +5,13 @@
 //!   them.
 #![expect(unsafe_code, reason = "a system call")]
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsFd;
+use std::fs::{File, remove_file};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use super::chance::names::own_pid;
 
 /// Forks: the number of the child, or nothing in the child.
 ///
@@ -50,6 +54,95 @@ pub fn mute() -> io::Result<()> {
     let nowhere = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(nowhere.as_fd())?;
     rustix::stdio::dup2_stderr(nowhere.as_fd())?;
+    Ok(())
+}
+
+/// What this process has written to its standard output since it was captured.
+#[derive(Debug)]
+pub struct Captured {
+    file: File,
+    /// Where it would have gone.
+    stdout: OwnedFd,
+}
+
+impl Captured {
+    /// What this process writes to its standard output goes to a file from now on, which has no name once it is open; it is
+    /// made in this folder.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn begin(folder: &Path) -> io::Result<Captured> {
+        let path = folder.join(format!("output-{}", own_pid()));
+        let mut options = File::options();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        remove_file(&path)?;
+        let stdout = rustix::io::dup(rustix::stdio::stdout())?;
+        rustix::stdio::dup2_stdout(file.as_fd())?;
+        Ok(Captured { file, stdout })
+    }
+
+    /// Writes it where it would have gone.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn tell(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        let mut to = File::from(self.stdout.try_clone()?);
+        io::copy(&mut self.file, &mut to)?;
+        Ok(())
+    }
+
+    /// Its first `max` bytes, and how many there are.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read(&mut self, max: u64) -> io::Result<(Vec<u8>, u64)> {
+        let length = self.file.seek(SeekFrom::End(0))?;
+        self.file.seek(SeekFrom::Start(0))?;
+        let mut bytes = Vec::new();
+        self.file.by_ref().take(max).read_to_end(&mut bytes)?;
+        Ok((bytes, length))
+    }
+}
+
+/// A signal ends this process after this time.
+pub fn end_after(time: Duration) {
+    // No time at all would be no end.
+    let time = time.max(Duration::from_micros(1));
+    let value = libc::itimerval {
+        it_interval: libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        },
+        it_value: libc::timeval {
+            tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_usec: time.subsec_micros() as libc::suseconds_t,
+        },
+    };
+    // SAFETY: the signal set and the value live in this call, and no handler is installed.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGALRM);
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::setitimer(libc::ITIMER_REAL, &value, std::ptr::null_mut());
+    }
+}
+
+/// The signal that ends a process after its time.
+pub const LATE: i32 = libc::SIGALRM;
+
+/// This process has nothing to read from its standard input.
+///
+/// # Errors
+/// The system's.
+pub fn close_input() -> io::Result<()> {
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?.as_fd())?;
     Ok(())
 }
 

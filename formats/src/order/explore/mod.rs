@@ -28,7 +28,8 @@ use choices::{Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
 pub use wire::{
-    Answer, Ask, End, LEFT_OUT, Reply, Run, Scenario, SharedAccess, Waiting, receive, send,
+    Answer, Ask, Call, End, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess, Waiting,
+    receive, send,
 };
 
 /// What is known of an exploration.

@@ -1,8 +1,10 @@
 //! What the command and the emulators of an exploration tell each other.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +15,12 @@ use super::lots::Lots;
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
 
-/// What an emulator is to run again and again: one call, in a process of its own.
+/// What an emulator is to run again and again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The module.
-    pub module: String,
-    /// Its function, without arguments.
-    pub function: String,
+    /// This call, in a process of its own; else all that the command has the emulator do when it has booted.
+    pub call: Option<Call>,
     /// A socket that each worker connects to. It is sent an [`Ask`], and sends a [`Reply`] to each, after one that says
     /// whether it can begin.
     pub socket: PathBuf,
@@ -30,6 +30,36 @@ pub struct Scenario {
     pub workers: u32,
     /// A run of more reductions never ends.
     pub reductions: u64,
+}
+
+/// A function without arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// The module.
+    pub module: String,
+    /// Its function.
+    pub function: String,
+}
+
+impl Call {
+    /// Reads `M:F`, or `M:F/0`.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Call> {
+        let (module, function) = text.split_once(':')?;
+        let function = function.strip_suffix("/0").unwrap_or(function);
+        let is_name = |name: &str| !name.is_empty() && !name.contains([':', '/', ' ']);
+        let plain = |name: &str| name.trim_matches('\'').to_owned();
+        (is_name(module) && is_name(function)).then(|| Call {
+            module: plain(module),
+            function: plain(function),
+        })
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}/0", self.module, self.function)
+    }
 }
 
 impl Scenario {
@@ -65,6 +95,9 @@ pub const LEFT_OUT: &[&str] = &[
     "erts_code_purger",
 ];
 
+/// What a run does not wait for, and so does not explore: nobody knows then whether it would go on.
+pub const PROGRAMS: &str = "what programs outside say, which runs do not wait for";
+
 /// What a worker is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
@@ -76,6 +109,8 @@ pub enum Ask {
         is_loud: bool,
         /// Who goes on behind the prefix is drawn by these lots.
         lots: Option<Lots>,
+        /// It is ended if it takes longer.
+        time: Option<Duration>,
     },
     /// Load these modules, so that no run has to.
     Load(Vec<String>),
@@ -103,7 +138,7 @@ pub struct Answer {
     pub names: Vec<String>,
     /// What reports call each process.
     pub processes: Vec<(u64, String)>,
-    /// The process that made the call.
+    /// The process that made the call, or does what the command asks for.
     pub main: u64,
     /// Who sent to whom, each sender's sendings in their order.
     pub sent: Vec<(u64, u64)>,
@@ -116,7 +151,7 @@ pub struct Answer {
     pub exits: Vec<(u64, String)>,
     /// Who has not ended, with the function in which it waits.
     pub waiting: Vec<(u64, String)>,
-    /// What the call returned.
+    /// What the call returned, or what the whole program has printed, as a string.
     pub result: Option<String>,
     /// What of the run cannot be turned around.
     pub beyond: Vec<String>,
@@ -155,6 +190,8 @@ pub enum End {
     Halted(i32),
     /// The emulator ended: how.
     Crashed(String),
+    /// Its time was over.
+    Late,
 }
 
 /// No message is longer: what says so is damaged.
@@ -201,7 +238,7 @@ pub struct Run {
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
     pub timed: HashSet<(usize, u32)>,
-    /// The process that made the call.
+    /// The process that made the call, or does what the command asks for.
     pub main: usize,
     /// The number of each process in the answer.
     pub ids: Vec<u64>,
@@ -290,7 +327,7 @@ impl Answer {
                 receivers[from].push(place(to));
             }
         }
-        let main = place(&self.main).ok_or("the call is not among the steps")?;
+        let main = place(&self.main).ok_or("the first process is not among the steps")?;
         Ok(Run {
             receivers,
             timed: self
@@ -340,7 +377,7 @@ impl SharedAccess {
 }
 
 impl Answer {
-    /// The modules that the run has loaded.
+    /// The modules that the run has loaded, or has found not to be there.
     pub fn loads(&self) -> impl Iterator<Item = &str> {
         self.records
             .iter()
@@ -348,6 +385,9 @@ impl Answer {
                 Event::OrderLoad {
                     module: NameId(name),
                     ..
+                }
+                | Event::OrderMiss {
+                    module: NameId(name),
                 } => {
                     let name = self.names.get((name as usize).checked_sub(1)?)?;
                     Some(name.as_str())
