@@ -445,6 +445,58 @@ fn accesses_to_what_processes_share_are_turned_around() {
     }
 }
 
+/// Libraries of OTP: what their processes do is explored, too.
+#[test]
+fn programs_that_use_libraries_are_explored_with_them() {
+    let Some(place) = programs() else { return };
+    for (call, orders, found) in [
+        (
+            "groups_watched",
+            3,
+            Some(("deadlock", "real:groups_watched/0")),
+        ),
+        ("transaction", 4, None),
+        ("hibernates", 8, None),
+        ("times_out", 2, None),
+        ("pool", 4, None),
+        ("pool_killed", 3, Some(("deadlock", "gen:do_call/4"))),
+        ("pool_mended", 4, None),
+    ] {
+        let options = ["--all", "-o", "found"];
+        let (output, json) = explore(&place, &format!("real:{call}"), &options);
+        let found = found.map(|(kind, reason): (&str, &str)| (kind.to_owned(), reason.to_owned()));
+        let told_ = (orders, true, found.iter().cloned().collect());
+        assert_eq!(told(&json), told_, "{call}: {}", errors(&output));
+        if found.is_some() {
+            let check = place.run(&["explore", "--check", "found"]);
+            assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
+        }
+    }
+}
+
+/// Some of what their processes do is not turned around; what is found happens again.
+#[test]
+fn what_fails_in_programs_that_use_libraries_is_found() {
+    let Some(place) = programs() else { return };
+    for (call, reason) in [
+        ("idle", "{noproc,"),
+        ("calls_restarted", "{noproc,"),
+        ("dets_closed", "{badarg,[{dets,lookup,"),
+    ] {
+        let options = ["--runs", "100", "-o", "found"];
+        let (output, json) = explore(&place, &format!("real:{call}"), &options);
+        let (_, _, findings) = told(&json);
+        let is_found = |(kind, told): &(String, String)| kind == "exit" && told.starts_with(reason);
+        assert!(
+            findings.iter().any(is_found),
+            "{call}: {json}{}",
+            errors(&output)
+        );
+        let check = place.run(&["explore", "--check", "found"]);
+        assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
+    }
+}
+
 #[test]
 fn an_exploration_ends_at_its_limit() {
     let Some(place) = programs() else { return };
