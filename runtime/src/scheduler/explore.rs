@@ -509,14 +509,18 @@ fn wake(pid: Pid) {
     }
 }
 
+/// The pids of all processes.
+fn all_pids() -> Vec<Pid> {
+    let guard = ptab::pin();
+    table().iter(&guard).map(|shared| shared.pid()).collect()
+}
+
 /// Whether a process waits for a step of its prefix.
 fn has_unfinished() -> bool {
-    let pids: Vec<Pid> = {
-        let guard = ptab::pin();
-        table().iter(&guard).map(|shared| shared.pid()).collect()
-    };
-    let mut pids = pids.into_iter();
-    is_followed() && pids.any(|pid| with_resting(pid, replay::unfinished).flatten().is_some())
+    is_followed()
+        && all_pids()
+            .into_iter()
+            .any(|pid| with_resting(pid, replay::unfinished).flatten().is_some())
 }
 
 /// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.
@@ -584,10 +588,7 @@ fn answer(end: End) -> ! {
     if outside::has_programs() {
         explored::is_beyond(PROGRAMS);
     }
-    let pids: Vec<Pid> = {
-        let guard = ptab::pin();
-        table().iter(&guard).map(|shared| shared.pid()).collect()
-    };
+    let pids = all_pids();
     let unfinished = pids.iter().find_map(|pid| {
         let line = with_resting(*pid, replay::unfinished)??;
         Some((*pid, line))
