@@ -40,6 +40,8 @@ pub(crate) struct Kept {
     /// time-outs.
     pub(crate) timed: Vec<(Pid, u32)>,
     receives: HashMap<Pid, u32>,
+    /// Monitors and links to processes: how many messages were sent before, by whom, to whom.
+    pub(crate) watched: Vec<(usize, Pid, Pid)>,
     /// What processes that were made began with.
     pub(crate) born: HashMap<Pid, String>,
     /// Processes that were made, and have not ended.
@@ -158,6 +160,16 @@ pub(crate) fn born(pid: Pid, known_as: impl FnOnce() -> String) {
 /// A process sends.
 pub(super) fn sent(from: Pid, to: Pid) {
     kept(|kept| kept.sent.push((from, to)));
+}
+
+/// A process monitors another one, or links to it.
+pub(super) fn watches(by: Pid, whom: Pid) {
+    if is_on() {
+        kept(|kept| {
+            let before = kept.sent.len();
+            kept.watched.push((before, by, whom));
+        });
+    }
 }
 
 /// A receive times out.

@@ -1,5 +1,6 @@
 //! The operations of a process on others: sends, links, monitors, exit signals.
 
+use super::explored;
 use super::order;
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
@@ -278,6 +279,9 @@ impl Process {
             return;
         }
         if self.relations().link(peer, priority) {
+            if let Some(pid) = peer.pid() {
+                explored::watches(self.pid(), pid);
+            }
             self.pass_flags_on(peer);
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Link { from });
@@ -354,7 +358,10 @@ impl Process {
         let from = self.pid();
         let signal = Signal::Monitor { reference, from };
         match target {
-            Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => deliver(pid, signal),
+            Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
+                explored::watches(from, pid);
+                deliver(pid, signal);
+            }
             Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
                 super::ports::deliver(port, signal);
             }

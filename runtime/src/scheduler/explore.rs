@@ -498,6 +498,11 @@ fn answer(end: End) -> ! {
             .iter()
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
+        watched: kept
+            .watched
+            .iter()
+            .map(|(before, by, whom)| (*before, word(*by), word(*whom)))
+            .collect(),
         ended_by: kept
             .ended_by
             .iter()
