@@ -255,8 +255,10 @@ given({Pool, Free, Waiting, Users}, Worker) ->
         {empty, _} ->
             {Pool, [Worker | Free], Waiting, Left};
         {{value, {Client, _} = From}, Others} ->
+            %% Behind the answer, the client could have ended.
+            Used = use(Pool, Client, Worker, Left),
             gen_server:reply(From, Worker),
-            {Pool, Free, Others, use(Pool, Client, Worker, Left)}
+            {Pool, Free, Others, Used}
     end.
 
 use(pool, _, _, Users) -> Users;

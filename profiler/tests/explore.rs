@@ -380,17 +380,19 @@ fn functions_that_are_first_compiled_in_a_run_are_no_other_runs() {
 #[test]
 fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
-    let (output, json) = explore(&place, "found:killed", &[]);
-    let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
-    assert!(
-        not_explored.contains(&"exit signals that end processes".into()),
-        "{json}"
-    );
-    assert_eq!(json["complete"], false);
-    assert!(
-        String::from_utf8_lossy(&output.stdout).contains("not all there are"),
-        "{output:?}"
-    );
+    for (call, what) in [
+        ("killed", "exit signals that end processes"),
+        ("watched", "monitors and links of processes that have ended"),
+    ] {
+        let (output, json) = explore(&place, &format!("found:{call}"), &[]);
+        let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
+        assert!(not_explored.contains(&what.into()), "{json}");
+        assert_eq!(json["complete"], false);
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("not all there are"),
+            "{output:?}"
+        );
+    }
 }
 
 /// Tables, names, persistent terms and arrays: `ci/explore/tables.erl` tells how many orders each call has.

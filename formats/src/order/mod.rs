@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 pub use accesses::{Accesses, Common};
 pub use explore::{
-    Answer, Ask, Call, Candidate, Draw, Drawing, End, Explorer, Job, LEFT_OUT, Lots, Next,
+    Answer, Ask, Call, Candidate, Draw, Drawing, ENDED, End, Explorer, Job, LEFT_OUT, Lots, Next,
     PROGRAMS, Ran, Reply, Run, Scenario, SharedAccess, Touch, Waiting, Who, receive, send,
 };
 pub use kinds::Kind;

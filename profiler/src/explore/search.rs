@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use beamline_formats::chance;
 use beamline_formats::order::{
-    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace, Waiting,
+    Answer, ENDED, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace,
+    Waiting,
 };
 
 use super::drawn::Drawn;
@@ -263,6 +264,9 @@ impl<'a> Search<'a> {
             Err(error) => return state.fails(job, error),
         }
         state.done.beyond.extend(run.beyond.iter().cloned());
+        if state.explorer.could_have_ended() {
+            state.done.beyond.insert(ENDED.to_owned());
+        }
         state.done.beyond.extend(answer.beyond.iter().cloned());
         let first = state.done.result.clone();
         if state.done.result.is_none() {

@@ -46,6 +46,8 @@ pub(crate) struct Kept {
     /// time-outs.
     pub(crate) timed: Vec<(Pid, u32)>,
     receives: HashMap<Pid, u32>,
+    /// Monitors and links to processes: how many messages were sent before, by whom, to whom.
+    pub(crate) watched: Vec<(usize, Pid, Pid)>,
     /// What processes that were made began with.
     pub(crate) born: HashMap<Pid, String>,
     /// Processes that were made, and have not ended.
@@ -214,6 +216,16 @@ pub(super) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
         }
     }
     true
+}
+
+/// A process monitors another one, or links to it.
+pub(super) fn watches(by: Pid, whom: Pid) {
+    if is_on() {
+        kept(|kept| {
+            let before = kept.sent.len();
+            kept.watched.push((before, by, whom));
+        });
+    }
 }
 
 /// A receive times out.

@@ -282,6 +282,9 @@ impl Process {
             return;
         }
         if self.relations().link(peer, priority) {
+            if let Some(pid) = peer.pid() {
+                explored::watches(self.pid(), pid);
+            }
             self.pass_flags_on(peer);
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Link { from });
@@ -358,7 +361,10 @@ impl Process {
         let from = self.pid();
         let signal = Signal::Monitor { reference, from };
         match target {
-            Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => deliver(pid, signal),
+            Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
+                explored::watches(from, pid);
+                deliver(pid, signal);
+            }
             Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
                 super::ports::deliver(port, signal);
             }

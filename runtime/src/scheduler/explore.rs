@@ -627,21 +627,18 @@ fn answer(end: End) -> ! {
             .map(|pid| (word(*pid), known_as(*pid, &kept.born)))
             .collect(),
         main: kept.main.map_or(0, word),
-        sent: kept
-            .sent
-            .iter()
-            .map(|(from, to)| (word(*from), word(*to)))
-            .collect(),
+        sent: pairs(&kept.sent),
         timed: kept
             .timed
             .iter()
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
-        ended_by: kept
-            .ended_by
+        watched: kept
+            .watched
             .iter()
-            .map(|(who, by)| (word(*who), word(*by)))
+            .map(|(before, by, whom)| (*before, word(*by), word(*whom)))
             .collect(),
+        ended_by: pairs(&kept.ended_by),
         exits: kept
             .exits
             .into_iter()
@@ -654,6 +651,12 @@ fn answer(end: End) -> ! {
         end,
     };
     send_and_leave(answer)
+}
+
+/// The numbers of pairs of processes in an answer.
+fn pairs(all: &[(Pid, Pid)]) -> Vec<(u64, u64)> {
+    let all = all.iter();
+    all.map(|(one, other)| (word(*one), word(*other))).collect()
 }
 
 /// How a run has ended that a process could not follow, or in which accesses wait for others.

@@ -28,7 +28,7 @@ use choices::{Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
 pub use wire::{
-    Answer, Ask, Call, End, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess, Waiting,
+    Answer, Ask, Call, ENDED, End, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess, Waiting,
     receive, send,
 };
 
@@ -51,6 +51,8 @@ pub struct Explorer {
     /// Runs of different orders.
     orders: usize,
     has_begun: bool,
+    /// In a run, a process that was monitored or linked to could have ended before.
+    could_have_ended: bool,
 }
 
 /// A run that is to be made.
@@ -133,6 +135,12 @@ impl Explorer {
     #[must_use]
     pub fn orders(&self) -> usize {
         self.orders
+    }
+
+    /// Whether a process that was monitored or linked to in some run could have ended before. This is not turned around.
+    #[must_use]
+    pub fn could_have_ended(&self) -> bool {
+        self.could_have_ended
     }
 
     /// How many runs are being made.
@@ -297,6 +305,7 @@ impl Explorer {
             run.accesses.hide(*at);
         }
         let analysis = Analysis::of(&run, &mut self.choices)?;
+        self.could_have_ended |= analysis.could_have_ended();
         let left_out = &self.left_out;
         let own = analysis.choices(|at| left_out.contains(&at));
         let missed = flight.filter(|flight| {
@@ -406,6 +415,10 @@ impl Universe {
             .timed
             .iter()
             .map(|(at, nth)| (places[*at], *nth))
+            .collect();
+        let watched = run.watched.iter();
+        known.watched = watched
+            .map(|(by, sent, whom)| (places[*by], *sent, places[*whom]))
             .collect();
         let ended = run.ended_by.iter();
         known.ended_by = ended.map(|(who, by)| (places[*who], places[*by])).collect();

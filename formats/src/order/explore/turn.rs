@@ -100,6 +100,18 @@ impl<'r> Analysis<'r> {
             .collect()
     }
 
+    /// Whether a process that was monitored or linked to could have ended before: nothing that whoever watches it has sent since
+    /// then has led to its end.
+    pub(super) fn could_have_ended(&self) -> bool {
+        self.run.watched.iter().any(|(by, sent, whom)| {
+            let steps = &self.run.trace.processes[*by].steps;
+            let is_later = |step: &Step| matches!(step, Step::Send(number) if number > sent);
+            let next = steps.iter().position(is_later);
+            let known = self.causes.of_end(*whom).map(|end| end.of(*by));
+            known.is_some_and(|known| next.is_none_or(|next| known <= next))
+        })
+    }
+
     /// What could have been otherwise at the accesses of all processes, unless these are left out.
     pub(super) fn turns_of_accesses(&self, is_left_out: impl Fn(usize) -> bool) -> Vec<Turn> {
         let races = self.causes.seen.races().iter();

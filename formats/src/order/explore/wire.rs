@@ -145,6 +145,8 @@ pub struct Answer {
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
     pub timed: Vec<(u64, u32)>,
+    /// Monitors and links to processes: how many messages of all were sent before, by whom, to whom.
+    pub watched: Vec<(usize, u64, u64)>,
     /// Who was ended by the end of whom.
     pub ended_by: Vec<(u64, u64)>,
     /// Who ended otherwise than normally, and why.
@@ -242,6 +244,8 @@ pub struct Run {
     pub main: usize,
     /// The number of each process in the answer.
     pub ids: Vec<u64>,
+    /// Monitors and links to processes: by whom, how many messages it had sent before, to whom.
+    pub watched: Vec<(usize, u32, usize)>,
     /// Who was ended by the end of whom.
     pub ended_by: Vec<(usize, usize)>,
     /// Who ended otherwise than normally, and why.
@@ -351,6 +355,7 @@ impl Answer {
                     })
                 })
                 .collect(),
+            watched: self.watched(&place),
             ended_by: self
                 .ended_by
                 .iter()
@@ -361,6 +366,25 @@ impl Answer {
             ids,
             trace,
         })
+    }
+}
+
+impl Answer {
+    /// Monitors and links, with the places of their processes.
+    fn watched(&self, place: &impl Fn(&u64) -> Option<usize>) -> Vec<(usize, u32, usize)> {
+        let mut sent = self.sent.iter().map(|(from, _)| from);
+        let (mut counted, mut counts) = (0, HashMap::<u64, u32>::new());
+        let mut all = Vec::new();
+        for (before, by, whom) in &self.watched {
+            for from in sent.by_ref().take(before - counted) {
+                *counts.entry(*from).or_default() += 1;
+            }
+            counted = *before;
+            if let (Some(place_of_by), Some(whom)) = (place(by), place(whom)) {
+                all.push((place_of_by, counts.get(by).copied().unwrap_or(0), whom));
+            }
+        }
+        all
     }
 }
 
@@ -397,6 +421,9 @@ impl Answer {
     }
 }
 
+/// What is not turned around: a process that is monitored or linked to has ended, or could have.
+pub const ENDED: &str = "monitors and links of processes that have ended";
+
 /// What of a trace cannot be turned around: messages whose causes are not among the steps.
 fn beyond(trace: &Trace) -> Vec<String> {
     let mut beyond = Vec::new();
@@ -407,9 +434,7 @@ fn beyond(trace: &Trace) -> Vec<String> {
     };
     for step in trace.processes.iter().flat_map(|process| &process.steps) {
         match step {
-            Step::Receive(Message::Told(Told { gone: true, .. })) => {
-                add("monitors and links of processes that have ended");
-            }
+            Step::Receive(Message::Told(Told { gone: true, .. })) => add(ENDED),
             Step::Receive(Message::Told(Told { of: None, .. })) => {
                 add("messages of timers and ports")
             }

@@ -89,6 +89,11 @@ impl Causes {
         }
     }
 
+    /// What was known where a process ended, if it did.
+    pub(in super::super) fn of_end(&self, process: usize) -> Option<&Known> {
+        self.ended.get(&process)
+    }
+
     /// What was known where a process began; nothing of one without a parent.
     pub(in super::super) fn of_beginning(&self, process: usize) -> Option<&Known> {
         self.begun.get(&process)?.as_ref()
