@@ -1,5 +1,6 @@
 //! `beamline explore` runs a call, or a whole program, in every order of its messages and accesses, and finds those in which it fails.
 
+mod chart;
 mod drawn;
 mod finding;
 mod machine;
@@ -85,7 +86,7 @@ pub(crate) struct Arguments {
     /// Write what was found as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the prefix of each finding to a file in this folder [default: beamline-findings].
+    /// Write the prefix of each finding, and its chart as an HTML page, to files in this folder [default: beamline-findings].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Run the findings of this folder again: the exit code is 3 if one of them is still found.
@@ -161,6 +162,10 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         modules: done.modules.clone(),
     };
     let files = saved.write_all(&done.findings, &folder)?;
+    for ((finding, answer), file) in done.findings.iter().zip(&done.answers).zip(&files) {
+        let page = file.with_extension(finding::PAGE);
+        chart::write(&page, &args.command, answer, finding.to_string())?;
+    }
     let what = call.map_or_else(|| args.command.join(" "), Call::to_string);
     told::table(&what, &done, &files)?;
     if let Some(json) = &args.json {

@@ -205,6 +205,45 @@ fn whole_programs_are_run_in_every_order() {
     assert_eq!(told(&json).2.len(), 1, "{json}");
 }
 
+/// What a chart's script reads.
+fn chart(place: &Place, file: &str) -> Value {
+    let page = fs::read_to_string(place.file(file)).expect("a chart");
+    let (_, data) = page.split_once("id=\"data\">").expect("it has data");
+    let (data, _) = data.split_once("</script>").expect("they end");
+    serde_json::from_str(data).expect("JSON")
+}
+
+#[test]
+fn each_finding_has_a_chart_of_its_run() {
+    let Some(place) = programs() else { return };
+    // Each of two requests of two clients, the two of the first process, their answers, and two ends.
+    for (call, messages, reason) in [
+        ("deposits", 12, "exits with {{badmatch,1},"),
+        ("counter", 2, "exits with {{badmatch,[{count,1}]},"),
+    ] {
+        let (output, _) = explore(&place, &format!("found:{call}"), &["-o", "found"]);
+        assert_eq!(output.status.code(), Some(3));
+        let chart = chart(&place, "found/finding-1.html");
+        let notice = chart["notice"]["text"].as_str().expect("what was found");
+        assert!(notice.contains(reason), "{notice}");
+        let ns = chart["messages"]["ns"].as_array().expect("messages");
+        assert_eq!(ns.len(), messages, "{call}: {}", chart["messages"]);
+        // Each was seen to be sent and to come.
+        assert!(
+            ns.iter().all(|ns| ns.as_i64().is_some_and(|ns| ns > 0)),
+            "{call}: {ns:?}"
+        );
+        let races = chart["races"]["all"].as_array().expect("races");
+        assert!(!races.is_empty(), "{call}: {}", chart["races"]);
+    }
+    let (output, _) = explore(&place, "orders:one", &["-o", "found"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        !place.file("found/finding-1.html").exists(),
+        "it is of another exploration"
+    );
+}
+
 #[test]
 fn the_finding_of_a_whole_program_happens_again_with_what_it_prints() {
     let Some(place) = programs() else { return };

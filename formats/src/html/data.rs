@@ -20,10 +20,22 @@ const ROWS: usize = 15;
 /// Rows of each table of percentiles.
 const HISTOGRAM_ROWS: usize = 40;
 
+/// What a page says first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Notice {
+    /// What is shown.
+    pub text: String,
+    /// What the page is of, in the place of who recorded it.
+    pub about: String,
+    /// The part that is open first.
+    pub tab: &'static str,
+}
+
 /// Everything that a page shows.
 #[derive(Serialize)]
 pub struct Page {
     file: String,
+    notice: Option<Notice>,
     summary: Summary,
     /// What is missing, a sentence each.
     losses: Vec<String>,
@@ -214,6 +226,7 @@ impl Page {
         let description = recording.description();
         Ok(Page {
             file: file.to_owned(),
+            notice: None,
             losses: lines(&summary.losses.to_string()),
             beamline: description.beamline.clone(),
             command: description.command.join(" "),
@@ -256,6 +269,13 @@ impl Page {
             texts: tables.texts,
             summary,
         })
+    }
+
+    /// The same, with what it says first.
+    #[must_use]
+    pub fn with_notice(self, notice: Notice) -> Page {
+        let notice = Some(notice);
+        Page { notice, ..self }
     }
 
     pub(super) fn title(&self) -> String {

@@ -19,7 +19,7 @@ mod tests;
 
 use std::io::{self, Write};
 
-pub use data::Page;
+pub use data::{Notice, Page};
 
 /// The page: what stands in the places of these marks, in their order.
 const TEMPLATE: &str = include_str!("page/page.html");

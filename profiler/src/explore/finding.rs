@@ -114,6 +114,9 @@ struct Head {
     finding: Finding,
 }
 
+/// How the name of a finding's chart ends, which lies beside it.
+pub(super) const PAGE: &str = "html";
+
 /// How a file of a finding begins.
 const HEAD: &str = "% beamline explore ";
 
@@ -128,6 +131,8 @@ impl Saved {
         if folder.is_dir() {
             for old in files_in(folder)? {
                 fs::remove_file(&old).map_err(|error| failed(&old, error))?;
+                // It may have none.
+                let _ = fs::remove_file(old.with_extension(PAGE));
             }
         }
         if findings.is_empty() {

@@ -3,7 +3,11 @@
 for (const column of [data.calls, data.slices, data.dirty, data.collections, data.messages]) column.at = sums(column.start);
 data.marks.time = sums(data.marks.at);
 byId("command").textContent = data.command || data.file;
-byId("about").textContent = `${data.file}, recorded with Beamline ${data.beamline}`;
+byId("about").textContent = data.notice === null ? `${data.file}, recorded with Beamline ${data.beamline}` : `${data.file}. ${data.notice.about}`;
+if (data.notice !== null) {
+  byId("notice").textContent = data.notice.text;
+  byId("notice").hidden = false;
+}
 
 makeStretch();
 makeTabs([
@@ -17,7 +21,7 @@ makeTabs([
   ["processes", "Processes", makeProcesses],
   ["histograms", "Histograms", makeHistograms],
   ["keys", "Keys", () => {}],
-]);
+], data.notice === null ? "overview" : data.notice.tab);
 
 // The search of the part that is shown, or else that of the flame graph.
 const SEARCHES = { flame: "search", functions: "functions-filter", timeline: "process-search", messages: "message-search", races: "races-filter", processes: "processes-filter" };

@@ -1,6 +1,6 @@
 // The parts of the page, of which one is shown. A part is made when it is shown first.
 
-const tabs = { all: [], now: "" };
+const tabs = { all: [], now: "", first: "" };
 
 function showTab(id, isGone) {
   const tab = tabs.all.find((one) => one.id === id) ?? tabs.all[0];
@@ -17,12 +17,13 @@ function showTab(id, isGone) {
   if (isGone) tab.button.focus();
   if (tabs.now === tab.id) return;
   tabs.now = tab.id;
-  link.set("tab", tab === tabs.all[0] ? "" : tab.id);
+  link.set("tab", tab.id === tabs.first ? "" : tab.id);
   scrollTo(0, 0);
   drawAll();
 }
 
-function makeTabs(list) {
+function makeTabs(list, first) {
+  tabs.first = first;
   const bar = byId("tabs");
   tabs.all = list.map(([id, name, make_]) => ({
     id, make: make_, isMade: false,
@@ -36,7 +37,7 @@ function makeTabs(list) {
     showTab(tabs.all[(to + tabs.all.length) % tabs.all.length].id, true);
     event.preventDefault();
   });
-  link.follow(() => showTab(link.get("tab") ?? list[0][0]));
+  link.follow(() => showTab(link.get("tab") ?? first));
 }
 
 // How to go to a function or a place in other parts. A part that is not made yet is, and then puts its own way here.
