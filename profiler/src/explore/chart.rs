@@ -306,10 +306,10 @@ impl<'r> Chart<'r> {
                     add(ns, who, Happens::Sends(self.id(to), text));
                 }
             }
-            Step::Deliver(message @ Message::Sent { from, .. }) => {
-                if !(self.is_left_out(at) && self.is_left_out(*from)) {
-                    add(ns, who, Happens::Gets(self.trace.message(at, message)));
-                }
+            Step::Deliver(message @ Message::Sent { from, .. })
+                if !(self.is_left_out(at) && self.is_left_out(*from)) =>
+            {
+                add(ns, who, Happens::Gets(self.trace.message(at, message)));
             }
             Step::Deliver(message @ Message::Told(told)) => {
                 let label = self.trace.message(at, message);
