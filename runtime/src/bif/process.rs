@@ -47,7 +47,7 @@ bifs! {
     bif erts_internal:"group_leader"/3 => group_leader_3, ordered;
     bif erlang:"bump_reductions"/1 => bump_reductions_1, own;
     hbif erlang:"hibernate"/3 => hibernate_3, ordered;
-    bif erts_internal:"await_run"/0 => await_run_0, own;
+    bif erts_internal:"await_run_trap"/0 => await_run_trap_0, own;
 }
 
 impl From<BadOptions> for Raise<'static> {
@@ -56,9 +56,9 @@ impl From<BadOptions> for Raise<'static> {
     }
 }
 
-/// Waits for a run, in an emulator that explores all that its command has it do: the command begins with this call. It is none
-/// of OTP's.
-fn await_run_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
+/// Waits for a run, in an emulator that explores all that its command has it do: the command begins with this call. OTP has
+/// none such, so it is listed among its BIFs as little as what they go on with.
+fn await_run_trap_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     match explored::may_begin(p.pid()) {
         Some(true) => Ok(am::ok.term()),
         Some(false) => Err(Control::Wait.into()),

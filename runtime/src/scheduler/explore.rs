@@ -167,7 +167,7 @@ pub(crate) fn with_explored(init: Vec<String>) -> Vec<String> {
     let is_whole = SCENARIO
         .get()
         .is_some_and(|scenario| scenario.call.is_none());
-    let wait = ["-s", "erts_internal", "await_run", "--"].map(str::to_owned);
+    let wait = ["-s", "erts_internal", "await_run_trap", "--"].map(str::to_owned);
     let first = is_whole.then_some(wait).into_iter().flatten();
     first.chain(init).collect()
 }
