@@ -88,7 +88,7 @@ enum Verb {
     /// Print which other messages could have come first at each receive of a recorded run.
     #[command(after_help = races::EXAMPLES, override_usage = "beamline races [OPTIONS] FILE [-- COMMAND...]")]
     Races(races::Arguments),
-    /// Run a call in every order of its messages and accesses to tables and names, and find those in which it fails.
+    /// Run a call or a program in every order of its messages and accesses to tables and names, and find those in which it fails.
     #[command(after_help = explore::EXAMPLES, override_usage = "beamline explore [--call M:F] [OPTIONS] -- COMMAND...\n       beamline explore --check FOLDER")]
     Explore(explore::Arguments),
     /// Print a report of profile files, or of a recording.

@@ -61,7 +61,8 @@ pub(crate) struct ReplayOf {
         long,
         value_name = "N",
         requires = "replay",
-        conflicts_with = "deterministic"
+        conflicts_with = "deterministic",
+        value_parser = schedulers()
     )]
     pub(crate) schedulers: Option<u16>,
     /// Where it stops: the option of `beamline replay` alone.

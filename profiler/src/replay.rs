@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
 fn not_of_finding(args: &Arguments) -> Option<&'static str> {
     if args.stop_at.is_some() {
         return Some(
-            "--stop-at: the finding of an exploration is one call, and does not stop in it",
+            "--stop-at: the finding of an exploration is one run, and does not stop in it",
         );
     }
     if args.schedulers.is_some() {

@@ -368,6 +368,24 @@ fn what_cannot_be_followed_is_said_in_a_line() {
 }
 
 #[test]
+fn schedulers_that_cannot_be_are_refused() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    for arguments in [
+        "replay run.stream --schedulers 0",
+        "run --replay run.stream --schedulers 0 -- work.erl",
+        "run --replay run.stream --schedulers 2 --deterministic -- work.erl",
+        "run --schedulers 2 -- work.erl",
+    ] {
+        let refused = place.run(&arguments.split(' ').collect::<Vec<_>>());
+        let said = errors(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{arguments}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments}: {said}");
+    }
+}
+
+#[test]
 fn what_can_be_no_replay_is_refused_before_anything_runs() {
     let Some(place) = Place::new(RACES) else {
         return;

@@ -17,7 +17,7 @@ use crate::hash::HashSet;
 use crate::sys::stderr::complain;
 use crate::term::Pid;
 
-/// Whether the replay is to stop, and has.
+/// Whether the replay is to stop, and has: a state gives way to a later one only.
 pub(super) static STATE: AtomicU8 = AtomicU8::new(RUNS);
 const RUNS: u8 = 0;
 const IS_TO_STOP: u8 = 1;
@@ -85,8 +85,7 @@ fn stop() {
 
 /// The replay ends as a process cannot follow: nobody does more of what the recorded run did not.
 pub(super) fn stand_still() {
-    let _ = STATE.compare_exchange(RUNS, STOPPED, Ordering::AcqRel, Ordering::Relaxed);
-    let _ = STATE.compare_exchange(IS_TO_STOP, STOPPED, Ordering::AcqRel, Ordering::Relaxed);
+    STATE.fetch_max(STOPPED, Ordering::AcqRel);
 }
 
 /// Tells at the end of a replay that it has not come where it was to stop.
