@@ -81,6 +81,18 @@ impl Accesses {
         self.get(access).map_or(&[], |made| &made.to)
     }
 
+    /// Whether an object tells whether a process has ended: that process alone changes it, by its end.
+    pub(super) fn is_of_end(&self, object: u64) -> bool {
+        let object = self.objects.get(&object);
+        object.is_some_and(|object| object.shared == Shared::Process)
+    }
+
+    /// Whether an object tells of the end of nobody.
+    pub(super) fn is_of_nobody(&self, object: u64) -> bool {
+        let object = self.objects.get(&object);
+        object.is_some_and(|object| object.shared == Shared::Nobody)
+    }
+
     /// Those of a process see none of others, and others see none of them.
     pub(super) fn hide(&mut self, process: usize) {
         for made in self.all.get_mut(process).into_iter().flatten() {
@@ -194,6 +206,7 @@ impl Object {
             Shared::PersistentTerms => "persistent_term",
             Shared::Atomics => "atomics",
             Shared::Counters => "counters",
+            Shared::Process | Shared::Nobody => "process",
         }
     }
 
@@ -201,7 +214,7 @@ impl Object {
     fn part_name(&self) -> &'static str {
         match self.shared {
             Shared::Table | Shared::PersistentTerms => "the key",
-            Shared::Name | Shared::Names => "the part",
+            Shared::Name | Shared::Names | Shared::Process | Shared::Nobody => "the part",
             Shared::Atomics | Shared::Counters => "place",
         }
     }
@@ -216,6 +229,7 @@ impl fmt::Display for Object {
             Shared::PersistentTerms => f.write_str("persistent_term"),
             Shared::Atomics => f.write_str("an array of atomics"),
             Shared::Counters => f.write_str("an array of counters"),
+            Shared::Process | Shared::Nobody => f.write_str("the end of a process"),
         }
     }
 }

@@ -16,16 +16,22 @@ pub enum Shared {
     Atomics = 5,
     /// An array of `counters`.
     Counters = 6,
+    /// Whether a process has ended, in an exploration.
+    Process = 7,
+    /// The same of nobody: a process looked for one by a name that nobody had.
+    Nobody = 8,
 }
 
 impl Shared {
-    const ALL: [Shared; 6] = [
+    const ALL: [Shared; 8] = [
         Shared::Table,
         Shared::Name,
         Shared::Names,
         Shared::PersistentTerms,
         Shared::Atomics,
         Shared::Counters,
+        Shared::Process,
+        Shared::Nobody,
     ];
 }
 

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use beamline_formats::chance;
 use beamline_formats::order::{
-    Answer, ENDED, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace,
-    Waiting,
+    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace, Waiting,
 };
 
 use super::drawn::Drawn;
@@ -269,9 +268,8 @@ impl<'a> Search<'a> {
             Err(error) => return state.fails(job, error),
         }
         state.done.beyond.extend(run.beyond.iter().cloned());
-        if state.explorer.could_have_ended() {
-            state.done.beyond.insert(ENDED.to_owned());
-        }
+        let State { explorer, done, .. } = state;
+        done.beyond.extend(explorer.beyond().map(str::to_owned));
         state.done.beyond.extend(answer.beyond.iter().cloned());
         let first = state.done.result.clone();
         if state.done.result.is_none() {

@@ -166,6 +166,7 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: Ref
     if let Some(priority) = request.link {
         p.relations().link(child.pid().into(), priority);
         child.relations().link(p.pid().into(), false);
+        explored::links(p.pid(), child.pid());
     }
     let Some(monitor) = request.monitor else {
         return;
@@ -182,6 +183,7 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: Ref
     };
     relations.origins.insert(reference, origin);
     child.relations().targets.insert(reference, p.pid());
+    explored::monitors(p.pid(), child.pid(), reference);
 }
 
 fn new_ref(alias: Option<AliasEnd>) -> RefNumbers {
@@ -311,7 +313,7 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     if let Some(pid) = other.as_pid() {
-        p.takes_turn(pid)?;
+        explored::looks_for(p, pid)?;
     }
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
@@ -422,7 +424,7 @@ fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
 fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'static>> {
     let by_name = |name: Atom, node: Atom| -> Result<Monitored, Leave<'static>> {
         let here = node == am::nonode_at_nohost;
-        let pid = match registry::find(p, name)? {
+        let pid = match registry::find_to_watch(p, name)? {
             Some(registry::Named::Process(pid)) if here => Some(pid),
             _ => None,
         };
@@ -430,7 +432,7 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
     };
     match target.view() {
         View::Pid(pid) => {
-            p.takes_turn(pid)?;
+            explored::looks_for(p, pid)?;
             Ok(Monitored::Process(pid))
         }
         _ if is_elsewhere(target, tag::EXTERNAL_PID) => Ok(Monitored::Elsewhere),
@@ -477,7 +479,7 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    demonitor(p, reference)?;
+    demonitor(p, reference, true)?;
     Ok(Term::bool(true))
 }
 
@@ -489,10 +491,11 @@ fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'stati
     })
 }
 
-/// `false` when there is no such monitor; `badarg` when it is another process's alias.
-fn demonitor(p: &Process, reference: Term<'_>) -> Result<bool, Raise<'static>> {
+/// `false` when there is no such monitor; `badarg` when it is another process's alias. With `keeps`, a message that the
+/// monitor has given before stays.
+fn demonitor(p: &Process, reference: Term<'_>, keeps: bool) -> Result<bool, Raise<'static>> {
     match reference.view() {
-        View::Ref(reference) => Ok(p.demonitor(reference.numbers())),
+        View::Ref(reference) => Ok(p.demonitor(reference.numbers(), keeps)),
         View::External(other)
             if other.kind() == tag::EXTERNAL_REF && is_of_old_incarnation(reference) =>
         {
@@ -514,7 +517,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    if demonitor(p, reference)? {
+    if demonitor(p, reference, !flush)? {
         return Ok(Term::bool(true));
     }
     let result = Term::bool(!info);

@@ -52,6 +52,10 @@ pub(crate) enum Shared {
     PersistentTerms,
     Atomics,
     Counters,
+    /// Whether a process has ended, in a run of an exploration.
+    Process,
+    /// The same of nobody.
+    Nobody,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.

@@ -104,7 +104,10 @@ impl Process {
         if forget_blocker(self.pid().0) {
             dirty_queues::limits_changed();
         }
-        if !(GIVES_UP.get())(self) || registry::unregister_exiting(self).is_err() {
+        if !(GIVES_UP.get())(self)
+            || registry::unregister_exiting(self).is_err()
+            || explored::goes(self).is_err()
+        {
             probes().exiting(self, false);
             return false;
         }
@@ -150,6 +153,13 @@ impl Process {
                 if let Some(mut relations) = self.some_relations() {
                     relations.remove_origin(reference);
                 }
+            }
+            // In an explored run, whoever has asked before the end is told why it came.
+            Signal::Monitor { reference, from } if explored::is_on() => {
+                self.relations().targets.insert(reference, from);
+            }
+            Signal::Link { from } if explored::is_on() => {
+                self.relations().links.entry(from).or_default();
             }
             other => other.answer_for_gone(self.pid()),
         }

@@ -2,6 +2,8 @@
 //!
 //! Invariants: T1 of `term/mod.rs`.
 
+mod watches;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use beamline_formats::ring::Touch;
@@ -12,6 +14,8 @@ use super::{Process, init_pid};
 use crate::hash::{HashMap, HashSet};
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
+pub(crate) use watches::{Watch, gives_up_monitor, links, looks_for, monitors};
+pub(in crate::process) use watches::{end_of_nobody, gives_up_link, goes};
 
 /// This process of the operating system makes one run, and ends with it.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -46,8 +50,9 @@ pub(crate) struct Kept {
     /// time-outs.
     pub(crate) timed: Vec<(Pid, u32)>,
     receives: HashMap<Pid, u32>,
-    /// Monitors and links to processes: how many messages were sent before, by whom, to whom.
-    pub(crate) watched: Vec<(usize, Pid, Pid)>,
+    pub(crate) watches: Vec<Watch>,
+    /// Who trapped exits when it ended.
+    pub(crate) trapped: HashSet<Pid>,
     /// What processes that were made began with.
     pub(crate) born: HashMap<Pid, String>,
     /// Processes that were made, and have not ended.
@@ -218,16 +223,6 @@ pub(super) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
     true
 }
 
-/// A process monitors another one, or links to it.
-pub(super) fn watches(by: Pid, whom: Pid) {
-    if is_on() {
-        kept(|kept| {
-            let before = kept.sent.len();
-            kept.watched.push((before, by, whom));
-        });
-    }
-}
-
 /// A receive times out.
 pub(super) fn times_out(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
@@ -259,6 +254,9 @@ pub(crate) fn returns(p: &Process, result: RawTerm) {
 
 /// A process ends.
 pub(super) fn ends(p: &Process) {
+    if p.flags.get().trap_exit {
+        kept(|kept| kept.trapped.insert(p.pid()));
+    }
     let Some(reason) = p.exit_reason().filter(|reason| *reason != am::normal) else {
         return;
     };

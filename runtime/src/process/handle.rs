@@ -230,7 +230,7 @@ impl Process {
         let alias = self.alias(reference)?;
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
-            self.demonitor(reference);
+            self.demonitor(reference, false);
         }
         Some(alias)
     }
@@ -317,6 +317,9 @@ impl Process {
         }
         if self.flags.get().trap_exit {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
+            if !linked && explored::is_on() {
+                explored::is_beyond("exit signals to processes that trap exits");
+            }
             let source = Source::end_of(from.pid(), reason.term());
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
@@ -408,14 +411,16 @@ impl Process {
         reference_of(&self.heap, numbers, self.pid())
     }
 
-    /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none.
-    pub(crate) fn demonitor(&self, reference: RefNumbers) -> bool {
+    /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none. With `keeps`, one that came
+    /// before would have stayed.
+    pub(crate) fn demonitor(&self, reference: RefNumbers, keeps: bool) -> bool {
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
         else {
             return false;
         };
+        explored::gives_up_monitor(self.pid(), reference, keeps);
         send_demonitor(&origin.target, reference);
         true
     }

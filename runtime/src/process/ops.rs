@@ -283,7 +283,7 @@ impl Process {
         }
         if self.relations().link(peer, priority) {
             if let Some(pid) = peer.pid() {
-                explored::watches(self.pid(), pid);
+                explored::links(self.pid(), pid);
             }
             self.pass_flags_on(peer);
             let from = self.pid().into();
@@ -328,6 +328,9 @@ impl Process {
             .some_relations()
             .and_then(|mut relations| relations.begin_unlink(peer));
         if let Some(id) = begun {
+            if let Some(pid) = peer.pid() {
+                explored::gives_up_link(self.pid(), pid);
+            }
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });
         }
@@ -362,7 +365,7 @@ impl Process {
         let signal = Signal::Monitor { reference, from };
         match target {
             Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
-                explored::watches(from, pid);
+                explored::monitors(from, pid, reference);
                 deliver(pid, signal);
             }
             Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {

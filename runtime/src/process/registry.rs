@@ -7,6 +7,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::access::{Access, Names, Object, Part, Shared, Touch};
 use super::event::Event;
+use super::explored;
 use super::order;
 use super::probe::{happened, probes};
 use super::shared::lookup;
@@ -96,6 +97,26 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
         })?;
     }
     Ok(names.get(&name).copied())
+}
+
+/// The same where `p` is to be told of the end of who has it.
+///
+/// # Errors
+/// As [`to_change`].
+pub(crate) fn find_to_watch(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
+    let names = names().read();
+    let named = names.get(&name).copied();
+    if order::is_asked() {
+        let found = Touch {
+            access: Access::Read,
+            ..of_name(name)
+        };
+        match named.is_none() && explored::is_on() {
+            true => p.accesses_all(&[found, explored::end_of_nobody()])?,
+            false => p.accesses(found)?,
+        }
+    }
+    Ok(named)
 }
 
 /// The process or port that has `name`, by no process.

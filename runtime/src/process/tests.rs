@@ -172,7 +172,7 @@ fn linking_the_dead_gives_noproc() {
         texts.recv_timeout(LONG).unwrap(),
         "{DOWN,_,process,_,noproc}"
     );
-    assert!(!ask(watcher, move |p| p.demonitor(reference)));
+    assert!(!ask(watcher, move |p| p.demonitor(reference, true)));
     send_atom(watcher, am::normal);
 }
 

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::order::{
-    self, Answer, Ask, Call, End, Lots, PROGRAMS, Reply, Scenario, SharedAccess, Trace,
+    self, Answer, Ask, Call, End, Lots, PROGRAMS, Reply, Scenario, SharedAccess, Trace, Watch,
 };
 use beamline_formats::ring::NameId;
 use beamline_formats::variable::Variable as _;
@@ -609,6 +609,7 @@ fn answer(end: End) -> ! {
     }
     let lacks_accesses = replay::lacks_accesses();
     let kept = explored::end();
+    let watches = watches(&kept);
     let astray = kept.astray.clone().or(unfinished);
     let end = how_it_ended(end, astray, lacks_accesses);
     let mut names = Names::default();
@@ -633,11 +634,7 @@ fn answer(end: End) -> ! {
             .iter()
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
-        watched: kept
-            .watched
-            .iter()
-            .map(|(before, by, whom)| (*before, word(*by), word(*whom)))
-            .collect(),
+        watches,
         ended_by: pairs(&kept.ended_by),
         exits: kept
             .exits
@@ -669,6 +666,25 @@ fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -
         ),
         (end, _) => end,
     }
+}
+
+/// Who was to be told of whose end, unless nothing comes of it: a process that does not trap exits hears nothing of the
+/// normal end of one that it is linked to.
+fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
+    let traps = |pid: Pid| {
+        kept.trapped.contains(&pid) || with_resting(pid, |p| p.flags.get().trap_exit) == Some(true)
+    };
+    let has_failed = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
+    let watch = |watch: &explored::Watch| {
+        let kills = watch.is_link() && !traps(watch.by);
+        (!kills || has_failed(watch.whom)).then(|| Watch {
+            by: word(watch.by),
+            whom: word(watch.whom),
+            until: watch.until,
+            kills,
+        })
+    };
+    kept.watches.iter().filter_map(watch).collect()
 }
 
 /// The accesses of a run. Those steps count that are told.

@@ -27,8 +27,9 @@ use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
+use wire::KILLS;
 pub use wire::{
-    Answer, Ask, Call, ENDED, End, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess, Waiting,
+    Answer, Ask, Call, End, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess, Waiting, Watch,
     receive, send,
 };
 
@@ -51,8 +52,8 @@ pub struct Explorer {
     /// Runs of different orders.
     orders: usize,
     has_begun: bool,
-    /// In a run, a process that was monitored or linked to could have ended before.
-    could_have_ended: bool,
+    /// In a run, a process could have been ended by the end of another one.
+    could_be_killed: bool,
 }
 
 /// A run that is to be made.
@@ -121,6 +122,7 @@ struct Packed {
     steps: Vec<(usize, Box<[u32]>)>,
     receivers: Vec<(usize, Box<[Option<usize>]>)>,
     ended_by: Vec<(usize, usize)>,
+    watches: Vec<Watch<usize>>,
     accesses: Accesses,
 }
 
@@ -137,10 +139,9 @@ impl Explorer {
         self.orders
     }
 
-    /// Whether a process that was monitored or linked to in some run could have ended before. This is not turned around.
-    #[must_use]
-    pub fn could_have_ended(&self) -> bool {
-        self.could_have_ended
+    /// What of the runs could not be turned around.
+    pub fn beyond(&self) -> impl Iterator<Item = &'static str> {
+        self.could_be_killed.then_some(KILLS).into_iter()
     }
 
     /// How many runs are being made.
@@ -305,7 +306,7 @@ impl Explorer {
             run.accesses.hide(*at);
         }
         let analysis = Analysis::of(&run, &mut self.choices)?;
-        self.could_have_ended |= analysis.could_have_ended();
+        self.could_be_killed |= analysis.could_be_killed();
         let left_out = &self.left_out;
         let own = analysis.choices(|at| left_out.contains(&at));
         let missed = flight.filter(|flight| {
@@ -355,6 +356,7 @@ impl Explorer {
             trace: Trace { processes },
             receivers,
             ended_by: packed.ended_by.clone(),
+            watches: packed.watches.clone(),
             accesses: packed.accesses.clone(),
             ..Run::default()
         }
@@ -416,9 +418,9 @@ impl Universe {
             .iter()
             .map(|(at, nth)| (places[*at], *nth))
             .collect();
-        let watched = run.watched.iter();
-        known.watched = watched
-            .map(|(by, sent, whom)| (places[*by], *sent, places[*whom]))
+        let watches = run.watches.iter();
+        known.watches = watches
+            .filter_map(|watch| watch.moved(|at| places.get(at).copied()))
             .collect();
         let ended = run.ended_by.iter();
         known.ended_by = ended.map(|(who, by)| (places[*who], places[*by])).collect();
@@ -482,6 +484,7 @@ impl Steps {
             .filter(|(_, to)| !to.is_empty());
         Packed {
             ended_by: run.ended_by.clone(),
+            watches: run.watches.clone(),
             accesses: run.accesses.clone(),
             steps: steps.collect(),
             receivers: receivers.map(|(at, to)| (at, to.clone().into())).collect(),

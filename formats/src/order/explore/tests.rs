@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
-use super::super::accesses::To;
+use super::super::accesses::{Object, To};
 use super::super::{Access, Message};
 use super::*;
+use crate::ring::Shared;
 
 /// What a process of a program does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Sends a message of a kind to a process.
     Send(usize, u8),
@@ -23,14 +24,25 @@ enum Act {
     Change(Option<u64>),
     /// Reads a key, and leaves out its next act if another process was the last to change that key.
     Skip(u64),
+    /// Monitors a process: a message of kind 0 tells of its end, and one of kind 1 that it is gone.
+    Monitor(usize),
+    /// Ends: its last act.
+    End,
 }
 
-use Act::{Change, Read, Send, Skip, Take, TakeAfter};
+use Act::{Change, End, Monitor, Read, Send, Skip, Take, TakeAfter};
 
 impl Act {
-    /// What it does to the table.
-    fn to(self) -> Option<To> {
+    /// What it does to the table, or to what tells of the end of a process: that of process `at`.
+    fn to(self, at: usize) -> Option<To> {
+        let end_of = |of: usize, is_change| To {
+            object: END + of as u64,
+            is_change,
+            part: None,
+        };
         let (part, is_change) = match self {
+            Monitor(of) => return Some(end_of(of, false)),
+            End => return Some(end_of(at, true)),
             Read(key) => (key, false),
             Skip(key) => (Some(key), false),
             Change(key) => (key, true),
@@ -44,6 +56,9 @@ impl Act {
         })
     }
 }
+
+/// The number of the object that tells of the end of the first process.
+const END: u64 = 100;
 
 /// The scripts of processes that are there from the beginning.
 type Program = Vec<Vec<Act>>;
@@ -67,12 +82,18 @@ struct Machine<'p> {
     accesses: Accesses,
     /// What each access came after, as the definition says.
     saw: Vec<Vec<Vec<Access>>>,
+    has_ended: Vec<bool>,
+    /// Who monitors each process.
+    monitors: Vec<Vec<usize>>,
+    watches: Vec<Watch<usize>>,
+    /// How many messages have told each process of others.
+    told: Vec<u32>,
 }
 
 /// One of the two is a change, of what both are to.
 fn are_dependent(one: To, other: To) -> bool {
     let common = one.part.is_none() || other.part.is_none() || one.part == other.part;
-    common && (one.is_change || other.is_change)
+    one.object == other.object && common && (one.is_change || other.is_change)
 }
 
 impl<'p> Machine<'p> {
@@ -91,6 +112,10 @@ impl<'p> Machine<'p> {
             made: vec![0; n],
             accesses: Accesses::default(),
             saw: vec![Vec::new(); n],
+            has_ended: vec![false; n],
+            monitors: vec![Vec::new(); n],
+            watches: Vec::new(),
+            told: vec![0; n],
         }
     }
 
@@ -119,6 +144,49 @@ impl<'p> Machine<'p> {
         self.next[at] += 1 + usize::from(skips);
         self.saw[at].push(saw);
         self.table.push((access, to));
+        self.accesses.name(
+            to.object,
+            Object {
+                shared: shared(to),
+                name: String::new(),
+            },
+            None,
+        );
+    }
+
+    /// What it has monitored and ended, an access does: whom it tells what.
+    fn tells(&mut self, at: usize, act: Act) -> Vec<(usize, Message, u8)> {
+        let (told, of, gone) = match act {
+            Monitor(of) if self.has_ended[of] => (vec![at], of, true),
+            Monitor(of) => {
+                self.monitors[of].push(at);
+                self.watches.push(Watch {
+                    by: at,
+                    whom: of,
+                    until: None,
+                    kills: false,
+                });
+                return Vec::new();
+            }
+            End => {
+                self.has_ended[at] = true;
+                (std::mem::take(&mut self.monitors[at]), at, false)
+            }
+            _ => return Vec::new(),
+        };
+        let told = told.into_iter().filter(|to| !self.has_ended[*to]);
+        let told: Vec<usize> = told.collect();
+        told.into_iter()
+            .map(|to| {
+                self.told[to] += 1;
+                let message = Message::Told(super::super::Told {
+                    number: self.told[to],
+                    of: Some(of),
+                    gone,
+                });
+                (to, message, u8::from(gone))
+            })
+            .collect()
     }
 
     /// The order of the run, as text.
@@ -128,6 +196,12 @@ impl<'p> Machine<'p> {
             process
                 .steps
                 .retain(|step| !matches!(step, Step::After { .. }));
+            // How many others came before it is no choice.
+            for step in &mut process.steps {
+                if let Step::Receive(Message::Told(told)) = step {
+                    told.number = 1;
+                }
+            }
         }
         format!("{log}{:?}", self.saw)
     }
@@ -189,6 +263,7 @@ impl<'p> Machine<'p> {
             trace: self.trace(),
             receivers: self.receivers.clone(),
             timed: self.timed.clone(),
+            watches: self.watches.clone(),
             accesses: self.accesses.clone(),
             ..Run::default()
         }
@@ -207,13 +282,21 @@ impl<'p> Machine<'p> {
             let mut next = self.clone();
             match self.act(at) {
                 None => continue,
-                Some(act @ (Read(_) | Change(_) | Skip(_))) => {
-                    let to = act.to().expect("an access");
+                Some(act @ (Read(_) | Change(_) | Skip(_) | Monitor(_) | End)) => {
+                    let to = act.to(at).expect("an access");
+                    if matches!(act, End) {
+                        next.steps[at].push(Step::Exit);
+                    }
                     next.access(at, act, to);
+                    for (to, message, kind) in next.tells(at, act) {
+                        next.deliver(to, (message, kind));
+                    }
                 }
                 Some(Send(to, kind)) => {
                     let message = next.send(at, to, kind);
-                    next.deliver(to, message);
+                    if !next.has_ended[to] {
+                        next.deliver(to, message);
+                    }
                 }
                 Some(Take(kind) | TakeAfter(kind)) => match self.fits(at, kind) {
                     Some(place) => next.take(at, place, false),
@@ -268,7 +351,9 @@ impl<'p> Machine<'p> {
     fn follow_one(&mut self, at: usize, due: &mut VecDeque<Step>, told: &Told) -> Option<bool> {
         match due.front() {
             Some(Step::Deliver(message)) => {
-                let found = self.held[at].iter().position(|(held, _)| held == message);
+                let found = self.held[at]
+                    .iter()
+                    .position(|(held, _)| is_same(held, message));
                 if let Some(found) = found {
                     let message = self.held[at].remove(found)?;
                     self.deliver(at, message);
@@ -287,11 +372,22 @@ impl<'p> Machine<'p> {
             return Some(false);
         };
         match act {
-            Read(_) | Change(_) | Skip(_) => {
+            Read(_) | Change(_) | Skip(_) | Monitor(_) | End => {
+                // It has ended before it tells of its end.
+                if act == End && !self.steps[at].contains(&Step::Exit) {
+                    if !matches!(due.front(), None | Some(Step::Exit)) {
+                        return Some(false);
+                    }
+                    due.pop_front();
+                    self.steps[at].push(Step::Exit);
+                }
                 if told.is_later(&self.made, at, due.is_empty()) {
                     return Some(false);
                 }
-                self.access(at, act, act.to()?);
+                self.access(at, act, act.to(at)?);
+                for (to, message, kind) in self.tells(at, act) {
+                    self.held[to].push_back((message, kind));
+                }
                 Some(true)
             }
             Send(to, kind) => {
@@ -308,7 +404,9 @@ impl<'p> Machine<'p> {
                 match self.fits(at, kind) {
                     Some(place) if !matches!(due.front(), Some(Step::Deliver(_))) => {
                         // It takes another one than it should.
-                        is_due(&Step::Receive(self.queues[at][place].0)).then_some(())?;
+                        let takes = Step::Receive(self.queues[at][place].0);
+                        let is_told = matches!((due.front(), &takes), (Some(Step::Receive(due)), Step::Receive(taken)) if is_same(due, taken));
+                        (is_told || is_due(&takes)).then_some(())?;
                         self.take(at, place, may_time_out);
                     }
                     None if due.front() == Some(&Step::Timeout) && may_time_out => {
@@ -320,6 +418,22 @@ impl<'p> Machine<'p> {
                 Some(true)
             }
         }
+    }
+}
+
+/// Whether two runs call a message so: what tells of a process is known by that process.
+fn is_same(one: &Message, other: &Message) -> bool {
+    match (one, other) {
+        (Message::Told(one), Message::Told(other)) => one.of == other.of,
+        _ => one == other,
+    }
+}
+
+/// What an access is to.
+fn shared(to: To) -> Shared {
+    match to.object < END {
+        true => Shared::Table,
+        false => Shared::Process,
     }
 }
 
@@ -391,6 +505,12 @@ fn explored(program: &Program, workers: usize) -> (Vec<String>, usize) {
         let job = jobs.pop_front().expect("a run to wait for");
         match Machine::new(program).follow(&job.prefix) {
             None => {
+                // An access can always come first.
+                assert!(
+                    job.turned.is_some(),
+                    "{program:?} cannot do\n{}",
+                    job.prefix
+                );
                 explorer.was_impossible(&job);
                 impossible += 1;
             }
@@ -533,6 +653,69 @@ prop_compose! {
     }
 }
 
+#[test]
+fn monitors_of_what_ends_have_as_many_orders_as_one_can_count() {
+    check(&vec![
+        vec![Change(Some(1)), End],
+        vec![Change(None), Monitor(0), Take(Some(1)), End],
+        vec![Send(1, 1), Change(None), End],
+    ]);
+    for (program, orders) in [
+        // It is monitored, or it is gone.
+        (vec![vec![Monitor(1), Take(None), End], vec![End]], 2),
+        (vec![vec![Monitor(1), Take(Some(0)), End], vec![End]], 2),
+        // Nobody looks.
+        (vec![vec![End], vec![End]], 1),
+        // It ends when it has been monitored for sure.
+        (
+            vec![
+                vec![Monitor(1), Send(1, 0), Take(None)],
+                vec![Take(None), End],
+            ],
+            1,
+        ),
+        // It has ended for sure.
+        (
+            vec![
+                vec![Take(None), Take(None)],
+                vec![Send(2, 0), End],
+                vec![Monitor(1), Take(Some(1)), Send(0, 0)],
+            ],
+            2,
+        ),
+        // Two monitor it.
+        (
+            vec![
+                vec![Monitor(2), Take(None)],
+                vec![Monitor(2), Take(None)],
+                vec![End],
+            ],
+            4,
+        ),
+        // What it has sent comes before its end.
+        (
+            vec![
+                vec![Monitor(1), Take(None), Take(None)],
+                vec![Send(0, 1), End],
+            ],
+            2,
+        ),
+    ] {
+        let (logs, _) = explored(&program, 1);
+        assert_eq!(logs.len(), orders, "{program:?}");
+        check(&program);
+    }
+}
+
+prop_compose! {
+    fn ending_act()(is_monitor in 0..3_u8, other in any_act(), of in 0..3_usize) -> Act {
+        match is_monitor {
+            0 => Monitor(of),
+            _ => other,
+        }
+    }
+}
+
 prop_compose! {
     fn any_act()(is_access: bool, other in act(), key in 0..2_u64, what in 0..9_u8) -> Act {
         match what {
@@ -551,6 +734,18 @@ proptest! {
     fn all_orders_of_random_programs_are_run_once(
         program in proptest::collection::vec(proptest::collection::vec(act(), 0..5), 3),
     ) {
+        check(&program);
+    }
+
+    #[test]
+    fn all_orders_of_random_programs_with_monitors_are_run_once(
+        mut program in proptest::collection::vec(proptest::collection::vec(ending_act(), 0..4), 3),
+    ) {
+        for (at, acts) in program.iter_mut().enumerate() {
+            // Nobody monitors itself.
+            acts.retain(|act| *act != Monitor(at));
+            acts.push(End);
+        }
         check(&program);
     }
 

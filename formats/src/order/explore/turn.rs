@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
-use super::super::{Access, Message, RACES_MAX, Step, Trace};
+use super::super::{Access, Message, RACES_MAX, Step, Told, Trace};
 use super::Run;
 use super::choices::{Choice, Choices, Did};
 use super::saw::{Made, Saw};
@@ -53,6 +53,8 @@ pub(super) struct Analysis<'r> {
     takers: Takers,
     /// All messages to a process, by who sent them or whose end they tell, in their order.
     lines: Vec<BTreeMap<Option<usize>, Vec<Message>>>,
+    /// The receives of a process before which messages must come.
+    limits: HashMap<(usize, Message), u32>,
     /// The choices of each process, each with its step.
     choices: Vec<Vec<(usize, Choice)>>,
     /// Where each access stands among the steps of its process.
@@ -76,11 +78,16 @@ impl<'r> Analysis<'r> {
             return Err("more accesses of a run race than are looked for".into());
         }
         let saw = saw(run, causes.seen.order());
+        let untold = untold(run);
         Ok(Analysis {
             run,
             causes,
             takers: takers(run),
-            lines: lines(run),
+            lines: lines(run, &untold),
+            limits: untold
+                .into_iter()
+                .filter_map(|untold| Some(((untold.to, untold.message), untold.until?)))
+                .collect(),
             choices: (0..trace.processes.len())
                 .map(|at| choices_of(run, at, &saw, choices))
                 .collect(),
@@ -100,16 +107,23 @@ impl<'r> Analysis<'r> {
             .collect()
     }
 
-    /// Whether a process that was monitored or linked to could have ended before: nothing that whoever watches it has sent since
-    /// then has led to its end.
-    pub(super) fn could_have_ended(&self) -> bool {
-        self.run.watched.iter().any(|(by, sent, whom)| {
-            let steps = &self.run.trace.processes[*by].steps;
-            let is_later = |step: &Step| matches!(step, Step::Send(number) if number > sent);
-            let next = steps.iter().position(is_later);
-            let known = self.causes.of_end(*whom).map(|end| end.of(*by));
-            known.is_some_and(|known| next.is_none_or(|next| known <= next))
-        })
+    /// Whether a process could have been ended by the end of another one before it ended, or gave up the link.
+    pub(super) fn could_be_killed(&self) -> bool {
+        let watches = self.run.watches.iter().filter(|watch| watch.kills);
+        watches
+            .filter(|watch| !self.run.ended_by.contains(&(watch.by, watch.whom)))
+            .any(|watch| {
+                let steps = &self.run.trace.processes[watch.by].steps;
+                let receives = steps
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, step)| is_receive(step));
+                let last = watch
+                    .until
+                    .and_then(|until| receives.map(|(at, _)| at).nth(until as usize));
+                let known = self.causes.of_end(watch.whom).map(|end| end.of(watch.by));
+                known.is_some_and(|known| known <= last.unwrap_or(steps.len()))
+            })
     }
 
     /// What could have been otherwise at the accesses of all processes, unless these are left out.
@@ -153,6 +167,7 @@ impl<'r> Analysis<'r> {
             let at = At {
                 process,
                 step,
+                nth,
                 taken,
                 passed,
             };
@@ -223,7 +238,10 @@ impl<'r> Analysis<'r> {
         for message in line {
             let there = place(message);
             // What stood before the one that was taken was passed over: the receive has no clause for it.
-            if there.received < at.step || there.delivered < at.passed {
+            if there.received < at.step
+                || there.delivered < at.passed
+                || self.is_too_late(at, *message)
+            {
                 continue;
             }
             let Some(cause) = self.causes.of_cause(at.process, *message) else {
@@ -241,6 +259,12 @@ impl<'r> Analysis<'r> {
         }
     }
 
+    /// Whether its monitor has been given up.
+    fn is_too_late(&self, at: At, message: Message) -> bool {
+        let limit = self.limits.get(&(at.process, message));
+        limit.is_some_and(|until| at.nth >= *until)
+    }
+
     /// Whether what was taken had been sent before this: within one node, it was there before, too.
     fn comes_after(&self, at: At, cause: &Known) -> bool {
         let first = at
@@ -255,6 +279,8 @@ impl<'r> Analysis<'r> {
 struct At {
     process: usize,
     step: usize,
+    /// Which of the receives of the process, from 0.
+    nth: u32,
     taken: Option<Message>,
     /// What was delivered before this step, the receive has looked at and passed over.
     passed: usize,
@@ -467,6 +493,10 @@ impl Analysis<'_> {
     }
 }
 
+fn is_receive(step: &Step) -> bool {
+    matches!(step, Step::Receive(_) | Step::Timeout)
+}
+
 /// Who takes what others send and tell, and who ends with them.
 fn takers(run: &Run) -> Takers {
     let mut takers = Takers::of(&run.trace);
@@ -528,7 +558,7 @@ fn places(steps: &[Step]) -> HashMap<Message, Place> {
 }
 
 /// All messages to each process, by their senders: those that came in the order in which they did, and then the others.
-fn lines(run: &Run) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
+fn lines(run: &Run, untold: &[Untold]) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
     let mut lines = vec![BTreeMap::<_, Vec<_>>::new(); run.trace.processes.len()];
     let mut came = HashSet::new();
     for (at, process) in run.trace.processes.iter().enumerate() {
@@ -552,7 +582,56 @@ fn lines(run: &Run) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
             }
         }
     }
+    for Untold { to, message, .. } in untold {
+        let line = lines[*to].entry(message.sender()).or_default();
+        line.push(*message);
+    }
     lines
+}
+
+/// A message that would have told of the end of a process, and did not come: its receiver had ended before, had given up
+/// the monitor, or did not look any more.
+struct Untold {
+    to: usize,
+    message: Message,
+    /// The receive of its receiver, counted from 0, before which it must come.
+    until: Option<u32>,
+}
+
+fn untold(run: &Run) -> Vec<Untold> {
+    let mut pairs = BTreeMap::<(usize, usize), Vec<Option<u32>>>::new();
+    let has_ended = |at: usize| run.trace.processes[at].steps.contains(&Step::Exit);
+    let watches = run.watches.iter();
+    for watch in watches.filter(|watch| !watch.kills && has_ended(watch.whom)) {
+        let until = pairs.entry((watch.by, watch.whom)).or_default();
+        until.push(watch.until);
+    }
+    let mut next = HashMap::<usize, u32>::new();
+    let mut all = Vec::new();
+    for ((to, whom), mut limits) in pairs {
+        let steps = run.trace.processes[to].steps.iter();
+        let told = steps.filter_map(|step| match step {
+            Step::Deliver(Message::Told(told)) => Some(told),
+            _ => None,
+        });
+        let came = told
+            .clone()
+            .filter(|told| told.of == Some(whom) && !told.gone);
+        // Of several monitors, those tell that were not given up.
+        limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
+        for until in limits.into_iter().skip(came.count()) {
+            let last = || told.clone().map(|told| told.number).max().unwrap_or(0);
+            let number = next.entry(to).or_insert_with(last);
+            *number += 1;
+            let message = Message::Told(Told {
+                number: *number,
+                of: Some(whom),
+                gone: false,
+            });
+            all.push(Untold { to, message, until });
+        }
+    }
+    all
 }
 
 fn choices_of(

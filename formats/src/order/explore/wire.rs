@@ -145,8 +145,8 @@ pub struct Answer {
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
     pub timed: Vec<(u64, u32)>,
-    /// Monitors and links to processes: how many messages of all were sent before, by whom, to whom.
-    pub watched: Vec<(usize, u64, u64)>,
+    /// Who was to be told of whose end.
+    pub watches: Vec<Watch<u64>>,
     /// Who was ended by the end of whom.
     pub ended_by: Vec<(u64, u64)>,
     /// Who ended otherwise than normally, and why.
@@ -176,6 +176,19 @@ pub struct SharedAccess {
     pub object: u64,
     /// The part of it.
     pub part: u64,
+}
+
+/// A monitor or a link: a process is told of the end of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch<P> {
+    /// Who is told.
+    pub by: P,
+    /// Of whose end.
+    pub whom: P,
+    /// How many receives `by` had made when it gave it up, if no message of it could be left then.
+    pub until: Option<u32>,
+    /// It is told by an exit signal that ends it.
+    pub kills: bool,
 }
 
 /// How a run ended.
@@ -244,8 +257,8 @@ pub struct Run {
     pub main: usize,
     /// The number of each process in the answer.
     pub ids: Vec<u64>,
-    /// Monitors and links to processes: by whom, how many messages it had sent before, to whom.
-    pub watched: Vec<(usize, u32, usize)>,
+    /// Who was to be told of whose end.
+    pub watches: Vec<Watch<usize>>,
     /// Who was ended by the end of whom.
     pub ended_by: Vec<(usize, usize)>,
     /// Who ended otherwise than normally, and why.
@@ -355,7 +368,11 @@ impl Answer {
                     })
                 })
                 .collect(),
-            watched: self.watched(&place),
+            watches: self
+                .watches
+                .iter()
+                .filter_map(|watch| watch.moved(|id| place(&id)))
+                .collect(),
             ended_by: self
                 .ended_by
                 .iter()
@@ -369,22 +386,15 @@ impl Answer {
     }
 }
 
-impl Answer {
-    /// Monitors and links, with the places of their processes.
-    fn watched(&self, place: &impl Fn(&u64) -> Option<usize>) -> Vec<(usize, u32, usize)> {
-        let mut sent = self.sent.iter().map(|(from, _)| from);
-        let (mut counted, mut counts) = (0, HashMap::<u64, u32>::new());
-        let mut all = Vec::new();
-        for (before, by, whom) in &self.watched {
-            for from in sent.by_ref().take(before - counted) {
-                *counts.entry(*from).or_default() += 1;
-            }
-            counted = *before;
-            if let (Some(place_of_by), Some(whom)) = (place(by), place(whom)) {
-                all.push((place_of_by, counts.get(by).copied().unwrap_or(0), whom));
-            }
-        }
-        all
+impl<P: Copy> Watch<P> {
+    /// The same of processes that are called otherwise; nothing where they are not.
+    pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Watch<Q>> {
+        Some(Watch {
+            by: to(self.by)?,
+            whom: to(self.whom)?,
+            until: self.until,
+            kills: self.kills,
+        })
     }
 }
 
@@ -421,8 +431,8 @@ impl Answer {
     }
 }
 
-/// What is not turned around: a process that is monitored or linked to has ended, or could have.
-pub const ENDED: &str = "monitors and links of processes that have ended";
+/// What is not turned around: an exit signal that ends a process, or could have.
+pub(super) const KILLS: &str = "exit signals that end processes";
 
 /// What of a trace cannot be turned around: messages whose causes are not among the steps.
 fn beyond(trace: &Trace) -> Vec<String> {
@@ -434,10 +444,11 @@ fn beyond(trace: &Trace) -> Vec<String> {
     };
     for step in trace.processes.iter().flat_map(|process| &process.steps) {
         match step {
-            Step::Receive(Message::Told(Told { gone: true, .. })) => add(ENDED),
-            Step::Receive(Message::Told(Told { of: None, .. })) => {
-                add("messages of timers and ports")
-            }
+            Step::Receive(Message::Told(Told {
+                of: None,
+                gone: false,
+                ..
+            })) => add("messages of timers and ports"),
             _ => {}
         }
     }

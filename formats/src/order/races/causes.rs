@@ -4,7 +4,7 @@
 //! told of it. Where it was recorded what accesses are to, an access leads to the next ones that see it: a change to
 //! those of the same part of the same object, a read to the next change.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use super::super::{Access, Accesses, Message, Origin, Step, Told, Trace};
@@ -55,6 +55,9 @@ pub(in super::super) struct Causes {
     begun: HashMap<usize, Option<Known>>,
     /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
     before_ends: HashSet<(usize, u32)>,
+    /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
+    /// which accesses look for processes.
+    gone: HashMap<(usize, u32), Known>,
     /// Accesses that see each other, where what they are to is known.
     pub(in super::super) seen: Seen,
 }
@@ -79,7 +82,9 @@ impl Causes {
     pub(in super::super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
         match message {
             Message::Sent { .. } => self.sent.get(&message),
-            Message::Told(Told { gone: true, .. }) => None,
+            Message::Told(Told {
+                gone: true, number, ..
+            }) => self.gone.get(&(receiver, number)),
             Message::Told(Told { number, .. })
                 if self.before_ends.contains(&(receiver, number)) =>
             {
@@ -133,6 +138,7 @@ impl Causes {
                 "{name} cannot {step}: what it needs comes after it"
             ));
         }
+        walk.tell_gone();
         Ok(walk.causes)
     }
 }
@@ -150,6 +156,10 @@ struct Walk<'t> {
     waiting: HashMap<Need, Vec<usize>>,
     /// Processes whose ends are among the steps.
     ends: Vec<bool>,
+    /// The object that tells of the end of each process, once it has ended.
+    over: HashMap<u64, usize>,
+    /// Of each process, where it found another one to be gone; the first that no message was delivered of yet first.
+    found_gone: HashMap<(usize, Option<usize>), VecDeque<Known>>,
 }
 
 impl<'t> Walk<'t> {
@@ -165,6 +175,7 @@ impl<'t> Walk<'t> {
                 ended: HashMap::new(),
                 begun: HashMap::new(),
                 before_ends: HashSet::new(),
+                gone: HashMap::new(),
                 seen: Seen::default(),
             },
             clocks: vec![Clock::default(); trace.processes.len()],
@@ -173,6 +184,8 @@ impl<'t> Walk<'t> {
             ends: processes
                 .map(|one| one.steps.contains(&Step::Exit))
                 .collect(),
+            over: HashMap::new(),
+            found_gone: HashMap::new(),
         }
     }
 
@@ -250,6 +263,40 @@ impl<'t> Walk<'t> {
         let clock = &mut self.clocks[access.of];
         let seen = &mut self.causes.seen;
         seen.access(access, self.accesses, steps, clock);
+        for to in self.accesses.to(access) {
+            let gone = match self.over.get(&to.object) {
+                _ if self.accesses.is_of_nobody(to.object) => None,
+                _ if to.is_change && self.accesses.is_of_end(to.object) => {
+                    self.over.insert(to.object, access.of);
+                    continue;
+                }
+                Some(of) => Some(*of),
+                None => continue,
+            };
+            let known = self.known_by(access.of);
+            let found = self.found_gone.entry((access.of, gone)).or_default();
+            found.push_back(known);
+        }
+    }
+
+    /// Messages that tell of a process which was gone come in the order in which it was found to be: where an access stands
+    /// among deliveries is not known.
+    fn tell_gone(&mut self) {
+        for (at, process) in self.trace.processes.iter().enumerate() {
+            for step in &process.steps {
+                if let Step::Deliver(Message::Told(told)) = step
+                    && let Told {
+                        gone: true,
+                        of,
+                        number,
+                    } = *told
+                    && let Some(found) = self.found_gone.get_mut(&(at, of))
+                    && let Some(known) = found.pop_front()
+                {
+                    self.causes.gone.insert((at, number), known);
+                }
+            }
+        }
     }
 
     /// What was known where a message was sent; nothing where its cause is not among the steps.

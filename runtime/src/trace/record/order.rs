@@ -61,9 +61,12 @@ impl Recorder {
     fn access(&self, pid: Pid, number: u64, touch: &Touch<'_>) {
         let name = match touch.shared {
             Shared::Table(name) | Shared::Name(name) => self.atom(name),
-            Shared::Names | Shared::PersistentTerms | Shared::Atomics | Shared::Counters => {
-                NameId::NONE
-            }
+            Shared::Names
+            | Shared::PersistentTerms
+            | Shared::Atomics
+            | Shared::Counters
+            | Shared::Process
+            | Shared::Nobody => NameId::NONE,
         };
         let text = match touch.part {
             Part::All => String::new(),
@@ -113,6 +116,8 @@ pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
             Shared::PersistentTerms => Kind::PersistentTerms,
             Shared::Atomics => Kind::Atomics,
             Shared::Counters => Kind::Counters,
+            Shared::Process => Kind::Process,
+            Shared::Nobody => Kind::Nobody,
         },
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),
