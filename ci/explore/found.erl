@@ -1,7 +1,7 @@
 %% Programs that fail in some orders of their messages.
 -module(found).
--export([deposits/0, philosophers/0, two_philosophers/0, order/0, crash/0, spin/0, left/0, late/0, halts/0, killed/0, names/0,
-         counter/0, apart/0, watched/0, withheld/0, deep/0]).
+-export([deposits/0, philosophers/0, two_philosophers/0, order/0, crash/0, spin/0, left/0, late/0, halts/0, names/0,
+         counter/0, apart/0, withheld/0, deep/0]).
 
 %% Two clients read a balance, and write it back: an update may get lost.
 deposits() ->
@@ -89,19 +89,6 @@ halts() ->
     Me = self(),
     [spawn(fun() -> Me ! I end) || I <- [1, 2]],
     receive 1 -> ok; 2 -> halt(7) end.
-
-%% Ends by exit signals are not turned around.
-killed() ->
-    Me = self(),
-    Pid = spawn(fun() -> Me ! hello, receive never -> ok end end),
-    exit(Pid, kill),
-    ok.
-
-%% Who is monitored could have ended before: this is not turned around.
-watched() ->
-    Pid = spawn(fun() -> receive after 1000 -> ok end end),
-    Reference = monitor(process, Pid),
-    receive {'DOWN', Reference, process, Pid, normal} -> ok end.
 
 %% One order: the name is there before anybody sends to it.
 names() ->

@@ -421,9 +421,10 @@ fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
     for (call, what) in [
         ("killed", "exit signals that end processes"),
-        ("watched", "monitors and links of processes that have ended"),
+        ("crashes_late", "exit signals that end processes"),
+        ("alive", "whether processes are alive"),
     ] {
-        let (output, json) = explore(&place, &format!("found:{call}"), &[]);
+        let (output, json) = explore(&place, &format!("ends:{call}"), &[]);
         let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
         assert!(not_explored.contains(&what.into()), "{json}");
         assert_eq!(json["complete"], false);
@@ -431,6 +432,36 @@ fn what_is_not_turned_around_is_said() {
             String::from_utf8_lossy(&output.stdout).contains("not all there are"),
             "{output:?}"
         );
+    }
+}
+
+/// Monitors, links and `exit/2`: `ci/explore/ends.erl` tells how many orders each call has.
+#[test]
+fn ends_and_who_is_told_of_them_are_turned_around() {
+    let Some(place) = programs() else { return };
+    for (call, orders, found) in [
+        ("monitored", 2, Some("ends:monitored/0")),
+        ("monitored_twice", 4, None),
+        ("looked_for", 3, None),
+        ("named", 2, None),
+        ("answered", 2, None),
+        ("given_up", 1, None),
+        ("linked", 2, None),
+        ("linked_late", 2, None),
+        ("asked_to_end", 3, None),
+        ("asked_late", 3, None),
+    ] {
+        for workers in ["1", "2"] {
+            let options = ["--all", "--workers", workers, "-o", "found"];
+            let (output, json) = explore(&place, &format!("ends:{call}"), &options);
+            let found = found.map(|waits: &str| ("deadlock".to_owned(), waits.to_owned()));
+            let told_ = (orders, true, found.into_iter().collect());
+            assert_eq!(told(&json), told_, "{call}: {}", errors(&output));
+        }
+        if found.is_some() {
+            let check = place.run(&["explore", "--check", "found"]);
+            assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
+        }
     }
 }
 

@@ -15,7 +15,7 @@ mod shared;
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Access, Common, Message, Origin, Process, Sites, Step, Told, Trace, moved};
-pub(super) use causes::{Causes, Clock, Known, join};
+pub(super) use causes::{Causes, Clock, Known, Signal, Signals, join};
 use shared::Seen;
 pub(super) use shared::with_accesses;
 
@@ -454,36 +454,56 @@ fn lines_to(
 }
 
 /// Who takes what others send and tell.
+#[derive(Default)]
 pub(super) struct Takers {
     /// Where each message is taken: the process, and which of its steps.
     takers: HashMap<Message, (usize, usize)>,
     /// Where the end of each process is heard of.
     told: HashMap<usize, Vec<(usize, usize)>>,
+    /// Which ends of processes, and receives, an access leads to.
+    signalled: HashMap<Access, Vec<(usize, usize)>>,
 }
 
 impl Takers {
     pub(super) fn of(trace: &Trace) -> Takers {
-        let mut takers: HashMap<Message, (usize, usize)> = HashMap::new();
-        let mut told: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+        Takers::with_signals(trace, &Signals::default())
+    }
+
+    /// The same where it is known what signals have led to.
+    pub(super) fn with_signals(trace: &Trace, signals: &Signals) -> Takers {
+        let mut all = Takers::default();
         for (at, process) in trace.processes.iter().enumerate() {
             for (step, made) in process.steps.iter().enumerate() {
                 match made {
-                    Step::Receive(Message::Told(Told { of: Some(of), .. })) => {
-                        told.entry(*of).or_default().push((at, step));
+                    Step::Receive(Message::Told(told)) => {
+                        let call = signals.messages.get(&(at, told.number));
+                        let by = call.map(|call| Signal::Call(*call));
+                        if let Some(by) = by.or(told.of.map(Signal::End)) {
+                            all.add(by, (at, step));
+                        }
                     }
                     Step::Receive(message @ Message::Sent { .. }) => {
-                        takers.insert(*message, (at, step));
+                        all.takers.insert(*message, (at, step));
+                    }
+                    Step::Exit => {
+                        if let Some(by) = signals.ended_by.get(&at) {
+                            all.add(*by, (at, step));
+                        }
                     }
                     _ => {}
                 }
             }
         }
-        Takers { takers, told }
+        all
     }
 
-    /// This step happens because that process has ended.
-    pub(super) fn add_end(&mut self, of: usize, step: (usize, usize)) {
-        self.told.entry(of).or_default().push(step);
+    /// An end or a call leads to this step.
+    fn add(&mut self, cause: Signal, step: (usize, usize)) {
+        let steps = match cause {
+            Signal::End(of) => self.told.entry(of).or_default(),
+            Signal::Call(call) => self.signalled.entry(call).or_default(),
+        };
+        steps.push(step);
     }
 
     /// Where the steps of each process end that do not depend on this step of a process.
@@ -517,6 +537,11 @@ impl Takers {
                     Step::Send(number) => {
                         let (from, number) = (at, *number);
                         cuts.extend(self.takers.get(&Message::Sent { from, number }));
+                    }
+                    Step::Accesses(number) => {
+                        let (of, number) = (at, *number);
+                        let access = Access { of, number };
+                        cuts.extend(self.signalled.get(&access).into_iter().flatten());
                     }
                     _ => {}
                 }

@@ -588,7 +588,7 @@ fn exit_signal<'p>(
 ) -> BifResult<'p> {
     match to.view() {
         View::Pid(pid) => {
-            p.takes_turn(pid)?;
+            p.takes_turn_with(pid, || explored::looks_for(p, pid))?;
             // exit/2 to itself: even `normal` ends it, and does so before the call returns.
             let suicide =
                 exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);
@@ -599,6 +599,7 @@ fn exit_signal<'p>(
         }
         View::Ref(alias) => {
             if let Some(pid) = alias.pid() {
+                p.takes_turn_with(pid, || explored::looks_for(p, pid))?;
                 p.send_exit(pid, Some(alias.numbers()), reason, false, priority);
             }
         }
@@ -672,6 +673,9 @@ fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> Bi
     let pid = local_pid(pid)?;
     let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
     let asker = p.pid();
+    if explored::is_on() {
+        explored::is_beyond("whether processes are alive");
+    }
     if let Some(recorded) = p.recorded_in_hand() {
         reply(asker, reference, recorded.term());
         return Ok(am::ok.term());

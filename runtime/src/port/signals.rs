@@ -198,6 +198,7 @@ fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NotSent> {
             normal_kills: false,
             priority: false,
             token: None,
+            access: 0,
         }));
         deliver(p.pid(), signal);
         Ok(())

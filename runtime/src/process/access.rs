@@ -412,7 +412,7 @@ impl Process {
         }
     }
 
-    fn accesses_made(&self) -> u64 {
+    pub(super) fn accesses_made(&self) -> u64 {
         self.own_order().accesses(self.pid()).own.made()
     }
 }

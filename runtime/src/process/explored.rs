@@ -53,14 +53,20 @@ pub(crate) struct Kept {
     pub(crate) watches: Vec<Watch>,
     /// Who trapped exits when it ended.
     pub(crate) trapped: HashSet<Pid>,
+    /// Calls of `exit/2` that may become messages: by whom, with which access, with which process.
+    pub(crate) exit_calls: Vec<(Pid, u64, Pid)>,
+    /// Which message of those that no process has sent each of them is at its receiver.
+    pub(crate) exit_messages: HashMap<(Pid, u64), u32>,
+    /// How many of those messages each process was told.
+    notices: HashMap<Pid, u32>,
     /// What processes that were made began with.
     pub(crate) born: HashMap<Pid, String>,
     /// Processes that were made, and have not ended.
     pub(crate) alive: HashSet<Pid>,
     /// Who ended otherwise than normally, and why.
     pub(crate) exits: Vec<(Pid, String)>,
-    /// Who was ended by the end of whom.
-    pub(crate) ended_by: Vec<(Pid, Pid)>,
+    /// Who was ended by whom: with this access, or by its end where it is 0.
+    pub(crate) ended_by: Vec<(Pid, Pid, u64)>,
     /// What the call returned.
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
@@ -161,6 +167,7 @@ pub(crate) fn tell(pid: Pid, told: Told) {
         match told {
             Told::Spawn(child) => drop(kept.alive.insert(child)),
             Told::Exit => drop(kept.alive.remove(&pid)),
+            Told::Notice { .. } => *kept.notices.entry(pid).or_default() += 1,
             // What a run is told by the machine is the same in each run.
             Told::Answer { .. }
             | Told::AnswerTerm { .. }
@@ -264,12 +271,36 @@ pub(super) fn ends(p: &Process) {
     kept(|kept| kept.exits.push((p.pid(), reason)));
 }
 
-/// A signal of another process, whose end it tells or not, is about to end `p`.
-pub(super) fn is_ended(p: &Process, by: Option<Pid>) {
+/// `p` calls `exit/2` with another process: which of its accesses it is; 0 where no run is made.
+pub(super) fn calls_exit(p: &Process, to: Pid, reason: Term<'_>) -> u64 {
+    if !is_on() {
+        return 0;
+    }
+    let access = p.accesses_made();
+    if reason != am::kill {
+        kept(|kept| kept.exit_calls.push((p.pid(), access, to)));
+    }
+    access
+}
+
+/// The call of `exit/2` by `from` that is this access of it is about to become a message of `p`.
+pub(super) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
+    if access != 0
+        && let Some(from) = from
+    {
+        kept(|kept| {
+            let number = kept.notices.get(&p.pid()).copied().unwrap_or(0) + 1;
+            kept.exit_messages.insert((from, access), number);
+        });
+    }
+}
+
+/// A signal of another process is about to end `p`: that process sent it with this access, or has ended where it is 0.
+pub(super) fn is_ended(p: &Process, by: Option<Pid>, access: u64) {
     if is_on() && !p.is_exiting() {
         is_beyond("exit signals that end processes");
         if let Some(by) = by {
-            kept(|kept| kept.ended_by.push((p.pid(), by)));
+            kept(|kept| kept.ended_by.push((p.pid(), by, access)));
         }
     }
 }

@@ -286,6 +286,7 @@ impl Process {
             normal_kills,
             mut priority,
             token,
+            access,
         } = exit;
         if let Some(alias) = alias {
             match self.alias(alias) {
@@ -312,14 +313,12 @@ impl Process {
             }
         };
         if !linked && reason.term() == am::kill {
-            self.is_ended_by_signal(None);
+            self.is_ended_by_signal(from.pid(), access);
             return Err(self.exit_with(Atom::term(am::killed)));
         }
         if self.flags.get().trap_exit {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
-            if !linked && explored::is_on() {
-                explored::is_beyond("exit signals to processes that trap exits");
-            }
+            explored::exit_arrives(self, from.pid(), access);
             let source = Source::end_of(from.pid(), reason.term());
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
@@ -331,14 +330,14 @@ impl Process {
             unlinked(self);
             return Ok(());
         }
-        self.is_ended_by_signal(from.pid().filter(|_| linked));
+        self.is_ended_by_signal(from.pid(), access);
         let reason = self.heap.attach(reason);
         Err(self.exit_with(reason))
     }
 
-    /// An exit signal ends it: that of `linked`, if of a link.
-    fn is_ended_by_signal(&self, linked: Option<Pid>) {
-        explored::is_ended(self, linked);
+    /// An exit signal ends it: of a process, with an access or by its end.
+    fn is_ended_by_signal(&self, from: Option<Pid>, access: u64) {
+        explored::is_ended(self, from, access);
         if order::is_asked() {
             self.own_order().is_ended = true;
         }

@@ -409,6 +409,7 @@ impl Process {
             normal_kills,
             priority,
             token: None,
+            access: explored::calls_exit(self, to, reason),
         }));
         // Gone: then there is nothing to end.
         let _ = send(to, signal);

@@ -96,6 +96,8 @@ pub(crate) struct ExitSignal {
     pub(crate) priority: bool,
     /// The sequential trace token of the process that exits.
     pub(crate) token: Option<Token>,
+    /// Which of its sender's accesses `exit/2` is in an explored run; else 0.
+    pub(crate) access: u64,
 }
 
 impl ExitSignal {
@@ -243,6 +245,7 @@ impl Signal {
             normal_kills: false,
             priority: false,
             token,
+            access: 0,
         }))
     }
 

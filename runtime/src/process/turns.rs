@@ -143,6 +143,24 @@ impl Process {
         }
     }
 
+    /// The same where what it tells goes with an access: one step.
+    ///
+    /// # Errors
+    /// As [`Process::takes_turn`], and those of the access.
+    #[inline]
+    pub(crate) fn takes_turn_with(
+        &self,
+        to: Pid,
+        access: impl FnOnce() -> Result<(), Control<'static>>,
+    ) -> Result<(), Control<'static>> {
+        if are_given() {
+            let has_turn = HAS_TURN.load(Ordering::Relaxed);
+            self.takes_turn(to)?;
+            give(has_turn);
+        }
+        access()
+    }
+
     /// The same before it sends to who has this name: one step, which looks for the name, too.
     ///
     /// # Errors
@@ -152,9 +170,7 @@ impl Process {
         if are_given()
             && let Some(Named::Process(pid)) = whereis(name)
         {
-            let has_turn = HAS_TURN.load(Ordering::Relaxed);
-            self.takes_turn(pid)?;
-            give(has_turn);
+            return self.takes_turn_with(pid, || Ok(()));
         }
         Ok(())
     }

@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::order::{
-    self, Answer, Ask, Call, End, Lots, PROGRAMS, Reply, Scenario, SharedAccess, Trace, Watch,
+    self, Answer, Ask, Call, End, ExitMessage, Lots, PROGRAMS, Reply, Scenario, SharedAccess,
+    Trace, Watch,
 };
 use beamline_formats::ring::NameId;
 use beamline_formats::variable::Variable as _;
@@ -610,6 +611,7 @@ fn answer(end: End) -> ! {
     let lacks_accesses = replay::lacks_accesses();
     let kept = explored::end();
     let watches = watches(&kept);
+    let exit_messages = exit_messages(&kept);
     let astray = kept.astray.clone().or(unfinished);
     let end = how_it_ended(end, astray, lacks_accesses);
     let mut names = Names::default();
@@ -635,7 +637,12 @@ fn answer(end: End) -> ! {
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
         watches,
-        ended_by: pairs(&kept.ended_by),
+        exit_messages,
+        ended_by: kept
+            .ended_by
+            .iter()
+            .map(|(who, by, access)| (word(*who), word(*by), *access))
+            .collect(),
         exits: kept
             .exits
             .into_iter()
@@ -671,12 +678,9 @@ fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -
 /// Who was to be told of whose end, unless nothing comes of it: a process that does not trap exits hears nothing of the
 /// normal end of one that it is linked to.
 fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
-    let traps = |pid: Pid| {
-        kept.trapped.contains(&pid) || with_resting(pid, |p| p.flags.get().trap_exit) == Some(true)
-    };
     let has_failed = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
     let watch = |watch: &explored::Watch| {
-        let kills = watch.is_link() && !traps(watch.by);
+        let kills = watch.is_link() && !traps(kept, watch.by);
         (!kills || has_failed(watch.whom)).then(|| Watch {
             by: word(watch.by),
             whom: word(watch.whom),
@@ -685,6 +689,26 @@ fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
         })
     };
     kept.watches.iter().filter_map(watch).collect()
+}
+
+/// The calls of `exit/2` with processes that trap exits.
+fn exit_messages(kept: &explored::Kept) -> Vec<ExitMessage<u64>> {
+    let calls = kept.exit_calls.iter();
+    let message = |(from, access, to): &(Pid, u64, Pid)| {
+        let number = kept.exit_messages.get(&(*from, *access)).copied();
+        (number.is_some() || traps(kept, *to)).then(|| ExitMessage {
+            from: word(*from),
+            access: *access,
+            to: word(*to),
+            number: number.unwrap_or(0),
+        })
+    };
+    calls.filter_map(message).collect()
+}
+
+/// Whether a process traps exits, or did at its end.
+fn traps(kept: &explored::Kept, pid: Pid) -> bool {
+    kept.trapped.contains(&pid) || with_resting(pid, |p| p.flags.get().trap_exit) == Some(true)
 }
 
 /// The accesses of a run. Those steps count that are told.

@@ -21,7 +21,7 @@ mod wire;
 
 use std::collections::{HashMap, HashSet};
 
-use super::races::with_accesses;
+use super::races::{Signals, with_accesses};
 use super::read::root_of;
 use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Choice, Choices};
@@ -29,8 +29,8 @@ pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
 use wire::KILLS;
 pub use wire::{
-    Answer, Ask, Call, End, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess, Waiting, Watch,
-    receive, send,
+    Answer, Ask, Call, End, ExitMessage, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess,
+    Waiting, Watch, receive, send,
 };
 
 /// What is known of an exploration.
@@ -121,7 +121,8 @@ struct Open {
 struct Packed {
     steps: Vec<(usize, Box<[u32]>)>,
     receivers: Vec<(usize, Box<[Option<usize>]>)>,
-    ended_by: Vec<(usize, usize)>,
+    signals: Signals,
+    untold: Vec<ExitMessage<usize>>,
     watches: Vec<Watch<usize>>,
     accesses: Accesses,
 }
@@ -355,7 +356,8 @@ impl Explorer {
         Run {
             trace: Trace { processes },
             receivers,
-            ended_by: packed.ended_by.clone(),
+            signals: packed.signals.clone(),
+            untold: packed.untold.clone(),
             watches: packed.watches.clone(),
             accesses: packed.accesses.clone(),
             ..Run::default()
@@ -422,8 +424,11 @@ impl Universe {
         known.watches = watches
             .filter_map(|watch| watch.moved(|at| places.get(at).copied()))
             .collect();
-        let ended = run.ended_by.iter();
-        known.ended_by = ended.map(|(who, by)| (places[*who], places[*by])).collect();
+        known.signals = run.signals.moved(|at| places[at]);
+        let untold = run.untold.iter();
+        known.untold = untold
+            .filter_map(|call| call.moved(|at| places.get(at).copied()))
+            .collect();
         known.main = places[run.main];
         known
     }
@@ -483,7 +488,8 @@ impl Steps {
             .enumerate()
             .filter(|(_, to)| !to.is_empty());
         Packed {
-            ended_by: run.ended_by.clone(),
+            signals: run.signals.clone(),
+            untold: run.untold.clone(),
             watches: run.watches.clone(),
             accesses: run.accesses.clone(),
             steps: steps.collect(),

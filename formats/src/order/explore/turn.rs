@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
+use super::super::races::{Causes, Clock, Known, Pair, Signal, Takers, join};
 use super::super::{Access, Message, RACES_MAX, Step, Told, Trace};
 use super::Run;
 use super::choices::{Choice, Choices, Did};
@@ -73,17 +73,23 @@ impl<'r> Analysis<'r> {
     /// One line: a process waits for a step that waits for it.
     pub(super) fn of(run: &'r Run, choices: &mut Choices) -> Result<Analysis<'r>, String> {
         let trace = &run.trace;
-        let causes = Causes::with_accesses(trace, &run.accesses)?;
+        let untold = untold(run);
+        let mut signals = run.signals.clone();
+        let calls = untold.iter().filter_map(|one| Some((one, one.call?)));
+        signals
+            .messages
+            .extend(calls.map(|(one, call)| ((one.to, one.number()), call)));
+        let takers = Takers::with_signals(trace, &signals);
+        let causes = Causes::with_signals(trace, &run.accesses, signals)?;
         if causes.seen.races().len() == RACES_MAX {
             return Err("more accesses of a run race than are looked for".into());
         }
         let saw = saw(run, causes.seen.order());
-        let untold = untold(run);
         Ok(Analysis {
             run,
+            lines: lines(run, &untold, &causes),
             causes,
-            takers: takers(run),
-            lines: lines(run, &untold),
+            takers,
             limits: untold
                 .into_iter()
                 .filter_map(|untold| Some(((untold.to, untold.message), untold.until?)))
@@ -111,7 +117,10 @@ impl<'r> Analysis<'r> {
     pub(super) fn could_be_killed(&self) -> bool {
         let watches = self.run.watches.iter().filter(|watch| watch.kills);
         watches
-            .filter(|watch| !self.run.ended_by.contains(&(watch.by, watch.whom)))
+            .filter(|watch| {
+                let by = self.run.signals.ended_by.get(&watch.by);
+                by != Some(&Signal::End(watch.whom))
+            })
             .any(|watch| {
                 let steps = &self.run.trace.processes[watch.by].steps;
                 let receives = steps
@@ -497,18 +506,6 @@ fn is_receive(step: &Step) -> bool {
     matches!(step, Step::Receive(_) | Step::Timeout)
 }
 
-/// Who takes what others send and tell, and who ends with them.
-fn takers(run: &Run) -> Takers {
-    let mut takers = Takers::of(&run.trace);
-    for (who, by) in &run.ended_by {
-        let steps = &run.trace.processes[*who].steps;
-        if let Some(end) = steps.iter().rposition(|step| *step == Step::Exit) {
-            takers.add_end(*by, (*who, end));
-        }
-    }
-    takers
-}
-
 /// The steps, with each delivery as late as can be: right before the receive of the message, or of one that the same sender
 /// has sent later. What is not received at once comes in this order.
 fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
@@ -558,7 +555,11 @@ fn places(steps: &[Step]) -> HashMap<Message, Place> {
 }
 
 /// All messages to each process, by their senders: those that came in the order in which they did, and then the others.
-fn lines(run: &Run, untold: &[Untold]) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
+fn lines(
+    run: &Run,
+    untold: &[Untold],
+    causes: &Causes,
+) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
     let mut lines = vec![BTreeMap::<_, Vec<_>>::new(); run.trace.processes.len()];
     let mut came = HashSet::new();
     for (at, process) in run.trace.processes.iter().enumerate() {
@@ -568,7 +569,7 @@ fn lines(run: &Run, untold: &[Untold]) -> Vec<BTreeMap<Option<usize>, Vec<Messag
                     .entry(message.sender())
                     .or_default()
                     .push(*message);
-                came.insert(*message);
+                came.insert((at, *message));
             }
         }
     }
@@ -576,7 +577,7 @@ fn lines(run: &Run, untold: &[Untold]) -> Vec<BTreeMap<Option<usize>, Vec<Messag
         for (number, to) in (1..).zip(receivers) {
             let message = Message::Sent { from, number };
             if let Some(to) = to
-                && !came.contains(&message)
+                && !came.contains(&(*to, message))
             {
                 lines[*to].entry(Some(from)).or_default().push(message);
             }
@@ -584,54 +585,91 @@ fn lines(run: &Run, untold: &[Untold]) -> Vec<BTreeMap<Option<usize>, Vec<Messag
     }
     for Untold { to, message, .. } in untold {
         let line = lines[*to].entry(message.sender()).or_default();
-        line.push(*message);
+        let cause = |message: &Message| causes.of_cause(*to, *message).map(|cause| cause.steps);
+        let is_before =
+            |other: &Message| came.contains(&(*to, *other)) || cause(other) <= cause(message);
+        let at = line.iter().rposition(is_before).map_or(0, |at| at + 1);
+        line.insert(at, *message);
     }
     lines
 }
 
-/// A message that would have told of the end of a process, and did not come: its receiver had ended before, had given up
-/// the monitor, or did not look any more.
+/// A message of no process that would have come, and did not: its receiver had ended before, had given up the monitor, or did
+/// not look any more.
 struct Untold {
     to: usize,
     message: Message,
     /// The receive of its receiver, counted from 0, before which it must come.
     until: Option<u32>,
+    /// The call of `exit/2` that it comes of, if of one; else of the end of a process.
+    call: Option<Access>,
+}
+
+impl Untold {
+    fn number(&self) -> u32 {
+        match self.message {
+            Message::Told(told) => told.number,
+            Message::Sent { number, .. } => number,
+        }
+    }
 }
 
 fn untold(run: &Run) -> Vec<Untold> {
-    let mut pairs = BTreeMap::<(usize, usize), Vec<Option<u32>>>::new();
+    let mut all = Vec::new();
+    let mut next = HashMap::<usize, u32>::new();
+    let mut add = |to: usize, of: usize, until, call| {
+        let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
+        let number = next.entry(to).or_insert_with(last);
+        *number += 1;
+        let message = Message::Told(Told {
+            number: *number,
+            of: Some(of),
+            gone: false,
+        });
+        all.push(Untold {
+            to,
+            message,
+            until,
+            call,
+        });
+    };
+    for ((to, whom), mut limits) in watches(run) {
+        let is_of_end = |told: &&Told| {
+            let is_of_call = run.signals.messages.contains_key(&(to, told.number));
+            told.of == Some(whom) && !told.gone && !is_of_call
+        };
+        let came = told(run, to).filter(is_of_end).count();
+        // Of several monitors, those tell that were not given up.
+        limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
+        for until in limits.into_iter().skip(came) {
+            add(to, whom, until, None);
+        }
+    }
+    for call in &run.untold {
+        add(call.to, call.from, None, Some(call.access()));
+    }
+    all
+}
+
+/// Until which receives processes were to be told of the ends of those that have ended.
+fn watches(run: &Run) -> BTreeMap<(usize, usize), Vec<Option<u32>>> {
+    let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].steps.contains(&Step::Exit);
     let watches = run.watches.iter();
     for watch in watches.filter(|watch| !watch.kills && has_ended(watch.whom)) {
         let until = pairs.entry((watch.by, watch.whom)).or_default();
         until.push(watch.until);
     }
-    let mut next = HashMap::<usize, u32>::new();
-    let mut all = Vec::new();
-    for ((to, whom), mut limits) in pairs {
-        let steps = run.trace.processes[to].steps.iter();
-        let told = steps.filter_map(|step| match step {
-            Step::Deliver(Message::Told(told)) => Some(told),
-            _ => None,
-        });
-        let came = told
-            .clone()
-            .filter(|told| told.of == Some(whom) && !told.gone);
-        // Of several monitors, those tell that were not given up.
-        limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
-        for until in limits.into_iter().skip(came.count()) {
-            let last = || told.clone().map(|told| told.number).max().unwrap_or(0);
-            let number = next.entry(to).or_insert_with(last);
-            *number += 1;
-            let message = Message::Told(Told {
-                number: *number,
-                of: Some(whom),
-                gone: false,
-            });
-            all.push(Untold { to, message, until });
-        }
-    }
-    all
+    pairs
+}
+
+/// What a process was told by no process's message.
+fn told(run: &Run, process: usize) -> impl Iterator<Item = &Told> {
+    let steps = run.trace.processes[process].steps.iter();
+    steps.filter_map(|step| match step {
+        Step::Deliver(Message::Told(told)) => Some(told),
+        _ => None,
+    })
 }
 
 fn choices_of(

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::races::{Signal, Signals};
 use super::super::read::{Names, Reader};
 use super::super::request::claim;
-use super::super::{Accesses, Message, Site, Step, Told, Trace};
+use super::super::{Access, Accesses, Message, Site, Step, Told, Trace};
 use super::lots::Lots;
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
@@ -147,8 +148,10 @@ pub struct Answer {
     pub timed: Vec<(u64, u32)>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<u64>>,
-    /// Who was ended by the end of whom.
-    pub ended_by: Vec<(u64, u64)>,
+    /// Who was ended by whom: with this access, or by its end where it is 0.
+    pub ended_by: Vec<(u64, u64, u64)>,
+    /// Messages of calls of `exit/2`.
+    pub exit_messages: Vec<ExitMessage<u64>>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(u64, String)>,
     /// Who has not ended, with the function in which it waits.
@@ -189,6 +192,19 @@ pub struct Watch<P> {
     pub until: Option<u32>,
     /// It is told by an exit signal that ends it.
     pub kills: bool,
+}
+
+/// A call of `exit/2` with a process that traps exits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitMessage<P> {
+    /// Who calls.
+    pub from: P,
+    /// Which of its accesses the call is.
+    pub access: u64,
+    /// The process.
+    pub to: P,
+    /// Which of the messages that no process has sent it is there; 0 where it did not come.
+    pub number: u32,
 }
 
 /// How a run ended.
@@ -259,8 +275,10 @@ pub struct Run {
     pub ids: Vec<u64>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<usize>>,
-    /// Who was ended by the end of whom.
-    pub ended_by: Vec<(usize, usize)>,
+    /// What ends and calls of `exit/2` have led to.
+    pub(super) signals: Signals,
+    /// Messages of calls of `exit/2` that nobody looked at.
+    pub(super) untold: Vec<ExitMessage<usize>>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(usize, String)>,
     /// Who has not ended, with the function in which it waits.
@@ -373,15 +391,64 @@ impl Answer {
                 .iter()
                 .filter_map(|watch| watch.moved(|id| place(&id)))
                 .collect(),
-            ended_by: self
-                .ended_by
-                .iter()
-                .filter_map(|(who, by)| Some((place(who)?, place(by)?)))
+            signals: self.signals(&place),
+            untold: self
+                .exit_messages(&place)
+                .filter(|call| call.number == 0)
                 .collect(),
             beyond: beyond(&trace),
             accesses: sites.accesses,
             ids,
             trace,
+        })
+    }
+}
+
+impl Answer {
+    fn exit_messages(
+        &self,
+        place: &impl Fn(&u64) -> Option<usize>,
+    ) -> impl Iterator<Item = ExitMessage<usize>> {
+        let all = self.exit_messages.iter();
+        all.filter_map(|message| message.moved(|id| place(&id)))
+    }
+
+    fn signals(&self, place: &impl Fn(&u64) -> Option<usize>) -> Signals {
+        let signal = |of, access| match access {
+            0 => Signal::End(of),
+            number => Signal::Call(Access { of, number }),
+        };
+        let ended_by = self.ended_by.iter();
+        let told = self.exit_messages(place).filter(|call| call.number != 0);
+        Signals {
+            ended_by: ended_by
+                .filter_map(|(who, by, access)| Some((place(who)?, signal(place(by)?, *access))))
+                .collect(),
+            messages: told
+                .map(|call| ((call.to, call.number), call.access()))
+                .collect(),
+        }
+    }
+}
+
+impl ExitMessage<usize> {
+    /// The call.
+    pub(super) fn access(&self) -> Access {
+        Access {
+            of: self.from,
+            number: self.access,
+        }
+    }
+}
+
+impl<P: Copy> ExitMessage<P> {
+    /// The same of processes that are called otherwise; nothing where they are not.
+    pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<ExitMessage<Q>> {
+        Some(ExitMessage {
+            from: to(self.from)?,
+            access: self.access,
+            to: to(self.to)?,
+            number: self.number,
         })
     }
 }

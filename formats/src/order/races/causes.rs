@@ -47,6 +47,53 @@ impl Known {
     }
 }
 
+/// A signal that has ended a process, or became a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Signal {
+    /// The end of a process has sent it.
+    End(usize),
+    /// A call of `exit/2` has: an access.
+    Call(Access),
+}
+
+/// What calls of `exit/2` and ends have led to, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Signals {
+    /// What has ended processes.
+    pub(in super::super) ended_by: HashMap<usize, Signal>,
+    /// Messages of calls of `exit/2`, by their receivers and numbers: which accesses these are.
+    pub(in super::super) messages: HashMap<(usize, u32), Access>,
+}
+
+impl Signals {
+    /// The same of processes that have other places.
+    pub(in super::super) fn moved(&self, to: impl Fn(usize) -> usize) -> Signals {
+        let access = |access: Access| Access {
+            of: to(access.of),
+            ..access
+        };
+        let signal = |signal: &Signal| match *signal {
+            Signal::End(of) => Signal::End(to(of)),
+            Signal::Call(call) => Signal::Call(access(call)),
+        };
+        let ended_by = self.ended_by.iter();
+        let messages = self.messages.iter();
+        Signals {
+            ended_by: ended_by.map(|(who, by)| (to(*who), signal(by))).collect(),
+            messages: messages
+                .map(|((who, number), call)| ((to(*who), *number), access(*call)))
+                .collect(),
+        }
+    }
+
+    /// Whether an access has ended a process, or sent a message.
+    fn has(&self, access: Access) -> bool {
+        let mut ended_by = self.ended_by.values();
+        ended_by.any(|by| *by == Signal::Call(access))
+            || self.messages.values().any(|call| *call == access)
+    }
+}
+
 /// What was known where messages were sent, and where processes ended.
 pub(in super::super) struct Causes {
     sent: HashMap<Message, Known>,
@@ -55,6 +102,9 @@ pub(in super::super) struct Causes {
     begun: HashMap<usize, Option<Known>>,
     /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
     before_ends: HashSet<(usize, u32)>,
+    signals: Signals,
+    /// What was known at the accesses that have ended processes, or sent messages.
+    signalled: HashMap<Access, Known>,
     /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
     /// which accesses look for processes.
     gone: HashMap<(usize, u32), Known>,
@@ -85,12 +135,13 @@ impl Causes {
             Message::Told(Told {
                 gone: true, number, ..
             }) => self.gone.get(&(receiver, number)),
-            Message::Told(Told { number, .. })
-                if self.before_ends.contains(&(receiver, number)) =>
-            {
-                None
+            Message::Told(Told { number, of, .. }) => {
+                match self.signals.messages.get(&(receiver, number)) {
+                    Some(call) => self.signalled.get(call),
+                    None if self.before_ends.contains(&(receiver, number)) => None,
+                    None => self.ended.get(&of?),
+                }
             }
-            Message::Told(Told { of, .. }) => self.ended.get(&of?),
         }
     }
 
@@ -109,7 +160,16 @@ impl Causes {
         trace: &Trace,
         accesses: &Accesses,
     ) -> Result<Causes, String> {
-        let mut walk = Walk::new(trace, accesses);
+        Causes::with_signals(trace, accesses, Signals::default())
+    }
+
+    /// The same where it is known what signals have led to.
+    pub(in super::super) fn with_signals(
+        trace: &Trace,
+        accesses: &Accesses,
+        signals: Signals,
+    ) -> Result<Causes, String> {
+        let mut walk = Walk::new(trace, accesses, signals);
         for at in 0..trace.processes.len() {
             if let Origin::Root(_) = trace.processes[at].origin {
                 walk.causes.begun.insert(at, None);
@@ -163,7 +223,7 @@ struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    fn new(trace: &'t Trace, accesses: &'t Accesses) -> Walk<'t> {
+    fn new(trace: &'t Trace, accesses: &'t Accesses, signals: Signals) -> Walk<'t> {
         let processes = trace.processes.iter();
         Walk {
             trace,
@@ -175,6 +235,8 @@ impl<'t> Walk<'t> {
                 ended: HashMap::new(),
                 begun: HashMap::new(),
                 before_ends: HashSet::new(),
+                signals,
+                signalled: HashMap::new(),
                 gone: HashMap::new(),
                 seen: Seen::default(),
             },
@@ -207,6 +269,15 @@ impl<'t> Walk<'t> {
                 };
                 if let Some(cause) = cause {
                     join(&mut self.clocks[at], &cause);
+                }
+            }
+            if *step == Step::Exit
+                && let Some(by) = self.causes.signals.ended_by.get(&at)
+            {
+                let (known, need) = self.sent_by(*by);
+                match known.cloned() {
+                    Some(known) => join(&mut self.clocks[at], &known),
+                    None => return Some(need),
                 }
             }
             if let Step::After { other, .. } = step
@@ -263,6 +334,10 @@ impl<'t> Walk<'t> {
         let clock = &mut self.clocks[access.of];
         let seen = &mut self.causes.seen;
         seen.access(access, self.accesses, steps, clock);
+        if self.causes.signals.has(access) {
+            let known = self.known_by(access.of);
+            self.causes.signalled.insert(access, known);
+        }
         for to in self.accesses.to(access) {
             let gone = match self.over.get(&to.object) {
                 _ if self.accesses.is_of_nobody(to.object) => None,
@@ -303,16 +378,28 @@ impl<'t> Walk<'t> {
     fn cause(&self, receiver: usize, message: Message) -> Result<Option<Known>, Need> {
         let (known, need) = match message {
             Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),
-            Message::Told(Told {
-                of: Some(of),
-                number,
-                ..
-            }) if self.ends[of] && !self.causes.before_ends.contains(&(receiver, number)) => {
-                (self.causes.ended.get(&of), Need::End(of))
+            Message::Told(told) => {
+                let place = (receiver, told.number);
+                match (self.causes.signals.messages.get(&place), told.of) {
+                    (Some(call), _) => self.sent_by(Signal::Call(*call)),
+                    (None, Some(of))
+                        if self.ends[of] && !self.causes.before_ends.contains(&place) =>
+                    {
+                        self.sent_by(Signal::End(of))
+                    }
+                    _ => return Ok(None),
+                }
             }
-            Message::Told(_) => return Ok(None),
         };
         known.cloned().map(Some).ok_or(need)
+    }
+
+    /// What was known where a signal was sent, and what to wait for until it is.
+    fn sent_by(&self, signal: Signal) -> (Option<&Known>, Need) {
+        match signal {
+            Signal::End(of) => (self.causes.ended.get(&of), Need::End(of)),
+            Signal::Call(call) => (self.causes.signalled.get(&call), Need::Access(call)),
+        }
     }
 
     /// Nothing goes on. The first of those that wait for an end need not wait: what it got was an exit signal of a process
@@ -333,6 +420,10 @@ impl<'t> Walk<'t> {
         let step = self.trace.processes[at].steps.get(self.next[at])?;
         if let Step::Receive(Message::Told(told)) = step {
             self.causes.before_ends.insert((at, told.number));
+            self.causes.signals.messages.remove(&(at, told.number));
+        }
+        if *step == Step::Exit {
+            self.causes.signals.ended_by.remove(&at);
         }
         self.goes_on[at] = matches!(need, Need::Access(_));
         Some(at)

@@ -1,0 +1,119 @@
+%% Programs whose processes are told of the ends of others, by monitors, links and `exit/2`. The number of orders of each is one that
+%% can be counted by hand.
+-module(ends).
+-export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
+         asked_late/0, killed/0, alive/0, crashes_late/0]).
+
+%% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
+monitored() ->
+    Pid = spawn(fun() -> ok end),
+    Reference = monitor(process, Pid),
+    receive {'DOWN', Reference, process, Pid, normal} -> ok end.
+
+%% Two monitor it, and each finds it there or gone: 4.
+monitored_twice() ->
+    Pid = spawn(fun() -> ok end),
+    Watch = fun() ->
+        Reference = monitor(process, Pid),
+        receive {'DOWN', Reference, process, Pid, _} -> ok end
+    end,
+    [spawn(Watch) || _ <- [1, 2]],
+    ok.
+
+%% It is gone, it ends before the other one looks, or later: 3.
+looked_for() ->
+    Pid = spawn(fun() -> ok end),
+    Reference = monitor(process, Pid),
+    receive {'DOWN', Reference, process, Pid, _} -> ok after 0 -> ok end.
+
+%% The same by a name, which it has from the beginning: 2.
+named() ->
+    Pid = spawn(fun() -> receive go -> ok end end),
+    register(named, Pid),
+    Pid ! go,
+    Reference = monitor(process, named),
+    receive {'DOWN', Reference, process, {named, _}, _} -> ok end.
+
+%% It ends before it answers, or behind: 2.
+answered() ->
+    Me = self(),
+    Pid = spawn(fun() -> receive stop -> ok end end),
+    Helper = spawn(fun() -> receive {From, Reference} -> From ! {Reference, done} end end),
+    Reference = monitor(process, Pid),
+    Helper ! {Me, Reference},
+    Pid ! stop,
+    receive
+        {Reference, done} -> demonitor(Reference, [flush]);
+        {'DOWN', Reference, process, Pid, normal} -> ok
+    end,
+    ok.
+
+%% The monitor is given up before anything can be told: 1.
+given_up() ->
+    Pid = spawn(fun() -> receive stop -> ok end end),
+    Reference = monitor(process, Pid),
+    demonitor(Reference, [flush]),
+    Pid ! stop,
+    Me = self(),
+    spawn(fun() -> Me ! done end),
+    receive done -> ok; {'DOWN', Reference, process, Pid, _} -> error(told) end.
+
+%% The end of a linked process, or a message, comes first: 2.
+linked() ->
+    process_flag(trap_exit, true),
+    Me = self(),
+    Pid = spawn_link(fun() -> ok end),
+    spawn(fun() -> Me ! done end),
+    receive {'EXIT', Pid, normal} -> ok; done -> ok end.
+
+%% The link comes before the end, or behind it: 2.
+linked_late() ->
+    process_flag(trap_exit, true),
+    Pid = spawn(fun() -> ok end),
+    link(Pid),
+    receive {'EXIT', Pid, normal} -> ok; {'EXIT', Pid, noproc} -> ok end.
+
+%% It is asked to end first, or the message comes first, and it is asked before it ends or behind that: 3.
+asked_to_end() ->
+    Me = self(),
+    Server = spawn(fun() ->
+        process_flag(trap_exit, true),
+        Me ! ready,
+        receive {'EXIT', Me, stop} -> ok; done -> ok end
+    end),
+    receive ready -> ok end,
+    spawn(fun() -> Server ! done end),
+    exit(Server, stop),
+    ok.
+
+%% It is asked to end before its receive looks, before it ends by itself, or behind that: 3.
+asked_late() ->
+    Me = self(),
+    Server = spawn(fun() ->
+        process_flag(trap_exit, true),
+        Me ! ready,
+        receive {'EXIT', Me, stop} -> ok after 0 -> ok end
+    end),
+    receive ready -> ok end,
+    exit(Server, stop),
+    ok.
+
+%% Ends by exit signals are not turned around.
+killed() ->
+    Me = self(),
+    Pid = spawn(fun() -> Me ! hello, receive never -> ok end end),
+    exit(Pid, kill),
+    ok.
+
+%% Whether it is alive is not turned around.
+alive() ->
+    Pid = spawn(fun() -> ok end),
+    _ = is_process_alive(Pid),
+    ok.
+
+%% It ends before one that it is linked to crashes, which could have come first: this is not turned around.
+crashes_late() ->
+    Crashes = spawn(fun() -> receive crash -> exit(shutdown) end end),
+    spawn(fun() -> link(Crashes) end),
+    Crashes ! crash,
+    ok.
