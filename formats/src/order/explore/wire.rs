@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::super::races::{Signal, Signals};
 use super::super::read::{Names, Reader};
 use super::super::request::claim;
-use super::super::{Access, Accesses, Message, Site, Step, Told, Trace};
+use super::super::{Access, Accesses, Message, Site, Step, Trace};
 use super::lots::Lots;
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
@@ -503,21 +503,9 @@ pub(super) const KILLS: &str = "exit signals that end processes";
 
 /// What of a trace cannot be turned around: messages whose causes are not among the steps.
 fn beyond(trace: &Trace) -> Vec<String> {
-    let mut beyond = Vec::new();
-    let mut add = |what: &str| {
-        if !beyond.iter().any(|known| known == what) {
-            beyond.push(what.to_owned());
-        }
-    };
-    for step in trace.processes.iter().flat_map(|process| &process.steps) {
-        match step {
-            Step::Receive(Message::Told(Told {
-                of: None,
-                gone: false,
-                ..
-            })) => add("messages of timers and ports"),
-            _ => {}
-        }
-    }
-    beyond
+    let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
+    let is_notice = |step: &Step| matches!(step, Step::Receive(Message::Told(told)) if told.of.is_none() && !told.gone);
+    let has_any = steps.any(is_notice);
+    let what = has_any.then(|| "messages of timers and ports".to_owned());
+    what.into_iter().collect()
 }
