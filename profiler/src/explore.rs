@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use beamline_formats::chance;
-use beamline_formats::order::{Call, Draw};
+use beamline_formats::order::{Call, Draw, Explorer};
 use clap::{Args, ValueEnum};
 
 use crate::options::EnvironmentArgs;
@@ -80,6 +80,10 @@ pub(crate) struct Arguments {
     /// Find also processes that are left when the call has returned and nothing can go on. A whole program has none.
     #[arg(long)]
     leaks: bool,
+    /// A receive times out only when nothing else can go on: the time of a gen_server:call is not over while its server
+    /// works. There are fewer orders, and they are not all there are.
+    #[arg(long)]
+    late_timeouts: bool,
     /// Make so many runs at once [default: one for each processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: Option<u32>,
@@ -152,7 +156,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         args.reductions,
     )?;
     let wanted = args.wanted();
-    let search = Search::new(&wanted, args.limits(), args.drawn());
+    let search = Search::new(&wanted, args.limits(), args.explorer(), args.drawn());
     let done = search.run(machine)?;
     let folder = args.output.clone().unwrap_or_else(|| FOLDER.into());
     let saved = Saved {
@@ -188,6 +192,9 @@ impl Arguments {
         if self.all && self.strategy.draws().is_some() {
             return Some("--all makes all runs that there are, which only --strategy dpor knows");
         }
+        if self.late_timeouts && self.strategy.draws().is_some() {
+            return Some("--late-timeouts leaves out orders that only --strategy dpor looks for");
+        }
         let is_whole = self.call.is_none();
         (is_whole && self.leaks).then_some(
             "--leaks finds processes that are left when a call has returned, which --call names",
@@ -205,6 +212,13 @@ impl Arguments {
             same_result: self.same_result,
             leaks: self.leaks,
             is_whole: self.call.is_none(),
+        }
+    }
+
+    fn explorer(&self) -> Explorer {
+        match self.late_timeouts {
+            true => Explorer::new().with_late_timeouts(),
+            false => Explorer::new(),
         }
     }
 

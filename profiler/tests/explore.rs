@@ -435,6 +435,20 @@ fn what_is_not_turned_around_is_said() {
     }
 }
 
+#[test]
+fn time_outs_that_are_late_are_fewer_orders_and_not_all() {
+    let Some(place) = programs() else { return };
+    for (call, all, late) in [("timeout", 2, 1), ("three", 6, 6)] {
+        let call = format!("orders:{call}");
+        let (_, json) = explore(&place, &call, &["--all"]);
+        assert_eq!(told(&json), (all, true, vec![]));
+        let (_, json) = explore(&place, &call, &["--all", "--late-timeouts"]);
+        assert_eq!(told(&json), (late, late == all, vec![]));
+        let left = json["not_explored"].as_array().map_or(0, Vec::len);
+        assert_eq!(left, usize::from(late < all), "{json}");
+    }
+}
+
 /// Monitors, links and `exit/2`: `ci/explore/ends.erl` tells how many orders each call has.
 #[test]
 fn ends_and_who_is_told_of_them_are_turned_around() {

@@ -1,9 +1,6 @@
-//! Runs by chance: their lots, and how many different orders they had.
+//! Runs by chance: their lots.
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
-use beamline_formats::order::{Draw, Lots, Message, Run, Step};
+use beamline_formats::order::{Draw, Lots};
 
 /// Runs by chance that are made, and those that are still to be.
 pub(super) struct Drawn {
@@ -12,8 +9,6 @@ pub(super) struct Drawn {
     begun: u64,
     /// The first one is made alone: it tells how many steps a run has.
     has_first: bool,
-    /// The logs of those that were made.
-    orders: HashSet<u64>,
 }
 
 impl Drawn {
@@ -28,7 +23,6 @@ impl Drawn {
             },
             begun: 0,
             has_first: false,
-            orders: HashSet::new(),
         }
     }
 
@@ -43,35 +37,10 @@ impl Drawn {
     }
 
     /// A run was made, or has failed, in which so many steps were drawn.
-    pub(super) fn has_run(&mut self, run: Option<&Run>, drawn: u64) {
+    pub(super) fn has_run(&mut self, drawn: u64) {
         if !self.has_first {
             self.has_first = true;
             self.lots.steps = drawn.max(1);
         }
-        if let Some(run) = run {
-            self.orders.insert(order_of(run));
-        }
     }
-
-    /// How many different orders there were.
-    pub(super) fn orders(&self) -> u64 {
-        self.orders.len() as u64
-    }
-}
-
-/// A number of the order that a run has: of what its receives took, and of its accesses.
-fn order_of(run: &Run) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for process in &run.trace.processes {
-        process.origin.hash(&mut hasher);
-        for step in &process.steps {
-            match step {
-                // How many others came before it shows nowhere.
-                Step::Receive(Message::Told(told)) => (told.of, told.gone).hash(&mut hasher),
-                Step::Receive(_) | Step::Timeout | Step::After { .. } => step.hash(&mut hasher),
-                _ => {}
-            }
-        }
-    }
-    hasher.finish()
 }

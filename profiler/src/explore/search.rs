@@ -122,12 +122,18 @@ const PROGRESS: Duration = Duration::from_millis(200);
 
 impl<'a> Search<'a> {
     /// A search through all orders, or by the runs that are drawn.
-    pub(super) fn new(wanted: &'a Wanted, limits: Limits, drawn: Option<Drawn>) -> Search<'a> {
+    pub(super) fn new(
+        wanted: &'a Wanted,
+        limits: Limits,
+        explorer: Explorer,
+        drawn: Option<Drawn>,
+    ) -> Search<'a> {
         Search {
             wanted,
             limits,
             begun: chance::now(),
             state: Mutex::new(State {
+                explorer,
                 drawn,
                 ..State::default()
             }),
@@ -301,7 +307,7 @@ impl<'a> Search<'a> {
             _ => answer.run(),
         };
         if let Some(drawn) = &mut state.drawn {
-            drawn.has_run(run.as_ref().ok(), answer.drawn);
+            drawn.has_run(answer.drawn);
         }
         let run = match run {
             Ok(run) => run,
@@ -311,6 +317,10 @@ impl<'a> Search<'a> {
                 return;
             }
         };
+        if let Err(why) = state.explorer.has_drawn(&run, is_left_out) {
+            state.done.strays += 1;
+            state.done.beyond.insert(why);
+        }
         let first = state.done.result.clone();
         if state.done.result.is_none() {
             state.done.result.clone_from(&answer.result);
@@ -374,10 +384,7 @@ impl State {
     }
 
     fn orders(&self) -> u64 {
-        match &self.drawn {
-            Some(drawn) => drawn.orders(),
-            None => self.explorer.orders() as u64,
-        }
+        self.explorer.orders() as u64
     }
 
     /// A run has ended the emulator: where it is the first one, there is nothing to explore.

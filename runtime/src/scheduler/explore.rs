@@ -35,7 +35,7 @@ use crate::sched::{machine, ptab};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
 use crate::sys::fork::{
-    Captured, LATE, close_input, end_after, fork, ignore_keys, leave, mute, wait,
+    Captured, LATE, close_input, end_after, end_by_itself, fork, ignore_keys, leave, mute, wait,
 };
 use crate::sys::halt::{self, Exit};
 use crate::sys::stderr::complain;
@@ -725,6 +725,8 @@ fn accesses(kept: &explored::Kept) -> Vec<SharedAccess> {
 }
 
 fn send_and_leave(answer: Answer) -> ! {
+    // What is answered half, or twice, would be the next run's answer.
+    end_by_itself();
     let sent = OWN.with_borrow_mut(|own| {
         let socket = own.socket.as_mut();
         socket.is_some_and(|socket| order::send(socket, &Reply::Ran(Box::new(answer))).is_ok())

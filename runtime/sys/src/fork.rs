@@ -113,6 +113,23 @@ impl Captured {
 pub fn end_after(time: Duration) {
     // No time at all would be no end.
     let time = time.max(Duration::from_micros(1));
+    // SAFETY: the signal set lives in this call, and no handler is installed.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGALRM);
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+    }
+    set_timer(time);
+}
+
+/// No signal ends this process any more because of its time.
+pub fn end_by_itself() {
+    set_timer(Duration::ZERO);
+}
+
+fn set_timer(time: Duration) {
     let value = libc::itimerval {
         it_interval: libc::timeval {
             tv_sec: 0,
@@ -123,15 +140,8 @@ pub fn end_after(time: Duration) {
             tv_usec: time.subsec_micros() as libc::suseconds_t,
         },
     };
-    // SAFETY: the signal set and the value live in this call, and no handler is installed.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGALRM);
-        libc::signal(libc::SIGALRM, libc::SIG_DFL);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
-        libc::setitimer(libc::ITIMER_REAL, &value, std::ptr::null_mut());
-    }
+    // SAFETY: the value lives in this call.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &value, std::ptr::null_mut()) };
 }
 
 /// The signal that ends a process after its time.

@@ -26,12 +26,12 @@ use super::read::root_of;
 use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
-use turn::{Analysis, Turn};
-use wire::KILLS;
+use turn::{Analysis, Instead, Turn};
 pub use wire::{
     Answer, Ask, Call, End, ExitMessage, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess,
     Waiting, Watch, receive, send,
 };
+use wire::{KILLS, LATE};
 
 /// What is known of an exploration.
 #[derive(Default)]
@@ -54,6 +54,10 @@ pub struct Explorer {
     has_begun: bool,
     /// In a run, a process could have been ended by the end of another one.
     could_be_killed: bool,
+    /// Receives time out only where nothing else can go on.
+    are_timeouts_late: bool,
+    /// A receive that took a message could have timed out, and this is not turned around.
+    could_time_out: bool,
 }
 
 /// A run that is to be made.
@@ -134,6 +138,15 @@ impl Explorer {
         Explorer::default()
     }
 
+    /// Receives time out only where nothing else can go on.
+    #[must_use]
+    pub fn with_late_timeouts(self) -> Explorer {
+        Explorer {
+            are_timeouts_late: true,
+            ..self
+        }
+    }
+
     /// How many runs of different orders have been made.
     #[must_use]
     pub fn orders(&self) -> usize {
@@ -142,7 +155,9 @@ impl Explorer {
 
     /// What of the runs could not be turned around.
     pub fn beyond(&self) -> impl Iterator<Item = &'static str> {
-        self.could_be_killed.then_some(KILLS).into_iter()
+        let killed = self.could_be_killed.then_some(KILLS);
+        let late = self.could_time_out.then_some(LATE);
+        killed.into_iter().chain(late)
     }
 
     /// How many runs are being made.
@@ -295,21 +310,11 @@ impl Explorer {
         is_left_out: impl Fn(&str) -> bool,
     ) -> Result<Ran, String> {
         let flight = self.land(job);
-        let mut run = self.processes.known(run);
-        for (at, process) in run.trace.processes.iter().enumerate() {
-            if matches!(process.origin, Origin::Root(_))
-                && process.known_as.as_deref().is_some_and(&is_left_out)
-            {
-                self.left_out.insert(at);
-            }
-        }
-        for at in &self.left_out {
-            run.accesses.hide(*at);
-        }
+        let run = self.known(run, is_left_out);
         let analysis = Analysis::of(&run, &mut self.choices)?;
+        analysis.has_all_races()?;
         self.could_be_killed |= analysis.could_be_killed();
-        let left_out = &self.left_out;
-        let own = analysis.choices(|at| left_out.contains(&at));
+        let own = analysis.choices(|at| self.left_out.contains(&at));
         let missed = flight.filter(|flight| {
             let own: HashSet<Choice> = own.iter().copied().collect();
             !flight.choices.iter().all(|choice| own.contains(choice))
@@ -321,15 +326,18 @@ impl Explorer {
             }
             None => Ran::New,
         };
-        if self.orders > 0 && self.choices.has_all(&own) {
+        if !self.is_new(own) {
             return Ok(Ran::Known);
         }
-        self.choices.add(self.orders, own.into_iter());
-        self.orders += 1;
-        let is_left_out = |at: usize| left_out.contains(&at);
+        let is_left_out = |at: usize| self.left_out.contains(&at);
         let receivers = (0..run.trace.processes.len()).filter(|at| !is_left_out(*at));
         let mut turns: Vec<Turn> = receivers.flat_map(|at| analysis.turns_of(at)).collect();
         turns.extend(analysis.turns_of_accesses(is_left_out));
+        if self.are_timeouts_late {
+            let all = turns.len();
+            turns.retain(|turn| turn.instead != Instead::TimesOut);
+            self.could_time_out |= turns.len() < all;
+        }
         if !turns.is_empty() {
             let run = self.steps.packed(&run);
             self.open.push(Open {
@@ -339,6 +347,47 @@ impl Explorer {
             });
         }
         Ok(ran)
+    }
+
+    /// A run has been made by chance: whether none before it had its order.
+    ///
+    /// # Errors
+    /// As [`Explorer::has_run`].
+    pub fn has_drawn(
+        &mut self,
+        run: &Run,
+        is_left_out: impl Fn(&str) -> bool,
+    ) -> Result<bool, String> {
+        let run = self.known(run, is_left_out);
+        let analysis = Analysis::of(&run, &mut self.choices)?;
+        let own = analysis.choices(|at| self.left_out.contains(&at));
+        Ok(self.is_new(own))
+    }
+
+    /// The run, with the places that its processes have among all, without accesses of those that are left out.
+    fn known(&mut self, run: &Run, is_left_out: impl Fn(&str) -> bool) -> Run {
+        let mut run = self.processes.known(run);
+        for (at, process) in run.trace.processes.iter().enumerate() {
+            if matches!(process.origin, Origin::Root(_))
+                && process.known_as.as_deref().is_some_and(&is_left_out)
+            {
+                self.left_out.insert(at);
+            }
+        }
+        for at in &self.left_out {
+            run.accesses.hide(*at);
+        }
+        run
+    }
+
+    /// Whether no run before had these choices.
+    fn is_new(&mut self, own: Vec<Choice>) -> bool {
+        let is_new = self.orders == 0 || !self.choices.has_all(&own);
+        if is_new {
+            self.choices.add(self.orders, own.into_iter());
+            self.orders += 1;
+        }
+        is_new
     }
 
     fn unpack(&self, packed: &Packed) -> Run {

@@ -81,9 +81,6 @@ impl<'r> Analysis<'r> {
             .extend(calls.map(|(one, call)| ((one.to, one.number()), call)));
         let takers = Takers::with_signals(trace, &signals);
         let causes = Causes::with_signals(trace, &run.accesses, signals)?;
-        if causes.seen.races().len() == RACES_MAX {
-            return Err("more accesses of a run race than are looked for".into());
-        }
         let saw = saw(run, causes.seen.order());
         Ok(Analysis {
             run,
@@ -99,6 +96,15 @@ impl<'r> Analysis<'r> {
                 .collect(),
             accesses: accesses(trace),
         })
+    }
+
+    /// # Errors
+    /// One line: there are more races than are known.
+    pub(super) fn has_all_races(&self) -> Result<(), String> {
+        match self.causes.seen.races().len() {
+            RACES_MAX => Err("more accesses of a run race than are looked for".into()),
+            _ => Ok(()),
+        }
     }
 
     /// The choices of the run, without those of processes that are left out.

@@ -501,6 +501,9 @@ impl Answer {
 /// What is not turned around: an exit signal that ends a process, or could have.
 pub(super) const KILLS: &str = "exit signals that end processes";
 
+/// What is not turned around where receives time out only when nothing else can go on.
+pub(super) const LATE: &str = "time-outs of receives that messages came to";
+
 /// What of a trace cannot be turned around: messages whose causes are not among the steps.
 fn beyond(trace: &Trace) -> Vec<String> {
     let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
