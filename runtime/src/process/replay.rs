@@ -32,7 +32,7 @@ use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
 use super::signal::{ANSWER, OUTSIDE};
-use super::{Control, Exiting, Process, Signal};
+use super::{Control, Exiting, Process, Signal, exists};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::sys::halt;
@@ -255,6 +255,16 @@ impl Plan {
         }
     }
 
+    /// Whether a recorded process ended behind an access that another one has still to make.
+    fn ends_behind(&self, process: Option<usize>, other: usize) -> bool {
+        let steps = process.map(|of| &self.trace.processes[of].steps);
+        let made = self.accesses.made(other);
+        steps.into_iter().flatten().any(|step| match step {
+            Recorded::After { other: access, .. } => access.of == other && access.number > made,
+            _ => false,
+        })
+    }
+
     fn has_moved(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
@@ -427,13 +437,15 @@ impl Process {
         if !order::is_followed() {
             return None;
         }
-        let of = match word(self)? {
-            Word::Of(pid) => plan()?.index(pid),
-            Word::Any => None,
+        let (of, is_there) = match word(self)? {
+            Word::Of(pid) => (plan()?.index(pid), exists(pid)),
+            Word::Any => (None, false),
         };
         let (plan, follows) = (plan()?, self.follows()?);
-        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of);
-        let is_due = follows.cursor.all_due(follows.steps(plan)).any(tells);
+        // That it is gone is what a later monitor or link finds, as long as it is there.
+        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of && !(told.gone && is_there));
+        let is_told = follows.cursor.all_due(follows.steps(plan)).any(tells);
+        let is_due = is_told && !plan.ends_behind(of, follows.cursor.process);
         drop(follows);
         if is_due {
             // It looks again at what is held.

@@ -1,0 +1,227 @@
+//! What a run tells when it has ended: its steps, and what is known of its processes.
+
+use beamline_formats::order::{Answer, End, ExitMessage, PROGRAMS, SharedAccess, Watch};
+use beamline_formats::ring::NameId;
+
+use super::{all_pids, printed, with_resting};
+use crate::hash::HashMap;
+use crate::loader::module::{Mfa, function_at};
+use crate::process::order::Told;
+use crate::process::registry::{Named, name_of};
+use crate::process::{Process, explored, init_pid, replay};
+use crate::scheduler::turns;
+use crate::sys::chance::outside;
+use crate::term::{Atom, Pid};
+use crate::trace::record::{event_of, id_of};
+
+/// What the run was.
+pub(super) fn of(end: End) -> Answer {
+    if outside::has_programs() {
+        explored::is_beyond(PROGRAMS);
+    }
+    let pids = all_pids();
+    let unfinished = pids.iter().find_map(|pid| {
+        let line = with_resting(*pid, replay::unfinished)??;
+        Some((*pid, line))
+    });
+    let place = |pid: &Pid| with_resting(*pid, place_of);
+    let alive = explored::with_alive(|alive| {
+        pids.iter()
+            .filter(|pid| alive.contains(pid))
+            .copied()
+            .collect::<Vec<_>>()
+    });
+    let waiting = alive
+        .iter()
+        .filter_map(|pid| Some((word(*pid), place(pid)?)))
+        .collect();
+    for pid in &pids {
+        with_resting(*pid, Process::tell_untold);
+    }
+    let lacks_accesses = replay::lacks_accesses();
+    let kept = explored::end();
+    let watches = watches(&kept);
+    let exit_messages = exit_messages(&kept);
+    let astray = kept.astray.clone().or(unfinished);
+    let end = how_it_ended(end, astray, lacks_accesses);
+    let mut names = Names::default();
+    let records = kept.told.iter().filter_map(|(pid, told)| {
+        let (kind, words) = names.event(*told).to_words()?;
+        Some((word(*pid), kind, words))
+    });
+    let records = records.collect();
+    let known = all_known(&kept, &alive);
+    Answer {
+        records,
+        accesses: accesses(&kept),
+        names: names.all,
+        processes: known
+            .iter()
+            .map(|pid| (word(*pid), known_as(*pid, &kept.born)))
+            .collect(),
+        main: kept.main.map_or(0, word),
+        sent: pairs(&kept.sent),
+        timed: kept
+            .timed
+            .iter()
+            .map(|(pid, nth)| (word(*pid), *nth))
+            .collect(),
+        watches,
+        exit_messages,
+        ended_by: kept
+            .ended_by
+            .iter()
+            .map(|(who, by, access)| (word(*who), word(*by), *access))
+            .collect(),
+        exits: kept
+            .exits
+            .into_iter()
+            .map(|(pid, why)| (word(pid), why))
+            .collect(),
+        waiting,
+        result: printed().or(kept.result),
+        beyond: kept.beyond,
+        drawn: turns::drawn(),
+        end,
+    }
+}
+
+/// The numbers of pairs of processes in an answer.
+fn pairs(all: &[(Pid, Pid)]) -> Vec<(u64, u64)> {
+    let all = all.iter();
+    all.map(|(one, other)| (word(*one), word(*other))).collect()
+}
+
+/// How a run has ended that a process could not follow, or in which accesses wait for others.
+fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -> End {
+    match (end, astray) {
+        (End::Quiet | End::Halted(_), Some((pid, line))) => End::Astray(word(pid), line),
+        (End::Quiet | End::Halted(_), None) if lacks_accesses => End::Astray(
+            0,
+            "processes wait with their accesses to what they share".to_owned(),
+        ),
+        (end, _) => end,
+    }
+}
+
+/// Who was to be told of whose end, unless nothing comes of it: a process that does not trap exits hears nothing of the
+/// normal end of one that it is linked to.
+fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
+    let has_failed = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
+    let watch = |watch: &explored::Watch| {
+        let kills = watch.is_link() && !traps(kept, watch.by);
+        (!kills || has_failed(watch.whom)).then(|| Watch {
+            by: word(watch.by),
+            whom: word(watch.whom),
+            until: watch.until,
+            kills,
+        })
+    };
+    kept.watches.iter().filter_map(watch).collect()
+}
+
+/// The calls of `exit/2` with processes that trap exits.
+fn exit_messages(kept: &explored::Kept) -> Vec<ExitMessage<u64>> {
+    let calls = kept.exit_calls.iter();
+    let message = |(from, access, to): &(Pid, u64, Pid)| {
+        let number = kept.exit_messages.get(&(*from, *access)).copied();
+        (number.is_some() || traps(kept, *to)).then(|| ExitMessage {
+            from: word(*from),
+            access: *access,
+            to: word(*to),
+            number: number.unwrap_or(0),
+        })
+    };
+    calls.filter_map(message).collect()
+}
+
+/// Whether a process traps exits, or did at its end.
+fn traps(kept: &explored::Kept, pid: Pid) -> bool {
+    kept.trapped.contains(&pid) || with_resting(pid, |p| p.flags.get().trap_exit) == Some(true)
+}
+
+/// The accesses of a run. Those steps count that are told.
+fn accesses(kept: &explored::Kept) -> Vec<SharedAccess> {
+    let all = kept.accesses.iter();
+    all.map(|(records, pid, how, object, part)| SharedAccess {
+        records: *records,
+        process: word(*pid),
+        how: how.word(),
+        object: *object,
+        part: *part,
+    })
+    .collect()
+}
+
+/// The processes of a run, each once.
+fn all_known(kept: &explored::Kept, alive: &[Pid]) -> Vec<Pid> {
+    let mut known: Vec<Pid> = kept.told.iter().map(|(pid, _)| *pid).collect();
+    known.extend(alive);
+    known.extend(kept.sent.iter().flat_map(|(from, to)| [*from, *to]));
+    known.sort_unstable_by_key(|pid| pid.0);
+    known.dedup();
+    known
+}
+
+/// The number of a process in an answer.
+fn word(pid: Pid) -> u64 {
+    match id_of(pid) {
+        beamline_formats::ring::Id::Process(word) => word,
+        _ => 0,
+    }
+}
+
+/// Where a process is.
+fn place_of(p: &Process) -> String {
+    let pc = p.pc.get();
+    let at = (!pc.is_null()).then(|| function_at(pc)).flatten();
+    match at {
+        Some(mfa) => mfa.to_text(),
+        None => first_call(p),
+    }
+}
+
+fn first_call(p: &Process) -> String {
+    let (module, function, arity) = p.initial_call.get();
+    let mfa = Mfa {
+        module,
+        function,
+        arity,
+    };
+    mfa.to_text()
+}
+
+/// What reports call a process.
+fn known_as(pid: Pid, born: &HashMap<Pid, String>) -> String {
+    if let Some(name) = name_of(Named::Process(pid)) {
+        return name.name().to_owned();
+    }
+    if pid == init_pid() {
+        return "init".to_owned();
+    }
+    born.get(&pid)
+        .cloned()
+        .or_else(|| with_resting(pid, first_call))
+        .unwrap_or_default()
+}
+
+/// The atoms of an answer.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    numbers: HashMap<Atom, NameId>,
+}
+
+impl Names {
+    fn event(&mut self, told: Told) -> beamline_formats::ring::Event<'static> {
+        let name = |atom| {
+            let all = &mut self.all;
+            *self.numbers.entry(atom).or_insert_with(|| {
+                all.push(atom.name().to_owned());
+                NameId(all.len() as u32)
+            })
+        };
+        // Answers are not told.
+        event_of(told, name, |_| NameId::NONE)
+    }
+}
