@@ -273,7 +273,8 @@ pub(super) fn ends(p: &Process) {
 
 /// `p` calls `exit/2` with another process: which of its accesses it is; 0 where no run is made.
 pub(super) fn calls_exit(p: &Process, to: Pid, reason: Term<'_>) -> u64 {
-    if !is_on() {
+    // What it sends to itself has no order.
+    if !is_on() || to == p.pid() {
         return 0;
     }
     let access = p.accesses_made();
@@ -299,7 +300,7 @@ pub(super) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
 pub(super) fn is_ended(p: &Process, by: Option<Pid>, access: u64) {
     if is_on() && !p.is_exiting() {
         is_beyond("exit signals that end processes");
-        if let Some(by) = by {
+        if let Some(by) = by.filter(|by| *by != p.pid()) {
             kept(|kept| kept.ended_by.push((p.pid(), by, access)));
         }
     }
