@@ -265,6 +265,16 @@ impl Plan {
         })
     }
 
+    /// Whether a recorded process has still to make an access that comes behind one of another process.
+    fn comes_later(&self, process: usize, behind: Option<usize>) -> bool {
+        let made = self.accesses.made(process);
+        let steps = &self.trace.processes[process].steps;
+        steps.iter().any(|step| match step {
+            Recorded::After { access, other } => Some(other.of) == behind && *access > made,
+            _ => false,
+        })
+    }
+
     fn has_moved(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
@@ -442,10 +452,12 @@ impl Process {
             Word::Any => (None, false),
         };
         let (plan, follows) = (plan()?, self.follows()?);
-        // That it is gone is what a later monitor or link finds, as long as it is there.
-        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of && !(told.gone && is_there));
+        let me = follows.cursor.process;
+        // That it is gone is what a later monitor or link finds.
+        let is_found_later = is_there || plan.comes_later(me, of);
+        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of && !(told.gone && is_found_later));
         let is_told = follows.cursor.all_due(follows.steps(plan)).any(tells);
-        let is_due = is_told && !plan.ends_behind(of, follows.cursor.process);
+        let is_due = is_told && !plan.ends_behind(of, me);
         drop(follows);
         if is_due {
             // It looks again at what is held.
