@@ -50,6 +50,7 @@ pub(crate) struct Kept {
     /// time-outs.
     pub(crate) timed: Vec<(Pid, u32)>,
     receives: HashMap<Pid, u32>,
+    /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
     /// Who trapped exits when it ended.
     pub(crate) trapped: HashSet<Pid>,

@@ -349,7 +349,7 @@ impl Explorer {
         Ok(ran)
     }
 
-    /// A run has been made by chance: whether none before it had its order.
+    /// A run has been made by chance: none comes of it, and its order counts if no run before had it.
     ///
     /// # Errors
     /// As [`Explorer::has_run`].
@@ -357,11 +357,12 @@ impl Explorer {
         &mut self,
         run: &Run,
         is_left_out: impl Fn(&str) -> bool,
-    ) -> Result<bool, String> {
+    ) -> Result<(), String> {
         let run = self.known(run, is_left_out);
         let analysis = Analysis::of(&run, &mut self.choices)?;
         let own = analysis.choices(|at| self.left_out.contains(&at));
-        Ok(self.is_new(own))
+        self.is_new(own);
+        Ok(())
     }
 
     /// The run, with the places that its processes have among all, without accesses of those that are left out.
@@ -380,7 +381,7 @@ impl Explorer {
         run
     }
 
-    /// Whether no run before had these choices.
+    /// A run had these choices: whether no run before did.
     fn is_new(&mut self, own: Vec<Choice>) -> bool {
         let is_new = self.orders == 0 || !self.choices.has_all(&own);
         if is_new {

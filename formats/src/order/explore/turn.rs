@@ -78,7 +78,7 @@ impl<'r> Analysis<'r> {
         let calls = untold.iter().filter_map(|one| Some((one, one.call?)));
         signals
             .messages
-            .extend(calls.map(|(one, call)| ((one.to, one.number()), call)));
+            .extend(calls.map(|(one, call)| ((one.to, one.told.number), call)));
         let takers = Takers::with_signals(trace, &signals);
         let causes = Causes::with_signals(trace, &run.accesses, signals)?;
         let saw = saw(run, causes.seen.order());
@@ -89,7 +89,7 @@ impl<'r> Analysis<'r> {
             takers,
             limits: untold
                 .into_iter()
-                .filter_map(|untold| Some(((untold.to, untold.message), untold.until?)))
+                .filter_map(|untold| Some(((untold.to, untold.message()), untold.until?)))
                 .collect(),
             choices: (0..trace.processes.len())
                 .map(|at| choices_of(run, at, &saw, choices))
@@ -589,13 +589,14 @@ fn lines(
             }
         }
     }
-    for Untold { to, message, .. } in untold {
-        let line = lines[*to].entry(message.sender()).or_default();
-        let cause = |message: &Message| causes.of_cause(*to, *message).map(|cause| cause.steps);
+    for one in untold {
+        let (to, message) = (one.to, one.message());
+        let line = lines[to].entry(message.sender()).or_default();
+        let cause = |message: &Message| causes.of_cause(to, *message).map(|cause| cause.steps);
         let is_before =
-            |other: &Message| came.contains(&(*to, *other)) || cause(other) <= cause(message);
+            |other: &Message| came.contains(&(to, *other)) || cause(other) <= cause(&message);
         let at = line.iter().rposition(is_before).map_or(0, |at| at + 1);
-        line.insert(at, *message);
+        line.insert(at, message);
     }
     lines
 }
@@ -604,7 +605,7 @@ fn lines(
 /// not look any more.
 struct Untold {
     to: usize,
-    message: Message,
+    told: Told,
     /// The receive of its receiver, counted from 0, before which it must come.
     until: Option<u32>,
     /// The call of `exit/2` that it comes of, if of one; else of the end of a process.
@@ -612,11 +613,8 @@ struct Untold {
 }
 
 impl Untold {
-    fn number(&self) -> u32 {
-        match self.message {
-            Message::Told(told) => told.number,
-            Message::Sent { number, .. } => number,
-        }
+    fn message(&self) -> Message {
+        Message::Told(self.told)
     }
 }
 
@@ -627,14 +625,14 @@ fn untold(run: &Run) -> Vec<Untold> {
         let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
         let number = next.entry(to).or_insert_with(last);
         *number += 1;
-        let message = Message::Told(Told {
+        let told = Told {
             number: *number,
             of: Some(of),
             gone: false,
-        });
+        };
         all.push(Untold {
             to,
-            message,
+            told,
             until,
             call,
         });
