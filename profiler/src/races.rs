@@ -335,8 +335,13 @@ impl<'a> Told<'a> {
                 Message::Sent { from, .. } => format!("{label} from {}", self.process(*from)),
                 Message::Told(told) => {
                     let gone = if told.gone { ", which was gone" } else { "" };
+                    let what = if told.exit {
+                        "an exit signal"
+                    } else {
+                        "the end"
+                    };
                     match told.of {
-                        Some(of) => format!("{label}, the end of {}{gone}", self.process(of)),
+                        Some(of) => format!("{label}, {what} of {}{gone}", self.process(of)),
                         None => label,
                     }
                 }

@@ -251,6 +251,7 @@ fn plain(message: Message) -> Message {
             number,
             of: None,
             gone: false,
+            exit: false,
         }),
         message => message,
     }

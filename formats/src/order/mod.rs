@@ -165,6 +165,8 @@ pub struct Told {
     pub of: Option<usize>,
     /// That process was gone already when it was asked for.
     pub gone: bool,
+    /// It is an exit signal that has become a message, not one of a monitor, a timer or a port.
+    pub exit: bool,
 }
 
 impl Trace {

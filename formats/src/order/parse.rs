@@ -416,8 +416,8 @@ impl Builder {
         match text.as_bytes()[0] {
             b'l' if rest.is_empty() => Some(Message::Sent { from, number }),
             b't' if from == me => {
-                let (of, gone) = self.word(rest)?;
-                Some(Message::Told(Told { number, of, gone }))
+                let told = self.word(number, rest)?;
+                Some(Message::Told(told))
             }
             _ => None,
         }
@@ -442,18 +442,24 @@ impl Builder {
         Some((self.place(&reference), number))
     }
 
-    fn word(&mut self, arguments: &[String]) -> Option<(Option<usize>, bool)> {
-        let [of, gone @ ..] = arguments else {
-            return Some((None, false));
+    fn word(&mut self, number: u32, arguments: &[String]) -> Option<Told> {
+        let (of, how) = match arguments {
+            [] => (None, &[][..]),
+            [of, how @ ..] if of == "nobody" => (None, how),
+            [of, how @ ..] => (Some(self.process(of)?), how),
         };
-        let of = match of.as_str() {
-            "nobody" => None,
-            of => Some(self.process(of)?),
+        let (exit, gone) = match how {
+            [] => (false, false),
+            [exit] if exit == "exit" => (true, false),
+            [gone] if gone == "gone" => (false, true),
+            [exit, gone] if exit == "exit" && gone == "gone" => (true, true),
+            _ => return None,
         };
-        match gone {
-            [] => Some((of, false)),
-            [gone] if gone == "gone" => Some((of, true)),
-            _ => None,
-        }
+        Some(Told {
+            number,
+            of,
+            gone,
+            exit,
+        })
     }
 }

@@ -213,19 +213,25 @@ impl Races {
                 of: Some(of),
                 gone: true,
                 number,
+                exit,
             }) = *message
                 && let Some(end) = self.trace.end_of(of)
                 && clock.get(&of).is_none_or(|known| *known <= end)
                 && self.all.len() < RACES_MAX
             {
-                let (of, gone) = (Some(of), false);
+                let other = Told {
+                    number,
+                    of: Some(of),
+                    gone: false,
+                    exit,
+                };
                 let mut race = Race {
                     process,
                     step,
                     pair: Pair::Messages(Messages {
                         taken: Some(*message),
                         timeout: timeouts[step],
-                        other: Message::Told(Told { number, of, gone }),
+                        other: Message::Told(other),
                         is_same_receive: None,
                     }),
                     is_of_application: false,

@@ -314,8 +314,10 @@ impl<'r> Reader<'r> {
                 self.take(me, label)?;
             }
             Event::OrderReceive { at } => self.receive(me, at)?,
-            Event::OrderTold { of } => self.told(me, of, false)?,
-            Event::OrderToldGone { of } => self.told(me, of, true)?,
+            Event::OrderTold { of } => self.told(me, of, false, false)?,
+            Event::OrderToldGone { of } => self.told(me, of, true, false)?,
+            Event::OrderToldExit { of } => self.told(me, of, false, true)?,
+            Event::OrderToldExitGone { of } => self.told(me, of, true, true)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
             Event::OrderMiss { module } => {
                 let module = self.module(module)?;
@@ -559,14 +561,20 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    fn told(&mut self, me: usize, of: Id, gone: bool) -> Result<(), String> {
+    fn told(&mut self, me: usize, of: Id, gone: bool, exit: bool) -> Result<(), String> {
         let of = match of {
             Id::Process(of) => Some(self.place(of)),
             _ => None,
         };
         self.all[me].told += 1;
         let number = self.all[me].told;
-        self.deliver(me, Message::Told(Told { number, of, gone }))
+        let told = Told {
+            number,
+            of,
+            gone,
+            exit,
+        };
+        self.deliver(me, Message::Told(told))
     }
 
     fn receive(&mut self, me: usize, at: u64) -> Result<(), String> {

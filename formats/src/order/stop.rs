@@ -134,6 +134,7 @@ impl Trace {
                     number,
                     of: None,
                     gone: false,
+                    exit: false,
                 };
                 let message = self.message(to, &Message::Told(told));
                 format!("has got {message} into its queue")

@@ -63,6 +63,7 @@ deliver(l0.1:2), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}";
 fn every_step_is_read_as_it_is_written() {
     let text = "\
 {p0, [spawn(p0.1), deliver(t0:1), deliver(t0:2, p0.1), deliver(t0:3, p0.1, gone), deliver(t0:4, nobody, gone), \
+deliver(t0:5, p0.1, exit), deliver(t0:6, p0.1, exit, gone), \
 receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), answer(erlang:now/0, {1, 2, 3}), answer(os:getpid/0, \"17\"), \
 answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), spent(7, 8, signal), exit]} % <0.0.0> init
 {p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), spent(17, 0), exit, after(a0.1:10, a0:17)]} % <0.9.7>
@@ -281,8 +282,12 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 }
                 1 => {
                     told[me] += 1;
-                    let (number, of, gone) = (told[me], Some(1 - me), told[me] % 2 == 0);
-                    let message = Message::Told(Told { number, of, gone });
+                    let message = Message::Told(Told {
+                        number: told[me],
+                        of: Some(1 - me),
+                        gone: told[me] % 2 == 0,
+                        exit: told[me] % 3 == 0,
+                    });
                     steps.push(Step::Deliver(message));
                     queues[me].push(message);
                 }
@@ -293,11 +298,17 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 }),
                 6 => {
                     told[me] += 1;
-                    let (number, of, gone) = (told[me], None, false);
+                    let told = Told {
+                        number: told[me],
+                        of: None,
+                        gone: false,
+                        exit: false,
+                    };
                     let value = Value::Term(b"h\x02w\x04datak\0\x02hi".as_slice().into());
+                    let number = told.number;
                     steps.push(Step::Content { number, value });
-                    steps.push(Step::Deliver(Message::Told(Told { number, of, gone })));
-                    queues[me].push(Message::Told(Told { number, of, gone }));
+                    steps.push(Step::Deliver(Message::Told(told)));
+                    queues[me].push(Message::Told(told));
                 }
                 3 => steps.push(Step::Miss("Elixir.Not.There".into())),
                 _ => steps.push(Step::Timeout),

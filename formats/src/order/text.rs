@@ -64,6 +64,7 @@ impl Trace {
                     number: *number,
                     of: None,
                     gone: false,
+                    exit: false,
                 });
                 format!("content({}, {value})", self.message(at, &told))
             }
@@ -91,10 +92,11 @@ impl Trace {
     fn word(&self, at: usize, message: &Message) -> String {
         let label = self.message(at, message);
         match message {
-            Message::Told(told) if told.of.is_some() || told.gone => {
+            Message::Told(told) if told.of.is_some() || told.gone || told.exit => {
                 let of = told.of.map_or("nobody".into(), |of| self.name(of));
+                let exit = if told.exit { ", exit" } else { "" };
                 let gone = if told.gone { ", gone" } else { "" };
-                format!("{label}, {of}{gone}")
+                format!("{label}, {of}{exit}{gone}")
             }
             _ => label,
         }

@@ -335,7 +335,8 @@ events! {
     84 = OrderTake, "order_take", Order, { label: Label };
     /// It sends one message; then `label` gets into its queue, behind all others, and it takes it out.
     85 = OrderSendTake, "order_send_take", Order, { label: Label };
-    /// A message that no process has sent gets into its queue: one that tells of `of`, if it is known of whom.
+    /// A message that no process has sent gets into its queue, of a monitor, a timer or a port: one that tells of `of`, if
+    /// it is known of whom.
     86 = OrderTold, "order_told", Order, { of: Id };
     /// The same, as `of` was not there any more.
     87 = OrderToldGone, "order_told_gone", Order, { of: Id };
@@ -362,6 +363,10 @@ events! {
     /// By its end, which comes next, it has made so many reductions and allocated so many words; a signal ends it (1), or
     /// it does so itself (0).
     97 = OrderSpent, "order_spent", Order, { reductions: u64, words: u64, ended: u64 };
+    /// An exit signal of `of` gets into its queue as a message.
+    98 = OrderToldExit, "order_told_exit", Order, { of: Id };
+    /// The same, as `of` was not there any more.
+    99 = OrderToldExitGone, "order_told_exit_gone", Order, { of: Id };
     /// A native function gives it an integer, this much (modulo 2^64) more than the last one that it was given.
     100 = OrderAnswer, "order_answer", Order, { function: NameId, difference: u64 };
     /// A native function gives it a term of so many bytes of the external term format, which follow.
@@ -373,6 +378,20 @@ events! {
     /// A native function gives it an integer, as in `order_answer`, in one number: the function's number in the highest 24 bits, the difference, which may be negative, in
     /// the others.
     104 = OrderAnswerNear, "order_answer_near", Order, { answer: u64 };
+}
+
+impl Event<'_> {
+    /// A message that no process has sent gets into a queue: it tells of `of`, which may have been `gone`, and may be an
+    /// exit signal.
+    #[must_use]
+    pub fn order_told(of: Id, gone: bool, exit: bool) -> Event<'static> {
+        match (exit, gone) {
+            (false, false) => Event::OrderTold { of },
+            (false, true) => Event::OrderToldGone { of },
+            (true, false) => Event::OrderToldExit { of },
+            (true, true) => Event::OrderToldExitGone { of },
+        }
+    }
 }
 
 /// A group of events. A user asks for events by their groups.

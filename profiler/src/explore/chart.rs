@@ -318,6 +318,10 @@ impl<'r> Chart<'r> {
                         self.id(of),
                         format!("{label}, {} was gone", self.trace.name(of)),
                     ),
+                    Some(of) if told.exit => (
+                        self.id(of),
+                        format!("{label}, an exit signal of {}", self.trace.name(of)),
+                    ),
                     Some(of) => (
                         self.id(of),
                         format!("{label}, the end of {}", self.trace.name(of)),
@@ -397,10 +401,7 @@ impl Order {
                     },
                     Message::Told(told) => {
                         let of = told.of.map_or(Id::None, |of| chart.id(of));
-                        match told.gone {
-                            true => Event::OrderToldGone { of },
-                            false => Event::OrderTold { of },
-                        }
+                        Event::order_told(of, told.gone, told.exit)
                     }
                 }
             }

@@ -347,7 +347,7 @@ fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
 }
 
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
-    let ends = |_: &Process| Peer::of(other)?.pid().map(Word::Of);
+    let ends = |_: &Process| Peer::of(other)?.pid().map(Word::Exit);
     if let Some(later) = p.is_to_hear(ends) {
         return Err(later.into());
     }
@@ -487,7 +487,7 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
 fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
     p.is_to_hear(|p| {
         let reference = reference.as_ref()?.numbers();
-        p.some_relations()?.monitored(reference).map(Word::Of)
+        p.some_relations()?.monitored(reference).map(Word::Down)
     })
 }
 

@@ -319,7 +319,7 @@ impl Process {
         if self.flags.get().trap_exit {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
             explored::exit_arrives(self, from.pid(), access);
-            let source = Source::end_of(from.pid(), reason.term());
+            let source = Source::exit_of(from.pid(), reason.term());
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
             });
@@ -357,7 +357,7 @@ impl Process {
             Monitored::NamedPort(name, node, _) => (am::port, name.term(), Some(node)),
             Monitored::Elsewhere | Monitored::TimeOffset => return,
         };
-        let source = Source::end_of(origin.target.process(), reason.term());
+        let source = Source::down_of(origin.target.process(), reason.term());
         let pid = self.pid();
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
             let item = node.map_or(item, |node| heap.tuple(&[item, node.term()]));

@@ -76,8 +76,13 @@ pub(crate) struct Sending {
 pub(crate) enum Source {
     /// A process has sent it.
     Sent(Sending),
-    /// No process has: it tells of `of`, if of any, and that it was gone already.
-    Told { of: Option<Pid>, is_gone: bool },
+    /// No process has: it tells of `of`, if of any, and that it was gone already. It is an exit signal, or of a monitor,
+    /// a timer or a port.
+    Told {
+        of: Option<Pid>,
+        is_gone: bool,
+        is_exit: bool,
+    },
 }
 
 impl Source {
@@ -85,12 +90,27 @@ impl Source {
     pub(crate) const NOTICE: Source = Source::Told {
         of: None,
         is_gone: false,
+        is_exit: false,
     };
 
-    /// A message that tells that `of` has ended, with this reason: `noproc` where it was gone already.
-    pub(crate) fn end_of(of: Option<Pid>, reason: Term<'_>) -> Source {
+    /// An exit signal of `of` with this reason: `noproc` where it was gone already.
+    pub(crate) fn exit_of(of: Option<Pid>, reason: Term<'_>) -> Source {
         let is_gone = reason == am::noproc;
-        Source::Told { of, is_gone }
+        Source::Told {
+            of,
+            is_gone,
+            is_exit: true,
+        }
+    }
+
+    /// What a monitor tells of `of`, as with an exit signal.
+    pub(crate) fn down_of(of: Option<Pid>, reason: Term<'_>) -> Source {
+        let is_gone = reason == am::noproc;
+        Source::Told {
+            of,
+            is_gone,
+            is_exit: false,
+        }
     }
 
     /// The source of a message that carries this number: 0 where no process has sent it.
@@ -119,6 +139,7 @@ pub(crate) enum Told {
     Notice {
         of: Option<Pid>,
         is_gone: bool,
+        is_exit: bool,
     },
     /// What is delivered next gets to this place.
     Ahead(usize),
@@ -237,7 +258,15 @@ impl Own {
                 }
                 let told = match source {
                     Source::Sent(sending) => Told::Delivery(sending),
-                    Source::Told { of, is_gone } => Told::Notice { of, is_gone },
+                    Source::Told {
+                        of,
+                        is_gone,
+                        is_exit,
+                    } => Told::Notice {
+                        of,
+                        is_gone,
+                        is_exit,
+                    },
                 };
                 probes().ordered(pid, told);
             }

@@ -162,8 +162,10 @@ pub(crate) fn lacks_accesses() -> bool {
 /// What a message tells that no process has sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word {
-    /// The end of a process.
-    Of(Pid),
+    /// The end of a process, to which it is linked.
+    Exit(Pid),
+    /// The end of a process that it monitors.
+    Down(Pid),
     /// Anything else.
     Any,
 }
@@ -244,10 +246,17 @@ impl Plan {
             (Message::Sent { from, number }, Source::Sent(sending)) => {
                 sending.number == *number && self.index(sending.from) == Some(*from)
             }
-            (Message::Told(Told { of, .. }), Source::Told { of: now, is_gone }) => {
+            (
+                Message::Told(Told { of, exit, .. }),
+                Source::Told {
+                    of: now,
+                    is_gone,
+                    is_exit,
+                },
+            ) => {
                 let now = now.and_then(|pid| self.index(pid));
                 // A name that nobody has any more tells of nobody.
-                now == *of || now.is_none() && *is_gone
+                exit == is_exit && (now == *of || now.is_none() && *is_gone)
             }
             (Message::Sent { .. }, Source::Told { .. }) | (Message::Told(_), Source::Sent(_)) => {
                 false
@@ -391,11 +400,11 @@ impl Process {
             Signal::Message { from, number, .. } => Some(Source::of(*from, *number)),
             Signal::Traced(traced) => Some(Source::of(traced.from, traced.number)),
             Signal::AliasMessage { .. } => Some(Source::NOTICE),
-            Signal::Exit(exit) => Some(Source::end_of(exit.from.pid(), exit.reason.term())),
+            Signal::Exit(exit) => Some(Source::exit_of(exit.from.pid(), exit.reason.term())),
             Signal::MonitorDown { reference, reason } => {
                 let relations = self.some_relations()?;
                 let origin = relations.origins.get(reference)?;
-                Some(Source::end_of(origin.target.process(), reason.term()))
+                Some(Source::down_of(origin.target.process(), reason.term()))
             }
             _ => None,
         }
@@ -447,15 +456,16 @@ impl Process {
         if !order::is_followed() {
             return None;
         }
-        let (of, is_there) = match word(self)? {
-            Word::Of(pid) => (plan()?.index(pid), exists(pid)),
-            Word::Any => (None, false),
+        let (of, exit, is_there) = match word(self)? {
+            Word::Exit(pid) => (plan()?.index(pid), true, exists(pid)),
+            Word::Down(pid) => (plan()?.index(pid), false, exists(pid)),
+            Word::Any => (None, false, false),
         };
         let (plan, follows) = (plan()?, self.follows()?);
         let me = follows.cursor.process;
         // That it is gone is what a later monitor or link finds.
         let is_found_later = is_there || plan.comes_later(me, of);
-        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of && !(told.gone && is_found_later));
+        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of && told.exit == exit && !(told.gone && is_found_later));
         let is_told = follows.cursor.all_due(follows.steps(plan)).any(tells);
         let is_due = is_told && !plan.ends_behind(of, me);
         drop(follows);

@@ -164,6 +164,7 @@ impl<'p> Machine<'p> {
                     by: at,
                     whom: of,
                     until: None,
+                    is_link: false,
                     kills: false,
                 });
                 return Vec::new();
@@ -183,6 +184,7 @@ impl<'p> Machine<'p> {
                     number: self.told[to],
                     of: Some(of),
                     gone,
+                    exit: false,
                 });
                 (to, message, u8::from(gone))
             })

@@ -621,7 +621,7 @@ impl Untold {
 fn untold(run: &Run) -> Vec<Untold> {
     let mut all = Vec::new();
     let mut next = HashMap::<usize, u32>::new();
-    let mut add = |to: usize, of: usize, until, call| {
+    let mut add = |to: usize, of: usize, exit, until, call| {
         let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
         let number = next.entry(to).or_insert_with(last);
         *number += 1;
@@ -629,6 +629,7 @@ fn untold(run: &Run) -> Vec<Untold> {
             number: *number,
             of: Some(of),
             gone: false,
+            exit,
         };
         all.push(Untold {
             to,
@@ -637,31 +638,33 @@ fn untold(run: &Run) -> Vec<Untold> {
             call,
         });
     };
-    for ((to, whom), mut limits) in watches(run) {
+    for ((to, whom, exit), mut limits) in watches(run) {
         let is_of_end = |told: &&Told| {
             let is_of_call = run.signals.messages.contains_key(&(to, told.number));
-            told.of == Some(whom) && !told.gone && !is_of_call
+            told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
         let came = told(run, to).filter(is_of_end).count();
         // Of several monitors, those tell that were not given up.
         limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
         for until in limits.into_iter().skip(came) {
-            add(to, whom, until, None);
+            add(to, whom, exit, until, None);
         }
     }
     for call in &run.untold {
-        add(call.to, call.from, None, Some(call.access()));
+        add(call.to, call.from, true, None, Some(call.access()));
     }
     all
 }
 
-/// Until which receives processes were to be told of the ends of those that have ended.
-fn watches(run: &Run) -> BTreeMap<(usize, usize), Vec<Option<u32>>> {
+/// Until which receives processes were to be told of the ends of those that have ended: by exit signals, or by monitors.
+fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].steps.contains(&Step::Exit);
     let watches = run.watches.iter();
     for watch in watches.filter(|watch| !watch.kills && has_ended(watch.whom)) {
-        let until = pairs.entry((watch.by, watch.whom)).or_default();
+        let until = pairs
+            .entry((watch.by, watch.whom, watch.is_link))
+            .or_default();
         until.push(watch.until);
     }
     pairs

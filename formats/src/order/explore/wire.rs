@@ -190,6 +190,8 @@ pub struct Watch<P> {
     pub whom: P,
     /// How many receives `by` had made when it gave it up, if no message of it could be left then.
     pub until: Option<u32>,
+    /// It is told by an exit signal.
+    pub is_link: bool,
     /// It is told by an exit signal that ends it.
     pub kills: bool,
 }
@@ -460,6 +462,7 @@ impl<P: Copy> Watch<P> {
             by: to(self.by)?,
             whom: to(self.whom)?,
             until: self.until,
+            is_link: self.is_link,
             kills: self.kills,
         })
     }

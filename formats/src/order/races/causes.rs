@@ -364,6 +364,7 @@ impl<'t> Walk<'t> {
                         gone: true,
                         of,
                         number,
+                        ..
                     } = *told
                     && let Some(found) = self.found_gone.get_mut(&(at, of))
                     && let Some(known) = found.pop_front()

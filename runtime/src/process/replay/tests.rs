@@ -91,6 +91,31 @@ fn another_message_than_the_next_one_is_an_error() {
 }
 
 #[test]
+fn an_exit_signal_and_the_message_of_a_monitor_are_two_messages() {
+    let plan = plan("{p0, [spawn(p0.1), receive(t0:1, p0.1, exit), receive(t0:2, p0.1)]}");
+    let mut cursor = plan.cursor(0);
+    assert_eq!(cursor.make(&plan, Step::Spawn(PIDS[1])), Ok(()));
+    // It has ended before it was monitored, unlike in the recorded run: the monitor's message comes first.
+    let of = Some(PIDS[1]);
+    let (exit, down) = [(true, false), (false, true)]
+        .map(|(is_exit, is_gone)| Source::Told {
+            of,
+            is_gone,
+            is_exit,
+        })
+        .into();
+    let due = cursor
+        .due(&plan.trace.processes[0].steps)
+        .expect("a message");
+    assert!(!plan.is(due, &down));
+    assert!(plan.is(due, &exit));
+    assert!(cursor.deliver(&plan, &exit, 0));
+    assert!(plan.receive(&mut cursor, 0));
+    assert!(cursor.deliver(&plan, &down, 0));
+    assert!(plan.receive(&mut cursor, 0));
+}
+
+#[test]
 fn a_receive_times_out_where_it_did() {
     let plan = plan("{p0, [spawn(p0.1), timeout, send(l0:1), exit]}");
     let mut cursor = plan.cursor(0);

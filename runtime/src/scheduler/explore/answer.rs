@@ -114,6 +114,7 @@ fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
             by: word(watch.by),
             whom: word(watch.whom),
             until: watch.until,
+            is_link: watch.is_link(),
             kills,
         })
     };

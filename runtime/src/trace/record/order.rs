@@ -158,8 +158,11 @@ pub(crate) fn event_of(
         Told::Spawn(child) => RingEvent::OrderSpawn {
             child: id_of(child),
         },
-        Told::Notice { of, is_gone: false } => RingEvent::OrderTold { of: of_id(of) },
-        Told::Notice { of, is_gone: true } => RingEvent::OrderToldGone { of: of_id(of) },
+        Told::Notice {
+            of,
+            is_gone,
+            is_exit,
+        } => RingEvent::order_told(of_id(of), is_gone, is_exit),
         Told::Ahead(at) => RingEvent::OrderAhead { at: at as u64 },
         Told::Timeout => RingEvent::OrderTimeout {},
         Told::Miss(module) => RingEvent::OrderMiss {
