@@ -265,8 +265,8 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 const STEPS: [(&str, std::ops::RangeInclusive<usize>); 13] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
-    ("deliver", 1..=3),
-    ("receive", 1..=3),
+    ("deliver", 1..=4),
+    ("receive", 1..=4),
     ("timeout", 0..=0),
     ("miss", 1..=1),
     ("load", 2..=2),
