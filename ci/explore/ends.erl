@@ -2,7 +2,7 @@
 %% can be counted by hand.
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
-         asked_late/0, killed/0, alive/0, crashes_late/0]).
+         asked_late/0, killed/0, killed_between/0, alive/0, crashes_late/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -104,6 +104,16 @@ killed() ->
     Pid = spawn(fun() -> Me ! hello, receive never -> ok end end),
     exit(Pid, kill),
     ok.
+
+%% It is killed before it sends, between its messages, or behind them: gives how many it has sent.
+killed_between() ->
+    Me = self(),
+    {Pid, Reference} = spawn_monitor(fun() -> [Me ! N || N <- [1, 2, 3]] end),
+    exit(Pid, kill),
+    receive {'DOWN', Reference, process, Pid, _} -> ok end,
+    sent(0).
+
+sent(N) -> receive Sent when is_integer(Sent) -> sent(N + 1) after 0 -> N end.
 
 %% Whether it is alive is not turned around.
 alive() ->

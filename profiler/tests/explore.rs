@@ -583,6 +583,49 @@ fn what_fails_in_programs_that_use_libraries_is_found() {
     }
 }
 
+/// Supervisors hibernate, have timers, and end others by exit signals.
+#[test]
+fn what_chance_finds_in_programs_with_supervisors_happens_again() {
+    let Some(place) = programs() else { return };
+    for call in ["restarts", "restarts_rest", "calls_restarted"] {
+        for strategy in ["random", "pct", "pos"] {
+            let options = ["--strategy", strategy, "--runs", "100", "-o", "found"];
+            let (output, json) = explore(&place, &format!("real:{call}"), &options);
+            let crashes = |(kind, reason): &(String, String)| kind == "exit" && reason == "crash";
+            let said = errors(&output);
+            assert!(told(&json).2.iter().any(crashes), "{call}: {json} {said}");
+            assert_eq!(json["not_explored"], serde_json::json!([]), "{call}");
+        }
+    }
+}
+
+#[test]
+fn an_exit_signal_ends_a_process_in_the_place_where_it_did() {
+    let Some(place) = programs() else { return };
+    let options = ["--strategy", "pos", "--runs", "100", "--same-result"];
+    let options = [&options[..], &["-o", "found"]].concat();
+    let (output, json) = explore(&place, "ends:killed_between", &options);
+    let mut results = told(&json).2;
+    results.sort();
+    results.dedup();
+    let is_sent = |(kind, sent): &(String, String)| kind == "result" && "0123".contains(sent);
+    assert!(
+        results.len() == 3 && results.iter().all(is_sent),
+        "{json} {}",
+        errors(&output)
+    );
+    let prefixes =
+        (1..=3).map(|n| fs::read_to_string(place.file(&format!("found/finding-{n}.prefix"))));
+    let prefixes: Vec<String> = prefixes.collect::<Result<_, _>>().expect("three");
+    assert!(
+        prefixes
+            .iter()
+            .any(|prefix| prefix.contains("send(l79.1:1), exit(a79:"))
+    );
+    let check = place.run(&["explore", "--check", "found"]);
+    assert_eq!(check.status.code(), Some(3), "{check:?}");
+}
+
 #[test]
 fn an_exploration_ends_at_its_limit() {
     let Some(place) = programs() else { return };

@@ -59,6 +59,20 @@ main(_) ->
     io:format(\"~s~s~n\", [os:cmd(\"date +%N; echo $$\"), os:getpid()]).
 ";
 
+/// A process hibernates, and is woken. In a replay, which waits for no time, the message comes before.
+const HIBERNATES: &str = "\
+-module(work).
+-export([main/1, woken/1]).
+main(_) ->
+    Me = self(),
+    Pid = spawn(fun() -> sleeps(Me) end),
+    receive after 100 -> ok end,
+    Pid ! wake,
+    receive woken -> halt(3) end.
+sleeps(Me) -> receive never -> ok after 50 -> proc_lib:hibernate(?MODULE, woken, [Me]) end.
+woken(Me) -> receive wake -> Me ! woken end.
+";
+
 /// Prints what a file holds.
 const READS: &str = "\
 -module(work).
@@ -195,6 +209,17 @@ fn told_of_spent(output: &std::process::Output) -> Option<String> {
         .lines()
         .find(|line| line.contains("in the recorded run"))?;
     Some(line.to_owned())
+}
+
+#[test]
+fn a_process_hibernates_in_a_replay_where_it_did() {
+    let Some(place) = Place::new(HIBERNATES) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let again = place.run(&["replay", "run.stream"]);
+    assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+    assert_eq!(told_of_spent(&again), None);
 }
 
 #[test]

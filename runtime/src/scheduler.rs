@@ -30,7 +30,7 @@ use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::turns as given;
 use crate::process::user_timers;
 use crate::process::{
-    CONTEXT_REDS, Leaves, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
+    CONTEXT_REDS, Control, Leaves, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
 };
 use crate::sched::parker::Woken;
 use crate::sched::ptab::{self, Guard};
@@ -307,14 +307,22 @@ impl Scheduler {
         let used = CONTEXT_REDS - p.fcalls.get();
         p.rests(outcome);
         let is_later = given::are_given() && is_later(&p, outcome);
-        if matches!(outcome, Outcome::Exit(_)) && !is_later && p.terminate() {
-            // `p` holds what is shared until it is dropped.
-            shared.run_state.end_last_run();
-            p.free();
-            return used;
-        }
+        let outcome = match outcome {
+            Outcome::Exit(_) if !is_later => match p.terminate() {
+                Ok(()) => {
+                    // `p` holds what is shared until it is dropped.
+                    shared.run_state.end_last_run();
+                    p.free();
+                    return used;
+                }
+                Err(Control::Wait) => Outcome::Wait,
+                Err(_) => outcome,
+            },
+            outcome => outcome,
+        };
         let goes_on = !matches!(outcome, Outcome::Wait | Outcome::Dirty(_));
-        let again = goes_on || p.has_unhandled_signals();
+        // One that exits handles no more signals.
+        let again = goes_on || !p.is_exiting() && p.has_unhandled_signals();
         let left = match outcome {
             Outcome::Dirty(Leaves { to, is_short }) => {
                 if p.shared().tracee.has(crate::trace::events::RUNNING) {

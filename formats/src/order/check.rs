@@ -199,7 +199,7 @@ impl Checker<'_> {
             Step::Content { number, .. } => {
                 (!done.contents.insert(*number)).then_some("it was another message before")
             }
-            Step::Exit => {
+            Step::Exit(_) => {
                 done.has_ended = true;
                 None
             }

@@ -118,8 +118,38 @@ pub enum Step {
     Accesses(u64),
     /// What it has spent by its end.
     Spent(Spent),
-    /// It ended.
-    Exit,
+    /// It ended: by this exit signal, where it is known that one ended it.
+    Exit(Option<Signal>),
+}
+
+/// An exit signal that ends a process, or becomes a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Signal {
+    /// The end of the process at this place sends it.
+    End(usize),
+    /// A call of `exit/2` does, which is this access.
+    Call(Access),
+}
+
+impl Signal {
+    /// The same of processes that have other places; nothing where its process has none.
+    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Signal> {
+        Some(match self {
+            Signal::End(of) => Signal::End(place(of)?),
+            Signal::Call(call) => Signal::Call(Access {
+                of: place(call.of)?,
+                ..call
+            }),
+        })
+    }
+}
+
+impl Step {
+    /// Whether it is the end of its process.
+    #[must_use]
+    pub fn is_exit(&self) -> bool {
+        matches!(self, Step::Exit(_))
+    }
 }
 
 /// What a process has spent by its end.
@@ -275,6 +305,7 @@ fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> 
                     ..other
                 },
             },
+            Step::Exit(by) => Step::Exit(by.and_then(|by| by.moved(&place))),
             step => step,
         })
     });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::reference::Reference;
-use super::{Access, Message, Origin, Process, Spent, Step, Told, Trace, Value};
+use super::{Access, Message, Origin, Process, Signal, Spent, Step, Told, Trace, Value};
 use crate::name;
 use crate::ring::Id;
 
@@ -275,7 +275,7 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 13] = [
     ("after", 2..=2),
     ("accesses", 1..=1),
     ("spent", 2..=3),
-    ("exit", 0..=0),
+    ("exit", 0..=1),
 ];
 
 /// Those whose second argument is a value.
@@ -398,7 +398,11 @@ impl Builder {
                     Some(_) => return None,
                 },
             }),
-            "exit" => Step::Exit,
+            "exit" => Step::Exit(match &arguments[..] {
+                [] => None,
+                [by] if by.starts_with('a') => Some(Signal::Call(self.access(by)?)),
+                [of, ..] => Some(Signal::End(self.process(of)?)),
+            }),
             _ => return None,
         })
     }

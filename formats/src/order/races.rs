@@ -14,8 +14,8 @@ mod shared;
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Access, Common, Message, Origin, Process, Sites, Step, Told, Trace, moved};
-pub(super) use causes::{Causes, Clock, Known, Signal, Signals, join};
+use super::{Access, Common, Message, Origin, Process, Signal, Sites, Step, Told, Trace, moved};
+pub(super) use causes::{Causes, Clock, Known, Signals, join};
 use shared::Seen;
 pub(super) use shared::with_accesses;
 
@@ -352,7 +352,26 @@ impl Trace {
     /// The place of the end of a process among its steps, if it ends.
     fn end_of(&self, process: usize) -> Option<usize> {
         let mut steps = self.processes[process].steps.iter();
-        steps.position(|step| *step == Step::Exit)
+        steps.position(Step::is_exit)
+    }
+
+    /// The processes of which it is known what signal ended them, and this signal.
+    pub(super) fn ended_by(&self) -> impl Iterator<Item = (usize, Signal)> {
+        let all = self.processes.iter().enumerate();
+        all.filter_map(|(at, process)| {
+            let mut steps = process.steps.iter();
+            let by = steps.find_map(|step| match step {
+                Step::Exit(by) => Some(*by),
+                _ => None,
+            });
+            Some((at, by??))
+        })
+    }
+
+    /// Whether it tells what signals ended processes.
+    #[must_use]
+    pub fn has_signals(&self) -> bool {
+        self.ended_by().next().is_some()
     }
 
     /// The processes that signals end, and where.
@@ -491,11 +510,7 @@ impl Takers {
                     Step::Receive(message @ Message::Sent { .. }) => {
                         all.takers.insert(*message, (at, step));
                     }
-                    Step::Exit => {
-                        if let Some(by) = signals.ended_by.get(&at) {
-                            all.add(*by, (at, step));
-                        }
-                    }
+                    Step::Exit(Some(by)) => all.add(*by, (at, step)),
                     _ => {}
                 }
             }
@@ -534,7 +549,7 @@ impl Takers {
             ends[at] = end;
             let steps = &trace.processes[at].steps;
             // Its end is told behind its last step.
-            if until == steps.len() && steps.contains(&Step::Exit) {
+            if until == steps.len() && steps.iter().any(Step::is_exit) {
                 cuts.extend(self.told.get(&at).into_iter().flatten());
             }
             for step in &steps[end..until] {

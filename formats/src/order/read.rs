@@ -228,7 +228,7 @@ impl Known {
                 words,
                 by_signal: ended != 0,
             })),
-            Event::OrderExit {} => self.steps.push(Step::Exit),
+            Event::OrderExit {} => self.steps.push(Step::Exit(None)),
             _ => {}
         }
     }

@@ -99,7 +99,7 @@ impl Trace {
             _ => return Err(no_reference(text)),
         };
         let mut steps = self.processes[place].steps.iter();
-        let ends = steps.any(|step| matches!(step, Step::Exit));
+        let ends = steps.any(Step::is_exit);
         match number.filter(|number| ends && *number > last) {
             Some(_) => Err(format!("{process} ends before: the last one is {last}")),
             None => Ok(stop),

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Access, Message, Spent, Step, Told, Trace};
+use super::{Access, Message, Signal, Spent, Step, Told, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -84,7 +84,9 @@ impl Trace {
                 let by_signal = if spent.by_signal { ", signal" } else { "" };
                 format!("spent({reductions}, {words}{by_signal})")
             }
-            Step::Exit => "exit".into(),
+            Step::Exit(None) => "exit".into(),
+            Step::Exit(Some(Signal::End(of))) => format!("exit({})", self.name(*of)),
+            Step::Exit(Some(Signal::Call(call))) => format!("exit({})", self.access(*call)),
         }
     }
 

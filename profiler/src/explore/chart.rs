@@ -224,7 +224,7 @@ impl<'r> Chart<'r> {
     /// When that happened which leads to a step from elsewhere: nothing where it has not yet.
     fn cause(&self, at: usize, step: &Step) -> Option<u64> {
         let causes = &self.causes;
-        let has_ended = |of: &usize| self.trace.processes[*of].steps.contains(&Step::Exit);
+        let has_ended = |of: &usize| self.trace.processes[*of].steps.iter().any(Step::is_exit);
         match step {
             _ if self.times[at].is_empty() && !causes.begun.contains_key(&at) => None,
             Step::Deliver(message @ Message::Sent { .. }) => causes.sent.get(message).copied(),
@@ -254,7 +254,7 @@ impl<'r> Chart<'r> {
                 causes.sent.insert(Message::Sent { from, number }, time);
             }
             Step::Spawn(child) => drop(causes.begun.insert(*child, time)),
-            Step::Exit => drop(causes.ended.insert(at, time)),
+            Step::Exit(_) => drop(causes.ended.insert(at, time)),
             Step::Accesses(number) => causes.made.entry(at).or_default().push((*number, time)),
             _ => {}
         }
@@ -338,7 +338,7 @@ impl<'r> Chart<'r> {
                 add(ns, who, Happens::Spawns(self.id(*child)));
                 add(ns, self.id(*child), Happens::Begins(who));
             }
-            Step::Exit => {
+            Step::Exit(_) => {
                 let why = self.run.exits.iter().find(|(one, _)| *one == at);
                 add(
                     ns,
@@ -419,7 +419,7 @@ impl Order {
             Step::Accesses(number) => Event::OrderAccesses {
                 count: self.since(*number),
             },
-            Step::Exit => Event::OrderExit {},
+            Step::Exit(_) => Event::OrderExit {},
             _ => return None,
         })
     }

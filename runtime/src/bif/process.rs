@@ -106,13 +106,14 @@ fn spawn<'p>(
     [m, f, a]: [Term<'p>; 3],
     request: &SpawnRequest<'p>,
     opts: Term<'p>,
-) -> Result<(Pid, RefNumbers), Raise<'p>> {
+) -> Result<(Pid, RefNumbers), Leave<'p>> {
     let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
-        return Err(badarg());
+        return Err(badarg().into());
     };
     if a.list_iter().any(|element| element.is_err()) {
-        return Err(badarg());
+        return Err(badarg().into());
     }
+    p.may_spawn()?;
     let child = p
         .bear(
             module,
@@ -202,6 +203,7 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
     let Ok(arity) = arity else {
         return Ok(am::badarg.term());
     };
+    p.may_spawn()?;
     let (request, parsed) = options::spawn_options(opts, true);
     let error = match parsed {
         Err(BadOptions::NoList) => return Ok(am::badopt.term()),

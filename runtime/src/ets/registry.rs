@@ -370,15 +370,17 @@ pub(crate) fn set_super_user(pid: Pid, yes: bool) {
 /// Reductions that freeing a table costs beside those for its objects.
 const TABLE_REDS: i64 = 32;
 
-/// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end. `false` when
-/// there is more than may be freed in one time slice.
-pub(crate) fn exited(p: &mut Process) -> bool {
+/// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end.
+///
+/// # Errors
+/// `Yield` when there is more than may be freed in one time slice; and as [`Process::accesses`].
+pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
     if TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0 {
-        return true;
+        return Ok(());
     }
     let pid = p.pid();
     if !OWNED.lock().has_any_of(pid) {
-        return true;
+        return Ok(());
     }
     set_super_user(pid, false);
     loop {
@@ -388,10 +390,7 @@ pub(crate) fn exited(p: &mut Process) -> bool {
         let Some(table) = table_of(&reference) else {
             break;
         };
-        match table.to_change(p) {
-            Ok(mut state) => state.unfix_all(pid),
-            Err(_) => return false,
-        }
+        table.to_change(p)?.unfix_all(pid);
         note_unfix(pid, table);
     }
     let mut reds = REDS_AT_ONCE;
@@ -401,22 +400,21 @@ pub(crate) fn exited(p: &mut Process) -> bool {
             reds = objects.free_some(reds);
             if reds < 0 {
                 OWNED.lock().dying.insert(pid, objects);
-                return false;
+                return Err(Control::Yield);
             }
             DYING.fetch_sub(1, Ordering::Relaxed);
         }
         let Some(reference) = last_of(&OWNED.lock().tables, pid) else {
-            return true;
+            return Ok(());
         };
-        let left = table_of(&reference).map_or(Ok(None), |table| leave(p, table));
-        let Ok(left) = left else { return false };
+        let left = table_of(&reference).map_or(Ok(None), |table| leave(p, table))?;
         if let Some(objects) = left {
             DYING.fetch_add(1, Ordering::Relaxed);
             OWNED.lock().dying.insert(pid, objects);
         }
         reds -= TABLE_REDS;
         if reds <= 0 {
-            return false;
+            return Err(Control::Yield);
         }
     }
 }

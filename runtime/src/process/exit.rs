@@ -9,7 +9,7 @@ use super::probe::{happened, probes};
 use super::shared::Together;
 use super::signal::deliver_to_peer;
 use super::user_timers;
-use super::{Peer, Process, Signal, deliver, registry, table};
+use super::{Control, Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
 use crate::hook::Hook;
 use crate::sched::online::forget_blocker;
@@ -27,9 +27,12 @@ use crate::term::{RawTerm, Term};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exiting(());
 
-/// Hook: what a process may own (tables) is given up, before its links and monitors are told. Where that returns `false`,
-/// it has used up its time, and is called again in the process's next time slice.
-pub(crate) static GIVES_UP: Hook<fn(&mut Process) -> bool> = Hook::new("what a process owns");
+/// Gives up what a process owns.
+pub(crate) type GivesUp = fn(&mut Process) -> Result<(), Control<'static>>;
+
+/// Hook: what a process may own (tables) is given up, before its links and monitors are told. Where that fails, it has used
+/// up its time, or waits for its turn, and is called again in the process's next time slice.
+pub(crate) static GIVES_UP: Hook<GivesUp> = Hook::new("what a process owns");
 
 impl Process {
     /// The process exits with `reason`, unless it exits already.
@@ -84,9 +87,11 @@ impl Process {
             .unwrap_or(false)
     }
 
-    /// The last time slice, unless it returns `false`: gives up all that the process has and tells all that are bound
-    /// to it.
-    pub(crate) fn terminate(&mut self) -> bool {
+    /// The last time slice, unless it fails: gives up all that the process has and tells all that are bound to it.
+    ///
+    /// # Errors
+    /// It is to be called again: at once, or, with `Wait`, when the process is woken.
+    pub(crate) fn terminate(&mut self) -> Result<(), Control<'static>> {
         self.end_receive_timer();
         if self.flags.get().terminating {
             probes().exiting(self, true);
@@ -104,12 +109,12 @@ impl Process {
         if forget_blocker(self.pid().0) {
             dirty_queues::limits_changed();
         }
-        if !(GIVES_UP.get())(self)
-            || registry::unregister_exiting(self).is_err()
-            || explored::goes(self).is_err()
-        {
+        let given_up = (GIVES_UP.get())(self)
+            .and_then(|()| registry::unregister_exiting(self))
+            .and_then(|()| explored::goes(self));
+        if given_up.is_err() {
             probes().exiting(self, false);
-            return false;
+            return given_up;
         }
         for timer in self.shared.close_timers() {
             user_timers::cancel(timer);
@@ -126,7 +131,7 @@ impl Process {
         probes().exits(self);
         self.tell_relations();
         probes().gone(self);
-        true
+        Ok(())
     }
 
     /// A signal that was sent while the process still was: it may change who is to be told.

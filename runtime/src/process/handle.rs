@@ -445,6 +445,10 @@ impl Process {
         if !self.mailbox.has_new() || order::is_asked() {
             self.collect_hibernate(live);
         }
+        if order::is_followed() {
+            // The turn of what is held may have come with the last step.
+            self.looks_at_held();
+        }
         self.wait();
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn send_with(
             .map_err(NotSent::not_yet)?,
         Some(name) => whereis(name),
         None => {
-            if turns::are_given()
+            if turns::may_wait()
                 && let Some(pid) = receiver_pid(to)
             {
                 p.takes_turn(pid).map_err(NotSent::not_yet)?;

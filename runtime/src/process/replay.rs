@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_formats::order::{
-    Halt, Message, Origin, Request, Spent, Step as Recorded, Told, Trace,
+    Halt, Message, Origin, Request, Signal as ExitSignal, Spent, Step as Recorded, Told, Trace,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -31,7 +31,7 @@ use parking_lot::{Mutex, RwLock};
 use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
-use super::signal::{ANSWER, OUTSIDE};
+use super::signal::{ANSWER, ExitSignal as Exit, OUTSIDE};
 use super::{Control, Exiting, Process, Signal, exists};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -99,7 +99,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
 }
 
 /// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
-/// processes asks [`unfinished`].
+/// processes asks [`Process::unfinished`].
 pub(crate) fn follow(trace: Trace) {
     let _ = PLAN.set(Plan::new(trace, false, None));
     order::ask(FOLLOWED);
@@ -136,24 +136,6 @@ pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     )
 }
 
-/// What a process still has to do of what it follows, if anything.
-pub(crate) fn unfinished(p: &Process) -> Option<String> {
-    let plan = plan()?;
-    let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
-    let steps = follows.steps(plan);
-    let due = follows
-        .cursor
-        .due(steps)
-        .map(|message| Recorded::Deliver(*message));
-    let step = due.or_else(|| follows.cursor.next(steps).cloned())?;
-    let me = follows.cursor.process;
-    Some(format!(
-        "{} waits, and was to {}",
-        plan.name(me),
-        plan.trace.step(me, &step)
-    ))
-}
-
 /// Whether accesses that were told have still to be made.
 pub(crate) fn lacks_accesses() -> bool {
     plan().is_some_and(|plan| !plan.accesses.are_all_told_made())
@@ -176,6 +158,8 @@ pub(super) struct Follows {
     accesses: access::Own,
     /// What the recorded process spent by its end, if it is told.
     spent: Option<Spent>,
+    /// The signal that ended it, if it is told.
+    ended_by: Option<ExitSignal>,
     /// Signals that have come before their turn.
     held: Held,
     /// The input that it waits for.
@@ -206,6 +190,7 @@ impl Plan {
             cursor: Cursor::new(&self.trace, index),
             accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
+            ended_by: spent::ended_by(&self.trace.processes[index].steps),
             held: Held::default(),
             input: None,
         });
@@ -264,6 +249,15 @@ impl Plan {
         }
     }
 
+    /// Is it the signal that ended a recorded process?
+    fn is_signal(&self, recorded: ExitSignal, exit: &Exit) -> bool {
+        let from = exit.from.pid().and_then(|pid| self.index(pid));
+        match recorded {
+            ExitSignal::End(of) => exit.access == 0 && from == Some(of),
+            ExitSignal::Call(call) => exit.access == call.number && from == Some(call.of),
+        }
+    }
+
     /// Whether a recorded process ended behind an access that another one has still to make.
     fn ends_behind(&self, process: Option<usize>, other: usize) -> bool {
         let steps = process.map(|of| &self.trace.processes[of].steps);
@@ -315,8 +309,9 @@ impl Follows {
             };
         }
         let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
+        let by = self.ended_by;
         let ends = |_: &Source, signal: &Signal| match signal {
-            Signal::Exit(exit) => exit.ends(traps),
+            Signal::Exit(exit) => exit.ends(traps) && by.is_none_or(|by| plan.is_signal(by, exit)),
             _ => false,
         };
         let (_, signal) = is_last.then(|| self.held.take_other(ends))??;
@@ -325,6 +320,17 @@ impl Follows {
 }
 
 impl Follows {
+    /// Whether there may be something for [`Follows::take_due`].
+    fn may_take(&self, plan: &'static Plan) -> bool {
+        let Some(due) = self.cursor.due(self.steps(plan)) else {
+            let is_free = self.cursor.is_over() || self.has_made_all(plan);
+            return is_free && !self.held.is_empty();
+        };
+        plan.said_outside(self.cursor.process, due).is_some()
+            || self.held.has(plan, due)
+            || self.tell_input(due).is_some()
+    }
+
     /// The word of input that is due, where it waits for input.
     fn tell_input(&self, due: &Message) -> Option<Signal> {
         let is_of_nobody = matches!(
@@ -470,10 +476,18 @@ impl Process {
         let is_due = is_told && !plan.ends_behind(of, me);
         drop(follows);
         if is_due {
-            // It looks again at what is held.
-            self.shared.wake();
+            self.looks_at_held();
         }
         is_due.then_some(Control::Wait)
+    }
+
+    /// It is about to wait: if something has come before its turn, and this has come now, it looks again.
+    pub(super) fn looks_at_held(&self) {
+        if let (Some(plan), Some(follows)) = (plan(), self.follows())
+            && follows.may_take(plan)
+        {
+            self.shared.wake();
+        }
     }
 
     /// It makes a step: the next one that was recorded, or the first one after all that were.

@@ -3,8 +3,10 @@
 //!
 //! The scheduler gives turns (`scheduler/turns.rs`). A process that has none gets to its next such step, which it
 //! keeps in mind here, and gives up its time slice. With a turn it makes the step, and gets to the next one.
+//!
+//! A process that follows a prefix in which an exit signal ends it waits for this signal in the same places.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use beamline_formats::order::Touch;
 use parking_lot::Mutex;
@@ -16,7 +18,12 @@ use super::{Control, Process};
 use crate::hash::{HashMap, HashSet};
 use crate::term::{Atom, Pid};
 
-static ON: AtomicBool = AtomicBool::new(false);
+/// Why processes may wait before their steps: the bits below.
+static WAITS: AtomicU8 = AtomicU8::new(0);
+/// Turns are given.
+const TURNS: u8 = 1;
+/// In the prefix of the run, exit signals end processes.
+const SIGNALS: u8 = 2;
 
 /// The process that runs may make a step.
 static HAS_TURN: AtomicBool = AtomicBool::new(false);
@@ -78,13 +85,24 @@ pub(crate) fn begin(left_out: HashSet<Pid>) {
         left_out,
         ..Known::default()
     });
-    ON.store(true, Ordering::Relaxed);
+    WAITS.fetch_or(TURNS, Ordering::Relaxed);
+}
+
+/// A run begins in whose prefix exit signals end processes.
+pub(crate) fn wait_for_signals() {
+    WAITS.fetch_or(SIGNALS, Ordering::Relaxed);
 }
 
 /// Whether processes wait for their turns.
 #[inline(always)]
 pub(crate) fn are_given() -> bool {
-    ON.load(Ordering::Relaxed)
+    WAITS.load(Ordering::Relaxed) & TURNS != 0
+}
+
+/// Whether processes may wait before their steps.
+#[inline(always)]
+pub(crate) fn may_wait() -> bool {
+    WAITS.load(Ordering::Relaxed) != 0
 }
 
 fn known<T>(with: impl FnOnce(&mut Known) -> T) -> Option<T> {
@@ -113,9 +131,12 @@ pub(crate) fn goes_on_later(pid: Pid) {
     });
 }
 
-/// Whether `p`, which is about to make a step, has to wait for its turn.
+/// Whether `p`, which is about to make a step, has to wait for its turn, or for the signal that ends it.
 #[cold]
 fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
+    if p.awaits_end() {
+        return true;
+    }
     known(|known| {
         if known.left_out.contains(&p.pid()) {
             return false;
@@ -137,7 +158,7 @@ impl Process {
     /// It is to try again when it has its turn.
     #[inline]
     pub(crate) fn takes_turn(&self, to: Pid) -> Result<(), Control<'static>> {
-        match are_given() && waits(self, || Step::to(to)) {
+        match may_wait() && waits(self, || Step::to(to)) {
             true => Err(Control::Yield),
             false => Ok(()),
         }
@@ -153,7 +174,7 @@ impl Process {
         to: Pid,
         access: impl FnOnce() -> Result<(), Control<'static>>,
     ) -> Result<(), Control<'static>> {
-        if are_given() {
+        if may_wait() {
             let has_turn = HAS_TURN.load(Ordering::Relaxed);
             self.takes_turn(to)?;
             give(has_turn);
@@ -167,7 +188,7 @@ impl Process {
     /// As [`Process::takes_turn`].
     #[inline]
     pub(super) fn takes_turn_by_name(&self, name: Atom) -> Result<(), Control<'static>> {
-        if are_given()
+        if may_wait()
             && let Some(Named::Process(pid)) = whereis(name)
         {
             return self.takes_turn_with(pid, || Ok(()));
@@ -181,7 +202,19 @@ impl Process {
         &self,
         touches: &[access::Touch<'_>],
     ) -> Result<(), Control<'static>> {
-        match are_given() && waits(self, || Step::of_access(touches)) {
+        match may_wait() && waits(self, || Step::of_access(touches)) {
+            true => Err(Control::Yield),
+            false => Ok(()),
+        }
+    }
+
+    /// It is about to spawn a process. That shows to no other one: it needs no turn.
+    ///
+    /// # Errors
+    /// A signal is to end it first.
+    #[inline]
+    pub(crate) fn may_spawn(&self) -> Result<(), Control<'static>> {
+        match may_wait() && self.awaits_end() {
             true => Err(Control::Yield),
             false => Ok(()),
         }

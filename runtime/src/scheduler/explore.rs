@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use beamline_formats::order::{self, Answer, Ask, Call, End, Lots, Reply, Scenario, Trace};
 use beamline_formats::variable::Variable as _;
 
-use super::{Scheduler, add, turns};
+use super::{Scheduler, add, given as waits, turns};
 use crate::code::entry::find_export;
 use crate::code::native;
 use crate::process::dirty_queues::{KINDS, queue_of};
@@ -405,7 +405,12 @@ impl Scheduler {
         explored::begin(pid);
         if !prefix.is_empty() {
             match prefix.parse::<Trace>() {
-                Ok(trace) => follow(trace),
+                Ok(trace) => {
+                    if trace.has_signals() {
+                        waits::wait_for_signals();
+                    }
+                    follow(trace);
+                }
                 Err(_) => leave(3),
             }
         }
@@ -515,7 +520,7 @@ fn has_unfinished() -> bool {
     is_followed()
         && all_pids()
             .into_iter()
-            .any(|pid| with_resting(pid, replay::unfinished).flatten().is_some())
+            .any(|pid| with_resting(pid, Process::unfinished).flatten().is_some())
 }
 
 /// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.

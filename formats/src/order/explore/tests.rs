@@ -287,7 +287,7 @@ impl<'p> Machine<'p> {
                 Some(act @ (Read(_) | Change(_) | Skip(_) | Monitor(_) | End)) => {
                     let to = act.to(at).expect("an access");
                     if matches!(act, End) {
-                        next.steps[at].push(Step::Exit);
+                        next.steps[at].push(Step::Exit(None));
                     }
                     next.access(at, act, to);
                     for (to, message, kind) in next.tells(at, act) {
@@ -376,12 +376,12 @@ impl<'p> Machine<'p> {
         match act {
             Read(_) | Change(_) | Skip(_) | Monitor(_) | End => {
                 // It has ended before it tells of its end.
-                if act == End && !self.steps[at].contains(&Step::Exit) {
-                    if !matches!(due.front(), None | Some(Step::Exit)) {
+                if act == End && !self.steps[at].iter().any(Step::is_exit) {
+                    if !matches!(due.front(), None | Some(Step::Exit(_))) {
                         return Some(false);
                     }
                     due.pop_front();
-                    self.steps[at].push(Step::Exit);
+                    self.steps[at].push(Step::Exit(None));
                 }
                 if told.is_later(&self.made, at, due.is_empty()) {
                     return Some(false);

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::races::{Signal, Signals};
+use super::super::races::Signals;
 use super::super::read::{Names, Reader};
 use super::super::request::claim;
-use super::super::{Access, Accesses, Message, Site, Step, Trace};
+use super::super::{Access, Accesses, Message, Signal, Site, Step, Trace};
 use super::lots::Lots;
 use crate::ring::{Event, Id, NameId};
 use crate::variable::Variable;
@@ -354,10 +354,11 @@ impl Answer {
         for access in accesses {
             reader.add(Id::Process(access.process), &access.event())?;
         }
-        let (trace, sites, ids) = reader.end()?;
+        let (mut trace, sites, ids) = reader.end()?;
         let places: HashMap<u64, usize> =
             ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let place = |id: &u64| places.get(id).copied();
+        self.say_what_ended(&mut trace, &place);
         let mut receivers = vec![Vec::new(); trace.processes.len()];
         for (from, to) in &self.sent {
             if let Some(from) = place(from) {
@@ -415,17 +416,27 @@ impl Answer {
         all.filter_map(|message| message.moved(|id| place(&id)))
     }
 
+    /// Exit signals that have ended processes stand at their ends.
+    fn say_what_ended(&self, trace: &mut Trace, place: &impl Fn(&u64) -> Option<usize>) {
+        for (who, by, access) in &self.ended_by {
+            let (Some(who), Some(of)) = (place(who), place(by)) else {
+                continue;
+            };
+            let signal = match *access {
+                0 => Signal::End(of),
+                number => Signal::Call(Access { of, number }),
+            };
+            for step in &mut trace.processes[who].steps {
+                if step.is_exit() {
+                    *step = Step::Exit(Some(signal));
+                }
+            }
+        }
+    }
+
     fn signals(&self, place: &impl Fn(&u64) -> Option<usize>) -> Signals {
-        let signal = |of, access| match access {
-            0 => Signal::End(of),
-            number => Signal::Call(Access { of, number }),
-        };
-        let ended_by = self.ended_by.iter();
         let told = self.exit_messages(place).filter(|call| call.number != 0);
         Signals {
-            ended_by: ended_by
-                .filter_map(|(who, by, access)| Some((place(who)?, signal(place(by)?, *access))))
-                .collect(),
             messages: told
                 .map(|call| ((call.to, call.number), call.access()))
                 .collect(),

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-use super::super::{Access, Accesses, Message, Origin, Step, Told, Trace};
+use super::super::{Access, Accesses, Message, Origin, Signal, Step, Told, Trace};
 use super::shared::Seen;
 
 /// How many steps of each other process one knows of.
@@ -47,20 +47,9 @@ impl Known {
     }
 }
 
-/// A signal that has ended a process, or became a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Signal {
-    /// The end of a process has sent it.
-    End(usize),
-    /// A call of `exit/2` has: an access.
-    Call(Access),
-}
-
-/// What calls of `exit/2` and ends have led to, as far as it is known.
+/// What calls of `exit/2` have led to, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Signals {
-    /// What has ended processes.
-    pub(in super::super) ended_by: HashMap<usize, Signal>,
     /// Messages of calls of `exit/2`, by their receivers and numbers: which accesses these are.
     pub(in super::super) messages: HashMap<(usize, u32), Access>,
 }
@@ -72,25 +61,12 @@ impl Signals {
             of: to(access.of),
             ..access
         };
-        let signal = |signal: &Signal| match *signal {
-            Signal::End(of) => Signal::End(to(of)),
-            Signal::Call(call) => Signal::Call(access(call)),
-        };
-        let ended_by = self.ended_by.iter();
         let messages = self.messages.iter();
         Signals {
-            ended_by: ended_by.map(|(who, by)| (to(*who), signal(by))).collect(),
             messages: messages
                 .map(|((who, number), call)| ((to(*who), *number), access(*call)))
                 .collect(),
         }
-    }
-
-    /// Whether an access has ended a process, or sent a message.
-    fn has(&self, access: Access) -> bool {
-        let mut ended_by = self.ended_by.values();
-        ended_by.any(|by| *by == Signal::Call(access))
-            || self.messages.values().any(|call| *call == access)
     }
 }
 
@@ -103,6 +79,8 @@ pub(in super::super) struct Causes {
     /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
     before_ends: HashSet<(usize, u32)>,
     signals: Signals,
+    /// What has ended processes, where its cause is among the steps.
+    ended_by: HashMap<usize, Signal>,
     /// What was known at the accesses that have ended processes, or sent messages.
     signalled: HashMap<Access, Known>,
     /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
@@ -123,6 +101,13 @@ enum Need {
 }
 
 impl Causes {
+    /// Whether an access has ended a process, or sent a message.
+    fn is_signal(&self, access: Access) -> bool {
+        let mut ended_by = self.ended_by.values();
+        ended_by.any(|by| *by == Signal::Call(access))
+            || self.signals.messages.values().any(|call| *call == access)
+    }
+
     /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
     pub(super) fn of_message(&self, receiver: usize, message: Message) -> Option<usize> {
         Some(self.of_cause(receiver, message)?.of(receiver))
@@ -236,6 +221,7 @@ impl<'t> Walk<'t> {
                 begun: HashMap::new(),
                 before_ends: HashSet::new(),
                 signals,
+                ended_by: trace.ended_by().collect(),
                 signalled: HashMap::new(),
                 gone: HashMap::new(),
                 seen: Seen::default(),
@@ -244,7 +230,7 @@ impl<'t> Walk<'t> {
             next: vec![0; trace.processes.len()],
             waiting: HashMap::new(),
             ends: processes
-                .map(|one| one.steps.contains(&Step::Exit))
+                .map(|one| one.steps.iter().any(Step::is_exit))
                 .collect(),
             over: HashMap::new(),
             found_gone: HashMap::new(),
@@ -271,8 +257,8 @@ impl<'t> Walk<'t> {
                     join(&mut self.clocks[at], &cause);
                 }
             }
-            if *step == Step::Exit
-                && let Some(by) = self.causes.signals.ended_by.get(&at)
+            if step.is_exit()
+                && let Some(by) = self.causes.ended_by.get(&at)
             {
                 let (known, need) = self.sent_by(*by);
                 match known.cloned() {
@@ -334,7 +320,7 @@ impl<'t> Walk<'t> {
         let clock = &mut self.clocks[access.of];
         let seen = &mut self.causes.seen;
         seen.access(access, self.accesses, steps, clock);
-        if self.causes.signals.has(access) {
+        if self.causes.is_signal(access) {
             let known = self.known_by(access.of);
             self.causes.signalled.insert(access, known);
         }
@@ -423,8 +409,8 @@ impl<'t> Walk<'t> {
             self.causes.before_ends.insert((at, told.number));
             self.causes.signals.messages.remove(&(at, told.number));
         }
-        if *step == Step::Exit {
-            self.causes.signals.ended_by.remove(&at);
+        if step.is_exit() {
+            self.causes.ended_by.remove(&at);
         }
         self.goes_on[at] = matches!(need, Need::Access(_));
         Some(at)

@@ -50,7 +50,7 @@ impl Step {
             | Step::Timeout
             | Step::Miss(_)
             | Step::Load { .. }
-            | Step::Exit => true,
+            | Step::Exit(_) => true,
             Step::Deliver(_)
             | Step::Answer { .. }
             | Step::Content { .. }
@@ -297,7 +297,7 @@ impl Seen {
                     }
                 }
                 step => {
-                    if *step == Step::Exit && counted < made {
+                    if step.is_exit() && counted < made {
                         counted = made;
                         told.push(Step::Accesses(made));
                     }

@@ -157,7 +157,7 @@ impl Own {
                     after.push((*access, *other));
                 }
                 Recorded::Accesses(number) => told = *number,
-                Recorded::Exit => before_exit = Some(told),
+                Recorded::Exit(_) => before_exit = Some(told),
                 _ => {}
             }
         }
@@ -248,7 +248,7 @@ impl Process {
         let me = follows.cursor.process;
         let next = follows.cursor.next(follows.steps(plan));
         match (next, own.before_exit) {
-            (Some(Recorded::Exit), Some(last)) if number > last => Some(Waits::Ends),
+            (Some(Recorded::Exit(_)), Some(last)) if number > last => Some(Waits::Ends),
             // What it does after its end was recorded, too.
             (None, None) if number > all.known[me] && !all.are_all_told_made() => Some(Waits::Free),
             _ => None,
@@ -276,7 +276,7 @@ impl Process {
     }
 
     /// What its access waits for, if it does.
-    pub(super) fn says_what_access_it_waits_for(&mut self, place: &str) -> Option<String> {
+    pub(super) fn says_what_access_it_waits_for(&self) -> Option<String> {
         let plan = plan()?;
         let follows = self.follows()?;
         if !follows.accesses.waits {
@@ -295,10 +295,6 @@ impl Process {
             Waits::Ends => "as it was to end".to_owned(),
             Waits::Free => "for the recorded accesses of others".to_owned(),
         };
-        if plan.goes_on {
-            let mut follows = self.follows()?;
-            follows.accesses.finish(&plan.accesses);
-        }
-        Some(format!("{} waits with {own} {why}; {place}", plan.name(me)))
+        Some(format!("{} waits with {own} {why}", plan.name(me)))
     }
 }

@@ -128,7 +128,7 @@ pub(in crate::process) fn is_answered(p: &Process, native: &Native) {
     let Some(plan) = plan() else { return };
     let expected = p.follows().and_then(|follows| {
         let next = follows.cursor.next(follows.steps(plan))?;
-        (!matches!(next, Recorded::Exit)).then(|| next.clone())
+        (!next.is_exit()).then(|| next.clone())
     });
     if let Some(expected) = expected {
         p.differs(plan, &expected, &format!("take an answer of {native}"));

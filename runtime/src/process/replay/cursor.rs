@@ -113,8 +113,8 @@ impl Cursor {
                 true
             }
             (Recorded::Send(number), Step::Send(made)) => *number == made,
-            (Recorded::Timeout, Step::Timeout) | (Recorded::Exit, Step::Exit) => true,
-            (Recorded::Exit, _) => return Ok(()),
+            (Recorded::Timeout, Step::Timeout) | (Recorded::Exit(_), Step::Exit) => true,
+            (Recorded::Exit(_), _) => return Ok(()),
             (Recorded::Miss(module), Step::Miss(missed)) => is_module(module, missed),
             (Recorded::Load { module, .. }, Step::Load { module: made, .. }) => {
                 is_module(module, made)
@@ -152,7 +152,7 @@ impl Cursor {
             .then(|| self.queue.remove(at))
             .flatten();
         match self.next(steps) {
-            None | Some(Recorded::Exit) => Ok(()),
+            None | Some(Recorded::Exit(_)) => Ok(()),
             Some(Recorded::Receive(message)) if received == Some(*message) => {
                 self.go_on(steps);
                 Ok(())
@@ -163,7 +163,7 @@ impl Cursor {
 
     pub(super) fn may_miss(&self, steps: &[Recorded], module: Atom) -> bool {
         match self.next(steps) {
-            None | Some(Recorded::Exit) => true,
+            None | Some(Recorded::Exit(_)) => true,
             Some(Recorded::Miss(missed)) => is_module(missed, module),
             Some(_) => false,
         }

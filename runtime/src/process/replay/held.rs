@@ -27,6 +27,10 @@ impl Held {
         self.all.len()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.outside.is_empty()
+    }
+
     pub(super) fn push(&mut self, plan: &Plan, source: Source, signal: Signal) {
         let at = self.next;
         self.next += 1;
@@ -71,6 +75,17 @@ impl Held {
                 self.all.remove(&at)
             }
             Message::Told(_) => self.take_other(|source, _| plan.is(due, source)),
+        }
+    }
+
+    /// Whether the recorded message has come.
+    pub(super) fn has(&self, plan: &Plan, due: &Message) -> bool {
+        match due {
+            Message::Sent { from, number } => self.sent.contains_key(&(*from, *number)),
+            Message::Told(_) => self.others.iter().any(|at| {
+                let held = self.all.get(at);
+                held.is_some_and(|(source, _)| plan.is(due, source))
+            }),
         }
     }
 

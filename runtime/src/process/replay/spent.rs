@@ -3,7 +3,7 @@
 //! number has not done the same.
 
 use beamline_formats::name::thousands;
-use beamline_formats::order::{Spent, Step as Recorded};
+use beamline_formats::order::{Signal as ExitSignal, Spent, Step as Recorded};
 
 use super::super::Process;
 use super::super::order;
@@ -14,6 +14,14 @@ use crate::sys::stderr::complain;
 pub(super) fn of(steps: &[Recorded]) -> Option<Spent> {
     steps.iter().rev().find_map(|step| match step {
         Recorded::Spent(spent) => Some(*spent),
+        _ => None,
+    })
+}
+
+/// The signal that ends a process with these steps, if they tell.
+pub(super) fn ended_by(steps: &[Recorded]) -> Option<ExitSignal> {
+    steps.iter().rev().find_map(|step| match step {
+        Recorded::Exit(by) => *by,
         _ => None,
     })
 }
@@ -44,7 +52,7 @@ impl Now {
 impl Follows {
     /// It has made all its steps but its end.
     pub(super) fn has_made_all(&self, plan: &'static Plan) -> bool {
-        matches!(self.cursor.next(self.steps(plan)), Some(Recorded::Exit))
+        matches!(self.cursor.next(self.steps(plan)), Some(Recorded::Exit(_)))
             && self
                 .accesses
                 .are_all_before_exit(plan.accesses.made(self.cursor.process), &plan.accesses)
@@ -68,7 +76,8 @@ impl Process {
             return false;
         };
         let is_there = |spent: Spent| spent.by_signal && self.reductions() >= spent.reductions;
-        follows.spent.is_some_and(is_there) && follows.has_made_all(plan)
+        let ends_here = follows.ended_by.is_some() || follows.spent.is_some_and(is_there);
+        ends_here && follows.has_made_all(plan)
     }
 
     /// It is about to end.

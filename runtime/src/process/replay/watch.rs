@@ -55,10 +55,10 @@ fn reductions() -> u64 {
 }
 
 /// A process that waits for its turn.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     /// Others have come, out of turn, or it waits with an access: these say most of what is wrong.
-    says_most: bool,
-    line: String,
+    pub(crate) says_most: bool,
+    pub(crate) line: String,
 }
 
 impl Plan {
@@ -97,18 +97,33 @@ impl Plan {
 
 impl Process {
     fn says_what_it_waits_for(&mut self, plan: &Plan) {
-        let place = self.place();
-        if let Some(line) = self.says_what_access_it_waits_for(&place) {
-            let says_most = true;
-            plan.waiting.lock().push(Waiting { says_most, line });
-            return;
-        }
-        if self.turn() != Turn::Wait {
-            return;
-        }
-        let Some(mut follows) = self.follows() else {
+        let with_access = self.waits_for_access();
+        let goes_on_with_access = plan.goes_on && with_access.is_some();
+        let waits = with_access.or_else(|| {
+            let waits = self.turn() == Turn::Wait;
+            waits.then(|| self.waits_for_step(plan)).flatten()
+        });
+        let Some(Waiting { says_most, line }) = waits else {
             return;
         };
+        let line = format!("{line}; {}", self.place());
+        plan.waiting.lock().push(Waiting { says_most, line });
+        if let Some(mut follows) = self.follows().filter(|_| plan.goes_on) {
+            match goes_on_with_access {
+                true => follows.accesses.finish(&plan.accesses),
+                false => follows.cursor.finish(),
+            }
+        }
+    }
+
+    fn waits_for_access(&self) -> Option<Waiting> {
+        let line = self.says_what_access_it_waits_for()?;
+        let says_most = true;
+        Some(Waiting { says_most, line })
+    }
+
+    fn waits_for_step(&self, plan: &Plan) -> Option<Waiting> {
+        let follows = self.follows()?;
         let me = follows.cursor.process;
         let steps = &plan.trace.processes[me].steps;
         let expected = match follows.cursor.due(steps) {
@@ -116,21 +131,28 @@ impl Process {
                 let due = plan.trace.step(me, &Recorded::Deliver(*message));
                 format!("waits to {due}")
             }
-            None => match follows.cursor.next(steps) {
-                Some(step) => format!("waits, and was to {}", plan.trace.step(me, step)),
-                None => return,
-            },
+            None => {
+                let step = follows.cursor.next(steps)?;
+                format!("waits, and was to {}", plan.trace.step(me, step))
+            }
         };
         let held = match follows.held.len() {
             0 => String::new(),
             held => format!("; {held} other messages have come"),
         };
-        let line = format!("{} {expected}{held}; {place}", plan.name(me));
-        let says_most = follows.held.len() > 0;
-        if plan.goes_on {
-            follows.cursor.finish();
+        Some(Waiting {
+            says_most: !follows.held.is_empty(),
+            line: format!("{} {expected}{held}", plan.name(me)),
+        })
+    }
+
+    /// What it still has to do of what it follows, if anything.
+    pub(crate) fn unfinished(&self) -> Option<Waiting> {
+        let plan = plan()?;
+        if self.follows()?.cursor.is_over() {
+            return None;
         }
-        drop(follows);
-        plan.waiting.lock().push(Waiting { says_most, line });
+        let with_access = self.waits_for_access();
+        with_access.or_else(|| self.waits_for_step(plan))
     }
 }

@@ -20,10 +20,7 @@ pub(super) fn of(end: End) -> Answer {
         explored::is_beyond(PROGRAMS);
     }
     let pids = all_pids();
-    let unfinished = pids.iter().find_map(|pid| {
-        let line = with_resting(*pid, replay::unfinished)??;
-        Some((*pid, line))
-    });
+    let unfinished = unfinished(&pids);
     let place = |pid: &Pid| with_resting(*pid, place_of);
     let alive = explored::with_alive(|alive| {
         pids.iter()
@@ -102,6 +99,16 @@ fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -
         ),
         (end, _) => end,
     }
+}
+
+/// The first process that still has to do something of what it follows; and what of all of them says most of what is wrong.
+fn unfinished(pids: &[Pid]) -> Option<(Pid, String)> {
+    let all = pids.iter();
+    let all = all.filter_map(|pid| Some((*pid, with_resting(*pid, Process::unfinished)??)));
+    let mut all: Vec<_> = all.collect();
+    let first = all.first()?.0;
+    all.sort_by_key(|(_, waiting)| !waiting.says_most);
+    Some((first, all.swap_remove(0).1.line))
 }
 
 /// Who was to be told of whose end, unless nothing comes of it: a process that does not trap exits hears nothing of the
