@@ -8,6 +8,7 @@ use beamline_formats::engine::Engine;
 use beamline_formats::order::{self, Trace};
 use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Pattern, Span};
+use beamline_formats::ring::Recording;
 use beamline_formats::variable::Variable as _;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -141,7 +142,7 @@ impl EnvironmentArgs {
             what,
             command: command.to_vec(),
             mode: Mode {
-                deterministic: self.deterministic,
+                deterministic: self.deterministic || replay.was_deterministic()?,
                 engine: self.engine,
                 perf: self.perf,
                 replay: replay.request()?,
@@ -153,6 +154,22 @@ impl EnvironmentArgs {
 }
 
 impl ReplayOf {
+    /// Whether the run that is to happen again was deterministic: then so is this one.
+    fn was_deterministic(&self) -> Result<bool, String> {
+        let file = self.replay.as_deref();
+        let Some(file) = file.filter(|file| Recording::is_one(file)) else {
+            return Ok(false);
+        };
+        let shown = file.display();
+        let recording = Recording::open(file).map_err(|error| format!("{shown}: {error}"))?;
+        match (recording.description().deterministic, self.schedulers) {
+            (true, Some(_)) => Err(format!(
+                "--schedulers: {shown} is of a run with --deterministic, which has one scheduler"
+            )),
+            (was, _) => Ok(was),
+        }
+    }
+
     /// What the emulator is asked for, where that is a replay: the launch says where its claim is.
     fn request(&self) -> Result<Option<order::Request>, String> {
         let Some(file) = &self.replay else {

@@ -393,6 +393,26 @@ fn what_cannot_be_followed_is_said_in_a_line() {
 }
 
 #[test]
+fn a_deterministic_run_is_replayed_as_one() {
+    let Some(place) = Place::new(RACES) else {
+        return;
+    };
+    let begin = ["record", "--deterministic", "--events", "order"];
+    let recorded = place.run(&[&begin[..], &["-o", "run.stream", "--", "work.erl"]].concat());
+    assert_eq!(recorded.status.code(), Some(3), "{}", errors(&recorded));
+    let again = place.run(&["replay", "run.stream"]);
+    assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+    assert_eq!(again.stdout, recorded.stdout);
+    assert_eq!(told_of_spent(&again), None);
+    let refused = place.run(&["replay", "--schedulers", "2", "run.stream"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(
+        errors(&refused),
+        "beamline: --schedulers: run.stream is of a run with --deterministic, which has one scheduler\n"
+    );
+}
+
+#[test]
 fn schedulers_that_cannot_be_are_refused() {
     let Some(place) = Place::new(RACES) else {
         return;

@@ -51,6 +51,8 @@ pub struct Description {
     pub emulator: Vec<String>,
     /// The machine.
     pub host: Host,
+    /// It ran with `--deterministic`.
+    pub deterministic: bool,
     /// What was asked for.
     pub settings: Settings,
 }

@@ -43,8 +43,8 @@ use spent::SpentWanted;
 
 use crate::exec::dirty;
 use crate::process::{Dirty, Peer, Process};
-use crate::sys::chance::clock;
 use crate::sys::chance::ticks::{self, Ticks};
+use crate::sys::chance::{self, clock};
 use crate::term::{Atom, Pid, Term, am};
 
 /// A run that is recorded.
@@ -183,6 +183,7 @@ pub(super) fn ring_options(
             command: request.command.clone(),
             emulator,
             host: request.host.clone(),
+            deterministic: chance::form().is_virtual(),
             settings: Settings {
                 events: request.events.iter().map(|g| g.name().to_owned()).collect(),
                 patterns: request.patterns.clone(),
