@@ -2,7 +2,8 @@
 %% can be counted by hand.
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
-         asked_late/0, killed/0, killed_between/0, alive/0, crashes_late/0]).
+         asked_late/0, killed/0, killed_between/0, alive/0,
+         looked_at/0, crashes_late/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -119,6 +120,12 @@ sent(N) -> receive Sent when is_integer(Sent) -> sent(N + 1) after 0 -> N end.
 alive() ->
     Pid = spawn(fun() -> ok end),
     _ = is_process_alive(Pid),
+    ok.
+
+%% What it is told of another process is not turned around.
+looked_at() ->
+    Pid = spawn(fun() -> ok end),
+    _ = process_info(Pid, status),
     ok.
 
 %% It ends before one that it is linked to crashes, which could have come first: this is not turned around.

@@ -423,6 +423,7 @@ fn what_is_not_turned_around_is_said() {
         ("killed", "exit signals that end processes"),
         ("crashes_late", "exit signals that end processes"),
         ("alive", "whether processes are alive"),
+        ("looked_at", "what processes are told of others"),
     ] {
         let (output, json) = explore(&place, &format!("ends:{call}"), &[]);
         let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();

@@ -6,7 +6,7 @@ use super::process::{ask_and_await, reply};
 use super::{Next, bifs};
 use crate::heap::{Heap, Message};
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, WatchedBy, options};
+use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options};
 use crate::term::{Atom, Term, am, tag};
 
 bifs! {
@@ -155,6 +155,9 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         }
         p.set_x(0, info(p, items.term(), form));
         return Next::Return;
+    }
+    if explored::is_on() {
+        explored::is_beyond("what processes are told of others");
     }
     let reference = make_ref();
     let asker = p.pid();
