@@ -230,10 +230,10 @@ impl Recording {
         let header = Header::read(&frames.first)?;
         let (description, places) = read_first(&header, &frames.first)?;
         let names = Names::read(&frames.names, 0)?;
-        frames.runs.resize_with(places.len(), Vec::new);
+        let runs = frames.take_runs(places.len())?;
         let last = frames.last.as_deref().unwrap_or_default();
         let mut segments = Vec::new();
-        for (index, (place, runs)) in places.into_iter().zip(frames.runs).enumerate() {
+        for (index, (place, runs)) in places.into_iter().zip(runs).enumerate() {
             let page = last.get((1 + index) * PAGE..(2 + index) * PAGE);
             segments.push(SegmentInfo::of_stream(place, runs, page));
         }

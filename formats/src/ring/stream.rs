@@ -441,12 +441,21 @@ fn corrupt(at: u64) -> Error {
     Error::Corrupt { what, at }
 }
 
-/// The payload of the frame at `at`, checked.
-fn payload(file: &File, at: u64, head: &Head) -> Result<Vec<u8>, Error> {
+/// The payload of the frame at `at` as it is in the file, checked.
+fn packed(file: &File, at: u64, head: &Head) -> Result<Vec<u8>, Error> {
     let packed = read_at(file, at + HEAD as u64, head.packed)?;
     let words = read_at(file, at, HEAD as u64 - 8)?;
     let check = Check::of(words_of(&words).chain(words_of(&packed)));
-    if check.word() != head.check || head.bytes > head.limit() as u64 {
+    match check.word() == head.check {
+        true => Ok(packed),
+        false => Err(corrupt(at)),
+    }
+}
+
+/// The payload of the frame at `at`.
+fn payload(file: &File, at: u64, head: &Head) -> Result<Vec<u8>, Error> {
+    let packed = packed(file, at, head)?;
+    if head.bytes > head.limit() as u64 {
         return Err(corrupt(at));
     }
     let bytes = zstd::bulk::decompress(&packed, head.bytes as usize).map_err(|_| corrupt(at))?;
@@ -524,9 +533,28 @@ impl Frames {
                     },
                 });
             }
-            None => {}
+            // It may be one of a newer version, or a damaged one.
+            None => drop(packed(file, at, head)?),
         }
         Ok(())
+    }
+
+    /// Takes the runs of each of so many segments.
+    ///
+    /// # Errors
+    /// When there are blocks of others.
+    pub(super) fn take_runs(&mut self, segments: usize) -> Result<Vec<Vec<Run>>, Error> {
+        let mut runs = std::mem::take(&mut self.runs);
+        let mut beyond = runs.iter().skip(segments).flatten();
+        let beyond = beyond.find_map(|run| match run.found {
+            Found::Frame { at, .. } => Some(at),
+            Found::Ring { .. } => None,
+        });
+        if let Some(at) = beyond {
+            return Err(corrupt(at));
+        }
+        runs.resize_with(segments, Vec::new);
+        Ok(runs)
     }
 
     /// So many blocks of the frame at `at`, into `buffer`.

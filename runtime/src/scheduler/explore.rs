@@ -440,9 +440,9 @@ impl Scheduler {
             }
             answer(end);
         }
-        let is_over = explored::are_all_gone()
-            || OWN.with_borrow_mut(|own| own.is_late(next))
-            || replay::is_stuck(stuck_of);
+        // Who waits for a timer of its prefix waits also when the call has ended.
+        let is_late = OWN.with_borrow_mut(|own| own.is_late(next)) && !has_unfinished();
+        let is_over = explored::are_all_gone() || is_late || replay::is_stuck(stuck_of);
         if is_over || next == u64::MAX || !clock::advance_to(next) {
             answer(End::Quiet);
         }

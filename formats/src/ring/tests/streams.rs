@@ -1,5 +1,6 @@
 //! Tests of streams and of what a flight recorder keeps.
 
+use super::super::stream::HEAD;
 use super::*;
 
 /// Writes so many numbers into a ring that holds far less, while they are taken out into a stream.
@@ -244,6 +245,27 @@ fn what_the_ring_had_no_room_for_is_lost() {
         text.contains(" out of scheduler 1, overwritten by newer records, those"),
         "{text}"
     );
+}
+
+#[test]
+fn a_flipped_bit_in_the_head_of_a_frame_does_not_pass() {
+    let (folder, path) = place();
+    let out = stream(folder.path(), WhenFull::Wait, 3000, u64::MAX);
+    let whole = fs::read(&out).expect("readable");
+    let mut at = 16;
+    while at < whole.len() {
+        for bit in 0..HEAD * 8 {
+            let mut bytes = whole.clone();
+            bytes[at + bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).expect("writable");
+            // A frame that says that it is longer than the file is what a killed writer leaves.
+            let is_cut = || open(&path).is_cut();
+            assert!(read_all(&path).is_err() || is_cut(), "bit {bit} at {at}");
+        }
+        let packed = &whole[at + 32..][..8];
+        let packed = u64::from_le_bytes(packed.try_into().expect("a word"));
+        at += HEAD + (packed as usize).next_multiple_of(8);
+    }
 }
 
 #[test]
