@@ -2,8 +2,7 @@
 %% can be counted by hand.
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
-         asked_late/0, killed/0, killed_between/0, alive/0,
-         looked_at/0, crashes_late/0]).
+         asked_late/0, killed/0, killed_between/0, alive/0, looked_at/0, crashes_late/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->

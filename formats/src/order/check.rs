@@ -247,12 +247,7 @@ impl Checker<'_> {
 /// The message, whatever it tells.
 fn plain(message: Message) -> Message {
     match message {
-        Message::Told(Told { number, .. }) => Message::Told(Told {
-            number,
-            of: None,
-            gone: false,
-            exit: false,
-        }),
+        Message::Told(Told { number, .. }) => Message::told(number),
         message => message,
     }
 }

@@ -57,6 +57,24 @@ pub struct Process {
     pub steps: Vec<Step>,
 }
 
+impl Process {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.steps.iter().any(Step::is_exit)
+    }
+
+    /// The exit signal that ended it, where it is known that one did.
+    #[must_use]
+    pub fn ended_by(&self) -> Option<Signal> {
+        let mut steps = self.steps.iter();
+        steps.find_map(|step| match step {
+            Step::Exit(by) => *by,
+            _ => None,
+        })
+    }
+}
+
 /// How a process came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
@@ -197,6 +215,18 @@ pub struct Told {
     pub gone: bool,
     /// It is an exit signal that has become a message, not one of a monitor, a timer or a port.
     pub exit: bool,
+}
+
+impl Message {
+    /// The message of this number to its receiver that no process has sent, whatever it tells.
+    fn told(number: u32) -> Message {
+        Message::Told(Told {
+            number,
+            of: None,
+            gone: false,
+            exit: false,
+        })
+    }
 }
 
 impl Trace {

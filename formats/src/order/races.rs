@@ -358,14 +358,7 @@ impl Trace {
     /// The processes of which it is known what signal ended them, and this signal.
     pub(super) fn ended_by(&self) -> impl Iterator<Item = (usize, Signal)> {
         let all = self.processes.iter().enumerate();
-        all.filter_map(|(at, process)| {
-            let mut steps = process.steps.iter();
-            let by = steps.find_map(|step| match step {
-                Step::Exit(by) => Some(*by),
-                _ => None,
-            });
-            Some((at, by??))
-        })
+        all.filter_map(|(at, process)| Some((at, process.ended_by()?)))
     }
 
     /// Whether it tells what signals ended processes.
@@ -549,7 +542,7 @@ impl Takers {
             ends[at] = end;
             let steps = &trace.processes[at].steps;
             // Its end is told behind its last step.
-            if until == steps.len() && steps.iter().any(Step::is_exit) {
+            if until == steps.len() && trace.processes[at].has_ended() {
                 cuts.extend(self.told.get(&at).into_iter().flatten());
             }
             for step in &steps[end..until] {

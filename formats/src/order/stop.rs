@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::reference::Reference;
-use super::{Access, Message, Step, Told, Trace};
+use super::{Access, Message, Step, Trace};
 use crate::ring::Recording;
 
 /// Where a replay stops.
@@ -130,13 +130,7 @@ impl Trace {
                 format!("is about to {}", self.step(from, &Step::Send(number)))
             }
             Stop::Told { to, number } => {
-                let told = Told {
-                    number,
-                    of: None,
-                    gone: false,
-                    exit: false,
-                };
-                let message = self.message(to, &Message::Told(told));
+                let message = self.message(to, &Message::told(number));
                 format!("has got {message} into its queue")
             }
             Stop::Access { of, number } => {

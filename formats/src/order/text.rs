@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Access, Message, Signal, Spent, Step, Told, Trace};
+use super::{Access, Message, Signal, Spent, Step, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -60,13 +60,8 @@ impl Trace {
                 }
             }
             Step::Content { number, value } => {
-                let told = Message::Told(Told {
-                    number: *number,
-                    of: None,
-                    gone: false,
-                    exit: false,
-                });
-                format!("content({}, {value})", self.message(at, &told))
+                let told = self.message(at, &Message::told(*number));
+                format!("content({told}, {value})")
             }
             Step::After { access, other } => {
                 let (of, number) = (at, *access);

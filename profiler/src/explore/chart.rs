@@ -224,7 +224,7 @@ impl<'r> Chart<'r> {
     /// When that happened which leads to a step from elsewhere: nothing where it has not yet.
     fn cause(&self, at: usize, step: &Step) -> Option<u64> {
         let causes = &self.causes;
-        let has_ended = |of: &usize| self.trace.processes[*of].steps.iter().any(Step::is_exit);
+        let has_ended = |of: &usize| self.trace.processes[*of].has_ended();
         match step {
             _ if self.times[at].is_empty() && !causes.begun.contains_key(&at) => None,
             Step::Deliver(message @ Message::Sent { .. }) => causes.sent.get(message).copied(),

@@ -95,21 +95,19 @@ impl Source {
 
     /// An exit signal of `of` with this reason: `noproc` where it was gone already.
     pub(crate) fn exit_of(of: Option<Pid>, reason: Term<'_>) -> Source {
-        let is_gone = reason == am::noproc;
-        Source::Told {
-            of,
-            is_gone,
-            is_exit: true,
-        }
+        Source::end_of(of, reason, true)
     }
 
     /// What a monitor tells of `of`, as with an exit signal.
     pub(crate) fn down_of(of: Option<Pid>, reason: Term<'_>) -> Source {
-        let is_gone = reason == am::noproc;
+        Source::end_of(of, reason, false)
+    }
+
+    fn end_of(of: Option<Pid>, reason: Term<'_>, is_exit: bool) -> Source {
         Source::Told {
             of,
-            is_gone,
-            is_exit: false,
+            is_gone: reason == am::noproc,
+            is_exit,
         }
     }
 

@@ -190,7 +190,7 @@ impl Plan {
             cursor: Cursor::new(&self.trace, index),
             accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
-            ended_by: spent::ended_by(&self.trace.processes[index].steps),
+            ended_by: self.trace.processes[index].ended_by(),
             held: Held::default(),
             input: None,
         });

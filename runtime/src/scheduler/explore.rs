@@ -17,12 +17,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use beamline_formats::order::{self, Answer, Ask, Call, End, Lots, Reply, Scenario, Trace};
 use beamline_formats::variable::Variable as _;
 
-use super::{Scheduler, add, given as waits, turns};
+use super::{Scheduler, add, turns};
 use crate::code::entry::find_export;
 use crate::code::native;
 use crate::process::dirty_queues::{KINDS, queue_of};
 use crate::process::order::{RECORDED, ask, is_followed};
 use crate::process::registry::{Named, whereis};
+use crate::process::turns::wait_for_signals;
 use crate::process::{
     Newborn, Process, SpawnOptions, explored, lookup, make_first, replay, spawn_first, table,
 };
@@ -407,7 +408,7 @@ impl Scheduler {
             match prefix.parse::<Trace>() {
                 Ok(trace) => {
                     if trace.has_signals() {
-                        waits::wait_for_signals();
+                        wait_for_signals();
                     }
                     follow(trace);
                 }

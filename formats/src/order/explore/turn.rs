@@ -121,10 +121,12 @@ impl<'r> Analysis<'r> {
 
     /// Whether a process could have been ended by the end of another one before it ended, or gave up the link.
     pub(super) fn could_be_killed(&self) -> bool {
-        let ended_by: HashMap<usize, Signal> = self.run.trace.ended_by().collect();
         let watches = self.run.watches.iter().filter(|watch| watch.kills);
         watches
-            .filter(|watch| ended_by.get(&watch.by) != Some(&Signal::End(watch.whom)))
+            .filter(|watch| {
+                let by = self.run.trace.processes[watch.by].ended_by();
+                by != Some(Signal::End(watch.whom))
+            })
             .any(|watch| {
                 let steps = &self.run.trace.processes[watch.by].steps;
                 let receives = steps
@@ -657,7 +659,7 @@ fn untold(run: &Run) -> Vec<Untold> {
 /// Until which receives processes were to be told of the ends of those that have ended: by exit signals, or by monitors.
 fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
-    let has_ended = |at: usize| run.trace.processes[at].steps.iter().any(Step::is_exit);
+    let has_ended = |at: usize| run.trace.processes[at].has_ended();
     let watches = run.watches.iter();
     for watch in watches.filter(|watch| !watch.kills && has_ended(watch.whom)) {
         let until = pairs

@@ -229,9 +229,7 @@ impl<'t> Walk<'t> {
             clocks: vec![Clock::default(); trace.processes.len()],
             next: vec![0; trace.processes.len()],
             waiting: HashMap::new(),
-            ends: processes
-                .map(|one| one.steps.iter().any(Step::is_exit))
-                .collect(),
+            ends: processes.map(|one| one.has_ended()).collect(),
             over: HashMap::new(),
             found_gone: HashMap::new(),
         }

@@ -3,7 +3,7 @@
 //! number has not done the same.
 
 use beamline_formats::name::thousands;
-use beamline_formats::order::{Signal as ExitSignal, Spent, Step as Recorded};
+use beamline_formats::order::{Spent, Step as Recorded};
 
 use super::super::Process;
 use super::super::order;
@@ -14,14 +14,6 @@ use crate::sys::stderr::complain;
 pub(super) fn of(steps: &[Recorded]) -> Option<Spent> {
     steps.iter().rev().find_map(|step| match step {
         Recorded::Spent(spent) => Some(*spent),
-        _ => None,
-    })
-}
-
-/// The signal that ends a process with these steps, if they tell.
-pub(super) fn ended_by(steps: &[Recorded]) -> Option<ExitSignal> {
-    steps.iter().rev().find_map(|step| match step {
-        Recorded::Exit(by) => *by,
         _ => None,
     })
 }
