@@ -139,7 +139,7 @@ impl Process {
         match signal {
             Signal::Unlink { from, id } => {
                 if let Some(mut relations) = self.some_relations() {
-                    relations.links.remove(&from);
+                    relations.unlinked_by(from);
                 }
                 Signal::Unlink { from, id }.answer_for_gone(self.pid());
             }
@@ -164,7 +164,7 @@ impl Process {
                 self.relations().targets.insert(reference, from);
             }
             Signal::Link { from } if explored::is_on() => {
-                self.relations().links.entry(from).or_default();
+                self.relations().linked_by(from);
             }
             other => other.answer_for_gone(self.pid()),
         }

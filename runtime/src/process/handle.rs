@@ -9,7 +9,7 @@ use super::relation::{AliasEnd, Monitored};
 use super::replay::stop;
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
-use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
+use super::{Exiting, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
@@ -157,10 +157,15 @@ impl Process {
                 }
             }
             Signal::Exit(exit) => self.handle_exit(*exit)?,
-            Signal::Link { from } => self.handle_link(from),
+            Signal::Link { from } => {
+                let is_new = self.relations().linked_by(from);
+                if is_new {
+                    happened(&self.shared, Event::GettingLinked, from.term());
+                }
+            }
             Signal::Unlink { from, id } => {
-                let link = self.relations().links.remove(&from);
-                if link.is_some_and(|link| link.unlinking == 0) {
+                let relations = self.some_relations();
+                if relations.is_some_and(|mut relations| relations.unlinked_by(from)) {
                     happened(&self.shared, Event::GettingUnlinked, from.term());
                 }
                 let me = self.pid().into();
@@ -208,15 +213,6 @@ impl Process {
             self.delivers(Source::of(traced.from, traced.number), before_others);
         }
         self.mailbox.put(traced.message, mark, before_others);
-    }
-
-    fn handle_link(&mut self, from: Peer) {
-        // A link that this end is giving up stays so: the other end's signal passed ours.
-        let is_new = !self.relations().links.contains_key(&from);
-        self.relations().links.entry(from).or_default();
-        if is_new {
-            happened(&self.shared, Event::GettingLinked, from.term());
-        }
     }
 
     /// The alias, if it is active.

@@ -160,6 +160,24 @@ impl Relations {
         Some(link.unlinking)
     }
 
+    /// The other end has linked itself. `false` when there is a link; one that this end gives up stays so, as the
+    /// other end has sent this before it heard of that.
+    pub(super) fn linked_by(&mut self, peer: Peer) -> bool {
+        let is_new = !self.links.contains_key(&peer);
+        self.links.entry(peer).or_default();
+        is_new
+    }
+
+    /// The other end has given up the link. `false` when there is none; one that this end gives up, too, stays until
+    /// that is acknowledged, so that a [`Relations::linked_by`] on the way links nothing.
+    pub(super) fn unlinked_by(&mut self, peer: Peer) -> bool {
+        let is_linked = self.links.get(&peer).is_some_and(|l| l.unlinking == 0);
+        if is_linked {
+            self.links.remove(&peer);
+        }
+        is_linked
+    }
+
     /// The other end has acknowledged unlink `id`.
     pub(crate) fn end_unlink(&mut self, peer: Peer, id: u64) {
         if self.links.get(&peer).is_some_and(|l| l.unlinking == id) {
@@ -223,5 +241,91 @@ impl Process {
             relations.as_deref_mut()
         })
         .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What an end of a link does, or hears.
+    #[derive(Clone, Copy, Debug)]
+    enum Act {
+        Link,
+        Unlink,
+        Hear,
+    }
+
+    /// A signal from one end to the other.
+    enum Sent {
+        Link,
+        Unlink(u64),
+        Ack(u64),
+    }
+
+    /// Two processes, and the signals on the way to each.
+    #[derive(Default)]
+    struct Ends {
+        relations: [Relations; 2],
+        ways: [VecDeque<Sent>; 2],
+    }
+
+    impl Ends {
+        fn peer(end: usize) -> Peer {
+            Pid(7 + end as u64).into()
+        }
+
+        fn act(&mut self, end: usize, act: Act) {
+            let other = 1 - end;
+            let peer = Ends::peer(other);
+            let relations = &mut self.relations[end];
+            match act {
+                Act::Link if relations.link(peer, false) => self.ways[other].push_back(Sent::Link),
+                Act::Link => {}
+                Act::Unlink => {
+                    let begun = relations.begin_unlink(peer);
+                    self.ways[other].extend(begun.map(Sent::Unlink));
+                }
+                Act::Hear => match self.ways[end].pop_front() {
+                    Some(Sent::Link) => _ = relations.linked_by(peer),
+                    Some(Sent::Unlink(id)) => {
+                        relations.unlinked_by(peer);
+                        self.ways[other].push_back(Sent::Ack(id));
+                    }
+                    Some(Sent::Ack(id)) => relations.end_unlink(peer, id),
+                    None => {}
+                },
+            }
+        }
+
+        fn is_linked(&self, end: usize) -> bool {
+            self.relations[end]
+                .linked()
+                .any(|it| it == Ends::peer(1 - end))
+        }
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        prop_oneof![Just(Act::Link), Just(Act::Unlink), Just(Act::Hear)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #[test]
+        fn both_ends_agree_once_all_signals_have_come(acts in prop::collection::vec((0..2_usize, act()), 0..40)) {
+            let mut ends = Ends::default();
+            for (end, act) in acts {
+                ends.act(end, act);
+            }
+            while ends.ways.iter().any(|way| !way.is_empty()) {
+                ends.act(0, Act::Hear);
+                ends.act(1, Act::Hear);
+            }
+            prop_assert_eq!(ends.is_linked(0), ends.is_linked(1));
+        }
     }
 }
