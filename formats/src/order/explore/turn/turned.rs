@@ -1,0 +1,253 @@
+//! What a turn leads to: the log of a run that does something else there, and what is known of such a run before it is made.
+
+use std::collections::HashSet;
+
+use super::super::super::races::join;
+use super::super::super::{Access, Message, Step, Trace};
+use super::super::choices::{Choice, Choices, Did};
+use super::super::saw::{Made, Saw};
+use super::{Analysis, Instead, Turn, places};
+
+impl Analysis<'_> {
+    /// What a turn leads to: where the steps end that do not depend on the receive, or on the access that came first.
+    pub(in super::super) fn ends(&self, turn: &Turn) -> Vec<usize> {
+        let cut = match turn.instead {
+            Instead::TimesOut | Instead::Takes(_) => (turn.process, turn.step),
+            Instead::Precedes(_, first, step) => (first.of, step),
+        };
+        let seen = &self.causes.seen;
+        let after = |at, step: &Step| seen.after_step(at, step);
+        self.takers.ends(&self.run.trace, vec![cut], after)
+    }
+
+    /// The choices of a turned run, without those of processes that are left out; the last one is that of the turn.
+    pub(in super::super) fn turned_choices(
+        &self,
+        turn: &Turn,
+        ends: &[usize],
+        choices: &mut Choices,
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Vec<Choice> {
+        let processes = self
+            .choices
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !is_left_out(*at));
+        let kept = processes.flat_map(|(at, all)| {
+            let kept = all.iter().take_while(move |(step, _)| *step < ends[at]);
+            kept.map(|(_, choice)| *choice)
+        });
+        let mut kept: Vec<Choice> = kept.collect();
+        kept.push(self.turned_choice(turn, ends, choices));
+        kept
+    }
+
+    fn turned_choice(&self, turn: &Turn, ends: &[usize], choices: &mut Choices) -> Choice {
+        let before = self.choices[turn.process]
+            .iter()
+            .take_while(|(step, _)| *step < turn.step);
+        let slot = (turn.process, before.count() as u32);
+        let did = match turn.instead {
+            Instead::TimesOut => Did::TimedOut,
+            Instead::Takes(message) => did(&self.run.trace, turn.process, message),
+            Instead::Precedes(number, ..) => {
+                let of = turn.process;
+                Did::Saw(self.saw_before(ends, Access { of, number }))
+            }
+        };
+        choices.number(slot, did)
+    }
+
+    /// What an access comes after that is made when each process has made its steps up to an end.
+    fn saw_before(&self, ends: &[usize], access: Access) -> Saw {
+        self.made_by(ends).before(access, &self.run.accesses)
+    }
+
+    /// The accesses that are made when each process has made its steps up to an end.
+    fn made_by(&self, ends: &[usize]) -> Made {
+        let mut made = Made::default();
+        for other in self.causes.seen.order() {
+            if self.accesses[other] < ends[other.of] {
+                made.add(*other, &self.run.accesses);
+            }
+        }
+        made
+    }
+
+    /// On what it depends whether the receive can do that: the choices before it and before the sending. An access always
+    /// can: then it is nothing.
+    pub(in super::super) fn key(&self, turn: &Turn, choices: &mut Choices) -> Box<[Choice]> {
+        if !turn.is_receive() {
+            return Box::default();
+        }
+        let mut clock = self.begins(turn.process);
+        for step in &self.run.trace.processes[turn.process].steps[..turn.step] {
+            self.learn(turn.process, step, &mut clock);
+        }
+        if let Some(cause) = turn
+            .message()
+            .and_then(|other| self.causes.of_cause(turn.process, other))
+        {
+            join(&mut clock, cause);
+        }
+        let mut known: Vec<(usize, usize)> =
+            clock.iter().map(|(at, steps)| (*at, *steps)).collect();
+        known.retain(|(at, _)| *at != turn.process);
+        known.push((turn.process, turn.step));
+        known.sort_unstable();
+        let mut key = Vec::new();
+        for (at, steps) in known {
+            let before = self.choices[at]
+                .iter()
+                .take_while(|(step, _)| *step < steps);
+            key.extend(before.map(|(_, choice)| *choice));
+        }
+        key.push(self.turned_choice(turn, &[], choices));
+        key.into()
+    }
+
+    /// Messages of the same sender that come before that of a turn, and are as free as it is: if the receive can take one of
+    /// them, it cannot take the other.
+    pub(in super::super) fn before<'a>(
+        &'a self,
+        turn: &'a Turn,
+        all: &'a [Turn],
+    ) -> impl Iterator<Item = &'a Turn> {
+        let sender = turn.message().map(Message::sender);
+        all.iter()
+            .take_while(move |other| *other != turn)
+            .filter(move |other| {
+                turn.is_receive()
+                    && (other.process, other.step) == (turn.process, turn.step)
+                    && other.message().map(Message::sender) == sender
+            })
+    }
+
+    /// The log of a turned run, with the deliveries that its receives need. It tells of no accesses of processes that are
+    /// left out.
+    pub(in super::super) fn turned(
+        &self,
+        turn: &Turn,
+        ends: &[usize],
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Trace {
+        let mut trace = self.run.trace.clone();
+        let last = self.last_steps(turn, ends);
+        for (at, process) in trace.processes.iter_mut().enumerate() {
+            let kept = &process.steps[..ends[at]];
+            let mut steps = self.causes.seen.told(at, kept, None);
+            let own = last.iter().filter(|(of, _)| *of == at);
+            steps.extend(own.map(|(_, step)| step.clone()));
+            if is_left_out(at) {
+                steps.retain(|step| !matches!(step, Step::After { .. } | Step::Accesses(_)));
+            }
+            let turn = Some(turn).filter(|turn| turn.process == at);
+            let order = self.deliveries(at, &steps, turn);
+            process.steps = delivered(steps, order);
+        }
+        let whole: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
+        trace.cut(&whole, None)
+    }
+
+    /// What has to be delivered to a process so that it can make the steps: all that it receives, and what the same senders
+    /// have sent before. It comes in the order in which it did, but what a turned receive takes comes before all that this
+    /// receive may have a clause for.
+    fn deliveries(&self, process: usize, steps: &[Step], turn: Option<&Turn>) -> Vec<Message> {
+        let received: HashSet<Message> = steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Receive(message) => Some(*message),
+                _ => None,
+            })
+            .collect();
+        let lines = self.lines[process].values();
+        let needed = lines.flat_map(|line| {
+            let last = line.iter().rposition(|message| received.contains(message));
+            &line[..last.map_or(0, |at| at + 1)]
+        });
+        let places = places(&self.run.trace.processes[process].steps);
+        let came = |message: &Message| places.get(message).map_or(usize::MAX, |at| at.delivered);
+        let mut order: Vec<Message> = needed.copied().collect();
+        order.sort_by_key(came);
+        let Some((turn, other)) = turn.and_then(|turn| Some((turn, turn.message()?))) else {
+            return order;
+        };
+        let passed = match &self.run.trace.processes[process].steps[turn.step] {
+            Step::Receive(taken) => came(taken),
+            _ => turn.step,
+        };
+        let may_fit = |message: &Message| {
+            let is_taken = received.contains(message) && *message != other;
+            came(message) >= passed && !is_taken
+        };
+        if let Some(at) = order.iter().position(may_fit) {
+            let mut with_it: Vec<Message> = order.split_off(at);
+            let is_of_line = |message: &Message| message.sender() == other.sender();
+            let end = with_it.iter().position(|message| *message == other);
+            let end = end.map_or(0, |end| end + 1);
+            let (first, between): (Vec<Message>, Vec<Message>) =
+                with_it.drain(..end).partition(is_of_line);
+            order.extend(first.into_iter().chain(between).chain(with_it));
+        }
+        order
+    }
+
+    /// What a turned run does behind the steps that it has in common with this one, and who does.
+    fn last_steps(&self, turn: &Turn, ends: &[usize]) -> Vec<(usize, Step)> {
+        let of = turn.process;
+        match turn.instead {
+            Instead::TimesOut => vec![(of, Step::Timeout)],
+            Instead::Takes(message) => vec![(of, Step::Receive(message))],
+            Instead::Precedes(access, first, _) => {
+                let second = Access { of, number: access };
+                let mut made = self.made_by(ends);
+                let mut steps = Vec::new();
+                for own in [second, first] {
+                    let saw = made.before(own, &self.run.accesses).into_iter();
+                    let access = own.number;
+                    steps.extend(saw.map(|other| (own.of, Step::After { access, other })));
+                    steps.push((own.of, Step::Accesses(access)));
+                    made.add(own, &self.run.accesses);
+                }
+                steps
+            }
+        }
+    }
+}
+
+/// The steps, with each delivery as late as can be: right before the receive of the message, or of one that the same sender
+/// has sent later. What is not received at once comes in this order.
+fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
+    let mut all = Vec::with_capacity(steps.len() * 2);
+    for step in steps {
+        match &step {
+            Step::Deliver(_) => continue,
+            Step::Receive(message) => {
+                if let Some(at) = order.iter().position(|other| other == message) {
+                    let taken = order.remove(at);
+                    let is_of_line = |other: &Message| other.sender() == taken.sender();
+                    let before = order[..at].iter().rposition(is_of_line);
+                    let passed = order.drain(..before.map_or(0, |at| at + 1));
+                    all.extend(passed.chain([taken]).map(Step::Deliver));
+                }
+            }
+            _ => {}
+        }
+        all.push(step);
+    }
+    all
+}
+
+/// A message by what is the same in every run: those that tell of a process are counted by that process.
+pub(super) fn did(trace: &Trace, receiver: usize, message: Message) -> Did {
+    match message {
+        Message::Sent { from, number } => Did::Took(from, number),
+        Message::Told(told) => {
+            let steps = trace.processes[receiver].steps.iter();
+            let before = steps
+                .take_while(|step| **step != Step::Deliver(message))
+                .filter(|step| matches!(step, Step::Deliver(Message::Told(other)) if other.of == told.of));
+            Did::Heard(told.of, before.count() as u32)
+        }
+    }
+}
