@@ -2,7 +2,8 @@
 %% can be counted by hand.
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
-         asked_late/0, killed/0, killed_between/0, alive/0, looked_at/0, crashes_late/0]).
+         asked_late/0, killed/0, killed_between/0, killed_late/0, killed_in_time/0, killed_or_told/0, killed_by_a_link/0, unlinked/0,
+         timed/0, alive/0, looked_at/0, crashes_late/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -98,14 +99,15 @@ asked_late() ->
     exit(Server, stop),
     ok.
 
-%% Ends by exit signals are not turned around.
+%% It is killed before it says hello, or while it waits: 2.
 killed() ->
     Me = self(),
     Pid = spawn(fun() -> Me ! hello, receive never -> ok end end),
     exit(Pid, kill),
     ok.
 
-%% It is killed before it sends, between its messages, or behind them: gives how many it has sent.
+%% It is killed before it sends, between its messages, or behind them: gives how many it has sent. Or it ends by itself, before
+%% or behind the call of exit/2: 6.
 killed_between() ->
     Me = self(),
     {Pid, Reference} = spawn_monitor(fun() -> [Me ! N || N <- [1, 2, 3]] end),
@@ -114,6 +116,52 @@ killed_between() ->
     sent(0).
 
 sent(N) -> receive Sent when is_integer(Sent) -> sent(N + 1) after 0 -> N end.
+
+%% It is killed before it takes the message, or before or behind its answer, or it ends by itself, before or behind the call: 5.
+killed_late() ->
+    Me = self(),
+    Pid = spawn(fun() -> receive question -> Me ! answer end end),
+    Pid ! question,
+    exit(Pid, kill),
+    ok.
+
+%% It is killed while it waits, or behind that, or it ends by itself, before or behind the call: 4.
+killed_in_time() ->
+    Pid = spawn(fun() -> receive never -> ok after 10 -> ok end end),
+    exit(Pid, kill),
+    ok.
+
+%% The signal ends it, or comes when it traps exits: 2.
+killed_or_told() ->
+    Pid = spawn(fun() ->
+        process_flag(trap_exit, true),
+        receive {'EXIT', _, shutdown} -> ok end
+    end),
+    exit(Pid, shutdown),
+    ok.
+
+%% Its parent ends before its first message, its second one, or its own end, or behind that: 4.
+killed_by_a_link() ->
+    Me = self(),
+    spawn(fun() ->
+        spawn_link(fun() -> Me ! one, Me ! two end),
+        exit(shutdown)
+    end),
+    ok.
+
+%% The other one ends before the link, between the link and its end, which it may or may not live to see, or behind that: 4.
+unlinked() ->
+    Pid = spawn(fun() -> receive go -> exit(shutdown) end end),
+    spawn(fun() -> try link(Pid) catch error:noproc -> ok end, unlink(Pid) end),
+    Pid ! go,
+    ok.
+
+%% A timer that is cancelled could have gone off before, which is not turned around.
+timed() ->
+    Timer = erlang:send_after(1000, self(), late),
+    Me = self(),
+    spawn(fun() -> Me ! early end),
+    receive early -> erlang:cancel_timer(Timer), ok; late -> ok end.
 
 %% Whether it is alive is not turned around.
 alive() ->
@@ -127,7 +175,7 @@ looked_at() ->
     _ = process_info(Pid, status),
     ok.
 
-%% It ends before one that it is linked to crashes, which could have come first: this is not turned around.
+%% It finds the other one gone, or that one ends it, or it ends before: 3.
 crashes_late() ->
     Crashes = spawn(fun() -> receive crash -> exit(shutdown) end end),
     spawn(fun() -> link(Crashes) end),

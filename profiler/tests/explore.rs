@@ -420,8 +420,7 @@ fn functions_that_are_first_compiled_in_a_run_are_no_other_runs() {
 fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
     for (call, what) in [
-        ("killed", "exit signals that end processes"),
-        ("crashes_late", "exit signals that end processes"),
+        ("timed", "messages of timers and ports"),
         ("alive", "whether processes are alive"),
         ("looked_at", "what processes are told of others"),
     ] {
@@ -465,14 +464,35 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("linked_late", 2, None),
         ("asked_to_end", 3, None),
         ("asked_late", 3, None),
+        ("killed", 2, None),
+        ("killed_between", 6, None),
+        ("killed_late", 5, None),
+        ("killed_in_time", 4, None),
+        ("killed_or_told", 2, None),
+        ("killed_by_a_link", 4, None),
+        ("unlinked", 4, None),
+        ("crashes_late", 3, Some("noproc")),
     ] {
         for workers in ["1", "2"] {
             let options = ["--all", "--workers", workers, "-o", "found"];
             let (output, json) = explore(&place, &format!("ends:{call}"), &options);
-            let found = found.map(|waits: &str| ("deadlock".to_owned(), waits.to_owned()));
-            let told_ = (orders, true, found.into_iter().collect());
-            assert_eq!(told(&json), told_, "{call}: {}", errors(&output));
+            let said = errors(&output);
+            let (told, is_all, findings) = told(&json);
+            assert_eq!((told, is_all), (orders, true), "{call}: {said}");
+            let is_it = |(_, reason): &(String, String)| {
+                Some(reason.as_str())
+                    .zip(found)
+                    .is_some_and(|(reason, found)| reason.contains(found))
+            };
+            assert!(
+                findings.len() == found.iter().len() && findings.iter().all(is_it),
+                "{call}: {said}"
+            );
         }
+        // No order comes by chance that is none of these.
+        let options = ["--strategy", "pos", "--runs", "200", "-o", "drawn"];
+        let (output, json) = explore(&place, &format!("ends:{call}"), &options);
+        assert!(told(&json).0 <= orders, "{call}: {}", errors(&output));
         if found.is_some() {
             let check = place.run(&["explore", "--check", "found"]);
             assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
@@ -603,9 +623,15 @@ fn what_chance_finds_in_programs_with_supervisors_happens_again() {
 #[test]
 fn an_exit_signal_ends_a_process_in_the_place_where_it_did() {
     let Some(place) = programs() else { return };
-    let options = ["--strategy", "pos", "--runs", "100", "--same-result"];
-    let options = [&options[..], &["-o", "found"]].concat();
-    let (output, json) = explore(&place, "ends:killed_between", &options);
+    for strategy in ["dpor", "pos"] {
+        ends_in_each_place(&place, strategy);
+    }
+}
+
+fn ends_in_each_place(place: &Place, strategy: &str) {
+    let options = ["--strategy", strategy, "--runs", "100", "--same-result"];
+    let options = [&options[..], &["-o", strategy]].concat();
+    let (output, json) = explore(place, "ends:killed_between", &options);
     let mut results = told(&json).2;
     results.sort();
     results.dedup();
@@ -616,14 +642,14 @@ fn an_exit_signal_ends_a_process_in_the_place_where_it_did() {
         errors(&output)
     );
     let prefixes =
-        (1..=3).map(|n| fs::read_to_string(place.file(&format!("found/finding-{n}.prefix"))));
+        (1..=3).map(|n| fs::read_to_string(place.file(&format!("{strategy}/finding-{n}.prefix"))));
     let prefixes: Vec<String> = prefixes.collect::<Result<_, _>>().expect("three");
     assert!(
         prefixes
             .iter()
             .any(|prefix| prefix.contains("), exit(a79:1)"))
     );
-    let check = place.run(&["explore", "--check", "found"]);
+    let check = place.run(&["explore", "--check", strategy]);
     assert_eq!(check.status.code(), Some(3), "{check:?}");
 }
 

@@ -398,9 +398,10 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     }
     // Again: the fetch has taken the wake-up of a call that has ended since the first look.
     p.come_back();
-    if p.is_away() || !p.is_ready() || p.awaits_end() {
+    if p.is_away() || !p.is_ready() || p.waits_to_end() {
         return Outcome::Wait;
     }
+    p.stands_no_more();
     if lifted.is_some() {
         // It got this time slice for its signals; its code runs with its own priority.
         return Outcome::Yield;

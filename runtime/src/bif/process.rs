@@ -167,8 +167,9 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: Ref
     if let Some(priority) = request.link {
         p.relations().link(child.pid().into(), priority);
         child.relations().link(p.pid().into(), false);
-        explored::links(p.pid(), child.pid());
     }
+    let monitor = request.monitor.as_ref().map(|_| reference);
+    explored::is_born_watched(p.pid(), child.pid(), request.link.is_some(), monitor);
     let Some(monitor) = request.monitor else {
         return;
     };
@@ -184,7 +185,6 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: Ref
     };
     relations.origins.insert(reference, origin);
     child.relations().targets.insert(reference, p.pid());
-    explored::monitors(p.pid(), child.pid(), reference);
 }
 
 fn new_ref(alias: Option<AliasEnd>) -> RefNumbers {
@@ -314,9 +314,7 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
-    if let Some(pid) = other.as_pid() {
-        explored::looks_for(p, pid)?;
-    }
+    explored::looks_for_peer(p, other)?;
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
         return link_elsewhere(p, other);
@@ -353,6 +351,7 @@ fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     if let Some(later) = p.is_to_hear(ends) {
         return Err(later.into());
     }
+    explored::looks_for_linked(p, other)?;
     events::happened(p.shared(), Event::Unlink, other);
     match Peer::of(other) {
         Some(peer) => p.unlink(peer),

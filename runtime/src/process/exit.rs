@@ -96,6 +96,9 @@ impl Process {
         if self.flags.get().terminating {
             probes().exiting(self, true);
         } else {
+            if !self.may_end_by_itself() {
+                return Err(Control::Yield);
+            }
             self.leaves_orphan();
             self.step(order::Step::Exit);
             if explored::is_on() {
@@ -124,6 +127,11 @@ impl Process {
         // From here on nothing can be sent to it; what was is answered as by a process that is gone.
         let sent = self.shared.signals.close();
         self.mailbox.middle.append(sent);
+        if explored::is_on() {
+            for signal in self.take_deferred() {
+                self.answer_while_exiting(signal);
+            }
+        }
         while let Some(signal) = self.mailbox.middle.pop() {
             self.answer_while_exiting(signal);
         }

@@ -2,19 +2,27 @@
 //!
 //! Invariants: T1 of `term/mod.rs`.
 
+mod endings;
 mod watches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use beamline_formats::order::{EndedAt, Ends, Spot};
 use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
 use super::order::Told;
+use super::registry::{Named, whereis};
+use super::user_timers::Receiver;
 use super::{Process, init_pid};
 use crate::hash::{HashMap, HashSet};
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
-pub(crate) use watches::{Watch, gives_up_monitor, links, looks_for, monitors};
+pub(in crate::process) use endings::{Endings, is_ended};
+pub(crate) use watches::{
+    Watch, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked, looks_for_peer,
+    monitors,
+};
 pub(in crate::process) use watches::{end_of_nobody, gives_up_link, goes};
 
 /// This process of the operating system makes one run, and ends with it.
@@ -52,12 +60,16 @@ pub(crate) struct Kept {
     receives: HashMap<Pid, u32>,
     /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
-    /// Who trapped exits when it ended.
-    pub(crate) trapped: HashSet<Pid>,
-    /// Calls of `exit/2` that may become messages: by whom, with which access, with which process.
-    pub(crate) exit_calls: Vec<(Pid, u64, Pid)>,
+    /// Where processes began to trap exits, and ceased to.
+    pub(crate) traps: Vec<(Pid, Spot, bool)>,
+    /// How many steps each process has made itself, without accesses.
+    own_steps: HashMap<Pid, usize>,
+    /// Calls of `exit/2` with others: by whom, with which access, with which process, and whom they end.
+    pub(crate) exit_calls: Vec<(Pid, u64, Pid, Ends)>,
     /// Which message of those that no process has sent each of them is at its receiver.
     pub(crate) exit_messages: HashMap<(Pid, u64), u32>,
+    /// Whom timers are for.
+    pub(crate) timers: HashSet<Pid>,
     /// How many of those messages each process was told.
     notices: HashMap<Pid, u32>,
     /// What processes that were made began with.
@@ -66,8 +78,8 @@ pub(crate) struct Kept {
     pub(crate) alive: HashSet<Pid>,
     /// Who ended otherwise than normally, and why.
     pub(crate) exits: Vec<(Pid, String)>,
-    /// Who was ended by whom: with this access, or by its end where it is 0.
-    pub(crate) ended_by: Vec<(Pid, Pid, u64)>,
+    /// Who was ended by whom: with this access, or by its end where it is 0; and where it was.
+    pub(crate) ended: Vec<(Pid, Pid, u64, EndedAt)>,
     /// What the call returned.
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
@@ -177,8 +189,25 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::Spent(_) => return,
             _ => {}
         }
+        *kept.own_steps.entry(pid).or_default() += own_steps_of(told);
         kept.told.push((pid, told));
     });
+}
+
+/// How many steps of a process this tells that it makes itself, without accesses.
+fn own_steps_of(told: Told) -> usize {
+    match told {
+        Told::Sent(count) => count as usize,
+        Told::SendTake(_) => 2,
+        Told::Spawn(_)
+        | Told::Receive(_)
+        | Told::Take(_)
+        | Told::Timeout
+        | Told::Miss(_)
+        | Told::Load { .. }
+        | Told::Exit => 1,
+        _ => 0,
+    }
 }
 
 /// A process is about to access a part of an object, as `how` tells.
@@ -262,9 +291,6 @@ pub(crate) fn returns(p: &Process, result: RawTerm) {
 
 /// A process ends.
 pub(super) fn ends(p: &Process) {
-    if p.flags.get().trap_exit {
-        kept(|kept| kept.trapped.insert(p.pid()));
-    }
     let Some(reason) = p.exit_reason().filter(|reason| *reason != am::normal) else {
         return;
     };
@@ -279,9 +305,12 @@ pub(super) fn calls_exit(p: &Process, to: Pid, reason: Term<'_>) -> u64 {
         return 0;
     }
     let access = p.accesses_made();
-    if reason != am::kill {
-        kept(|kept| kept.exit_calls.push((p.pid(), access, to)));
-    }
+    let ends = match () {
+        () if reason == am::kill => Ends::Any,
+        () if reason == am::normal => Ends::Nobody,
+        () => Ends::NotTrapping,
+    };
+    kept(|kept| kept.exit_calls.push((p.pid(), access, to, ends)));
     access
 }
 
@@ -297,13 +326,38 @@ pub(super) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
     }
 }
 
-/// A signal of another process is about to end `p`: that process sent it with this access, or has ended where it is 0.
-pub(super) fn is_ended(p: &Process, by: Option<Pid>, access: u64) {
-    if is_on() && !p.is_exiting() {
-        is_beyond("exit signals that end processes");
-        if let Some(by) = by.filter(|by| *by != p.pid()) {
-            kept(|kept| kept.ended_by.push((p.pid(), by, access)));
-        }
+/// A timer is started for this receiver.
+pub(super) fn starts_timer(receiver: Receiver) {
+    if !is_on() {
+        return;
+    }
+    let pid = match receiver {
+        Receiver::Pid(pid) => Some(pid),
+        Receiver::Name(name) => match whereis(name) {
+            Some(Named::Process(pid)) => Some(pid),
+            _ => None,
+        },
+    };
+    kept(|kept| kept.timers.extend(pid));
+}
+
+/// `p` begins to trap exits, or ceases to.
+pub(crate) fn traps(p: &Process, traps: bool) {
+    if is_on() && traps != p.flags.get().trap_exit {
+        p.tell_untold();
+        let accesses = p.accesses_made();
+        kept(|kept| {
+            let steps = kept.own_steps.get(&p.pid()).copied().unwrap_or(0);
+            let spot = Spot { steps, accesses };
+            kept.traps.push((p.pid(), spot, traps));
+        });
+    }
+}
+
+/// When the run begins, `p` traps exits.
+pub(crate) fn traps_from_the_beginning(p: &Process) {
+    if p.flags.get().trap_exit {
+        kept(|kept| kept.traps.push((p.pid(), Spot::default(), true)));
     }
 }
 
@@ -317,7 +371,7 @@ pub(super) fn goes_astray(pid: Pid, line: String) {
 
 impl Kept {
     /// Something has happened that is not turned around.
-    fn is_beyond(&mut self, what: &str) {
+    pub(super) fn is_beyond(&mut self, what: &str) {
         if !self.beyond.iter().any(|known| known == what) {
             self.beyond.push(what.to_owned());
         }

@@ -9,7 +9,7 @@ use super::relation::{AliasEnd, Monitored};
 use super::replay::stop;
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
-use super::{Exiting, Process, SYSTEM, Signal, WaitFor};
+use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
@@ -73,12 +73,13 @@ impl Process {
     /// When a signal, or what it asks for, ends the process.
     pub(crate) fn fetch_signals(&mut self) -> Result<bool, Exiting> {
         self.mailbox.not_looked_for(0);
+        let has_handled = explored::is_on() && !self.is_exiting() && self.handle_deferred()?;
         // Before the look, so that what comes behind it wakes us.
         let _ = self.shared.run_state.take_wake();
         let sent = self.shared.signals.take_all();
         self.mailbox.middle.append(sent);
         if self.mailbox.middle.is_empty() {
-            return self.goes_on().map(|()| false);
+            return self.goes_on().map(|()| has_handled);
         }
         let mut left = SIGNALS_A_TURN;
         let reds = self.fcalls.get();
@@ -121,6 +122,14 @@ impl Process {
     }
 
     pub(super) fn handle_now(&mut self, signal: Signal) -> Result<(), Exiting> {
+        if explored::is_on() && self.defers(&signal) {
+            self.defer(signal);
+            return Ok(());
+        }
+        self.handle_at_once(signal)
+    }
+
+    pub(super) fn handle_at_once(&mut self, signal: Signal) -> Result<(), Exiting> {
         match signal {
             Signal::Message {
                 message,
@@ -157,20 +166,8 @@ impl Process {
                 }
             }
             Signal::Exit(exit) => self.handle_exit(*exit)?,
-            Signal::Link { from } => {
-                let is_new = self.relations().linked_by(from);
-                if is_new {
-                    happened(&self.shared, Event::GettingLinked, from.term());
-                }
-            }
-            Signal::Unlink { from, id } => {
-                let relations = self.some_relations();
-                if relations.is_some_and(|mut relations| relations.unlinked_by(from)) {
-                    happened(&self.shared, Event::GettingUnlinked, from.term());
-                }
-                let me = self.pid().into();
-                deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
-            }
+            Signal::Link { from } => self.handle_link(from),
+            Signal::Unlink { from, id } => self.handle_unlink(from, id),
             Signal::UnlinkAck { from, id } => self.relations().end_unlink(from, id),
             Signal::Monitor { reference, from } => {
                 self.relations().targets.insert(reference, from);
@@ -215,8 +212,24 @@ impl Process {
         self.mailbox.put(traced.message, mark, before_others);
     }
 
+    fn handle_link(&self, from: Peer) {
+        let is_new = self.relations().linked_by(from);
+        if is_new {
+            happened(&self.shared, Event::GettingLinked, from.term());
+        }
+    }
+
+    fn handle_unlink(&self, from: Peer, id: u64) {
+        let relations = self.some_relations();
+        if relations.is_some_and(|mut relations| relations.unlinked_by(from)) {
+            happened(&self.shared, Event::GettingUnlinked, from.term());
+        }
+        let me = self.pid().into();
+        deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
+    }
+
     /// The alias, if it is active.
-    fn alias(&self, reference: RefNumbers) -> Option<super::Alias> {
+    pub(super) fn alias(&self, reference: RefNumbers) -> Option<super::Alias> {
         let relations = self.some_relations()?;
         relations.aliases.get(&reference).copied()
     }
@@ -332,7 +345,7 @@ impl Process {
     }
 
     /// An exit signal ends it: of a process, with an access or by its end.
-    fn is_ended_by_signal(&self, from: Option<Pid>, access: u64) {
+    pub(super) fn is_ended_by_signal(&self, from: Option<Pid>, access: u64) {
         explored::is_ended(self, from, access);
         if order::is_asked() {
             self.own_order().is_ended = true;
@@ -445,6 +458,10 @@ impl Process {
             // The turn of what is held may have come with the last step.
             self.looks_at_held();
         }
+        if explored::is_on() {
+            self.may_end_in_receive(false);
+            self.waits_for_its_end();
+        }
         self.wait();
     }
 
@@ -473,6 +490,12 @@ impl Process {
     /// The timer of the receive has been started.
     pub(super) fn receive_timer_runs(&self) -> bool {
         self.timer.as_ref().is_some_and(|timer| timer.armed)
+    }
+
+    /// The timer runs, and will go off.
+    pub(super) fn receive_may_time_out(&self) -> bool {
+        let timer = self.timer.as_ref();
+        timer.is_some_and(|timer| timer.armed && timer.wheel.is_some())
     }
 
     pub(super) fn receive_timed_out(&self) -> bool {

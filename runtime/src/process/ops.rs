@@ -329,7 +329,7 @@ impl Process {
             .and_then(|mut relations| relations.begin_unlink(peer));
         if let Some(id) = begun {
             if let Some(pid) = peer.pid() {
-                explored::gives_up_link(self.pid(), pid);
+                explored::gives_up_link(self, pid);
             }
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });

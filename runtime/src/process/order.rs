@@ -226,6 +226,8 @@ pub(crate) struct Own {
     pub(super) answers: Answers,
     /// A signal has ended it.
     pub(super) is_ended: bool,
+    /// Signals that are to end it, in an explored run.
+    pub(super) endings: Option<Box<explored::Endings>>,
     /// Its accesses to what processes share.
     pub(super) made: Option<Box<access::Made>>,
     /// What it follows.

@@ -426,6 +426,9 @@ impl Process {
         loop {
             let traps = self.flags.get().trap_exit;
             let now = spent::Now::of(self);
+            if explored::is_on() && self.awaits_end() && !self.may_end_here() {
+                return Ok(());
+            }
             let due = self
                 .follows()
                 .and_then(|mut follows| follows.take_due(plan, traps, &now));
@@ -438,7 +441,11 @@ impl Process {
 
     /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run.
     pub(crate) fn awaits_turn(&self) -> bool {
+        if explored::is_on() && self.awaits_end() {
+            self.looks_at_held();
+        }
         order::is_followed() && self.turn() == Turn::Wait
+            || explored::is_on() && self.waits_for_its_end()
     }
 
     /// Whether its receive timed out in the recorded run.

@@ -134,7 +134,7 @@ pub(crate) fn goes_on_later(pid: Pid) {
 /// Whether `p`, which is about to make a step, has to wait for its turn, or for the signal that ends it.
 #[cold]
 fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
-    if p.awaits_end() {
+    if p.is_to_end_first() {
         return true;
     }
     known(|known| {
@@ -214,10 +214,32 @@ impl Process {
     /// A signal is to end it first.
     #[inline]
     pub(crate) fn may_spawn(&self) -> Result<(), Control<'static>> {
-        match may_wait() && self.awaits_end() {
+        match may_wait() && self.is_to_end_first() {
             true => Err(Control::Yield),
             false => Ok(()),
         }
+    }
+
+    /// It is about to trap exits. That shows to no other one.
+    ///
+    /// # Errors
+    /// A signal is to end it first, which would become a message.
+    #[inline]
+    pub(crate) fn may_trap_exits(&self) -> Result<(), Control<'static>> {
+        let traps = self.flags.get().trap_exit;
+        match may_wait() && !traps && self.is_to_end_before_it_traps() {
+            true => Err(Control::Yield),
+            false => Ok(()),
+        }
+    }
+
+    /// It is about to make a step: whether a signal is to end it first.
+    fn is_to_end_first(&self) -> bool {
+        let ends = self.awaits_end();
+        if ends {
+            self.stands_before_step();
+        }
+        ends
     }
 
     /// Whether it has to wait for its turn before its receive times out at once.

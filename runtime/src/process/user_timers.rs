@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 
 use crate::heap::Message;
+use crate::process::explored;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{Named, whereis};
 use crate::process::{ProcShared, Signal, TimerState, lookup, send};
@@ -61,6 +62,7 @@ pub(crate) fn start(
         message: message(reference),
         when: When::Paused(deadline_ns.saturating_sub(monotonic_ns())),
     };
+    explored::starts_timer(receiver);
     let state = timer.of_process(TimerState::Runs, |process| process.add_timer(reference));
     if state == TimerState::Gone {
         return reference;

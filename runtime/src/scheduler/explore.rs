@@ -404,6 +404,9 @@ impl Scheduler {
         };
         ask(RECORDED);
         explored::begin(pid);
+        for pid in all_pids() {
+            with_resting(pid, explored::traps_from_the_beginning);
+        }
         if !prefix.is_empty() {
             match prefix.parse::<Trace>() {
                 Ok(trace) => {

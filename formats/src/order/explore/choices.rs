@@ -1,11 +1,12 @@
-//! The choices of the runs that were explored: what each receive took, or that it timed out, and what each access came
-//! after.
+//! The choices of the runs that were explored: what each receive took, or that it timed out, what each access came
+//! after, and which exit signals ended processes, and where.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::super::Signal;
 use super::saw::Saw;
 
-/// What a receive or an access did.
+/// What a receive or an access did, or what ended a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Did {
     /// It took the message of this sending of a process.
@@ -16,74 +17,161 @@ pub(super) enum Did {
     TimedOut,
     /// It came after these accesses of others.
     Saw(Saw),
+    /// This signal ended the process behind so many steps that others may see.
+    Ended(Signal, u32),
+    /// No signal ended it there: it is a choice of no run, as [`Beginning::reach`] says it.
+    WentOn(u32),
 }
 
-/// Which receive, time-out or access: of which process, and which of these, from 0.
+/// Which receive, time-out, access or end by a signal: of which process, and which of these, from 0.
 pub(super) type Slot = (usize, u32);
 
 /// A choice, as a number.
 pub(super) type Choice = u32;
+
+/// What a run has, or begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Beginning {
+    pub(super) choices: Vec<Choice>,
+    /// Behind how many steps that others may see a signal ends each process, if one does: so many at least.
+    pub(super) reach: Vec<(usize, u32)>,
+}
+
+/// A bit for each run.
+type Runs = Vec<u64>;
+
+fn set(runs: &mut Runs, run: usize) {
+    if runs.len() <= run / 64 {
+        runs.resize(run / 64 + 1, 0);
+    }
+    runs[run / 64] |= 1 << (run % 64);
+}
 
 /// All choices of all runs that were explored.
 #[derive(Default)]
 pub(super) struct Choices {
     numbers: HashMap<(Slot, Did), Choice>,
     slots: Vec<Slot>,
-    /// Of each choice, a bit for each run that has it.
-    runs: Vec<Vec<u64>>,
+    /// How many steps that others may see a process makes before this choice ends it, where it does.
+    ends: HashMap<Choice, u32>,
+    /// The runs that have each choice.
+    runs: Vec<Runs>,
+    /// Of each process, the runs in which a signal ended it behind so many of these steps.
+    ended: HashMap<usize, Vec<(u32, Runs)>>,
+    /// The runs that have so many choices.
+    of_length: HashMap<usize, Runs>,
 }
 
 impl Choices {
     pub(super) fn number(&mut self, slot: Slot, did: Did) -> Choice {
         let next = self.slots.len() as Choice;
+        let steps = match did {
+            Did::Ended(_, steps) => Some(steps),
+            _ => None,
+        };
         let number = *self.numbers.entry((slot, did)).or_insert(next);
         if number == next {
             self.slots.push(slot);
-            self.runs.push(Vec::new());
+            self.runs.push(Runs::new());
+            self.ends.extend(steps.map(|steps| (number, steps)));
         }
         number
     }
 
     /// The run of this number has these choices.
-    pub(super) fn add(&mut self, run: usize, choices: impl Iterator<Item = Choice>) {
+    pub(super) fn add(&mut self, run: usize, choices: &[Choice]) {
+        set(self.of_length.entry(choices.len()).or_default(), run);
         for choice in choices {
-            let bits = &mut self.runs[choice as usize];
-            if bits.len() <= run / 64 {
-                bits.resize(run / 64 + 1, 0);
+            set(&mut self.runs[*choice as usize], run);
+            if let Some(steps) = self.ends.get(choice) {
+                let (process, _) = self.slots[*choice as usize];
+                let ends = self.ended.entry(process).or_default();
+                let at = ends.iter().position(|(other, _)| other == steps);
+                let at = at.unwrap_or_else(|| {
+                    ends.push((*steps, Runs::new()));
+                    ends.len() - 1
+                });
+                set(&mut ends[at].1, run);
             }
-            bits[run / 64] |= 1 << (run % 64);
         }
     }
 
-    /// Whether some run has all these choices, where there is a run.
-    pub(super) fn has_all(&self, choices: &[Choice]) -> bool {
-        let all = choices
-            .iter()
-            .map(|choice| self.runs[*choice as usize].as_slice());
-        let mut all: Vec<&[u64]> = all.collect();
+    /// Whether some run begins so, where there is a run.
+    pub(super) fn has_all(&self, beginning: &Beginning) -> bool {
+        self.has_with(beginning, None)
+    }
+
+    /// Whether some run has this, and no more: a process may have ended in another one that waits here.
+    pub(super) fn has_whole(&self, whole: &Beginning) -> bool {
+        let runs = self.of_length.get(&whole.choices.len());
+        runs.is_some_and(|runs| self.has_with(whole, Some(runs)))
+    }
+
+    /// Whether some of these runs begins so, or of all.
+    fn has_with(&self, beginning: &Beginning, runs: Option<&Runs>) -> bool {
+        let all = beginning.choices.iter();
+        let all = all.map(|choice| &self.runs[*choice as usize]);
+        let mut all: Vec<&[u64]> = all.chain(runs).map(Vec::as_slice).collect();
         // The last choice is mostly the newest one, and the shortest list that of the oldest runs.
         all.sort_unstable_by_key(|bits| bits.len());
         let Some((first, others)) = all.split_first() else {
             return true;
         };
+        let ended_before = self.ended_before(&beginning.reach);
         (0..first.len()).any(|word| {
-            let common = others.iter().try_fold(first[word], |common, bits| {
-                let common = common & bits[word];
-                (common != 0).then_some(common)
-            });
+            let ended = ended_before.iter().map(|bits| bits.get(word).unwrap_or(&0));
+            let ended = ended.fold(0, |all, bits| all | bits);
+            let common = others
+                .iter()
+                .try_fold(first[word] & !ended, |common, bits| {
+                    let common = common & bits[word];
+                    (common != 0).then_some(common)
+                });
             common.is_some_and(|common| common != 0)
         })
     }
 
-    /// Whether no run has both all of these and all of those.
-    pub(super) fn contradict(&self, these: &[Choice], those: &[Choice]) -> bool {
+    /// The runs in which a signal ended a process before it had made so many steps.
+    fn ended_before(&self, reach: &[(usize, u32)]) -> Vec<&Runs> {
+        let ends = reach.iter().filter_map(|(process, steps)| {
+            let ends = self.ended.get(process)?.iter();
+            Some(ends.filter(move |(ended, _)| ended < steps))
+        });
+        ends.flatten().map(|(_, runs)| runs).collect()
+    }
+
+    /// Whether what has all of this begins so.
+    pub(super) fn begins_with(&self, own: &Beginning, beginning: &Beginning) -> bool {
+        let all: HashSet<Choice> = own.choices.iter().copied().collect();
+        let has_all = beginning.choices.iter().all(|choice| all.contains(choice));
+        has_all && !self.ends_before(own, beginning)
+    }
+
+    /// Whether no run begins both so and so.
+    pub(super) fn contradict(&self, these: &Beginning, those: &Beginning) -> bool {
         let known: HashMap<Slot, Choice> = those
+            .choices
             .iter()
             .map(|choice| (self.slots[*choice as usize], *choice))
             .collect();
-        these.iter().any(|choice| {
+        let differ = these.choices.iter().any(|choice| {
             let other = known.get(&self.slots[*choice as usize]);
             other.is_some_and(|other| other != choice)
-        })
+        });
+        differ || self.ends_before(these, those) || self.ends_before(those, these)
+    }
+
+    /// Whether a process ends in the one before it has come as far as in the other.
+    fn ends_before(&self, one: &Beginning, other: &Beginning) -> bool {
+        let ends = one.choices.iter().filter_map(|choice| {
+            let steps = self.ends.get(choice)?;
+            Some((self.slots[*choice as usize].0, *steps))
+        });
+        let mut ends = ends.peekable();
+        if ends.peek().is_none() {
+            return false;
+        }
+        let reach: HashMap<usize, u32> = other.reach.iter().copied().collect();
+        ends.any(|(process, steps)| reach.get(&process).is_some_and(|reach| *reach > steps))
     }
 }

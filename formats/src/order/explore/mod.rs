@@ -9,7 +9,9 @@
 //! Where they part, there is a receive or an access that did something else, and its prefix is a longer beginning in common with some
 //! run. Source: reachability testing (Lei and Carver), on the steps of prefix-based tracing.
 //!
-//! What is neither is not turned around (`Answer::beyond`).
+//! The end of a process by an exit signal is such a choice, too: which signal, and behind which of its steps.
+//!
+//! What is none of these is not turned around (`Answer::beyond`).
 
 mod choices;
 mod lots;
@@ -21,17 +23,17 @@ mod wire;
 
 use std::collections::{HashMap, HashSet};
 
-use super::races::{Signals, with_accesses};
+use super::races::with_accesses;
 use super::read::root_of;
 use super::{Accesses, Origin, Process, Step, Trace, moved};
-use choices::{Choice, Choices};
+use choices::{Beginning, Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Instead, Turn};
+use wire::LATE;
 pub use wire::{
-    Answer, Ask, Call, End, ExitMessage, LEFT_OUT, PROGRAMS, Reply, Run, Scenario, SharedAccess,
-    Waiting, Watch, receive, send,
+    Answer, Ask, Call, End, Ended, EndedAt, Ends, ExitCall, LEFT_OUT, PROGRAMS, Reply, Run,
+    Scenario, SharedAccess, Spot, Traps, Waiting, Watch, receive, send,
 };
-use wire::{KILLS, LATE};
 
 /// What is known of an exploration.
 #[derive(Default)]
@@ -44,7 +46,7 @@ pub struct Explorer {
     /// Turns that no run can make.
     impossible: HashSet<Box<[Choice]>>,
     /// Choices of turns whose runs had others: something else decides.
-    missed: HashSet<Vec<Choice>>,
+    missed: HashSet<Beginning>,
     in_flight: Vec<Flight>,
     next_job: u64,
     /// Receives and accesses of these processes are not turned around.
@@ -52,8 +54,6 @@ pub struct Explorer {
     /// Runs of different orders.
     orders: usize,
     has_begun: bool,
-    /// In a run, a process could have been ended by the end of another one.
-    could_be_killed: bool,
     /// Receives time out only where nothing else can go on.
     are_timeouts_late: bool,
     /// A receive that took a message could have timed out, and this is not turned around.
@@ -66,12 +66,13 @@ pub struct Job {
     number: u64,
     /// What it begins with.
     pub prefix: Trace,
-    /// The process whose last step of the prefix is the one that was turned around, by its place in the prefix.
+    /// The process whose last step of the prefix is the one that was turned around, by its place in the prefix, if it is no
+    /// access.
     pub turned: Option<usize>,
 }
 
 impl Job {
-    /// Whether this process of a run, by its number there, is the one whose receive was turned around.
+    /// Whether this process of a run, by its number there, is the one whose receive or end was turned around.
     #[must_use]
     pub fn is_turned(&self, run: &Run, id: u64) -> bool {
         let Some(turned) = self.turned else {
@@ -110,7 +111,7 @@ pub enum Ran {
 /// A run that is being made.
 struct Flight {
     job: u64,
-    choices: Vec<Choice>,
+    beginning: Beginning,
     key: Box<[Choice]>,
 }
 
@@ -125,8 +126,8 @@ struct Open {
 struct Packed {
     steps: Vec<(usize, Box<[u32]>)>,
     receivers: Vec<(usize, Box<[Option<usize>]>)>,
-    signals: Signals,
-    untold: Vec<ExitMessage<usize>>,
+    exit_calls: Vec<ExitCall<usize>>,
+    traps: Vec<Traps<usize>>,
     watches: Vec<Watch<usize>>,
     accesses: Accesses,
 }
@@ -155,9 +156,7 @@ impl Explorer {
 
     /// What of the runs could not be turned around.
     pub fn beyond(&self) -> impl Iterator<Item = &'static str> {
-        let killed = self.could_be_killed.then_some(KILLS);
-        let late = self.could_time_out.then_some(LATE);
-        killed.into_iter().chain(late)
+        self.could_time_out.then_some(LATE).into_iter()
     }
 
     /// How many runs are being made.
@@ -179,7 +178,12 @@ impl Explorer {
     pub fn next_run(&mut self) -> Next {
         if !self.has_begun {
             self.has_begun = true;
-            return Next::Job(self.fly(Trace::default(), None, Vec::new(), Box::default()));
+            return Next::Job(self.fly(
+                Trace::default(),
+                None,
+                Beginning::default(),
+                Box::default(),
+            ));
         }
         let mut at = self.open.len();
         while at > 0 {
@@ -204,8 +208,8 @@ impl Explorer {
         while let Some(turn) = self.open[at].turns.get(self.open[at].next).copied() {
             let key = analysis.key(&turn, &mut self.choices);
             let ends = analysis.ends(&turn);
-            let choices = self.turned_choices(&analysis, &turn, &ends);
-            if self.is_settled(&key, &choices) {
+            let beginning = self.beginning(&analysis, &turn, &ends);
+            if self.is_settled(&key, &beginning) {
                 self.open[at].next += 1;
                 continue;
             }
@@ -225,7 +229,7 @@ impl Explorer {
                 self.open[at].next += 1;
                 continue;
             }
-            let is_alone = |flight: &Flight| self.choices.contradict(&flight.choices, &choices);
+            let is_alone = |flight: &Flight| self.choices.contradict(&flight.beginning, &beginning);
             if !self.in_flight.iter().all(is_alone) {
                 return None;
             }
@@ -233,41 +237,36 @@ impl Explorer {
             let left_out = &self.left_out;
             let prefix = analysis.turned(&turn, &ends, |at| left_out.contains(&at));
             let turned = prefix.place_of(&self.processes.all, turn.process);
-            let turned = turned.filter(|_| turn.is_receive());
-            return Some(self.fly(prefix, turned, choices, key));
+            let turned = turned.filter(|_| !turn.is_access());
+            return Some(self.fly(prefix, turned, beginning, key));
         }
         None
     }
 
     /// Whether nothing new can come of a turn.
-    fn is_settled(&self, key: &[Choice], choices: &[Choice]) -> bool {
+    fn is_settled(&self, key: &[Choice], beginning: &Beginning) -> bool {
         self.impossible.contains(key)
-            || self.missed.contains(choices)
-            || self.choices.has_all(choices)
+            || self.missed.contains(beginning)
+            || self.choices.has_all(beginning)
     }
 
-    fn turned_choices(
-        &mut self,
-        analysis: &Analysis<'_>,
-        turn: &Turn,
-        ends: &[usize],
-    ) -> Vec<Choice> {
+    fn beginning(&mut self, analysis: &Analysis<'_>, turn: &Turn, ends: &[usize]) -> Beginning {
         let left_out = &self.left_out;
-        analysis.turned_choices(turn, ends, &mut self.choices, |at| left_out.contains(&at))
+        analysis.beginning(turn, ends, &mut self.choices, |at| left_out.contains(&at))
     }
 
     fn fly(
         &mut self,
         prefix: Trace,
         turned: Option<usize>,
-        choices: Vec<Choice>,
+        beginning: Beginning,
         key: Box<[Choice]>,
     ) -> Job {
         let number = self.next_job;
         self.next_job += 1;
         self.in_flight.push(Flight {
             job: number,
-            choices,
+            beginning,
             key,
         });
         Job {
@@ -295,7 +294,7 @@ impl Explorer {
     /// A run has failed otherwise: nothing is known of it.
     pub fn has_failed(&mut self, job: &Job) {
         if let Some(flight) = self.land(job) {
-            self.missed.insert(flight.choices);
+            self.missed.insert(flight.beginning);
         }
     }
 
@@ -313,15 +312,10 @@ impl Explorer {
         let run = self.known(run, is_left_out);
         let analysis = Analysis::of(&run, &mut self.choices)?;
         analysis.has_all_races()?;
-        self.could_be_killed |= analysis.could_be_killed();
-        let own = analysis.choices(|at| self.left_out.contains(&at));
-        let missed = flight.filter(|flight| {
-            let own: HashSet<Choice> = own.iter().copied().collect();
-            !flight.choices.iter().all(|choice| own.contains(choice))
-        });
-        let ran = match missed {
+        let own = analysis.whole(|at| self.left_out.contains(&at));
+        let ran = match flight.filter(|flight| !self.choices.begins_with(&own, &flight.beginning)) {
             Some(flight) => {
-                self.missed.insert(flight.choices);
+                self.missed.insert(flight.beginning);
                 Ran::Other
             }
             None => Ran::New,
@@ -331,7 +325,8 @@ impl Explorer {
         }
         let is_left_out = |at: usize| self.left_out.contains(&at);
         let receivers = (0..run.trace.processes.len()).filter(|at| !is_left_out(*at));
-        let mut turns: Vec<Turn> = receivers.flat_map(|at| analysis.turns_of(at)).collect();
+        let turns_of = |at| [analysis.turns_of(at), analysis.turns_of_signals(at)].concat();
+        let mut turns: Vec<Turn> = receivers.flat_map(turns_of).collect();
         turns.extend(analysis.turns_of_accesses(is_left_out));
         if self.are_timeouts_late {
             let all = turns.len();
@@ -360,7 +355,7 @@ impl Explorer {
     ) -> Result<(), String> {
         let run = self.known(run, is_left_out);
         let analysis = Analysis::of(&run, &mut self.choices)?;
-        let own = analysis.choices(|at| self.left_out.contains(&at));
+        let own = analysis.whole(|at| self.left_out.contains(&at));
         self.is_new(own);
         Ok(())
     }
@@ -381,11 +376,11 @@ impl Explorer {
         run
     }
 
-    /// A run had these choices: whether no run before did.
-    fn is_new(&mut self, own: Vec<Choice>) -> bool {
-        let is_new = self.orders == 0 || !self.choices.has_all(&own);
+    /// A run had this: whether no run before did.
+    fn is_new(&mut self, own: Beginning) -> bool {
+        let is_new = self.orders == 0 || !self.choices.has_whole(&own);
         if is_new {
-            self.choices.add(self.orders, own.into_iter());
+            self.choices.add(self.orders, &own.choices);
             self.orders += 1;
         }
         is_new
@@ -406,8 +401,8 @@ impl Explorer {
         Run {
             trace: Trace { processes },
             receivers,
-            signals: packed.signals.clone(),
-            untold: packed.untold.clone(),
+            exit_calls: packed.exit_calls.clone(),
+            traps: packed.traps.clone(),
             watches: packed.watches.clone(),
             accesses: packed.accesses.clone(),
             ..Run::default()
@@ -474,11 +469,16 @@ impl Universe {
         known.watches = watches
             .filter_map(|watch| watch.moved(|at| places.get(at).copied()))
             .collect();
-        known.signals = run.signals.moved(|at| places[at]);
-        let untold = run.untold.iter();
-        known.untold = untold
+        let calls = run.exit_calls.iter();
+        known.exit_calls = calls
             .filter_map(|call| call.moved(|at| places.get(at).copied()))
             .collect();
+        let traps = run.traps.iter();
+        known.traps = traps
+            .filter_map(|traps| traps.moved(|at| places.get(at).copied()))
+            .collect();
+        let ended = run.ended_at.iter();
+        known.ended_at = ended.map(|(at, how)| (places[*at], *how)).collect();
         known.main = places[run.main];
         known
     }
@@ -538,8 +538,8 @@ impl Steps {
             .enumerate()
             .filter(|(_, to)| !to.is_empty());
         Packed {
-            signals: run.signals.clone(),
-            untold: run.untold.clone(),
+            exit_calls: run.exit_calls.clone(),
+            traps: run.traps.clone(),
             watches: run.watches.clone(),
             accesses: run.accesses.clone(),
             steps: steps.collect(),

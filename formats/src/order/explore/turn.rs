@@ -1,23 +1,26 @@
 //! What could have been otherwise in a run: at each receive, which other message it could have taken, or that it could have
-//! timed out; of each access, which ones it could have come before.
+//! timed out; of each access, which ones it could have come before; of each exit signal that ends a process, before which
+//! steps of that one it could have come.
 //!
 //! Other than a list of races for a reader ([`super::super::Races`]), this one leaves out nothing that is possible: a
 //! message that nobody took, one that its receiver never looked at, one behind others of its sender.
 
+mod kills;
 mod lines;
 mod turned;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
 use super::super::{Access, Message, RACES_MAX, Signal, Step, Trace};
 use super::Run;
-use super::choices::{Choice, Choices, Did};
+use super::choices::{Beginning, Choice, Choices, Did};
 use super::saw::{Made, Saw};
-use lines::{lines, untold};
+use kills::{Fate, count};
+use lines::{Lines, add_gone, lines, untold};
 use turned::did;
 
-/// A receive or an access, and what it could have done instead.
+/// A receive, an access or an end, and what could have been done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) process: usize,
@@ -35,18 +38,22 @@ pub(super) enum Instead {
     Takes(Message),
     /// The access of this number comes before this one, which stands at that place among the steps of its process.
     Precedes(u64, Access, usize),
+    /// Before the step, this signal ends the process.
+    Ends(Signal),
+    /// The signal that ended the process comes later.
+    GoesOn,
 }
 
 impl Turn {
-    /// What is turned around is a receive.
-    pub(super) fn is_receive(&self) -> bool {
-        !matches!(self.instead, Instead::Precedes(..))
+    /// What is turned around is an access.
+    pub(super) fn is_access(&self) -> bool {
+        matches!(self.instead, Instead::Precedes(..))
     }
 
     fn message(&self) -> Option<Message> {
         match self.instead {
             Instead::Takes(message) => Some(message),
-            Instead::TimesOut | Instead::Precedes(..) => None,
+            Instead::TimesOut | Instead::Precedes(..) | Instead::Ends(_) | Instead::GoesOn => None,
         }
     }
 }
@@ -57,13 +64,15 @@ pub(super) struct Analysis<'r> {
     causes: Causes,
     takers: Takers,
     /// All messages to a process, by who sent them or whose end they tell, in their order.
-    lines: Vec<BTreeMap<Option<usize>, Vec<Message>>>,
+    lines: Lines,
     /// The receives of a process before which messages must come.
     limits: HashMap<(usize, Message), u32>,
     /// The choices of each process, each with its step.
     choices: Vec<Vec<(usize, Choice)>>,
     /// Where each access stands among the steps of its process.
     accesses: HashMap<Access, usize>,
+    /// Which exit signals could have ended each process.
+    fates: HashMap<usize, Fate>,
 }
 
 /// Where a message stands among its receiver's steps.
@@ -79,17 +88,19 @@ impl<'r> Analysis<'r> {
     pub(super) fn of(run: &'r Run, choices: &mut Choices) -> Result<Analysis<'r>, String> {
         let trace = &run.trace;
         let untold = untold(run);
-        let mut signals = run.signals.clone();
+        let mut signals = run.signals();
         let calls = untold.iter().filter_map(|one| Some((one, one.call?)));
         signals
             .messages
             .extend(calls.map(|(one, call)| ((one.to, one.told.number), call)));
         let takers = Takers::with_signals(trace, &signals);
-        let causes = Causes::with_signals(trace, &run.accesses, signals)?;
+        let mut causes = Causes::with_signals(trace, &run.accesses, signals)?;
         let saw = saw(run, causes.seen.order());
+        let mut lines = lines(run, &untold, &causes);
+        add_gone(run, &untold, &mut lines, &mut causes);
         Ok(Analysis {
             run,
-            lines: lines(run, &untold, &causes),
+            lines,
             causes,
             takers,
             limits: untold
@@ -100,6 +111,7 @@ impl<'r> Analysis<'r> {
                 .map(|at| choices_of(run, at, &saw, choices))
                 .collect(),
             accesses: accesses(trace),
+            fates: Fate::all_of(run),
         })
     }
 
@@ -112,38 +124,35 @@ impl<'r> Analysis<'r> {
         }
     }
 
-    /// The choices of the run, without those of processes that are left out.
-    pub(super) fn choices(&self, is_left_out: impl Fn(usize) -> bool) -> Vec<Choice> {
+    /// What the run has, without processes that are left out.
+    pub(super) fn whole(&self, is_left_out: impl Fn(usize) -> bool) -> Beginning {
         let processes = self
             .choices
             .iter()
             .enumerate()
             .filter(|(at, _)| !is_left_out(*at));
-        processes
-            .flat_map(|(_, all)| all.iter().map(|(_, choice)| *choice))
-            .collect()
+        let own = processes.flat_map(|(_, all)| all.iter().map(|(_, choice)| *choice));
+        let steps = self.run.trace.processes.iter();
+        let whole: Vec<usize> = steps.map(|one| one.steps.len()).collect();
+        Beginning {
+            choices: own.collect(),
+            reach: self.reach(&whole, is_left_out),
+        }
     }
 
-    /// Whether a process could have been ended by the end of another one before it ended, or gave up the link.
-    pub(super) fn could_be_killed(&self) -> bool {
-        let watches = self.run.watches.iter().filter(|watch| watch.kills);
-        watches
-            .filter(|watch| {
-                let by = self.run.trace.processes[watch.by].ended_by();
-                by != Some(Signal::End(watch.whom))
-            })
-            .any(|watch| {
-                let steps = &self.run.trace.processes[watch.by].steps;
-                let receives = steps
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, step)| is_receive(step));
-                let last = watch
-                    .until
-                    .and_then(|until| receives.map(|(at, _)| at).nth(until as usize));
-                let known = self.causes.of_end(watch.whom).map(|end| end.of(watch.by));
-                known.is_some_and(|known| known <= last.unwrap_or(steps.len()))
-            })
+    /// How many steps that others may see each process makes up to an end.
+    fn reach(&self, ends: &[usize], is_left_out: impl Fn(usize) -> bool) -> Vec<(usize, u32)> {
+        let processes = self.run.trace.processes.iter().zip(ends).enumerate();
+        let reach = processes.filter(|(at, _)| !is_left_out(*at));
+        let reach = reach.map(|(at, (process, end))| {
+            let exit = process
+                .steps
+                .iter()
+                .position(|step| matches!(step, Step::Exit(Some(_))));
+            let end = exit.map_or(*end, |exit| exit.min(*end));
+            (at, count(&process.steps[..end]))
+        });
+        reach.filter(|(_, steps)| *steps > 0).collect()
     }
 
     /// What could have been otherwise at the accesses of all processes, unless these are left out.
@@ -175,15 +184,29 @@ impl<'r> Analysis<'r> {
         let mut clock = self.begins(process);
         let mut nth = 0;
         for (step, made) in steps.iter().enumerate() {
+            let ended_by = self.ended_in_receive(process, made);
             let taken = match made {
                 Step::Timeout => None,
                 Step::Receive(message) => Some(*message),
+                Step::Exit(_) if ended_by.is_some() => None,
+                Step::Exit(Some(_)) if self.could_go_on(process) => {
+                    turns.push(Turn {
+                        process,
+                        step,
+                        instead: Instead::GoesOn,
+                    });
+                    break;
+                }
                 step => {
                     self.learn(process, step, &mut clock);
                     continue;
                 }
             };
-            let passed = taken.map_or(step, |taken| place(&taken).delivered);
+            let passed = match (taken, ended_by) {
+                (Some(taken), _) => place(&taken).delivered,
+                (None, Some((_, has_looked))) if !has_looked => 0,
+                (None, _) => step,
+            };
             let at = At {
                 process,
                 step,
@@ -196,10 +219,12 @@ impl<'r> Analysis<'r> {
                     self.add_of_line(at, line, &place, &mut turns);
                 }
             }
-            if let Some(taken) = taken
-                && self.run.timed.contains(&(process, nth))
-                && !self.is_known(at, &clock, taken)
-            {
+            let came_at_once = match (taken, ended_by) {
+                (Some(taken), _) => self.came_at_once(at, &clock, taken),
+                (None, Some((signal, _))) => self.ended_at_once(signal, &clock),
+                (None, None) => true,
+            };
+            if self.run.timed.contains(&(process, nth)) && !came_at_once {
                 turns.push(Turn {
                     process,
                     step,
@@ -236,7 +261,7 @@ impl<'r> Analysis<'r> {
     }
 
     /// Whether the receiver knew, when it began to receive, of the cause of what it took: then it was there already.
-    fn is_known(&self, at: At, clock: &Clock, taken: Message) -> bool {
+    fn came_at_once(&self, at: At, clock: &Clock, taken: Message) -> bool {
         let Some(cause) = self.causes.of_cause(at.process, taken) else {
             return false;
         };
@@ -268,7 +293,10 @@ impl<'r> Analysis<'r> {
                 return;
             };
             // Those behind it know no less.
-            if cause.of(at.process) > at.step || self.comes_after(at, cause) {
+            if cause.of(at.process) > at.step
+                || self.comes_after(at, cause)
+                || self.is_behind_a_signal(at, *message, cause)
+            {
                 return;
             }
             turns.push(Turn {
@@ -306,10 +334,6 @@ struct At {
     passed: usize,
 }
 
-fn is_receive(step: &Step) -> bool {
-    matches!(step, Step::Receive(_) | Step::Timeout)
-}
-
 /// Where messages stand among their receiver's steps.
 fn places(steps: &[Step]) -> HashMap<Message, Place> {
     let mut places: HashMap<Message, Place> = HashMap::new();
@@ -343,9 +367,11 @@ fn choices_of(
 ) -> Vec<(usize, Choice)> {
     let trace = &run.trace;
     let mut all = Vec::new();
-    for (step, made) in trace.processes[process].steps.iter().enumerate() {
+    let steps = &trace.processes[process].steps;
+    for (step, made) in steps.iter().enumerate() {
         let did = match *made {
             Step::Timeout => Did::TimedOut,
+            Step::Exit(Some(signal)) => Did::Ended(signal, count(&steps[..step])),
             Step::Receive(message) => did(trace, process, message),
             Step::Accesses(number) => {
                 let of = process;

@@ -148,10 +148,14 @@ pub struct Answer {
     pub timed: Vec<(u64, u32)>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<u64>>,
-    /// Who was ended by whom: with this access, or by its end where it is 0.
-    pub ended_by: Vec<(u64, u64, u64)>,
-    /// Messages of calls of `exit/2`.
-    pub exit_messages: Vec<ExitMessage<u64>>,
+    /// Whom exit signals of other processes have ended.
+    pub ended: Vec<Ended>,
+    /// Calls of `exit/2` with other processes.
+    pub exit_calls: Vec<ExitCall<u64>>,
+    /// Where processes began to trap exits, and ceased to.
+    pub traps: Vec<Traps<u64>>,
+    /// Whom timers were started for, that send messages.
+    pub timers: Vec<u64>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(u64, String)>,
     /// Who has not ended, with the function in which it waits.
@@ -181,6 +185,15 @@ pub struct SharedAccess {
     pub part: u64,
 }
 
+/// A place in what a process does: how many steps it had made itself, and how many accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Spot {
+    /// Its steps, without accesses.
+    pub steps: usize,
+    /// Its accesses.
+    pub accesses: u64,
+}
+
 /// A monitor or a link: a process is told of the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch<P> {
@@ -188,25 +201,77 @@ pub struct Watch<P> {
     pub by: P,
     /// Of whose end.
     pub whom: P,
-    /// How many receives `by` had made when it gave it up, if no message of it could be left then.
+    /// How many receives `by` had made when it gave up the monitor, if no message of it could be left then.
     pub until: Option<u32>,
     /// It is told by an exit signal.
     pub is_link: bool,
-    /// It is told by an exit signal that ends it.
-    pub kills: bool,
+    /// The access with which it gave up the link.
+    pub unlinks: Option<u64>,
+    /// `whom` ended otherwise than normally: an exit signal of its end ends who does not trap exits.
+    pub fails: bool,
 }
 
-/// A call of `exit/2` with a process that traps exits.
+/// A call of `exit/2` with another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExitMessage<P> {
+pub struct ExitCall<P> {
     /// Who calls.
     pub from: P,
     /// Which of its accesses the call is.
     pub access: u64,
     /// The process.
     pub to: P,
-    /// Which of the messages that no process has sent it is there; 0 where it did not come.
+    /// Which of the messages that no process has sent it is there; 0 where it became none.
     pub number: u32,
+    /// Whom it ends.
+    pub ends: Ends,
+}
+
+/// Whom an exit signal ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ends {
+    /// Nobody: its reason is `normal`.
+    Nobody,
+    /// Who does not trap exits.
+    NotTrapping,
+    /// Any process: its reason is `kill`.
+    Any,
+}
+
+/// A process begins to trap exits, or ceases to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traps<P> {
+    /// The process.
+    pub by: P,
+    /// Where.
+    pub spot: Spot,
+    /// Whether it does from then on.
+    pub traps: bool,
+}
+
+/// A process that an exit signal has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The process.
+    pub process: u64,
+    /// Who has sent the signal.
+    pub by: u64,
+    /// With which access; 0 where its end did.
+    pub access: u64,
+    /// Where the process was.
+    pub at: EndedAt,
+}
+
+/// Where a process was that an exit signal has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndedAt {
+    /// In a receive that had looked at all that had come.
+    Receive,
+    /// In a receive that had not looked at it.
+    BeforeReceive,
+    /// Before another step.
+    Step,
+    /// Anywhere else.
+    Elsewhere,
 }
 
 /// How a run ended.
@@ -277,10 +342,12 @@ pub struct Run {
     pub ids: Vec<u64>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<usize>>,
-    /// What ends and calls of `exit/2` have led to.
-    pub(super) signals: Signals,
-    /// Messages of calls of `exit/2` that nobody looked at.
-    pub(super) untold: Vec<ExitMessage<usize>>,
+    /// Calls of `exit/2` with other processes.
+    pub(super) exit_calls: Vec<ExitCall<usize>>,
+    /// Where processes began to trap exits, and ceased to, in their order.
+    pub(super) traps: Vec<Traps<usize>>,
+    /// Where processes were that exit signals have ended.
+    pub(super) ended_at: HashMap<usize, EndedAt>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(usize, String)>,
     /// Who has not ended, with the function in which it waits.
@@ -368,38 +435,22 @@ impl Answer {
         let main = place(&self.main).ok_or("the first process is not among the steps")?;
         Ok(Run {
             receivers,
-            timed: self
-                .timed
-                .iter()
-                .filter_map(|(id, at)| Some((place(id)?, *at)))
-                .collect(),
+            timed: found(&self.timed, |(id, at)| Some((place(id)?, *at))),
             main,
-            exits: self
-                .exits
-                .iter()
-                .filter_map(|(id, why)| Some((place(id)?, why.clone())))
-                .collect(),
-            waiting: self
-                .waiting
-                .iter()
-                .filter_map(|(id, at)| {
-                    Some(Waiting {
-                        process: place(id)?,
-                        place: at.clone(),
-                    })
+            exits: found(&self.exits, |(id, why)| Some((place(id)?, why.clone()))),
+            waiting: found(&self.waiting, |(id, at)| {
+                Some(Waiting {
+                    process: place(id)?,
+                    place: at.clone(),
                 })
-                .collect(),
-            watches: self
-                .watches
-                .iter()
-                .filter_map(|watch| watch.moved(|id| place(&id)))
-                .collect(),
-            signals: self.signals(&place),
-            untold: self
-                .exit_messages(&place)
-                .filter(|call| call.number == 0)
-                .collect(),
-            beyond: beyond(&trace),
+            }),
+            watches: found(&self.watches, |watch| watch.moved(|id| place(&id))),
+            exit_calls: found(&self.exit_calls, |call| call.moved(|id| place(&id))),
+            traps: found(&self.traps, |traps| traps.moved(|id| place(&id))),
+            ended_at: found(&self.ended, |ended| {
+                Some((place(&ended.process)?, ended.at))
+            }),
+            beyond: self.beyond_of(&trace),
             accesses: sites.accesses,
             ids,
             trace,
@@ -407,22 +458,33 @@ impl Answer {
     }
 }
 
+/// What is found of these.
+fn found<T, U, C: FromIterator<U>>(all: &[T], of: impl Fn(&T) -> Option<U>) -> C {
+    all.iter().filter_map(of).collect()
+}
+
 impl Answer {
-    fn exit_messages(
-        &self,
-        place: &impl Fn(&u64) -> Option<usize>,
-    ) -> impl Iterator<Item = ExitMessage<usize>> {
-        let all = self.exit_messages.iter();
-        all.filter_map(|message| message.moved(|id| place(&id)))
+    /// What of the trace cannot be turned around: messages whose causes are not among the steps.
+    fn beyond_of(&self, trace: &Trace) -> Vec<String> {
+        let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
+        let is_notice = |step: &Step| matches!(step, Step::Receive(Message::Told(told)) if told.of.is_none() && !told.gone);
+        let is_left_out = |id: &u64| {
+            let mut names = self.processes.iter().filter(|(of, _)| of == id);
+            names.any(|(_, name)| LEFT_OUT.contains(&name.as_str()))
+        };
+        // A timer that was cancelled could have gone off before.
+        let has_timer = !self.timers.iter().all(is_left_out);
+        let has_any = has_timer || steps.any(is_notice);
+        has_any.then(|| NOTICES.to_owned()).into_iter().collect()
     }
 
     /// Exit signals that have ended processes stand at their ends.
     fn say_what_ended(&self, trace: &mut Trace, place: &impl Fn(&u64) -> Option<usize>) {
-        for (who, by, access) in &self.ended_by {
-            let (Some(who), Some(of)) = (place(who), place(by)) else {
+        for ended in &self.ended {
+            let (Some(who), Some(of)) = (place(&ended.process), place(&ended.by)) else {
                 continue;
             };
-            let signal = match *access {
+            let signal = match ended.access {
                 0 => Signal::End(of),
                 number => Signal::Call(Access { of, number }),
             };
@@ -433,18 +495,30 @@ impl Answer {
             }
         }
     }
+}
 
-    fn signals(&self, place: &impl Fn(&u64) -> Option<usize>) -> Signals {
-        let told = self.exit_messages(place).filter(|call| call.number != 0);
+impl Run {
+    /// What calls of `exit/2` have led to, or could have.
+    pub(super) fn signals(&self) -> Signals {
+        let calls = self.exit_calls.iter();
+        let told = calls.clone().filter(|call| call.number != 0);
         Signals {
             messages: told
                 .map(|call| ((call.to, call.number), call.access()))
                 .collect(),
+            calls: calls.map(ExitCall::access).collect(),
         }
+    }
+
+    /// Whether a process trapped exits at its end.
+    pub(super) fn traps_at_end(&self, process: usize) -> bool {
+        let mut traps = self.traps.iter().rev();
+        let last = traps.find(|traps| traps.by == process);
+        last.is_some_and(|last| last.traps)
     }
 }
 
-impl ExitMessage<usize> {
+impl ExitCall<usize> {
     /// The call.
     pub(super) fn access(&self) -> Access {
         Access {
@@ -454,14 +528,26 @@ impl ExitMessage<usize> {
     }
 }
 
-impl<P: Copy> ExitMessage<P> {
+impl<P: Copy> ExitCall<P> {
     /// The same of processes that are called otherwise; nothing where they are not.
-    pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<ExitMessage<Q>> {
-        Some(ExitMessage {
+    pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<ExitCall<Q>> {
+        Some(ExitCall {
             from: to(self.from)?,
             access: self.access,
             to: to(self.to)?,
             number: self.number,
+            ends: self.ends,
+        })
+    }
+}
+
+impl<P: Copy> Traps<P> {
+    /// The same of a process that is called otherwise; nothing where it is not.
+    pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Traps<Q>> {
+        Some(Traps {
+            by: to(self.by)?,
+            spot: self.spot,
+            traps: self.traps,
         })
     }
 }
@@ -474,7 +560,8 @@ impl<P: Copy> Watch<P> {
             whom: to(self.whom)?,
             until: self.until,
             is_link: self.is_link,
-            kills: self.kills,
+            unlinks: self.unlinks,
+            fails: self.fails,
         })
     }
 }
@@ -512,17 +599,8 @@ impl Answer {
     }
 }
 
-/// What is not turned around: an exit signal that ends a process, or could have.
-pub(super) const KILLS: &str = "exit signals that end processes";
+/// What is not turned around: messages that no process sends, and that no end of one causes.
+const NOTICES: &str = "messages of timers and ports";
 
 /// What is not turned around where receives time out only when nothing else can go on.
 pub(super) const LATE: &str = "time-outs of receives that messages came to";
-
-/// What of a trace cannot be turned around: messages whose causes are not among the steps.
-fn beyond(trace: &Trace) -> Vec<String> {
-    let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
-    let is_notice = |step: &Step| matches!(step, Step::Receive(Message::Told(told)) if told.of.is_none() && !told.gone);
-    let has_any = steps.any(is_notice);
-    let what = has_any.then(|| "messages of timers and ports".to_owned());
-    what.into_iter().collect()
-}

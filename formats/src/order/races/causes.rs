@@ -52,22 +52,8 @@ impl Known {
 pub(in super::super) struct Signals {
     /// Messages of calls of `exit/2`, by their receivers and numbers: which accesses these are.
     pub(in super::super) messages: HashMap<(usize, u32), Access>,
-}
-
-impl Signals {
-    /// The same of processes that have other places.
-    pub(in super::super) fn moved(&self, to: impl Fn(usize) -> usize) -> Signals {
-        let access = |access: Access| Access {
-            of: to(access.of),
-            ..access
-        };
-        let messages = self.messages.iter();
-        Signals {
-            messages: messages
-                .map(|((who, number), call)| ((to(*who), *number), access(*call)))
-                .collect(),
-        }
-    }
+    /// Calls of `exit/2` of which it is asked what was known there.
+    pub(in super::super) calls: HashSet<Access>,
 }
 
 /// What was known where messages were sent, and where processes ended.
@@ -86,6 +72,8 @@ pub(in super::super) struct Causes {
     /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
     /// which accesses look for processes.
     gone: HashMap<(usize, u32), Known>,
+    /// Where a process was found to be gone of which no message tells that: who found it, and the process.
+    gone_untold: Vec<(usize, Option<usize>, Known)>,
     /// Accesses that see each other, where what they are to is known.
     pub(in super::super) seen: Seen,
 }
@@ -104,8 +92,7 @@ impl Causes {
     /// Whether an access has ended a process, or sent a message.
     fn is_signal(&self, access: Access) -> bool {
         let mut ended_by = self.ended_by.values();
-        ended_by.any(|by| *by == Signal::Call(access))
-            || self.signals.messages.values().any(|call| *call == access)
+        self.signals.calls.contains(&access) || ended_by.any(|by| *by == Signal::Call(access))
     }
 
     /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
@@ -130,9 +117,45 @@ impl Causes {
         }
     }
 
-    /// What was known where a process ended, if it did.
-    pub(in super::super) fn of_end(&self, process: usize) -> Option<&Known> {
-        self.ended.get(&process)
+    /// What was known where a signal was sent, if it was.
+    pub(in super::super) fn of_signal(&self, signal: Signal) -> Option<&Known> {
+        match signal {
+            Signal::End(of) => self.ended.get(&of),
+            Signal::Call(call) => self.signalled.get(&call),
+        }
+    }
+
+    /// Whether a message of no process is what has become of a signal.
+    pub(in super::super) fn is_of_signal(
+        &self,
+        receiver: usize,
+        message: Message,
+        signal: Signal,
+    ) -> bool {
+        let Message::Told(Told {
+            number,
+            of,
+            exit,
+            gone,
+            ..
+        }) = message
+        else {
+            return false;
+        };
+        match self.signals.messages.get(&(receiver, number)) {
+            Some(call) => signal == Signal::Call(*call),
+            None => exit && !gone && of.map(Signal::End) == Some(signal),
+        }
+    }
+
+    /// Where a process was found to be gone of which no message has told that.
+    pub(in super::super) fn gone_untold(&self) -> &[(usize, Option<usize>, Known)] {
+        &self.gone_untold
+    }
+
+    /// A message would have told that.
+    pub(in super::super) fn tells_gone(&mut self, receiver: usize, number: u32, known: Known) {
+        self.gone.insert((receiver, number), known);
     }
 
     /// What was known where a process began; nothing of one without a parent.
@@ -224,6 +247,7 @@ impl<'t> Walk<'t> {
                 ended_by: trace.ended_by().collect(),
                 signalled: HashMap::new(),
                 gone: HashMap::new(),
+                gone_untold: Vec::new(),
                 seen: Seen::default(),
             },
             clocks: vec![Clock::default(); trace.processes.len()],
@@ -322,6 +346,7 @@ impl<'t> Walk<'t> {
             let known = self.known_by(access.of);
             self.causes.signalled.insert(access, known);
         }
+        let is_call = self.causes.signals.calls.contains(&access);
         for to in self.accesses.to(access) {
             let gone = match self.over.get(&to.object) {
                 _ if self.accesses.is_of_nobody(to.object) => None,
@@ -329,8 +354,8 @@ impl<'t> Walk<'t> {
                     self.over.insert(to.object, access.of);
                     continue;
                 }
-                Some(of) => Some(*of),
-                None => continue,
+                Some(of) if !is_call => Some(*of),
+                _ => continue,
             };
             let known = self.known_by(access.of);
             let found = self.found_gone.entry((access.of, gone)).or_default();
@@ -357,6 +382,13 @@ impl<'t> Walk<'t> {
                 }
             }
         }
+        let left = std::mem::take(&mut self.found_gone).into_iter();
+        let left =
+            left.flat_map(|((at, of), all)| all.into_iter().map(move |known| (at, of, known)));
+        self.causes.gone_untold = left.collect();
+        self.causes
+            .gone_untold
+            .sort_by_key(|(at, _, known)| (*at, known.steps));
     }
 
     /// What was known where a message was sent; nothing where its cause is not among the steps.
@@ -381,9 +413,10 @@ impl<'t> Walk<'t> {
 
     /// What was known where a signal was sent, and what to wait for until it is.
     fn sent_by(&self, signal: Signal) -> (Option<&Known>, Need) {
+        let known = self.causes.of_signal(signal);
         match signal {
-            Signal::End(of) => (self.causes.ended.get(&of), Need::End(of)),
-            Signal::Call(call) => (self.causes.signalled.get(&call), Need::Access(call)),
+            Signal::End(of) => (known, Need::End(of)),
+            Signal::Call(call) => (known, Need::Access(call)),
         }
     }
 

@@ -85,6 +85,9 @@ arms! {
                     return r.pause(Outcome::Yield, 0);
                 }
                 if r.p.awaits_turn() {
+                    if explored::is_on() {
+                        r.p.may_end_in_receive(has_time(r));
+                    }
                     // Also where a receive has no time to wait: another message comes first.
                     r.p.wait();
                     return r.pause(Outcome::Wait, 0);

@@ -10,7 +10,7 @@ use super::super::refs::RefNumbers;
 use super::super::{Control, Process, exists};
 use super::{is_on, kept};
 use crate::hash::HashMap;
-use crate::term::Pid;
+use crate::term::{Pid, Term};
 
 /// A monitor or a link: a process is told of the end of another one.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +19,22 @@ pub(crate) struct Watch {
     pub(crate) whom: Pid,
     /// The monitor, if it is one.
     monitor: Option<RefNumbers>,
-    /// How many receives the watcher had made when it gave it up, if no message of it could be left then.
+    /// How many receives the watcher had made when it gave up a monitor, if no message of it could be left then.
     pub(crate) until: Option<u32>,
+    /// The access with which it gave up a link.
+    pub(crate) unlinks: Option<u64>,
+    /// The watcher has asked for it, or was born with it.
+    is_own: bool,
     is_over: bool,
 }
 
 impl Watch {
     pub(crate) fn is_link(&self) -> bool {
         self.monitor.is_none()
+    }
+
+    fn is_of_link(&self, by: Pid, whom: Pid) -> bool {
+        self.is_link() && !self.is_over && (self.by, self.whom) == (by, whom)
     }
 }
 
@@ -42,6 +50,36 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
     match is_on() && of != p.pid() {
         true => p.accesses(end_of(of, Access::Read)),
         false => Ok(()),
+    }
+}
+
+/// The same where it may be no process.
+///
+/// # Errors
+/// As [`looks_for`].
+pub(crate) fn looks_for_peer(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
+    match peer.as_pid() {
+        Some(pid) => looks_for(p, pid),
+        None => Ok(()),
+    }
+}
+
+/// `p` is about to give up a link, if it has one that it has asked for itself: has its exit signal come? Whether another
+/// one has linked to it before, has no order.
+///
+/// # Errors
+/// As [`looks_for`].
+pub(crate) fn looks_for_linked(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
+    let Some(whom) = peer.as_pid().filter(|_| is_on()) else {
+        return Ok(());
+    };
+    let is_linked = kept(|kept| {
+        let mut watches = kept.watches.iter();
+        watches.any(|watch| watch.is_own && watch.is_of_link(p.pid(), whom))
+    });
+    match is_linked {
+        Some(true) => looks_for(p, whom),
+        _ => Ok(()),
     }
 }
 
@@ -81,25 +119,41 @@ fn end_of(pid: Pid, access: Access) -> Touch<'static> {
 /// A process monitors another one.
 pub(crate) fn monitors(by: Pid, whom: Pid, reference: RefNumbers) {
     if is_on() && exists(whom) {
-        watches(by, whom, Some(reference));
+        watches(by, whom, Some(reference), true);
+    }
+}
+
+/// A process begins linked to who made it, or monitored by that one.
+pub(crate) fn is_born_watched(by: Pid, child: Pid, is_linked: bool, monitor: Option<RefNumbers>) {
+    if !is_on() {
+        return;
+    }
+    if is_linked {
+        watches(by, child, None, true);
+        watches(child, by, None, true);
+    }
+    if monitor.is_some() {
+        watches(by, child, monitor, true);
     }
 }
 
 /// A process links to another one: each is told of the end of the other.
 pub(crate) fn links(one: Pid, other: Pid) {
     if is_on() && exists(other) {
-        watches(one, other, None);
-        watches(other, one, None);
+        watches(one, other, None, true);
+        watches(other, one, None, false);
     }
 }
 
-fn watches(by: Pid, whom: Pid, monitor: Option<RefNumbers>) {
+fn watches(by: Pid, whom: Pid, monitor: Option<RefNumbers>, is_own: bool) {
     kept(|kept| {
         kept.watches.push(Watch {
             by,
             whom,
             monitor,
             until: None,
+            unlinks: None,
+            is_own,
             is_over: false,
         });
     });
@@ -112,10 +166,24 @@ pub(crate) fn gives_up_monitor(by: Pid, reference: RefNumbers, keeps: bool) {
     });
 }
 
-/// A process gives up a link.
-pub(in crate::process) fn gives_up_link(by: Pid, whom: Pid) {
-    gives_up(true, |watch| {
-        watch.is_link() && watch.by == by && watch.whom == whom
+/// A process gives up a link: the other one hears nothing of its end.
+pub(in crate::process) fn gives_up_link(by: &Process, whom: Pid) {
+    if !is_on() {
+        return;
+    }
+    let (number, by) = (by.accesses_made(), by.pid());
+    kept(|kept| {
+        kept.watches.retain(|watch| !watch.is_of_link(whom, by));
+        let watches = kept.watches.iter_mut();
+        let mut is_own = true;
+        for watch in watches.filter(|watch| watch.is_of_link(by, whom)) {
+            watch.is_over = true;
+            watch.unlinks = Some(number);
+            is_own &= watch.is_own;
+        }
+        if !is_own {
+            kept.is_beyond("links that processes give up which others have made");
+        }
     });
 }
 

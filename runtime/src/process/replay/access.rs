@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_formats::order::{Access, Step as Recorded, Trace};
+use beamline_formats::order::{Access, Message, Signal, Step as Recorded, Told, Trace};
 use parking_lot::Mutex;
 
 use super::super::shared::lookup;
@@ -22,6 +22,8 @@ pub(super) struct All {
     made: Vec<AtomicU64>,
     /// How many it made in the recorded run, at least.
     known: Vec<u64>,
+    /// Whether others are told, in the trace, of the end of each process: then it comes before that.
+    tells_end: Vec<bool>,
     /// So many times an access has still to come after another one; in an exploration, also so many accesses have still to
     /// be made.
     left: AtomicU64,
@@ -36,6 +38,7 @@ pub(super) struct All {
 impl All {
     pub(super) fn of(trace: &Trace) -> All {
         let mut known = vec![0; trace.processes.len()];
+        let mut tells_end = vec![false; trace.processes.len()];
         let mut left = 0;
         for (at, process) in trace.processes.iter().enumerate() {
             for step in &process.steps {
@@ -46,6 +49,8 @@ impl All {
                         left += 1;
                     }
                     Recorded::Accesses(number) => known[at] = known[at].max(*number),
+                    Recorded::Deliver(Message::Told(Told { of: Some(of), .. }))
+                    | Recorded::Exit(Some(Signal::End(of))) => tells_end[*of] = true,
                     _ => {}
                 }
             }
@@ -58,6 +63,7 @@ impl All {
             are_free: AtomicBool::new(false),
             made: known.iter().map(|_| AtomicU64::new(0)).collect(),
             known,
+            tells_end,
             left: AtomicU64::new(left),
             waiting: Mutex::default(),
         }
@@ -249,8 +255,12 @@ impl Process {
         let next = follows.cursor.next(follows.steps(plan));
         match (next, own.before_exit) {
             (Some(Recorded::Exit(_)), Some(last)) if number > last => Some(Waits::Ends),
-            // What it does after its end was recorded, too.
-            (None, None) if number > all.known[me] && !all.are_all_told_made() => Some(Waits::Free),
+            (None, before_exit) if number > all.known[me] && !all.are_all_told_made() => {
+                // What it does after its end was recorded, too; but not so where a prefix ends with it.
+                let is_in_prefix =
+                    before_exit.is_some() && (!explored::is_on() || all.tells_end[me]);
+                (!is_in_prefix).then_some(Waits::Free)
+            }
             _ => None,
         }
     }

@@ -5,8 +5,9 @@
 use beamline_formats::name::thousands;
 use beamline_formats::order::{Spent, Step as Recorded};
 
-use super::super::Process;
 use super::super::order;
+use super::super::signal::ExitSignal as Exit;
+use super::super::{Process, Signal};
 use super::{Follows, Plan, plan};
 use crate::sys::stderr::complain;
 
@@ -70,6 +71,49 @@ impl Process {
         let is_there = |spent: Spent| spent.by_signal && self.reductions() >= spent.reductions;
         let ends_here = follows.ended_by.is_some() || follows.spent.is_some_and(is_there);
         ends_here && follows.has_made_all(plan)
+    }
+
+    /// Whether a signal is to end it before it traps exits: one that has not come, or would become a message then.
+    pub(in super::super) fn is_to_end_before_it_traps(&self) -> bool {
+        if !self.awaits_end() {
+            return false;
+        }
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return false;
+        };
+        let is_end = |exit: &Exit| follows.ended_by.is_some_and(|by| plan.is_signal(by, exit));
+        let ends_any = follows.held.has_other(|signal| match signal {
+            Signal::Exit(exit) => is_end(exit) && exit.ends(true),
+            _ => false,
+        });
+        drop(follows);
+        if !ends_any {
+            self.stands_before_step();
+            self.shared.wake();
+        }
+        !ends_any
+    }
+
+    /// Whether it is to be ended by this signal.
+    pub(in super::super) fn is_to_be_ended_by(&self, exit: &Exit) -> bool {
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return false;
+        };
+        follows.ended_by.is_some_and(|by| plan.is_signal(by, exit))
+    }
+
+    /// The signal that is to end it, if it has come.
+    pub(in super::super) fn take_end(&self) -> Option<Box<Exit>> {
+        let (plan, mut follows) = (plan()?, self.follows()?);
+        let by = follows.ended_by?;
+        let (_, signal) = follows.held.take_other(|_, signal| match signal {
+            Signal::Exit(exit) => plan.is_signal(by, exit),
+            _ => false,
+        })?;
+        match signal {
+            Signal::Exit(exit) => Some(exit),
+            _ => None,
+        }
     }
 
     /// It is about to end.

@@ -1,6 +1,6 @@
 //! What a run tells when it has ended: its steps, and what is known of its processes.
 
-use beamline_formats::order::{Answer, End, ExitMessage, PROGRAMS, SharedAccess, Watch};
+use beamline_formats::order::{Answer, End, Ended, ExitCall, PROGRAMS, SharedAccess, Traps, Watch};
 use beamline_formats::ring::NameId;
 
 use super::{all_pids, printed, with_resting};
@@ -38,7 +38,7 @@ pub(super) fn of(end: End) -> Answer {
     let lacks_accesses = replay::lacks_accesses();
     let kept = explored::end();
     let watches = watches(&kept);
-    let exit_messages = exit_messages(&kept);
+    let exit_calls = exit_calls(&kept);
     let astray = kept.astray.clone().or(unfinished);
     let end = how_it_ended(end, astray, lacks_accesses);
     let mut names = Names::default();
@@ -64,12 +64,10 @@ pub(super) fn of(end: End) -> Answer {
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
         watches,
-        exit_messages,
-        ended_by: kept
-            .ended_by
-            .iter()
-            .map(|(who, by, access)| (word(*who), word(*by), *access))
-            .collect(),
+        exit_calls,
+        timers: kept.timers.iter().map(|pid| word(*pid)).collect(),
+        traps: traps(&kept),
+        ended: ended(&kept),
         exits: kept
             .exits
             .into_iter()
@@ -111,41 +109,56 @@ fn unfinished(pids: &[Pid]) -> Option<(Pid, String)> {
     Some((first, all.swap_remove(0).1.line))
 }
 
-/// Who was to be told of whose end, unless nothing comes of it: a process that does not trap exits hears nothing of the
-/// normal end of one that it is linked to.
+/// Who was to be told of whose end.
 fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
-    let has_failed = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
-    let watch = |watch: &explored::Watch| {
-        let kills = watch.is_link() && !traps(kept, watch.by);
-        (!kills || has_failed(watch.whom)).then(|| Watch {
-            by: word(watch.by),
-            whom: word(watch.whom),
-            until: watch.until,
-            is_link: watch.is_link(),
-            kills,
-        })
+    let fails = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
+    let watch = |watch: &explored::Watch| Watch {
+        by: word(watch.by),
+        whom: word(watch.whom),
+        until: watch.until,
+        is_link: watch.is_link(),
+        unlinks: watch.unlinks,
+        fails: fails(watch.whom),
     };
-    kept.watches.iter().filter_map(watch).collect()
+    kept.watches.iter().map(watch).collect()
 }
 
-/// The calls of `exit/2` with processes that trap exits.
-fn exit_messages(kept: &explored::Kept) -> Vec<ExitMessage<u64>> {
+/// The calls of `exit/2` with other processes.
+fn exit_calls(kept: &explored::Kept) -> Vec<ExitCall<u64>> {
     let calls = kept.exit_calls.iter();
-    let message = |(from, access, to): &(Pid, u64, Pid)| {
-        let number = kept.exit_messages.get(&(*from, *access)).copied();
-        (number.is_some() || traps(kept, *to)).then(|| ExitMessage {
-            from: word(*from),
-            access: *access,
-            to: word(*to),
-            number: number.unwrap_or(0),
-        })
+    let call = |(from, access, to, ends): &(Pid, u64, Pid, _)| ExitCall {
+        from: word(*from),
+        access: *access,
+        to: word(*to),
+        number: kept
+            .exit_messages
+            .get(&(*from, *access))
+            .copied()
+            .unwrap_or(0),
+        ends: *ends,
     };
-    calls.filter_map(message).collect()
+    calls.map(call).collect()
 }
 
-/// Whether a process traps exits, or did at its end.
-fn traps(kept: &explored::Kept, pid: Pid) -> bool {
-    kept.trapped.contains(&pid) || with_resting(pid, |p| p.flags.get().trap_exit) == Some(true)
+/// Where processes began to trap exits, and ceased to.
+fn traps(kept: &explored::Kept) -> Vec<Traps<u64>> {
+    let traps = kept.traps.iter().map(|(pid, spot, traps)| Traps {
+        by: word(*pid),
+        spot: *spot,
+        traps: *traps,
+    });
+    traps.collect()
+}
+
+/// Whom exit signals of other processes have ended.
+fn ended(kept: &explored::Kept) -> Vec<Ended> {
+    let ended = kept.ended.iter().map(|(who, by, access, at)| Ended {
+        process: word(*who),
+        by: word(*by),
+        access: *access,
+        at: *at,
+    });
+    ended.collect()
 }
 
 /// The accesses of a run. Those steps count that are told.

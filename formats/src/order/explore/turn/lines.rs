@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::super::races::Causes;
 use super::super::super::{Access, Message, Step, Told};
-use super::super::Run;
+use super::super::{Ends, Run};
+
+/// The messages to each process, by who sent them or whose end they tell, in their order.
+pub(super) type Lines = Vec<BTreeMap<Option<usize>, Vec<Message>>>;
 
 /// All messages to each process, by their senders: those that came in the order in which they did, and then the others.
-pub(super) fn lines(
-    run: &Run,
-    untold: &[Untold],
-    causes: &Causes,
-) -> Vec<BTreeMap<Option<usize>, Vec<Message>>> {
+pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
     let mut lines = vec![BTreeMap::<_, Vec<_>>::new(); run.trace.processes.len()];
     let mut came = HashSet::new();
     for (at, process) in run.trace.processes.iter().enumerate() {
@@ -84,9 +83,10 @@ pub(super) fn untold(run: &Run) -> Vec<Untold> {
             call,
         });
     };
+    let calls = run.signals().messages;
     for ((to, whom, exit), mut limits) in watches(run) {
         let is_of_end = |told: &&Told| {
-            let is_of_call = run.signals.messages.contains_key(&(to, told.number));
+            let is_of_call = calls.contains_key(&(to, told.number));
             told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
         let came = told(run, to).filter(is_of_end).count();
@@ -96,10 +96,39 @@ pub(super) fn untold(run: &Run) -> Vec<Untold> {
             add(to, whom, exit, until, None);
         }
     }
-    for call in &run.untold {
+    let untold = run
+        .exit_calls
+        .iter()
+        .filter(|call| call.number == 0 && call.ends != Ends::Any && run.traps_at_end(call.to));
+    for call in untold {
         add(call.to, call.from, true, None, Some(call.access()));
     }
     all
+}
+
+/// Adds what would have told processes of others that were gone, where a signal that had come before ended them.
+pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
+    let mut next = HashMap::<usize, u32>::new();
+    for (to, of, known) in causes.gone_untold().to_vec() {
+        if run.trace.processes[to].ended_by().is_none() {
+            continue;
+        }
+        let others = untold.iter().filter(|one| one.to == to);
+        let last = || {
+            let numbers = others.map(|one| one.told.number);
+            numbers.chain(told(run, to).map(|told| told.number)).max()
+        };
+        let number = next.entry(to).or_insert_with(|| last().unwrap_or(0));
+        *number += 1;
+        let told = Told {
+            number: *number,
+            of,
+            gone: true,
+            exit: false,
+        };
+        lines[to].entry(of).or_default().push(Message::Told(told));
+        causes.tells_gone(to, *number, known);
+    }
 }
 
 /// Until which receives processes were to be told of the ends of those that have ended: by exit signals, or by monitors.
@@ -107,7 +136,8 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].has_ended();
     let watches = run.watches.iter();
-    for watch in watches.filter(|watch| !watch.kills && has_ended(watch.whom)) {
+    let tells = |by: usize, is_link: bool| !is_link || run.traps_at_end(by);
+    for watch in watches.filter(|it| has_ended(it.whom) && tells(it.by, it.is_link)) {
         let until = pairs
             .entry((watch.by, watch.whom, watch.is_link))
             .or_default();

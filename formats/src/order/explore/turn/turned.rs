@@ -4,15 +4,18 @@ use std::collections::HashSet;
 
 use super::super::super::races::join;
 use super::super::super::{Access, Message, Step, Trace};
-use super::super::choices::{Choice, Choices, Did};
+use super::super::choices::{Beginning, Choice, Choices, Did};
 use super::super::saw::{Made, Saw};
+use super::kills::count;
 use super::{Analysis, Instead, Turn, places};
 
 impl Analysis<'_> {
     /// What a turn leads to: where the steps end that do not depend on the receive, or on the access that came first.
     pub(in super::super) fn ends(&self, turn: &Turn) -> Vec<usize> {
         let cut = match turn.instead {
-            Instead::TimesOut | Instead::Takes(_) => (turn.process, turn.step),
+            Instead::TimesOut | Instead::Takes(_) | Instead::Ends(_) | Instead::GoesOn => {
+                (turn.process, turn.step)
+            }
             Instead::Precedes(_, first, step) => (first.of, step),
         };
         let seen = &self.causes.seen;
@@ -20,14 +23,14 @@ impl Analysis<'_> {
         self.takers.ends(&self.run.trace, vec![cut], after)
     }
 
-    /// The choices of a turned run, without those of processes that are left out; the last one is that of the turn.
-    pub(in super::super) fn turned_choices(
+    /// What a turned run begins with, without processes that are left out; the last choice is that of the turn, if it is one.
+    pub(in super::super) fn beginning(
         &self,
         turn: &Turn,
         ends: &[usize],
         choices: &mut Choices,
         is_left_out: impl Fn(usize) -> bool,
-    ) -> Vec<Choice> {
+    ) -> Beginning {
         let processes = self
             .choices
             .iter()
@@ -38,8 +41,24 @@ impl Analysis<'_> {
             kept.map(|(_, choice)| *choice)
         });
         let mut kept: Vec<Choice> = kept.collect();
-        kept.push(self.turned_choice(turn, ends, choices));
-        kept
+        let mut reach = self.reach(ends, &is_left_out);
+        match turn.instead {
+            Instead::GoesOn => {
+                let steps = self.count_before(turn) + 1;
+                reach.retain(|(process, _)| *process != turn.process);
+                reach.push((turn.process, steps));
+            }
+            _ => kept.push(self.turned_choice(turn, ends, choices)),
+        }
+        Beginning {
+            choices: kept,
+            reach,
+        }
+    }
+
+    /// How many steps that others may see come before that of a turn.
+    fn count_before(&self, turn: &Turn) -> u32 {
+        count(&self.run.trace.processes[turn.process].steps[..turn.step])
     }
 
     fn turned_choice(&self, turn: &Turn, ends: &[usize], choices: &mut Choices) -> Choice {
@@ -54,6 +73,8 @@ impl Analysis<'_> {
                 let of = turn.process;
                 Did::Saw(self.saw_before(ends, Access { of, number }))
             }
+            Instead::Ends(signal) => Did::Ended(signal, self.count_before(turn)),
+            Instead::GoesOn => Did::WentOn(self.count_before(turn)),
         };
         choices.number(slot, did)
     }
@@ -74,20 +95,22 @@ impl Analysis<'_> {
         made
     }
 
-    /// On what it depends whether the receive can do that: the choices before it and before the sending. An access always
-    /// can: then it is nothing.
+    /// On what it depends whether the process can do that: the choices before it and before the sending of the message, or of
+    /// the signal. An access always can: then it is nothing.
     pub(in super::super) fn key(&self, turn: &Turn, choices: &mut Choices) -> Box<[Choice]> {
-        if !turn.is_receive() {
+        if turn.is_access() {
             return Box::default();
         }
         let mut clock = self.begins(turn.process);
         for step in &self.run.trace.processes[turn.process].steps[..turn.step] {
             self.learn(turn.process, step, &mut clock);
         }
-        if let Some(cause) = turn
-            .message()
-            .and_then(|other| self.causes.of_cause(turn.process, other))
-        {
+        let cause = match turn.instead {
+            Instead::Takes(message) => self.causes.of_cause(turn.process, message),
+            Instead::Ends(signal) => self.causes.of_signal(signal),
+            Instead::TimesOut | Instead::Precedes(..) | Instead::GoesOn => None,
+        };
+        if let Some(cause) = cause {
             join(&mut clock, cause);
         }
         let mut known: Vec<(usize, usize)> =
@@ -117,7 +140,7 @@ impl Analysis<'_> {
         all.iter()
             .take_while(move |other| *other != turn)
             .filter(move |other| {
-                turn.is_receive()
+                sender.is_some()
                     && (other.process, other.step) == (turn.process, turn.step)
                     && other.message().map(Message::sender) == sender
             })
@@ -197,6 +220,8 @@ impl Analysis<'_> {
         let of = turn.process;
         match turn.instead {
             Instead::TimesOut => vec![(of, Step::Timeout)],
+            Instead::Ends(signal) => vec![(of, Step::Exit(Some(signal)))],
+            Instead::GoesOn => Vec::new(),
             Instead::Takes(message) => vec![(of, Step::Receive(message))],
             Instead::Precedes(access, first, _) => {
                 let second = Access { of, number: access };

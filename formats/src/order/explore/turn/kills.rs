@@ -1,0 +1,226 @@
+//! Exit signals that end a process, or could have: where they could have come.
+//!
+//! A signal is in its receiver's queue when it has been sent. It ends a process that does not trap exits wherever that one
+//! is, and so before each of its steps; but none takes a message that was sent behind the signal.
+
+use std::collections::HashMap;
+
+use super::super::super::races::Known;
+use super::super::super::{Message, Signal, Step};
+use super::super::{EndedAt, Ends, Run, Spot};
+use super::{Analysis, At, Instead, Turn};
+
+/// An exit signal that ends its receiver, if that one does not trap exits.
+pub(super) struct Kill {
+    signal: Signal,
+    /// It ends who traps exits, too.
+    ends_any: bool,
+    /// The access with which the receiver gives up the link: its place among the steps.
+    until: Option<usize>,
+}
+
+/// Which exit signals could end a process, and when.
+pub(super) struct Fate {
+    kills: Vec<Kill>,
+    /// Where it begins to trap exits, and ceases to: places among its steps.
+    traps: Vec<(usize, bool)>,
+}
+
+impl Fate {
+    /// Of each process that such signals were sent to.
+    pub(super) fn all_of(run: &Run) -> HashMap<usize, Fate> {
+        let mut all = HashMap::<usize, Vec<Kill>>::new();
+        let place = |at: usize, spot| place_of(&run.trace.processes[at].steps, spot);
+        for watch in run.watches.iter().filter(|it| it.is_link && it.fails) {
+            all.entry(watch.by).or_default().push(Kill {
+                signal: Signal::End(watch.whom),
+                ends_any: false,
+                until: watch.unlinks.and_then(|number| {
+                    let mut steps = run.trace.processes[watch.by].steps.iter();
+                    steps.position(|step| *step == Step::Accesses(number))
+                }),
+            });
+        }
+        for call in &run.exit_calls {
+            if call.ends != Ends::Nobody {
+                all.entry(call.to).or_default().push(Kill {
+                    signal: Signal::Call(call.access()),
+                    ends_any: call.ends == Ends::Any,
+                    until: None,
+                });
+            }
+        }
+        let traps = |at: usize| {
+            let own = run.traps.iter().filter(move |traps| traps.by == at);
+            own.map(|own| (place(at, own.spot), own.traps)).collect()
+        };
+        let all = all.into_iter();
+        all.map(|(at, kills)| {
+            let traps = traps(at);
+            (at, Fate { kills, traps })
+        })
+        .collect()
+    }
+
+    /// Whether the process does not trap exits all the way between two of its steps.
+    fn is_open(&self, (from, to): (usize, usize)) -> bool {
+        let before = self.traps.iter().take_while(|(at, _)| *at < from);
+        let trapped = before.last().is_some_and(|(_, traps)| *traps);
+        let mut between = self.traps.iter().filter(|(at, _)| (from..=to).contains(at));
+        !trapped || between.any(|(_, traps)| !traps)
+    }
+
+    /// The signals that could end the process between two of its steps.
+    fn of_way(&self, way: (usize, usize)) -> impl Iterator<Item = &Kill> {
+        let is_open = self.is_open(way);
+        let kills = self.kills.iter();
+        kills.filter(move |kill| {
+            (is_open || kill.ends_any) && kill.until.is_none_or(|until| way.1 <= until)
+        })
+    }
+}
+
+/// The place of a spot among the steps of its process.
+fn place_of(steps: &[Step], spot: Spot) -> usize {
+    let (mut own, mut accesses) = (0, 0);
+    let is_behind = |step: &Step| {
+        let is_behind = own >= spot.steps && accesses >= spot.accesses;
+        own += usize::from(step.is_own());
+        if let Step::Accesses(number) = step {
+            accesses = *number;
+        }
+        is_behind
+    };
+    steps.iter().position(is_behind).unwrap_or(steps.len())
+}
+
+/// Whether others may see a step, so that it is not the same whether a process ends before or behind it.
+pub(super) fn is_visible(step: &Step) -> bool {
+    match step {
+        Step::Spawn(_)
+        | Step::Send(_)
+        | Step::Receive(_)
+        | Step::Timeout
+        | Step::Accesses(_)
+        | Step::Exit(None) => true,
+        Step::Deliver(_)
+        | Step::Miss(_)
+        | Step::Load { .. }
+        | Step::Answer { .. }
+        | Step::Content { .. }
+        | Step::After { .. }
+        | Step::Spent(_)
+        | Step::Exit(Some(_)) => false,
+    }
+}
+
+/// How many of these steps others may see.
+pub(super) fn count(steps: &[Step]) -> u32 {
+    steps.iter().filter(|step| is_visible(step)).count() as u32
+}
+
+impl Analysis<'_> {
+    /// Where exit signals could have ended a process earlier, or others than the one that did.
+    pub(in super::super) fn turns_of_signals(&self, process: usize) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        let Some(fate) = self.fates.get(&process) else {
+            return turns;
+        };
+        let steps = &self.run.trace.processes[process].steps;
+        let mut begin = 0;
+        // Behind the last step of a process that waits, too: what has become a message there could have ended it.
+        for (step, made) in steps.iter().map(Some).chain([None]).enumerate() {
+            let is_exit = made.is_some_and(Step::is_exit);
+            if !made.is_none_or(is_visible) && !is_exit {
+                continue;
+            }
+            let way = (begin, step);
+            for kill in fate.of_way(way) {
+                let ended_so = made == Some(&Step::Exit(Some(kill.signal)));
+                if !ended_so && self.could_come(fate, kill, process, way) {
+                    turns.push(Turn {
+                        process,
+                        step,
+                        instead: Instead::Ends(kill.signal),
+                    });
+                }
+            }
+            if is_exit {
+                break;
+            }
+            begin = step + 1;
+        }
+        turns
+    }
+
+    /// Whether a signal could have come between two steps of a process: its cause does not depend on what is behind, it has
+    /// not come before, and none comes first.
+    fn could_come(&self, fate: &Fate, kill: &Kill, process: usize, way: (usize, usize)) -> bool {
+        let Some(cause) = self.causes.of_signal(kill.signal) else {
+            return false;
+        };
+        let steps = &self.run.trace.processes[process].steps[..way.1];
+        let mut others = fate.of_way(way).filter(|it| it.signal != kill.signal);
+        cause.of(process) <= way.1
+            && !steps.iter().any(|step| self.shows(process, step, cause))
+            && !others.any(|other| self.is_known(cause, other.signal))
+    }
+
+    /// Whether a process that makes this step has taken what was sent with a signal, or behind it.
+    fn shows(&self, process: usize, step: &Step, signal: &Known) -> bool {
+        let Step::Receive(message) = step else {
+            return false;
+        };
+        let cause = self.causes.of_cause(process, *message);
+        cause.is_some_and(|cause| cause.of(signal.process) >= signal.steps)
+    }
+
+    /// Whether who knew this knew that a signal had been sent.
+    fn is_known(&self, known: &Known, signal: Signal) -> bool {
+        let signal = self.causes.of_signal(signal);
+        signal.is_some_and(|signal| known.of(signal.process) >= signal.steps)
+    }
+
+    /// Whether a receive comes too late for a message that was sent with this knowledge: a signal that was sent before would have ended
+    /// its process.
+    pub(super) fn is_behind_a_signal(&self, at: At, message: Message, cause: &Known) -> bool {
+        let Some(fate) = self.fates.get(&at.process) else {
+            return false;
+        };
+        let steps = &self.run.trace.processes[at.process].steps[..at.step];
+        let begin = steps.iter().rposition(is_visible).map_or(0, |at| at + 1);
+        let is_it = |signal| match message {
+            Message::Told(_) => self.causes.is_of_signal(at.process, message, signal),
+            Message::Sent { .. } => false,
+        };
+        let mut kills = fate.of_way((begin, at.step));
+        kills.any(|kill| !is_it(kill.signal) && self.is_known(cause, kill.signal))
+    }
+
+    /// A signal ended the process in this receive: whether it had been sent for sure when the receive began. Else the time of the
+    /// receive could have run out before.
+    pub(super) fn ended_at_once(&self, signal: Signal, clock: &super::Clock) -> bool {
+        let Some(signal) = self.causes.of_signal(signal) else {
+            return true;
+        };
+        let known = clock.get(&signal.process);
+        known.is_some_and(|steps| *steps >= signal.steps)
+    }
+
+    /// A process that a signal ended in the middle of its way could have gone on.
+    pub(super) fn could_go_on(&self, process: usize) -> bool {
+        self.run.ended_at.get(&process) == Some(&EndedAt::Step)
+    }
+
+    /// The signal that ended a process in a receive, if one did, and whether the receive had looked at what had come.
+    pub(super) fn ended_in_receive(&self, process: usize, step: &Step) -> Option<(Signal, bool)> {
+        let Step::Exit(Some(by)) = step else {
+            return None;
+        };
+        match self.run.ended_at.get(&process)? {
+            EndedAt::Receive => Some((*by, true)),
+            EndedAt::BeforeReceive => Some((*by, false)),
+            EndedAt::Step | EndedAt::Elsewhere => None,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Where exit signals end the processes of an explored run: as late as can be, in a receive that finds no message that came
+//! before the signal. What comes behind such a signal waits with it. A process that computes for ever is ended, too.
+//!
+//! A process whose end is in the prefix of the run is ended right before the step that it says, or in a receive.
+
+use std::collections::VecDeque;
+
+use beamline_formats::order::EndedAt;
+
+use super::super::signal::ExitSignal;
+use super::super::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor, turns};
+use super::{is_beyond, is_on, kept};
+use crate::term::{Atom, Pid, RawTerm, am};
+
+/// What a process has to keep of the signals that end it.
+#[derive(Default)]
+pub(in crate::process) struct Endings {
+    /// An exit signal that would end it, and what came behind.
+    deferred: VecDeque<Signal>,
+    /// It is right before a step, and a signal is to end it there.
+    stands: bool,
+    /// The receive in which a signal is to end it has a time, and its timer does not run yet.
+    has_time: bool,
+    /// How many reductions it had made when a signal first had to wait.
+    refused_at: Option<u64>,
+}
+
+/// A signal of another process is about to end `p`: that process sent it with this access, or has ended where it is 0.
+pub(in crate::process) fn is_ended(p: &Process, by: Option<Pid>, access: u64) {
+    if !is_on() || p.is_exiting() {
+        return;
+    }
+    let at = p.place_of_end();
+    if at == EndedAt::Elsewhere && !turns::are_given() {
+        is_beyond("exit signals to processes that compute for long");
+    }
+    let has_time = p.receive_may_time_out() || p.endings(|endings| endings.has_time);
+    let is_in_receive = matches!(at, EndedAt::Receive | EndedAt::BeforeReceive);
+    if is_in_receive && has_time {
+        super::could_time_out(p.pid());
+    }
+    match by.filter(|by| *by != p.pid()) {
+        Some(by) => drop(kept(|kept| kept.ended.push((p.pid(), by, access, at)))),
+        None => is_beyond("exit signals of ports"),
+    }
+}
+
+impl Process {
+    fn endings<T>(&self, with: impl FnOnce(&mut Endings) -> T) -> T {
+        with(self.own_order().endings.get_or_insert_default())
+    }
+
+    fn has_deferred(&self) -> bool {
+        let own = self.own_order();
+        own.endings
+            .as_ref()
+            .is_some_and(|own| !own.deferred.is_empty())
+    }
+
+    /// Whether a signal waits, in an explored run: it would end the process here, or comes behind one that would.
+    pub(in crate::process) fn defers(&self, signal: &Signal) -> bool {
+        if self.has_deferred() {
+            return self.source_of(signal).is_some();
+        }
+        self.is_deferred(signal)
+    }
+
+    fn is_deferred(&self, signal: &Signal) -> bool {
+        match signal {
+            Signal::Exit(exit) => self.would_be_ended(exit) && !self.may_end_here(),
+            _ => false,
+        }
+    }
+
+    pub(in crate::process) fn defer(&self, signal: Signal) {
+        self.endings(|endings| endings.deferred.push_back(signal));
+    }
+
+    /// Handles what was put off, as far as it need not be any more: whether there was something.
+    ///
+    /// # Errors
+    /// When a signal ends the process.
+    pub(in crate::process) fn handle_deferred(&mut self) -> Result<bool, Exiting> {
+        let mut has_handled = false;
+        while let Some(signal) = self.endings(|endings| endings.deferred.pop_front()) {
+            if self.is_deferred(&signal) {
+                self.endings(|endings| endings.deferred.push_front(signal));
+                break;
+            }
+            self.handle_at_once(signal)?;
+            has_handled = true;
+        }
+        Ok(has_handled)
+    }
+
+    /// It ends: what was put off is answered as what comes behind.
+    pub(in crate::process) fn take_deferred(&self) -> VecDeque<Signal> {
+        self.endings(|endings| std::mem::take(&mut endings.deferred))
+    }
+
+    /// Whether a signal would end it that was handled now.
+    fn would_be_ended(&self, exit: &ExitSignal) -> bool {
+        let is_there = match (exit.alias, exit.linked) {
+            (Some(alias), _) => self.alias(alias).is_some(),
+            (None, true) => self.some_relations().is_some_and(|relations| {
+                let link = relations.links.get(&exit.from);
+                link.is_some_and(|link| link.unlinking == 0)
+            }),
+            (None, false) => true,
+        };
+        is_there && exit.ends(self.flags.get().trap_exit)
+    }
+
+    /// Whether it is where a signal may end it.
+    pub(in crate::process) fn may_end_here(&self) -> bool {
+        if turns::are_given() || self.place_of_end() != EndedAt::Elsewhere {
+            return true;
+        }
+        let made = self.reductions();
+        let since = self.endings(|endings| *endings.refused_at.get_or_insert(made));
+        made - since >= CONTEXT_REDS as u64
+    }
+
+    fn place_of_end(&self) -> EndedAt {
+        if self.endings(|endings| endings.stands) {
+            return EndedAt::Step;
+        }
+        let is_asking = self.own_order().awaits.is_some();
+        match self.wait_for == WaitFor::Message && !is_asking {
+            true if !self.is_ready() => EndedAt::Receive,
+            true if self.awaits_end() => EndedAt::BeforeReceive,
+            _ => EndedAt::Elsewhere,
+        }
+    }
+
+    /// A receive has found no message: whether it has to wait, as a signal is to end the process there.
+    pub(in crate::process) fn waits_for_its_end(&self) -> bool {
+        let waits = self.has_deferred() && self.own_order().awaits.is_none();
+        if waits {
+            self.shared.wake();
+        }
+        waits
+    }
+
+    /// A signal may end it in this receive, which has a time or not.
+    pub(crate) fn may_end_in_receive(&self, has_time: bool) {
+        self.endings(|endings| endings.has_time = has_time);
+    }
+
+    /// It is right before a step in front of which a signal is to end it.
+    pub(in crate::process) fn stands_before_step(&self) {
+        self.endings(|endings| endings.stands = true);
+    }
+
+    /// Its code goes on.
+    pub(crate) fn stands_no_more(&self) {
+        if is_on()
+            && let Some(endings) = &mut self.own_order().endings
+        {
+            (endings.stands, endings.has_time) = (false, false);
+        }
+    }
+
+    /// Whether it stands, or waits, where a signal is to end it.
+    pub(crate) fn waits_to_end(&self) -> bool {
+        self.awaits_end() && (!is_on() || self.place_of_end() != EndedAt::Elsewhere)
+    }
+
+    /// It is about to end by itself: whether it may, or a signal that was to end it first has come, and has done that.
+    pub(in crate::process) fn may_end_by_itself(&mut self) -> bool {
+        if !is_on() || self.own_order().is_ended || !self.awaits_end() {
+            return true;
+        }
+        self.stands_before_step();
+        let sent = self.shared.signals.take_all();
+        self.mailbox.middle.append(sent);
+        let mut found = self.take_end();
+        while let Some(signal) = self.mailbox.middle.pop() {
+            match signal {
+                Signal::Exit(exit) if found.is_none() && self.is_to_be_ended_by(&exit) => {
+                    found = Some(exit);
+                }
+                signal => self.defer(signal),
+            }
+        }
+        let Some(exit) = found.filter(|exit| self.would_be_ended(exit)) else {
+            return false;
+        };
+        self.exit_reason.set(RawTerm::NONE);
+        self.is_ended_by_signal(exit.from.pid(), exit.access);
+        let reason = match exit.linked {
+            false if exit.reason.term() == am::kill => Atom::term(am::killed),
+            _ => self.heap.attach(exit.reason),
+        };
+        self.exit_reason.set(reason.raw());
+        true
+    }
+}
