@@ -454,7 +454,7 @@ fn time_outs_that_are_late_are_fewer_orders_and_not_all() {
 fn ends_and_who_is_told_of_them_are_turned_around() {
     let Some(place) = programs() else { return };
     for (call, orders, found) in [
-        ("monitored", 2, Some("ends:monitored/0")),
+        ("monitored", 2, Some(("deadlock", "ends:monitored/0"))),
         ("monitored_twice", 4, None),
         ("looked_for", 3, None),
         ("named", 2, None),
@@ -471,7 +471,7 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("killed_or_told", 2, None),
         ("killed_by_a_link", 4, None),
         ("unlinked", 4, None),
-        ("crashes_late", 3, Some("noproc")),
+        ("crashes_late", 3, Some(("exit", "{noproc,"))),
     ] {
         for workers in ["1", "2"] {
             let options = ["--all", "--workers", workers, "-o", "found"];
@@ -479,10 +479,8 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
             let said = errors(&output);
             let (told, is_all, findings) = told(&json);
             assert_eq!((told, is_all), (orders, true), "{call}: {said}");
-            let is_it = |(_, reason): &(String, String)| {
-                Some(reason.as_str())
-                    .zip(found)
-                    .is_some_and(|(reason, found)| reason.contains(found))
+            let is_it = |(kind, reason): &(String, String)| {
+                found.is_some_and(|(is, begins)| kind == is && reason.starts_with(begins))
             };
             assert!(
                 findings.len() == found.iter().len() && findings.iter().all(is_it),

@@ -87,8 +87,8 @@ impl<'r> Analysis<'r> {
     /// One line: a process waits for a step that waits for it.
     pub(super) fn of(run: &'r Run, choices: &mut Choices) -> Result<Analysis<'r>, String> {
         let trace = &run.trace;
-        let untold = untold(run);
         let mut signals = run.signals();
+        let untold = untold(run, &signals);
         let calls = untold.iter().filter_map(|one| Some((one, one.call?)));
         signals
             .messages

@@ -43,6 +43,11 @@ impl Now {
 }
 
 impl Follows {
+    /// Is it the signal that ended the recorded process, if one is told?
+    fn is_end(&self, plan: &'static Plan, exit: &Exit) -> bool {
+        self.ended_by.is_some_and(|by| plan.is_signal(by, exit))
+    }
+
     /// It has made all its steps but its end.
     pub(super) fn has_made_all(&self, plan: &'static Plan) -> bool {
         matches!(self.cursor.next(self.steps(plan)), Some(Recorded::Exit(_)))
@@ -81,9 +86,8 @@ impl Process {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return false;
         };
-        let is_end = |exit: &Exit| follows.ended_by.is_some_and(|by| plan.is_signal(by, exit));
         let ends_any = follows.held.has_other(|signal| match signal {
-            Signal::Exit(exit) => is_end(exit) && exit.ends(true),
+            Signal::Exit(exit) => follows.is_end(plan, exit) && exit.ends(true),
             _ => false,
         });
         drop(follows);
@@ -99,7 +103,7 @@ impl Process {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return false;
         };
-        follows.ended_by.is_some_and(|by| plan.is_signal(by, exit))
+        follows.is_end(plan, exit)
     }
 
     /// The signal that is to end it, if it has come.

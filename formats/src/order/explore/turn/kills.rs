@@ -97,20 +97,9 @@ fn place_of(steps: &[Step], spot: Spot) -> usize {
 /// Whether others may see a step, so that it is not the same whether a process ends before or behind it.
 pub(super) fn is_visible(step: &Step) -> bool {
     match step {
-        Step::Spawn(_)
-        | Step::Send(_)
-        | Step::Receive(_)
-        | Step::Timeout
-        | Step::Accesses(_)
-        | Step::Exit(None) => true,
-        Step::Deliver(_)
-        | Step::Miss(_)
-        | Step::Load { .. }
-        | Step::Answer { .. }
-        | Step::Content { .. }
-        | Step::After { .. }
-        | Step::Spent(_)
-        | Step::Exit(Some(_)) => false,
+        Step::Accesses(_) => true,
+        Step::Miss(_) | Step::Load { .. } | Step::Exit(Some(_)) => false,
+        step => step.is_own(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::super::races::Causes;
+use super::super::super::races::{Causes, Signals};
 use super::super::super::{Access, Message, Step, Told};
 use super::super::{Ends, Run};
 
@@ -63,7 +63,7 @@ impl Untold {
     }
 }
 
-pub(super) fn untold(run: &Run) -> Vec<Untold> {
+pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     let mut all = Vec::new();
     let mut next = HashMap::<usize, u32>::new();
     let mut add = |to: usize, of: usize, exit, until, call| {
@@ -83,10 +83,9 @@ pub(super) fn untold(run: &Run) -> Vec<Untold> {
             call,
         });
     };
-    let calls = run.signals().messages;
     for ((to, whom, exit), mut limits) in watches(run) {
         let is_of_end = |told: &&Told| {
-            let is_of_call = calls.contains_key(&(to, told.number));
+            let is_of_call = signals.messages.contains_key(&(to, told.number));
             told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
         let came = told(run, to).filter(is_of_end).count();
